@@ -1,0 +1,37 @@
+import { type EntitySchema, MikroORM } from '@mikro-orm/postgresql';
+import { PreparedClient } from './prepared-client.ts';
+
+export type Orm = MikroORM;
+
+/** The role every process works as; the migrations create it and say what it may do. */
+export const APP_ROLE = 'card_issuing_app';
+
+export interface OrmOptions {
+  databaseUrl: string;
+  /** Most connections this process opens. */
+  poolSize: number;
+  entities?: EntitySchema[];
+  /** What the connections are called in pg_stat_activity. */
+  applicationName?: string;
+}
+
+/**
+ * Opens the database as {@link APP_ROLE}, whoever the URL logs in as: that role can read the ledger and call its one
+ * function, nothing else of it.
+ */
+export async function openOrm(options: OrmOptions): Promise<Orm> {
+  return MikroORM.init({
+    clientUrl: options.databaseUrl,
+    entities: options.entities ?? [],
+    discovery: { warnWhenNoEntities: false },
+    pool: { min: 0, max: options.poolSize, idleTimeoutMillis: 30_000 },
+    driverOptions: {
+      Client: PreparedClient,
+      options: `-c role=${APP_ROLE}`,
+      application_name: options.applicationName ?? 'card-issuing',
+      connectionTimeoutMillis: 5_000,
+      keepAlive: true,
+    },
+    forceUtcTimezone: true,
+  });
+}

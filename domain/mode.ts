@@ -1,0 +1,5 @@
+import { z } from 'zod';
+
+/** Test and live share code and tables; a mode is part of every key (partner-api.md, "Authentication"). */
+export const Mode = z.enum(['test', 'live']);
+export type Mode = z.infer<typeof Mode>;
