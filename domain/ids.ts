@@ -1,6 +1,4 @@
-import { ulid } from 'ulid';
-
-/** Prefixes of the public ids (decisions.md, "Envelope"). */
+/** Prefixes of the public ids (decisions.md, "Envelope"), and of those only operators see. */
 export type IdPrefix =
   | 'card'
   | 'topup'
@@ -12,24 +10,18 @@ export type IdPrefix =
   | 'key'
   | 'req'
   | 'claim'
+  | 'credit'
   | 'adj'
   | 'aud';
 
-/** `<prefix>_<26 characters>`: 48 bits of time first, so ids sort by age, then 80 random bits, so they can't be guessed. */
-export function newId<P extends IdPrefix>(prefix: P): `${P}_${string}` {
-  return `${prefix}_${ulid().toLowerCase()}`;
-}
+export type Id<P extends IdPrefix> = `${P}_${string}`;
 
 /** The id of the same birth under another prefix: a claim and the resource it will make share their digits. */
-export function siblingId<P extends IdPrefix>(prefix: P, id: string): `${P}_${string}` {
+export function siblingId<P extends IdPrefix>(prefix: P, id: string): Id<P> {
   return `${prefix}_${id.slice(id.indexOf('_') + 1)}`;
 }
 
 /** Whether a string has the shape of an id with this prefix. Another shape can't exist and needs no query. */
-export function isId(prefix: IdPrefix, value: string): boolean {
-  return (
-    value.length === prefix.length + 27 &&
-    value.startsWith(`${prefix}_`) &&
-    /^[0-9a-hjkmnp-tv-z]{26}$/.test(value.slice(prefix.length + 1))
-  );
+export function isId<P extends IdPrefix>(prefix: P, value: string): value is Id<P> {
+  return value.startsWith(`${prefix}_`) && /^[0-9a-hjkmnp-tv-z]{26}$/.test(value.slice(prefix.length + 1));
 }

@@ -1,0 +1,38 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { KeyRing } from '../db/key-ring.ts';
+import { query } from '../db/sql.ts';
+import type { ApiError } from '../domain/api-error.ts';
+import { presentError } from '../domain/error-body.ts';
+import { sealBody } from './idempotency-response.ts';
+
+/** Stores the answer of a claim, in the caller's transaction; the first one stands. */
+export async function answerClaim(
+  tx: EntityManager,
+  ring: KeyRing,
+  claimId: string,
+  status: number,
+  body: unknown,
+): Promise<void> {
+  await query(
+    tx,
+    `UPDATE idempotency_claim SET response_status = $2, response_body = $3
+     WHERE id = $1 AND response_status IS NULL`,
+    [claimId, status, sealBody(ring, claimId, JSON.stringify(body))],
+  );
+}
+
+/** {@link answerClaim} with the error's body, which carries the id of the request that made the claim. */
+export async function refuseClaim(
+  tx: EntityManager,
+  ring: KeyRing,
+  claimId: string,
+  error: ApiError,
+): Promise<void> {
+  const [claim] = await query<{ request_id: string }>(
+    tx,
+    'SELECT request_id FROM idempotency_claim WHERE id = $1',
+    [claimId],
+  );
+  if (claim === undefined) throw new Error(`there is no idempotency claim ${claimId}`);
+  await answerClaim(tx, ring, claimId, error.status, presentError(error, claim.request_id));
+}

@@ -1,0 +1,44 @@
+import { createHmac, randomInt } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import type { Mode } from '../domain/mode.ts';
+import type { KeyRing } from './key-ring.ts';
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const RANDOM_LENGTH = 36;
+const CHECKSUM_LENGTH = 6;
+const SHAPE = /^sk_(test|live)_[0-9A-Za-z]{42}$/;
+
+/** `sk_<mode>_` + 36 random characters (214 bits) + 6 of checksum (decisions.md, "Keys"). */
+export function generateApiKey(mode: Mode): string {
+  const random = Array.from({ length: RANDOM_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
+  const body = `sk_${mode}_${random}`;
+  return body + checksumOf(body);
+}
+
+/** The mode of a well-formed key; undefined for a mistyped or foreign one, which then needs no query. */
+export function modeOfApiKey(key: string): Mode | undefined {
+  const shape = SHAPE.exec(key);
+  if (shape === null) return undefined;
+  if (checksumOf(key.slice(0, -CHECKSUM_LENGTH)) !== key.slice(-CHECKSUM_LENGTH)) return undefined;
+  return shape[1] as Mode;
+}
+
+/** The hashes a key may be stored under, the ring's current key first: rotating the ring leaves old keys valid. */
+export function apiKeyHashes(ring: KeyRing, key: string): Buffer[] {
+  return ring.derive('api-key-hash').map((secret) => createHmac('sha256', secret).update(key).digest());
+}
+
+/** What a person recognises a key by: its prefix and its last four characters, which are checksum. */
+export function apiKeyHint(key: string): string {
+  return `${key.slice(0, 8)}…${key.slice(-4)}`;
+}
+
+function checksumOf(body: string): string {
+  let rest = crc32(body);
+  let text = '';
+  for (let i = 0; i < CHECKSUM_LENGTH; i++) {
+    text = ALPHABET[rest % ALPHABET.length] + text;
+    rest = Math.floor(rest / ALPHABET.length);
+  }
+  return text;
+}

@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { ApiError } from './api-error.ts';
+import { basisPointsOf, MAX_AMOUNT_CENTS } from './money.ts';
+
+const Cents = z.int().min(0).max(MAX_AMOUNT_CENTS);
+const BasisPoints = z.int().min(0).max(10_000);
+
+/** What an account pays (decisions.md, "Fees"). A negotiated plan replaces the default as a whole. */
+export const FeePlan = z.strictObject({
+  cardActivationCents: Cents,
+  cardFundingBasisPoints: BasisPoints,
+  cardFundingMinCents: Cents,
+  transactionFlatCents: Cents,
+  transactionBasisPoints: BasisPoints,
+  declineFlatCents: Cents,
+});
+export type FeePlan = z.infer<typeof FeePlan>;
+
+/** The platform's plan, for accounts that negotiated none. */
+export const DEFAULT_FEE_PLAN: FeePlan = {
+  cardActivationCents: 100,
+  cardFundingBasisPoints: 200,
+  cardFundingMinCents: 50,
+  transactionFlatCents: 10,
+  transactionBasisPoints: 50,
+  declineFlatCents: 25,
+};
+
+export const FundingKind = z.enum(['card_issue', 'card_topup']);
+export type FundingKind = z.infer<typeof FundingKind>;
+
+export const Fee = z.object({
+  type: z.enum(['card_activation', 'card_funding']),
+  amount: z.int().positive(),
+});
+export type Fee = z.infer<typeof Fee>;
+
+export interface Quote {
+  fees: Fee[];
+  /** The amount that lands on the card and all fees. */
+  totalDebitedCents: number;
+}
+
+/**
+ * What putting `amountCents` on a card costs. Quotes, holds and debits all come from here (decisions.md, "Fees"), and
+ * a fee of zero is left out.
+ * @throws ApiError `validation_failed` where the sum is past the largest integer.
+ */
+export function quoteFunding(plan: FeePlan, kind: FundingKind, amountCents: number): Quote {
+  const funding = Math.max(basisPointsOf(amountCents, plan.cardFundingBasisPoints), plan.cardFundingMinCents);
+  const fees: Fee[] = [
+    { type: 'card_activation' as const, amount: kind === 'card_issue' ? plan.cardActivationCents : 0 },
+    { type: 'card_funding' as const, amount: funding },
+  ].filter((fee) => fee.amount > 0);
+  const total = fees.reduce((sum, fee) => sum + BigInt(fee.amount), BigInt(amountCents));
+  if (total > BigInt(MAX_AMOUNT_CENTS)) {
+    throw ApiError.ofField('amount', `amount and its fees must add up to at most ${MAX_AMOUNT_CENTS}`);
+  }
+  return { fees, totalDebitedCents: Number(total) };
+}

@@ -1,0 +1,17 @@
+import { z } from 'zod';
+import { MAX_AMOUNT_CENTS } from './money.ts';
+
+/** Integer cents, 1 to 2^53 − 1 (decisions.md, "Envelope"). */
+export const AmountCents = z
+  .int({ error: 'must be an integer number of cents' })
+  .min(1, 'must be at least 1')
+  .max(MAX_AMOUNT_CENTS, `must be at most ${MAX_AMOUNT_CENTS}`);
+
+/** Text that a database, a log line and a card can carry: well-formed Unicode without control characters. */
+export const Line = (maxLength: number) =>
+  z
+    .string({ error: 'must be a string' })
+    .min(1, 'must not be empty')
+    .max(maxLength, `must have at most ${maxLength} characters`)
+    .refine((text) => text.isWellFormed(), 'must be well-formed Unicode')
+    .refine((text) => !/\p{Cc}/u.test(text), 'must not contain control characters');

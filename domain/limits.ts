@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import { ApiError } from './api-error.ts';
+import { MAX_AMOUNT_CENTS } from './money.ts';
+
+const Cents = z.int().min(1).max(MAX_AMOUNT_CENTS);
+
+/** Limits of an account, counted per mode (decisions.md, "422 limit_exceeded"). */
+export const AccountLimits = z.strictObject({
+  minCardCents: Cents,
+  maxCardCents: Cents,
+  maxOpenCards: z.int().min(0).max(1_000_000_000),
+  maxIssuedPerDayCents: z.int().min(0).max(MAX_AMOUNT_CENTS),
+});
+export type AccountLimits = z.infer<typeof AccountLimits>;
+
+/** The platform's limits, for accounts that have none of their own. */
+export const DEFAULT_LIMITS: AccountLimits = {
+  minCardCents: 100,
+  maxCardCents: 1_000_000,
+  maxOpenCards: 10_000,
+  maxIssuedPerDayCents: 100_000_000,
+};
+
+/** What an account has used of its limits in one mode. */
+export interface Usage {
+  /** Cards that are pending, active or frozen. */
+  openCards: number;
+  /** Cents loaded by issuance and top-up in the current UTC day; what failed does not count. */
+  loadedTodayCents: number;
+}
+
+/** @throws ApiError `limit_exceeded`, saying which limit and its value. */
+export function checkLimits(
+  limits: AccountLimits,
+  usage: Usage,
+  request: { amountCents: number; newCards: 0 | 1 },
+): void {
+  const { amountCents, newCards } = request;
+  if (amountCents < limits.minCardCents)
+    throw exceeded(`amount is below the smallest allowed, ${limits.minCardCents}`);
+  if (amountCents > limits.maxCardCents)
+    throw exceeded(`amount is above the largest allowed, ${limits.maxCardCents}`);
+  if (usage.openCards + newCards > limits.maxOpenCards) {
+    throw exceeded(`the account may have ${limits.maxOpenCards} open cards and has ${usage.openCards}`);
+  }
+  if (usage.loadedTodayCents + amountCents > limits.maxIssuedPerDayCents) {
+    throw exceeded(
+      `the account may load ${limits.maxIssuedPerDayCents} cents a UTC day and has loaded ${usage.loadedTodayCents}`,
+    );
+  }
+}
+
+function exceeded(message: string): ApiError {
+  return new ApiError('limit_exceeded', { message: `Limit exceeded: ${message}.` });
+}
