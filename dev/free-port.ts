@@ -1,14 +1,47 @@
-import { createServer } from 'node:net';
+import { randomInt } from 'node:crypto';
+import { createServer, type Server } from 'node:net';
+
+/** Below what the system gives to outgoing connections; and Temporal keeps ports in a column that ends at 32,767. */
+const LOWEST = 20_000;
+const HIGHEST = 32_767;
 
 /** A TCP port on loopback that nothing listens on right now. */
 export async function freePort(): Promise<number> {
+  const [port] = await freePorts(1);
+  return port as number;
+}
+
+/** Several different ones: all are held until the last is found. */
+export async function freePorts(count: number): Promise<number[]> {
+  const held = new Map<number, Server>();
+  while (held.size < count) {
+    const port = randomInt(LOWEST, HIGHEST + 1);
+    const server = held.has(port) ? undefined : await listen(port);
+    if (server !== undefined) held.set(port, server);
+  }
+  await Promise.all([...held.values()].map(close));
+  return [...held.keys()];
+}
+
+/** Whether a server could listen on this loopback port right now. */
+export async function isPortFree(port: number): Promise<boolean> {
+  const server = await listen(port);
+  if (server === undefined) return false;
+  await close(server);
+  return true;
+}
+
+function listen(port: number): Promise<Server | undefined> {
   const server = createServer();
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE' || error.code === 'EACCES') resolve(undefined);
+      else reject(error);
+    });
+    server.listen(port, '127.0.0.1', () => resolve(server));
   });
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('a TCP server has a numeric port');
-  return address.port;
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()));
 }

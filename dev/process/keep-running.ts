@@ -1,0 +1,74 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+export interface Running {
+  /** Resolves with how it ended. */
+  exited: Promise<string>;
+  stop(): Promise<void>;
+}
+
+export interface KeepRunningOptions<R extends Running> {
+  name: string;
+  start: () => Promise<R>;
+  /** Told when it ended unasked, and when it is back. */
+  report: (line: string) => void;
+}
+
+const FIRST_DELAY_MS = 500;
+const LONGEST_DELAY_MS = 30_000;
+/** Whoever ran for this long begins with the first delay again. */
+const HEALTHY_MS = 60_000;
+
+/** Starts something, and starts it again, later and later, whenever it ends before it is told to. */
+export async function keepRunning<R extends Running>(
+  options: KeepRunningOptions<R>,
+): Promise<Running & { first: R }> {
+  const { name, report } = options;
+  const stopping = new AbortController();
+  const first = await options.start();
+  let current: R | undefined = first;
+
+  const watch = async (): Promise<void> => {
+    let delayMs = FIRST_DELAY_MS;
+    let startedAt = Date.now();
+    let how = await first.exited;
+    for (;;) {
+      current = undefined;
+      if (stopping.signal.aborted) return;
+      if (Date.now() - startedAt > HEALTHY_MS) delayMs = FIRST_DELAY_MS;
+      report(`${name} ended (${how}); starting it again in ${delayMs / 1000} s`);
+      if (!(await waits(delayMs, stopping.signal))) return;
+      delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS);
+      startedAt = Date.now();
+      try {
+        const next = await options.start();
+        current = next;
+        if (stopping.signal.aborted) return next.stop();
+        report(`${name} is running again`);
+        how = await next.exited;
+      } catch (error) {
+        how = error instanceof Error ? error.message : String(error);
+      }
+    }
+  };
+  const watched = watch();
+  return {
+    first,
+    exited: watched.then(() => 'stopped'),
+    stop: async () => {
+      stopping.abort();
+      await current?.stop();
+      await watched;
+    },
+  };
+}
+
+/** False when the wait was broken off. */
+async function waits(delayMs: number, signal: AbortSignal): Promise<boolean> {
+  try {
+    await delay(delayMs, undefined, { signal });
+    return true;
+  } catch (error) {
+    if (signal.aborted) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,77 @@
+import { access, constants } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import type { Look, TemporalSearch } from '../find-temporal-source.ts';
+import type { TemporalSource } from '../temporal-source.ts';
+import { isNewEnough, OLDEST_SERVER, serverVersionOf } from './cli-version.ts';
+
+/** TEMPORAL_CLI names one: if it does not work, that is said rather than overlooked. */
+export const namedCli: Look = async (search) => {
+  const path = search.temporalCli;
+  if (path === undefined) return 'TEMPORAL_CLI is not set';
+  try {
+    return await sourceOf(path, 'TEMPORAL_CLI', search);
+  } catch (error) {
+    throw new Error(`TEMPORAL_CLI is ${path}, which is no usable Temporal CLI; correct or unset it`, {
+      cause: error,
+    });
+  }
+};
+
+export const cliOnPath: Look = async (search) => {
+  for (const folder of search.searchPath.split(delimiter)) {
+    const path = join(folder, 'temporal');
+    if (folder !== '' && (await isExecutable(path))) return usable(path, 'PATH', search);
+  }
+  return 'there is no `temporal` on PATH';
+};
+
+export const cachedCli: Look = async (search) => {
+  const path = cachedCliPath(search);
+  if (await isExecutable(path)) return usable(path, 'downloaded before', search);
+  return `no download in ${search.cacheFolder}`;
+};
+
+/** Where a download is kept. */
+export function cachedCliPath(search: Pick<TemporalSearch, 'cacheFolder'>): string {
+  return join(search.cacheFolder, 'temporal-cli', 'temporal');
+}
+
+/** A CLI nobody named: one that does not work is passed over with a word, like one that is too old. */
+export async function usable(
+  path: string,
+  from: string,
+  search: TemporalSearch,
+): Promise<TemporalSource | string> {
+  try {
+    return await sourceOf(path, from, search);
+  } catch (error) {
+    const reason = `${path} (${from}) does not work: ${error instanceof Error ? error.message : error}`;
+    search.onProgress(`Temporal: ${reason}; looking further`);
+    return reason;
+  }
+}
+
+async function sourceOf(
+  path: string,
+  from: string,
+  search: TemporalSearch,
+): Promise<TemporalSource | string> {
+  const version = await serverVersionOf(path);
+  if (isNewEnough(version)) {
+    return { kind: 'cli', label: `the Temporal CLI ${path} (${from}), server ${version}`, path };
+  }
+  const reason = `${path} (${from}) has server ${version}; ${OLDEST_SERVER} or newer is needed`;
+  search.onProgress(`Temporal: passing over ${reason}`);
+  return reason;
+}
+
+async function isExecutable(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.X_OK);
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'EACCES' || code === 'ENOTDIR') return false;
+    throw error;
+  }
+}

@@ -1,0 +1,59 @@
+import { cachedBuild, freshBuild } from './built/find-build.ts';
+import { downloadedCli } from './cli/download-cli.ts';
+import { cachedCli, cliOnPath, namedCli } from './cli/find-cli.ts';
+import type { TemporalSource } from './temporal-source.ts';
+
+export interface TemporalSearch {
+  /** TEMPORAL_ADDRESS: an existing server. */
+  temporalAddress?: string;
+  /** TEMPORAL_CLI: path of a `temporal` executable. */
+  temporalCli?: string;
+  /** Where executables are looked for, in the form of PATH. */
+  searchPath: string;
+  /** The user's cache of this project. */
+  cacheFolder: string;
+  /** Whoever tells where the CLI can be downloaded. */
+  downloadUrl: string;
+  onProgress: (line: string) => void;
+}
+
+/** One place to look: what was found, or why there is nothing. */
+export type Look = (search: TemporalSearch) => Promise<TemporalSource | string>;
+
+/**
+ * In the order of design/runtime.md. What an earlier run downloaded or built is taken before the network is asked,
+ * so a machine without internet does not wait for it at every start.
+ */
+const LOOKS: readonly Look[] = [
+  existingServer,
+  namedCli,
+  cliOnPath,
+  cachedCli,
+  cachedBuild,
+  downloadedCli,
+  freshBuild,
+];
+
+/** Finds, downloads or builds a Temporal server; fails with one message that names each way tried. */
+export async function findTemporalSource(search: TemporalSearch): Promise<TemporalSource> {
+  const reasons: string[] = [];
+  for (const look of LOOKS) {
+    const found = await look(search);
+    if (typeof found !== 'string') return found;
+    reasons.push(`  - ${found}`);
+  }
+  throw new Error(
+    [
+      'no Temporal server was found, and none could be made:',
+      ...reasons,
+      'Install the Temporal CLI 1.9 or newer (https://docs.temporal.io/cli), or Go 1.26 or newer (https://go.dev/dl),',
+      'or set TEMPORAL_ADDRESS to a server that runs.',
+    ].join('\n'),
+  );
+}
+
+async function existingServer(search: TemporalSearch): Promise<TemporalSource | string> {
+  const address = search.temporalAddress;
+  if (address === undefined) return 'TEMPORAL_ADDRESS is not set';
+  return { kind: 'existing', label: `the server at TEMPORAL_ADDRESS ${address}`, address };
+}

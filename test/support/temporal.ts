@@ -1,0 +1,43 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { cacheFolder } from '../../dev/cache-folder.ts';
+import { freePort } from '../../dev/free-port.ts';
+import { DOWNLOAD_URL } from '../../dev/temporal/cli/download-cli.ts';
+import type { RunningTemporal } from '../../dev/temporal/running-temporal.ts';
+import { startTemporal } from '../../dev/temporal/start-temporal.ts';
+import { testPostgres } from './postgres.ts';
+
+let running: Promise<RunningTemporal> | undefined;
+let folder: string | undefined;
+
+/**
+ * The Temporal server of this test run, started by the first test that asks for it: the one at TEMPORAL_ADDRESS, or
+ * one of our own, which takes minutes when it has to be built first (the progress is shown).
+ */
+export function testTemporal(): Promise<{ address: string; namespace: string }> {
+  running ??= start();
+  return running;
+}
+
+export async function stopTestTemporal(): Promise<void> {
+  if (running === undefined) return;
+  await (await running).stop();
+  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+}
+
+async function start(): Promise<RunningTemporal> {
+  folder = await mkdtemp(join(tmpdir(), 'card-issuing-temporal-'));
+  return startTemporal({
+    dataDir: folder,
+    postgres: await testPostgres(),
+    namespace: process.env.TEMPORAL_NAMESPACE || 'default',
+    port: await freePort(),
+    temporalAddress: process.env.TEMPORAL_ADDRESS || undefined,
+    temporalCli: process.env.TEMPORAL_CLI || undefined,
+    searchPath: process.env.PATH ?? '',
+    cacheFolder: cacheFolder(process.env),
+    downloadUrl: DOWNLOAD_URL,
+    onProgress: (line) => console.error(line),
+  });
+}
