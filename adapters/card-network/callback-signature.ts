@@ -1,0 +1,24 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+
+export const CALLBACK_SIGNATURE_HEADER = 'X-Network-Signature';
+
+/** Lowercase hex HMAC-SHA256 of the raw body. */
+export function signCallback(rawBody: string | Uint8Array, secret: string): string {
+  return createHmac('sha256', secret).update(rawBody).digest('hex');
+}
+
+/**
+ * Whether the network sent this body; compares in constant time. There is no timestamp in it: a callback is a hint to
+ * look something up, so one that is played again does no harm.
+ * @param rawBody the bytes as received, before any parsing
+ * @param signature the header's value, if it was sent
+ */
+export function verifyCallback(
+  rawBody: string | Uint8Array,
+  signature: string | undefined,
+  secret: string,
+): boolean {
+  const expected = Buffer.from(signCallback(rawBody, secret));
+  const received = Buffer.from(signature ?? '');
+  return received.length === expected.length && timingSafeEqual(received, expected);
+}

@@ -1,0 +1,50 @@
+import { createHmac } from 'node:crypto';
+import { decodeTime } from 'ulid';
+import { luhnCheckDigit } from './luhn.ts';
+
+const NUMBER_DIGITS = 16;
+const SHORTEST_LIFE_MONTHS = 36;
+
+/** What may be kept of a derived card. */
+export interface DerivedCard {
+  networkCardId: string;
+  last4: string;
+  expMonth: number;
+  expYear: number;
+}
+
+/**
+ * The card a simulated network issues for a token: always the same for the same key, token and prefix, so nothing of
+ * it that is secret has to be kept. The key must stay the same for the cards' lives.
+ * @param key 32 bytes
+ * @param token a card id; its time of birth counts the life of the card, 36 to 59 months
+ */
+export function deriveCard(key: Uint8Array, token: string, prefix: string): DerivedCard {
+  const lifeMonths = SHORTEST_LIFE_MONTHS + Number(derive(key, 'expiry', token) % 24n);
+  const expiry = new Date(decodeTime(token.slice(token.indexOf('_') + 1)));
+  expiry.setUTCMonth(expiry.getUTCMonth() + lifeMonths, 1);
+  return {
+    networkCardId: `sim_${derive(key, 'network card id', token).toString(16).padStart(32, '0')}`,
+    last4: deriveCardNumber(key, token, prefix).slice(-4),
+    expMonth: expiry.getUTCMonth() + 1,
+    expYear: expiry.getUTCFullYear(),
+  };
+}
+
+/**
+ * The full number: `prefix`, then derived digits, then the Luhn digit; 16 in all. Only a reveal may hand it on; it is
+ * never logged, stored or part of an answer about an issuance.
+ * @param prefix 4 to 12 digits
+ */
+export function deriveCardNumber(key: Uint8Array, token: string, prefix: string): string {
+  const free = NUMBER_DIGITS - 1 - prefix.length;
+  const digits = derive(key, `number ${prefix}`, token) % 10n ** BigInt(free);
+  const body = prefix + digits.toString().padStart(free, '0');
+  return body + luhnCheckDigit(body);
+}
+
+function derive(key: Uint8Array, purpose: string, token: string): bigint {
+  if (key.length !== 32) throw new Error('the key that cards are derived from must have 32 bytes');
+  const digest = createHmac('sha256', key).update(`${purpose}\n${token}`).digest('hex');
+  return BigInt(`0x${digest.slice(0, 32)}`);
+}

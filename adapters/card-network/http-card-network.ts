@@ -1,0 +1,91 @@
+import { Agent, request } from 'undici';
+import type { z } from 'zod';
+import { type CardNetwork, CardNetworkUnavailable } from './card-network.ts';
+import { IssuanceResponse, LookUpResponse } from './wire.ts';
+
+export interface HttpCardNetworkOptions {
+  /** Where the network answers, without a slash at its end. */
+  url: string;
+  bearerToken: string;
+}
+
+/** The client of a card network's HTTP API. `close` ends its connections. */
+export function createHttpCardNetwork(
+  options: HttpCardNetworkOptions,
+): CardNetwork & { close(): Promise<void> } {
+  const agent = new Agent({ keepAliveTimeout: 4_000, maxResponseSize: 65_536 });
+
+  async function ask<Body extends { token: string }>(
+    method: 'GET' | 'POST',
+    path: string,
+    token: string,
+    shape: z.ZodType<Body>,
+    body?: object,
+  ): Promise<Body> {
+    const answer = await receive(method, path, body);
+    const parsed = shape.safeParse(answer);
+    if (!parsed.success) {
+      const fields = parsed.error.issues.map((issue) => issue.path.join('.') || 'body').join(', ');
+      throw unavailable(
+        `its answer is not of the agreed shape (${fields}); check what listens at its address`,
+      );
+    }
+    if (parsed.data.token !== token) {
+      throw unavailable('its answer is about another token; check what listens at its address');
+    }
+    return parsed.data;
+  }
+
+  async function receive(method: 'GET' | 'POST', path: string, body?: object): Promise<unknown> {
+    let status: number;
+    let text: string;
+    try {
+      const response = await request(options.url + path, {
+        method,
+        dispatcher: agent,
+        signal: AbortSignal.timeout(5_000),
+        headers: { authorization: `Bearer ${options.bearerToken}`, 'content-type': 'application/json' },
+        body: body === undefined ? null : JSON.stringify(body),
+      });
+      status = response.statusCode;
+      text = await response.body.text();
+    } catch (error) {
+      throw unavailable(`no answer (${reasonOf(error)}); ask again with the same token`);
+    }
+    if (status !== 200) throw unavailable(`it answered ${status}; ${adviceFor(status)}`);
+    try {
+      return JSON.parse(text);
+    } catch (error) {
+      // A syntax error quotes the text it stumbled over, which must not travel on.
+      if (error instanceof SyntaxError)
+        throw unavailable('its answer is not JSON; check what listens at its address');
+      throw error;
+    }
+  }
+
+  return {
+    issueCard: async (asked) =>
+      (await ask('POST', '/issuances', asked.token, IssuanceResponse, asked)).issuance,
+    lookUpIssuance: async (token) =>
+      (await ask('GET', `/issuances/${encodeURIComponent(token)}`, token, LookUpResponse)).issuance,
+    close: () => agent.close(),
+  };
+}
+
+function unavailable(what: string): CardNetworkUnavailable {
+  return new CardNetworkUnavailable(`card network: ${what}`);
+}
+
+/** Only what an error is called: its message may quote what was sent. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown error';
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
+}
+
+function adviceFor(status: number): string {
+  if (status === 401) return 'this process and the network have different secrets; start both with the same';
+  if (status === 409) return 'it has the token with another request; look it up';
+  if (status === 400)
+    return 'it can not read the request; check the product code (ASCII) and the BIN (4 to 12 digits)';
+  return 'ask again with the same token';
+}
