@@ -1,0 +1,37 @@
+/** How the simulated network meets one operation, an issuance or a top-up. */
+export interface Behaviour {
+  outcome: 'succeeded' | 'declined' | 'failed';
+  /** 0: at once, in the same answer. `null`: never. Else "accepted" until then. */
+  completesAfterMs: number | null;
+  /** One callback each, this long after the completion. */
+  callbackDelaysMs: readonly number[];
+  /** How often asking is answered with 503 before the network takes the operation. */
+  refusals: number;
+  /** The operation is taken, and the connection cut instead of saying so. */
+  losesAnswer: boolean;
+}
+
+const SUCCESS: Behaviour = {
+  outcome: 'succeeded',
+  completesAfterMs: 0,
+  callbackDelaysMs: [],
+  refusals: 0,
+  losesAnswer: false,
+};
+
+/** By the last two digits of the amount: operations.md, "Simulated network, live mode". */
+const BY_LAST_DIGITS: Readonly<Record<number, Behaviour>> = {
+  41: { ...SUCCESS, completesAfterMs: 2_000, callbackDelaysMs: [0] },
+  42: { ...SUCCESS, outcome: 'declined' },
+  43: { ...SUCCESS, outcome: 'failed', completesAfterMs: 2_000, callbackDelaysMs: [0] },
+  44: { ...SUCCESS, losesAnswer: true },
+  45: { ...SUCCESS, completesAfterMs: 2_000 },
+  // The second one is late as well: by then there may be nothing left that waits for it.
+  46: { ...SUCCESS, completesAfterMs: 2_000, callbackDelaysMs: [0, 1_000] },
+  47: { ...SUCCESS, completesAfterMs: null },
+  48: { ...SUCCESS, refusals: 3 },
+};
+
+export function behaviourFor(amountCents: number): Behaviour {
+  return BY_LAST_DIGITS[amountCents % 100] ?? SUCCESS;
+}

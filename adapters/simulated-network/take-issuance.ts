@@ -1,0 +1,41 @@
+import { query, type Sql } from '../../db/sql.ts';
+import type { IssueCardRequest, LookUpAnswer } from '../card-network/card-network.ts';
+import { deriveCard } from '../card-network/derive-card.ts';
+import { readIssuance } from './read-issuance.ts';
+import { takeOperation } from './take-operation.ts';
+
+export type TakenIssuance =
+  | { status: 'refused' }
+  | { status: 'conflict' }
+  | { status: 'answered'; answer: LookUpAnswer; answerIsLost: boolean };
+
+/** Issues a card once for its token, and says how the issuance then stands. */
+export async function takeIssuance(
+  em: Sql,
+  cardKey: Uint8Array,
+  { token, productCode, bin, amountCents }: Omit<IssueCardRequest, 'cardholderName'>,
+): Promise<TakenIssuance> {
+  return em.transactional(async (tx) => {
+    const taking = await takeOperation(tx, {
+      token,
+      kind: 'card.issuance',
+      amountCents,
+      request: { productCode, bin, amountCents },
+    });
+    if (taking.status === 'refused' || taking.status === 'conflict') return taking;
+    if (taking.status === 'known') {
+      return { status: 'answered', answer: await readIssuance(tx, token), answerIsLost: false };
+    }
+    if (taking.behaviour.outcome === 'succeeded') {
+      const card = deriveCard(cardKey, token, bin);
+      await query(
+        tx,
+        `INSERT INTO simulated_network.card (network_card_id, token, last4, exp_month, exp_year)
+         VALUES ($1, $2, $3, $4, $5)`,
+        [card.networkCardId, token, card.last4, card.expMonth, card.expYear],
+      );
+    }
+    const answer = await readIssuance(tx, token);
+    return { status: 'answered', answer, answerIsLost: taking.behaviour.losesAnswer };
+  });
+}

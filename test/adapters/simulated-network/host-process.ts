@@ -1,0 +1,13 @@
+import pino from 'pino';
+import { startSimulatedNetwork } from '../../../adapters/simulated-network/start-simulated-network.ts';
+import { openOrm } from '../../../db/orm.ts';
+
+// A host of the simulated network to be killed: prints its URL once it answers, and runs until then.
+const [databaseUrl = '', callbackUrl = '', secret = ''] = process.argv.slice(2);
+const { url } = await startSimulatedNetwork({
+  orm: await openOrm({ databaseUrl, poolSize: 4 }),
+  callbackUrl,
+  secret: Buffer.from(secret, 'hex'),
+  logger: pino({ level: 'silent' }),
+});
+console.log(url);
