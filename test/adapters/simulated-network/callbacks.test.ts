@@ -62,7 +62,7 @@ describe('callbacks of the simulated network', () => {
       assert.deepEqual(await waiting(), []);
     });
     assert.deepEqual(test.receiver.tokens, Array(5).fill(token));
-    assert.equal(test.logged.length, 1);
+    await eventually(() => assert.equal(test.logged.length, 1));
     assert.match(test.logged[0] ?? '', new RegExp(`${token}.*HTTP 302.*polling finds it`));
     await eventually(async () => assert.equal((await test.network.lookUpIssuance(token)).status, 'issued'));
   });
