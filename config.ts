@@ -124,7 +124,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     taskQueuePrefix: values.TASK_QUEUE_PREFIX ?? '',
     encryptionKeys: values.ENCRYPTION_KEYS,
     cardNetwork: values.CARD_NETWORK,
-    firstProduct: product ?? null,
+    firstProduct: product,
     cardCreationWaitMs: values.CARD_CREATION_WAIT_MS,
     issuanceDeadlineMs: values.ISSUANCE_DEADLINE,
     rateLimitPerSecond: values.RATE_LIMIT_PER_SECOND,
@@ -133,12 +133,39 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   };
 }
 
+/** What `npm run migrate` needs of it. @throws ConfigurationError */
+export function readMigrationConfig(
+  env: NodeJS.ProcessEnv = process.env,
+): Pick<Config, 'databaseUrl' | 'firstProduct'> {
+  const { values, product } = parse(Environment.pick({ ...PRODUCT, DATABASE_URL: true }), env);
+  return { databaseUrl: values.DATABASE_URL, firstProduct: product };
+}
+
+const PRODUCT = { PRODUCT_CODE: true, PRODUCT_BIN: true, PRODUCT_NETWORK: true } as const;
+
+function parse<T extends ProductVariables>(schema: z.ZodType<T>, env: NodeJS.ProcessEnv) {
+  const set = Object.fromEntries(
+    Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),
+  );
+  const parsed = schema.safeParse(set);
+  const problems = parsed.success ? [] : parsed.error.issues.map((issue) => describe(issue, set));
+  for (const name of Object.keys(set)) {
+    if (OUR_PREFIX.test(name) && !KNOWN.has(name))
+      problems.push(`${name}: there is no such variable; is it misspelt?`);
+  }
+  const product = parsed.success ? firstProduct(parsed.data, problems) : null;
+  if (!parsed.success || problems.length > 0) throw new ConfigurationError(problems);
+  return { set, values: parsed.data, product: product ?? null };
+}
+
+type ProductVariables = Partial<Record<keyof typeof PRODUCT, string | undefined>>;
+
 function describe(issue: z.core.$ZodIssue, set: Record<string, unknown>): string {
   const name = String(issue.path[0]);
   return `${name}: ${name in set ? issue.message : 'is required'}`;
 }
 
-function firstProduct(values: z.infer<typeof Environment>, problems: string[]): Config['firstProduct'] {
+function firstProduct(values: ProductVariables, problems: string[]): Config['firstProduct'] {
   const { PRODUCT_CODE: code, PRODUCT_BIN: bin, PRODUCT_NETWORK: network } = values;
   if (code && bin && network) return { code, bin, network };
   if (code || bin || network)

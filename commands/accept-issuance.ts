@@ -1,4 +1,3 @@
-import { query } from '../db/sql.ts';
 import { transaction } from '../db/transaction.ts';
 import { presentCard } from '../domain/card-resource.ts';
 import { siblingId } from '../domain/ids.ts';

@@ -3,22 +3,24 @@ import type { KeyRing } from '../db/key-ring.ts';
 import { query } from '../db/sql.ts';
 import type { ApiError } from '../domain/api-error.ts';
 import { presentError } from '../domain/error-body.ts';
-import { sealBody } from './idempotency-response.ts';
+import { type StoredResponse, sealBody } from './idempotency-response.ts';
 
-/** Stores the answer of a claim, in the caller's transaction; the first one stands. */
+/** Stores the answer of a claim, in the caller's transaction, and returns it; an answer that is there already stands. */
 export async function answerClaim(
   tx: EntityManager,
   ring: KeyRing,
   claimId: string,
   status: number,
-  body: unknown,
-): Promise<void> {
+  resource: unknown,
+): Promise<StoredResponse> {
+  const body = JSON.stringify(resource);
   await query(
     tx,
     `UPDATE idempotency_claim SET response_status = $2, response_body = $3
      WHERE id = $1 AND response_status IS NULL`,
-    [claimId, status, sealBody(ring, claimId, JSON.stringify(body))],
+    [claimId, status, sealBody(ring, claimId, body)],
   );
+  return { status, body };
 }
 
 /** {@link answerClaim} with the error's body, which carries the id of the request that made the claim. */

@@ -12,6 +12,6 @@ export interface CommandContext {
 export interface IssuanceContext extends CommandContext {
   /** Whether live mode has a network; without one it can issue nothing. */
   liveNetworkConfigured: boolean;
-  /** Test mode's network: a function of the card's id that needs no call. */
-  issueTestCard(cardId: string): IssuedCard;
+  /** Test mode's network: arithmetic on the card's id, quick enough to stand in a transaction. */
+  issueTestCard(cardId: string): Promise<IssuedCard>;
 }

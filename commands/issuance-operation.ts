@@ -20,7 +20,7 @@ const FEE_CODES: Record<Fee['type'], TransferCode> = {
  * (`void`). One operation id for all of them, so each phase happens once.
  */
 export function issuanceOperation(card: IssuedCard, phase: 'pending' | 'post' | 'void'): LedgerOperation {
-  const step = (name: string): Pick<Transfer, 'step' | 'phase' | 'resolves'> =>
+  const step = (name: string) =>
     phase === 'pending' ? { step: name, phase } : { step: `${name}:${phase}`, phase, resolves: name };
   return {
     operationId: `issue/${card.id}`,

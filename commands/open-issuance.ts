@@ -39,6 +39,6 @@ async function open(tx: EntityManager, context: IssuanceContext, claimId: string
   if (card.mode === 'live') return 'held';
 
   await applyOperation(tx, issuanceOperation(card, 'post'));
-  await finishCard(tx, context.ring, claimId, withIssued(card, context.issueTestCard(cardId)));
+  await finishCard(tx, context.ring, claimId, withIssued(card, await context.issueTestCard(cardId)));
   return 'answered';
 }

@@ -1,7 +1,6 @@
-import { createHmac, randomInt } from 'node:crypto';
+import { randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { Mode } from '../domain/mode.ts';
-import type { KeyRing } from './key-ring.ts';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const RANDOM_LENGTH = 36;
@@ -21,11 +20,6 @@ export function modeOfApiKey(key: string): Mode | undefined {
   if (shape === null) return undefined;
   if (checksumOf(key.slice(0, -CHECKSUM_LENGTH)) !== key.slice(-CHECKSUM_LENGTH)) return undefined;
   return shape[1] as Mode;
-}
-
-/** The hashes a key may be stored under, the ring's current key first: rotating the ring leaves old keys valid. */
-export function apiKeyHashes(ring: KeyRing, key: string): Buffer[] {
-  return ring.derive('api-key-hash').map((secret) => createHmac('sha256', secret).update(key).digest());
 }
 
 /** What a person recognises a key by: its prefix and its last four characters, which are checksum. */

@@ -25,6 +25,10 @@ export class KeyRing {
     return this.#keys[0] as RingKey;
   }
 
+  get oldest(): RingKey {
+    return this.#keys.at(-1) as RingKey;
+  }
+
   seal(plain: string, context: string): Buffer {
     const { id, secret } = this.primary;
     const nonce = randomBytes(NONCE_BYTES);

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
+import { MIGRATIONS_FOLDER } from './migration-names.ts';
 
 /**
  * Applies the migrations that are still missing, each in its own transaction, under an advisory lock.
@@ -11,7 +12,7 @@ export async function migrate(
 ): Promise<string[]> {
   const applied = await runner({
     databaseUrl,
-    dir: fileURLToPath(new URL('./migrations', import.meta.url)),
+    dir: fileURLToPath(MIGRATIONS_FOLDER),
     direction: 'up',
     migrationsTable: 'schema_migration',
     singleTransaction: false,

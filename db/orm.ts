@@ -1,4 +1,5 @@
-import { type EntitySchema, MikroORM } from '@mikro-orm/postgresql';
+import { MikroORM } from '@mikro-orm/postgresql';
+import { ENTITIES } from './entities/entities.ts';
 import { PreparedClient } from './prepared-client.ts';
 
 export type Orm = MikroORM;
@@ -10,7 +11,6 @@ export interface OrmOptions {
   databaseUrl: string;
   /** Most connections this process opens. */
   poolSize: number;
-  entities?: EntitySchema[];
   /** What the connections are called in pg_stat_activity. */
   applicationName?: string;
 }
@@ -22,8 +22,7 @@ export interface OrmOptions {
 export async function openOrm(options: OrmOptions): Promise<Orm> {
   return MikroORM.init({
     clientUrl: options.databaseUrl,
-    entities: options.entities ?? [],
-    discovery: { warnWhenNoEntities: false },
+    entities: ENTITIES,
     pool: { min: 0, max: options.poolSize, idleTimeoutMillis: 30_000 },
     driverOptions: {
       Client: PreparedClient,

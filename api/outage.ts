@@ -1,0 +1,21 @@
+import { isGrpcServiceError } from '@temporalio/client';
+
+const GRPC_DEADLINE_EXCEEDED = 4;
+const GRPC_RESOURCE_EXHAUSTED = 8;
+const GRPC_UNAVAILABLE = 14;
+const SOCKET_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'ENOTFOUND', 'EAI_AGAIN']);
+/** PostgreSQL's classes 08 (connection), 53 (resources), 57P0x (shutting down, starting up), 25006 (read-only). */
+const SQLSTATE = /^(08|53|57P0|25006)/;
+
+/** Whether PostgreSQL or Temporal is out of reach for now, so that asking again later makes sense. */
+export function isOutage(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (isGrpcServiceError(cause)) {
+      return [GRPC_DEADLINE_EXCEEDED, GRPC_RESOURCE_EXHAUSTED, GRPC_UNAVAILABLE].includes(cause.code);
+    }
+    const code = (cause as { code?: unknown }).code;
+    if (typeof code === 'string' && (SOCKET_CODES.has(code) || SQLSTATE.test(code))) return true;
+    if (/^(Connection terminated|timeout exceeded when trying to connect)/.test(cause.message)) return true;
+  }
+  return false;
+}

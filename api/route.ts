@@ -1,0 +1,50 @@
+import type { z } from 'zod';
+import type { ErrorCode } from '../domain/error-catalogue.ts';
+import type { Mode } from '../domain/mode.ts';
+import type { Caller } from './caller.ts';
+
+/** What a handler gets: everything checked. */
+export interface RouteInput<Query, Body> {
+  caller: Caller;
+  requestId: string;
+  /** The path's parameters by name. */
+  params: Record<string, string>;
+  /** The path as it was asked for, without the query. */
+  path: string;
+  query: Query;
+  body: Body;
+  /** Empty unless the route needs one. */
+  idempotencyKey: string;
+  /** Adds to the request's log line. */
+  log(fields: Record<string, string>): void;
+}
+
+export interface Reply {
+  status: number;
+  /** An object, or JSON that is sent as it is. */
+  body: object | string;
+  headers?: Record<string, string>;
+}
+
+/** One declaration validates a request and documents it: the guard and the OpenAPI document both read it. */
+export interface Route<Query = unknown, Body = unknown> {
+  method: 'get' | 'post';
+  /** Below /v1, with `:name` for parameters. */
+  path: string;
+  summary: string;
+  description?: string;
+  /** The only mode whose keys may use it. */
+  mode?: Mode;
+  needsIdempotencyKey?: boolean;
+  query: z.ZodType<Query>;
+  body?: z.ZodType<Body>;
+  responses: Record<number, z.ZodType>;
+  /** Beside those every route has: 400, 401, 429, 500, 503. */
+  errors?: ErrorCode[];
+  handle(input: RouteInput<Query, Body>): Promise<Reply>;
+}
+
+/** Types a declaration by its own schemas. */
+export function route<Query, Body>(declaration: Route<Query, Body>): Route<Query, Body> {
+  return declaration;
+}

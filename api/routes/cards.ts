@@ -1,0 +1,97 @@
+import { z } from 'zod';
+import { claimIdempotencyKey } from '../../commands/claim-idempotency-key.ts';
+import { sealRequest } from '../../commands/idempotency-response.ts';
+import { newId } from '../../db/new-id.ts';
+import type { Orm } from '../../db/orm.ts';
+import { CardResource } from '../../domain/card-resource.ts';
+import { CardStatus } from '../../domain/card-status.ts';
+import { CreateCardRequest } from '../../domain/create-card-request.ts';
+import { Line } from '../../domain/fields.ts';
+import { siblingId } from '../../domain/ids.ts';
+import { issueCardWorkflowId } from '../../workflows/messages.ts';
+import { fingerprintOf } from '../fingerprint.ts';
+import { type IssuingDependencies, issueCard, LEASE_MS } from '../issue-card.ts';
+import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
+import { readCard, readCardPage } from '../read-cards.ts';
+import { replay } from '../replay.ts';
+import { route } from '../route.ts';
+
+export const createCard = (dependencies: IssuingDependencies) =>
+  route({
+    method: 'post',
+    path: '/cards',
+    summary: 'Create and fund a card',
+    description:
+      'Debits the amount and its fees from the balance. 201: active. 202: poll GET /cards/{cardId}.',
+    needsIdempotencyKey: true,
+    query: z.strictObject({}),
+    body: CreateCardRequest,
+    responses: { 201: CardResource, 202: CardResource },
+    errors: [
+      ...([
+        'insufficient_funds',
+        'provider_declined',
+        'external_ref_taken',
+        'idempotency_in_flight',
+      ] as const),
+      ...([
+        'no_product_configured',
+        'limit_exceeded',
+        'idempotency_conflict',
+        'product_not_allowed',
+      ] as const),
+    ],
+    async handle({ caller, body, path, idempotencyKey, requestId, log }) {
+      const { orm, ring, taskQueue, issuanceDeadlineMs } = dependencies;
+      const { partnerId, mode } = caller;
+      const newClaimId = newId('claim');
+      const claim = await claimIdempotencyKey(orm.em.fork(), ring, {
+        claimId: newClaimId,
+        partnerId,
+        mode,
+        key: idempotencyKey,
+        operation: 'create_card',
+        fingerprint: fingerprintOf('POST', path, body),
+        sealedRequest: sealRequest(ring, newClaimId, body),
+        requestId,
+        leaseMs: LEASE_MS,
+      });
+      if (claim.outcome === 'replay') return replay(claim.response);
+      const { claimId } = claim;
+      log({ workflowId: issueCardWorkflowId(siblingId('card', claimId)) });
+      return issueCard(dependencies, { claimId, partnerId, mode, taskQueue, deadlineMs: issuanceDeadlineMs });
+    },
+  });
+
+export const getCard = ({ orm }: { orm: Orm }) =>
+  route({
+    method: 'get',
+    path: '/cards/:cardId',
+    summary: 'Read a card',
+    query: z.strictObject({}),
+    responses: { 200: CardResource },
+    errors: ['card_not_found'],
+    handle: async ({ caller, params }) => ({
+      status: 200,
+      body: await readCard(orm, caller, params.cardId ?? ''),
+    }),
+  });
+
+export const listCards = ({ orm }: { orm: Orm }) =>
+  route({
+    method: 'get',
+    path: '/cards',
+    summary: 'List cards, newest first',
+    query: z.strictObject({
+      limit: Limit,
+      starting_after: StartingAfter('card'),
+      external_ref: Line(255).optional(),
+      status: CardStatus.optional(),
+    }),
+    responses: { 200: listOf(CardResource) },
+    async handle({ caller, query }) {
+      const { limit, starting_after: startingAfter, external_ref: externalRef, status } = query;
+      const cards = await readCardPage(orm, caller, { limit, startingAfter, externalRef, status });
+      return { status: 200, body: presentList(cards, limit) };
+    },
+  });

@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import { issuableIn, issuableProducts, type Product } from '../../db/issuable-products.ts';
+import type { Orm } from '../../db/orm.ts';
+import { query } from '../../db/sql.ts';
+import { listOf } from '../list-envelope.ts';
+import { route } from '../route.ts';
+
+const ProductResource = z.object({ product_code: z.string(), bin: z.string(), network: z.string() });
+
+export const listProducts = ({ orm, liveNetworkConfigured }: { orm: Orm; liveNetworkConfigured: boolean }) =>
+  route({
+    method: 'get',
+    path: '/products',
+    summary: 'The products the account may issue, the current one first',
+    query: z.strictObject({}),
+    responses: { 200: listOf(ProductResource) },
+    async handle({ caller }) {
+      const [row] = await query<{ products: Product[] }>(
+        orm.em.fork(),
+        `SELECT ${issuableProducts('$1')} AS products`,
+        [caller.partnerId],
+      );
+      const products = issuableIn(caller.mode, row?.products ?? [], liveNetworkConfigured);
+      const data = products.map(({ code, bin, network }) => ({ product_code: code, bin, network }));
+      return { status: 200, body: { object: 'list', data, has_more: false, next_cursor: null } };
+    },
+  });

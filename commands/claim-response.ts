@@ -1,0 +1,29 @@
+import type { Orm } from '../db/orm.ts';
+import { query } from '../db/sql.ts';
+import type { CommandContext } from './command-context.ts';
+import { openBody, type StoredResponse } from './idempotency-response.ts';
+
+/** The stored answer of a claim; null while it has none. */
+export async function readClaimResponse(
+  { orm, ring }: CommandContext,
+  claimId: string,
+): Promise<StoredResponse | null> {
+  const [row] = await query<{ response_status: number; response_body: Buffer }>(
+    orm.em.fork(),
+    `SELECT response_status, response_body FROM idempotency_claim WHERE id = $1 AND response_status IS NOT NULL`,
+    [claimId],
+  );
+  return row === undefined
+    ? null
+    : { status: row.response_status, body: openBody(ring, claimId, row.response_body) };
+}
+
+/** A sign of life: the process that runs the claim's request still does. */
+export async function renewLease(orm: Orm, claimId: string, leaseMs: number): Promise<void> {
+  await query(
+    orm.em.fork(),
+    `UPDATE idempotency_claim SET lease_expires_at = now() + $2 * interval '1 millisecond'
+     WHERE id = $1 AND response_status IS NULL`,
+    [claimId, leaseMs],
+  );
+}

@@ -1,0 +1,26 @@
+import { AccountUsageEntity } from '../db/entities/account-usage.ts';
+import { PartnerEntity } from '../db/entities/partner.ts';
+import { newId } from '../db/new-id.ts';
+import { transaction } from '../db/transaction.ts';
+import { type OperatorContext, recordAudit } from './operator-context.ts';
+
+export interface NewPartner {
+  name: string;
+  secureDetailsEnabled: boolean;
+}
+
+/** Makes an account with the platform's fees and limits, ready in both modes. Its keys are made apart. */
+export function createPartner(
+  { orm, actor }: OperatorContext,
+  { name, secureDetailsEnabled }: NewPartner,
+): Promise<{ id: string; name: string }> {
+  return transaction(orm, async (tx) => {
+    const id = newId('prt');
+    tx.create(PartnerEntity, { id, name, secureDetailsEnabled, createdAt: new Date() });
+    await tx.flush();
+    tx.create(AccountUsageEntity, { partnerId: id, mode: 'test' });
+    tx.create(AccountUsageEntity, { partnerId: id, mode: 'live' });
+    recordAudit(tx, actor, 'partner.create', id, { name, secureDetailsEnabled });
+    return { id, name };
+  });
+}

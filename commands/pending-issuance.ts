@@ -1,0 +1,36 @@
+import { query } from '../db/sql.ts';
+import type { CardRow } from '../domain/card-resource.ts';
+import { siblingId } from '../domain/ids.ts';
+import type { CommandContext } from './command-context.ts';
+
+export interface PendingIssuance {
+  token: string;
+  productCode: string;
+  bin: string;
+  amountCents: number;
+  cardholderName: string | null;
+}
+
+/** What the network is asked for; null where the issuance is over. The token is the card's id. */
+export async function readPendingIssuance(
+  { orm }: CommandContext,
+  claimId: string,
+): Promise<PendingIssuance | null> {
+  const [card] = await query<CardRow & { bin: string }>(
+    orm.em.fork(),
+    `SELECT c.*, p.bin FROM card c JOIN product p ON p.code = c.product_code
+     WHERE c.id = $1 AND c.status = 'funding_pending'`,
+    [siblingId('card', claimId)],
+  );
+  if (card === undefined) return null;
+  const name = [card.cardholder_first_name, card.cardholder_last_name]
+    .filter((part) => part !== null)
+    .join(' ');
+  return {
+    token: card.id,
+    productCode: card.product_code,
+    bin: card.bin,
+    amountCents: Number(card.funding_cents),
+    cardholderName: name === '' ? null : name,
+  };
+}

@@ -1,0 +1,18 @@
+import { createHmac } from 'node:crypto';
+import type { KeyRing } from './key-ring.ts';
+
+/** The secret that the simulated network and those who talk to it share: from the ring's oldest key, so it outlives new ones. */
+export function simulatedNetworkSecret(ring: KeyRing): Buffer {
+  return ring.deriveFrom(ring.oldest.id, 'simulated-network');
+}
+
+/** The key test cards are derived from. Its id is kept with the card, so rotating the ring changes no card. */
+export function testCardKey(ring: KeyRing, keyId: string): Buffer {
+  return ring.deriveFrom(keyId, 'test-cards');
+}
+
+/** Gives the hashes an API key may be stored under, the ring's current key first: rotating leaves old keys valid. */
+export function apiKeyHasher(ring: KeyRing): (key: string) => Buffer[] {
+  const secrets = ring.derive('api-key-hash');
+  return (key) => secrets.map((secret) => createHmac('sha256', secret).update(key).digest());
+}

@@ -1,0 +1,36 @@
+/** What may be logged of an error: never its message where a driver wrote it, since that can quote a row's values. */
+export interface DescribedError {
+  name: string;
+  summary: string;
+  stack?: string;
+}
+
+interface DatabaseError {
+  code: string;
+  table?: string;
+  constraint?: string;
+}
+
+/** An error without values of rows: a database's error is its SQLSTATE, table and constraint. */
+export function describeError(error: unknown): DescribedError {
+  if (!(error instanceof Error)) return { name: 'NonError', summary: `a ${typeof error} was thrown` };
+  if (isDatabaseError(error)) {
+    const where = [error.table, error.constraint].filter((part) => part !== undefined).join('.');
+    return { name: error.name, summary: `SQLSTATE ${error.code} ${where}`.trim(), stack: framesOf(error) };
+  }
+  const quotesInput = error instanceof SyntaxError || error.name === 'ZodError' || error.name === '$ZodError';
+  const summary = quotesInput ? 'a value is not of the expected shape; see the stack' : error.message;
+  return { name: error.name, summary, stack: framesOf(error) };
+}
+
+function isDatabaseError(error: Error): error is Error & DatabaseError {
+  const code = (error as Partial<DatabaseError>).code;
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code);
+}
+
+function framesOf(error: Error): string {
+  return (error.stack ?? '')
+    .split('\n')
+    .filter((line) => line.startsWith('    at '))
+    .join('\n');
+}

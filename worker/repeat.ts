@@ -1,0 +1,35 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { describeError } from '../domain/describe-error.ts';
+
+export interface Repetition {
+  stop(): Promise<void>;
+}
+
+/** Runs `work` again and again, `intervalMs` after it last ended. A failure is logged and the next turn tries again. */
+export function repeat(
+  what: string,
+  intervalMs: number,
+  logger: Logger,
+  work: () => Promise<void>,
+): Repetition {
+  const stopping = new AbortController();
+  const running = (async () => {
+    while (!stopping.signal.aborted) {
+      try {
+        await work();
+      } catch (error) {
+        logger.error({ error: describeError(error) }, `${what} failed; it is tried again`);
+      }
+      await sleep(intervalMs, undefined, { signal: stopping.signal }).catch((error) => {
+        if (!stopping.signal.aborted) throw error;
+      });
+    }
+  })();
+  return {
+    stop: async () => {
+      stopping.abort();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,1 @@
+export { issueCard } from './issue-card.ts';

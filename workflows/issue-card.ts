@@ -1,0 +1,103 @@
+import {
+  allHandlersFinished,
+  CancellationScope,
+  condition,
+  proxyActivities,
+  proxyLocalActivities,
+  setCurrentDetails,
+  setHandler,
+  upsertSearchAttributes,
+} from '@temporalio/workflow';
+import type { CardIssuanceActivities } from '../activities/card-issuance.ts';
+import {
+  firstAnswer,
+  type IssuanceDecision,
+  type IssueCardInput,
+  networkResult,
+  resolveIssuance,
+} from './messages.ts';
+import { needsAttentionAttribute } from './search-attributes.ts';
+
+const FIRST_POLL_MS = 1_000;
+const LONGEST_POLL_MS = 300_000;
+const OVERDUE_POLL_MS = 3_600_000;
+
+// Before the first answer: local activities, so that it takes one workflow task.
+const atOnce = proxyLocalActivities<CardIssuanceActivities>({
+  startToCloseTimeout: '10s',
+  retry: { initialInterval: '200ms', maximumInterval: '5s' },
+});
+const atOnceWithNetwork = proxyLocalActivities<CardIssuanceActivities>({
+  startToCloseTimeout: '6s',
+  scheduleToCloseTimeout: '7s',
+  retry: { initialInterval: '200ms', maximumAttempts: 6 },
+});
+const later = proxyActivities<CardIssuanceActivities>({
+  startToCloseTimeout: '30s',
+  retry: { initialInterval: '1s', maximumInterval: '1m' },
+});
+const laterWithNetwork = proxyActivities<CardIssuanceActivities>({
+  startToCloseTimeout: '30s',
+  retry: { maximumAttempts: 1 },
+});
+
+/**
+ * Issues one card: holds its money, asks the network, and posts on its yes or releases on its definite no. Where the
+ * network stays silent past the deadline an operator decides. A request to cancel is not followed, since money is only
+ * ever released on a definite no.
+ */
+export async function issueCard(input: IssueCardInput): Promise<void> {
+  const { claimId } = input;
+  const deadline = Date.now() + input.deadlineMs;
+  let answered = false;
+  let overdue = false;
+  let hints = 0;
+  let decision: IssuanceDecision | undefined;
+
+  setHandler(firstAnswer, () => condition(() => answered));
+  setHandler(networkResult, () => {
+    hints += 1;
+  });
+  setHandler(resolveIssuance, (decided) => {
+    if (overdue) decision = decided;
+  });
+
+  await CancellationScope.nonCancellable(async () => {
+    const opening = await atOnce.openIssuance(claimId);
+    if (opening === 'held') await settle();
+    answered = true;
+    await condition(allHandlersFinished);
+  });
+
+  async function settle(): Promise<void> {
+    let state = await atOnceWithNetwork.settleIssuance(claimId).catch(noAnswer);
+    for (let pollMs = FIRST_POLL_MS; state !== 'settled'; pollMs = Math.min(pollMs * 2, LONGEST_POLL_MS)) {
+      answered ||= state === 'accepted';
+      const remainingMs = deadline - Date.now();
+      if (!overdue && remainingMs <= 0) await waitForOperator();
+      const seen = hints;
+      const news = () => hints > seen || decision !== undefined;
+      await condition(news, overdue ? OVERDUE_POLL_MS : Math.min(pollMs, remainingMs));
+      if (decision !== undefined) {
+        await later.settleIssuanceByHand(claimId, decision.outcome);
+        return;
+      }
+      state = await laterWithNetwork.settleIssuance(claimId).catch(noAnswer);
+    }
+  }
+
+  async function waitForOperator(): Promise<void> {
+    await later.flagIssuanceOverdue(claimId);
+    overdue = true;
+    upsertSearchAttributes([{ key: needsAttentionAttribute, value: true }]);
+    setCurrentDetails(
+      'Past its deadline: the network has not said whether it issued the card. Find out there, then send the signal ' +
+        '`resolve` with {"outcome": "issued"} or {"outcome": "failed"}, or run `operator card resolve`.',
+    );
+  }
+}
+
+/** The activity's own retries are used up: still no answer, and so not a no. */
+function noAnswer(): 'unclear' {
+  return 'unclear';
+}
