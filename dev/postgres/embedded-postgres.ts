@@ -71,8 +71,8 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<R
     // SIGINT ends the sessions and writes a checkpoint; SIGQUIT leaves the rest to recovery at the next start.
     stop: () =>
       child.stop([
-        { signal: 'SIGINT', graceMs: 5_000 },
-        { signal: 'SIGQUIT', graceMs: 1_000 },
+        { signal: 'SIGINT', graceMs: 1_500 },
+        { signal: 'SIGQUIT', graceMs: 500 },
       ]),
   };
 }

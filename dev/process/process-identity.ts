@@ -1,19 +1,18 @@
-import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
-import { promisify } from 'node:util';
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 
 /**
  * Tells a running process from a later one with the same pid: when it began, in the words of this system. Undefined
  * where no such process runs; one that has ended and only waits to be reaped does not run.
  */
-export async function processIdentity(pid: number): Promise<string | undefined> {
+export function processIdentity(pid: number): string | undefined {
   return process.platform === 'linux' ? linuxIdentity(pid) : psIdentity(pid);
 }
 
-async function linuxIdentity(pid: number): Promise<string | undefined> {
+function linuxIdentity(pid: number): string | undefined {
   let stat: string;
   try {
-    stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+    stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ESRCH') return undefined;
@@ -23,18 +22,12 @@ async function linuxIdentity(pid: number): Promise<string | undefined> {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state, start] = [fields[0], fields[19]];
   if (state === 'Z' || state === 'X') return undefined;
-  const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8');
-  return `${boot.trim()}/${start}`;
+  return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}/${start}`;
 }
 
-async function psIdentity(pid: number): Promise<string | undefined> {
-  try {
-    const { stdout } = await promisify(execFile)('ps', ['-o', 'stat=,lstart=', '-p', String(pid)]);
-    const [state = '', ...start] = stdout.trim().split(/\s+/);
-    return state === '' || state.startsWith('Z') ? undefined : start.join(' ');
-  } catch (error) {
-    // `ps` ends with 1 for a pid that is not there.
-    if ((error as { code?: unknown }).code === 1) return undefined;
-    throw error;
-  }
+function psIdentity(pid: number): string | undefined {
+  const { stdout, error } = spawnSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8' });
+  if (error !== undefined) throw error;
+  const [state = '', ...start] = stdout.trim().split(/\s+/);
+  return state === '' || state.startsWith('Z') ? undefined : start.join(' ');
 }

@@ -1,9 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { cacheFolder } from '../../dev/cache-folder.ts';
 import { freePort } from '../../dev/free-port.ts';
-import { DOWNLOAD_URL } from '../../dev/temporal/cli/download-cli.ts';
+import { temporalSearch } from '../../dev/stack/temporal-search.ts';
 import type { RunningTemporal } from '../../dev/temporal/running-temporal.ts';
 import { startTemporal } from '../../dev/temporal/start-temporal.ts';
 import { testPostgres } from './postgres.ts';
@@ -28,16 +27,13 @@ export async function stopTestTemporal(): Promise<void> {
 
 async function start(): Promise<RunningTemporal> {
   folder = await mkdtemp(join(tmpdir(), 'card-issuing-temporal-'));
+  const { TEMPORAL_ADDRESS, TEMPORAL_CLI } = process.env;
+  const asked = { TEMPORAL_ADDRESS: TEMPORAL_ADDRESS || undefined, TEMPORAL_CLI: TEMPORAL_CLI || undefined };
   return startTemporal({
+    ...temporalSearch(asked, (line) => console.error(line)),
     dataDir: folder,
     postgres: await testPostgres(),
     namespace: process.env.TEMPORAL_NAMESPACE || 'default',
     port: await freePort(),
-    temporalAddress: process.env.TEMPORAL_ADDRESS || undefined,
-    temporalCli: process.env.TEMPORAL_CLI || undefined,
-    searchPath: process.env.PATH ?? '',
-    cacheFolder: cacheFolder(process.env),
-    downloadUrl: DOWNLOAD_URL,
-    onProgress: (line) => console.error(line),
   });
 }

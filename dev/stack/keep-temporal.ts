@@ -1,0 +1,50 @@
+import { join } from 'node:path';
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+import type { RunningPostgres } from '../postgres/embedded-postgres.ts';
+import { keepRunning } from '../process/keep-running.ts';
+import { rotateLog } from '../process/rotate-log.ts';
+import type { RunningTemporal } from '../temporal/running-temporal.ts';
+import { startTemporal } from '../temporal/start-temporal.ts';
+import type { TemporalSource } from '../temporal/temporal-source.ts';
+import type { DataFolder } from './data-folder.ts';
+import type { Ports } from './ports.ts';
+import type { Settings } from './settings.ts';
+import { temporalSearch } from './temporal-search.ts';
+
+export interface KeepTemporalOptions {
+  folder: DataFolder;
+  settings: Settings;
+  source: TemporalSource;
+  ports: Ports;
+  postgres: RunningPostgres | undefined;
+  report: (line: string) => void;
+  onSpawn: (name: string, pid: number) => void;
+  disposables: AsyncDisposableStack;
+}
+
+/** Starts the Temporal server that was found; one of our own is started again should it end. */
+export async function keepTemporal(options: KeepTemporalOptions): Promise<RunningTemporal> {
+  const { folder, settings, source, ports, report } = options;
+  report(`starting Temporal: ${source.label}`);
+  for (const log of ['temporal.log', 'temporal-ui.log']) rotateLog(join(folder.logs, log));
+  // The SDK's own reading of TEMPORAL_API_KEY, TEMPORAL_TLS_… and the user's profile.
+  const connection = source.kind === 'existing' ? loadClientConnectConfig().connectionOptions : undefined;
+  const kept = await keepRunning({
+    name: 'Temporal',
+    report,
+    start: () =>
+      startTemporal({
+        ...temporalSearch(settings, report),
+        source,
+        dataDir: folder.path,
+        postgres: options.postgres,
+        namespace: settings.TEMPORAL_NAMESPACE,
+        port: ports.temporal,
+        uiPort: ports.temporalUi,
+        connection,
+        onSpawn: options.onSpawn,
+      }),
+  });
+  options.disposables.defer(() => kept.stop());
+  return kept.first;
+}

@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import { freePort, isPortFree } from '../free-port.ts';
+import { readJsonFile } from '../process/read-json-file.ts';
+import { writePrivateFile } from '../process/write-private-file.ts';
+
+const Ports = z.object({ postgres: z.number(), temporal: z.number(), temporalUi: z.number() });
+
+export type Ports = z.infer<typeof Ports>;
+
+export type AskedPorts = { [Name in keyof Ports]: number | undefined };
+
+const VARIABLES = {
+  postgres: 'POSTGRES_PORT',
+  temporal: 'TEMPORAL_PORT',
+  temporalUi: 'TEMPORAL_UI_PORT',
+} as const;
+
+/** The port asked for; else the one of last time if it is still free; else any free one. */
+export async function choosePorts(file: string, asked: AskedPorts): Promise<Ports> {
+  const last = readJsonFile(file, Ports);
+  const choose = async (name: keyof Ports): Promise<number> => {
+    const wanted = asked[name];
+    if (wanted !== undefined) {
+      await demandFree(wanted, VARIABLES[name]);
+      return wanted;
+    }
+    const before = last?.[name];
+    return before !== undefined && (await isPortFree(before)) ? before : freePort();
+  };
+  const ports = {
+    postgres: await choose('postgres'),
+    temporal: await choose('temporal'),
+    temporalUi: await choose('temporalUi'),
+  };
+  writePrivateFile(file, JSON.stringify(ports, null, 2));
+  return ports;
+}
+
+/** Fails where something else listens on the port that a variable asks for. */
+export async function demandFree(port: number, variable: string): Promise<void> {
+  if (await isPortFree(port)) return;
+  throw new Error(`port ${port} is taken: stop what listens there, or set ${variable} to another port`);
+}

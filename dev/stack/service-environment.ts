@@ -1,0 +1,43 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { environmentWithoutTemporal } from '../temporal/clean-environment.ts';
+import type { DataFolder } from './data-folder.ts';
+import type { Settings } from './settings.ts';
+
+export interface ServiceEnvironmentOptions {
+  folder: DataFolder;
+  settings: Settings;
+  databaseUrl: string;
+  temporalAddress: string;
+  encryptionKeys: string;
+}
+
+const FIRST_PRODUCT = { PRODUCT_CODE: 'visa-virtual-usd', PRODUCT_BIN: '424242', PRODUCT_NETWORK: 'visa' };
+
+/** The environment of the worker and the API: ours, completed by what the local stack knows and its own defaults. */
+export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.ProcessEnv {
+  const { settings } = options;
+  const set = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== ''));
+  const productIsSet = Object.keys(FIRST_PRODUCT).some((name) => set[name] !== undefined);
+  return {
+    CARD_NETWORK: 'simulated',
+    WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
+    ...(!productIsSet && FIRST_PRODUCT),
+    ...(settings.TEMPORAL_ADDRESS === undefined ? withoutTemporal(options.folder) : set),
+    DATABASE_URL: options.databaseUrl,
+    TEMPORAL_ADDRESS: options.temporalAddress,
+    TEMPORAL_NAMESPACE: settings.TEMPORAL_NAMESPACE,
+    HOST: settings.HOST,
+    PORT: String(settings.PORT),
+    ENCRYPTION_KEYS: options.encryptionKeys,
+  };
+}
+
+/** A profile in the user's own Temporal configuration (an API key, TLS) is not meant for the server we started. */
+function withoutTemporal(folder: DataFolder): NodeJS.ProcessEnv {
+  mkdirSync(folder.temporal, { recursive: true, mode: 0o700 });
+  const profile = join(folder.temporal, 'client-profile.toml');
+  writeFileSync(profile, '[profile.default]\n');
+  const env = Object.entries(environmentWithoutTemporal()).filter(([, value]) => value !== '');
+  return { ...Object.fromEntries(env), TEMPORAL_CONFIG_FILE: profile };
+}

@@ -1,0 +1,67 @@
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Connection, type ConnectionOptions } from '@temporalio/client';
+import { cardsTaskQueue } from '../../domain/task-queues.ts';
+import { keepRunning } from '../process/keep-running.ts';
+import { echoErrors } from './echo-errors.ts';
+import { isApiReady } from './is-api-ready.ts';
+import { isWorkerPolling } from './is-worker-polling.ts';
+import { startService } from './start-service.ts';
+
+export interface ServicesOptions {
+  env: NodeJS.ProcessEnv;
+  logs: string;
+  /** What Node runs for each; by default the service's own. */
+  workerArgs?: readonly string[];
+  apiArgs?: readonly string[];
+  /** The API without `/v1`. */
+  origin: string;
+  temporal: { connection: ConnectionOptions; namespace: string };
+  report: (line: string) => void;
+  onSpawn: (name: string, pid: number) => void;
+  disposables: AsyncDisposableStack;
+}
+
+/** Starts the worker and the API, each of which is started again should it end. */
+export async function startServices(options: ServicesOptions): Promise<void> {
+  const { env, logs, report, onSpawn, disposables } = options;
+  const { namespace } = options.temporal;
+  const taskQueue = cardsTaskQueue(env.TASK_QUEUE_PREFIX ?? '');
+  const connection = Connection.lazy(options.temporal.connection);
+  disposables.defer(() => connection.close());
+
+  const keep = async (name: string, start: Parameters<typeof keepRunning>[0]['start']) => {
+    report(`starting the ${name}`);
+    const kept = await keepRunning({ name, report, start });
+    disposables.defer(() => kept.stop());
+  };
+  const common = { env, onSpawn };
+  await keep('worker', () => {
+    const sinceMs = Date.now();
+    return startService({
+      ...common,
+      name: 'worker',
+      args: options.workerArgs ?? [entry('worker/main.ts')],
+      logFile: join(logs, 'worker.log'),
+      onLine: echoErrors('worker', report),
+      isReady: () => isWorkerPolling(connection, { namespace, taskQueue, sinceMs }),
+      // Longer than the time the worker gives its activities to end.
+      stopSteps: [{ signal: 'SIGTERM', graceMs: 6_000 }],
+    });
+  });
+  await keep('API', () =>
+    startService({
+      ...common,
+      name: 'API',
+      args: options.apiArgs ?? [entry('api/main.ts')],
+      logFile: join(logs, 'api.log'),
+      onLine: echoErrors('API', report),
+      isReady: () => isApiReady(options.origin),
+      stopSteps: [{ signal: 'SIGTERM', graceMs: 3_000 }],
+    }),
+  );
+}
+
+function entry(path: string): string {
+  return fileURLToPath(new URL(`../../${path}`, import.meta.url));
+}

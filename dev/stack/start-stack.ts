@@ -1,0 +1,93 @@
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+import { readConfig } from '../../config.ts';
+import { migrate } from '../../db/migrate.ts';
+import { setUpDemo } from '../demo-partner.ts';
+import { ChildRegistry } from '../process/child-registry.ts';
+import { stopOrphans } from '../process/stop-orphans.ts';
+import { findTemporalSource } from '../temporal/find-temporal-source.ts';
+import { dataFolder } from './data-folder.ts';
+import { keepTemporal } from './keep-temporal.ts';
+import { choosePorts, demandFree } from './ports.ts';
+import { loadSecrets } from './secrets.ts';
+import { serviceEnvironment } from './service-environment.ts';
+import type { Settings } from './settings.ts';
+import { type StackFile, writeStackFile } from './stack-file.ts';
+import { startDatabase } from './start-database.ts';
+import { type ServicesOptions, startServices } from './start-services.ts';
+import { takeDataFolder } from './take-data-folder.ts';
+import { temporalSearch } from './temporal-search.ts';
+
+export interface StackOptions {
+  settings: Settings;
+  report: (line: string) => void;
+  /** What is started is registered here; disposing of it stops everything, the last first. */
+  disposables: AsyncDisposableStack;
+  /** In place of the service's own entries. */
+  entries?: Pick<ServicesOptions, 'workerArgs' | 'apiArgs'>;
+}
+
+export interface StartedStack extends StackFile {
+  /** Whether the demo partner was made just now. */
+  demoIsNew: boolean;
+}
+
+/** Brings up the whole service on this machine, and returns once it answers. */
+export async function startStack(options: StackOptions): Promise<StartedStack> {
+  const { settings, report, disposables } = options;
+  const folder = dataFolder(settings.DATA_DIR);
+  const lock = takeDataFolder(folder);
+  disposables.defer(() => lock.release());
+  const registry = new ChildRegistry(folder.children);
+  await stopOrphans(registry, report);
+
+  const secrets = loadSecrets(folder.secrets);
+  const encryptionKeys = settings.ENCRYPTION_KEYS ?? secrets.encryptionKeys;
+  await demandFree(settings.PORT, 'PORT');
+  const ports = await choosePorts(folder.ports, {
+    postgres: settings.POSTGRES_PORT,
+    temporal: settings.TEMPORAL_PORT,
+    temporalUi: settings.TEMPORAL_UI_PORT,
+  });
+  const environment = (databaseUrl: string, address: string) =>
+    serviceEnvironment({ folder, settings, databaseUrl, temporalAddress: address, encryptionKeys });
+  // Whatever is wrong with the configuration is said before anything slow begins.
+  readConfig(
+    environment(settings.DATABASE_URL ?? 'postgres://127.0.0.1', settings.TEMPORAL_ADDRESS ?? '127.0.0.1:1'),
+  );
+
+  const source = await findTemporalSource(temporalSearch(settings, report));
+  const onSpawn = (name: string, pid: number) => registry.record(name, pid);
+  const shared = { folder, report, onSpawn, disposables };
+  const needsPostgres = settings.DATABASE_URL === undefined || source.kind === 'built';
+  const embedded = needsPostgres
+    ? await startDatabase({ ...shared, port: ports.postgres, password: secrets.postgresPassword })
+    : undefined;
+  const databaseUrl = settings.DATABASE_URL ?? (embedded?.databaseUrl as string);
+  const applied = await migrate(databaseUrl);
+  if (applied.length > 0) report(`applied ${applied.length} migrations`);
+  const temporal = await keepTemporal({ ...shared, settings, source, ports, postgres: embedded?.postgres });
+  const env = environment(databaseUrl, temporal.address);
+  const demo = await setUpDemo({ config: readConfig(env), file: folder.demoPartner });
+  const origin = `http://${settings.HOST === '::1' ? '[::1]' : settings.HOST}:${settings.PORT}`;
+  const { connectionOptions = {} } = loadClientConnectConfig({
+    overrideEnvVars: env as Record<string, string>,
+  });
+  await startServices({
+    ...shared,
+    ...options.entries,
+    env,
+    logs: folder.logs,
+    origin,
+    temporal: { connection: connectionOptions, namespace: temporal.namespace },
+  });
+  const stack: StackFile = {
+    databaseUrl,
+    temporalAddress: temporal.address,
+    temporalNamespace: temporal.namespace,
+    apiUrl: `${origin}/v1`,
+    temporalUiUrl: temporal.uiUrl,
+    demo: demo.partner,
+  };
+  writeStackFile(folder.stack, stack);
+  return { ...stack, demoIsNew: demo.isNew };
+}
