@@ -1,15 +1,56 @@
-import type { Config } from '../config.ts';
+import { z } from 'zod';
+import { createApiKey } from '../commands/create-api-key.ts';
+import { createPartner } from '../commands/create-partner.ts';
+import type { OperatorContext } from '../commands/operator-context.ts';
+import { createFirstProduct } from '../commands/set-current-product.ts';
+import type { Config, MigrationConfig } from '../config.ts';
+import { KeyRing } from '../db/key-ring.ts';
+import { openOrm } from '../db/orm.ts';
+import { query } from '../db/sql.ts';
+import { readJsonFile } from './process/read-json-file.ts';
+import { writePrivateFile } from './process/write-private-file.ts';
+
+const DemoPartner = z.object({ partnerId: z.string(), testKey: z.string(), liveKey: z.string() });
 
 /** The partner a newcomer tries things out with. */
-export interface DemoPartner {
-  partnerId: string;
-  testKey: string;
-  liveKey: string;
-}
+export type DemoPartner = z.infer<typeof DemoPartner>;
 
-export async function setUpDemo(_options: {
-  config: Config;
+/**
+ * Sees to it that there are a product and a demo partner. The database keeps only hashes of the keys, so the file is
+ * what remembers them; a partner the database does not know is made anew.
+ */
+export async function setUpDemo(options: {
+  config: Pick<Config, 'databaseUrl' | 'encryptionKeys'> & Pick<MigrationConfig, 'firstProduct'>;
   file: string;
 }): Promise<{ partner: DemoPartner; isNew: boolean }> {
-  return { partner: { partnerId: 'prt_x', testKey: 'sk_test_x', liveKey: 'sk_live_x' }, isNew: true };
+  const { config, file } = options;
+  const orm = await openOrm({
+    databaseUrl: config.databaseUrl,
+    poolSize: 2,
+    applicationName: 'card-issuing-start',
+  });
+  try {
+    const context = { orm, ring: new KeyRing(config.encryptionKeys), actor: 'npm start' };
+    if (config.firstProduct !== null) await createFirstProduct(context, config.firstProduct);
+    const known = readJsonFile(file, DemoPartner);
+    if (known !== undefined && (await exists(context, known.partnerId)))
+      return { partner: known, isNew: false };
+    const partner = await create(context);
+    writePrivateFile(file, JSON.stringify(partner, null, 2));
+    return { partner, isNew: true };
+  } finally {
+    await orm.close();
+  }
+}
+
+async function exists({ orm }: OperatorContext, partnerId: string): Promise<boolean> {
+  const rows = await query(orm.em.fork(), 'SELECT 1 FROM partner WHERE id = $1', [partnerId]);
+  return rows.length > 0;
+}
+
+async function create(context: OperatorContext): Promise<DemoPartner> {
+  const { id: partnerId } = await createPartner(context, { name: 'Demo', secureDetailsEnabled: false });
+  const test = await createApiKey(context, { partnerId, mode: 'test', name: 'demo' });
+  const live = await createApiKey(context, { partnerId, mode: 'live', name: 'demo' });
+  return { partnerId, testKey: test.key, liveKey: live.key };
 }

@@ -35,7 +35,7 @@ export async function keepRunning<R extends Running>(
       current = undefined;
       if (stopping.signal.aborted) return;
       if (Date.now() - startedAt > HEALTHY_MS) delayMs = FIRST_DELAY_MS;
-      report(`${name} ended (${how}); starting it again in ${delayMs / 1000} s`);
+      report(`${name} ended; starting it again in ${delayMs / 1000} s: ${how}`);
       if (!(await waits(delayMs, stopping.signal))) return;
       delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS);
       startedAt = Date.now();

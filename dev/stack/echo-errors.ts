@@ -1,15 +1,16 @@
 const ERROR_LEVEL = 50;
 
-/**
- * What of a child's log a person at the terminal should see: its errors, one line each, and whatever is not a JSON
- * line (a crash). The log file has everything.
- */
+/** Shows a person at the terminal the errors of a child's JSON log, one line each. The log file has everything. */
 export function echoErrors(name: string, report: (line: string) => void): (line: string) => void {
   return (line) => {
     const entry = parse(line);
-    if (entry === undefined) report(`${name}: ${line}`);
-    else if (Number(entry.level) >= ERROR_LEVEL) report(`${name}: ${describe(entry)}`);
+    if (entry !== undefined && Number(entry.level) >= ERROR_LEVEL) report(`${name}: ${describe(entry)}`);
   };
+}
+
+/** Of a child's last lines those that are no log: what Node itself says of a crash. */
+export function crashOf(lines: readonly string[]): string[] {
+  return lines.filter((line) => parse(line) === undefined && line.trim() !== '');
 }
 
 interface LogEntry {

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Running } from '../process/keep-running.ts';
 import { rotateLog } from '../process/rotate-log.ts';
 import { type Child, type StopStep, startChild } from '../process/start-child.ts';
+import { crashOf } from './echo-errors.ts';
 
 export interface ServiceOptions {
   name: string;
@@ -28,17 +29,22 @@ export async function startService(options: ServiceOptions): Promise<Running> {
     await child.stop(options.stopSteps);
     throw error;
   }
-  return { exited: child.exited, stop: () => child.stop(options.stopSteps) };
+  return { exited: howItEnded(child), stop: () => child.stop(options.stopSteps) };
 }
 
 async function waitUntilReady(child: Child, { isReady, name, logFile }: ServiceOptions): Promise<void> {
   let ended: string | undefined;
-  void child.exited.then((how) => {
+  void howItEnded(child).then((how) => {
     ended = how;
   });
   for (const giveUpAt = Date.now() + LONGEST_START_MS; Date.now() < giveUpAt; await delay(100)) {
-    if (ended !== undefined) throw new Error(`${name} ended at once (${ended}); its log is ${logFile}`);
+    if (ended !== undefined) throw new Error(`${name} ended at once, its log is ${logFile}: ${ended}`);
     if (await isReady()) return;
   }
   throw new Error(`${name} is not ready after ${LONGEST_START_MS / 1000} s; its log is ${logFile}`);
+}
+
+async function howItEnded(child: Child): Promise<string> {
+  const how = await child.exited;
+  return [how, ...crashOf(child.lastLines())].join('\n');
 }

@@ -1,5 +1,5 @@
 import { loadClientConnectConfig } from '@temporalio/envconfig';
-import { readConfig } from '../../config.ts';
+import { readConfig, readMigrationConfig } from '../../config.ts';
 import { migrate } from '../../db/migrate.ts';
 import { setUpDemo } from '../demo-partner.ts';
 import { ChildRegistry } from '../process/child-registry.ts';
@@ -67,7 +67,10 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   if (applied.length > 0) report(`applied ${applied.length} migrations`);
   const temporal = await keepTemporal({ ...shared, settings, source, ports, postgres: embedded?.postgres });
   const env = environment(databaseUrl, temporal.address);
-  const demo = await setUpDemo({ config: readConfig(env), file: folder.demoPartner });
+  const demo = await setUpDemo({
+    config: { ...readConfig(env), ...readMigrationConfig(env) },
+    file: folder.demoPartner,
+  });
   const origin = `http://${settings.HOST === '::1' ? '[::1]' : settings.HOST}:${settings.PORT}`;
   const { connectionOptions = {} } = loadClientConnectConfig({
     overrideEnvVars: env as Record<string, string>,
