@@ -1,0 +1,17 @@
+const DEADLOCK_DETECTED = '40P01';
+const SERIALIZATION_FAILURE = '40001';
+const UNIQUE_VIOLATION = '23505';
+
+/**
+ * Whether the transaction that met this error can be run again from its start, with the same ids: a deadlock, a
+ * serialisation failure, or a race for the first use of an account or transfer, which the retry finds decided.
+ * It is never a lack of funds. Looks through the errors a library wrapped around PostgreSQL's.
+ */
+export function isRetryable(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const { code, schema } = at as { code?: unknown; schema?: unknown };
+    if (code === DEADLOCK_DETECTED || code === SERIALIZATION_FAILURE) return true;
+    if (code === UNIQUE_VIOLATION && schema === 'ledger') return true;
+  }
+  return false;
+}

@@ -1,0 +1,40 @@
+/** An operation id and step were used before, with other content: a bug of the caller's, so retrying is no use. */
+export class LedgerConflict extends Error {
+  readonly operationId: string;
+
+  constructor(operationId: string) {
+    super(
+      `Ledger operation ${operationId} was applied before with other transfers; use new steps or a new id.`,
+    );
+    this.name = 'LedgerConflict';
+    this.operationId = operationId;
+  }
+}
+
+const REASONS = {
+  malformed: 'send 1 to 100 transfers with distinct steps, ids in printable ASCII and safe positive amounts',
+  unknown_code: 'the code is not in the chart of ledger.code',
+  wrong_accounts: 'the code moves money between accounts of other kinds, see ledger.code',
+  other_owner: 'an account belongs to another partner or mode',
+  hold_not_allowed: 'the code has no pending phase, see ledger.code',
+  unknown_hold: 'the step it resolves is not a pending transfer of this operation',
+  hold_resolved: 'the pending transfer was posted or voided before',
+  hold_differs:
+    'code, accounts and amount must fit the pending transfer: a post at most all of it, a void all of it',
+  balance_out_of_range: 'the balance would leave the range of safe integers',
+} as const;
+
+export type RejectionReason = keyof typeof REASONS;
+
+/** The ledger's rules do not allow the operation, whatever the balance. Nothing of it was applied. */
+export class LedgerRejected extends Error {
+  readonly operationId: string;
+  readonly reason: RejectionReason;
+
+  constructor(operationId: string, reason: RejectionReason) {
+    super(`Ledger operation ${operationId} was rejected (${reason}): ${REASONS[reason]}.`);
+    this.name = 'LedgerRejected';
+    this.operationId = operationId;
+    this.reason = reason;
+  }
+}

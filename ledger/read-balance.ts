@@ -1,0 +1,16 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { query } from '../db/sql.ts';
+import type { Mode } from '../domain/mode.ts';
+import { accountId } from './account-id.ts';
+import { balanceOf } from './balance.ts';
+import type { Balance } from './operation.ts';
+
+/** The partner's prepaid balance in one mode: zeros where nothing has touched it yet. */
+export async function readBalance(em: EntityManager, partnerId: string, mode: Mode): Promise<Balance> {
+  const [row] = await query<{ posted: string; held: string }>(
+    em,
+    'SELECT posted, held FROM ledger.account WHERE id = $1',
+    [accountId('prepaid', partnerId, mode)],
+  );
+  return balanceOf(row?.posted ?? '0', row?.held ?? '0');
+}
