@@ -57,6 +57,8 @@ const Environment = z.object({
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
 });
 
+const PRODUCT_VARIABLES = { PRODUCT_CODE: true, PRODUCT_BIN: true, PRODUCT_NETWORK: true } as const;
+
 const KNOWN = new Set([
   ...Object.keys(Environment.shape),
   ...['WEBHOOK_RETRY_SCHEDULE', 'WEBHOOK_TIMEOUT', 'WEBHOOK_ALLOW_LOOPBACK_HTTP', 'TOPUP_DEADLINE'],
@@ -81,7 +83,6 @@ export interface Config {
   taskQueuePrefix: string;
   encryptionKeys: RingKey[];
   cardNetwork: 'simulated' | 'none';
-  firstProduct: { code: string; bin: string; network: string } | null;
   cardCreationWaitMs: number;
   issuanceDeadlineMs: number;
   rateLimitPerSecond: number;
@@ -104,18 +105,7 @@ export class ConfigurationError extends Error {
  * @throws ConfigurationError naming every problem. Values are not repeated in it: some of them are secret.
  */
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
-  const set = Object.fromEntries(
-    Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),
-  );
-  const parsed = Environment.safeParse(set);
-  const problems = parsed.success ? [] : parsed.error.issues.map((issue) => describe(issue, set));
-  for (const name of Object.keys(set)) {
-    if (OUR_PREFIX.test(name) && !KNOWN.has(name))
-      problems.push(`${name}: there is no such variable; is it misspelt?`);
-  }
-  const product = parsed.data && firstProduct(parsed.data, problems);
-  if (!parsed.success || problems.length > 0) throw new ConfigurationError(problems);
-  const values = parsed.data;
+  const { set, values } = parse(Environment, env);
   return {
     host: values.HOST,
     port: values.PORT,
@@ -124,7 +114,6 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     taskQueuePrefix: values.TASK_QUEUE_PREFIX ?? '',
     encryptionKeys: values.ENCRYPTION_KEYS,
     cardNetwork: values.CARD_NETWORK,
-    firstProduct: product,
     cardCreationWaitMs: values.CARD_CREATION_WAIT_MS,
     issuanceDeadlineMs: values.ISSUANCE_DEADLINE,
     rateLimitPerSecond: values.RATE_LIMIT_PER_SECOND,
@@ -133,17 +122,21 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   };
 }
 
+export interface MigrationConfig {
+  databaseUrl: string;
+  firstProduct: { code: string; bin: string; network: string } | null;
+}
+
 /** What `npm run migrate` needs of it. @throws ConfigurationError */
-export function readMigrationConfig(
-  env: NodeJS.ProcessEnv = process.env,
-): Pick<Config, 'databaseUrl' | 'firstProduct'> {
-  const { values, product } = parse(Environment.pick({ ...PRODUCT, DATABASE_URL: true }), env);
+export function readMigrationConfig(env: NodeJS.ProcessEnv = process.env): MigrationConfig {
+  const { values, product } = parse(Environment.pick({ ...PRODUCT_VARIABLES, DATABASE_URL: true }), env);
   return { databaseUrl: values.DATABASE_URL, firstProduct: product };
 }
 
-const PRODUCT = { PRODUCT_CODE: true, PRODUCT_BIN: true, PRODUCT_NETWORK: true } as const;
-
-function parse<T extends ProductVariables>(schema: z.ZodType<T>, env: NodeJS.ProcessEnv) {
+function parse<T extends ProductVariables>(
+  schema: z.ZodType<T>,
+  env: NodeJS.ProcessEnv,
+): { set: NodeJS.ProcessEnv; values: T; product: MigrationConfig['firstProduct'] } {
   const set = Object.fromEntries(
     Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),
   );
@@ -155,17 +148,17 @@ function parse<T extends ProductVariables>(schema: z.ZodType<T>, env: NodeJS.Pro
   }
   const product = parsed.success ? firstProduct(parsed.data, problems) : null;
   if (!parsed.success || problems.length > 0) throw new ConfigurationError(problems);
-  return { set, values: parsed.data, product: product ?? null };
+  return { set, values: parsed.data, product };
 }
 
-type ProductVariables = Partial<Record<keyof typeof PRODUCT, string | undefined>>;
+type ProductVariables = Partial<Record<keyof typeof PRODUCT_VARIABLES, string | undefined>>;
 
 function describe(issue: z.core.$ZodIssue, set: Record<string, unknown>): string {
   const name = String(issue.path[0]);
   return `${name}: ${name in set ? issue.message : 'is required'}`;
 }
 
-function firstProduct(values: ProductVariables, problems: string[]): Config['firstProduct'] {
+function firstProduct(values: ProductVariables, problems: string[]): MigrationConfig['firstProduct'] {
   const { PRODUCT_CODE: code, PRODUCT_BIN: bin, PRODUCT_NETWORK: network } = values;
   if (code && bin && network) return { code, bin, network };
   if (code || bin || network)

@@ -1,7 +1,14 @@
+import { pino } from 'pino';
+import { installRuntime } from '../worker/install-runtime.ts';
 import { stopTestPostgres } from './support/postgres.ts';
-import { stopTestTemporal } from './support/temporal.ts';
+import { stopTestTemporal, testTemporal } from './support/temporal.ts';
 
-/** What one run of the tests shares is started by the first test that needs it, and stopped here. */
+/** Before any test's own time limit runs: the Temporal server may have to be built first, which takes minutes. */
+export async function mochaGlobalSetup(): Promise<void> {
+  installRuntime(pino({ level: 'error' }, process.stderr));
+  await testTemporal();
+}
+
 export async function mochaGlobalTeardown(): Promise<void> {
   await stopTestTemporal();
   await stopTestPostgres();

@@ -1,0 +1,52 @@
+/** Which rooms a room may import from. `types` may only be imported with `import type`. */
+export interface Direction {
+  rooms: readonly string[];
+  types?: readonly string[];
+  /** npm packages and node:* modules; left out: any. */
+  packages?: readonly string[];
+}
+
+const TEMPORAL_WORKFLOW = ['@temporalio/workflow', '@temporalio/common'];
+
+/** docs/ARCHITECTURE.md, "Import directions". The longest path that a file's own begins with decides. */
+export const DIRECTIONS: Record<string, Direction> = {
+  domain: { rooms: [], packages: ['zod'] },
+  db: { rooms: ['domain'] },
+  'db/migrate-main.ts': { rooms: ['domain', 'db', 'commands', 'config.ts', 'run-process.ts'] },
+  ledger: { rooms: ['domain', 'db'] },
+  commands: { rooms: ['domain', 'db', 'ledger'] },
+  adapters: { rooms: ['domain', 'db'] },
+  activities: { rooms: ['domain', 'db', 'commands', 'adapters'] },
+  workflows: { rooms: ['domain'], types: ['activities'], packages: TEMPORAL_WORKFLOW },
+  'workflows/client': { rooms: ['domain', 'workflows/messages.ts', 'workflows/search-attributes.ts'] },
+  api: {
+    rooms: ['domain', 'db', 'commands', 'ledger', 'workflows/messages.ts', 'workflows/client'],
+    types: ['config.ts'],
+  },
+  'api/start-api.ts': {
+    rooms: ['domain', 'db', 'adapters/card-network', 'adapters/simulated-network/credentials.ts'],
+    types: ['config.ts'],
+  },
+  'api/main.ts': { rooms: ['config.ts', 'logger.ts', 'run-process.ts'] },
+  worker: {
+    rooms: ['domain', 'db', 'commands', 'adapters', 'activities', 'workflows/client'],
+    types: ['config.ts'],
+  },
+  'worker/main.ts': { rooms: ['config.ts', 'logger.ts', 'run-process.ts'] },
+  operator: {
+    rooms: [
+      'domain',
+      'db',
+      'ledger',
+      'commands',
+      'workflows/messages.ts',
+      'workflows/client',
+      'config.ts',
+      'run-process.ts',
+    ],
+  },
+  'config.ts': { rooms: ['domain'], types: ['db'] },
+  'logger.ts': { rooms: [] },
+  'run-process.ts': { rooms: ['domain', 'config.ts'] },
+  dev: { rooms: ['domain', 'db', 'commands', 'config.ts', 'run-process.ts'] },
+};
