@@ -93,8 +93,8 @@ export const INVARIANTS: readonly Invariant[] = [
     finds: `
       SELECT t.operation_id, 'its transfers are not those it was applied with: one was changed, removed or added'
       FROM ledger.transfer t GROUP BY t.operation_id, t.fingerprint
-      HAVING t.fingerprint <> sha256(convert_to(string_agg(concat_ws(' ', t.id, t.partner_id, t.mode, t.code, t.phase,
-        t.debit_id, t.credit_id, t.amount, t.pending_id) || E'\\n', '' ORDER BY t.seq), 'UTF8'))`,
+      HAVING t.fingerprint <> sha256(convert_to(string_agg(concat_ws(' ', t.operation_id, t.id, t.partner_id, t.mode,
+        t.code, t.phase, t.debit_id, t.credit_id, t.amount, t.pending_id) || E'\\n', '' ORDER BY t.seq), 'UTF8'))`,
   },
   {
     invariant: 8,

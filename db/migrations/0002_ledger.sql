@@ -27,7 +27,7 @@ CREATE TABLE ledger.account (
   -- What posted - held may not go below, but for codes that may overdraw; no code overdraws a card.
   floor bigint NOT NULL DEFAULT 0,
   CHECK ((kind = 'card') = (card_id IS NOT NULL)),
-  CHECK (kind <> 'card' OR posted - held >= floor)
+  CONSTRAINT card_not_overdrawn CHECK (kind <> 'card' OR posted - held >= floor)
 ) WITH (fillfactor = 50);
 CREATE UNIQUE INDEX account_card ON ledger.account (card_id) WHERE card_id IS NOT NULL;
 
@@ -241,8 +241,8 @@ BEGIN
     content := '';
     WHILE last <= cardinality(steps) AND steps[last].operation = steps[first].operation LOOP
       step := steps[last];
-      content := content || concat_ws(' ', step.id, step.partner_id, step.mode, step.code, step.phase, step.debit_id,
-        step.credit_id, step.amount, step.pending_id) || E'\n';
+      content := content || concat_ws(' ', step.operation_id, step.id, step.partner_id, step.mode, step.code, step.phase,
+        step.debit_id, step.credit_id, step.amount, step.pending_id) || E'\n';
       last := last + 1;
     END LOOP;
     digest := sha256(convert_to(content, 'UTF8'));
