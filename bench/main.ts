@@ -1,0 +1,29 @@
+import { readdirSync } from 'node:fs';
+import { installRuntime } from '../worker/install-runtime.ts';
+import { pino } from 'pino';
+import { stopTestPostgres } from '../test/support/postgres.ts';
+import { stopTestTemporal } from '../test/support/temporal.ts';
+
+/** `npm run bench [name …]`: each measurement prints what it compares side by side in one run, and the ratios. */
+const available = readdirSync(import.meta.dirname)
+  .filter((file) => file.endsWith('.ts') && file !== 'main.ts')
+  .map((file) => file.slice(0, -3));
+const asked = process.argv.slice(2);
+const unknown = asked.filter((name) => !available.includes(name));
+if (unknown.length > 0) {
+  console.error(`There is no measurement "${unknown.join(', ')}". There are: ${available.join(', ')}.`);
+  process.exit(2);
+}
+
+installRuntime(pino({ level: 'error' }, process.stderr));
+try {
+  for (const name of asked.length > 0 ? asked : available) {
+    console.log(`\n# ${name}`);
+    const { run } = (await import(`./${name}.ts`)) as { run(): Promise<void> };
+    await run();
+  }
+} finally {
+  await stopTestTemporal();
+  await stopTestPostgres();
+}
+process.exit(0);

@@ -1,0 +1,35 @@
+export interface Measurement {
+  perSecond: number;
+  p50Ms: number;
+  p99Ms: number;
+}
+
+/** Calls `work` `count` times with `inFlight` of them at once, after as many as a tenth of that to warm up. */
+export async function measure(count: number, inFlight: number, work: () => Promise<void>): Promise<Measurement> {
+  await drive(Math.ceil(count / 10), inFlight, work);
+  const startedAt = performance.now();
+  const durationsMs = await drive(count, inFlight, work);
+  const seconds = (performance.now() - startedAt) / 1_000;
+  durationsMs.sort((a, b) => a - b);
+  const quantile = (q: number) => durationsMs[Math.min(durationsMs.length - 1, Math.floor(durationsMs.length * q))] ?? 0;
+  return { perSecond: count / seconds, p50Ms: quantile(0.5), p99Ms: quantile(0.99) };
+}
+
+async function drive(count: number, inFlight: number, work: () => Promise<void>): Promise<number[]> {
+  const durationsMs: number[] = [];
+  let left = count;
+  const turns = Array.from({ length: inFlight }, async () => {
+    while (left-- > 0) {
+      const startedAt = performance.now();
+      await work();
+      durationsMs.push(performance.now() - startedAt);
+    }
+  });
+  await Promise.all(turns);
+  return durationsMs;
+}
+
+export function describe(name: string, { perSecond, p50Ms, p99Ms }: Measurement): string {
+  const figures = [`${perSecond.toFixed(0)}/s`, `p50 ${p50Ms.toFixed(2)} ms`, `p99 ${p99Ms.toFixed(2)} ms`];
+  return `${name.padEnd(44)} ${figures.map((figure) => figure.padStart(14)).join('')}`;
+}

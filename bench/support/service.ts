@@ -1,0 +1,90 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createApiKey } from '../../commands/create-api-key.ts';
+import { createPartner } from '../../commands/create-partner.ts';
+import { setCurrentProduct } from '../../commands/set-current-product.ts';
+import { KeyRing } from '../../db/key-ring.ts';
+import { openOrm, type Orm } from '../../db/orm.ts';
+import { freePort } from '../../dev/free-port.ts';
+import { createTestDatabase } from '../../test/support/postgres.ts';
+import { testTemporal } from '../../test/support/temporal.ts';
+import { startProcess } from './start-process.ts';
+
+export interface BenchService {
+  /** Without /v1. */
+  origin: string;
+  databaseUrl: string;
+  temporal: { address: string; namespace: string };
+  partnerId: string;
+  testKey: string;
+  orm: Orm;
+  stop(): Promise<void>;
+}
+
+const entry = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+
+/** API and worker as processes of their own on a fresh database, with one partner. */
+export async function startService(options: { worker: boolean }): Promise<BenchService> {
+  const folder = await mkdtemp(join(tmpdir(), 'card-issuing-bench-'));
+  const temporal = await testTemporal();
+  const databaseUrl = await createTestDatabase();
+  const secret = randomBytes(32);
+  const port = await freePort();
+  const env = {
+    HOST: '127.0.0.1',
+    PORT: String(port),
+    DATABASE_URL: databaseUrl,
+    TEMPORAL_ADDRESS: temporal.address,
+    TEMPORAL_NAMESPACE: temporal.namespace,
+    TASK_QUEUE_PREFIX: `bench-${randomUUID().slice(0, 8)}-`,
+    ENCRYPTION_KEYS: `k1:${secret.toString('base64')}`,
+    RATE_LIMIT_PER_SECOND: '0',
+  };
+  const orm = await openOrm({ databaseUrl, poolSize: 4 });
+  const operator = { orm, ring: new KeyRing([{ id: 'k1', secret }]), actor: 'bench' };
+  await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', network: 'visa' });
+  const partner = await createPartner(operator, { name: 'Bench', secureDetailsEnabled: false });
+  const { key } = await createApiKey(operator, { partnerId: partner.id, mode: 'test', name: null });
+
+  const api = startProcess(entry('api/main.ts'), env, join(folder, 'api.log'));
+  const worker = options.worker ? startProcess(entry('worker/main.ts'), env, join(folder, 'worker.log')) : undefined;
+  await until(async () => {
+    const { workers, status } = (await (await fetch(`http://127.0.0.1:${port}/readyz`)).json()) as Readiness;
+    return status === 'ready' && (!options.worker || Object.values(workers).every((count) => count > 0));
+  });
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    databaseUrl,
+    temporal,
+    partnerId: partner.id,
+    testKey: key,
+    orm,
+    stop: async () => {
+      await api.stop();
+      await worker?.stop();
+      await orm.close();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+interface Readiness {
+  status: string;
+  workers: Record<string, number>;
+}
+
+/** Waits up to a minute for `check`; a refused connection counts as not yet. */
+export async function until(check: () => Promise<boolean>): Promise<void> {
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(100)) {
+    const done = await check().catch((error: unknown) => {
+      if (error instanceof TypeError) return false;
+      throw error;
+    });
+    if (done) return;
+  }
+  throw new Error('the service did not become ready within a minute; look at its log in the temporary folder');
+}
