@@ -32,7 +32,7 @@ const Keys = z.string().transform((text, ctx): RingKey[] => {
 });
 
 /** operations.md, "Configuration"; the variables of later features are only checked for their names. */
-const Environment = z.object({
+export const Environment = z.object({
   HOST: Text.default('127.0.0.1'),
   PORT: Port.default(3000),
   DATABASE_URL: PostgresUrl,
@@ -133,7 +133,8 @@ export function readMigrationConfig(env: NodeJS.ProcessEnv = process.env): Migra
   return { databaseUrl: values.DATABASE_URL, firstProduct: product };
 }
 
-function parse<T extends ProductVariables>(
+/** Checks the part of the environment that `schema` picks. @throws ConfigurationError naming every problem. */
+export function parse<T extends object>(
   schema: z.ZodType<T>,
   env: NodeJS.ProcessEnv,
 ): { set: NodeJS.ProcessEnv; values: T; product: MigrationConfig['firstProduct'] } {
@@ -146,7 +147,7 @@ function parse<T extends ProductVariables>(
     if (OUR_PREFIX.test(name) && !KNOWN.has(name))
       problems.push(`${name}: there is no such variable; is it misspelt?`);
   }
-  const product = parsed.success ? firstProduct(parsed.data, problems) : null;
+  const product = parsed.success ? firstProduct(parsed.data as ProductVariables, problems) : null;
   if (!parsed.success || problems.length > 0) throw new ConfigurationError(problems);
   return { set, values: parsed.data, product };
 }

@@ -4,6 +4,7 @@ import { ApiKeyEntity } from '../db/entities/api-key.ts';
 import { newId } from '../db/new-id.ts';
 import { transaction } from '../db/transaction.ts';
 import type { Mode } from '../domain/mode.ts';
+import { lockPartner } from './lock-partner.ts';
 import { type OperatorContext, recordAudit } from './operator-context.ts';
 
 export interface NewApiKey {
@@ -12,12 +13,16 @@ export interface NewApiKey {
   name: string | null;
 }
 
-/** Makes an API key. This is the only time it can be read: what is kept is its keyed hash. */
+/**
+ * Makes an API key. This is the only time it can be read: what is kept is its keyed hash.
+ * @throws Refusal where there is no such account.
+ */
 export function createApiKey(
   { orm, ring, actor }: OperatorContext,
   { partnerId, mode, name }: NewApiKey,
 ): Promise<{ id: string; key: string }> {
   return transaction(orm, async (tx) => {
+    await lockPartner(tx, partnerId);
     const key = generateApiKey(mode);
     const [hash] = apiKeyHasher(ring)(key);
     if (hash === undefined) throw new Error('a key ring is never empty');

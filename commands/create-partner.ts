@@ -2,7 +2,7 @@ import { AccountUsageEntity } from '../db/entities/account-usage.ts';
 import { PartnerEntity } from '../db/entities/partner.ts';
 import { newId } from '../db/new-id.ts';
 import { transaction } from '../db/transaction.ts';
-import { type OperatorContext, recordAudit } from './operator-context.ts';
+import { type Operator, recordAudit } from './operator-context.ts';
 
 export interface NewPartner {
   name: string;
@@ -11,7 +11,7 @@ export interface NewPartner {
 
 /** Makes an account with the platform's fees and limits, ready in both modes. Its keys are made apart. */
 export function createPartner(
-  { orm, actor }: OperatorContext,
+  { orm, actor }: Operator,
   { name, secureDetailsEnabled }: NewPartner,
 ): Promise<{ id: string; name: string }> {
   return transaction(orm, async (tx) => {

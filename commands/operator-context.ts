@@ -9,6 +9,9 @@ export interface OperatorContext extends CommandContext {
   actor: string;
 }
 
+/** What most of them need of it: only making a key takes the key ring. */
+export type Operator = Pick<OperatorContext, 'orm' | 'actor'>;
+
 /**
  * Records a change, in its transaction (operations.md: who, when, what).
  * @param subject the id of what was changed

@@ -1,9 +1,7 @@
 import { ProductEntity } from '../db/entities/product.ts';
-import { query } from '../db/sql.ts';
 import { transaction } from '../db/transaction.ts';
-import { type OperatorContext, recordAudit } from './operator-context.ts';
-
-type Operator = Pick<OperatorContext, 'orm' | 'actor'>;
+import { lockProducts } from './lock-products.ts';
+import { type Operator, recordAudit } from './operator-context.ts';
 
 export interface NewCurrentProduct {
   code: string;
@@ -17,8 +15,7 @@ export interface NewCurrentProduct {
  */
 export function setCurrentProduct({ orm, actor }: Operator, product: NewCurrentProduct): Promise<void> {
   return transaction(orm, async (tx) => {
-    // One after the other: there is one current product at any time.
-    await query(tx, `SELECT pg_advisory_xact_lock(hashtext('current product'))`);
+    await lockProducts(tx);
     await tx.nativeUpdate(
       ProductEntity,
       { isCurrent: true, code: { $ne: product.code } },

@@ -59,7 +59,7 @@ export async function issueCard(input: IssueCardInput): Promise<void> {
     hints += 1;
   });
   setHandler(resolveIssuance, (decided) => {
-    if (overdue) decision = decided;
+    if (Date.now() >= deadline) decision = decided;
   });
 
   await CancellationScope.nonCancellable(async () => {

@@ -56,7 +56,8 @@ export async function awaitFirstAnswer(
   }
 }
 
-function startOptions({ taskQueue, partnerId, mode, claimId, deadlineMs }: IssueCardStart) {
+/** How an issuance is started, whoever starts it. */
+export function startOptions({ taskQueue, partnerId, mode, claimId, deadlineMs }: IssueCardStart) {
   const cardId = siblingId('card', claimId);
   return {
     taskQueue,

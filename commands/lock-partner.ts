@@ -1,0 +1,15 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { type Partner, PartnerEntity } from '../db/entities/partner.ts';
+import { query } from '../db/sql.ts';
+import { unknownId } from './refusal.ts';
+
+/**
+ * An account, locked against other operators' changes until the transaction ends; issuances are not held up by it.
+ * @throws Refusal where there is none.
+ */
+export async function lockPartner(tx: EntityManager, partnerId: string): Promise<Partner> {
+  await query(tx, 'SELECT FROM partner WHERE id = $1 FOR NO KEY UPDATE', [partnerId]);
+  const partner = await tx.findOne(PartnerEntity, partnerId);
+  if (partner === null) throw unknownId('prt', partnerId, 'run "operator partner list"');
+  return partner;
+}

@@ -1,0 +1,22 @@
+import { ApiKeyEntity } from '../db/entities/api-key.ts';
+import { query } from '../db/sql.ts';
+import { transaction } from '../db/transaction.ts';
+import { type Operator, recordAudit } from './operator-context.ts';
+import { unknownId } from './refusal.ts';
+
+/**
+ * Revokes an API key for good, in effect within 5 s in every process (decisions.md, "Keys"). One that is revoked
+ * already stays as it is.
+ * @throws Refusal where there is none.
+ */
+export function revokeApiKey({ orm, actor }: Operator, keyId: string): Promise<void> {
+  return transaction(orm, async (tx) => {
+    await query(tx, 'SELECT FROM api_key WHERE id = $1 FOR NO KEY UPDATE', [keyId]);
+    const key = await tx.findOne(ApiKeyEntity, keyId);
+    if (key === null) throw unknownId('key', keyId, 'run "operator key list PARTNER"');
+    if (key.revokedAt !== null) return;
+    key.revokedAt = new Date();
+    const { partnerId, mode, hint } = key;
+    recordAudit(tx, actor, 'key.revoke', keyId, { partnerId, mode, hint });
+  });
+}

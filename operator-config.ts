@@ -1,0 +1,85 @@
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
+import { z } from 'zod';
+import { ConfigurationError, Environment, parse } from './config.ts';
+import type { RingKey } from './db/key-ring.ts';
+
+/** What the operator's command line works with. */
+export interface OperatorConfig {
+  databaseUrl: string;
+  /** Null where it is not known; only making an API key takes it. */
+  encryptionKeys: RingKey[] | null;
+  /** Null where it is not known; only a card's workflow takes it. */
+  temporal: ClientConnectConfig | null;
+  taskQueuePrefix: string;
+  issuanceDeadlineMs: number;
+}
+
+const OperatorEnvironment = Environment.pick({
+  DATABASE_URL: true,
+  TEMPORAL_ADDRESS: true,
+  TEMPORAL_NAMESPACE: true,
+  TASK_QUEUE_PREFIX: true,
+  ENCRYPTION_KEYS: true,
+  ISSUANCE_DEADLINE: true,
+}).partial({ TEMPORAL_ADDRESS: true, ENCRYPTION_KEYS: true });
+
+// What the local stack keeps in DATA_DIR: its public file, and the one that remembers what it generated.
+const StackFile = z.object({
+  databaseUrl: z.string(),
+  temporalAddress: z.string(),
+  temporalNamespace: z.string(),
+});
+const SecretsFile = z.object({ encryptionKeys: z.string() });
+
+/**
+ * The environment, completed by the local stack in DATA_DIR where DATABASE_URL is not set or names its database.
+ * @throws ConfigurationError naming every problem.
+ */
+export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): OperatorConfig {
+  const dataDir = resolve(env.DATA_DIR || '.data');
+  const stack = readJson(join(dataDir, 'stack.json'), StackFile);
+  const isLocal = stack !== undefined && (!env.DATABASE_URL || env.DATABASE_URL === stack.databaseUrl);
+  if (!env.DATABASE_URL && !isLocal) {
+    throw new ConfigurationError([
+      `DATABASE_URL: is not set, and no local stack has run in ${dataDir}: start one with npm start, or set it`,
+    ]);
+  }
+  const environment = Object.entries(env).filter(([, value]) => value !== '');
+  const { set, values } = parse(OperatorEnvironment, {
+    ...(isLocal && {
+      DATABASE_URL: stack.databaseUrl,
+      TEMPORAL_ADDRESS: stack.temporalAddress,
+      TEMPORAL_NAMESPACE: stack.temporalNamespace,
+      ENCRYPTION_KEYS: readJson(join(dataDir, 'secrets.json'), SecretsFile)?.encryptionKeys,
+    }),
+    ...Object.fromEntries(environment),
+  });
+  return {
+    databaseUrl: values.DATABASE_URL,
+    encryptionKeys: values.ENCRYPTION_KEYS ?? null,
+    temporal:
+      values.TEMPORAL_ADDRESS === undefined
+        ? null
+        : loadClientConnectConfig({
+            overrideEnvVars: set as Record<string, string>,
+            // A profile in the user's own Temporal configuration is not meant for the server of the local stack.
+            disableFile: isLocal && !env.TEMPORAL_ADDRESS,
+          }),
+    taskQueuePrefix: values.TASK_QUEUE_PREFIX ?? '',
+    issuanceDeadlineMs: values.ISSUANCE_DEADLINE,
+  };
+}
+
+/** Undefined where there is no such file. @throws ConfigurationError where it can't be read or says something else. */
+function readJson<T>(path: string, schema: z.ZodType<T>): T | undefined {
+  try {
+    return schema.parse(JSON.parse(readFileSync(path, 'utf8')));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return undefined;
+    const problem = code === undefined ? 'is not what npm start writes' : `can't be read (${code})`;
+    throw new ConfigurationError([`DATA_DIR: ${path} ${problem}: restart npm start, or set DATABASE_URL`]);
+  }
+}
