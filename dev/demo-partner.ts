@@ -10,7 +10,7 @@ import { query } from '../db/sql.ts';
 import { readJsonFile } from './process/read-json-file.ts';
 import { writePrivateFile } from './process/write-private-file.ts';
 
-const DemoPartner = z.object({ partnerId: z.string(), testKey: z.string(), liveKey: z.string() });
+export const DemoPartner = z.object({ partnerId: z.string(), testKey: z.string(), liveKey: z.string() });
 
 /** The partner a newcomer tries things out with. */
 export type DemoPartner = z.infer<typeof DemoPartner>;
@@ -22,7 +22,7 @@ export type DemoPartner = z.infer<typeof DemoPartner>;
 export async function setUpDemo(options: {
   config: Pick<Config, 'databaseUrl' | 'encryptionKeys'> & Pick<MigrationConfig, 'firstProduct'>;
   file: string;
-}): Promise<{ partner: DemoPartner; isNew: boolean }> {
+}): Promise<DemoPartner> {
   const { config, file } = options;
   const orm = await openOrm({
     databaseUrl: config.databaseUrl,
@@ -33,11 +33,10 @@ export async function setUpDemo(options: {
     const context = { orm, ring: new KeyRing(config.encryptionKeys), actor: 'npm start' };
     if (config.firstProduct !== null) await createFirstProduct(context, config.firstProduct);
     const known = readJsonFile(file, DemoPartner);
-    if (known !== undefined && (await exists(context, known.partnerId)))
-      return { partner: known, isNew: false };
+    if (known !== undefined && (await exists(context, known.partnerId))) return known;
     const partner = await create(context);
     writePrivateFile(file, JSON.stringify(partner, null, 2));
-    return { partner, isNew: true };
+    return partner;
   } finally {
     await orm.close();
   }

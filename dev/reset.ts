@@ -1,3 +1,4 @@
+import { describeFailure } from './process/describe-failure.ts';
 import { resetStack } from './stack/reset-stack.ts';
 import { readSettings } from './stack/settings.ts';
 
@@ -5,6 +6,6 @@ import { readSettings } from './stack/settings.ts';
 try {
   await resetStack(readSettings(process.env).DATA_DIR, (line) => console.log(line));
 } catch (error) {
-  console.error(error instanceof Error ? error.message : error);
+  console.error(describeFailure(error));
   process.exitCode = 1;
 }

@@ -1,10 +1,13 @@
+import { describeFailure } from './process/describe-failure.ts';
 import { readSettings } from './stack/settings.ts';
 import { type StartedStack, startStack } from './stack/start-stack.ts';
 
 /** `npm start`: the whole service on one machine (operations.md, "Commands"). */
 const report = (line: string) => console.log(line);
 const disposables = new AsyncDisposableStack();
-let stopping = false;
+let stoppingSince: number | undefined;
+/** Within the 15 s of operations.md. */
+const LONGEST_STOP_MS = 14_000;
 
 // Whoever reads our output may leave (`npm start | head`); the stack goes on.
 for (const stream of [process.stdout, process.stderr]) {
@@ -14,9 +17,10 @@ for (const stream of [process.stdout, process.stderr]) {
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
-    // A second signal: whatever still runs is killed as this process exits.
-    if (stopping) process.exit(1);
-    void stop(0, 'stopping; once more to hurry');
+    if (stoppingSince === undefined) void stop(0, 'stopping; once more to hurry');
+    // A second signal: whatever still runs is killed as this process exits. One Ctrl-C comes twice, though: from the
+    // terminal, and handed on by npm.
+    else if (Date.now() - stoppingSince > 500) process.exit(1);
   });
 }
 
@@ -24,12 +28,16 @@ try {
   const stack = await startStack({ settings: readSettings(process.env), report, disposables });
   report(readyLine(stack));
 } catch (error) {
-  if (!stopping) await stop(1, error instanceof Error ? error.message : String(error));
+  if (stoppingSince === undefined) await stop(1, describeFailure(error));
 }
 
 async function stop(exitCode: number, reason: string): Promise<void> {
-  stopping = true;
+  stoppingSince = Date.now();
   report(reason);
+  setTimeout(() => {
+    report(`not everything has ended after ${LONGEST_STOP_MS / 1000} s; killing the rest`);
+    process.exit(1);
+  }, LONGEST_STOP_MS);
   try {
     await disposables.disposeAsync();
     if (exitCode === 0) report('stopped');

@@ -13,7 +13,7 @@ const SQLITE_BUSY = 5;
 export function tryLock(file: string): FileLock | undefined {
   const database = new DatabaseSync(file, { timeout: 0 });
   try {
-    database.exec('BEGIN EXCLUSIVE');
+    database.exec('PRAGMA journal_mode = OFF; BEGIN EXCLUSIVE');
     return { release: () => database.close() };
   } catch (error) {
     database.close();

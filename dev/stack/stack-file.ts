@@ -1,17 +1,26 @@
-import type { DemoPartner } from '../demo-partner.ts';
+import { z } from 'zod';
+import { DemoPartner } from '../demo-partner.ts';
+import { readJsonFile } from '../process/read-json-file.ts';
 import { writePrivateFile } from '../process/write-private-file.ts';
 
 /** What other programs learn of a running stack (operations.md, "Commands"). */
-export interface StackFile {
-  databaseUrl: string;
-  temporalAddress: string;
-  temporalNamespace: string;
+const StackFile = z.object({
+  databaseUrl: z.string(),
+  temporalAddress: z.string(),
+  temporalNamespace: z.string(),
   /** Ends in `/v1`. */
-  apiUrl: string;
-  temporalUiUrl: string | null;
-  demo: DemoPartner;
-}
+  apiUrl: z.string(),
+  temporalUiUrl: z.string().nullable(),
+  demo: DemoPartner,
+});
+
+export type StackFile = z.infer<typeof StackFile>;
 
 export function writeStackFile(file: string, content: StackFile): void {
   writePrivateFile(file, `${JSON.stringify(content, null, 2)}\n`);
+}
+
+/** What the stack before wrote; undefined where none ever became ready. */
+export function readStackFile(file: string): StackFile | undefined {
+  return readJsonFile(file, StackFile);
 }

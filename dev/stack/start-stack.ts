@@ -11,7 +11,7 @@ import { choosePorts, demandFree } from './ports.ts';
 import { loadSecrets } from './secrets.ts';
 import { serviceEnvironment } from './service-environment.ts';
 import type { Settings } from './settings.ts';
-import { type StackFile, writeStackFile } from './stack-file.ts';
+import { readStackFile, type StackFile, writeStackFile } from './stack-file.ts';
 import { startDatabase } from './start-database.ts';
 import { type ServicesOptions, startServices } from './start-services.ts';
 import { takeDataFolder } from './take-data-folder.ts';
@@ -27,7 +27,7 @@ export interface StackOptions {
 }
 
 export interface StartedStack extends StackFile {
-  /** Whether the demo partner was made just now. */
+  /** Whether nobody has been told the demo partner's keys yet. */
   demoIsNew: boolean;
 }
 
@@ -89,8 +89,9 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     temporalNamespace: temporal.namespace,
     apiUrl: `${origin}/v1`,
     temporalUiUrl: temporal.uiUrl,
-    demo: demo.partner,
+    demo,
   };
+  const demoIsNew = readStackFile(folder.stack)?.demo.partnerId !== demo.partnerId;
   writeStackFile(folder.stack, stack);
-  return { ...stack, demoIsNew: demo.isNew };
+  return { ...stack, demoIsNew };
 }

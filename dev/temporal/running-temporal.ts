@@ -6,7 +6,7 @@ export interface RunningTemporal {
   uiUrl: string | null;
   /** Which of the sources it came from, in words. */
   source: string;
-  /** Resolves with how the server ended, whoever ended it; never for a server that was there before us. */
+  /** Resolves with how the server ended, whoever ended it. Of a server that was there before us only {@link stop} is known. */
   exited: Promise<string>;
   stop(): Promise<void>;
 }

@@ -24,12 +24,13 @@ export async function useExisting(
   } finally {
     await connection.close();
   }
+  const { promise: exited, resolve: letGo } = Promise.withResolvers<string>();
   return {
     address,
     namespace: options.namespace,
     uiUrl: null,
     source: label,
-    exited: new Promise(() => {}),
-    stop: async () => {},
+    exited,
+    stop: async () => letGo('let go'),
   };
 }
