@@ -18,7 +18,8 @@ export async function copyBinaries(installed: PostgresBinaries, parent: string):
       await rename(unfinished, copy);
     } catch (error) {
       await rm(unfinished, { recursive: true, force: true });
-      throw error;
+      // Another process may have put its copy there first.
+      if (!existsSync(copy)) throw error;
     }
   }
   const moved = (program: string) => join(copy, relative(native, program));

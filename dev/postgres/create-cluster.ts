@@ -4,12 +4,13 @@ import { chown, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { PostgresUser } from './run-as.ts';
 
 export interface ClusterOptions {
   initdb: string;
   dataDir: string;
   password: string;
-  user: { uid: number; gid: number } | undefined;
+  user: PostgresUser | undefined;
 }
 
 /** Makes the data folder if there is none. It appears in one step: what a killed initdb left behind is made anew. */

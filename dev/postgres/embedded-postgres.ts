@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { startChild } from '../process/start-child.ts';
-import { installedBinaries, type PostgresBinaries } from './binaries.ts';
+import { binariesFor } from './binaries.ts';
 import { clearStaleLock } from './clear-stale-lock.ts';
 import { createCluster } from './create-cluster.ts';
 import { postgresUser } from './run-as.ts';
@@ -27,8 +27,6 @@ export interface PostgresOptions {
   settings?: string[];
   /** Default: `postgres.log` beside the data folder. */
   logFile?: string;
-  /** Default: the programs npm installed. */
-  binaries?: PostgresBinaries;
   onSpawn?: (name: string, pid: number) => void;
 }
 
@@ -39,8 +37,8 @@ export interface PostgresOptions {
  */
 export async function startEmbeddedPostgres(options: PostgresOptions): Promise<RunningPostgres> {
   const { dataDir, port, password } = options;
-  const binaries = options.binaries ?? (await installedBinaries());
   const user = await postgresUser();
+  const binaries = await binariesFor(user);
   await createCluster({ initdb: binaries.initdb, dataDir, password, user });
   await clearStaleLock(dataDir);
   const settings = [

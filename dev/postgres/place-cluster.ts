@@ -5,10 +5,9 @@ import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { readJsonFile } from '../process/read-json-file.ts';
 import { writePrivateFile } from '../process/write-private-file.ts';
-import { installedBinaries, type PostgresBinaries } from './binaries.ts';
-import { copyBinaries } from './copy-binaries.ts';
+import { COMMON_FOLDER } from './common-folder.ts';
 import { mayReach } from './may-reach.ts';
-import { postgresUser } from './run-as.ts';
+import { type PostgresUser, postgresUser } from './run-as.ts';
 
 export interface PlaceOptions {
   /** Where the data should be. */
@@ -20,30 +19,16 @@ export interface PlaceOptions {
 
 const Location = z.object({ folder: z.string() });
 
-/** What user postgres can reach on every machine, whoever owns the checkout. */
-const COMMON_FOLDER = '/var/lib/virtual-card-issuing-api';
-
 /**
- * Where PostgreSQL's data and programs are. Only as root is this a question: then the server runs as user postgres,
- * who may not enter the checkout (one under /root, say). What he can't reach there is put where he can.
+ * Where PostgreSQL's data is. Only as root is this a question: then the server runs as user postgres, who may not enter
+ * the checkout (one under /root, say), and his data goes where he can.
  */
-export async function placeCluster(
-  options: PlaceOptions,
-): Promise<{ dataDir: string; binaries: PostgresBinaries }> {
-  const installed = await installedBinaries();
+export async function placeCluster(options: PlaceOptions): Promise<string> {
   const user = await postgresUser();
-  if (user === undefined) return { dataDir: options.dataDir, binaries: installed };
-  const binaries = (await mayReach(user, installed.postgres))
-    ? installed
-    : await copyBinaries(installed, COMMON_FOLDER);
-  if (binaries !== installed)
-    options.report(
-      `PostgreSQL: user postgres can't reach the installed programs; a copy is in ${COMMON_FOLDER}`,
-    );
-  return { dataDir: await placeData(options, user), binaries };
+  return user === undefined ? options.dataDir : placeData(options, user);
 }
 
-async function placeData(options: PlaceOptions, user: { uid: number; gid: number }): Promise<string> {
+async function placeData(options: PlaceOptions, user: PostgresUser): Promise<string> {
   const { dataDir, locationFile, report } = options;
   const moved = readJsonFile(locationFile, Location)?.folder;
   if (moved !== undefined) return join(moved, 'postgres');

@@ -3,13 +3,18 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
+export interface PostgresUser {
+  uid: number;
+  gid: number;
+}
+
 /** PostgreSQL refuses to run as root: then it runs as user `postgres`, who is made where there is none. */
-export async function postgresUser(): Promise<{ uid: number; gid: number } | undefined> {
+export async function postgresUser(): Promise<PostgresUser | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   return (await findUser()) ?? (await makeUser());
 }
 
-async function findUser(): Promise<{ uid: number; gid: number } | undefined> {
+async function findUser(): Promise<PostgresUser | undefined> {
   try {
     const [uid, gid] = await Promise.all([run('id', ['-u', 'postgres']), run('id', ['-g', 'postgres'])]);
     return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
@@ -20,7 +25,7 @@ async function findUser(): Promise<{ uid: number; gid: number } | undefined> {
   }
 }
 
-async function makeUser(): Promise<{ uid: number; gid: number }> {
+async function makeUser(): Promise<PostgresUser> {
   await run('useradd', ['--system', '--user-group', '--no-create-home', '--shell', '/bin/false', 'postgres']);
   const user = await findUser();
   if (user === undefined)

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { z } from 'zod';
 
 /** What a file of ours holds; undefined where there is no such file. A file we can't read is named, never guessed. */
@@ -13,8 +14,11 @@ export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T | undefin
   try {
     return schema.parse(JSON.parse(text));
   } catch (error) {
-    throw new Error(`${path} is not what this program writes; restore it, or run \`npm run reset\``, {
-      cause: error,
-    });
+    throw new Error(
+      `${path} is not what this program writes; restore it, or begin anew without ${dirname(path)}`,
+      {
+        cause: error,
+      },
+    );
   }
 }

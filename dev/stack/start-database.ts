@@ -24,7 +24,7 @@ export async function startDatabase(
 ): Promise<{ postgres: RunningPostgres; databaseUrl: string }> {
   const { folder, report } = options;
   report('starting PostgreSQL');
-  const place = await placeCluster({
+  const dataDir = await placeCluster({
     dataDir: folder.postgres,
     locationFile: folder.postgresLocation,
     report,
@@ -36,7 +36,7 @@ export async function startDatabase(
     report,
     start: () =>
       startEmbeddedPostgres({
-        ...place,
+        dataDir,
         port: options.port,
         password: options.password,
         logFile,

@@ -1,12 +1,12 @@
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { readConfig, readMigrationConfig } from '../../config.ts';
-import { migrate } from '../../db/migrate.ts';
 import { setUpDemo } from '../demo-partner.ts';
 import { ChildRegistry } from '../process/child-registry.ts';
 import { stopOrphans } from '../process/stop-orphans.ts';
 import { findTemporalSource } from '../temporal/find-temporal-source.ts';
 import { dataFolder } from './data-folder.ts';
 import { keepTemporal } from './keep-temporal.ts';
+import { migrateDatabase } from './migrate-database.ts';
 import { choosePorts, demandFree } from './ports.ts';
 import { loadSecrets } from './secrets.ts';
 import { serviceEnvironment } from './service-environment.ts';
@@ -63,8 +63,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     ? await startDatabase({ ...shared, port: ports.postgres, password: secrets.postgresPassword })
     : undefined;
   const databaseUrl = settings.DATABASE_URL ?? (embedded?.databaseUrl as string);
-  const applied = await migrate(databaseUrl);
-  if (applied.length > 0) report(`applied ${applied.length} migrations`);
+  await migrateDatabase(databaseUrl, report);
   const temporal = await keepTemporal({ ...shared, settings, source, ports, postgres: embedded?.postgres });
   const env = environment(databaseUrl, temporal.address);
   const demo = await setUpDemo({
