@@ -1,5 +1,4 @@
 import { transaction } from '../db/transaction.ts';
-import type { CardRow } from '../domain/card-resource.ts';
 import { siblingId } from '../domain/ids.ts';
 import type { IssuedCard } from '../domain/issued-card.ts';
 import { applyOperation } from '../ledger/apply-operation.ts';
@@ -7,6 +6,7 @@ import type { CommandContext } from './command-context.ts';
 import { finishCard } from './finish-card.ts';
 import { issuanceOperation } from './issuance-operation.ts';
 import { lockCard } from './lock-card.ts';
+import { withIssued } from './with-issued.ts';
 
 /**
  * The network issued: posts the hold, makes the card active, writes `card.issued`, and answers the claim with 201 if it
@@ -24,16 +24,4 @@ export async function activateCard(
     await applyOperation(tx, issuanceOperation(card, 'post'));
     await finishCard(tx, ring, claimId, withIssued(card, issued));
   });
-}
-
-/** The row of an active card. */
-export function withIssued(card: CardRow, issued: IssuedCard): CardRow & { status: 'active' } {
-  return {
-    ...card,
-    status: 'active',
-    network_card_id: issued.networkCardId,
-    last4: issued.last4,
-    exp_month: issued.expMonth,
-    exp_year: issued.expYear,
-  };
 }

@@ -17,11 +17,14 @@ const FEE_CODES: Record<Fee['type'], TransferCode> = {
 
 /**
  * The ledger's side of an issuance in one phase: load and fees held (`pending`), then both posted or both released
- * (`void`). One operation id for all of them, so each phase happens once.
+ * (`void`); or moved at once (`single`) where nothing has to be waited for. One operation id for all of them, so each
+ * phase happens once.
  */
-export function issuanceOperation(card: IssuedCard, phase: 'pending' | 'post' | 'void'): LedgerOperation {
+export function issuanceOperation(card: IssuedCard, phase: Transfer['phase']): LedgerOperation {
   const step = (name: string) =>
-    phase === 'pending' ? { step: name, phase } : { step: `${name}:${phase}`, phase, resolves: name };
+    phase === 'post' || phase === 'void'
+      ? { step: `${name}:${phase}`, phase, resolves: name }
+      : { step: name, phase };
   return {
     operationId: `issue/${card.id}`,
     partnerId: card.partner_id,

@@ -49,12 +49,13 @@ const laterWithNetwork = proxyActivities<CardIssuanceActivities>({
 export async function issueCard(input: IssueCardInput): Promise<void> {
   const { claimId } = input;
   const deadline = Date.now() + input.deadlineMs;
-  let answered = false;
+  // A promise, not a condition: each condition that gets unblocked costs the worker another turn.
+  const answered = Promise.withResolvers<void>();
   let overdue = false;
   let hints = 0;
   let decision: IssuanceDecision | undefined;
 
-  setHandler(firstAnswer, () => condition(() => answered));
+  setHandler(firstAnswer, () => answered.promise);
   setHandler(networkResult, () => {
     hints += 1;
   });
@@ -65,14 +66,14 @@ export async function issueCard(input: IssueCardInput): Promise<void> {
   await CancellationScope.nonCancellable(async () => {
     const opening = await atOnce.openIssuance(claimId);
     if (opening === 'held') await settle();
-    answered = true;
+    answered.resolve();
     await condition(allHandlersFinished);
   });
 
   async function settle(): Promise<void> {
     let state = await atOnceWithNetwork.settleIssuance(claimId).catch(noAnswer);
     for (let pollMs = FIRST_POLL_MS; state !== 'settled'; pollMs = Math.min(pollMs * 2, LONGEST_POLL_MS)) {
-      answered ||= state === 'accepted';
+      if (state === 'accepted') answered.resolve();
       const remainingMs = deadline - Date.now();
       if (!overdue && remainingMs <= 0) await waitForOperator();
       const seen = hints;
