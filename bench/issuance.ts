@@ -1,11 +1,12 @@
-import { randomUUID } from 'node:crypto';
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { Client, Connection, WithStartWorkflowOperation } from '@temporalio/client';
 import { Pool } from 'undici';
 import { done } from './empty-workflow/workflow.ts';
 import { describe, type Measurement, measure } from './support/measure.ts';
+import { median } from './support/median.ts';
 import { type BenchService, startService } from './support/service.ts';
 
 const ROUNDS = 3;
@@ -49,7 +50,9 @@ export async function run(): Promise<void> {
 async function startEmptyWorkflows({ temporal }: BenchService) {
   const taskQueue = `bench-empty-${randomUUID()}`;
   const entry = fileURLToPath(new URL('./empty-workflow/worker.ts', import.meta.url));
-  const worker = spawn(process.execPath, [entry, temporal.address, temporal.namespace, taskQueue], { stdio: 'ignore' });
+  const worker = spawn(process.execPath, [entry, temporal.address, temporal.namespace, taskQueue], {
+    stdio: 'ignore',
+  });
   const connection = await Connection.connect({ address: temporal.address });
   const client = new Client({ connection, namespace: temporal.namespace });
   return {
@@ -75,7 +78,11 @@ async function fundedCardCreation({ origin, testKey }: BenchService) {
     const answer = await pool.request({
       method: 'POST',
       path: `/v1${path}`,
-      headers: { authorization: `Bearer ${testKey}`, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
+      headers: {
+        authorization: `Bearer ${testKey}`,
+        'content-type': 'application/json',
+        'idempotency-key': randomUUID(),
+      },
       body: JSON.stringify(body),
     });
     const text = await answer.body.text();
@@ -86,10 +93,4 @@ async function fundedCardCreation({ origin, testKey }: BenchService) {
     create: () => post('/cards', { amount: 1_000, external_ref: randomUUID(), cardholder_first_name: 'Ada' }),
     stop: () => pool.close(),
   };
-}
-
-function median(measurements: Measurement[]): Measurement {
-  const middle = (of: (measurement: Measurement) => number) =>
-    measurements.map(of).sort((a, b) => a - b)[Math.floor(measurements.length / 2)] ?? 0;
-  return { perSecond: middle((m) => m.perSecond), p50Ms: middle((m) => m.p50Ms), p99Ms: middle((m) => m.p99Ms) };
 }

@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
-import { installRuntime } from '../worker/install-runtime.ts';
 import { pino } from 'pino';
 import { stopTestPostgres } from '../test/support/postgres.ts';
 import { stopTestTemporal } from '../test/support/temporal.ts';
+import { installRuntime } from '../worker/install-runtime.ts';
 
 /** `npm run bench [name …]`: each measurement prints what it compares side by side in one run, and the ratios. */
 const available = readdirSync(import.meta.dirname)

@@ -5,13 +5,18 @@ export interface Measurement {
 }
 
 /** Calls `work` `count` times with `inFlight` of them at once, after as many as a tenth of that to warm up. */
-export async function measure(count: number, inFlight: number, work: () => Promise<void>): Promise<Measurement> {
+export async function measure(
+  count: number,
+  inFlight: number,
+  work: () => Promise<void>,
+): Promise<Measurement> {
   await drive(Math.ceil(count / 10), inFlight, work);
   const startedAt = performance.now();
   const durationsMs = await drive(count, inFlight, work);
   const seconds = (performance.now() - startedAt) / 1_000;
   durationsMs.sort((a, b) => a - b);
-  const quantile = (q: number) => durationsMs[Math.min(durationsMs.length - 1, Math.floor(durationsMs.length * q))] ?? 0;
+  const quantile = (q: number) =>
+    durationsMs[Math.min(durationsMs.length - 1, Math.floor(durationsMs.length * q))] ?? 0;
   return { perSecond: count / seconds, p50Ms: quantile(0.5), p99Ms: quantile(0.99) };
 }
 

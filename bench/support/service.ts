@@ -2,13 +2,13 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { createApiKey } from '../../commands/create-api-key.ts';
 import { createPartner } from '../../commands/create-partner.ts';
 import { setCurrentProduct } from '../../commands/set-current-product.ts';
 import { KeyRing } from '../../db/key-ring.ts';
-import { openOrm, type Orm } from '../../db/orm.ts';
+import { type Orm, openOrm } from '../../db/orm.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { createTestDatabase } from '../../test/support/postgres.ts';
 import { testTemporal } from '../../test/support/temporal.ts';
@@ -51,7 +51,9 @@ export async function startService(options: { worker: boolean }): Promise<BenchS
   const { key } = await createApiKey(operator, { partnerId: partner.id, mode: 'test', name: null });
 
   const api = startProcess(entry('api/main.ts'), env, join(folder, 'api.log'));
-  const worker = options.worker ? startProcess(entry('worker/main.ts'), env, join(folder, 'worker.log')) : undefined;
+  const worker = options.worker
+    ? startProcess(entry('worker/main.ts'), env, join(folder, 'worker.log'))
+    : undefined;
   await until(async () => {
     const { workers, status } = (await (await fetch(`http://127.0.0.1:${port}/readyz`)).json()) as Readiness;
     return status === 'ready' && (!options.worker || Object.values(workers).every((count) => count > 0));
@@ -86,5 +88,7 @@ export async function until(check: () => Promise<boolean>): Promise<void> {
     });
     if (done) return;
   }
-  throw new Error('the service did not become ready within a minute; look at its log in the temporary folder');
+  throw new Error(
+    'the service did not become ready within a minute; look at its log in the temporary folder',
+  );
 }

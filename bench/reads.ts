@@ -1,0 +1,72 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { Pool } from 'undici';
+import { freePort } from '../dev/free-port.ts';
+import { describe, type Measurement, measure } from './support/measure.ts';
+import { median } from './support/median.ts';
+import { seedCards, seededCardId } from './support/seed-cards.ts';
+import { type BenchService, startService, until } from './support/service.ts';
+
+const IN_FLIGHT = 16;
+const ROUNDS = 3;
+
+/** GET /cards/{id} and a page of GET /cards beside a bare Koa handler with the same query, with few and many cards. */
+export async function run(): Promise<void> {
+  const service = await startService({ worker: false });
+  const bare = await startBareServer(service);
+  const ours = new Pool(service.origin, { connections: IN_FLIGHT });
+  const floor = new Pool(bare.origin, { connections: IN_FLIGHT });
+  const headers = { authorization: `Bearer ${service.testKey}` };
+  try {
+    for (const [from, cards] of [
+      [1, 10_000],
+      [10_001, 1_000_000],
+    ] as const) {
+      await seedCards(service.databaseUrl, service.partnerId, from, cards);
+      const anyCard = () => seededCardId(1 + Math.floor(Math.random() * cards));
+      console.log(`${cards} cards, ${IN_FLIGHT} in flight`);
+      await compare('GET /cards/{id}', 6_000, () => `/v1/cards/${anyCard()}`);
+      await compare('GET /cards, a page of 20', 2_500, () => `/v1/cards?starting_after=${anyCard()}`);
+    }
+  } finally {
+    await Promise.all([ours.close(), floor.close()]);
+    await bare.stop();
+    await service.stop();
+  }
+
+  async function compare(name: string, count: number, path: () => string): Promise<void> {
+    const get = (pool: Pool) => async () => {
+      const { statusCode, body } = await pool.request({ method: 'GET', path: path(), headers });
+      const text = await body.text();
+      if (statusCode !== 200) throw new Error(`${statusCode}: ${text}`);
+    };
+    const rounds: { floor: Measurement; ours: Measurement }[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      rounds.push({
+        floor: await measure(count, IN_FLIGHT, get(floor)),
+        ours: await measure(count, IN_FLIGHT, get(ours)),
+      });
+    }
+    const bareMedian = median(rounds.map((round) => round.floor));
+    const ourMedian = median(rounds.map((round) => round.ours));
+    console.log(describe(`  bare ${name}`, bareMedian));
+    console.log(describe(`  ${name}`, ourMedian));
+    console.log(`  ratio: ${(ourMedian.perSecond / bareMedian.perSecond).toFixed(2)} (goal at least 0.8)`);
+  }
+}
+
+async function startBareServer({ databaseUrl, partnerId }: BenchService) {
+  const port = await freePort();
+  const entry = fileURLToPath(new URL('./bare-reads/server.ts', import.meta.url));
+  const child = spawn(process.execPath, [entry, databaseUrl, String(port), partnerId], { stdio: 'inherit' });
+  const origin = `http://127.0.0.1:${port}`;
+  await until(async () => (await fetch(`${origin}/v1/cards?starting_after=x`)).ok);
+  return {
+    origin,
+    stop: async () => {
+      child.kill();
+      await once(child, 'exit');
+    },
+  };
+}
