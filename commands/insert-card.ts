@@ -28,8 +28,8 @@ export async function insertCard(
        ON CONFLICT (partner_id, mode, external_ref) WHERE status <> 'failed' DO NOTHING
        RETURNING id, partner_id, mode, funding_cents, (created_at AT TIME ZONE 'UTC')::date AS today
      ), counted AS (
-       UPDATE account_usage u SET open_cards = open_cards + 1, loaded_on = today,
-         loaded_cents = CASE WHEN loaded_on = today THEN loaded_cents ELSE 0 END + funding_cents
+       UPDATE account_usage u SET open_cards = open_cards + 1, loaded_on = greatest(loaded_on, today),
+         loaded_cents = CASE WHEN loaded_on >= today THEN loaded_cents ELSE 0 END + funding_cents
        FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode
      )${announcement === undefined ? '' : `, ${announcement.sql}`}
      SELECT id FROM done`,

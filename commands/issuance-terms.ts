@@ -9,7 +9,7 @@ import type { Mode } from '../domain/mode.ts';
 import type { IssuanceContext } from './command-context.ts';
 import { openRequest } from './idempotency-response.ts';
 
-/** What an issuance is decided on, read under the lock of the account's usage row. */
+/** What an issuance is decided on, read under {@link lockIssuance}. */
 export interface IssuanceTerms {
   partnerId: string;
   mode: Mode;
@@ -25,17 +25,25 @@ export interface IssuanceTerms {
 }
 
 /**
- * Locks the account's usage row, which puts its issuances in one order, and reads everything they are decided on.
+ * Locks the claim, so that one run of it decides at a time, and the account's usage row, which puts the account's
+ * issuances in one order.
  * @throws Error where there is no such claim: claims outlive their workflows by far.
  */
+export async function lockIssuance(tx: EntityManager, claimId: string): Promise<void> {
+  const [locked] = await query(tx, LOCK, [claimId]);
+  if (locked === undefined) throw new Error(`there is no idempotency claim ${claimId}`);
+}
+
+/** {@link lockIssuance}, then reads everything the issuance is decided on. */
 export async function lockIssuanceTerms(
   tx: EntityManager,
   context: IssuanceContext,
   claimId: string,
   cardId: string,
 ): Promise<IssuanceTerms> {
+  await lockIssuance(tx, claimId);
   const [row] = await query<TermsRow>(tx, TERMS, [claimId, cardId]);
-  if (row === undefined) throw new Error(`there is no idempotency claim ${claimId}`);
+  if (row === undefined) throw new Error(`claim ${claimId} is locked and so still there`);
   return {
     partnerId: row.partner_id,
     mode: row.mode,
@@ -49,17 +57,23 @@ export async function lockIssuanceTerms(
   };
 }
 
+const LOCK = `
+  SELECT FROM account_usage u JOIN idempotency_claim c ON c.partner_id = u.partner_id AND c.mode = u.mode
+  WHERE c.id = $1
+  FOR NO KEY UPDATE`;
+
+// A later statement than the lock: a wait does not refresh its own statement's snapshot. Another transaction can have
+// counted a day that began since this one did.
 const TERMS = `
   SELECT c.partner_id, c.mode, c.request, c.response_status IS NOT NULL AS answered,
     k.status AS card_status, p.fee_plan, p.limits, u.open_cards,
-    CASE WHEN u.loaded_on = (now() AT TIME ZONE 'UTC')::date THEN u.loaded_cents ELSE 0 END AS loaded_today_cents,
+    CASE WHEN u.loaded_on >= (now() AT TIME ZONE 'UTC')::date THEN u.loaded_cents ELSE 0 END AS loaded_today_cents,
     ${issuableProducts('c.partner_id')} AS products
   FROM idempotency_claim c
   JOIN partner p ON p.id = c.partner_id
   JOIN account_usage u ON u.partner_id = c.partner_id AND u.mode = c.mode
   LEFT JOIN card k ON k.id = $2
-  WHERE c.id = $1
-  FOR NO KEY UPDATE OF u`;
+  WHERE c.id = $1`;
 
 interface TermsRow {
   partner_id: string;
