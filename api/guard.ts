@@ -1,13 +1,13 @@
-import type { IncomingMessage } from 'node:http';
 import type { RouterContext, RouterMiddleware } from '@koa/router';
 import { ApiError } from '../domain/api-error.ts';
 import type { Authenticate } from './authenticate.ts';
-import { idempotencyKeyOf, timesSent } from './headers.ts';
+import { idempotencyKeyOf, refuseRepeated, timesSent } from './headers.ts';
+import { parseQuery } from './parse-query.ts';
 import type { RateLimit } from './rate-limit.ts';
 import { readJsonBody } from './read-json-body.ts';
 import type { RequestState } from './request-state.ts';
 import type { Route } from './route.ts';
-import { parseQuery, validate } from './validate.ts';
+import { type Checked, validate } from './validate.ts';
 
 export interface GuardDependencies {
   authenticate: Authenticate;
@@ -31,17 +31,24 @@ export function guard<Query, Body>(
     if (route.mode !== undefined && route.mode !== caller.mode) {
       throw new ApiError(route.mode === 'test' ? 'live_key_not_allowed' : 'test_key_not_allowed');
     }
+    refuseRepeated(req);
     const idempotencyKey = route.needsIdempotencyKey ? idempotencyKeyOf(req) : '';
-    const query = validate(route.query, parseQuery(ctx.querystring), 'query');
-    const body = route.body === undefined ? undefined : validate(route.body, await bodyOf(req), 'body');
+    const parsed = parseQuery(ctx.querystring);
+    const query = validate(route.query, parsed.value, 'query');
+    const body: Checked<Body> =
+      route.body === undefined
+        ? { value: undefined as Body, issues: [] }
+        : validate(route.body, await readJsonBody(req), 'body');
+    const issues = [...parsed.issues, ...query.issues, ...body.issues];
+    if (issues.length > 0) throw ApiError.ofFields(issues);
 
     const reply = await route.handle({
       caller,
       requestId: state.requestId,
       params: ctx.params,
       path: ctx.path,
-      query,
-      body: body as Body,
+      query: query.value,
+      body: body.value,
       idempotencyKey,
       log: (fields) => Object.assign(state.logFields, fields),
     });
@@ -50,10 +57,4 @@ export function guard<Query, Body>(
     ctx.type = 'application/json';
     ctx.body = typeof reply.body === 'string' ? reply.body : JSON.stringify(reply.body);
   };
-}
-
-async function bodyOf(req: IncomingMessage): Promise<unknown> {
-  if (timesSent(req, 'content-type') > 1)
-    throw ApiError.ofField('Content-Type', 'Content-Type must be sent once');
-  return readJsonBody(req);
 }

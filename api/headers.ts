@@ -11,14 +11,27 @@ export function timesSent(req: IncomingMessage, name: string): number {
 }
 
 /**
+ * Which of two a caller meant can't be known, whether the route needs the header or not (decisions.md, "Envelope").
+ * @throws ApiError `idempotency_key_invalid`, `validation_failed`
+ */
+export function refuseRepeated(req: IncomingMessage): void {
+  if (timesSent(req, 'idempotency-key') > 1) throw keyError('idempotency_key_invalid');
+  if (timesSent(req, 'content-type') > 1)
+    throw ApiError.ofField('Content-Type', 'Content-Type must be sent once');
+}
+
+/**
  * The Idempotency-Key of a request (decisions.md, "Envelope" and "Idempotency"); an empty one counts as missing.
  * @throws ApiError `idempotency_key_missing`, `idempotency_key_invalid`
  */
 export function idempotencyKeyOf(req: IncomingMessage): string {
-  const issues = [{ path: 'Idempotency-Key', message: 'Idempotency-Key must be sent once, not empty' }];
-  if (timesSent(req, 'idempotency-key') > 1) throw new ApiError('idempotency_key_invalid', { issues });
   const key = req.headers['idempotency-key'];
-  if (typeof key !== 'string' || key === '') throw new ApiError('idempotency_key_missing', { issues });
-  if (!/^[\x20-\x7e]{1,255}$/.test(key)) throw new ApiError('idempotency_key_invalid', { issues });
+  if (typeof key !== 'string' || key === '') throw keyError('idempotency_key_missing');
+  if (!/^[\x20-\x7e]{1,255}$/.test(key)) throw keyError('idempotency_key_invalid');
   return key;
+}
+
+function keyError(code: 'idempotency_key_missing' | 'idempotency_key_invalid'): ApiError {
+  const message = 'Idempotency-Key must be sent once, with 1 to 255 printable ASCII characters';
+  return new ApiError(code, { issues: [{ path: 'Idempotency-Key', message }] });
 }

@@ -1,5 +1,7 @@
 import { ERRORS, type ErrorCode } from './error-catalogue.ts';
 
+const MOST_IN_MESSAGE = 10;
+
 export interface FieldIssue {
   /** Where the problem is: a body field, a query parameter or a header. */
   path: string;
@@ -32,8 +34,14 @@ export class ApiError extends Error {
     return ERRORS[this.code].status;
   }
 
-  static ofFields(issues: FieldIssue[]): ApiError {
-    const message = issues.map((issue) => issue.message).join('; ');
+  /** `validation_failed` with one issue for each field: the first of those it has. */
+  static ofFields(found: readonly FieldIssue[]): ApiError {
+    const byPath = new Map<string, FieldIssue>();
+    for (const issue of found) if (!byPath.has(issue.path)) byPath.set(issue.path, issue);
+    const issues = [...byPath.values()];
+    const shown = issues.slice(0, MOST_IN_MESSAGE).map((issue) => issue.message);
+    const more = issues.length - shown.length;
+    const message = [...shown, ...(more > 0 ? [`and ${more} more, see issues`] : [])].join('; ');
     return new ApiError('validation_failed', { message, issues });
   }
 

@@ -1,11 +1,15 @@
 import { z } from 'zod';
 import { MAX_AMOUNT_CENTS } from './money.ts';
 
+const IN_RANGE = `must be from 1 to ${MAX_AMOUNT_CENTS}`;
+
 /** Integer cents, 1 to 2^53 − 1 (decisions.md, "Envelope"). */
 export const AmountCents = z
-  .int({ error: 'must be an integer number of cents' })
-  .min(1, 'must be at least 1')
-  .max(MAX_AMOUNT_CENTS, `must be at most ${MAX_AMOUNT_CENTS}`);
+  .int({
+    error: ({ code }) => (code === 'invalid_type' ? 'must be an integer number of cents' : IN_RANGE),
+  })
+  .min(1, IN_RANGE)
+  .max(MAX_AMOUNT_CENTS, IN_RANGE);
 
 /** Text that a database, a log line and a card can carry: well-formed Unicode without control characters. */
 export const Line = (maxLength: number) =>
