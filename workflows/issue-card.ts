@@ -19,8 +19,7 @@ import {
 import { needsAttentionAttribute } from './search-attributes.ts';
 
 const FIRST_POLL_MS = 1_000;
-const LONGEST_POLL_MS = 300_000;
-const OVERDUE_POLL_MS = 3_600_000;
+const LONGEST_POLL_MS = 3_600_000;
 
 // Before the first answer: local activities, so that it takes one workflow task.
 const atOnce = proxyLocalActivities<CardIssuanceActivities>({
@@ -32,12 +31,13 @@ const atOnceWithNetwork = proxyLocalActivities<CardIssuanceActivities>({
   scheduleToCloseTimeout: '7s',
   retry: { initialInterval: '200ms', maximumAttempts: 6 },
 });
+// The network's two calls take at most 5 s each. What is above that is waited for in vain when a worker dies.
 const later = proxyActivities<CardIssuanceActivities>({
-  startToCloseTimeout: '30s',
+  startToCloseTimeout: '15s',
   retry: { initialInterval: '1s', maximumInterval: '1m' },
 });
 const laterWithNetwork = proxyActivities<CardIssuanceActivities>({
-  startToCloseTimeout: '30s',
+  startToCloseTimeout: '15s',
   retry: { maximumAttempts: 1 },
 });
 
@@ -60,29 +60,33 @@ export async function issueCard(input: IssueCardInput): Promise<void> {
     hints += 1;
   });
   setHandler(resolveIssuance, (decided) => {
-    if (Date.now() >= deadline) decision = decided;
+    if (Date.now() >= deadline && isDecision(decided)) decision = decided;
   });
 
   await CancellationScope.nonCancellable(async () => {
     const opening = await atOnce.openIssuance(claimId);
     if (opening === 'held') await settle();
     answered.resolve();
+    if (overdue) waitNoLonger();
     await condition(allHandlersFinished);
   });
 
   async function settle(): Promise<void> {
+    let heard = hints;
     let state = await atOnceWithNetwork.settleIssuance(claimId).catch(noAnswer);
     for (let pollMs = FIRST_POLL_MS; state !== 'settled'; pollMs = Math.min(pollMs * 2, LONGEST_POLL_MS)) {
       if (state === 'accepted') answered.resolve();
       const remainingMs = deadline - Date.now();
       if (!overdue && remainingMs <= 0) await waitForOperator();
-      const seen = hints;
-      const news = () => hints > seen || decision !== undefined;
-      await condition(news, overdue ? OVERDUE_POLL_MS : Math.min(pollMs, remainingMs));
+      await condition(
+        () => hints > heard || decision !== undefined,
+        overdue ? pollMs : Math.min(pollMs, remainingMs),
+      );
       if (decision !== undefined) {
         await later.settleIssuanceByHand(claimId, decision.outcome);
         return;
       }
+      heard = hints;
       state = await laterWithNetwork.settleIssuance(claimId).catch(noAnswer);
     }
   }
@@ -96,6 +100,16 @@ export async function issueCard(input: IssueCardInput): Promise<void> {
         '`resolve` with {"outcome": "issued"} or {"outcome": "failed"}, or run `operator card resolve`.',
     );
   }
+
+  function waitNoLonger(): void {
+    upsertSearchAttributes([{ key: needsAttentionAttribute, value: false }]);
+    setCurrentDetails('');
+  }
+}
+
+/** A signal can carry anything: what is not one of the two words decides nothing. */
+function isDecision(decided: Partial<IssuanceDecision> | null | undefined): decided is IssuanceDecision {
+  return decided?.outcome === 'issued' || decided?.outcome === 'failed';
 }
 
 /** The activity's own retries are used up: still no answer, and so not a no. */
