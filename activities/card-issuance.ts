@@ -1,11 +1,16 @@
-import { type CardNetwork, CardNetworkUnavailable } from '../adapters/card-network/card-network.ts';
+import {
+  type CardNetwork,
+  CardNetworkUnavailable,
+  type IssuanceFailed,
+  type IssueAnswer,
+} from '../adapters/card-network/card-network.ts';
 import { acceptIssuance } from '../commands/accept-issuance.ts';
 import { activateCard } from '../commands/activate-card.ts';
 import type { IssuanceContext } from '../commands/command-context.ts';
 import { failIssuance } from '../commands/fail-issuance.ts';
 import { flagIssuanceOverdue } from '../commands/flag-issuance-overdue.ts';
 import { type Opening, openIssuance } from '../commands/open-issuance.ts';
-import { readPendingIssuance } from '../commands/pending-issuance.ts';
+import { type PendingIssuance, readPendingIssuance } from '../commands/pending-issuance.ts';
 import type { IssuedCard } from '../domain/issued-card.ts';
 
 /** `settled`: over and, where nobody had answered yet, answered. `accepted`: the network works on it, answered 202. */
@@ -33,7 +38,7 @@ export function createCardIssuanceActivities(dependencies: CardIssuanceDependenc
     async settleIssuance(claimId) {
       const pending = await readPendingIssuance(dependencies, claimId);
       if (pending === null) return 'settled';
-      const answer = await liveNetwork(dependencies).issueCard(pending);
+      const answer = await askNetwork(liveNetwork(dependencies), pending);
       switch (answer.status) {
         case 'issued':
           await activateCard(dependencies, claimId, answer);
@@ -63,6 +68,25 @@ function liveNetwork({ liveNetwork: network }: CardIssuanceDependencies): CardNe
   if (network === null)
     throw new Error('a live card is pending, but CARD_NETWORK is none: configure its network again');
   return network;
+}
+
+/**
+ * Asks for the card, again under the same token. A network that gives no answer to that may still know the token: it can
+ * have acted before its answer got lost, or find that the request is not word for word the first one, as it is once the
+ * product's BIN has changed.
+ */
+async function askNetwork(
+  network: CardNetwork,
+  pending: PendingIssuance,
+): Promise<IssueAnswer | IssuanceFailed> {
+  try {
+    return await network.issueCard(pending);
+  } catch (error) {
+    if (!(error instanceof CardNetworkUnavailable)) throw error;
+    const known = await network.lookUpIssuance(pending.token);
+    if (known.status === 'unknown') throw error;
+    return known;
+  }
 }
 
 /** An operator's word is enough to activate a card; its digits are only known if the network tells them. */
