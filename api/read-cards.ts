@@ -1,3 +1,4 @@
+import { cardColumns } from '../db/card-columns.ts';
 import type { Tenant } from '../db/entities/tenant-filter.ts';
 import type { Orm } from '../db/orm.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
@@ -42,7 +43,7 @@ export async function readCardPage(orm: Orm, tenant: Tenant, page: CardPage): Pr
     `SELECT k.known, page.*, a.posted AS balance_cents
      FROM (SELECT ${after === undefined ? 'true' : KNOWN(after)} AS known) k
      LEFT JOIN (
-       SELECT c.* FROM card c WHERE c.partner_id = $1 AND c.mode = $2 ${filters} ORDER BY c.id DESC LIMIT $3
+       SELECT ${cardColumns('c')} FROM card c WHERE c.partner_id = $1 AND c.mode = $2 ${filters} ORDER BY c.id DESC LIMIT $3
      ) page ON true
      LEFT JOIN ledger.account a ON a.card_id = page.id
      ORDER BY page.id DESC`,
@@ -54,7 +55,7 @@ export async function readCardPage(orm: Orm, tenant: Tenant, page: CardPage): Pr
 }
 
 const ONE = `
-  SELECT c.*, a.posted AS balance_cents FROM card c LEFT JOIN ledger.account a ON a.card_id = c.id
+  SELECT ${cardColumns('c')}, a.posted AS balance_cents FROM card c LEFT JOIN ledger.account a ON a.card_id = c.id
   WHERE c.partner_id = $1 AND c.mode = $2 AND c.id = $3`;
 
 const KNOWN = (after: string) =>

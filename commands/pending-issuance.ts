@@ -1,3 +1,4 @@
+import { cardColumns } from '../db/card-columns.ts';
 import { query } from '../db/sql.ts';
 import type { CardRow } from '../domain/card-resource.ts';
 import { siblingId } from '../domain/ids.ts';
@@ -18,7 +19,7 @@ export async function readPendingIssuance(
 ): Promise<PendingIssuance | null> {
   const [card] = await query<CardRow & { bin: string }>(
     orm.em.fork(),
-    `SELECT c.*, p.bin FROM card c JOIN product p ON p.code = c.product_code
+    `SELECT ${cardColumns('c')}, p.bin FROM card c JOIN product p ON p.code = c.product_code
      WHERE c.id = $1 AND c.status = 'funding_pending'`,
     [siblingId('card', claimId)],
   );
