@@ -60,7 +60,7 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<R
   });
   const urlOf = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
   const url = urlOf('postgres');
-  await waitUntilAnswering(url, child);
+  await waitUntilAnswering(url, dataDir, child);
   return {
     url,
     urlOf,

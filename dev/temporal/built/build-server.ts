@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type FileLock, tryLock } from '../../process/file-lock.ts';
@@ -13,6 +13,8 @@ export interface BuildOptions {
   searchPath: string;
   onProgress: (line: string) => void;
 }
+
+const UNFINISHED = '.unfinished-';
 
 /** Builds the server with Go, once: whoever comes while another process builds waits for it. */
 export async function buildServer(options: BuildOptions): Promise<void> {
@@ -29,12 +31,13 @@ export async function buildServer(options: BuildOptions): Promise<void> {
 
 async function build(options: BuildOptions): Promise<void> {
   const { folder } = options;
-  const unfinished = `${folder}.unfinished`;
-  await rm(unfinished, { recursive: true, force: true });
+  await removeUnfinished(folder);
+  // Never the same one twice: the compiler of a build that was killed may still be writing to its own.
+  const unfinished = await mkdtemp(`${folder}${UNFINISHED}`);
   const binaries = binariesIn(unfinished);
   for (const [index, { binary, path, version }] of PACKAGES.entries()) {
     const scratch = join(unfinished, 'scratch');
-    await mkdir(scratch, { recursive: true });
+    await mkdir(scratch);
     await goInstall({
       module: `${path}@${version}`,
       outputFolder: scratch,
@@ -51,7 +54,16 @@ async function build(options: BuildOptions): Promise<void> {
     await rename(join(scratch, built), binaries[binary]);
     await rm(scratch, { recursive: true });
   }
+  await chmod(unfinished, 0o755);
   await rename(unfinished, folder);
+}
+
+async function removeUnfinished(folder: string): Promise<void> {
+  const parent = dirname(folder);
+  for (const name of await readdir(parent)) {
+    if (name.startsWith(basename(folder) + UNFINISHED))
+      await rm(join(parent, name), { recursive: true, force: true, maxRetries: 5 });
+  }
 }
 
 async function waitForLock(file: string, onProgress: (line: string) => void): Promise<FileLock> {
