@@ -8,6 +8,7 @@ import { type GuardDependencies, guard } from './guard.ts';
 import type { IssuingDependencies } from './issue-card.ts';
 import { answerErrors } from './middleware/errors.ts';
 import { logRequest } from './middleware/log-request.ts';
+import { refuseUnreadable } from './middleware/refuse-unreadable.ts';
 import { openApiDocument } from './openapi/document.ts';
 import type { RequestState } from './request-state.ts';
 import { health } from './routes/health.ts';
@@ -37,6 +38,7 @@ export function createApp(dependencies: AppDependencies): Koa<RequestState> {
   const app = new Koa<RequestState>();
   app.use(logRequest(dependencies.logger, durations));
   app.use(answerErrors(dependencies.logger));
+  app.use(refuseUnreadable);
   app.use(
     helmet({
       contentSecurityPolicy: {

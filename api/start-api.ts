@@ -47,7 +47,13 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
     rateLimit: createRateLimit({ perSecond: config.rateLimitPerSecond, burst: config.rateLimitBurst }),
     verifyCallback: (body, signature) => verifyCallback(body, signature, callbackSecret),
   });
-  const server = createServer({ requestTimeout: 60_000, keepAliveTimeout: 75_000 }, app.callback());
+  const answer = app.callback();
+  // Node would answer a missing Host and an unknown Expect by itself, without the error body.
+  const server = createServer(
+    { requestTimeout: 60_000, keepAliveTimeout: 75_000, requireHostHeader: false },
+    answer,
+  );
+  server.on('checkExpectation', answer);
   server.on('clientError', answerUnreadable);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

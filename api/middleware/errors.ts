@@ -21,8 +21,8 @@ export function answerErrors(logger: Logger): Middleware<RequestState> {
       if (retryAfterSeconds !== undefined) ctx.set('Retry-After', String(retryAfterSeconds));
       if (allow !== undefined) ctx.set('Allow', allow);
       if (error.code === 'invalid_api_key') ctx.set('WWW-Authenticate', 'Bearer');
-      // What is left of a body that was too large isn't read, so the connection can't be used again.
-      if (error.code === 'body_too_large') ctx.set('Connection', 'close');
+      // What is left of the body is read and dropped: closing on a client that still writes would lose it the answer.
+      if (error.code === 'body_too_large') ctx.req.resume();
       ctx.state.logFields.code = error.code;
       ctx.type = 'application/json';
       ctx.body = JSON.stringify(presentError(error, ctx.state.requestId));
