@@ -60,7 +60,7 @@ async function sourceOf(
   if (isNewEnough(version)) {
     return { kind: 'cli', label: `the Temporal CLI ${path} (${from}), server ${version}`, path };
   }
-  const reason = `${path} (${from}) has server ${version}; ${OLDEST_SERVER} or newer is needed`;
+  const reason = `${path} (${from}): its server is ${version}, and ${OLDEST_SERVER} or newer is needed`;
   search.onProgress(`Temporal: passing over ${reason}`);
   return reason;
 }
