@@ -46,7 +46,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
       `DATABASE_URL: is not set, and no local stack has run in ${dataDir}: start one with npm start, or set it`,
     ]);
   }
-  const environment = Object.entries(env).filter(([, value]) => value !== '');
+  const environment = Object.entries(env).filter(([, value]) => value);
   const { set, values } = parse(OperatorEnvironment, {
     ...(isLocal && {
       DATABASE_URL: stack.databaseUrl,

@@ -23,7 +23,7 @@ export function allowProducts(
     for (const code of codes) {
       const product = await tx.findOne(ProductEntity, code);
       if (product === null) throw unknownProduct(code);
-      if (product.retiredAt !== null) {
+      if (product.retiredAt) {
         throw new Refusal(`${code} is retired: "operator product set-current ${code} …" brings it back.`);
       }
     }

@@ -20,7 +20,7 @@ export function retireProduct({ orm, actor }: Operator, code: string): Promise<v
           '"operator product set-current CODE --bin B --network N".',
       );
     }
-    if (product.retiredAt !== null) return;
+    if (product.retiredAt) return;
     product.retiredAt = new Date();
     recordAudit(tx, actor, 'product.retire', code, { bin: product.bin, network: product.network });
   });

@@ -14,7 +14,7 @@ export function revokeApiKey({ orm, actor }: Operator, keyId: string): Promise<v
     await query(tx, 'SELECT FROM api_key WHERE id = $1 FOR NO KEY UPDATE', [keyId]);
     const key = await tx.findOne(ApiKeyEntity, keyId);
     if (key === null) throw unknownId('key', keyId, 'run "operator key list PARTNER"');
-    if (key.revokedAt !== null) return;
+    if (key.revokedAt) return;
     key.revokedAt = new Date();
     const { partnerId, mode, hint } = key;
     recordAudit(tx, actor, 'key.revoke', keyId, { partnerId, mode, hint });

@@ -32,5 +32,7 @@ export async function openOrm(options: OrmOptions): Promise<Orm> {
       keepAlive: true,
     },
     forceUtcTimezone: true,
+    // A mistyped name is an error, not a new database.
+    ensureDatabase: false,
   });
 }

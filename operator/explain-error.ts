@@ -1,0 +1,49 @@
+import { isGrpcServiceError, ServiceError } from '@temporalio/client';
+import { Refusal } from '../commands/refusal.ts';
+import { ConfigurationError } from '../config.ts';
+import { describeError } from '../domain/describe-error.ts';
+import type { OperatorConfig } from '../operator-config.ts';
+import { WrongUsage } from './wrong-usage.ts';
+
+const HINTS: readonly [code: RegExp, hint: string][] = [
+  [
+    /^(ECONN\w+|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EPIPE|EHOSTUNREACH|ENETUNREACH)$|^(08|53|57P0)/,
+    'does not answer: see that it runs (npm start) and that DATABASE_URL is right',
+  ],
+  [/^28/, 'does not let this user in: correct DATABASE_URL'],
+  [/^3D000$/, 'has no such database: correct DATABASE_URL'],
+  [/^(42P01|42703|42883|3F000|22023)$/, 'is not at this version: run npm run migrate first'],
+  [/^42501$/, 'does not allow this: run npm run migrate, as the owner, first'],
+];
+
+/** What is told of an error: what happened and what to do next; never a row's values, a password or a key. */
+export function explainError(error: unknown, config: () => OperatorConfig): string {
+  if (error instanceof WrongUsage) return `error: ${error.message}\n(--help shows the usage and examples)`;
+  if (error instanceof Refusal || error instanceof ConfigurationError) return error.message;
+  if (isTemporalError(error)) {
+    const address = config().temporal?.connectionOptions.address ?? 'its address';
+    return `Temporal does not answer at ${address}: see that it runs (npm start) and that TEMPORAL_ADDRESS is right, then run this again.`;
+  }
+  const code = databaseCode(error);
+  const hint = HINTS.find(([pattern]) => pattern.test(code ?? ''))?.[1];
+  if (code !== undefined && hint !== undefined) {
+    const { host, pathname } = new URL(config().databaseUrl);
+    return `PostgreSQL at ${host}${pathname} ${hint}. (${code})`;
+  }
+  const { name, summary, stack } = describeError(error);
+  return `This should not have happened. Nothing was printed, so look before you run it again. ${name}: ${summary}\n${stack ?? ''}`;
+}
+
+export function isTemporalError(error: unknown): boolean {
+  return error instanceof ServiceError || isGrpcServiceError(error);
+}
+
+function databaseCode(error: unknown): string | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const { code } = at as { code?: unknown };
+    if (typeof code === 'string') return code;
+    if (/^(Connection terminated|timeout exceeded when trying to connect)/.test(at.message))
+      return 'ETIMEDOUT';
+  }
+  return undefined;
+}

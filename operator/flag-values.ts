@@ -1,0 +1,63 @@
+import { InvalidArgumentError } from 'commander';
+import { z } from 'zod';
+import { parseDuration } from '../domain/duration.ts';
+import { Line } from '../domain/fields.ts';
+import { Mode } from '../domain/mode.ts';
+import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
+
+/** What commander reads a flag or an argument with. A flag given twice is wrong usage: which one was meant? */
+export function read<T>(schema: z.ZodType<T>): (text: string, previous?: T) => T {
+  return (text, previous) => {
+    if (previous !== undefined) throw new InvalidArgumentError('is given twice');
+    const parsed = schema.safeParse(text);
+    if (parsed.success) return parsed.data;
+    throw new InvalidArgumentError(parsed.error.issues.map((issue) => issue.message).join(', '));
+  };
+}
+
+/** {@link read} for an argument that may be repeated. */
+export function readEach<T>(schema: z.ZodType<T>): (text: string, previous?: T[]) => T[] {
+  const readOne = read(schema);
+  return (text, previous = []) => [...previous, readOne(text)];
+}
+
+/** A flag that follows where a value should be means that the value was forgotten. */
+export const Text = (maxLength: number) =>
+  Line(maxLength).refine((text) => !text.startsWith('--'), 'must not begin with --');
+
+export const ModeName = z.enum(Mode.options, 'must be test or live');
+
+export const OnOff = z.enum(['on', 'off'], 'must be on or off').transform((text) => text === 'on');
+
+/** A whole number that `schema` takes, such as a field of a fee plan. */
+export const WholeNumber = (schema: z.ZodType<number, number>) =>
+  z
+    .string()
+    .regex(/^\d{1,16}$/, 'must be a whole number')
+    .transform(Number)
+    .pipe(schema);
+
+export const SignedCents = z
+  .string()
+  .regex(/^[+-]?\d{1,16}$/, 'must be a whole number of cents, such as 500 or -500')
+  .transform(Number)
+  .refine((cents) => cents !== 0, 'must not be 0')
+  .refine((cents) => Math.abs(cents) <= MAX_AMOUNT_CENTS, `must be at most ${MAX_AMOUNT_CENTS}`);
+
+const Timestamp = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
+
+/** A moment: an ISO 8601 timestamp with its zone, a date (UTC), or how long ago. */
+export const Since = z.string().transform((text, ctx) => {
+  const agoMs = parseDuration(text);
+  if (agoMs !== undefined) return new Date(Date.now() - agoMs);
+  if (Timestamp.safeParse(text).success) return new Date(text);
+  ctx.addIssue('must be such as 24h, 2026-11-20 or 2026-11-20T08:00:00Z');
+  return z.NEVER;
+});
+
+/** What names a product in requests and on this command line. */
+export const ProductCode = z
+  .string()
+  .regex(/^(?!--)[!-~]([ -~]{0,98}[!-~])?$/, 'must be 1 to 100 printable ASCII characters');
+
+export const ProductBin = z.string().regex(/^\d{6,8}$/, 'must be 6 to 8 digits');

@@ -1,0 +1,17 @@
+import { readOperatorConfig } from '../operator-config.ts';
+import { currentActor } from './actor.ts';
+import { runOperator } from './run-operator.ts';
+
+/** `npm run operator -- <noun> <verb> [flags]` (operations.md, "Operator's command line"). */
+
+// Whoever reads our output may leave (`… | head`).
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+});
+
+process.exitCode = await runOperator(process.argv.slice(2), {
+  readConfig: readOperatorConfig,
+  actor: currentActor(),
+  out: (text) => process.stdout.write(text),
+  err: (text) => process.stderr.write(text),
+});

@@ -1,0 +1,23 @@
+import type { Command } from 'commander';
+import { readAttention } from '../reads/read-attention.ts';
+import type { Verbs } from '../verbs.ts';
+
+export function attentionNoun(program: Command, { session, verb, examples }: Verbs): void {
+  program
+    .command('attention')
+    .description('what waits for a person')
+    .addHelpText('after', examples('attention list'))
+    .command('list')
+    .description('everything that waits for a person, longest first, with the command that settles it')
+    .addHelpText('after', examples('attention list'))
+    .action(
+      verb(async () => {
+        const items = await readAttention(await session.orm(), session.config.issuanceDeadlineMs);
+        return {
+          value: items,
+          columns: ['since', 'kind', 'id', 'reason', 'command'],
+          ...(items.length === 0 && { note: 'Nothing waits for a person.' }),
+        };
+      }),
+    );
+}

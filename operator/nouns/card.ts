@@ -1,0 +1,52 @@
+import { type Command, Option } from 'commander';
+import { read, Text } from '../flag-values.ts';
+import { readCard } from '../reads/read-card.ts';
+import { readWorkflowStatus } from '../reads/read-workflow-status.ts';
+import { resolveCard } from '../resolve-card.ts';
+import type { Verbs } from '../verbs.ts';
+import { WrongUsage } from '../wrong-usage.ts';
+
+export function cardNoun(program: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
+  const card = program
+    .command('card')
+    .description('cards and their issuance')
+    .addHelpText('after', examples('card show card_01k0…'));
+
+  card
+    .command('show')
+    .description('a card, its money and its workflow; not who holds it')
+    .argument('<id>', 'of the card')
+    .addHelpText('after', examples('card show card_01k0…'))
+    .action(
+      verb(async (id: string) => {
+        const value = await readCard(await session.orm(), id);
+        return { value: { ...value, workflow_status: await readWorkflowStatus(session, id, err) } };
+      }),
+    );
+
+  card
+    .command('resolve')
+    .description(
+      'settle an issuance that is past its deadline, when you know from the network what became of it',
+    )
+    .argument('<id>', 'of the card')
+    .addOption(new Option('--issued', 'the network issued it: the card becomes active').conflicts('failed'))
+    .option('--failed', 'the network did not issue it: the card fails and its money is released')
+    .requiredOption('--reason <reason>', 'how you know, for the audit', read(Text(500)))
+    .addHelpText(
+      'after',
+      examples(
+        'attention list',
+        'card resolve card_01k0… --failed --reason "the network has no such card, ticket 4711"',
+      ),
+    )
+    .action(
+      verb(
+        async (id: string, { issued, reason, failed }: { issued?: true; failed?: true; reason: string }) => {
+          if (!issued && !failed) throw new WrongUsage('give --issued or --failed');
+          const outcome = issued ? 'issued' : 'failed';
+          return { value: await resolveCard(session, id, { outcome, reason }, resolveWaitMs) };
+        },
+      ),
+    );
+}

@@ -1,0 +1,53 @@
+import type { Command } from 'commander';
+import { createApiKey } from '../../commands/create-api-key.ts';
+import { revokeApiKey } from '../../commands/revoke-api-key.ts';
+import type { Mode } from '../../domain/mode.ts';
+import { ModeName, read, Text } from '../flag-values.ts';
+import { readApiKey, readApiKeys } from '../reads/read-api-keys.ts';
+import type { Verbs } from '../verbs.ts';
+
+export function keyNoun(program: Command, { session, verb, examples }: Verbs): void {
+  const key = program
+    .command('key')
+    .description('the API keys of partners')
+    .addHelpText('after', examples('key create prt_01k0… --mode test', 'key list prt_01k0…'));
+
+  key
+    .command('create')
+    .description('make a key; it is shown this once')
+    .argument('<partner>', 'id of the partner')
+    .requiredOption('--mode <mode>', 'test or live', read(ModeName))
+    .option('--name <name>', 'what to recognise it by', read(Text(255)))
+    .addHelpText('after', examples('key create prt_01k0… --mode live --name "production server"'))
+    .action(
+      verb(async (partnerId: string, { mode, name }: { mode: Mode; name?: string }) => ({
+        value: await createApiKey(await session.withKeys(), { partnerId, mode, name: name ?? null }),
+        note: 'The key cannot be shown again: hand it over now.',
+      })),
+    );
+
+  key
+    .command('list')
+    .description("an account's keys, newest first, without what is secret of them")
+    .argument('<partner>', 'id of the partner')
+    .addHelpText('after', examples('key list prt_01k0…'))
+    .action(
+      verb(async (partnerId: string) => ({
+        value: await readApiKeys(await session.orm(), partnerId),
+        columns: ['id', 'mode', 'name', 'hint', 'created', 'revoked_at'],
+        note: 'Revoke one with "operator key revoke ID".',
+      })),
+    );
+
+  key
+    .command('revoke')
+    .description('end a key for good; it stops working within 5 seconds')
+    .argument('<id>', 'of the key (not the key itself)')
+    .addHelpText('after', examples('key revoke key_01k0…'))
+    .action(
+      verb(async (id: string) => {
+        await revokeApiKey(await session.operator(), id);
+        return { value: await readApiKey(await session.orm(), id) };
+      }),
+    );
+}

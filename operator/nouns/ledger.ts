@@ -1,0 +1,48 @@
+import type { Command } from 'commander';
+import type { Mode } from '../../domain/mode.ts';
+import { checkLedger } from '../../ledger/check-ledger.ts';
+import { readBalance } from '../../ledger/read-balance.ts';
+import { ModeName, read } from '../flag-values.ts';
+import { presentAmounts } from '../present-amounts.ts';
+import { readPartner } from '../reads/read-partners.ts';
+import type { Verbs } from '../verbs.ts';
+
+export function ledgerNoun(program: Command, { session, verb, examples }: Verbs): void {
+  const ledger = program
+    .command('ledger')
+    .description('the books')
+    .addHelpText('after', examples('ledger check', 'ledger balance prt_01k0… --mode live'));
+
+  ledger
+    .command('check')
+    .description('check every invariant over all of the ledger; exit code 1 and what is wrong if one fails')
+    .addHelpText('after', examples('ledger check'))
+    .action(
+      verb(async () => {
+        const violations = await checkLedger((await session.orm()).em.fork());
+        return {
+          value: violations,
+          columns: ['invariant', 'subject', 'message'],
+          failed: violations.length > 0,
+          note:
+            violations.length === 0
+              ? 'Every invariant holds.'
+              : 'Change no row by hand: find the cause, then correct with "operator partner adjust".',
+        };
+      }),
+    );
+
+  ledger
+    .command('balance')
+    .description("an account's prepaid balance, in cents")
+    .argument('<partner>', 'id of the partner')
+    .requiredOption('--mode <mode>', 'test or live', read(ModeName))
+    .addHelpText('after', examples('ledger balance prt_01k0… --mode live'))
+    .action(
+      verb(async (partnerId: string, { mode }: { mode: Mode }) => {
+        const orm = await session.orm();
+        await readPartner(orm, partnerId);
+        return { value: presentAmounts(await readBalance(orm.em.fork(), partnerId, mode)) };
+      }),
+    );
+}

@@ -1,0 +1,99 @@
+import type { Command } from 'commander';
+import { createPartner } from '../../commands/create-partner.ts';
+import { negotiateFees } from '../../commands/negotiate-fees.ts';
+import { negotiateLimits } from '../../commands/negotiate-limits.ts';
+import { updatePartner } from '../../commands/update-partner.ts';
+import { FeePlan } from '../../domain/fees.ts';
+import { AccountLimits } from '../../domain/limits.ts';
+import { OnOff, read, Text } from '../flag-values.ts';
+import { FEE_FIELDS, LIMIT_FIELDS } from '../plan-fields.ts';
+import { readPartner, readPartners } from '../reads/read-partners.ts';
+import type { Verbs } from '../verbs.ts';
+import { WrongUsage } from '../wrong-usage.ts';
+import { adjustVerb } from './partner-adjust.ts';
+import { planVerb } from './partner-plan.ts';
+
+const NAME = read(Text(255));
+
+export function partnerNoun(program: Command, verbs: Verbs): void {
+  const { session, verb, examples } = verbs;
+  const partner = program
+    .command('partner')
+    .description('the accounts of partners')
+    .addHelpText('after', examples('partner list', 'partner create --name "Acme Ltd"'));
+
+  partner
+    .command('create')
+    .description("open an account with the platform's fees and limits")
+    .requiredOption('--name <name>', 'what the partner is called', NAME)
+    .option('--secure-details', 'let it read card numbers')
+    .addHelpText('after', examples('partner create --name "Acme Ltd"'))
+    .action(
+      verb(async ({ name, secureDetails = false }: { name: string; secureDetails?: boolean }) => {
+        const value = await createPartner(await session.operator(), {
+          name,
+          secureDetailsEnabled: secureDetails,
+        });
+        return {
+          value,
+          note: `Make its keys with "operator key create ${value.id} --mode test" and --mode live.`,
+        };
+      }),
+    );
+
+  partner
+    .command('list')
+    .description('all accounts, newest first')
+    .addHelpText('after', examples('partner list', 'partner list --json'))
+    .action(
+      verb(async () => ({
+        value: await readPartners(await session.orm()),
+        columns: ['id', 'name', 'secure_details', 'created'],
+        note: 'See one whole with "operator partner show ID"; open one with "operator partner create --name N".',
+      })),
+    );
+
+  partner
+    .command('show')
+    .description('one account with its fees and limits')
+    .argument('<id>', 'of the partner')
+    .addHelpText('after', examples('partner show prt_01k0…'))
+    .action(verb(async (id: string) => ({ value: await readPartner(await session.orm(), id) })));
+
+  partner
+    .command('update')
+    .description('rename an account, or change whether it may read card numbers')
+    .argument('<id>', 'of the partner')
+    .option('--name <name>', 'what the partner is called', NAME)
+    .option('--secure-details <on|off>', 'whether it may read card numbers', read(OnOff))
+    .addHelpText('after', examples('partner update prt_01k0… --secure-details on'))
+    .action(
+      verb(async (id: string, { name, secureDetails }: { name?: string; secureDetails?: boolean }) => {
+        if (name === undefined && secureDetails === undefined)
+          throw new WrongUsage('give --name or --secure-details');
+        await updatePartner(await session.operator(), id, {
+          ...(name !== undefined && { name }),
+          ...(secureDetails !== undefined && { secureDetailsEnabled: secureDetails }),
+        });
+        return { value: await readPartner(await session.orm(), id) };
+      }),
+    );
+
+  planVerb(partner, verbs, {
+    name: 'fees',
+    what: 'what an account pays, in cents and basis points',
+    example: '--card-activation 50 --card-funding-bps 150',
+    fields: FEE_FIELDS,
+    schema: FeePlan.shape,
+    change: negotiateFees,
+  });
+  planVerb(partner, verbs, {
+    name: 'limits',
+    what: 'what an account may issue, in each mode',
+    example: '--max-card 500000 --max-open-cards 2000',
+    fields: LIMIT_FIELDS,
+    schema: AccountLimits.shape,
+    change: negotiateLimits,
+  });
+  adjustVerb(partner, verbs);
+}

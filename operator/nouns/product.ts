@@ -1,0 +1,69 @@
+import type { Command } from 'commander';
+import { allowProducts } from '../../commands/allow-products.ts';
+import { retireProduct } from '../../commands/retire-product.ts';
+import { setCurrentProduct } from '../../commands/set-current-product.ts';
+import { ProductBin, ProductCode, read, readEach, Text } from '../flag-values.ts';
+import { readAllowedProducts, readProduct, readProducts } from '../reads/read-products.ts';
+import type { Verbs } from '../verbs.ts';
+
+const COLUMNS = ['product_code', 'bin', 'network', 'current', 'created', 'retired_at'];
+
+export function productNoun(program: Command, { session, verb, examples }: Verbs): void {
+  const product = program
+    .command('product')
+    .description('the card products of the platform')
+    .addHelpText('after', examples('product list'));
+
+  product
+    .command('list')
+    .description('all products, newest first')
+    .addHelpText('after', examples('product list'))
+    .action(
+      verb(async () => ({
+        value: await readProducts(await session.orm()),
+        columns: COLUMNS,
+        note: 'Add one, or change its BIN, with "operator product set-current CODE --bin B --network N".',
+      })),
+    );
+
+  product
+    .command('set-current')
+    .description(
+      'make a product the one every account issues by default, at once; creates or changes it if need be',
+    )
+    .argument('<code>', 'of the product', read(ProductCode))
+    .requiredOption('--bin <bin>', '6 to 8 digits', read(ProductBin))
+    .requiredOption('--network <network>', 'such as visa', read(Text(100)))
+    .addHelpText('after', examples('product set-current visa-virtual-usd --bin 424242 --network visa'))
+    .action(
+      verb(async (code: string, { bin, network }: { bin: string; network: string }) => {
+        await setCurrentProduct(await session.operator(), { code, bin, network });
+        return { value: await readProduct(await session.orm(), code) };
+      }),
+    );
+
+  product
+    .command('allow')
+    .description('let an account issue further products beside the current one; shows what it may issue')
+    .argument('<partner>', 'id of the partner')
+    .argument('<code...>', 'of the products', readEach(ProductCode))
+    .addHelpText('after', examples('product allow prt_01k0… visa-travel-usd'))
+    .action(
+      verb(async (partnerId: string, codes: string[]) => {
+        await allowProducts(await session.operator(), partnerId, codes);
+        return { value: await readAllowedProducts(await session.orm(), partnerId), columns: COLUMNS };
+      }),
+    );
+
+  product
+    .command('retire')
+    .description('end the issuing of a product; its cards go on')
+    .argument('<code>', 'of the product', read(ProductCode))
+    .addHelpText('after', examples('product retire visa-virtual-usd'))
+    .action(
+      verb(async (code: string) => {
+        await retireProduct(await session.operator(), code);
+        return { value: await readProduct(await session.orm(), code) };
+      }),
+    );
+}

@@ -1,0 +1,45 @@
+import type { Answer } from './answer.ts';
+
+/** One JSON value on one line, for programs. */
+export const renderJson = ({ value }: Answer): string => `${JSON.stringify(value)}\n`;
+
+/** The same for people: a table for a list, else one field a line. */
+export function renderText({ value, columns, note }: Answer): string {
+  const body = Array.isArray(value) ? renderTable(value, columns ?? []) : renderFields(value);
+  return [...body, ...(note === undefined ? [] : [note])].map((line) => `${line}\n`).join('');
+}
+
+function renderTable(items: readonly Record<string, unknown>[], columns: readonly string[]): string[] {
+  if (items.length === 0) return [];
+  const rows = items.map((item) => columns.map((column) => textOf(item[column])));
+  return align([columns.map((column) => column.toUpperCase()), ...rows]);
+}
+
+function renderFields(value: object): string[] {
+  return align(flatten(value, '').map(([name, field]) => [name, textOf(field)]));
+}
+
+function flatten(value: object, prefix: string): [string, unknown][] {
+  return Object.entries(value).flatMap(([name, field]): [string, unknown][] => {
+    const isNested = typeof field === 'object' && field !== null && !Array.isArray(field);
+    return isNested ? flatten(field, `${prefix}${name}.`) : [[prefix + name, field]];
+  });
+}
+
+function textOf(value: unknown): string {
+  if (value === null || value === undefined) return '-';
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+function align(rows: readonly (readonly string[])[]): string[] {
+  const widths = rows.reduce<number[]>(
+    (widest, row) => row.map((cell, i) => Math.max(cell.length, widest[i] ?? 0)),
+    [],
+  );
+  return rows.map((row) =>
+    row
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}

@@ -1,0 +1,60 @@
+import { Client, Connection } from '@temporalio/client';
+import type { Operator, OperatorContext } from '../commands/operator-context.ts';
+import { ConfigurationError } from '../config.ts';
+import { KeyRing } from '../db/key-ring.ts';
+import { type Orm, openOrm } from '../db/orm.ts';
+import { cardsTaskQueue } from '../domain/task-queues.ts';
+import type { OperatorConfig } from '../operator-config.ts';
+
+/** What verbs work with. Each part is opened when it is first asked for, so what a verb does not use may be away. */
+export interface Session {
+  readonly config: OperatorConfig;
+  readonly taskQueue: string;
+  orm(): Promise<Orm>;
+  operator(): Promise<Operator>;
+  /** @throws ConfigurationError where the key ring is not known. */
+  withKeys(): Promise<OperatorContext>;
+  /** @throws ConfigurationError where Temporal's address is not known. */
+  temporal(): Client;
+  close(): Promise<void>;
+}
+
+export function createSession(readConfig: () => OperatorConfig, actor: string): Session {
+  let config: OperatorConfig | undefined;
+  let orm: Promise<Orm> | undefined;
+  let connection: Connection | undefined;
+
+  const session: Session = {
+    get config() {
+      config ??= readConfig();
+      return config;
+    },
+    get taskQueue() {
+      return cardsTaskQueue(session.config.taskQueuePrefix);
+    },
+    orm() {
+      const { databaseUrl } = session.config;
+      orm ??= openOrm({ databaseUrl, poolSize: 2, applicationName: 'card-issuing-operator' });
+      return orm;
+    },
+    operator: async () => ({ orm: await session.orm(), actor }),
+    async withKeys() {
+      const { encryptionKeys } = session.config;
+      if (encryptionKeys === null) {
+        throw new ConfigurationError(['ENCRYPTION_KEYS: is required here, the same as the API has']);
+      }
+      return { ...(await session.operator()), ring: new KeyRing(encryptionKeys) };
+    },
+    temporal() {
+      const { temporal } = session.config;
+      if (temporal === null) throw new ConfigurationError(['TEMPORAL_ADDRESS: is required here']);
+      connection ??= Connection.lazy(temporal.connectionOptions);
+      return new Client({ connection, namespace: temporal.namespace ?? 'default' });
+    },
+    async close() {
+      await connection?.close();
+      await (await orm)?.close();
+    },
+  };
+  return session;
+}

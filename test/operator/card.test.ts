@@ -1,0 +1,314 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { query } from '../../db/sql.ts';
+import { freePort } from '../../dev/free-port.ts';
+import { siblingId } from '../../domain/ids.ts';
+import { issueCardWorkflowId } from '../../workflows/messages.ts';
+import { eventually } from '../adapters/support/eventually.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
+import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from './support/operate.ts';
+
+/** Accepted by the simulated network, which then never finishes (operations.md). */
+const NEVER_FINISHES = 10_047;
+const HELD = NEVER_FINISHES + 100 + 201;
+const NO_CARD = 'card_01k0000000000000000000000a';
+const CARDHOLDER = {
+  card_name: 'Travel',
+  cardholder_first_name: 'Ada',
+  cardholder_last_name: 'Lovelace',
+  email: 'ada@example.com',
+};
+
+describe('operator card', () => {
+  let stack: TestStack;
+  let operate: Operate;
+  let partner: TestPartner;
+
+  async function startStack(issuanceDeadlineMs: number): Promise<void> {
+    stack = await startTestStack({ issuanceDeadlineMs });
+    operate = operateIn(environmentOf(stack.config));
+    partner = await stack.createPartner();
+    await operate(
+      'partner',
+      'adjust',
+      partner.id,
+      '--mode',
+      'live',
+      '--amount',
+      '1000000',
+      '--reason',
+      'funds',
+    );
+  }
+
+  async function createCard(amount: number): Promise<string> {
+    const body = { amount, external_ref: randomUUID(), ...CARDHOLDER };
+    const { json } = await partner.call('POST', '/cards', {
+      mode: 'live',
+      body,
+      idempotencyKey: randomUUID(),
+    });
+    return json.id;
+  }
+
+  const resolve = (id: string, outcome: string, reason = 'ticket 4711') =>
+    operate('card', 'resolve', id, outcome, '--reason', reason);
+
+  const attention = async () => (await operate('attention', 'list')).json;
+
+  const held = async () => (await operate('ledger', 'balance', partner.id, '--mode', 'live')).json.held;
+
+  const terminate = (id: string) => stack.client.workflow.getHandle(issueCardWorkflowId(id)).terminate();
+
+  describe('before the deadline', () => {
+    let pending: string;
+
+    before(async () => {
+      await startStack(24 * 3_600_000);
+      pending = await createCard(NEVER_FINISHES);
+    });
+
+    after(() => stack.stop());
+
+    it('show gives the card, its money and its workflow, and not who holds it', async () => {
+      const issued = await createCard(10_000);
+      await eventually(async () => {
+        const { code, json, out } = await operate('card', 'show', issued);
+        assert.deepEqual(
+          { code, json },
+          {
+            code: 0,
+            json: {
+              id: issued,
+              object: 'card',
+              partner_id: partner.id,
+              partner_name: 'Test Partner',
+              mode: 'live',
+              status: 'active',
+              balance: 10_000,
+              currency: 'USD',
+              funding: 10_000,
+              fees: [
+                { type: 'card_activation', amount: 100 },
+                { type: 'card_funding', amount: 200 },
+              ],
+              external_ref: json.external_ref,
+              product_code: 'TEST-USD',
+              network: 'visa',
+              network_card_id: json.network_card_id,
+              last4: json.last4,
+              exp_month: json.exp_month,
+              exp_year: json.exp_year,
+              failure_code: null,
+              overdue_since: null,
+              created: json.created,
+              workflow_id: `issue-card/${issued}`,
+              workflow_status: 'completed',
+            },
+          },
+        );
+        assert.match(json.last4, /^\d{4}$/);
+        for (const personal of Object.values(CARDHOLDER)) assert.ok(!out.includes(personal));
+      });
+      const { json } = await operate('card', 'show', pending);
+      assert.deepEqual(
+        [json.status, json.balance, json.last4, json.workflow_status],
+        ['funding_pending', 0, null, 'running'],
+      );
+    });
+
+    it('resolve is refused and changes nothing', async () => {
+      const audited = await lastAudit(operate);
+      for (const outcome of ['--issued', '--failed']) {
+        const { code, out, err } = await resolve(pending, outcome);
+        assert.deepEqual({ code, out }, { code: 1, out: '' });
+        assert.match(err, /is not past its deadline, \d{4}-.*Z/);
+      }
+      assert.deepEqual(await lastAudit(operate), audited);
+      assert.equal((await operate('card', 'show', pending)).json.status, 'funding_pending');
+      assert.deepEqual(await attention(), []);
+    });
+
+    it('the signal sent by hand is without effect', async () => {
+      await stack.client.workflow
+        .getHandle(issueCardWorkflowId(pending))
+        .signal('resolve', { outcome: 'failed' });
+      // The workflow polls the network in between; were the signal taken, the poll would not come.
+      const polled = await stack.client.workflow.getHandle(issueCardWorkflowId(pending)).fetchHistory();
+      await eventually(async () => {
+        const now = await stack.client.workflow.getHandle(issueCardWorkflowId(pending)).fetchHistory();
+        assert.ok((now.events?.length ?? 0) > (polled.events?.length ?? 0) + 6);
+      });
+      assert.equal((await operate('card', 'show', pending)).json.status, 'funding_pending');
+    });
+
+    it('resolve of a card that is not pending is refused', async () => {
+      const issued = await createCard(10_000);
+      const { code, err } = await resolve(issued, '--failed');
+      assert.equal(code, 1);
+      assert.match(err, /is over, the card is active/);
+    });
+
+    for (const args of [
+      ['resolve', NO_CARD, '--reason', 'r'],
+      ['resolve', NO_CARD, '--issued'],
+      ['resolve', NO_CARD, '--issued', '--failed', '--reason', 'r'],
+      ['resolve', '--issued', '--reason', 'r'],
+      ['show'],
+    ]) {
+      it(`"card ${args.join(' ')}" is wrong usage`, async () => {
+        const { code, out } = await operate('card', ...args);
+        assert.deepEqual({ code, out }, { code: 2, out: '' });
+      });
+    }
+
+    it('an unknown card is said to be', async () => {
+      for (const answer of [await operate('card', 'show', NO_CARD), await resolve(NO_CARD, '--issued')]) {
+        assert.deepEqual([answer.code, answer.out], [1, '']);
+        assert.match(answer.err, new RegExp(`^There is no card ${NO_CARD}: .*GET /v1/cards`));
+      }
+    });
+
+    it('one that lost its workflow can be resolved once the deadline has passed, not while the workflow runs', async () => {
+      const lost = await createCard(NEVER_FINISHES);
+      const later = operateIn({ ...environmentOf(stack.config), ISSUANCE_DEADLINE: '1ms' });
+      const [item] = (await later('attention', 'list')).json.filter((one: { id: string }) => one.id === lost);
+      assert.match(item.reason, /unnoticed by its workflow: see that a worker runs/);
+      const early = await later('card', 'resolve', lost, '--failed', '--reason', 'r');
+      assert.equal(early.code, 1);
+      assert.match(early.err, /see that a worker runs/);
+      await terminate(lost);
+      assert.equal((await operate('card', 'show', lost)).json.workflow_status, 'terminated');
+      const { code, json } = await later('card', 'resolve', lost, '--failed', '--reason', 'r');
+      assert.deepEqual([code, json.status], [0, 'failed']);
+    });
+
+    it('without Temporal show knows all but its status, and resolve changes nothing', async () => {
+      const env = environmentOf(stack.config);
+      const address = `127.0.0.1:${await freePort()}`;
+      const cut = operateIn({ ...env, TEMPORAL_ADDRESS: address });
+      const shown = await cut('card', 'show', pending);
+      assert.deepEqual([shown.code, shown.json.id, shown.json.workflow_status], [0, pending, null]);
+      assert.ok(shown.err.includes(`Temporal does not answer at ${address}`));
+      const audited = await lastAudit(operate);
+      const resolved = await cut('card', 'resolve', pending, '--failed', '--reason', 'r');
+      assert.deepEqual([resolved.code, resolved.out], [1, '']);
+      assert.ok(resolved.err.includes(`Temporal does not answer at ${address}`));
+      assert.deepEqual(await lastAudit(operate), audited);
+      const unknown = await operateIn({ ...env, TEMPORAL_ADDRESS: '' })(
+        'card',
+        'resolve',
+        pending,
+        '--failed',
+        '--reason',
+        'r',
+      );
+      assert.match(unknown.err, /TEMPORAL_ADDRESS: is required/);
+    });
+  });
+
+  describe('past the deadline', () => {
+    before(() => startStack(1_000));
+
+    after(() => stack.stop());
+
+    async function createOverdue(): Promise<string> {
+      const id = await createCard(NEVER_FINISHES);
+      await eventually(async () => {
+        assert.ok((await attention()).some((item: { id: string }) => item.id === id));
+      });
+      return id;
+    }
+
+    it('attention list names it with the command that settles it', async () => {
+      const id = await createOverdue();
+      const { json: shown } = await operate('card', 'show', id);
+      assert.deepEqual(await attention(), [
+        {
+          kind: 'card_issuance',
+          id,
+          since: shown.overdue_since,
+          reason: 'the network has not said whether it issued the card',
+          command: `npm run operator -- card resolve ${id} --issued|--failed --reason R`,
+        },
+      ]);
+      await resolve(id, '--failed');
+      assert.deepEqual(await attention(), []);
+    });
+
+    it('resolve --failed releases the money and records who, and why', async () => {
+      const id = await createOverdue();
+      assert.equal(await held(), HELD);
+      const { code, json } = await resolve(id, '--failed', 'no such card, ticket 4711');
+      assert.deepEqual(
+        [code, json.id, json.status, json.failure_code, json.overdue_since],
+        [0, id, 'failed', 'operator_failed', null],
+      );
+      assert.equal(await held(), 0);
+      assert.deepEqual(await lastAudit(operate), {
+        actor: ACTOR,
+        action: 'card.resolve',
+        subject: id,
+        detail: {
+          partnerId: partner.id,
+          mode: 'live',
+          outcome: 'failed',
+          reason: 'no such card, ticket 4711',
+        },
+      });
+      const again = await resolve(id, '--issued');
+      assert.equal(again.code, 1);
+      assert.match(again.err, /is over, the card is failed/);
+    });
+
+    it('resolve --issued makes it active', async () => {
+      const id = await createOverdue();
+      const { code, json } = await resolve(id, '--issued');
+      assert.deepEqual([code, json.status, json.balance], [0, 'active', NEVER_FINISHES]);
+      assert.equal(await held(), 0);
+    });
+
+    it('resolve starts the workflow again where it has ended', async () => {
+      for (const [outcome, status] of [
+        ['--failed', 'failed'],
+        ['--issued', 'active'],
+      ] as const) {
+        const id = await createOverdue();
+        await terminate(id);
+        const { code, json } = await resolve(id, outcome);
+        assert.deepEqual([code, json.status], [0, status]);
+      }
+      assert.equal(await held(), 0);
+      assert.deepEqual((await operate('ledger', 'check')).json, []);
+    });
+
+    it('resolve --failed of a request that had no answer yet leaves no card, and answers it with 402', async () => {
+      const id = await createOverdue();
+      await query(
+        stack.orm.em.fork(),
+        'UPDATE idempotency_claim SET response_status = NULL, response_body = NULL WHERE id = $1',
+        [siblingId('claim', id)],
+      );
+      const { code, json } = await resolve(id, '--failed');
+      assert.deepEqual(
+        [code, json.id, json.status, json.failure_code],
+        [0, id, 'failed', 'provider_declined'],
+      );
+      assert.equal((await operate('card', 'show', id)).code, 1);
+      assert.equal(await held(), 0);
+    });
+
+    it('resolve says so while no worker runs, and the decision waits for one', async () => {
+      const id = await createOverdue();
+      await stack.stopWorker();
+      const impatient = operateIn(environmentOf(stack.config), 500);
+      const { code, out, err } = await impatient('card', 'resolve', id, '--failed', '--reason', 'r');
+      assert.deepEqual({ code, out }, { code: 1, out: '' });
+      assert.match(err, new RegExp(`see that a worker runs, and look again with "operator card show ${id}"`));
+      await stack.startWorker();
+      await eventually(async () => {
+        assert.equal((await operate('card', 'show', id)).json.status, 'failed');
+      });
+    });
+  });
+});
