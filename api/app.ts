@@ -1,7 +1,6 @@
 import Router, { type RouterContext } from '@koa/router';
 import Koa from 'koa';
 import helmet from 'koa-helmet';
-import type { Logger } from 'pino';
 import { Histogram, Registry } from 'prom-client';
 import { ApiError } from '../domain/api-error.ts';
 import { type GuardDependencies, guard } from './guard.ts';
@@ -17,9 +16,7 @@ import { type CallbackDependencies, networkCallbacks } from './routes/network-ca
 import { reference } from './routes/reference.ts';
 import { createRoutes } from './routes.ts';
 
-export interface AppDependencies extends IssuingDependencies, GuardDependencies, CallbackDependencies {
-  logger: Logger;
-}
+export interface AppDependencies extends IssuingDependencies, GuardDependencies, CallbackDependencies {}
 
 /** The whole HTTP surface: /v1 for partners; health, metrics, reference and the network's callbacks beside it. */
 export function createApp(dependencies: AppDependencies): Koa<RequestState> {

@@ -27,7 +27,7 @@ export function guard<Query, Body>(
     const caller = await authenticate(req.headers.authorization);
     state.logFields.partnerId = caller.partnerId;
     state.logFields.mode = caller.mode;
-    await rateLimit(caller.keyId);
+    rateLimit(caller.keyId);
     if (route.mode !== undefined && route.mode !== caller.mode) {
       throw new ApiError(route.mode === 'test' ? 'live_key_not_allowed' : 'test_key_not_allowed');
     }

@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
+import type { Logger } from 'pino';
 import { acceptIssuance } from '../commands/accept-issuance.ts';
-import { readClaimResponse, renewLease } from '../commands/claim-response.ts';
+import { forgetClaim, readClaimResponse } from '../commands/claim-response.ts';
 import type { IssuanceContext } from '../commands/command-context.ts';
 import type { StoredResponse } from '../commands/idempotency-response.ts';
 import { openIssuance } from '../commands/open-issuance.ts';
@@ -10,14 +11,13 @@ import {
   type IssueCardStart,
   startIssueCard,
 } from '../workflows/client/start-issue-card.ts';
+import { whileLeased } from './while-leased.ts';
 
-/** How long a claim counts as alive without a sign of life, and how often one is given. */
-export const LEASE_MS = 5_000;
-const RENEWAL_MS = 2_000;
 const START_TIMEOUT_MS = 3_000;
 
 export interface IssuingDependencies extends IssuanceContext {
   client: Client;
+  logger: Logger;
   taskQueue: string;
   /** How long POST /cards waits for the outcome before it answers 202. */
   cardCreationWaitMs: number;
@@ -33,15 +33,20 @@ export async function issueCard(
   dependencies: IssuingDependencies,
   start: IssueCardStart,
 ): Promise<StoredResponse> {
-  const { client, orm, cardCreationWaitMs } = dependencies;
-  const renewal = setInterval(() => renewLease(orm, start.claimId, LEASE_MS), RENEWAL_MS);
-  try {
-    const state = await awaitFirstAnswer(client, start, cardCreationWaitMs);
-    const answer = state === 'over' ? await readClaimResponse(dependencies, start.claimId) : null;
-    return answer ?? (await answerMeanwhile(dependencies, start));
-  } finally {
-    clearInterval(renewal);
-  }
+  const { claimId } = start;
+  const answer = await whileLeased(dependencies, claimId, () => firstAnswer(dependencies, start));
+  // decisions.md, "Idempotency": a 400 is not kept, though this one took the account's fees to find.
+  if (answer.status === 400) await forgetClaim(dependencies.orm, claimId);
+  return answer;
+}
+
+async function firstAnswer(
+  dependencies: IssuingDependencies,
+  start: IssueCardStart,
+): Promise<StoredResponse> {
+  const state = await awaitFirstAnswer(dependencies.client, start, dependencies.cardCreationWaitMs);
+  const answer = state === 'over' ? await readClaimResponse(dependencies, start.claimId) : null;
+  return answer ?? (await answerMeanwhile(dependencies, start));
 }
 
 async function answerMeanwhile(

@@ -1,37 +1,39 @@
-import { BurstyRateLimiter, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { LRUCache } from 'lru-cache';
 import { ApiError } from '../domain/api-error.ts';
 
-export type RateLimit = (keyId: string) => Promise<void>;
+const ROUNDING_MS = 1e-6;
+
+/** @throws ApiError `rate_limited` */
+export type RateLimit = (keyId: string) => void;
+
+export interface RateLimitOptions {
+  /** 0 turns the limit off. */
+  perSecond: number;
+  /** How many may come at once after a pause; at least those of one second. */
+  burst: number;
+}
 
 /**
- * The general limit (decisions.md, "Reveal limit …"): so many requests a second per key, and a burst above it that
- * refills at the same rate. Counted in this process. 0 a second turns it off.
- * @throws ApiError `rate_limited`
+ * The general limit (decisions.md, "Reveal limit …"), counted per key in this process: the generic cell rate algorithm,
+ * a token bucket that keeps one number, the time at which the bucket will be full again.
+ * @param now milliseconds of a clock that never goes back
  */
-export function createRateLimit(options: { perSecond: number; burst: number }): RateLimit {
-  const { perSecond, burst } = options;
-  if (perSecond === 0) return async () => {};
-  const steady = new RateLimiterMemory({ points: perSecond, duration: 1 });
-  const extra = Math.max(burst - perSecond, 0);
-  const limiter =
-    extra === 0
-      ? steady
-      : new BurstyRateLimiter(
-          steady,
-          new RateLimiterMemory({
-            keyPrefix: 'burst',
-            points: extra,
-            duration: Math.ceil(extra / perSecond),
-          }),
-        );
-  return async (keyId) => {
-    try {
-      await limiter.consume(keyId);
-    } catch (refused) {
-      if (!(refused instanceof RateLimiterRes)) throw refused;
-      throw new ApiError('rate_limited', {
-        retryAfterSeconds: Math.max(1, Math.ceil(refused.msBeforeNext / 1_000)),
-      });
+export function createRateLimit(
+  { perSecond, burst }: RateLimitOptions,
+  now: () => number = () => performance.now(),
+): RateLimit {
+  if (perSecond === 0) return () => {};
+  const intervalMs = 1_000 / perSecond;
+  const sizeMs = Math.max(burst, perSecond) * intervalMs;
+  const fullAgain = new LRUCache<string, number>({ max: 100_000 });
+  return (keyId) => {
+    const nowMs = now();
+    const fullMs = Math.max(fullAgain.get(keyId) ?? 0, nowMs) + intervalMs;
+    const waitMs = fullMs - nowMs - sizeMs;
+    // Sums of fractions of a millisecond are off by less than that.
+    if (waitMs > ROUNDING_MS) {
+      throw new ApiError('rate_limited', { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) });
     }
+    fullAgain.set(keyId, fullMs);
   };
 }

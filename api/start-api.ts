@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import { Client, Connection } from '@temporalio/client';
+import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { verifyCallback } from '../adapters/card-network/callback-signature.ts';
 import { testCardIssuer } from '../adapters/card-network/test-cards.ts';
@@ -17,7 +17,7 @@ import { createRateLimit } from './rate-limit.ts';
 export interface RunningApi {
   /** Base address of the API, ending in /v1. */
   url: string;
-  /** Takes no more connections, ends the requests under way, then closes what it opened. */
+  /** Takes no more connections, ends the requests under way, within 10 s, then closes what it opened. */
   stop(): Promise<void>;
 }
 
@@ -29,7 +29,11 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
     poolSize: 20,
     applicationName: 'card-issuing-api',
   });
-  const connection = Connection.lazy(config.temporal.connectionOptions);
+  const connection = Connection.lazy({
+    ...config.temporal.connectionOptions,
+    // About a second of retries: a partner can try again for longer than a request should hang.
+    interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions({ maxAttempts: 4 }))],
+  });
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
   const { callbackSecret } = simulatedNetworkCredentials(simulatedNetworkSecret(ring));
 
@@ -65,7 +69,9 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
     stop: async () => {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeIdleConnections();
+      const impatience = setTimeout(() => server.closeAllConnections(), 10_000);
       await closed;
+      clearTimeout(impatience);
       await connection.close();
       await orm.close();
     },

@@ -27,3 +27,10 @@ export async function renewLease(orm: Orm, claimId: string, leaseMs: number): Pr
     [claimId, leaseMs],
   );
 }
+
+/** Gives a key free again whose request turned out not to be valid. Any other answer stays. */
+export async function forgetClaim(orm: Orm, claimId: string): Promise<void> {
+  await query(orm.em.fork(), 'DELETE FROM idempotency_claim WHERE id = $1 AND response_status = 400', [
+    claimId,
+  ]);
+}

@@ -5,6 +5,8 @@ import { transaction } from '../db/transaction.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { presentBalance } from '../domain/balance-resource.ts';
 import { applyOperation } from '../ledger/apply-operation.ts';
+import { LedgerRejected } from '../ledger/ledger-error.ts';
+import type { LedgerOperation } from '../ledger/operation.ts';
 import { answerClaim } from './answer-claim.ts';
 import { type ClaimRequest, claimIdempotencyKey } from './claim-idempotency-key.ts';
 import type { CommandContext } from './command-context.ts';
@@ -15,7 +17,8 @@ const CREDITS_AN_HOUR = 60;
 /**
  * Credits pretend money (partner-api.md, "Limits": 60 credits in any hour). Claim, money and answer are one transaction,
  * so a retry finds either nothing or the answer; what is refused is not kept and counts for nothing.
- * @throws ApiError `rate_limited`, `idempotency_in_flight`, `idempotency_conflict`
+ * @throws ApiError `rate_limited`, `idempotency_in_flight`, `idempotency_conflict`, `validation_failed` (the balance
+ * would go past the largest integer)
  */
 export function creditFaucet(
   { orm, ring }: CommandContext,
@@ -37,20 +40,12 @@ export function creditFaucet(
       `INSERT INTO faucet_credit (id, partner_id, mode, amount_cents) VALUES ($1, $2, 'test', $3)`,
       [creditId, request.partnerId, amountCents],
     );
-    const credited = await applyOperation(tx, {
-      operationId: `faucet/${creditId}`,
-      partnerId: request.partnerId,
-      mode: 'test',
-      transfers: [
-        {
-          step: 'credit',
-          code: 'fund_faucet',
-          phase: 'single',
-          debit: 'faucet',
-          credit: 'prepaid',
-          amountCents,
-        },
-      ],
+    const credited = await applyOperation(
+      tx,
+      faucetOperation(creditId, request.partnerId, amountCents),
+    ).catch((error: unknown) => {
+      if (!(error instanceof LedgerRejected) || error.reason !== 'balance_out_of_range') throw error;
+      throw ApiError.ofField('amount', 'amount would take the balance past the largest integer');
     });
     if (credited.outcome === 'insufficient_funds' || credited.prepaid === null) {
       throw new Error('a credit can not lack funds and moves the prepaid balance');
@@ -58,6 +53,16 @@ export function creditFaucet(
     const balance = presentBalance('test', credited.prepaid);
     return { replayed: false, response: await answerClaim(tx, ring, claim.claimId, 201, balance) };
   });
+}
+
+function faucetOperation(creditId: string, partnerId: string, amountCents: number): LedgerOperation {
+  const flow = { code: 'fund_faucet', debit: 'faucet', credit: 'prepaid' } as const;
+  return {
+    operationId: `faucet/${creditId}`,
+    partnerId,
+    mode: 'test',
+    transfers: [{ step: 'credit', phase: 'single', amountCents, ...flow }],
+  };
 }
 
 /** Locks the account's usage row, so that credits are counted one after the other. @throws ApiError `rate_limited` */

@@ -27,23 +27,23 @@ export interface IssuanceTerms {
 /**
  * Locks the claim, so that one run of it decides at a time, and the account's usage row, which puts the account's
  * issuances in one order.
- * @throws Error where there is no such claim: claims outlive their workflows by far.
+ * @returns false where there is no such claim any more: its request was not valid, and it was forgotten.
  */
-export async function lockIssuance(tx: EntityManager, claimId: string): Promise<void> {
+export async function lockIssuance(tx: EntityManager, claimId: string): Promise<boolean> {
   const [locked] = await query(tx, LOCK, [claimId]);
-  if (locked === undefined) throw new Error(`there is no idempotency claim ${claimId}`);
+  return locked !== undefined;
 }
 
-/** {@link lockIssuance}, then reads everything the issuance is decided on. */
+/** {@link lockIssuance}, then reads everything the issuance is decided on; null where there is no such claim any more. */
 export async function lockIssuanceTerms(
   tx: EntityManager,
   context: IssuanceContext,
   claimId: string,
   cardId: string,
-): Promise<IssuanceTerms> {
-  await lockIssuance(tx, claimId);
-  const [row] = await query<TermsRow>(tx, TERMS, [claimId, cardId]);
-  if (row === undefined) throw new Error(`claim ${claimId} is locked and so still there`);
+): Promise<IssuanceTerms | null> {
+  const locked = await lockIssuance(tx, claimId);
+  const [row] = locked ? await query<TermsRow>(tx, TERMS, [claimId, cardId]) : [];
+  if (row === undefined) return null;
   return {
     partnerId: row.partner_id,
     mode: row.mode,

@@ -38,7 +38,7 @@ async function refuse(
   claimId: string,
   error: ApiError,
 ): Promise<Opening> {
-  await lockIssuance(tx, claimId);
+  if (!(await lockIssuance(tx, claimId))) return 'answered';
   const card = await lockCard(tx, siblingId('card', claimId));
   if (card === undefined) await refuseClaim(tx, ring, claimId, error);
   return card?.status === 'funding_pending' ? 'held' : 'answered';
@@ -47,6 +47,7 @@ async function refuse(
 async function open(tx: EntityManager, context: IssuanceContext, claimId: string): Promise<Opening> {
   const cardId = siblingId('card', claimId);
   const terms = await lockIssuanceTerms(tx, context, claimId, cardId);
+  if (terms === null) return 'answered';
   if (terms.cardStatus !== null) return terms.cardStatus === 'funding_pending' ? 'held' : 'answered';
   if (terms.answered) return 'answered';
 

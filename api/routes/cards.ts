@@ -10,11 +10,12 @@ import { Line } from '../../domain/fields.ts';
 import { siblingId } from '../../domain/ids.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import { fingerprintOf } from '../fingerprint.ts';
-import { type IssuingDependencies, issueCard, LEASE_MS } from '../issue-card.ts';
+import { type IssuingDependencies, issueCard } from '../issue-card.ts';
 import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
 import { readCard, readCardPage } from '../read-cards.ts';
 import { replay } from '../replay.ts';
 import { route } from '../route.ts';
+import { LEASE_MS } from '../while-leased.ts';
 
 export const createCard = (dependencies: IssuingDependencies) =>
   route({

@@ -38,11 +38,11 @@ export function reference(document: object): Router<RequestState> {
     ctx.type = 'text/javascript';
     ctx.body = START;
   });
-  router.get('/docs/:asset', async (ctx, next) => {
-    const type = ASSETS[ctx.params.asset ?? ''];
-    if (type === undefined || ctx.params.asset === undefined) return next();
-    ctx.type = type;
-    ctx.body = createReadStream(join(getAbsoluteFSPath(), ctx.params.asset));
-  });
+  for (const [asset, type] of Object.entries(ASSETS)) {
+    router.get(`/docs/${asset}`, (ctx) => {
+      ctx.type = type;
+      ctx.body = createReadStream(join(getAbsoluteFSPath(), asset));
+    });
+  }
   return router;
 }

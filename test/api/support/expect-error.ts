@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { ErrorBody } from '../../../domain/error-body.ts';
+import { ERRORS, type ErrorCode } from '../../../domain/error-catalogue.ts';
+
+interface Answered {
+  status: number;
+  headers: Headers;
+  text: string;
+}
+
+/**
+ * Fails unless the answer is this error, whole: the catalogue's status and type, the body's fields and no others, and
+ * the id of the request in both places.
+ * @param paths of the issues, in any order; none where the error is not about fields
+ */
+export function expectError(answer: Answered, code: ErrorCode, paths: readonly string[] = []): void {
+  assert.equal(answer.status, ERRORS[code].status, answer.text);
+  assert.equal(answer.headers.get('content-type'), 'application/json; charset=utf-8');
+  const { error } = ErrorBody.parse(JSON.parse(answer.text));
+  assert.deepEqual(JSON.parse(answer.text), { error });
+  assert.equal(error.code, code, answer.text);
+  assert.equal(error.type, ERRORS[code].type);
+  assert.notEqual(error.message, '');
+  assert.match(error.request_id, /^req_[0-9a-z]{26}$/);
+  assert.equal(error.request_id, answer.headers.get('request-id'));
+  assert.deepEqual(error.issues?.map((issue) => issue.path).sort() ?? [], [...paths].sort(), answer.text);
+  assert.equal(error.param, error.issues?.[0]?.path);
+}

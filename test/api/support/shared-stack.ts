@@ -1,0 +1,15 @@
+import { startTestStack, type TestStack } from '../../support/stack.ts';
+
+let stack: Promise<TestStack> | undefined;
+
+/**
+ * One stack for all files that change nothing of it but through partners of their own. Its live mode's network is the
+ * simulated one, and there is no rate limit.
+ */
+export function sharedStack(): Promise<TestStack> {
+  stack ??= startTestStack();
+  return stack;
+}
+
+// Loaded outside any describe, so it runs after the last file.
+after(async () => (await stack)?.stop());
