@@ -2,13 +2,21 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ChildRegistry, RecordedChild } from './child-registry.ts';
 import { processIdentity } from './process-identity.ts';
 
+/** Everything else keeps its data there. */
+const LAST = 'PostgreSQL';
+
 /** PostgreSQL takes SIGTERM for "wait until everybody has left". */
-const GENTLY: Readonly<Record<string, NodeJS.Signals>> = { PostgreSQL: 'SIGINT' };
+const GENTLY: Readonly<Record<string, NodeJS.Signals>> = { [LAST]: 'SIGINT' };
 const GRACE_MS = 5_000;
 
-/** Stops what a killed stack left running, those started last first. */
+/** Stops what a killed stack left running, those started last first and PostgreSQL in the end. */
 export async function stopOrphans(registry: ChildRegistry, report: (line: string) => void): Promise<void> {
-  for (const child of registry.running().reverse()) {
+  const orphans = registry.running().reverse();
+  const inOrder = [
+    ...orphans.filter(({ name }) => name !== LAST),
+    ...orphans.filter(({ name }) => name === LAST),
+  ];
+  for (const child of inOrder) {
     report(`stopping ${child.name} (process ${child.pid}), which an earlier stack left running`);
     for (const signal of [GENTLY[child.name] ?? 'SIGTERM', 'SIGKILL'] as const) {
       if (signals(child, signal) && (await endsWithin(child, GRACE_MS))) break;
