@@ -6,8 +6,7 @@ import { testTemporal } from '../../support/temporal.ts';
 
 describe('registerNamespace', () => {
   let connection: Connection;
-  before(async function () {
-    this.timeout(600_000);
+  before(async () => {
     connection = await Connection.connect({ address: (await testTemporal()).address });
   });
   after(() => connection.close());
