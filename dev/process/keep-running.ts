@@ -8,7 +8,8 @@ export interface Running {
 
 export interface KeepRunningOptions<R extends Running> {
   name: string;
-  start: () => Promise<R>;
+  /** The signal is aborted when there is no need to finish the start any more. */
+  start: (stopping: AbortSignal) => Promise<R>;
   /** Told when it ended unasked, and when it is back. */
   report: (line: string) => void;
 }
@@ -24,7 +25,7 @@ export async function keepRunning<R extends Running>(
 ): Promise<Running & { first: R }> {
   const { name, report } = options;
   const stopping = new AbortController();
-  const first = await options.start();
+  const first = await options.start(stopping.signal);
   let current: R | undefined = first;
 
   const watch = async (): Promise<void> => {
@@ -40,7 +41,7 @@ export async function keepRunning<R extends Running>(
       delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS);
       startedAt = Date.now();
       try {
-        const next = await options.start();
+        const next = await options.start(stopping.signal);
         current = next;
         if (stopping.signal.aborted) return next.stop();
         report(`${name} is running again`);

@@ -53,7 +53,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     cwd: options.cwd,
     ...options.user,
   });
-  const kill = () => process.kill(-(child.pid as number), options.lastSignal ?? 'SIGKILL');
+  const kill = () => signalGroup(child.pid as number, options.lastSignal ?? 'SIGKILL');
   const exited = new Promise<string>((resolve) => {
     child.once('exit', (code, signal) => {
       process.off('exit', kill);
@@ -89,6 +89,15 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     throw new Error(`${name} (process ${pid}) does not end; kill it by hand`);
   };
   return { name, pid, exited, lastLines: () => [...lines], stop };
+}
+
+function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch (error) {
+    // It has just ended by itself.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }
 
 async function readLines(stream: Readable, onLine: (line: string) => void): Promise<void> {

@@ -1,4 +1,5 @@
-import type { Connection } from '@temporalio/client';
+import { type Connection, isGrpcServiceError } from '@temporalio/client';
+import { tsToMs } from '@temporalio/common/lib/time.js';
 
 /** temporal.api.enums.v1.TaskQueueType */
 const WORKFLOW = 1;
@@ -8,12 +9,16 @@ export async function isWorkerPolling(
   connection: Connection,
   place: { namespace: string; taskQueue: string; sinceMs: number },
 ): Promise<boolean> {
-  const { pollers } = await connection.workflowService.describeTaskQueue({
-    namespace: place.namespace,
-    taskQueue: { name: place.taskQueue },
-    taskQueueType: WORKFLOW,
-  });
-  return (pollers ?? []).some(
-    ({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) * 1000 >= place.sinceMs - 1000,
-  );
+  try {
+    const { pollers } = await connection.workflowService.describeTaskQueue({
+      namespace: place.namespace,
+      taskQueue: { name: place.taskQueue },
+      taskQueueType: WORKFLOW,
+    });
+    return (pollers ?? []).some(({ lastAccessTime: at }) => at != null && tsToMs(at) >= place.sinceMs);
+  } catch (error) {
+    // The Temporal server may itself be on its way back.
+    if (isGrpcServiceError(error)) return false;
+    throw error;
+  }
 }

@@ -15,6 +15,8 @@ export interface ServiceOptions {
   stopSteps: readonly StopStep[];
   onLine: (line: string) => void;
   onSpawn: (name: string, pid: number) => void;
+  /** Breaks off the wait for it to be ready. */
+  stopping: AbortSignal;
 }
 
 const LONGEST_START_MS = 120_000;
@@ -32,13 +34,17 @@ export async function startService(options: ServiceOptions): Promise<Running> {
   return { exited: howItEnded(child), stop: () => child.stop(options.stopSteps) };
 }
 
-async function waitUntilReady(child: Child, { isReady, name, logFile }: ServiceOptions): Promise<void> {
+async function waitUntilReady(
+  child: Child,
+  { isReady, name, logFile, stopping }: ServiceOptions,
+): Promise<void> {
   let ended: string | undefined;
   void howItEnded(child).then((how) => {
     ended = how;
   });
   for (const giveUpAt = Date.now() + LONGEST_START_MS; Date.now() < giveUpAt; await delay(100)) {
     if (ended !== undefined) throw new Error(`${name} ended at once, its log is ${logFile}: ${ended}`);
+    stopping.throwIfAborted();
     if (await isReady()) return;
   }
   throw new Error(`${name} is not ready after ${LONGEST_START_MS / 1000} s; its log is ${logFile}`);

@@ -36,10 +36,11 @@ export async function startServices(options: ServicesOptions): Promise<void> {
     disposables.defer(() => kept.stop());
   };
   const common = { env, onSpawn };
-  await keep('worker', () => {
+  await keep('worker', (stopping) => {
     const sinceMs = Date.now();
     return startService({
       ...common,
+      stopping,
       name: 'worker',
       args: options.workerArgs ?? [entry('worker/main.ts')],
       logFile: join(logs, 'worker.log'),
@@ -49,9 +50,10 @@ export async function startServices(options: ServicesOptions): Promise<void> {
       stopSteps: [{ signal: 'SIGTERM', graceMs: 6_000 }],
     });
   });
-  await keep('API', () =>
+  await keep('API', (stopping) =>
     startService({
       ...common,
+      stopping,
       name: 'API',
       args: options.apiArgs ?? [entry('api/main.ts')],
       logFile: join(logs, 'api.log'),

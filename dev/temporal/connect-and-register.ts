@@ -1,6 +1,6 @@
 import type { Child } from '../process/start-child.ts';
 import { connectWhenServing } from './connect-when-serving.ts';
-import { registerNamespace } from './register-namespace.ts';
+import { registerNamespace, setRetention } from './register-namespace.ts';
 import { STOP_STEPS } from './stop-steps.ts';
 
 /** Returns once the server that a process becomes has the namespace; stops the process if it can't be given it. */
@@ -9,6 +9,7 @@ export async function connectAndRegister(address: string, namespace: string, ser
     const connection = await connectWhenServing(address, server);
     try {
       await registerNamespace(connection, namespace);
+      await setRetention(connection, namespace);
     } finally {
       await connection.close();
     }

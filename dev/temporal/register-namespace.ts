@@ -9,6 +9,9 @@ const NOT_FOUND = 5;
 const ALREADY_EXISTS = 6;
 const UNAVAILABLE = 14;
 
+/** As long as idempotency keys are kept (decisions.md, "Rules"). */
+const RETENTION = msToTs('30 days');
+
 /**
  * Makes the namespace and the search attributes where they are missing, and returns once both can be used. It may be
  * called at every start, and by several processes at once.
@@ -27,6 +30,16 @@ export async function registerNamespace(connection: Connection, namespace: strin
   );
 }
 
+/** A namespace that a server made by itself can have a shorter retention than those we make. */
+export async function setRetention(connection: Connection, namespace: string): Promise<void> {
+  const { config } = await connection.workflowService.describeNamespace({ namespace });
+  if (String(config?.workflowExecutionRetentionTtl?.seconds) === String(RETENTION.seconds)) return;
+  await connection.workflowService.updateNamespace({
+    namespace,
+    config: { workflowExecutionRetentionTtl: RETENTION },
+  });
+}
+
 async function createNamespace(connection: Connection, namespace: string): Promise<void> {
   try {
     await connection.workflowService.describeNamespace({ namespace });
@@ -35,8 +48,10 @@ async function createNamespace(connection: Connection, namespace: string): Promi
     if (!isGrpcServiceError(error) || error.code !== NOT_FOUND) throw error;
   }
   try {
-    const workflowExecutionRetentionPeriod = msToTs('30 days');
-    await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod });
+    await connection.workflowService.registerNamespace({
+      namespace,
+      workflowExecutionRetentionPeriod: RETENTION,
+    });
   } catch (error) {
     if (!isGrpcServiceError(error) || error.code !== ALREADY_EXISTS) throw error;
   }
