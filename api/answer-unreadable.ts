@@ -17,7 +17,7 @@ export function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): 
   const requestId = newId('req');
   const body = JSON.stringify(presentError(unreadable(), requestId));
   socket.end(
-    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nRequest-Id: ${requestId}\r\n` +
+    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nRequest-Id: ${requestId}\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   );
 }
