@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { Client } from '@temporalio/client';
-import { NativeConnection, Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import { NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { type CardIssuanceActivities, createCardIssuanceActivities } from '../activities/card-issuance.ts';
 import type { CardNetwork } from '../adapters/card-network/card-network.ts';
@@ -22,7 +22,7 @@ export interface RunningWorker {
 
 export interface WorkerOptions {
   /** Workflows already bundled; otherwise they are bundled at the start, which takes about a second. */
-  workflowBundle?: WorkflowBundleWithSourceMap;
+  workflowBundle?: WorkflowBundleOption;
   /** Stands around the effects, for tests that kill the process between them. */
   around?: {
     activities(activities: CardIssuanceActivities): CardIssuanceActivities;

@@ -1,0 +1,24 @@
+import type { Config } from '../../../config.ts';
+
+/** The environment in which a process reads this configuration. */
+export function environmentOf(config: Config): NodeJS.ProcessEnv {
+  const { connectionOptions, namespace } = config.temporal;
+  return {
+    ...process.env,
+    HOST: config.host,
+    PORT: String(config.port),
+    DATABASE_URL: config.databaseUrl,
+    TEMPORAL_ADDRESS: connectionOptions?.address,
+    TEMPORAL_NAMESPACE: namespace,
+    TASK_QUEUE_PREFIX: config.taskQueuePrefix,
+    ENCRYPTION_KEYS: config.encryptionKeys
+      .map(({ id, secret }) => `${id}:${Buffer.from(secret).toString('base64')}`)
+      .join(','),
+    CARD_NETWORK: config.cardNetwork,
+    CARD_CREATION_WAIT_MS: String(config.cardCreationWaitMs),
+    ISSUANCE_DEADLINE: `${config.issuanceDeadlineMs}ms`,
+    RATE_LIMIT_PER_SECOND: String(config.rateLimitPerSecond),
+    RATE_LIMIT_BURST: String(config.rateLimitBurst),
+    LOG_LEVEL: config.logLevel,
+  };
+}

@@ -1,0 +1,17 @@
+/**
+ * Runs the tasks, `width` at a time, and gives the promise of each. For tests that mostly wait: each is then awaited,
+ * and reported, on its own.
+ */
+export function inParallel<T>(width: number, tasks: readonly (() => Promise<T>)[]): Promise<T>[] {
+  const waiting = tasks.map((task) => ({ task, ...Promise.withResolvers<T>() }));
+  const results = waiting.map(({ promise }) => promise);
+  const work = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      await next.task().then(next.resolve, next.reject);
+    }
+  };
+  for (let worker = 0; worker < width; worker++) void work();
+  // A failure is reported by whoever awaits its promise, which may be later than it happens.
+  void Promise.allSettled(results);
+  return results;
+}
