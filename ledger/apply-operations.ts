@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { query } from '../db/sql.ts';
 import { balanceOf } from './balance.ts';
@@ -6,7 +7,7 @@ import { isRetryable } from './is-retryable.ts';
 import { LedgerConflict, LedgerRejected, type RejectionReason } from './ledger-error.ts';
 import type { Balance, LedgerResult } from './operation.ts';
 
-const MOST_ATTEMPTS = 5;
+const MOST_ATTEMPTS = 10;
 
 export type LedgerAnswer = LedgerResult | LedgerConflict | LedgerRejected;
 
@@ -40,6 +41,8 @@ export async function applyOperations(
       return operations.map(({ operationId }, index) => answerOf(operationId, rows[index]));
     } catch (error) {
       if (em.isInTransaction() || attempt === MOST_ATTEMPTS || !isRetryable(error)) throw error;
+      // Those that met in a deadlock should not meet again at once.
+      await setTimeout(Math.random() * attempt * 10);
     }
   }
 }

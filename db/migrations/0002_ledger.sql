@@ -215,15 +215,14 @@ BEGIN
   SELECT array_agg(n.id), array_agg(CASE
       WHEN a.id IS NOT NULL
         THEN ROW(a.id, a.partner_id, a.mode, a.kind, a.tracked, a.posted, a.held, a.version, a.floor)::ledger.account_state
-      WHEN n.id LIKE 'card/%'
-        THEN ROW(n.id, n.partner_id, n.mode, 'card', true, 0, 0, 0, 0)::ledger.account_state
+      -- A card is opened by whoever uses it first.
+      WHEN n.id LIKE 'card/%' THEN ROW(n.id, NULL, NULL, 'card', true, 0, 0, 0, 0)::ledger.account_state
       ELSE ROW(n.id, split_part(n.id, '/', 3), split_part(n.id, '/', 2), split_part(n.id, '/', 1),
         n.id LIKE 'prepaid/%', 0, 0, 0, 0)::ledger.account_state
       END),
       array_agg(n.id) FILTER (WHERE a.id IS NULL)
     INTO account_ids, accounts, new_account_ids
-    FROM (SELECT DISTINCT ON (side.id) side.id, s.partner_id, s.mode
-        FROM unnest(steps) s, LATERAL (VALUES (s.debit_id), (s.credit_id)) side (id)) n
+    FROM (SELECT DISTINCT unnest(account_ids)) n (id)
       LEFT JOIN ledger.account a ON a.id = n.id;
 
   SELECT coalesce(array_agg(t.id), '{}'), coalesce(array_agg(ROW(NULL, t.operation_id, t.partner_id, t.mode, t.id, t.code,
@@ -275,6 +274,10 @@ BEGIN
       c := array_position(account_ids, step.credit_id);
       debited := accounts[d];
       credited := accounts[c];
+      debited.partner_id := coalesce(debited.partner_id, step.partner_id);
+      debited.mode := coalesce(debited.mode, step.mode);
+      credited.partner_id := coalesce(credited.partner_id, step.partner_id);
+      credited.mode := coalesce(credited.mode, step.mode);
       reason := CASE
         WHEN flow.code IS NULL THEN 'unknown_code'
         WHEN debited.kind <> flow.debit_kind OR credited.kind <> flow.credit_kind THEN 'wrong_accounts'

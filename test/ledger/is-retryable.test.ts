@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { IsolationLevel } from '@mikro-orm/core';
+import pg from 'pg';
 import { query } from '../../db/sql.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
 import { isRetryable } from '../../ledger/is-retryable.ts';
@@ -9,39 +10,56 @@ import { operation, transfer } from './support/operations.ts';
 
 describe('isRetryable', () => {
   let ledger: TestLedger;
+  let other: pg.Client;
 
   beforeEach(async () => {
     ledger = await openLedger();
     await applyOperation(ledger.em, operation('credit', transfer('fund_faucet', 1_000)));
     await applyOperation(ledger.em, operation('load', transfer('topup', 100)));
+    await applyOperation(ledger.em, operation('load_2', transfer('topup', 100, { cardId: 'card_2' })));
+    other = new pg.Client(ledger.databaseUrl);
+    await other.connect();
   });
 
-  afterEach(() => ledger.close());
+  afterEach(async () => {
+    await other.end();
+    await ledger.close();
+  });
+
+  const lock = (session: pg.Client, id: string) =>
+    session.query(`SELECT FROM ledger.account WHERE id = '${id}' FOR UPDATE`);
+
+  async function untilWaiting(sessions: number): Promise<void> {
+    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    while ((await other.query(waiting)).rowCount !== sessions)
+      await new Promise((done) => setTimeout(done, 5));
+  }
 
   /**
-   * The owner holds the prepaid account, a block release gets the card and waits for the prepaid account, then the
-   * owner, who is more patient, asks for the card.
+   * The release of two cards gets the first one, for which the owner waits patiently; then the second one; and then it
+   * is the last to wait, for the prepaid account, which the owner has.
    */
   async function deadlock(victim: () => Promise<unknown>): Promise<unknown> {
-    const lock = (kind: string) =>
-      ledger.owner.query(`SELECT FROM ledger.account WHERE kind = '${kind}' FOR UPDATE`);
     await ledger.owner.query(`SET deadlock_timeout = '1min'`);
     await ledger.owner.query('BEGIN');
-    await lock('prepaid');
+    await other.query('BEGIN');
+    await lock(ledger.owner, 'prepaid/test/prt_1');
+    await lock(other, 'card/card_2');
     const running = victim().catch((error: unknown) => error);
-    await waitForLockWait();
-    await lock('card');
+    await untilWaiting(1);
+    const owned = lock(ledger.owner, 'card/card_1');
+    await untilWaiting(2);
+    await other.query('COMMIT');
+    await owned;
     await ledger.owner.query('COMMIT');
     return running;
   }
 
-  async function waitForLockWait(): Promise<void> {
-    const waiting = `SELECT FROM pg_stat_activity WHERE application_name = 'ledger-test' AND wait_event_type = 'Lock'`;
-    while ((await ledger.owner.query(waiting)).rowCount === 0)
-      await new Promise((done) => setTimeout(done, 5));
-  }
-
-  const release = operation('release', transfer('block_release', 100));
+  const release = operation(
+    'release',
+    transfer('block_release', 100),
+    transfer('block_release', 100, { step: 'second', cardId: 'card_2' }),
+  );
 
   it('lets a deadlock be seen by a caller with a transaction', async () => {
     const em = ledger.orm.em.fork();
@@ -56,9 +74,6 @@ describe('isRetryable', () => {
       outcome: 'applied',
       prepaid: { availableCents: 1_000, heldCents: 0, totalCents: 1_000 },
     });
-    // PostgreSQL counts them with a delay.
-    const met = 'SELECT FROM pg_stat_database WHERE datname = current_database() AND deadlocks = 1';
-    while ((await ledger.owner.query(met)).rowCount === 0) await new Promise((done) => setTimeout(done, 50));
   });
 
   it('holds for a serialisation failure, which is never a lack of funds', async () => {
@@ -82,7 +97,7 @@ describe('isRetryable', () => {
       .fork()
       .transactional((tx) => applyOperation(tx, first))
       .catch((error: unknown) => error);
-    await waitForLockWait();
+    await untilWaiting(1);
     await winner.commit();
     assert.ok(isRetryable(await loser));
     assert.equal((await applyOperation(ledger.em, first)).outcome, 'applied');

@@ -18,9 +18,13 @@ export async function openLedger(
   options: { poolSize?: number; databaseUrl?: string } = {},
 ): Promise<TestLedger> {
   const databaseUrl = options.databaseUrl ?? (await createTestDatabase());
-  const orm = await openOrm({ databaseUrl, poolSize: options.poolSize ?? 4, applicationName: 'ledger-test' });
   const owner = new pg.Client(databaseUrl);
   await owner.connect();
+  // Several operations in one transaction do deadlock; nobody here need wait a second to find out.
+  await owner.query(`DO $$ BEGIN
+    EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''5ms''', current_database());
+  END $$`);
+  const orm = await openOrm({ databaseUrl, poolSize: options.poolSize ?? 4, applicationName: 'ledger-test' });
   return {
     orm,
     em: orm.em.fork(),

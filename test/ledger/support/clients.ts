@@ -1,0 +1,79 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Orm } from '../../../db/orm.ts';
+import { applyOperation } from '../../../ledger/apply-operation.ts';
+import { isRetryable } from '../../../ledger/is-retryable.ts';
+import type { LedgerOperation } from '../../../ledger/operation.ts';
+import { createOperationQueue } from '../../../ledger/operation-queue.ts';
+import type { Answer } from './model.ts';
+import { attempt, type Recorder } from './observe.ts';
+
+/** `together`: two in one transaction of the caller's. `undone`: so too, but rolled back in the end. */
+export const WAYS = ['alone', 'queued', 'together', 'undone'] as const;
+export type Way = (typeof WAYS)[number];
+
+class ChangedItsMind extends Error {}
+
+export interface Clients {
+  /** Takes operations off the line until there are none, each turn in the next of the ways. */
+  work(line: LedgerOperation[], ways: readonly Way[], recorder: Recorder): Promise<void>;
+}
+
+/**
+ * Clients of one ledger. Whatever tells them that nothing is known of what became of their work makes them bring the
+ * same operations again.
+ * @param isLost which errors say so, beside those isRetryable knows.
+ */
+export function createClients(orm: Orm, isLost: (error: unknown) => boolean = () => false): Clients {
+  const em = orm.em.fork();
+  const queue = createOperationQueue(em);
+
+  async function untilTold<T>(work: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!isRetryable(error) && !isLost(error)) throw error;
+        await delay(Math.random() * 20);
+      }
+    }
+  }
+
+  const inTransaction = (operations: LedgerOperation[], end: () => void) =>
+    orm.em.fork().transactional(async (tx) => {
+      const answers: Answer[] = [];
+      for (const operation of operations) answers.push(await attempt(() => applyOperation(tx, operation)));
+      end();
+      return answers;
+    });
+
+  async function undo(operations: LedgerOperation[]): Promise<void> {
+    try {
+      await inTransaction(operations, () => {
+        throw new ChangedItsMind();
+      });
+    } catch (error) {
+      if (!(error instanceof ChangedItsMind) && !isRetryable(error) && !isLost(error)) throw error;
+    }
+  }
+
+  return {
+    async work(line, ways, recorder) {
+      for (let turn = 0; line.length > 0; turn++) {
+        const way = ways[turn % ways.length] as Way;
+        const operations = line.splice(0, way === 'together' || way === 'undone' ? 2 : 1);
+        const [operation] = operations as [LedgerOperation];
+        if (way === 'undone') await undo(operations);
+        else {
+          await recorder.record(operations, () =>
+            untilTold(async () => {
+              if (way === 'together') return inTransaction(operations, () => {});
+              const apply =
+                way === 'queued' ? queue.apply : (one: LedgerOperation) => applyOperation(em, one);
+              return [await attempt(() => apply(operation))];
+            }),
+          );
+        }
+      }
+    },
+  };
+}
