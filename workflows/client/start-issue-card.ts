@@ -2,14 +2,13 @@ import {
   type Client,
   WithStartWorkflowOperation,
   WorkflowExecutionAlreadyStartedError,
-  WorkflowNotFoundError,
-  WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import { siblingId } from '../../domain/ids.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { firstAnswer, ISSUE_CARD, type IssueCardInput, issueCardWorkflowId } from '../messages.ts';
 import { cardIdAttribute, modeAttribute, partnerIdAttribute } from '../search-attributes.ts';
+import { stateAfterError } from './state-after-error.ts';
 
 export interface IssueCardStart extends IssueCardInput {
   taskQueue: string;
@@ -28,8 +27,8 @@ export async function startIssueCard(client: Client, start: IssueCardStart): Pro
 
 /**
  * Starts the issuance of a claim, or joins it, and waits for its first answer in the same round trip.
- * @returns `over` where the workflow ended or was answered; `pending` where that took longer than `waitMs`: then it may
- * even be unknown whether it started.
+ * @returns `over` where the workflow ended or was answered; `pending` where that took longer than `waitMs` or can't be
+ * told: then it may even be unknown whether it started.
  * @throws ServiceError where Temporal can't be reached.
  */
 export async function awaitFirstAnswer(
@@ -49,10 +48,9 @@ export async function awaitFirstAnswer(
     );
     return 'over';
   } catch (error) {
-    if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return 'pending';
-    if (error instanceof WorkflowExecutionAlreadyStartedError || error instanceof WorkflowNotFoundError)
-      return 'over';
-    throw error;
+    const state = stateAfterError(error);
+    if (state === undefined) throw error;
+    return state;
   }
 }
 
