@@ -3,7 +3,7 @@ import { IsolationLevel } from '@mikro-orm/core';
 import pg from 'pg';
 import { query } from '../../db/sql.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
-import { isRetryable } from '../../ledger/is-retryable.ts';
+import { isRetryable } from '../../db/is-retryable.ts';
 import { readBalance } from '../../ledger/read-balance.ts';
 import { openLedger, type TestLedger } from './support/open-ledger.ts';
 import { operation, transfer } from './support/operations.ts';
