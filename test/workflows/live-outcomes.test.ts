@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { setCurrentProduct } from '../../commands/set-current-product.ts';
+import { query } from '../../db/sql.ts';
+import { issueCardWorkflowId } from '../../workflows/messages.ts';
+import {
+  type Answer,
+  startTestStack,
+  TEST_PRODUCT,
+  type TestPartner,
+  type TestStack,
+} from '../support/stack.ts';
+import { createCard, eventTypes, readCardRow } from './support/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from './support/money.ts';
+import { until } from './support/until.ts';
+
+/** operations.md, "Simulated network, live mode". */
+const OUTCOMES = [
+  { digits: 0, answer: 201, ends: 'active' },
+  { digits: 41, answer: 202, ends: 'active' },
+  { digits: 42, answer: 402, ends: null },
+  { digits: 43, answer: 202, ends: 'failed' },
+  { digits: 44, answer: 201, ends: 'active' },
+  { digits: 45, answer: 202, ends: 'active' },
+  { digits: 46, answer: 202, ends: 'active' },
+  { digits: 47, answer: 202, ends: 'funding_pending' },
+  { digits: 48, answer: 201, ends: 'active' },
+] as const;
+
+describe('issuances in live mode', function () {
+  this.timeout(120_000);
+  let stack: TestStack;
+  let partner: TestPartner;
+  before(async () => {
+    stack = await startTestStack({ cardCreationWaitMs: 30_000 });
+  });
+  beforeEach(async () => {
+    partner = await fundedPartner(stack);
+  });
+  after(() => stack.stop());
+
+  const network = (text: string, values: unknown[]) => query(stack.orm.em.fork(), text, values);
+  const untilSettled = ({ json }: Answer) =>
+    until('the card is settled', async () => {
+      const row = await readCardRow(stack, json.id);
+      return row?.status !== 'funding_pending' && row;
+    });
+
+  /** What becomes of the network's callbacks about these cards. */
+  const callbacks: Record<string, (cardIds: string[]) => Promise<unknown>> = {
+    'as the network sends them': async () => {},
+    lost: (cardIds) => network('DELETE FROM simulated_network.callback WHERE token = ANY ($1)', [cardIds]),
+    'many and too early': (cardIds) =>
+      network(
+        `INSERT INTO simulated_network.callback (token, due_at)
+         SELECT token, clock_timestamp() + delay * interval '400 milliseconds'
+         FROM unnest($1::text[]) AS token, generate_series(0, 9) AS delay`,
+        [cardIds],
+      ),
+  };
+  for (const [how, disturb] of Object.entries(callbacks)) {
+    it(`come to their outcome, all at the same time, with callbacks ${how}`, async () => {
+      const cards = await Promise.all(
+        OUTCOMES.flatMap((outcome) => [10_000, 20_000].map((base) => base + outcome.digits)).map(
+          async (amountCents) => ({ amountCents, first: await createCard(partner, 'live', amountCents) }),
+        ),
+      );
+      await disturb(cards.filter(({ first }) => first.status === 202).map(({ first }) => first.json.id));
+
+      let spentCents = 0;
+      let heldCents = 0;
+      for (const { amountCents, first } of cards) {
+        const { answer, ends } = OUTCOMES.find(({ digits }) => digits === amountCents % 100) ?? {};
+        assert.equal(first.status, answer, first.text);
+        if (ends === null) continue;
+        if (ends === 'active' || ends === 'failed') {
+          assert.equal((await untilSettled(first)).status, ends);
+          await stack.client.workflow.getHandle(issueCardWorkflowId(first.json.id)).result();
+        }
+        const told = { active: ['card.issued'], failed: ['card.issue_failed'], funding_pending: [] };
+        assert.deepEqual(await eventTypes(stack, first.json.id), told[ends ?? 'funding_pending']);
+        if (ends === 'active') spentCents += priceOf(amountCents);
+        if (ends === 'funding_pending') heldCents += priceOf(amountCents);
+      }
+      await assertBalance(stack, partner, 'live', { spentCents, heldCents });
+      await assertLedgerClean(stack);
+    });
+  }
+
+  it('end although the BIN of their product changes in between', async () => {
+    const accepted = await createCard(partner, 'live', 10_045);
+    assert.equal(accepted.status, 202, accepted.text);
+    await setCurrentProduct(stack.operator, { ...TEST_PRODUCT, bin: '454545' });
+    assert.equal((await untilSettled(accepted)).status, 'active');
+    await assertBalance(stack, partner, 'live', { spentCents: priceOf(10_045), heldCents: 0 });
+  });
+});
