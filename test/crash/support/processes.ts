@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Config } from '../../../config.ts';
 import { type Child, startChild } from '../../../dev/process/start-child.ts';
 import { testWorkflowBundle } from '../../support/stack.ts';
+import { until } from '../../workflows/support/until.ts';
 import { environmentOf } from './environment-of.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -17,16 +18,36 @@ export function startProcess(
   config: Config,
   folder: string,
   file: string,
-  options: { args?: string[]; execArgv?: string[] } = {},
+  options: { args?: string[]; execArgv?: string[]; env?: NodeJS.ProcessEnv } = {},
 ): Promise<Child> {
   return startChild({
     name: file,
     command: process.execPath,
     args: [...(options.execArgv ?? []), file, ...(options.args ?? [])],
     cwd: ROOT,
-    env: { ...environmentOf(config), NODE_COMPILE_CACHE: join(tmpdir(), 'card-issuing-compile-cache') },
+    env: {
+      ...environmentOf(config),
+      NODE_COMPILE_CACHE: join(tmpdir(), 'card-issuing-compile-cache'),
+      ...options.env,
+    },
     logFile: join(folder, `${file.replaceAll('/', '-')}.log`),
   });
+}
+
+/** An API process of its own, once it answers. */
+export async function startApiProcess(
+  config: Config,
+  folder: string,
+  options: { execArgv?: string[]; env?: NodeJS.ProcessEnv } = {},
+): Promise<Child> {
+  const api = await startProcess(config, folder, 'api/main.ts', options);
+  await until('the API answers', async () => {
+    const response = await fetch(`http://${config.host}:${config.port}/healthz`).catch(
+      (error: Error) => error,
+    );
+    return !(response instanceof Error);
+  });
+  return api;
 }
 
 /** As by kill -9. */
