@@ -22,7 +22,25 @@ export async function prepareIssuance(stack: TestStack, kind: Case): Promise<Iss
   return { case: kind, partner, key: randomUUID(), externalRef: randomUUID() };
 }
 
-/** Sends its request, the first time or again. */
+/** Sends its request to an API process of its own, at `http://host:port`. @throws TypeError where that dies of it */
+export async function askAt(
+  origin: string,
+  { case: kind, partner, key, externalRef }: Issuance,
+): Promise<Answer> {
+  const response = await fetch(`${origin}/v1/cards`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${partner.keys[kind.mode]}`,
+      'content-type': 'application/json',
+      'idempotency-key': key,
+    },
+    body: JSON.stringify({ amount: kind.amountCents, external_ref: externalRef }),
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
+}
+
+/** Sends its request to the stack's own API, the first time or again. */
 export function ask({ case: { mode, amountCents }, partner, key, externalRef }: Issuance): Promise<Answer> {
   return createCard(partner, mode, amountCents, { key, externalRef });
 }

@@ -1,0 +1,57 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** What is waited for: bytes on their way from the client or from the server that contain this text. */
+export interface Watched {
+  from: 'client' | 'server';
+  text: string;
+}
+
+export interface WatchingProxy {
+  /** `host:port` */
+  address: string;
+  stop(): void;
+}
+
+/**
+ * Stands between a client and a server and passes on what they say, until something watched for comes by: that is not
+ * passed on any more, nor is anything after it, and `onSeen` is called.
+ */
+export async function startWatchingProxy(
+  target: string,
+  { from, text }: Watched,
+  onSeen: () => void,
+): Promise<WatchingProxy> {
+  const [host, port] = target.split(':');
+  const sockets = new Set<Socket>();
+  let seen = false;
+
+  function pass(source: Socket, sink: Socket, side: Watched['from']): void {
+    sockets.add(source);
+    source.on('data', (bytes) => {
+      if (!seen && side === from && bytes.includes(text)) {
+        seen = true;
+        onSeen();
+      }
+      if (!seen) sink.write(bytes);
+    });
+    // Either side may be killed at any moment; the other one learns of it by the end of its connection.
+    source.on('error', () => sink.destroy());
+    source.on('close', () => sink.destroy());
+  }
+
+  const server = createServer((client) => {
+    const upstream = connect(Number(port), host);
+    pass(client, upstream, 'client');
+    pass(upstream, client, 'server');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    stop: () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Child } from '../../dev/process/start-child.ts';
+import type { Mode } from '../../domain/mode.ts';
+import { startTestStack } from '../support/stack.ts';
+import { createCard, eventTypes, readCardRow } from '../workflows/support/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../workflows/support/money.ts';
+import { until } from '../workflows/support/until.ts';
+import { kill, scratchFolder, startProcess } from './support/processes.ts';
+
+const CARDS = 30;
+const KILLS = 3;
+const DIGITS = [0, 41, 42, 43, 44, 45, 46, 48];
+
+describe(`${CARDS} creations of one partner at a time, while the worker is killed -9 at random`, function () {
+  this.timeout(180_000);
+
+  it('end with one answer each and an exact balance', async () => {
+    const folder = scratchFolder();
+    const stack = await startTestStack({ cardCreationWaitMs: 3_000, logLevel: 'error' }, { worker: false });
+    const startWorker = () => startProcess(stack.config, folder, 'worker/main.ts');
+    let worker: Child = await startWorker();
+    try {
+      const partner = await fundedPartner(stack);
+      const asked = Array.from({ length: CARDS }, (_, index) => ({
+        mode: (index % 3 === 0 ? 'test' : 'live') as Mode,
+        amountCents: 10_000 + (DIGITS[index % DIGITS.length] ?? 0),
+        options: { key: randomUUID(), externalRef: randomUUID() },
+      }));
+      const answers = Promise.all(
+        asked.map(({ mode, amountCents, options }) => createCard(partner, mode, amountCents, options)),
+      );
+      for (let killed = 0; killed < KILLS; killed++) {
+        await sleep(1_000 + Math.random() * 3_000);
+        await kill(worker);
+        worker = await startWorker();
+      }
+
+      const spentCents = { test: 0, live: 0 };
+      for (const [index, first] of (await answers).entries()) {
+        const { mode, amountCents, options } = asked[index] as (typeof asked)[number];
+        const name = `${mode} ${amountCents}: ${first.status} ${first.text}`;
+        const isDeclined = mode === 'live' && amountCents % 100 === 42;
+        const fails = isDeclined || (mode === 'live' && amountCents % 100 === 43);
+        if (first.status === 402) {
+          assert.ok(fails, name);
+        } else {
+          assert.ok(first.status === 202 || (first.status === 201 && !fails), name);
+          const ends = fails ? 'failed' : 'active';
+          await until(`the end of ${name}`, async () => {
+            const row = await readCardRow(stack, first.json.id);
+            return row?.status === ends;
+          });
+          const told = fails ? ['card.issue_failed'] : ['card.issued'];
+          assert.deepEqual(await eventTypes(stack, first.json.id), told, name);
+          if (!fails) spentCents[mode] += priceOf(amountCents);
+        }
+        const again = await createCard(partner, mode, amountCents, options);
+        assert.deepEqual([again.status, again.text], [first.status, first.text]);
+      }
+      for (const mode of ['test', 'live'] as const) {
+        await assertBalance(stack, partner, mode, { spentCents: spentCents[mode], heldCents: 0 });
+      }
+      await assertLedgerClean(stack);
+    } finally {
+      await kill(worker);
+      await stack.stop();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
