@@ -9,7 +9,7 @@ import {
 } from '../support/stack.ts';
 import { asOwner } from './support/as-owner.ts';
 import { expectError } from './support/expect-error.ts';
-import { balanceOf, fundedPartner } from './support/prepare.ts';
+import { balanceOf, fundedPartner, settledCard } from './support/prepare.ts';
 
 describe('idempotency', () => {
   let stack: TestStack;
@@ -49,10 +49,7 @@ describe('idempotency', () => {
   it('replays a 202, which stays what was accepted when the card has become active', async () => {
     const first = await create({ amount: 1_041, external_ref: 'r' }, 'k', 'live');
     assert.equal(first.status, 202, first.text);
-    for (;;) {
-      const { json } = await partner.call('GET', `/cards/${first.json.id}`, { mode: 'live' });
-      if (json.status === 'active') break;
-    }
+    assert.equal((await settledCard(partner, first.json.id)).status, 'active');
     const again = await create({ amount: 1_041, external_ref: 'r' }, 'k', 'live');
     expectReplay(again, first);
     assert.equal(again.json.status, 'funding_pending');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { asOwner } from './support/as-owner.ts';
 import { expectError } from './support/expect-error.ts';
-import { balanceOf, createCard, fundedPartner } from './support/prepare.ts';
+import { balanceOf, createCard, fundedPartner, settledCard } from './support/prepare.ts';
 
 describe('POST /cards when no worker gets to it in time', () => {
   let stack: TestStack;
@@ -33,13 +33,11 @@ describe('POST /cards when no worker gets to it in time', () => {
     const { json: card } = answer;
     assert.deepEqual([card.status, card.balance, card.last4], ['funding_pending', 0, null]);
     assert.deepEqual(await balanceOf(partner, 'live'), [8_850, 1_150, 10_000]);
-    const read = () => partner.call('GET', `/cards/${card.id}`, { mode: 'live' });
-    assert.deepEqual((await read()).json, card);
+    assert.deepEqual((await partner.call('GET', `/cards/${card.id}`, { mode: 'live' })).json, card);
     assert.deepEqual(await events(), [{ type: 'card.issued' }], 'of the first test alone');
 
     await stack.startWorker();
-    let now = (await read()).json;
-    while (now.status === 'funding_pending') now = (await read()).json;
+    const now = await settledCard(partner, card.id);
     assert.deepEqual([now.status, now.balance], ['active', 1_000]);
     assert.deepEqual(await balanceOf(partner, 'live'), [8_850, 0, 8_850]);
     assert.equal((await events()).length, 2);

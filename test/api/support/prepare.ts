@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { adjustBalance } from '../../../commands/adjust-balance.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from '../../support/stack.ts';
@@ -37,4 +38,14 @@ export async function balanceOf(partner: TestPartner, mode: Mode = 'test'): Prom
   const { status, json, text } = await partner.call('GET', '/balance', { mode });
   assert.equal(status, 200, text);
   return [json.available, json.held, json.total];
+}
+
+/** A live card once it is no longer pending, as GET /cards/{cardId} gives it. */
+// biome-ignore lint/suspicious/noExplicitAny: a card as the API gives it.
+export async function settledCard(partner: TestPartner, cardId: string): Promise<any> {
+  for (;;) {
+    const { json } = await partner.call('GET', `/cards/${cardId}`, { mode: 'live' });
+    if (json.status !== 'funding_pending') return json;
+    await sleep(50);
+  }
 }

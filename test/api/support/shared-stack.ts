@@ -7,7 +7,8 @@ let stack: Promise<TestStack> | undefined;
  * simulated one, and there is no rate limit.
  */
 export function sharedStack(): Promise<TestStack> {
-  stack ??= startTestStack();
+  // Patient: on a busy machine a hundred requests at once take their time.
+  stack ??= startTestStack({ cardCreationWaitMs: 30_000 });
   return stack;
 }
 
