@@ -4,8 +4,10 @@ import { z } from 'zod';
 import { ApiError } from '../../domain/api-error.ts';
 import { isId } from '../../domain/ids.ts';
 import { issueCardWorkflowId, networkResult } from '../../workflows/messages.ts';
+import { parseJson } from '../parse-json.ts';
 import { readBytes } from '../read-json-body.ts';
 import type { RequestState } from '../request-state.ts';
+import { validate } from '../validate.ts';
 
 const Callback = z.object({
   token: z.string().refine((token) => isId('card', token)),
@@ -30,9 +32,13 @@ export function networkCallbacks({ client, verifyCallback }: CallbackDependencie
     if (!verifyCallback(body, signature)) {
       throw new ApiError('invalid_api_key', { message: 'X-Network-Signature does not fit the body.' });
     }
-    const { token } = Callback.parse(JSON.parse(body.toString('utf8')));
+    const callback = validate(Callback, parseJson(body), 'body');
+    if (callback.issues.length > 0) throw ApiError.ofFields(callback.issues);
+    const { token } = callback.value;
+    const workflowId = issueCardWorkflowId(token);
+    ctx.state.logFields.workflowId = workflowId;
     try {
-      await client.workflow.getHandle(issueCardWorkflowId(token)).signal(networkResult);
+      await client.workflow.getHandle(workflowId).signal(networkResult);
     } catch (error) {
       // The issuance is over: the hint comes too late to matter.
       if (!(error instanceof WorkflowNotFoundError)) throw error;

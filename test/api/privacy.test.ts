@@ -121,7 +121,10 @@ describe('what is personal or secret', () => {
   it('leaves one JSON line a request, with its id, and who it was for once that is known', () => {
     const lines = stack.logLines.map((line) => JSON.parse(line)).filter((line) => line.msg === 'request');
     assert.equal(new Set(lines.map((line) => line.requestId)).size, lines.length);
-    for (const line of lines) {
+    for (const line of lines.filter((line) => line.route === '/network/callbacks')) {
+      assert.match(line.workflowId, /^issue-card\//);
+    }
+    for (const line of lines.filter((line) => line.route.startsWith('/v1/'))) {
       assert.match(line.requestId, /^req_/);
       assert.deepEqual(
         [typeof line.method, typeof line.route, typeof line.status, typeof line.durationMs],

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { signCallback } from '../../adapters/card-network/callback-signature.ts';
+import { simulatedNetworkCredentials } from '../../adapters/simulated-network/credentials.ts';
+import { simulatedNetworkSecret } from '../../db/derived-keys.ts';
+import { newId } from '../../db/new-id.ts';
+import type { TestStack } from '../support/stack.ts';
+import { expectError } from './support/expect-error.ts';
+import { createCard, fundedPartner } from './support/prepare.ts';
+import { sharedStack } from './support/shared-stack.ts';
+
+describe('POST /network/callbacks', () => {
+  let stack: TestStack;
+  let secret: string;
+  before(async () => {
+    stack = await sharedStack();
+    secret = simulatedNetworkCredentials(simulatedNetworkSecret(stack.operator.ring)).callbackSecret;
+  });
+
+  const send = async (body: string, signature: string | undefined = signCallback(body, secret)) => {
+    const response = await fetch(`http://${stack.config.host}:${stack.config.port}/network/callbacks`, {
+      method: 'POST',
+      body,
+      headers: signature === undefined ? {} : { 'x-network-signature': signature },
+    });
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  };
+  const about = (token: string) => JSON.stringify({ token, type: 'card.issuance' });
+
+  it('takes a hint about an issuance that runs, that is over or that never was', async () => {
+    const partner = await fundedPartner(stack, 10_000);
+    const pending = await createCard(partner, { amount: 1_047 }, { mode: 'live' });
+    const active = await createCard(partner, { amount: 1_000 });
+    for (const token of [pending.json.id, pending.json.id, active.json.id, newId('card')]) {
+      assert.equal((await send(about(token))).status, 204);
+    }
+    const { json } = await partner.call('GET', `/cards/${pending.json.id}`, { mode: 'live' });
+    assert.equal(json.status, 'funding_pending', 'a hint decides nothing');
+  });
+
+  it('answers 401 for a signature that is missing or does not fit', async () => {
+    const body = about(newId('card'));
+    for (const signature of ['', 'x', signCallback(`${body} `, secret), signCallback(body, 'another')]) {
+      expectError(await send(body, signature), 'invalid_api_key');
+    }
+  });
+
+  it('answers 400 for what is signed and no callback', async () => {
+    for (const body of ['', '{', '[]', '"x"']) expectError(await send(body), 'validation_failed', ['body']);
+    expectError(await send('{}'), 'validation_failed', ['token', 'type']);
+    expectError(await send(about('evt_1')), 'validation_failed', ['token']);
+  });
+
+  it('answers 413 for more than 64 KiB', async () => {
+    expectError(await send(' '.repeat(70_000)), 'body_too_large');
+  });
+});
