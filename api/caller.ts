@@ -1,4 +1,4 @@
-import type { Tenant } from '../db/entities/tenant-filter.ts';
+import type { Tenant } from '../db/tenant.ts';
 
 /** Who a request speaks for: an account in one mode, by one of its keys. */
 export interface Caller extends Tenant {

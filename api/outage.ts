@@ -7,6 +7,10 @@ const SOCKET_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE'
 /** PostgreSQL's classes 08 (connection), 53 (resources), 57P0x (shutting down, starting up), 25006 (read-only). */
 const SQLSTATE = /^(08|53|57P0|25006)/;
 
+/** What `pg` says without a code, the last of a connection that broke while it was being handed out. */
+const LOST_CONNECTION =
+  /^(Connection terminated|timeout exceeded when trying to connect|Client .* is not queryable$)/;
+
 /** Whether PostgreSQL or Temporal is out of reach for now, so that asking again later makes sense. */
 export function isOutage(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
@@ -15,7 +19,7 @@ export function isOutage(error: unknown): boolean {
     }
     const code = (cause as { code?: unknown }).code;
     if (typeof code === 'string' && (SOCKET_CODES.has(code) || SQLSTATE.test(code))) return true;
-    if (/^(Connection terminated|timeout exceeded when trying to connect)/.test(cause.message)) return true;
+    if (LOST_CONNECTION.test(cause.message)) return true;
   }
   return false;
 }

@@ -1,6 +1,6 @@
 import { cardColumns } from '../db/card-columns.ts';
-import type { Tenant } from '../db/entities/tenant-filter.ts';
 import type { Orm } from '../db/orm.ts';
+import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { type CardResource, type CardRow, presentCard } from '../domain/card-resource.ts';

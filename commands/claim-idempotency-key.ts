@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { Tenant } from '../db/entities/tenant-filter.ts';
 import type { KeyRing } from '../db/key-ring.ts';
 import { query } from '../db/sql.ts';
+import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { openBody, type StoredResponse } from './idempotency-response.ts';

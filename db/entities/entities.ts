@@ -1,16 +1,8 @@
 import { AccountUsageEntity } from './account-usage.ts';
 import { ApiKeyEntity } from './api-key.ts';
 import { AuditEntryEntity } from './audit-entry.ts';
-import { CardEntity } from './card.ts';
 import { PartnerEntity } from './partner.ts';
 import { ProductEntity } from './product.ts';
 
 /** Every entity the ORM maps. */
-export const ENTITIES = [
-  AccountUsageEntity,
-  ApiKeyEntity,
-  AuditEntryEntity,
-  CardEntity,
-  PartnerEntity,
-  ProductEntity,
-];
+export const ENTITIES = [AccountUsageEntity, ApiKeyEntity, AuditEntryEntity, PartnerEntity, ProductEntity];

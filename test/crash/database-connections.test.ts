@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { freePort } from '../../dev/free-port.ts';
+import { type Answer, startTestStack } from '../support/stack.ts';
+import { assertLedgerClean } from '../workflows/support/money.ts';
+import { CASES } from './support/cases.ts';
+import { askAt, assertEnd, type Issuance, prepareIssuance } from './support/issuances.ts';
+import { kill, scratchFolder, startApiProcess, startProcess } from './support/processes.ts';
+
+describe('PostgreSQL ending all connections again and again', function () {
+  this.timeout(120_000);
+
+  it('changes no outcome and ends no process', async () => {
+    const folder = scratchFolder();
+    const stack = await startTestStack({ cardCreationWaitMs: 30_000, logLevel: 'error' }, { worker: false });
+    const config = { ...stack.config, port: await freePort() };
+    const api = await startApiProcess(config, folder);
+    const worker = await startProcess(stack.config, folder, 'worker/main.ts');
+    const reaper = new pg.Client(config.databaseUrl);
+    try {
+      await reaper.connect();
+      const cases = Object.values(CASES).filter((kind) => !('resolve' in kind));
+      const issuances = await Promise.all(cases.map((kind) => prepareIssuance(stack, kind)));
+      const statuses = new Set<number>();
+      const answers = Promise.all(
+        issuances.map((issuance) =>
+          askUntilAnswered(`http://${config.host}:${config.port}`, issuance, statuses),
+        ),
+      );
+      let ended = 0;
+      for (let round = 0; round < 30; round++) {
+        ended += await endConnections(reaper);
+        await sleep(150);
+      }
+      assert.ok(ended > 30, `only ${ended} connections were there to be ended`);
+
+      const firsts = await answers;
+      assert.ok(!statuses.has(500), 'an outage is no internal error');
+      await Promise.all(
+        issuances.map((issuance, index) => assertEnd(stack, issuance, firsts[index] as Answer)),
+      );
+      await assertLedgerClean(stack);
+      for (const child of [api, worker]) {
+        assert.equal(await Promise.race([child.exited, 'runs']), 'runs', child.lastLines().join('\n'));
+      }
+    } finally {
+      await Promise.all([kill(api), kill(worker), reaper.end()]);
+      await stack.stop();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
+
+async function endConnections(reaper: pg.Client): Promise<number> {
+  const { rowCount } = await reaper.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+  );
+  return rowCount ?? 0;
+}
+
+/** Retries as a partner would, with the same key, while the answer is that there is none. */
+async function askUntilAnswered(origin: string, issuance: Issuance, statuses: Set<number>): Promise<Answer> {
+  for (;;) {
+    const answer = await askAt(origin, issuance);
+    statuses.add(answer.status);
+    if (answer.status < 500 && answer.json.error?.code !== 'idempotency_in_flight') return answer;
+    await sleep(200);
+  }
+}
