@@ -5,8 +5,8 @@ import { query } from '../../db/sql.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
 import { isRetryable } from '../../db/is-retryable.ts';
 import { readBalance } from '../../ledger/read-balance.ts';
-import { openLedger, type TestLedger } from './support/open-ledger.ts';
-import { operation, transfer } from './support/operations.ts';
+import { openLedger, type TestLedger } from '../ledger/support/open-ledger.ts';
+import { operation, transfer } from '../ledger/support/operations.ts';
 
 describe('isRetryable', () => {
   let ledger: TestLedger;
