@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { isRetryable } from '../../../db/is-retryable.ts';
 import type { Orm } from '../../../db/orm.ts';
 import { applyOperation } from '../../../ledger/apply-operation.ts';
-import { isRetryable } from '../../../db/is-retryable.ts';
 import type { LedgerOperation } from '../../../ledger/operation.ts';
 import { createOperationQueue } from '../../../ledger/operation-queue.ts';
 import type { Answer } from './model.ts';

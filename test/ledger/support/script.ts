@@ -16,7 +16,7 @@ export interface Draw {
 
 const KINDS = [
   ...['fund', 'fund', 'hold', 'hold', 'hold', 'topUp', 'holdAndPost', 'topUpAtOnce'],
-  ...['post', 'post', 'post', 'postPart', 'void', 'void'],
+  ...['post', 'post', 'post', 'postPart', 'postAndFail', 'void', 'void'],
   ...['purchase', 'purchase', 'refund', 'decline', 'release', 'lateDebit', 'adjustDown'],
   ...[
     'again',
@@ -105,6 +105,14 @@ function toOperation(run: string, name: string, drawn: Draw, earlier: LedgerOper
         return {
           ...held,
           transfers: posts.map((post) => ({ ...post, amountCents: Math.min(post.amountCents, cents) })),
+        };
+      }
+      break;
+    case 'postAndFail':
+      if (held !== undefined) {
+        return {
+          ...held,
+          transfers: [...resolve('post', held.transfers), transfer('topup', 1_000_000, { cardId })],
         };
       }
       break;
