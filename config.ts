@@ -9,12 +9,14 @@ const Duration = z.string().transform((text, ctx) => {
   if (durationMs === undefined) ctx.addIssue('must be a duration: 250ms, 30s, 5m or 8h');
   return durationMs ?? z.NEVER;
 });
-const wholeNumber = (min: number, max: number) =>
-  z
+const wholeNumber = (min: number, max: number) => {
+  const error = `must be a whole number from ${min} to ${max}`;
+  return z
     .string()
-    .regex(/^\d{1,15}$/, 'must be a whole number')
+    .regex(/^\d{1,15}$/, error)
     .transform(Number)
-    .pipe(z.number().min(min).max(max));
+    .pipe(z.number().min(min, error).max(max, error));
+};
 const Port = wholeNumber(1, 65_535);
 const PostgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// URL' });
 
@@ -38,6 +40,8 @@ export const Environment = z.object({
   DATABASE_URL: PostgresUrl,
   TEMPORAL_ADDRESS: Text,
   TEMPORAL_NAMESPACE: Text.default('default'),
+  // Anything else would turn TLS off without a word.
+  TEMPORAL_TLS: z.enum(['true', 'false', '1', '0'], 'must be true or false').optional(),
   TASK_QUEUE_PREFIX: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be letters, digits, _ or -')
@@ -110,7 +114,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     host: values.HOST,
     port: values.PORT,
     databaseUrl: values.DATABASE_URL,
-    temporal: loadClientConnectConfig({ overrideEnvVars: set as Record<string, string> }),
+    temporal: temporalConfig(set),
     taskQueuePrefix: values.TASK_QUEUE_PREFIX ?? '',
     encryptionKeys: values.ENCRYPTION_KEYS,
     cardNetwork: values.CARD_NETWORK,
@@ -120,6 +124,17 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     rateLimitBurst: values.RATE_LIMIT_BURST,
     logLevel: values.LOG_LEVEL,
   };
+}
+
+/** What the Temporal SDK itself reads of the environment, and of the files that names. */
+function temporalConfig(set: NodeJS.ProcessEnv): ClientConnectConfig {
+  try {
+    return loadClientConnectConfig({ overrideEnvVars: set as Record<string, string> });
+  } catch (error) {
+    // The first line: what follows can quote the file, and so a key.
+    const [problem] = String(error).split('\n');
+    throw new ConfigurationError([`TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE, TEMPORAL_TLS_…: ${problem}`]);
+  }
 }
 
 export interface MigrationConfig {
@@ -147,7 +162,7 @@ export function parse<T extends object>(
     if (OUR_PREFIX.test(name) && !KNOWN.has(name))
       problems.push(`${name}: there is no such variable; is it misspelt?`);
   }
-  const product = parsed.success ? firstProduct(parsed.data as ProductVariables, problems) : null;
+  const product = firstProduct((parsed.success ? parsed.data : set) as ProductVariables, problems);
   if (!parsed.success || problems.length > 0) throw new ConfigurationError(problems);
   return { set, values: parsed.data, product };
 }

@@ -109,7 +109,7 @@ describe('the rule about import directions', () => {
     try {
       await mkdir(join(project, 'domain'));
       await writeFile(join(project, 'domain/x.ts'), `import { z } from 'zod';`);
-      assert.deepEqual([check().status, check().stderr], [0, '']);
+      assert.equal(check().status, 0);
       await writeFile(join(project, 'domain/y.ts'), `import { a } from '../db/a.ts';`);
       const { status, stderr } = check();
       assert.equal(status, 1);
