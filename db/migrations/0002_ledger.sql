@@ -158,7 +158,8 @@ CREATE TYPE ledger.new_entry AS (
 --           | 'conflict' (an id was used for something else) | 'rejected' (reason says why)
 --   prepaid_posted, prepaid_held: the prepaid balance after it, NULL where it touches none.
 -- request is an array of ledger.step in JSON (operation_id … amount); operation numbers which steps belong together.
--- Nothing that an operation brings makes it fail with an error, so one does not abort the others or the caller's work.
+-- What the rules forbid is an answer, so it aborts neither the other operations nor the caller's work; an error is left
+-- for what cannot be a step at all.
 -- A unique violation says that another transaction was first to use an id this one saw unused: retry the transaction.
 CREATE FUNCTION ledger.apply_operations(request jsonb)
 RETURNS TABLE (outcome text, reason text, prepaid_posted bigint, prepaid_held bigint)
@@ -195,9 +196,9 @@ DECLARE
   digest bytea;
   step ledger.step;
   flow ledger.code;
-  d integer;
-  c integer;
-  at integer;
+  known_at integer;
+  debit_at integer;
+  credit_at integer;
   debited ledger.account_state;
   credited ledger.account_state;
   hold ledger.step;
@@ -256,24 +257,24 @@ BEGIN
 
     FOR i IN first .. last - 1 LOOP
       step := steps[i];
-      at := array_position(transfer_ids, step.id);
-      IF at IS NOT NULL OR outcome = 'replayed' THEN
+      known_at := array_position(transfer_ids, step.id);
+      IF known_at IS NOT NULL OR outcome = 'replayed' THEN
         -- All of the call was made before, or this is another call under its id.
-        IF at IS NULL OR at > transfers_before OR transfers[at].fingerprint <> digest THEN
+        IF known_at IS NULL OR known_at > transfers_before OR transfers[known_at].fingerprint <> digest THEN
           outcome := 'conflict';
           EXIT;
         END IF;
         outcome := 'replayed';
-        prepaid_posted := coalesce(transfers[at].prepaid_posted, prepaid_posted);
-        prepaid_held := coalesce(transfers[at].prepaid_held, prepaid_held);
+        prepaid_posted := coalesce(transfers[known_at].prepaid_posted, prepaid_posted);
+        prepaid_held := coalesce(transfers[known_at].prepaid_held, prepaid_held);
         CONTINUE;
       END IF;
 
       flow := chart[array_position(codes, step.code)];
-      d := array_position(account_ids, step.debit_id);
-      c := array_position(account_ids, step.credit_id);
-      debited := accounts[d];
-      credited := accounts[c];
+      debit_at := array_position(account_ids, step.debit_id);
+      credit_at := array_position(account_ids, step.credit_id);
+      debited := accounts[debit_at];
+      credited := accounts[credit_at];
       debited.partner_id := coalesce(debited.partner_id, step.partner_id);
       debited.mode := coalesce(debited.mode, step.mode);
       credited.partner_id := coalesce(credited.partner_id, step.partner_id);
@@ -325,8 +326,8 @@ BEGIN
           || ROW(step.id, 'credit', credited.id, step.amount,
             CASE WHEN credited.tracked THEN credited.posted END, nullif(credited.version, 0))::ledger.new_entry;
       END IF;
-      accounts[d] := debited;
-      accounts[c] := credited;
+      accounts[debit_at] := debited;
+      accounts[credit_at] := credited;
 
       IF debited.kind = 'prepaid' THEN
         prepaid_posted := debited.posted;

@@ -1,0 +1,1 @@
+SELECT outcome, reason, prepaid_posted, prepaid_held FROM ledger.apply_operations(format('[{"operation": 0,"operation_id": "%s","partner_id": "prt_hot","mode": "test","id": "%s","code": "fee_transaction","phase": "single","pending_id": null,"debit_id": "prepaid/test/prt_hot","credit_id": "fee_revenue/test/prt_hot","amount": 5}]', gen_random_uuid(), gen_random_uuid())::jsonb);

@@ -1,0 +1,42 @@
+import { execFile } from 'node:child_process';
+import { existsSync, globSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const SCRIPT = fileURLToPath(new URL('./apply-one.sql', import.meta.url));
+
+/** On PATH, or where Debian keeps it. */
+export function findPgbench(): string | undefined {
+  const folders = (process.env.PATH ?? '').split(delimiter);
+  return [...folders, ...globSync('/usr/lib/postgresql/*/bin')]
+    .map((folder) => join(folder, 'pgbench'))
+    .find((path) => existsSync(path));
+}
+
+/** Transactions a second of the bare call, prepared, one transfer each, as the application's role. */
+export async function runPgbench(
+  pgbench: string,
+  options: { databaseUrl: string; clients: number; seconds: number },
+): Promise<number> {
+  const url = new URL(options.databaseUrl);
+  const { stdout } = await promisify(execFile)(
+    pgbench,
+    ['-n', '-M', 'prepared', '-f', SCRIPT, '-c', `${options.clients}`, '-j', '1', '-T', `${options.seconds}`],
+    {
+      env: {
+        ...process.env,
+        PGHOST: url.hostname,
+        PGPORT: url.port,
+        PGUSER: url.username,
+        PGPASSWORD: url.password,
+        PGDATABASE: url.pathname.slice(1),
+        PGOPTIONS: '-c role=card_issuing_app',
+      },
+    },
+  );
+  const perSecond = Number(/^tps = ([\d.]+)/m.exec(stdout)?.[1]);
+  if (!(perSecond > 0) || !/failed transactions: 0 /.test(stdout))
+    throw new Error(`pgbench failed:\n${stdout}`);
+  return perSecond;
+}

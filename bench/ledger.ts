@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { migrate } from '../db/migrate.ts';
+import { openOrm } from '../db/orm.ts';
+import { freePort } from '../dev/free-port.ts';
+import { startEmbeddedPostgres } from '../dev/postgres/embedded-postgres.ts';
+import { applyOperation } from '../ledger/apply-operation.ts';
+import type { LedgerOperation, LedgerResult } from '../ledger/operation.ts';
+import { createOperationQueue } from '../ledger/operation-queue.ts';
+import { runBareClients } from './bare-ledger/bare-client.ts';
+import { findPgbench, runPgbench } from './bare-ledger/pgbench.ts';
+import { describe, type Measurement, measure } from './support/measure.ts';
+import { median } from './support/median.ts';
+
+const CLIENTS = [1, 16, 64];
+const ROUNDS = 3;
+const BARE_SECONDS = 4;
+const CALLS = 4_000;
+const QUEUED_CALLS = 15_000;
+/** As many connections as the API and the worker each have. */
+const POOL_SIZE = 20;
+
+/** One transfer a call on one hot prepaid account: the SQL function as bare as can be, and through the module. */
+export async function run(): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'card-issuing-bench-'));
+  await chmod(folder, 0o755);
+  const postgres = await startEmbeddedPostgres({
+    dataDir: join(folder, 'pg'),
+    port: await freePort(),
+    password: 'bench',
+  });
+  await migrate(postgres.url);
+  const orm = await openOrm({ databaseUrl: postgres.url, poolSize: POOL_SIZE });
+  const em = orm.em.fork();
+  const queue = createOperationQueue(em);
+  const pgbench = findPgbench();
+  const bareName = pgbench === undefined ? 'bare pg clients (no pgbench here)' : 'pgbench -M prepared';
+  try {
+    await applyOperation(em, funding());
+    for (const clients of CLIENTS) {
+      console.log(`${clients} at once, one transfer a call, one prepaid account`);
+      const bare: number[] = [];
+      const direct: Measurement[] = [];
+      const queued: Measurement[] = [];
+      for (let round = 0; round < ROUNDS; round++) {
+        const options = { databaseUrl: postgres.url, clients, seconds: BARE_SECONDS };
+        bare.push(await (pgbench === undefined ? runBareClients(options) : runPgbench(pgbench, options)));
+        direct.push(await measure(CALLS, clients, () => one((operation) => applyOperation(em, operation))));
+        queued.push(await measure(clients === 1 ? CALLS : QUEUED_CALLS, clients, () => one(queue.apply)));
+      }
+      report(bareName, bare, direct, queued);
+    }
+  } finally {
+    await orm.close();
+    await postgres.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function report(bareName: string, bare: number[], direct: Measurement[], queued: Measurement[]): void {
+  const barePerSecond = bare.sort((a, b) => a - b)[Math.floor(bare.length / 2)] ?? 0;
+  console.log(`${`  ${bareName}`.padEnd(44)} ${`${barePerSecond.toFixed(0)}/s`.padStart(14)}`);
+  for (const [name, rounds] of [
+    ['applyOperation', direct],
+    ['an operation queue', queued],
+  ] as const) {
+    const middle = median(rounds);
+    console.log(describe(`  ${name}`, middle));
+    console.log(
+      `  ratio: ${(middle.perSecond / barePerSecond).toFixed(2)} (goal at least 0.8, and at least 1200/s)`,
+    );
+  }
+}
+
+async function one(apply: (operation: LedgerOperation) => Promise<LedgerResult>): Promise<void> {
+  const { outcome } = await apply({
+    operationId: randomUUID(),
+    partnerId: 'prt_hot',
+    mode: 'test',
+    transfers: [
+      {
+        step: 'fee',
+        code: 'fee_transaction',
+        phase: 'single',
+        debit: 'prepaid',
+        credit: 'fee_revenue',
+        amountCents: 5,
+      },
+    ],
+  });
+  if (outcome !== 'applied') throw new Error(`expected "applied", got "${outcome}"`);
+}
+
+function funding(): LedgerOperation {
+  return {
+    operationId: randomUUID(),
+    partnerId: 'prt_hot',
+    mode: 'test',
+    transfers: [
+      {
+        step: 'fund',
+        code: 'fund_faucet',
+        phase: 'single',
+        debit: 'faucet',
+        credit: 'prepaid',
+        amountCents: 1_000_000_000,
+      },
+    ],
+  };
+}
