@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { newId } from '../../db/new-id.ts';
+import { type Orm, openOrm } from '../../db/orm.ts';
+import { query } from '../../db/sql.ts';
+import { tenantQuery } from '../../db/tenant-query.ts';
+import { transaction } from '../../db/transaction.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+
+describe('queries', () => {
+  let orm: Orm;
+  before(async () => {
+    orm = await openOrm({ databaseUrl: await createTestDatabase(), poolSize: 4 });
+  });
+  after(() => orm.close());
+
+  it("put no value into a statement's text or an error's", async () => {
+    const secret = "it's ada@example.com";
+    const failing = query(orm.em.fork(), 'SELECT $1::int', [secret]);
+    await assert.rejects(failing, (error: Error & { query?: string; internalQuery?: string }) => {
+      assert.equal((error as { code?: string }).code, '22P02');
+      assert.ok(
+        !`${error.query} ${error.internalQuery} ${error.stack?.split('\n    at')[1]}`.includes(secret),
+      );
+      return true;
+    });
+  });
+
+  it('of a tenant are refused before they run where they do not say whose rows', async () => {
+    const tenant = { partnerId: 'prt_1', mode: 'test' } as const;
+    for (const text of [
+      'SELECT * FROM card',
+      'SELECT * FROM card WHERE partner_id = $1',
+      'SELECT * FROM card WHERE mode = $2 AND partner_id = $1',
+      'SELECT * FROM card WHERE partner_id = $1 AND mode = $21',
+      'SELECT * FROM card WHERE partner_id = $1 OR mode = $2',
+    ]) {
+      assert.throws(() => tenantQuery(orm.em.fork(), tenant, text), /must filter by/);
+    }
+    const text = 'SELECT $1 AS a, $2 AS b, $3 AS c FROM (VALUES (1)) v (n) WHERE true OR';
+    const rows = await tenantQuery(
+      orm.em.fork(),
+      tenant,
+      `${text} EXISTS (SELECT FROM card c WHERE c.partner_id = $1 AND c.mode = $2)`,
+      ['x'],
+    );
+    assert.deepEqual(rows, [{ a: 'prt_1', b: 'test', c: 'x' }]);
+  });
+
+  it('of a transaction happen all or not at all', async () => {
+    const id = newId('prt');
+    const insert = (tx: typeof orm.em) => query(tx, `INSERT INTO partner (id, name) VALUES ($1, 'x')`, [id]);
+    const partners = () => query(orm.em.fork(), 'SELECT FROM partner WHERE id = $1', [id]);
+    await assert.rejects(
+      transaction(orm, async (tx) => {
+        await insert(tx);
+        throw new Error('no');
+      }),
+      /^Error: no$/,
+    );
+    assert.equal((await partners()).length, 0);
+    await transaction(orm, insert);
+    assert.equal((await partners()).length, 1);
+  });
+
+  it('of a transaction that met a deadlock run again, and both of them happen', async () => {
+    const ids = [newId('prt'), newId('prt')];
+    for (const id of ids) await query(orm.em.fork(), `INSERT INTO partner (id, name) VALUES ($1, '')`, [id]);
+    let runs = 0;
+    let arrived: () => void = () => {};
+    const bothHoldOne = new Promise<void>((resolve) => {
+      arrived = () => {
+        runs += 1;
+        if (runs === 2) resolve();
+      };
+    });
+    const append = (letter: string, order: string[]) =>
+      transaction(orm, async (tx) => {
+        for (const [index, id] of order.entries()) {
+          await query(tx, 'UPDATE partner SET name = name || $2 WHERE id = $1', [id, letter]);
+          if (index === 0) {
+            arrived();
+            await bothHoldOne;
+          }
+        }
+      });
+    await Promise.all([append('a', ids), append('b', ids.toReversed())]);
+    assert.equal(runs, 3, 'one of them did not run again');
+    const rows = await query<{ name: string }>(orm.em.fork(), 'SELECT name FROM partner WHERE id = ANY($1)', [
+      ids,
+    ]);
+    for (const { name } of rows) assert.equal([...name].sort().join(''), 'ab');
+  });
+});
