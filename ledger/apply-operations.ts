@@ -1,9 +1,9 @@
 import { setTimeout } from 'node:timers/promises';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { isRetryable } from '../db/is-retryable.ts';
 import { query } from '../db/sql.ts';
 import { balanceOf } from './balance.ts';
 import type { EncodedOperation } from './encode-operation.ts';
-import { isRetryable } from '../db/is-retryable.ts';
 import { LedgerConflict, LedgerRejected, type RejectionReason } from './ledger-error.ts';
 import type { Balance, LedgerResult } from './operation.ts';
 
