@@ -64,7 +64,7 @@ describe('the ledger, when', function () {
         while (!isDone()) {
           await ledger.owner.query(
             `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-             WHERE application_name = 'ledger-test' AND state <> 'idle' ORDER BY random() LIMIT 1`,
+             WHERE datname = current_database() AND application_name = 'ledger-test' AND state <> 'idle' ORDER BY random() LIMIT 1`,
           );
           await delay(40);
         }
