@@ -28,15 +28,13 @@ export function startSweep(dependencies: SweepDependencies): Repetition {
 }
 
 async function sweepOnce({ orm, client, taskQueue, config, logger }: SweepDependencies): Promise<void> {
+  const em = orm.em.fork();
   const abandoned = await query<{ id: string; partner_id: string; mode: Mode }>(
-    orm.em.fork(),
-    `UPDATE idempotency_claim SET swept_at = now()
-     WHERE id IN (
-       SELECT id FROM idempotency_claim
-       WHERE response_status IS NULL AND lease_expires_at < now() AND operation = 'create_card'
-         AND (swept_at IS NULL OR swept_at < now() - interval '1 minute')
-       ORDER BY lease_expires_at LIMIT 100 FOR UPDATE SKIP LOCKED)
-     RETURNING id, partner_id, mode`,
+    em,
+    `SELECT id, partner_id, mode FROM idempotency_claim
+     WHERE response_status IS NULL AND lease_expires_at < now() AND operation = 'create_card'
+       AND (swept_at IS NULL OR swept_at < now() - interval '1 minute')
+     ORDER BY lease_expires_at LIMIT 100`,
   );
   for (const claim of abandoned) {
     await startIssueCard(client, {
@@ -46,6 +44,8 @@ async function sweepOnce({ orm, client, taskQueue, config, logger }: SweepDepend
       partnerId: claim.partner_id,
       mode: claim.mode,
     });
+    // Not before it is started: what could not be is tried again in the next turn.
+    await query(em, 'UPDATE idempotency_claim SET swept_at = now() WHERE id = $1', [claim.id]);
     logger.info(
       { claimId: claim.id, partnerId: claim.partner_id, mode: claim.mode },
       'an abandoned issuance goes on',

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { Client, Connection } from '@temporalio/client';
+import { pino } from 'pino';
+import { query } from '../../db/sql.ts';
+import { freePort } from '../../dev/free-port.ts';
+import { cardsTaskQueue } from '../../domain/task-queues.ts';
+import { startSweep } from '../../worker/sweep-claims.ts';
+import { startTestStack } from '../support/stack.ts';
+import { assertBalance } from '../workflows/support/money.ts';
+import { startedWorkflow } from '../workflows/support/started-workflow.ts';
+import { until } from '../workflows/support/until.ts';
+import { CASES } from './support/cases.ts';
+import { ask, askAt, assertEnd, prepareIssuance } from './support/issuances.ts';
+import { kill, scratchFolder, startApiProcess } from './support/processes.ts';
+
+describe('POST /cards while Temporal is away', () => {
+  it('answers 503 and moves nothing; the sweep starts the issuance as soon as Temporal is back', async () => {
+    const folder = scratchFolder();
+    const stack = await startTestStack({ cardCreationWaitMs: 500, logLevel: 'error' }, { worker: false });
+    const away = { address: `127.0.0.1:${await freePort()}` };
+    const port = await freePort();
+    const config = { ...stack.config, port, temporal: { ...stack.config.temporal, connectionOptions: away } };
+    const api = await startApiProcess(config, folder);
+    const connection = Connection.lazy(away);
+    try {
+      const issuance = await prepareIssuance(stack, CASES['live 00']);
+      const refused = await askAt(`http://${config.host}:${port}`, issuance);
+      assert.deepEqual([refused.status, refused.json.error.code], [503, 'unavailable']);
+      await assertBalance(stack, issuance.partner, 'live', { spentCents: 0, heldCents: 0 });
+
+      const logged: string[] = [];
+      const sweep = startSweep({
+        orm: stack.orm,
+        client: new Client({ connection }),
+        taskQueue: cardsTaskQueue(config.taskQueuePrefix),
+        config,
+        logger: pino({ level: 'error' }, { write: (line: string) => logged.push(line) }),
+      });
+      await until('the sweep fails', async () =>
+        logged.some((line) => line.includes('the sweep of abandoned')),
+      );
+      await sweep.stop();
+      const claims = await query(stack.orm.em.fork(), 'SELECT swept_at FROM idempotency_claim');
+      assert.deepEqual(claims, [{ swept_at: null }]);
+
+      await stack.startWorker();
+      await (await startedWorkflow(stack)).result();
+      await assertEnd(stack, issuance, await ask(issuance));
+    } finally {
+      await kill(api);
+      await connection.close();
+      await stack.stop();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
