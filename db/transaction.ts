@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { isRetryable } from './is-retryable.ts';
 import type { Orm } from './orm.ts';
@@ -14,6 +15,8 @@ export async function transaction<T>(orm: Orm, work: (tx: EntityManager) => Prom
       return await orm.em.fork().transactional(work);
     } catch (error) {
       if (attempt === ATTEMPTS || !isRetryable(error)) throw error;
+      // Those that met in a deadlock should not meet again at once.
+      await setTimeout(Math.random() * attempt * 20);
     }
   }
 }
