@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { bundleWorkflowCode, Worker } from '@temporalio/worker';
+import { DeterminismViolationError } from '@temporalio/workflow';
+import { testWorkflowBundle } from '../support/stack.ts';
+import { CARDHOLDER, historyFile, OUTCOMES } from './outcomes.ts';
+
+const NAMES = Object.keys(OUTCOMES);
+const read = (name: string): string => readFileSync(historyFile(name), 'utf8');
+
+describe('replay of the committed histories of issueCard', function () {
+  this.timeout(120_000);
+  const ends = new Map<string, Error | undefined>();
+  before(async () => {
+    const histories = NAMES.map((name) => ({ workflowId: name, history: JSON.parse(read(name)) }));
+    const options = { workflowBundle: await testWorkflowBundle() };
+    for await (const { workflowId, error } of Worker.runReplayHistories(options, histories)) {
+      ends.set(workflowId, error);
+    }
+  });
+
+  it('has one history for each outcome', () => {
+    const files = readdirSync(new URL('./histories/', import.meta.url));
+    assert.deepEqual(files.sort(), NAMES.map((name) => `${name}.json`).sort());
+  });
+
+  for (const name of NAMES) {
+    it(`fits ${name}, to its end`, () => {
+      const { events } = JSON.parse(read(name));
+      assert.equal(events.at(-1).eventType, 'EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED');
+      assert.ok(ends.has(name));
+      assert.equal(ends.get(name), undefined);
+    });
+
+    it(`finds nothing of the cardholder or the machine in ${name}`, () => {
+      const text = read(name);
+      const decoded = [...text.matchAll(/"data": "([^"]+)"/g)].map(([, data]) => atob(data ?? ''));
+      const all = [text, ...decoded].join('\n');
+      for (const secret of [
+        ...Object.values(CARDHOLDER),
+        'sk_test_',
+        'sk_live_',
+        'file://',
+        '/node_modules/',
+      ]) {
+        assert.ok(!all.includes(secret), `${secret} is in it`);
+      }
+      assert.doesNotMatch(all, /\d+@\w/);
+    });
+  }
+
+  it('fails where the workflow has a timer more', async () => {
+    const workflowsPath = fileURLToPath(new URL('./changed-workflows.ts', import.meta.url));
+    const workflowBundle = await bundleWorkflowCode({ workflowsPath, logger: SILENT });
+    await assert.rejects(
+      Worker.runReplayHistory({ workflowBundle }, JSON.parse(read('live-active'))),
+      DeterminismViolationError,
+    );
+  });
+});
+
+const SILENT = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} };
