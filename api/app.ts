@@ -3,6 +3,7 @@ import Koa from 'koa';
 import helmet from 'koa-helmet';
 import { Histogram, Registry } from 'prom-client';
 import { ApiError } from '../domain/api-error.ts';
+import { describeError } from '../domain/describe-error.ts';
 import { type GuardDependencies, guard } from './guard.ts';
 import type { IssuingDependencies } from './issue-card.ts';
 import { answerErrors } from './middleware/errors.ts';
@@ -33,6 +34,9 @@ export function createApp(dependencies: AppDependencies): Koa<RequestState> {
   for (const route of routes) v1[route.method](route.path, guard(route, dependencies));
 
   const app = new Koa<RequestState>();
+  app.on('error', (error) => {
+    dependencies.logger.warn({ error: describeError(error) }, 'an answer could not be sent to its end');
+  });
   app.use(logRequest(dependencies.logger, durations));
   app.use(answerErrors(dependencies.logger));
   app.use(refuseUnreadable);

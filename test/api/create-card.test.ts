@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { query } from '../../db/sql.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
+import type { TestPartner, TestStack } from '../support/stack.ts';
+import { sharedStack } from './support/shared-stack.ts';
 
 describe('POST /cards in test mode', () => {
   let stack: TestStack;
   let partner: TestPartner;
 
   before(async () => {
-    stack = await startTestStack();
+    stack = await sharedStack();
   });
   beforeEach(async () => {
     partner = await stack.createPartner();
   });
-  after(() => stack.stop());
 
   const credit = async (amount: number) => {
     const answer = await partner.call('POST', '/test/credit', {
