@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { IsolationLevel } from '@mikro-orm/core';
 import pg from 'pg';
+import { isRetryable } from '../../db/is-retryable.ts';
 import { query } from '../../db/sql.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
-import { isRetryable } from '../../db/is-retryable.ts';
 import { readBalance } from '../../ledger/read-balance.ts';
 import { openLedger, type TestLedger } from '../ledger/support/open-ledger.ts';
 import { operation, transfer } from '../ledger/support/operations.ts';
