@@ -8,6 +8,7 @@ import { startIssueCard } from '../workflows/client/start-issue-card.ts';
 import { type Repetition, repeat } from './repeat.ts';
 
 const INTERVAL_MS = 2_000;
+const START_TIMEOUT_MS = 3_000;
 
 export interface SweepDependencies {
   orm: Orm;
@@ -37,13 +38,14 @@ async function sweepOnce({ orm, client, taskQueue, config, logger }: SweepDepend
      ORDER BY lease_expires_at LIMIT 100`,
   );
   for (const claim of abandoned) {
-    await startIssueCard(client, {
+    const start = {
       taskQueue,
       deadlineMs: config.issuanceDeadlineMs,
       claimId: claim.id,
       partnerId: claim.partner_id,
       mode: claim.mode,
-    });
+    };
+    await client.withDeadline(Date.now() + START_TIMEOUT_MS, () => startIssueCard(client, start));
     // Not before it is started: what could not be is tried again in the next turn.
     await query(em, 'UPDATE idempotency_claim SET swept_at = now() WHERE id = $1', [claim.id]);
     logger.info(
