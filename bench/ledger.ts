@@ -15,10 +15,10 @@ import { describe, type Measurement, measure } from './support/measure.ts';
 import { median } from './support/median.ts';
 
 const CLIENTS = [1, 16, 64];
-const ROUNDS = 3;
-const BARE_SECONDS = 4;
-const CALLS = 4_000;
-const QUEUED_CALLS = 15_000;
+const ROUNDS = 5;
+const BARE_SECONDS = 3;
+const CALLS = 2_000;
+const QUEUED_CALLS = 8_000;
 /** As many connections as the API and the worker each have. */
 const POOL_SIZE = 20;
 
@@ -60,18 +60,20 @@ export async function run(): Promise<void> {
 }
 
 function report(bareName: string, bare: number[], direct: Measurement[], queued: Measurement[]): void {
-  const barePerSecond = bare.sort((a, b) => a - b)[Math.floor(bare.length / 2)] ?? 0;
-  console.log(`${`  ${bareName}`.padEnd(44)} ${`${barePerSecond.toFixed(0)}/s`.padStart(14)}`);
+  console.log(`${`  ${bareName}`.padEnd(44)} ${`${middleOf(bare).toFixed(0)}/s`.padStart(14)}`);
   for (const [name, rounds] of [
     ['applyOperation', direct],
     ['an operation queue', queued],
   ] as const) {
-    const middle = median(rounds);
-    console.log(describe(`  ${name}`, middle));
-    console.log(
-      `  ratio: ${(middle.perSecond / barePerSecond).toFixed(2)} (goal at least 0.8, and at least 1200/s)`,
-    );
+    console.log(describe(`  ${name}`, median(rounds)));
+    const ratios = rounds.map((round, index) => round.perSecond / (bare[index] ?? Number.NaN));
+    // Of each round by itself: what else the machine does comes and goes.
+    console.log(`  ratio: ${middleOf(ratios).toFixed(2)} (goal at least 0.8, and at least 1200/s)`);
   }
+}
+
+function middleOf(values: number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }
 
 async function one(apply: (operation: LedgerOperation) => Promise<LedgerResult>): Promise<void> {

@@ -12,7 +12,10 @@ export async function runBareClients(options: {
     { length: options.clients },
     () => new pg.Client({ connectionString: options.databaseUrl, options: '-c role=card_issuing_app' }),
   );
-  await Promise.all(clients.map((client) => client.connect()));
+  for (const client of clients) {
+    await client.connect();
+    await client.query({ name: 'apply-one', text });
+  }
   const startedAt = performance.now();
   let calls = 0;
   await Promise.all(
