@@ -18,7 +18,7 @@ export interface OwnPostgres {
 
 /** A server that can be killed without anyone else noticing. */
 export async function startOwnPostgres(): Promise<OwnPostgres> {
-  const folder = await mkdtemp(join(tmpdir(), 'card-issuing-crash-'));
+  const folder = await mkdtemp(join(tmpdir(), 'card-issuing-own-postgres-'));
   // As root the server runs as another user, who has to reach its data folder through this one.
   await chmod(folder, 0o755);
   const dataDir = join(folder, 'pg');
