@@ -17,16 +17,16 @@ export async function whileLeased<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   // A sign that can't be given is no reason to stop: should the lease run out, a retry joins the same operation.
-  const renew = () =>
-    renewLease(orm, claimId, LEASE_MS).catch((error: unknown) =>
+  const renew = (leaseMs: number) =>
+    renewLease(orm, claimId, leaseMs).catch((error: unknown) =>
       logger.warn({ claimId, error: describeError(error) }, 'the lease of a claim could not be renewed'),
     );
-  const renewal = setInterval(renew, RENEWAL_MS);
+  const renewal = setInterval(() => renew(LEASE_MS), RENEWAL_MS);
   try {
     return await work();
   } catch (error) {
     clearInterval(renewal);
-    await renewLease(orm, claimId, 0);
+    await renew(0);
     throw error;
   } finally {
     clearInterval(renewal);
