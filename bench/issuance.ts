@@ -7,7 +7,7 @@ import { Pool } from 'undici';
 import { done } from './empty-workflow/workflow.ts';
 import { describe, type Measurement, measure } from './support/measure.ts';
 import { median, middleOf } from './support/median.ts';
-import { type BenchService, startService } from './support/service.ts';
+import { type BenchService, startService } from './support/start-service.ts';
 
 const ROUNDS = 5;
 

@@ -6,7 +6,7 @@ import { freePort } from '../dev/free-port.ts';
 import { describe, type Measurement, measure } from './support/measure.ts';
 import { median, middleOf } from './support/median.ts';
 import { seedCards, seededCardId } from './support/seed-cards.ts';
-import { type BenchService, startService, until } from './support/service.ts';
+import { type BenchService, startService, until } from './support/start-service.ts';
 
 const IN_FLIGHT = 16;
 const ROUNDS = 5;

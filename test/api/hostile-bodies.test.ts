@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { expectError } from './support/expect-error.ts';
 import { sendRaw } from './support/raw-request.ts';
-import { tableContents } from './support/table-contents.ts';
+import { untouchedStack } from './support/untouched-stack.ts';
 
 const KIB = 1_024;
 
@@ -32,21 +31,10 @@ const NO_JSON = [
 ];
 
 describe('hostile bodies', () => {
-  let stack: TestStack;
-  let partner: TestPartner;
-  let untouched: Record<string, string[]>;
-  before(async () => {
-    stack = await startTestStack({}, { worker: false });
-    partner = await stack.createPartner();
-    untouched = await tableContents(stack);
-  });
-  afterEach(async () => {
-    assert.deepEqual(await tableContents(stack), untouched);
-  });
-  after(() => stack.stop());
+  const running = untouchedStack();
 
   const post = (path: string, body: string) =>
-    partner.call('POST', path, {
+    running.partner.call('POST', path, {
       body,
       idempotencyKey: 'k',
       headers: { 'content-type': 'application/json' },
@@ -54,8 +42,8 @@ describe('hostile bodies', () => {
   /** Bytes that are no text, or in pieces. */
   const postBytes = (path: string, headers: string, ...parts: (string | Buffer)[]) =>
     sendRaw(
-      stack,
-      `POST /v1${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${partner.keys.test}\r\nConnection: close\r\n`,
+      running.stack,
+      `POST /v1${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${running.partner.keys.test}\r\nConnection: close\r\n`,
       `Idempotency-Key: k\r\nContent-Type: application/json\r\n${headers}\r\n`,
       ...parts,
     );

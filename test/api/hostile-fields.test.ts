@@ -1,23 +1,11 @@
 import assert from 'node:assert/strict';
-import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { expectError } from './support/expect-error.ts';
-import { tableContents } from './support/table-contents.ts';
+import { untouchedStack } from './support/untouched-stack.ts';
 
 describe('hostile fields of POST /cards', () => {
-  let stack: TestStack;
-  let partner: TestPartner;
-  let untouched: Record<string, string[]>;
-  before(async () => {
-    stack = await startTestStack({}, { worker: false });
-    partner = await stack.createPartner();
-    untouched = await tableContents(stack);
-  });
-  afterEach(async () => {
-    assert.deepEqual(await tableContents(stack), untouched);
-  });
-  after(() => stack.stop());
+  const running = untouchedStack();
 
-  const post = (body: string) => partner.call('POST', '/cards', { body, idempotencyKey: 'k' });
+  const post = (body: string) => running.partner.call('POST', '/cards', { body, idempotencyKey: 'k' });
 
   const FIELDS = [
     'external_ref',

@@ -1,35 +1,23 @@
 import assert from 'node:assert/strict';
-import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { expectError } from './support/expect-error.ts';
 import { rawRequest, sendRaw } from './support/raw-request.ts';
-import { tableContents } from './support/table-contents.ts';
+import { untouchedStack } from './support/untouched-stack.ts';
 
 const JSON_TYPE = ['Content-Type', 'application/json'] as const;
 const CREDIT = '{"amount":1}';
 
 describe('hostile HTTP', () => {
-  let stack: TestStack;
-  let partner: TestPartner;
-  let untouched: Record<string, string[]>;
-  before(async () => {
-    stack = await startTestStack({}, { worker: false });
-    partner = await stack.createPartner();
-    untouched = await tableContents(stack);
-  });
-  afterEach(async () => {
-    assert.deepEqual(await tableContents(stack), untouched);
-  });
-  after(() => stack.stop());
+  const running = untouchedStack();
 
-  const auth = () => ['Authorization', `Bearer ${partner.keys.test}`] as const;
+  const auth = () => ['Authorization', `Bearer ${running.partner.keys.test}`] as const;
   const post = (headers: readonly (readonly [string, string])[], path = '/v1/test/credit', body = CREDIT) =>
-    rawRequest(stack, 'POST', path, headers, body);
+    rawRequest(running.stack, 'POST', path, headers, body);
   const key = (value: string) => ['Idempotency-Key', value] as const;
 
   it('answers 401 for a repeated Authorization, even twice the same', async () => {
     expectError(await post([auth(), auth(), JSON_TYPE, key('k')]), 'invalid_api_key');
     expectError(
-      await rawRequest(stack, 'GET', '/v1/ping', [auth(), ['authorization', 'Bearer x']]),
+      await rawRequest(running.stack, 'GET', '/v1/ping', [auth(), ['authorization', 'Bearer x']]),
       'invalid_api_key',
     );
   });
@@ -114,14 +102,16 @@ describe('hostile HTTP', () => {
   };
   for (const [what, bytes] of Object.entries(UNREADABLE)) {
     it(`answers 400 for ${what}`, async () => {
-      expectError(await sendRaw(stack, Buffer.from(bytes, 'latin1')), 'validation_failed', ['request']);
+      expectError(await sendRaw(running.stack, Buffer.from(bytes, 'latin1')), 'validation_failed', [
+        'request',
+      ]);
     });
   }
 
   it('answers 400 for a chunk whose size is no number', async () => {
     const head = `POST /v1/test/credit HTTP/1.1\r\nHost: x\r\n${auth().join(': ')}\r\nIdempotency-Key: k\r\n`;
     const chunked = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
-    expectError(await sendRaw(stack, head, chunked, 'zz\r\n{}\r\n0\r\n\r\n'), 'validation_failed', [
+    expectError(await sendRaw(running.stack, head, chunked, 'zz\r\n{}\r\n0\r\n\r\n'), 'validation_failed', [
       'request',
     ]);
   });
@@ -134,11 +124,11 @@ describe('hostile HTTP', () => {
       `GET /v1/ping HTTP/1.1\r\nHost: x\r\nExpect: tea\r\nConnection: close\r\n${line}\r\n`,
       `GET /v1/ping HTTP/1.1\r\nHost: x\r\nConnection: upgrade, close\r\nUpgrade: websocket\r\n${line}\r\n`,
     ]) {
-      assert.equal((await sendRaw(stack, request)).status, 200, request);
+      assert.equal((await sendRaw(running.stack, request)).status, 200, request);
     }
   });
 
   it('goes on answering others', async () => {
-    assert.equal((await partner.call('GET', '/ping')).status, 200);
+    assert.equal((await running.partner.call('GET', '/ping')).status, 200);
   });
 });
