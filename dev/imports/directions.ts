@@ -10,7 +10,7 @@ const TEMPORAL_WORKFLOW = ['@temporalio/workflow', '@temporalio/common'];
 
 /** docs/ARCHITECTURE.md, "Import directions". The longest path that a file's own begins with decides. */
 export const DIRECTIONS: Record<string, Direction> = {
-  domain: { rooms: [], packages: ['zod'] },
+  domain: { rooms: [], packages: ['zod', 'ipaddr.js'] },
   db: { rooms: ['domain'] },
   'db/migrate-main.ts': { rooms: ['domain', 'db', 'commands', 'config.ts', 'run-process.ts'] },
   ledger: { rooms: ['domain', 'db'] },
@@ -23,8 +23,18 @@ export const DIRECTIONS: Record<string, Direction> = {
     rooms: ['domain', 'db', 'commands', 'ledger', 'workflows/messages.ts', 'workflows/client'],
     types: ['config.ts'],
   },
+  // The one question a request asks of the outside world without a workflow: its answer must not lie in a history.
+  'api/reveal-card.ts': { rooms: ['domain', 'db', 'commands', 'adapters/card-network/card-network.ts'] },
   'api/start-api.ts': {
-    rooms: ['domain', 'db', 'adapters/card-network', 'adapters/simulated-network/credentials.ts'],
+    rooms: [
+      'domain',
+      'db',
+      'commands/announce-events.ts',
+      'commands/settlement-queue.ts',
+      'adapters/card-network',
+      'adapters/live-network.ts',
+      'adapters/simulated-network/credentials.ts',
+    ],
     types: ['config.ts'],
   },
   'api/main.ts': { rooms: ['config.ts', 'logger.ts', 'run-process.ts'] },
@@ -45,8 +55,9 @@ export const DIRECTIONS: Record<string, Direction> = {
       'config.ts',
     ],
   },
-  'config.ts': { rooms: ['domain'], types: ['db'] },
-  'operator-config.ts': { rooms: ['config.ts'], types: ['db'] },
+  'environment.ts': { rooms: ['domain'], types: ['db'] },
+  'config.ts': { rooms: ['environment.ts'], types: ['db'] },
+  'operator-config.ts': { rooms: ['config.ts', 'environment.ts'], types: ['db'] },
   'logger.ts': { rooms: [] },
   'run-process.ts': { rooms: ['domain', 'config.ts'] },
   dev: { rooms: ['domain', 'db', 'commands', 'config.ts', 'run-process.ts'] },
