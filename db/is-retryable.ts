@@ -1,17 +1,19 @@
 const DEADLOCK_DETECTED = '40P01';
 const SERIALIZATION_FAILURE = '40001';
 const UNIQUE_VIOLATION = '23505';
+const NETWORK_TRANSACTION = 'card_transaction_of_network';
 
 /**
  * Whether the transaction that met this error can be run again from its start, with the same ids: a deadlock, a
- * serialisation failure, or a race for the first use of an account or transfer, which the retry finds decided.
+ * serialisation failure, or a race for the first use of an account, a transfer or a network's transaction id, which the
+ * retry finds decided.
  * It is never a lack of funds. Looks through the errors a library wrapped around PostgreSQL's.
  */
 export function isRetryable(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
-    const { code, schema } = at as { code?: unknown; schema?: unknown };
+    const { code, schema, constraint } = at as { code?: unknown; schema?: unknown; constraint?: unknown };
     if (code === DEADLOCK_DETECTED || code === SERIALIZATION_FAILURE) return true;
-    if (code === UNIQUE_VIOLATION && schema === 'ledger') return true;
+    if (code === UNIQUE_VIOLATION && (schema === 'ledger' || constraint === NETWORK_TRANSACTION)) return true;
   }
   return false;
 }

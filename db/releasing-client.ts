@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import pg from 'pg';
 
 type Release = (error?: Error | boolean) => void;
@@ -13,6 +14,11 @@ export class ReleasingClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);
     this.once('end', () => this.#release(true));
+  }
+
+  /** Ends the connection without asking the server, which may have stopped listening. */
+  destroy(): void {
+    (this as unknown as { connection: { stream: Socket } }).connection.stream.destroy();
   }
 
   get release(): Release {

@@ -1,0 +1,66 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { describeError } from '../domain/describe-error.ts';
+import { ReleasingClient } from './releasing-client.ts';
+
+const LONGEST_PAUSE_MS = 5_000;
+
+export interface Listening {
+  stop(): Promise<void>;
+}
+
+/**
+ * Hears what is notified on channels, on a connection of its own that is made again when it is lost. What was notified
+ * meanwhile is lost too, so a notification can only ever be a hint that saves time.
+ * @param options.on what to do with a payload, by channel
+ * @param options.onListening called each time the connection stands, so that the listener can look for what it missed.
+ */
+export function listen(options: {
+  databaseUrl: string;
+  on: Record<string, (payload: string) => void>;
+  logger: Logger;
+  onListening?: () => void;
+}): Listening {
+  const channels = Object.keys(options.on);
+  const stopping = new AbortController();
+  let client: ReleasingClient | undefined;
+
+  const hold = async () => {
+    client = new ReleasingClient({
+      connectionString: options.databaseUrl,
+      connectionTimeoutMillis: 5_000,
+      keepAlive: true,
+    });
+    const ended = new Promise<void>((resolve) => client?.once('end', resolve));
+    client.on('error', (error) => options.logger.warn({ error: describeError(error) }, 'lost the database'));
+    client.on('notification', ({ channel, payload }) => options.on[channel]?.(payload ?? ''));
+    await client.connect();
+    for (const channel of channels) await client.query(`LISTEN ${client.escapeIdentifier(channel)}`);
+    options.onListening?.();
+    await ended;
+  };
+  const running = (async () => {
+    for (let pauseMs = 100; !stopping.signal.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+      try {
+        await hold();
+        pauseMs = 100;
+      } catch (error) {
+        options.logger.warn(
+          { channels, error: describeError(error) },
+          'can not listen to the database; it is tried again',
+        );
+        client?.destroy();
+      }
+      await sleep(pauseMs, undefined, { signal: stopping.signal }).catch((error) => {
+        if (!stopping.signal.aborted) throw error;
+      });
+    }
+  })();
+  return {
+    stop: async () => {
+      stopping.abort();
+      client?.destroy();
+      await running;
+    },
+  };
+}
