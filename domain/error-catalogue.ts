@@ -57,6 +57,21 @@ export const ERRORS = {
     type: 'not_found',
     message: "There is no such card on this account in this key's mode.",
   },
+  topup_not_found: {
+    status: 404,
+    type: 'not_found',
+    message: "There is no such top-up on this account in this key's mode.",
+  },
+  event_not_found: {
+    status: 404,
+    type: 'not_found',
+    message: "There is no such event of the last 30 days on this account in this key's mode.",
+  },
+  webhook_endpoint_not_found: {
+    status: 404,
+    type: 'not_found',
+    message: "There is no webhook endpoint for this key's mode. PUT /webhook-endpoint makes one.",
+  },
   method_not_allowed: {
     status: 405,
     type: 'invalid_request',
@@ -103,6 +118,11 @@ export const ERRORS = {
     status: 429,
     type: 'rate_limit',
     message: 'Too many requests. Retry after the time in Retry-After.',
+  },
+  reveal_limit_reached: {
+    status: 429,
+    type: 'rate_limit',
+    message: 'At most 3 reveals in any minute and 20 in any 24 hours. Retry after the time in Retry-After.',
   },
   internal_error: {
     status: 500,

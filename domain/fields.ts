@@ -11,6 +11,11 @@ export const AmountCents = z
   .min(1, IN_RANGE)
   .max(MAX_AMOUNT_CENTS, IN_RANGE);
 
+/** What the card network calls something of its own. */
+export const NetworkId = z
+  .string({ error: 'must be a string' })
+  .regex(/^[\x21-\x7e]{1,100}$/, 'must be 1 to 100 printable ASCII characters without spaces');
+
 /** Text that a database, a log line and a card can carry: well-formed Unicode without control characters. */
 export const Line = (maxLength: number) =>
   z

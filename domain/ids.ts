@@ -12,7 +12,8 @@ export type IdPrefix =
   | 'claim'
   | 'credit'
   | 'adj'
-  | 'aud';
+  | 'aud'
+  | 'rvl';
 
 export type Id<P extends IdPrefix> = `${P}_${string}`;
 

@@ -2,3 +2,8 @@
 export function cardsTaskQueue(prefix: string): string {
   return `${prefix}cards`;
 }
+
+/** Of its own, so that slow receivers never keep a card waiting. */
+export function webhooksTaskQueue(prefix: string): string {
+  return `${prefix}webhooks`;
+}

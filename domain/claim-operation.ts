@@ -1,0 +1,10 @@
+/** What an Idempotency-Key can be used for (partner-api.md, "Idempotency"; decisions.md). */
+export type ClaimOperation = WorkflowOperation | 'credit_faucet' | 'simulate_transaction';
+
+/** Those a workflow carries out. */
+export type WorkflowOperation =
+  | 'create_card'
+  | 'top_up_card'
+  | 'freeze_card'
+  | 'unfreeze_card'
+  | 'block_card';

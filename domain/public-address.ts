@@ -1,0 +1,32 @@
+import ipaddr from 'ipaddr.js';
+
+/** In no list of special ranges, and yet not the internet: the virtual machine's own services in Azure. */
+const CLOUD_SERVICES: readonly string[] = ['168.63.129.16'];
+
+/** All that is assigned to the public internet in IPv6 so far; `::/96` and whatever else is special lie outside. */
+const PUBLIC_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3');
+
+/**
+ * Whether a machine on the public internet can have this address (design "Outbound safety"). What is not a plain
+ * address in its usual spelling is not public: leading zeros, short forms, zones.
+ * @param address IPv4 in four decimal parts, or IPv6 without brackets
+ */
+export function isPublicAddress(address: string): boolean {
+  if (ipaddr.IPv4.isValidFourPartDecimal(address)) {
+    return ipaddr.IPv4.parse(address).range() === 'unicast' && !CLOUD_SERVICES.includes(address);
+  }
+  if (!ipaddr.IPv6.isValid(address)) return false;
+  const parsed = ipaddr.IPv6.parse(address);
+  return parsed.zoneId === undefined && parsed.range() === 'unicast' && parsed.match(PUBLIC_IPV6);
+}
+
+/** Whether this is 127.0.0.0/8 or ::1 in its usual spelling. */
+export function isLoopbackAddress(address: string): boolean {
+  if (ipaddr.IPv4.isValidFourPartDecimal(address)) return ipaddr.IPv4.parse(address).range() === 'loopback';
+  return address === '::1';
+}
+
+/** Whether a URL's host, without brackets, is an address and no name. */
+export function isAddress(host: string): boolean {
+  return ipaddr.isValid(host);
+}

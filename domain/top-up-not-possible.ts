@@ -1,0 +1,18 @@
+import { ApiError } from './api-error.ts';
+import type { CardStatus } from './card-status.ts';
+
+/** partner-api.md, "States and transitions": a top-up is for an `active` card alone. */
+export function topUpNotPossible(status: CardStatus): ApiError {
+  return new ApiError('invalid_state', {
+    message: `The card is ${status}: only a card that is active can be topped up.`,
+  });
+}
+
+/** For a card that an operator took for issued while the network said nothing: it has no id there. */
+export function topUpOfUnknownCard(): ApiError {
+  return new ApiError('invalid_state', {
+    message:
+      "The card is active, and was activated without the card network's id of it, so that it can not be topped up " +
+      'there. Ask us to look after it.',
+  });
+}

@@ -1,0 +1,8 @@
+import { z } from 'zod';
+import { AmountCents } from './fields.ts';
+
+/** Body of POST /cards/{cardId}/topups. */
+export const TopUpRequest = z.strictObject({
+  amount: AmountCents.meta({ description: 'Cents to land on the card.' }),
+});
+export type TopUpRequest = z.infer<typeof TopUpRequest>;
