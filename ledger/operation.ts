@@ -14,6 +14,7 @@ export type TransferCode =
   | 'fee_decline'
   | 'block_release'
   | 'late_debit'
+  | 'late_refund'
   | 'adjustment_credit'
   | 'adjustment_debit';
 
