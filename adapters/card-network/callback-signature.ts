@@ -9,7 +9,7 @@ export function signCallback(rawBody: string | Uint8Array, secret: string): stri
 
 /**
  * Whether the network sent this body; compares in constant time. There is no timestamp in it: a callback is a hint to
- * look something up, so one that is played again does no harm.
+ * look something up, and a transaction has the network's id, so what is played again does no harm.
  * @param rawBody the bytes as received, before any parsing
  * @param signature the header's value, if it was sent
  */

@@ -1,17 +1,20 @@
 /**
- * The card network that issues our cards. Every operation that acts is named by a token of ours (for an issuance the
- * card's id) and asked for by one call and looked up by another; top-ups, status changes and details join as further
- * pairs of the same shape.
+ * The card network that issues our cards. Every operation that acts is named by a token of ours and is idempotent by it:
+ * asking again with the same token never acts twice and gives the state as it then is. Each of these throws
+ * CardNetworkUnavailable where there is no definite answer: ask again with the same token, or look it up.
  */
 export interface CardNetwork {
-  /**
-   * Idempotent by token: asking again with the same token never issues twice and gives the state as it then is.
-   * @throws CardNetworkUnavailable where there is no definite answer: ask again with the same token, or look it up.
-   */
-  issueCard(request: IssueCardRequest): Promise<IssueAnswer | IssuanceFailed>;
-
-  /** @throws CardNetworkUnavailable where there is no definite answer. */
+  issueCard(request: IssueCardRequest): Promise<IssueAnswer | OperationFailed>;
   lookUpIssuance(token: string): Promise<LookUpAnswer>;
+
+  topUpCard(request: TopUpRequest): Promise<TopUpAnswer | OperationFailed>;
+  lookUpTopUp(token: string): Promise<TopUpAnswer | OperationFailed | { status: 'unknown' }>;
+
+  /** A token that was carried out is not carried out again, however late it comes and whatever came after it. */
+  changeCardStatus(request: StatusChangeRequest): Promise<StatusChangeAnswer>;
+
+  /** Only a reveal asks for it; the answer goes to the partner and nowhere else. */
+  revealCard(card: RevealRequest): Promise<RevealedCard>;
 }
 
 export interface IssueCardRequest {
@@ -30,11 +33,49 @@ export type IssueAnswer =
   | { status: 'accepted' }
   | { status: 'declined'; reason: string };
 
-/** An issuance that was accepted first and then came to nothing. */
-export type IssuanceFailed = { status: 'failed'; reason: string };
+/** An operation that was accepted first and then came to nothing. */
+export type OperationFailed = { status: 'failed'; reason: string };
+
+export interface TopUpRequest {
+  /** Our top-up id. */
+  token: string;
+  networkCardId: string;
+  amountCents: number;
+}
+
+export type TopUpAnswer =
+  | { status: 'succeeded' }
+  /** Completes asynchronously: a callback may tell when, looking it up always does. */
+  | { status: 'accepted' }
+  | { status: 'declined'; reason: string };
+
+export interface StatusChangeRequest {
+  /** Our claim's id. */
+  token: string;
+  networkCardId: string;
+  /** What the card is to be. */
+  cardStatus: 'active' | 'frozen' | 'blocked';
+}
+
+/** `refused`: the network's rules forbid it, as for a card it has blocked itself; nothing changed there. */
+export type StatusChangeAnswer = { status: 'applied' } | { status: 'refused'; reason: string };
+
+export interface RevealRequest {
+  /** Our card id. */
+  cardId: string;
+  networkCardId: string;
+}
+
+/** Secret: never stored, logged, traced or put into an error or a history. */
+export interface RevealedCard {
+  pan: string;
+  cvv: string;
+  expMonth: number;
+  expYear: number;
+}
 
 /** `unknown`: the network never took the token, so nothing was issued under it. */
-export type LookUpAnswer = IssueAnswer | IssuanceFailed | { status: 'unknown' };
+export type LookUpAnswer = IssueAnswer | OperationFailed | { status: 'unknown' };
 
 /**
  * The network gave no definite answer: a timeout, a 5xx, a lost connection, an answer that can't be read. It may have

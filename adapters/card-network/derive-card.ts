@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { decodeTime } from 'ulid';
+import type { RevealedCard } from './card-network.ts';
 import { luhnCheckDigit } from './luhn.ts';
 
 const NUMBER_DIGITS = 16;
@@ -25,18 +26,24 @@ export function deriveCard(key: Uint8Array, token: string, prefix: string): Deri
   expiry.setUTCMonth(expiry.getUTCMonth() + lifeMonths, 1);
   return {
     networkCardId: `sim_${derive(key, 'network card id', token).toString(16).padStart(32, '0')}`,
-    last4: deriveCardNumber(key, token, prefix).slice(-4),
+    last4: deriveNumber(key, token, prefix).slice(-4),
     expMonth: expiry.getUTCMonth() + 1,
     expYear: expiry.getUTCFullYear(),
   };
 }
 
 /**
- * The full number: `prefix`, then derived digits, then the Luhn digit; 16 in all. Only a reveal may hand it on; it is
- * never logged, stored or part of an answer about an issuance.
+ * The secret side of the same card; its number is 16 digits, `prefix` first and the Luhn digit last. Only a reveal may
+ * hand it on: it is never logged, stored or part of another answer.
  * @param prefix 4 to 12 digits
  */
-export function deriveCardNumber(key: Uint8Array, token: string, prefix: string): string {
+export function deriveRevealedCard(key: Uint8Array, token: string, prefix: string): RevealedCard {
+  const { expMonth, expYear } = deriveCard(key, token, prefix);
+  const cvv = (derive(key, 'cvv', token) % 1_000n).toString().padStart(3, '0');
+  return { pan: deriveNumber(key, token, prefix), cvv, expMonth, expYear };
+}
+
+function deriveNumber(key: Uint8Array, token: string, prefix: string): string {
   const free = NUMBER_DIGITS - 1 - prefix.length;
   const digits = derive(key, `number ${prefix}`, token) % 10n ** BigInt(free);
   const body = prefix + digits.toString().padStart(free, '0');

@@ -1,7 +1,14 @@
 import { Agent, request } from 'undici';
 import type { z } from 'zod';
 import { type CardNetwork, CardNetworkUnavailable } from './card-network.ts';
-import { IssuanceResponse, LookUpResponse } from './wire.ts';
+import {
+  DetailsResponse,
+  IssuanceResponse,
+  LookUpResponse,
+  StatusChangeResponse,
+  TopUpLookUpResponse,
+  TopUpResponse,
+} from './wire.ts';
 
 export interface HttpCardNetworkOptions {
   /** Where the network answers, without a slash at its end. */
@@ -15,11 +22,21 @@ export function createHttpCardNetwork(
 ): CardNetwork & { close(): Promise<void> } {
   const agent = new Agent({ keepAliveTimeout: 4_000, maxResponseSize: 65_536 });
 
-  async function ask<Body extends { token: string }>(
+  const post = <Body extends { token: string }>(
+    path: string,
+    body: { token: string },
+    shape: z.ZodType<Body>,
+  ) => ask('POST', path, shape, (answer) => answer.token === body.token, body);
+
+  const lookUp = <Body extends { token: string }>(path: string, token: string, shape: z.ZodType<Body>) =>
+    ask('GET', `${path}/${encodeURIComponent(token)}`, shape, (answer) => answer.token === token);
+
+  /** @param isAbout whether an answer is one to this question */
+  async function ask<Body>(
     method: 'GET' | 'POST',
     path: string,
-    token: string,
     shape: z.ZodType<Body>,
+    isAbout: (answer: Body) => boolean,
     body?: object,
   ): Promise<Body> {
     const answer = await receive(method, path, body);
@@ -30,8 +47,8 @@ export function createHttpCardNetwork(
         `its answer is not of the agreed shape (${fields}); check what listens at its address`,
       );
     }
-    if (parsed.data.token !== token) {
-      throw unavailable('its answer is about another token; check what listens at its address');
+    if (!isAbout(parsed.data)) {
+      throw unavailable('its answer is about another token or card; check what listens at its address');
     }
     return parsed.data;
   }
@@ -64,10 +81,17 @@ export function createHttpCardNetwork(
   }
 
   return {
-    issueCard: async (asked) =>
-      (await ask('POST', '/issuances', asked.token, IssuanceResponse, asked)).issuance,
-    lookUpIssuance: async (token) =>
-      (await ask('GET', `/issuances/${encodeURIComponent(token)}`, token, LookUpResponse)).issuance,
+    issueCard: async (asked) => (await post('/issuances', asked, IssuanceResponse)).issuance,
+    lookUpIssuance: async (token) => (await lookUp('/issuances', token, LookUpResponse)).issuance,
+    topUpCard: async (asked) => (await post('/topups', asked, TopUpResponse)).topUp,
+    lookUpTopUp: async (token) => (await lookUp('/topups', token, TopUpLookUpResponse)).topUp,
+    changeCardStatus: async (asked) =>
+      (await post('/status-changes', asked, StatusChangeResponse)).statusChange,
+    revealCard: async ({ networkCardId }) => {
+      const path = `/cards/${encodeURIComponent(networkCardId)}/details`;
+      const isAbout = (answer: { networkCardId: string }) => answer.networkCardId === networkCardId;
+      return (await ask('GET', path, DetailsResponse, isAbout)).details;
+    },
     close: () => agent.close(),
   };
 }
@@ -84,8 +108,9 @@ function reasonOf(error: unknown): string {
 
 function adviceFor(status: number): string {
   if (status === 401) return 'this process and the network have different secrets; start both with the same';
+  if (status === 404) return 'it knows no such card, or something else listens at its address';
   if (status === 409) return 'it has the token with another request; look it up';
   if (status === 400)
-    return 'it can not read the request; check the product code (ASCII) and the BIN (4 to 12 digits)';
+    return 'it can not read the request; of an issuance check the product code (ASCII) and the BIN (4 to 12 digits)';
   return 'ask again with the same token';
 }

@@ -1,8 +1,11 @@
 import { testCardKey } from '../../db/derived-keys.ts';
 import type { KeyRing } from '../../db/key-ring.ts';
 import type { IssuedCard } from '../../domain/issued-card.ts';
-import { deriveCard } from './derive-card.ts';
-import { TEST_NUMBER_PREFIX } from './test-mode-network.ts';
+import type { RevealedCard, RevealRequest } from './card-network.ts';
+import { deriveCard, deriveRevealedCard } from './derive-card.ts';
+
+/** Test numbers exist on no network, whatever the product's own BIN (partner-api.md, "Behaviours"). */
+const NUMBER_PREFIX = '4242';
 
 /**
  * Issues test cards from the ring's current key, and keeps that key's id in the network's card id: a later reveal
@@ -12,7 +15,18 @@ export function testCardIssuer(ring: KeyRing): (cardId: string) => Promise<Issue
   const keyId = ring.primary.id;
   const key = testCardKey(ring, keyId);
   return async (cardId) => {
-    const card = deriveCard(key, cardId, TEST_NUMBER_PREFIX);
+    const card = deriveCard(key, cardId, NUMBER_PREFIX);
     return { ...card, networkCardId: `${keyId}/${card.networkCardId}` };
+  };
+}
+
+/**
+ * Derives the details of cards that {@link testCardIssuer} issued.
+ * @returns a function that throws an Error where the card's key has left the ring.
+ */
+export function testCardRevealer(ring: KeyRing): (card: RevealRequest) => Promise<RevealedCard> {
+  return async ({ cardId, networkCardId }) => {
+    const keyId = networkCardId.slice(0, networkCardId.lastIndexOf('/'));
+    return deriveRevealedCard(testCardKey(ring, keyId), cardId, NUMBER_PREFIX);
   };
 }

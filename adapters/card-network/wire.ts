@@ -1,43 +1,101 @@
 import { z } from 'zod';
-import { isId } from '../../domain/ids.ts';
-import type { IssueCardRequest } from './card-network.ts';
+import { type IdPrefix, isId } from '../../domain/ids.ts';
+import type { IssueCardRequest, RevealedCard, StatusChangeRequest, TopUpRequest } from './card-network.ts';
 
 /** What the HTTP card network and its client say to each other, and what it calls back with. */
-const Token = z.string().refine((value) => isId('card', value), 'must be a card id');
+const tokenOf = (prefix: IdPrefix) =>
+  z.string().refine((value) => isId(prefix, value), `must be a ${prefix} id`);
+const NetworkCardId = z.string().regex(/^[\x21-\x7e]{1,100}$/);
+const AmountCents = z.int().positive();
+const Reason = z.string().regex(/^[a-z_]{1,100}$/);
+const ExpMonth = z.int().min(1).max(12);
+const ExpYear = z.int().min(2000).max(9999);
+const Accepted = z.object({ status: z.literal('accepted') });
+const CameToNothing = z.object({ status: z.enum(['declined', 'failed']), reason: Reason });
+const Unknown = z.object({ status: z.literal('unknown') });
 
 /** Body of POST /issuances. */
 export const IssuanceRequest = z.object({
-  token: Token,
+  token: tokenOf('card'),
   productCode: z.string().regex(/^[\x20-\x7e]{1,200}$/),
   bin: z.string().regex(/^[0-9]{4,12}$/),
-  amountCents: z.int().positive(),
+  amountCents: AmountCents,
   cardholderName: z.string().nullable(),
 }) satisfies z.ZodType<IssueCardRequest>;
 
 const Issuance = z.discriminatedUnion('status', [
   z.object({
     status: z.literal('issued'),
-    networkCardId: z.string().regex(/^[\x21-\x7e]{1,100}$/),
+    networkCardId: NetworkCardId,
     last4: z.string().regex(/^[0-9]{4}$/),
-    expMonth: z.int().min(1).max(12),
-    expYear: z.int().min(2000).max(9999),
+    expMonth: ExpMonth,
+    expYear: ExpYear,
   }),
-  z.object({ status: z.literal('accepted') }),
-  z.object({ status: z.enum(['declined', 'failed']), reason: z.string().regex(/^[a-z_]{1,100}$/) }),
+  Accepted,
+  CameToNothing,
 ]);
 
 /** 200 of POST /issuances. The token is said again, so that another process on the port is not believed. */
-export const IssuanceResponse = z.object({ token: Token, issuance: Issuance });
+export const IssuanceResponse = z.object({ token: z.string(), issuance: Issuance });
 
 /** 200 of GET /issuances/{token}: an unknown token is said, not a 404, which a wrong address would give as well. */
 export const LookUpResponse = z.object({
-  token: Token,
-  issuance: z.discriminatedUnion('status', [...Issuance.options, z.object({ status: z.literal('unknown') })]),
+  token: z.string(),
+  issuance: z.discriminatedUnion('status', [...Issuance.options, Unknown]),
+});
+
+/** Body of POST /topups. */
+export const TopUpOrder = z.object({
+  token: tokenOf('topup'),
+  networkCardId: NetworkCardId,
+  amountCents: AmountCents,
+}) satisfies z.ZodType<TopUpRequest>;
+
+const TopUp = z.discriminatedUnion('status', [
+  z.object({ status: z.literal('succeeded') }),
+  Accepted,
+  CameToNothing,
+]);
+
+/** 200 of POST /topups. */
+export const TopUpResponse = z.object({ token: z.string(), topUp: TopUp });
+
+/** 200 of GET /topups/{token}. */
+export const TopUpLookUpResponse = z.object({
+  token: z.string(),
+  topUp: z.discriminatedUnion('status', [...TopUp.options, Unknown]),
+});
+
+/** Body of POST /status-changes. */
+export const StatusChangeOrder = z.object({
+  token: tokenOf('claim'),
+  networkCardId: NetworkCardId,
+  cardStatus: z.enum(['active', 'frozen', 'blocked']),
+}) satisfies z.ZodType<StatusChangeRequest>;
+
+/** 200 of POST /status-changes. */
+export const StatusChangeResponse = z.object({
+  token: z.string(),
+  statusChange: z.discriminatedUnion('status', [
+    z.object({ status: z.literal('applied') }),
+    z.object({ status: z.literal('refused'), reason: Reason }),
+  ]),
+});
+
+/** 200 of GET /cards/{networkCardId}/details; 404 where there is no such card. */
+export const DetailsResponse = z.object({
+  networkCardId: z.string(),
+  details: z.object({
+    pan: z.string().regex(/^[0-9]{12,19}$/),
+    cvv: z.string().regex(/^[0-9]{3,4}$/),
+    expMonth: ExpMonth,
+    expYear: ExpYear,
+  }) satisfies z.ZodType<RevealedCard>,
 });
 
 /** Body of a callback: that something changed, never what. */
 export const NetworkCallback = z.object({
   token: z.string().min(1).max(100),
-  type: z.enum(['card.issuance']),
+  type: z.enum(['card.issuance', 'card.topup']),
 });
 export type NetworkCallback = z.infer<typeof NetworkCallback>;

@@ -1,15 +1,19 @@
 import type { RequestListener } from 'node:http';
 import Router from '@koa/router';
-import Koa from 'koa';
+import Koa, { type Context } from 'koa';
 import type { Logger } from 'pino';
-import rawBody from 'raw-body';
-import { z } from 'zod';
 import type { Orm } from '../../db/orm.ts';
 import { isId } from '../../domain/ids.ts';
-import { IssuanceRequest } from '../card-network/wire.ts';
+import { IssuanceRequest, StatusChangeOrder, TopUpOrder } from '../card-network/wire.ts';
 import { authenticate } from './authenticate.ts';
 import { readIssuance } from './read-issuance.ts';
+import { readRequest } from './read-request.ts';
+import { readTopUp } from './read-topup.ts';
+import { revealDetails } from './reveal-details.ts';
 import { takeIssuance } from './take-issuance.ts';
+import type { Taken } from './take-operation.ts';
+import { takeStatusChange } from './take-status-change.ts';
+import { takeTopUp } from './take-topup.ts';
 
 export interface NetworkApiOptions {
   orm: Orm;
@@ -24,24 +28,42 @@ export function networkApi({ orm, bearerToken, cardKey, logger }: NetworkApiOpti
   const router = new Router();
 
   router.post('/issuances', async (ctx) => {
-    const body = await rawBody(ctx.req, { limit: '16kb', encoding: 'utf8' });
-    const request = JsonText.pipe(IssuanceRequest).safeParse(body);
-    if (!request.success) return ctx.throw(400, z.prettifyError(request.error));
-    const taken = await takeIssuance(orm.em.fork(), cardKey, request.data);
-    if (taken.status === 'conflict') return ctx.throw(409, 'This token belongs to another request.');
-    if (taken.status === 'refused') return ctx.throw(503, 'Ask again with the same token.');
-    if (taken.answerIsLost) {
-      ctx.respond = false;
-      ctx.req.socket.destroy();
-      return;
-    }
-    ctx.body = { token: request.data.token, issuance: taken.answer };
+    const request = await readRequest(ctx, IssuanceRequest);
+    const taken = await takeIssuance(orm.em.fork(), cardKey, request);
+    answer(ctx, taken, (issuance) => ({ token: request.token, issuance }));
   });
 
   router.get('/issuances/:token', async (ctx) => {
     const token = ctx.params.token ?? '';
     if (!isId('card', token)) return ctx.throw(400, 'The token must be a card id.');
     ctx.body = { token, issuance: await readIssuance(orm.em.fork(), token) };
+  });
+
+  router.post('/topups', async (ctx) => {
+    const request = await readRequest(ctx, TopUpOrder);
+    const taken = await takeTopUp(orm.em.fork(), request);
+    answer(ctx, taken, (topUp) => ({ token: request.token, topUp }));
+  });
+
+  router.get('/topups/:token', async (ctx) => {
+    const token = ctx.params.token ?? '';
+    if (!isId('topup', token)) return ctx.throw(400, 'The token must be a top-up id.');
+    ctx.body = { token, topUp: await readTopUp(orm.em.fork(), token) };
+  });
+
+  router.post('/status-changes', async (ctx) => {
+    const request = await readRequest(ctx, StatusChangeOrder);
+    const taken = await takeStatusChange(orm.em.fork(), request);
+    answer(ctx, taken, (statusChange) => ({ token: request.token, statusChange }));
+  });
+
+  router.get('/cards/:networkCardId/details', async (ctx) => {
+    const networkCardId = ctx.params.networkCardId ?? '';
+    const isText = /^[\x21-\x7e]{1,100}$/.test(networkCardId);
+    const details = isText ? await revealDetails(orm.em.fork(), cardKey, networkCardId) : undefined;
+    if (details === undefined) return ctx.throw(404, 'There is no such card.');
+    ctx.set('Cache-Control', 'no-store');
+    ctx.body = { networkCardId, details };
   });
 
   const app = new Koa();
@@ -53,12 +75,13 @@ export function networkApi({ orm, bearerToken, cardKey, logger }: NetworkApiOpti
   return app.callback();
 }
 
-const JsonText = z.string().transform((text, ctx): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    ctx.addIssue({ code: 'custom', message: 'must be JSON' });
-    return z.NEVER;
+function answer<Answer>(ctx: Context, taken: Taken<Answer>, present: (answer: Answer) => object): void {
+  if (taken.status === 'conflict') ctx.throw(409, 'This token belongs to another request.');
+  if (taken.status === 'refused') ctx.throw(503, 'Ask again with the same token.');
+  if (taken.answerIsLost) {
+    ctx.respond = false;
+    ctx.req.socket.destroy();
+  } else {
+    ctx.body = present(taken.answer);
   }
-});
+}

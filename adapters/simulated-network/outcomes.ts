@@ -1,4 +1,4 @@
-/** How the simulated network meets one operation, an issuance or a top-up. */
+/** How the simulated network meets one operation. */
 export interface Behaviour {
   outcome: 'succeeded' | 'declined' | 'failed';
   /** 0: at once, in the same answer. `null`: never. Else "accepted" until then. */
@@ -11,7 +11,7 @@ export interface Behaviour {
   losesAnswer: boolean;
 }
 
-const SUCCESS: Behaviour = {
+export const SUCCESS: Behaviour = {
   outcome: 'succeeded',
   completesAfterMs: 0,
   callbackDelaysMs: [],
@@ -19,10 +19,12 @@ const SUCCESS: Behaviour = {
   losesAnswer: false,
 };
 
+export const DECLINED: Behaviour = { ...SUCCESS, outcome: 'declined' };
+
 /** By the last two digits of the amount: operations.md, "Simulated network, live mode". */
 const BY_LAST_DIGITS: Readonly<Record<number, Behaviour>> = {
   41: { ...SUCCESS, completesAfterMs: 2_000, callbackDelaysMs: [0] },
-  42: { ...SUCCESS, outcome: 'declined' },
+  42: DECLINED,
   43: { ...SUCCESS, outcome: 'failed', completesAfterMs: 2_000, callbackDelaysMs: [0] },
   44: { ...SUCCESS, losesAnswer: true },
   45: { ...SUCCESS, completesAfterMs: 2_000 },
@@ -32,6 +34,7 @@ const BY_LAST_DIGITS: Readonly<Record<number, Behaviour>> = {
   48: { ...SUCCESS, refusals: 3 },
 };
 
+/** Of an issuance or a top-up. */
 export function behaviourFor(amountCents: number): Behaviour {
   return BY_LAST_DIGITS[amountCents % 100] ?? SUCCESS;
 }

@@ -11,8 +11,8 @@ import { type CallbackOptions, sendDueCallbacks } from './send-callbacks.ts';
 
 export interface SimulatedNetworkOptions {
   orm: Orm;
-  /** Where callbacks are posted to. */
-  callbackUrl: string;
+  /** Where callbacks are posted to; null where other hosts do that. */
+  callbackUrl: string | null;
   /** 32 bytes, the same in every host; it must stay the same for the cards' lives (see credentials.ts). */
   secret: Uint8Array;
   /** 0, the default: a free one. */
@@ -43,7 +43,8 @@ export async function startSimulatedNetwork(
 
   const stopping = new AbortController();
   const agent = new Agent();
-  const callbacks = keepSending({ orm, callbackUrl, callbackSecret, agent, logger }, stopping.signal);
+  const callbacks =
+    callbackUrl !== null && keepSending({ orm, callbackUrl, callbackSecret, agent, logger }, stopping.signal);
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     stop: async () => {

@@ -1,32 +1,27 @@
 import { query, type Sql } from '../../db/sql.ts';
 import type { IssueCardRequest, LookUpAnswer } from '../card-network/card-network.ts';
 import { deriveCard } from '../card-network/derive-card.ts';
+import { behaviourFor } from './outcomes.ts';
 import { readIssuance } from './read-issuance.ts';
-import { takeOperation } from './take-operation.ts';
-
-export type TakenIssuance =
-  | { status: 'refused' }
-  | { status: 'conflict' }
-  | { status: 'answered'; answer: LookUpAnswer; answerIsLost: boolean };
+import { type Taken, takeOperation } from './take-operation.ts';
 
 /** Issues a card once for its token, and says how the issuance then stands. */
 export async function takeIssuance(
   em: Sql,
   cardKey: Uint8Array,
   { token, productCode, bin, amountCents }: Omit<IssueCardRequest, 'cardholderName'>,
-): Promise<TakenIssuance> {
+): Promise<Taken<LookUpAnswer>> {
   return em.transactional(async (tx) => {
+    const behaviour = behaviourFor(amountCents);
     const taking = await takeOperation(tx, {
       token,
       kind: 'card.issuance',
-      amountCents,
+      behaviour,
       request: { productCode, bin, amountCents },
     });
     if (taking.status === 'refused' || taking.status === 'conflict') return taking;
-    if (taking.status === 'known') {
-      return { status: 'answered', answer: await readIssuance(tx, token), answerIsLost: false };
-    }
-    if (taking.behaviour.outcome === 'succeeded') {
+    const isNew = taking.status === 'taken';
+    if (isNew && behaviour.outcome === 'succeeded') {
       const card = deriveCard(cardKey, token, bin);
       await query(
         tx,
@@ -36,6 +31,6 @@ export async function takeIssuance(
       );
     }
     const answer = await readIssuance(tx, token);
-    return { status: 'answered', answer, answerIsLost: taking.behaviour.losesAnswer };
+    return { status: 'answered', answer, answerIsLost: isNew && behaviour.losesAnswer };
   });
 }

@@ -1,31 +1,39 @@
 import { query, type Sql } from '../../db/sql.ts';
-import { type Behaviour, behaviourFor } from './outcomes.ts';
+import type { Behaviour } from './outcomes.ts';
+
+export type OperationKind = 'card.issuance' | 'card.topup' | 'card.status';
 
 export interface Operation {
   token: string;
-  kind: 'card.issuance';
-  /** Decides the behaviour (outcomes.ts). */
-  amountCents: number;
+  kind: OperationKind;
+  /** How it is met if it is taken now. */
+  behaviour: Behaviour;
   /** Everything that has to be the same when the token is used again; nothing personal. */
   request: object;
 }
 
 /**
- * `taken`: just now, with this behaviour. `known`: by an earlier call. `refused`: not taken this time.
+ * `taken`: just now. `known`: by an earlier call. `refused`: not taken this time.
  * `conflict`: the token belongs to another request.
  */
 export type Taking =
-  | { status: 'taken'; behaviour: Behaviour }
+  | { status: 'taken' }
   | { status: 'known' }
   | { status: 'refused' }
   | { status: 'conflict' };
+
+/** What the network answers to an operation it was asked for. */
+export type Taken<Answer> =
+  | { status: 'refused' }
+  | { status: 'conflict' }
+  | { status: 'answered'; answer: Answer; answerIsLost: boolean };
 
 /**
  * Takes an operation once, however often and by however many at a time it is asked for: the row of its token is the
  * lock. Call it in a transaction, and write what the operation makes in the same one.
  */
 export async function takeOperation(tx: Sql, operation: Operation): Promise<Taking> {
-  const behaviour = behaviourFor(operation.amountCents);
+  const { behaviour } = operation;
   const [asked] = await query<{ attempts: number; taken: boolean }>(
     tx,
     `INSERT INTO simulated_network.operation AS o (token, kind, request) VALUES ($1, $2, $3)
@@ -48,5 +56,5 @@ export async function takeOperation(tx: Sql, operation: Operation): Promise<Taki
        FROM taken, unnest($4::integer[]) AS delay_ms`,
     [operation.token, behaviour.outcome, behaviour.completesAfterMs, [...behaviour.callbackDelaysMs]],
   );
-  return { status: 'taken', behaviour };
+  return { status: 'taken' };
 }

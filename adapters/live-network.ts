@@ -1,0 +1,43 @@
+import type { Logger } from 'pino';
+import { simulatedNetworkSecret } from '../db/derived-keys.ts';
+import type { KeyRing } from '../db/key-ring.ts';
+import type { Orm } from '../db/orm.ts';
+import type { CardNetwork } from './card-network/card-network.ts';
+import { createHttpCardNetwork } from './card-network/http-card-network.ts';
+import { simulatedNetworkCredentials } from './simulated-network/credentials.ts';
+import { startSimulatedNetwork } from './simulated-network/start-simulated-network.ts';
+
+export interface LiveNetworkOptions {
+  /** CARD_NETWORK */
+  cardNetwork: 'none' | 'simulated';
+  /** Where the simulated network posts its callbacks to; null where another process sends them. */
+  callbackUrl: string | null;
+  orm: Orm;
+  ring: KeyRing;
+  logger: Logger;
+}
+
+export interface LiveNetwork {
+  /** Null where CARD_NETWORK is none. */
+  network: CardNetwork | null;
+  stop(): Promise<void>;
+}
+
+/** Live mode's network by configuration. The simulated one runs in this process, behind HTTP like a real one. */
+export async function startLiveNetwork(options: LiveNetworkOptions): Promise<LiveNetwork> {
+  const { cardNetwork, callbackUrl, orm, ring, logger } = options;
+  if (cardNetwork === 'none') return { network: null, stop: async () => {} };
+  const secret = simulatedNetworkSecret(ring);
+  const server = await startSimulatedNetwork({ orm, callbackUrl, secret, logger });
+  const network = createHttpCardNetwork({
+    url: server.url,
+    bearerToken: simulatedNetworkCredentials(secret).bearerToken,
+  });
+  return {
+    network,
+    stop: async () => {
+      await network.close();
+      await server.stop();
+    },
+  };
+}
