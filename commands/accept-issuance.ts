@@ -4,6 +4,7 @@ import { siblingId } from '../domain/ids.ts';
 import { answerClaim } from './answer-claim.ts';
 import type { CommandContext } from './command-context.ts';
 import { lockCard } from './lock-card.ts';
+import { lockClaim } from './lock-claim.ts';
 
 /**
  * Answers an issuance that is still going on with 202 and its pending card. From here on a failure is a `failed` card
@@ -11,6 +12,7 @@ import { lockCard } from './lock-card.ts';
  */
 export async function acceptIssuance({ orm, ring }: CommandContext, claimId: string): Promise<void> {
   await transaction(orm, async (tx) => {
+    await lockClaim(tx, claimId);
     const card = await lockCard(tx, siblingId('card', claimId));
     if (card?.status === 'funding_pending') await answerClaim(tx, ring, claimId, 202, presentCard(card, 0));
   });

@@ -6,6 +6,7 @@ import type { CommandContext } from './command-context.ts';
 import { finishCard } from './finish-card.ts';
 import { issuanceOperation } from './issuance-operation.ts';
 import { lockCard } from './lock-card.ts';
+import { lockClaim } from './lock-claim.ts';
 import { withIssued } from './with-issued.ts';
 
 /**
@@ -19,6 +20,7 @@ export async function activateCard(
 ): Promise<void> {
   const { orm, ring } = context;
   await transaction(orm, async (tx) => {
+    await lockClaim(tx, claimId);
     const card = await lockCard(tx, siblingId('card', claimId));
     if (card?.status !== 'funding_pending') return;
     await applyOperation(tx, issuanceOperation(card, 'post'));

@@ -1,44 +1,51 @@
 import type { KeyRing } from '../db/key-ring.ts';
 import { newId } from '../db/new-id.ts';
-import { type CardRow, presentCard } from '../domain/card-resource.ts';
 import type { EventType } from '../domain/event-type.ts';
+import type { Mode } from '../domain/mode.ts';
 import { sealBody } from './idempotency-response.ts';
 
-/** What the end of an issuance says to the partner: an event, and the claim's answer if nothing was answered yet. */
+/** What the end of an operation says to the partner. */
+export interface News {
+  type: EventType;
+  mode: Mode;
+  cardId: string;
+  /** The event's data: full resources after the change, each under its name. */
+  data: object;
+  /** What answers the claim, if nothing was answered yet. */
+  answer: { status: 200 | 201; resource: object };
+}
+
+/** {@link News} as SQL: an event, and the claim's answer. */
 export interface Announcement {
-  /** CTEs that write it for the card in the CTE `done`, which has id, partner_id and mode. */
+  /** CTEs that write it for the row in the CTE `done`, which has partner_id and mode. */
   sql: string;
   values: unknown[];
 }
 
-/**
- * @param card the row as it is from now on
- * @param firstParameter the number of the first parameter that is free
- */
+/** @param firstParameter the number of the first parameter that is free */
 export function announcementOf(
   ring: KeyRing,
   claimId: string,
-  card: CardRow & { status: 'active' | 'failed' },
+  { type, mode, cardId, data, answer }: News,
   firstParameter: number,
 ): Announcement {
-  const resource = presentCard(card, card.status === 'active' ? Number(card.funding_cents) : 0);
   const id = newId('evt');
   const created = new Date().toISOString();
-  const type: EventType = card.status === 'active' ? 'card.issued' : 'card.issue_failed';
-  const body = JSON.stringify({ id, type, created, mode: card.mode, data: { card: resource } });
-  const answer = sealBody(ring, claimId, JSON.stringify(resource));
-  const [eventId, eventType, eventBody, eventCreated, claim, response] = Array.from(
-    { length: 6 },
+  const body = JSON.stringify({ id, type, created, mode, data });
+  const response = sealBody(ring, claimId, JSON.stringify(answer.resource));
+  const values = [id, type, cardId, body, created, claimId, answer.status, response];
+  const [eventId, eventType, eventCard, eventBody, eventCreated, claim, status, responseBody] = values.map(
     (_, index) => `$${firstParameter + index}`,
   );
   return {
     sql: `told AS (
         INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
-        SELECT ${eventId}, partner_id, mode, ${eventType}, id, ${eventBody}, ${eventCreated}::timestamptz FROM done
+        SELECT ${eventId}, partner_id, mode, ${eventType}, ${eventCard}, ${eventBody}, ${eventCreated}::timestamptz
+        FROM done
       ), answered AS (
-        UPDATE idempotency_claim SET response_status = 201, response_body = ${response}
+        UPDATE idempotency_claim SET response_status = ${status}, response_body = ${responseBody}
         WHERE id = ${claim} AND response_status IS NULL AND EXISTS (SELECT FROM done)
       )`,
-    values: [id, type, body, created, claimId, answer],
+    values,
   };
 }

@@ -3,17 +3,22 @@ import type { KeyRing } from '../db/key-ring.ts';
 import { query } from '../db/sql.ts';
 import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
+import { UNSAFE_COMMIT } from '../db/unsafe-commit.ts';
 import { ApiError } from '../domain/api-error.ts';
+import type { ClaimOperation } from '../domain/claim-operation.ts';
 import { openBody, type StoredResponse } from './idempotency-response.ts';
 
 export interface ClaimRequest extends Tenant {
   /** The id the claim gets if the key is new. */
   claimId: string;
-  key: string;
-  operation: 'create_card' | 'credit_faucet';
+  /** Null where the request brought none: such a claim is never met again by a key. */
+  key: string | null;
+  operation: ClaimOperation;
+  /** The card it is about, where there is one already. */
+  cardId: string | null;
   /** SHA-256 of method, path and parsed body. */
   fingerprint: Buffer;
-  /** What the operation needs to go on without the caller, sealed; null where the caller ends it in this transaction. */
+  /** What the operation needs to go on without the caller, sealed; null where it needs no more than is here. */
   sealedRequest: Buffer | null;
   requestId: string;
   leaseMs: number;
@@ -35,26 +40,18 @@ export async function claimIdempotencyKey(
   ring: KeyRing,
   request: ClaimRequest,
 ): Promise<Claim> {
-  const [claimed] = await query<{ id: string }>(
-    em,
-    `INSERT INTO idempotency_claim AS c
-       (id, partner_id, mode, key, operation, fingerprint, request, request_id, lease_expires_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now() + $9 * interval '1 millisecond')
-     ON CONFLICT (partner_id, mode, key) DO UPDATE SET lease_expires_at = excluded.lease_expires_at
-       WHERE c.response_status IS NULL AND c.fingerprint = excluded.fingerprint AND c.lease_expires_at < now()
-     RETURNING c.id`,
-    [
-      request.claimId,
-      request.partnerId,
-      request.mode,
-      request.key,
-      request.operation,
-      request.fingerprint,
-      request.sealedRequest,
-      request.requestId,
-      request.leaseMs,
-    ],
-  );
+  const [claimed] = await query<{ id: string }>(em, em.isInTransaction() ? CLAIM : CLAIM_SOON, [
+    request.claimId,
+    request.partnerId,
+    request.mode,
+    request.key,
+    request.operation,
+    request.cardId,
+    request.fingerprint,
+    request.sealedRequest,
+    request.requestId,
+    request.leaseMs,
+  ]);
   if (claimed !== undefined) return { outcome: 'claimed', claimId: claimed.id };
 
   const [existing] = await tenantQuery<ExistingClaim>(
@@ -72,6 +69,19 @@ export async function claimIdempotencyKey(
   const body = openBody(ring, existing.id, existing.response_body);
   return { outcome: 'replay', response: { status: existing.response_status, body } };
 }
+
+const insertion = (before: string, from: string) => `
+  ${before}INSERT INTO idempotency_claim AS c
+    (id, partner_id, mode, key, operation, card_id, fingerprint, request, request_id, lease_expires_at)
+  SELECT $1, $2, $3, $4, $5, $6, $7::bytea, $8::bytea, $9, now() + $10 * interval '1 millisecond'${from}
+  ON CONFLICT (partner_id, mode, key) DO UPDATE SET lease_expires_at = excluded.lease_expires_at
+    WHERE c.response_status IS NULL AND c.fingerprint = excluded.fingerprint AND c.lease_expires_at < now()
+  RETURNING c.id`;
+
+const CLAIM = insertion('', '');
+// On its own a claim need not be on the disk: whatever is done under it commits later and takes it along, and a claim
+// that a crash of PostgreSQL forgot had nothing done under it.
+const CLAIM_SOON = insertion(`WITH ${UNSAFE_COMMIT} `, ' FROM unsafe_commit');
 
 interface ExistingClaim {
   id: string;

@@ -22,13 +22,14 @@ const CREDITS_AN_HOUR = 60;
  */
 export function creditFaucet(
   { orm, ring }: CommandContext,
-  request: Omit<ClaimRequest, 'operation' | 'sealedRequest' | 'leaseMs'>,
+  request: Omit<ClaimRequest, 'operation' | 'cardId' | 'sealedRequest' | 'leaseMs'>,
   amountCents: number,
 ): Promise<{ replayed: boolean; response: StoredResponse }> {
   return transaction(orm, async (tx) => {
     const claim = await claimIdempotencyKey(tx, ring, {
       ...request,
       operation: 'credit_faucet',
+      cardId: null,
       sealedRequest: null,
       leaseMs: 0,
     });

@@ -1,15 +1,15 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { query } from '../db/sql.ts';
 import { transaction } from '../db/transaction.ts';
 import { ApiError } from '../domain/api-error.ts';
-import type { CardRow } from '../domain/card-resource.ts';
 import { siblingId } from '../domain/ids.ts';
 import { applyOperation } from '../ledger/apply-operation.ts';
+import { uncountFunding } from './account-usage.ts';
 import { refuseClaim } from './answer-claim.ts';
 import type { CommandContext } from './command-context.ts';
 import { finishCard } from './finish-card.ts';
 import { issuanceOperation } from './issuance-operation.ts';
 import { lockCard } from './lock-card.ts';
+import { lockUsageAndClaim } from './lock-claim.ts';
 
 /** Why an issuance failed, as the card's `failure_code` says it. */
 export type IssuanceFailure = 'provider_declined' | 'issuance_failed' | 'operator_failed';
@@ -26,32 +26,16 @@ export async function failIssuance(
 ): Promise<void> {
   const { orm, ring } = context;
   await transaction(orm, async (tx) => {
+    const claim = await lockUsageAndClaim(tx, claimId);
     const card = await lockCard(tx, siblingId('card', claimId));
-    if (card?.status !== 'funding_pending') return;
-    await uncount(tx, card);
+    if (claim === null || card?.status !== 'funding_pending') return;
+    await uncountFunding(tx, card, card.funding_cents, 1);
     await applyOperation(tx, issuanceOperation(card, 'void'));
-    const [unanswered] = await query(
-      tx,
-      'SELECT FROM idempotency_claim WHERE id = $1 AND response_status IS NULL FOR NO KEY UPDATE',
-      [claimId],
-    );
-    if (unanswered === undefined) {
+    if (claim.answered) {
       await finishCard(tx, ring, claimId, { ...card, status: 'failed', failure_code: failure });
     } else {
       await query(tx, 'DELETE FROM card WHERE id = $1', [card.id]);
       await refuseClaim(tx, ring, claimId, new ApiError('provider_declined'));
     }
   });
-}
-
-/** What failed doesn't count: neither as an open card nor, on the day it was counted, as cents loaded. */
-async function uncount(tx: EntityManager, card: CardRow): Promise<void> {
-  await query(
-    tx,
-    `UPDATE account_usage SET open_cards = open_cards - 1,
-       loaded_cents = loaded_cents - CASE
-         WHEN loaded_on = ($3::timestamptz AT TIME ZONE 'UTC')::date THEN $4::bigint ELSE 0 END
-     WHERE partner_id = $1 AND mode = $2`,
-    [card.partner_id, card.mode, card.created_at, card.funding_cents],
-  );
 }

@@ -3,6 +3,7 @@ import type { KeyRing } from '../db/key-ring.ts';
 import { query } from '../db/sql.ts';
 import type { CardRow } from '../domain/card-resource.ts';
 import { announcementOf } from './announcement.ts';
+import { issuanceNews } from './issuance-news.ts';
 
 /**
  * Ends a pending issuance in one statement, in the caller's transaction: the card's row, its event, and the answer of
@@ -24,7 +25,7 @@ export async function finishCard(
     card.exp_year,
     card.failure_code,
   ];
-  const announcement = announcementOf(ring, claimId, card, own.length + 1);
+  const announcement = announcementOf(ring, claimId, issuanceNews(card), own.length + 1);
   await query(
     tx,
     `WITH done AS (

@@ -2,6 +2,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { query } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { CardRow } from '../domain/card-resource.ts';
+import { countFunding } from './account-usage.ts';
 import type { Announcement } from './announcement.ts';
 
 /** How many parameters {@link insertCard} takes itself. */
@@ -26,11 +27,8 @@ export async function insertCard(
        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
          ($17::int[])[1], ($17::int[])[2])
        ON CONFLICT (partner_id, mode, external_ref) WHERE status <> 'failed' DO NOTHING
-       RETURNING id, partner_id, mode, funding_cents, (created_at AT TIME ZONE 'UTC')::date AS today
-     ), counted AS (
-       UPDATE account_usage u SET open_cards = open_cards + 1, loaded_on = greatest(loaded_on, today),
-         loaded_cents = CASE WHEN loaded_on >= today THEN loaded_cents ELSE 0 END + funding_cents
-       FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode
+       RETURNING id, partner_id, mode, funding_cents AS loaded_cents, (created_at AT TIME ZONE 'UTC')::date AS today
+     ), counted AS (${countFunding(1)}
      )${announcement === undefined ? '' : `, ${announcement.sql}`}
      SELECT id FROM done`,
     [

@@ -1,6 +1,7 @@
 import { cardColumns } from '../db/card-columns.ts';
 import { query } from '../db/sql.ts';
 import type { CardRow } from '../domain/card-resource.ts';
+import { cardholderName } from '../domain/cardholder-name.ts';
 import { siblingId } from '../domain/ids.ts';
 import type { CommandContext } from './command-context.ts';
 
@@ -24,14 +25,11 @@ export async function readPendingIssuance(
     [siblingId('card', claimId)],
   );
   if (card === undefined) return null;
-  const name = [card.cardholder_first_name, card.cardholder_last_name]
-    .filter((part) => part !== null)
-    .join(' ');
   return {
     token: card.id,
     productCode: card.product_code,
     bin: card.bin,
     amountCents: Number(card.funding_cents),
-    cardholderName: name === '' ? null : name,
+    cardholderName: cardholderName(card),
   };
 }

@@ -1,0 +1,45 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { cardColumns } from '../db/card-columns.ts';
+import { query } from '../db/sql.ts';
+import type { CardRow } from '../domain/card-resource.ts';
+import type { StatusChangeOperation } from '../domain/status-change.ts';
+import { lockPendingTopUps } from './fail-pending-top-ups.ts';
+
+export interface LockedStatusChange {
+  operation: StatusChangeOperation;
+  card: CardRow & {
+    /** The claim of the change that is under way at the network, this one or another. */
+    status_change_claim_id: string | null;
+  };
+}
+
+/**
+ * Locks the claim of a status change and its card, and between them what else a block changes. Null where the claim is
+ * answered, or forgotten.
+ */
+export async function lockStatusChange(
+  tx: EntityManager,
+  claimId: string,
+): Promise<LockedStatusChange | null> {
+  const [claim] = await query<ClaimRow>(
+    tx,
+    `SELECT operation, card_id, response_status IS NOT NULL AS answered FROM idempotency_claim WHERE id = $1
+     FOR NO KEY UPDATE`,
+    [claimId],
+  );
+  if (claim === undefined || claim.answered) return null;
+  if (claim.operation === 'block_card') await lockPendingTopUps(tx, claim.card_id);
+  const [card] = await query<LockedStatusChange['card']>(
+    tx,
+    `SELECT ${cardColumns('c')}, c.status_change_claim_id FROM card c WHERE c.id = $1 FOR NO KEY UPDATE`,
+    [claim.card_id],
+  );
+  if (card === undefined) throw new Error(`claim ${claimId} is about a card that is not there`);
+  return { operation: claim.operation, card };
+}
+
+interface ClaimRow {
+  operation: StatusChangeOperation;
+  card_id: string;
+  answered: boolean;
+}

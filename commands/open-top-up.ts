@@ -1,0 +1,65 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { ApiError } from '../domain/api-error.ts';
+import { siblingId } from '../domain/ids.ts';
+import type { TopUpStatus } from '../domain/topup-resource.ts';
+import { applyOperation } from '../ledger/apply-operation.ts';
+import { readCardBalance } from '../ledger/read-card-balance.ts';
+import { announcementOf } from './announcement.ts';
+import type { CommandContext } from './command-context.ts';
+import { draftTopUp } from './draft-top-up.ts';
+import { INSERT_TOP_UP_PARAMETERS, insertTopUp } from './insert-top-up.ts';
+import { lockCard } from './lock-card.ts';
+import { lockTopUp } from './lock-top-up.ts';
+import { type Opening, runOpening } from './run-opening.ts';
+import { topUpNews } from './top-up-news.ts';
+import { topUpOperation } from './top-up-operation.ts';
+import { lockTopUpTerms } from './top-up-terms.ts';
+import { withLoaded } from './with-loaded.ts';
+
+/**
+ * The first step of a top-up. Live mode: the pending top-up and its hold. Test mode needs no hold: money, top-up, event
+ * and answer are this one transaction. A refusal becomes the claim's answer and leaves nothing else behind. Run again
+ * for the same claim it changes nothing and says the same.
+ */
+export function openTopUp(context: CommandContext, claimId: string): Promise<Opening> {
+  const topUpId = siblingId('topup', claimId);
+  return runOpening(
+    context,
+    claimId,
+    (tx) => open(tx, context, claimId, topUpId),
+    async (tx) => openingOf((await lockTopUp(tx, topUpId))?.status ?? null),
+  );
+}
+
+function openingOf(status: TopUpStatus | null): Opening | null {
+  if (status === null) return null;
+  return status === 'pending' ? 'held' : 'answered';
+}
+
+async function open(
+  tx: EntityManager,
+  context: CommandContext,
+  claimId: string,
+  topUpId: string,
+): Promise<Opening> {
+  const terms = await lockTopUpTerms(tx, context, claimId, topUpId);
+  if (terms === null) return 'answered';
+  const found = openingOf(terms.topUpStatus);
+  if (found !== null) return found;
+  if (terms.answered) return 'answered';
+
+  const card = await lockCard(tx, terms.cardId);
+  if (card === undefined) throw new Error(`the card ${terms.cardId} of a top-up is gone`);
+  const draft = draftTopUp(topUpId, terms, card);
+  const isLive = terms.mode === 'live';
+  const moved = await applyOperation(tx, topUpOperation(draft, isLive ? 'pending' : 'single'));
+  if (moved.outcome === 'insufficient_funds') throw new ApiError('insufficient_funds');
+  if (isLive) {
+    await insertTopUp(tx, draft);
+    return 'held';
+  }
+  const topUp = withLoaded(draft, await readCardBalance(tx, card.id));
+  const news = announcementOf(context.ring, claimId, topUpNews(topUp, card), INSERT_TOP_UP_PARAMETERS + 1);
+  await insertTopUp(tx, topUp, news);
+  return 'answered';
+}

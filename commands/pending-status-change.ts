@@ -1,0 +1,28 @@
+import { query } from '../db/sql.ts';
+import { STATUS_CHANGES, type StatusChange, type StatusChangeOperation } from '../domain/status-change.ts';
+import type { CommandContext } from './command-context.ts';
+
+export interface PendingStatusChange {
+  token: string;
+  networkCardId: string;
+  cardStatus: StatusChange['to'];
+}
+
+/** What the network is asked for; null where the change is over. The token is the claim's id. */
+export async function readPendingStatusChange(
+  { orm }: Pick<CommandContext, 'orm'>,
+  claimId: string,
+): Promise<PendingStatusChange | null> {
+  const [row] = await query<{ operation: StatusChangeOperation; network_card_id: string }>(
+    orm.em.fork(),
+    `SELECT c.operation, k.network_card_id FROM idempotency_claim c JOIN card k ON k.id = c.card_id
+     WHERE c.id = $1 AND k.status_change_claim_id = c.id`,
+    [claimId],
+  );
+  if (row === undefined) return null;
+  return {
+    token: claimId,
+    networkCardId: row.network_card_id,
+    cardStatus: STATUS_CHANGES[row.operation].to,
+  };
+}

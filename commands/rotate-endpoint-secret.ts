@@ -1,0 +1,48 @@
+import { ENDPOINT_COLUMNS } from '../db/endpoint-columns.ts';
+import { query } from '../db/sql.ts';
+import { transaction } from '../db/transaction.ts';
+import { generateWebhookSecret } from '../db/webhook-secret.ts';
+import type { Mode } from '../domain/mode.ts';
+import type { WebhookEndpointRow } from '../domain/webhook-endpoint-resource.ts';
+import type { CommandContext } from './command-context.ts';
+import { sealEndpointSecret } from './endpoint-secret.ts';
+import { lockPartner } from './lock-partner.ts';
+import { recordAudit } from './operator-context.ts';
+
+const GRACE_HOURS = 24;
+
+/**
+ * Gives an account's endpoints one new secret. For 24 hours the one before goes on signing beside it, where there is
+ * room for two signatures: in the Standard Webhooks header.
+ * @param context.actor the operator, for the audit; left out where the partner does it
+ * @returns no endpoints where there are none
+ * @throws Refusal where there is no such account.
+ */
+export function rotateEndpointSecret(
+  { orm, ring, actor }: CommandContext & { actor?: string },
+  partnerId: string,
+  modes: readonly Mode[],
+): Promise<{ endpoints: WebhookEndpointRow[]; secret: string }> {
+  return transaction(orm, async (tx) => {
+    await lockPartner(tx, partnerId);
+    const secret = generateWebhookSecret();
+    const endpoints: WebhookEndpointRow[] = [];
+    for (const mode of modes) {
+      const sealed = sealEndpointSecret(ring, { partner_id: partnerId, mode }, secret);
+      endpoints.push(
+        ...(await query<WebhookEndpointRow>(
+          tx,
+          `UPDATE webhook_endpoint SET secret = $3, previous_secret = secret,
+             previous_secret_expires_at = now() + $4 * interval '1 hour'
+           WHERE partner_id = $1 AND mode = $2 RETURNING ${ENDPOINT_COLUMNS}`,
+          [partnerId, mode, sealed, GRACE_HOURS],
+        )),
+      );
+    }
+    if (actor !== undefined && endpoints.length > 0) {
+      const rotated = endpoints.map((endpoint) => endpoint.mode);
+      recordAudit(tx, actor, 'webhook-endpoint.rotate-secret', partnerId, { modes: rotated });
+    }
+    return { endpoints, secret };
+  });
+}

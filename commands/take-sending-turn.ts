@@ -1,0 +1,40 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { query } from '../db/sql.ts';
+import type { Tenant } from '../db/tenant.ts';
+import { ApiError } from '../domain/api-error.ts';
+
+/** How many events a partner may have sent on request at once; one more comes back every second. */
+const MOST_AT_ONCE = 60;
+
+/**
+ * Lets a partner have one event sent on request, in the caller's transaction, and holds its endpoint's row until the
+ * end of it. The limit is kept as one time, at which the whole allowance is there again (the generic cell rate
+ * algorithm), so it counts for all processes together.
+ * @throws ApiError `webhook_endpoint_not_found`, `invalid_state` (the endpoint is disabled), `rate_limited`
+ */
+export async function takeSendingTurn(tx: EntityManager, { partnerId, mode }: Tenant): Promise<void> {
+  const [endpoint] = await query<{ status: string; wait_seconds: number }>(
+    tx,
+    `SELECT status, ceil(extract(epoch FROM allowance_full_at - clock_timestamp()) + 1 - $3)::float8 AS wait_seconds
+     FROM webhook_endpoint WHERE partner_id = $1 AND mode = $2 FOR NO KEY UPDATE`,
+    [partnerId, mode, MOST_AT_ONCE],
+  );
+  if (endpoint === undefined) throw new ApiError('webhook_endpoint_not_found');
+  if (endpoint.status === 'disabled') {
+    throw new ApiError('invalid_state', {
+      message: 'The webhook endpoint is disabled. PUT /webhook-endpoint enables it.',
+    });
+  }
+  if (endpoint.wait_seconds > 0) {
+    throw new ApiError('rate_limited', {
+      message: 'Too many events asked for: 60 at once, and one more each second.',
+      retryAfterSeconds: endpoint.wait_seconds,
+    });
+  }
+  await query(
+    tx,
+    `UPDATE webhook_endpoint SET allowance_full_at = greatest(allowance_full_at, clock_timestamp()) + interval '1 second'
+     WHERE partner_id = $1 AND mode = $2`,
+    [partnerId, mode],
+  );
+}
