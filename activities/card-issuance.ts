@@ -1,20 +1,15 @@
-import {
-  type CardNetwork,
-  CardNetworkUnavailable,
-  type IssuanceFailed,
-  type IssueAnswer,
-} from '../adapters/card-network/card-network.ts';
+import { type CardNetwork, CardNetworkUnavailable } from '../adapters/card-network/card-network.ts';
 import { acceptIssuance } from '../commands/accept-issuance.ts';
 import { activateCard } from '../commands/activate-card.ts';
 import type { IssuanceContext } from '../commands/command-context.ts';
 import { failIssuance } from '../commands/fail-issuance.ts';
 import { flagIssuanceOverdue } from '../commands/flag-issuance-overdue.ts';
-import { type Opening, openIssuance } from '../commands/open-issuance.ts';
-import { type PendingIssuance, readPendingIssuance } from '../commands/pending-issuance.ts';
+import { openIssuance } from '../commands/open-issuance.ts';
+import { readPendingIssuance } from '../commands/pending-issuance.ts';
+import type { Opening } from '../commands/run-opening.ts';
 import type { IssuedCard } from '../domain/issued-card.ts';
-
-/** `settled`: over and, where nobody had answered yet, answered. `accepted`: the network works on it, answered 202. */
-export type SettlementState = 'settled' | 'accepted';
+import { askOrLookUp, configured } from './ask-network.ts';
+import type { SettlementState } from './settlement-state.ts';
 
 export interface CardIssuanceActivities {
   openIssuance(claimId: string): Promise<Opening>;
@@ -27,65 +22,60 @@ export interface CardIssuanceActivities {
 export interface CardIssuanceDependencies extends IssuanceContext {
   /** Live mode's network; null where none is configured, and then nothing is ever held for it. */
   liveNetwork: CardNetwork | null;
+  /** Called when a claim has its answer, for whoever waits for it; does not fail. */
+  answered(claimId: string): void;
 }
 
 /** The effects that `issueCard` asks for. Each can be run again at any point and then does what was left to do. */
 export function createCardIssuanceActivities(dependencies: CardIssuanceDependencies): CardIssuanceActivities {
   return {
-    openIssuance: (claimId) => openIssuance(dependencies, claimId),
+    async openIssuance(claimId) {
+      const opening = await openIssuance(dependencies, claimId);
+      if (opening === 'answered') dependencies.answered(claimId);
+      return opening;
+    },
     flagIssuanceOverdue: (claimId) => flagIssuanceOverdue(dependencies, claimId),
 
     async settleIssuance(claimId) {
-      const pending = await readPendingIssuance(dependencies, claimId);
-      if (pending === null) return 'settled';
-      const answer = await askNetwork(liveNetwork(dependencies), pending);
-      switch (answer.status) {
-        case 'issued':
-          await activateCard(dependencies, claimId, answer);
-          return 'settled';
-        case 'declined':
-          await failIssuance(dependencies, claimId, 'provider_declined');
-          return 'settled';
-        case 'failed':
-          await failIssuance(dependencies, claimId, 'issuance_failed');
-          return 'settled';
-        case 'accepted':
-          await acceptIssuance(dependencies, claimId);
-          return 'accepted';
-      }
+      const state = await settle(dependencies, claimId);
+      dependencies.answered(claimId);
+      return state;
     },
 
     async settleIssuanceByHand(claimId, outcome) {
       const pending = await readPendingIssuance(dependencies, claimId);
       if (pending === null) return;
-      if (outcome === 'failed') return failIssuance(dependencies, claimId, 'operator_failed');
-      await activateCard(dependencies, claimId, await whatTheNetworkKnows(dependencies, pending.token));
+      if (outcome === 'failed') {
+        await failIssuance(dependencies, claimId, 'operator_failed');
+      } else {
+        await activateCard(dependencies, claimId, await whatTheNetworkKnows(dependencies, pending.token));
+      }
+      dependencies.answered(claimId);
     },
   };
 }
 
-function liveNetwork({ liveNetwork: network }: CardIssuanceDependencies): CardNetwork {
-  if (network === null)
-    throw new Error('a live card is pending, but CARD_NETWORK is none: configure its network again');
-  return network;
-}
-
-/**
- * Asks for the card, again under the same token. A network that gives no answer to that may still know the token: it can
- * have acted before its answer got lost, or find that the request is not word for word the first one, as it is once the
- * product's BIN has changed.
- */
-async function askNetwork(
-  network: CardNetwork,
-  pending: PendingIssuance,
-): Promise<IssueAnswer | IssuanceFailed> {
-  try {
-    return await network.issueCard(pending);
-  } catch (error) {
-    if (!(error instanceof CardNetworkUnavailable)) throw error;
-    const known = await network.lookUpIssuance(pending.token);
-    if (known.status === 'unknown') throw error;
-    return known;
+async function settle(dependencies: CardIssuanceDependencies, claimId: string): Promise<SettlementState> {
+  const pending = await readPendingIssuance(dependencies, claimId);
+  if (pending === null) return 'settled';
+  const network = configured(dependencies.liveNetwork);
+  const answer = await askOrLookUp(
+    () => network.issueCard(pending),
+    () => network.lookUpIssuance(pending.token),
+  );
+  switch (answer.status) {
+    case 'issued':
+      await activateCard(dependencies, claimId, answer);
+      return 'settled';
+    case 'declined':
+      await failIssuance(dependencies, claimId, 'provider_declined');
+      return 'settled';
+    case 'failed':
+      await failIssuance(dependencies, claimId, 'issuance_failed');
+      return 'settled';
+    case 'accepted':
+      await acceptIssuance(dependencies, claimId);
+      return 'accepted';
   }
 }
 
@@ -96,7 +86,7 @@ async function whatTheNetworkKnows(
 ): Promise<IssuedCard> {
   const unknown = { networkCardId: null, last4: null, expMonth: null, expYear: null };
   try {
-    const answer = await liveNetwork(dependencies).lookUpIssuance(token);
+    const answer = await configured(dependencies.liveNetwork).lookUpIssuance(token);
     return answer.status === 'issued' ? answer : unknown;
   } catch (error) {
     if (error instanceof CardNetworkUnavailable) return unknown;

@@ -5,3 +5,8 @@ export const partnerIdAttribute = defineSearchAttributeKey('PartnerId', SearchAt
 export const modeAttribute = defineSearchAttributeKey('Mode', SearchAttributeType.KEYWORD);
 export const cardIdAttribute = defineSearchAttributeKey('CardId', SearchAttributeType.KEYWORD);
 export const needsAttentionAttribute = defineSearchAttributeKey('NeedsAttention', SearchAttributeType.BOOL);
+export const eventTypeAttribute = defineSearchAttributeKey('EventType', SearchAttributeType.KEYWORD);
+export const deliveryStatusAttribute = defineSearchAttributeKey(
+  'DeliveryStatus',
+  SearchAttributeType.KEYWORD,
+);

@@ -1,0 +1,35 @@
+import { type CardNetwork, CardNetworkUnavailable } from '../adapters/card-network/card-network.ts';
+
+/** Live mode's network, for what is pending there. @throws Error where none is configured (any more) */
+export function configured(network: CardNetwork | null): CardNetwork {
+  if (network === null) {
+    throw new Error("live mode's network has work, but CARD_NETWORK is none: configure its network again");
+  }
+  return network;
+}
+
+/**
+ * Asks, again under the same token. A network that gives no answer to that may still know the token: it can have acted
+ * before its answer got lost, or find that the request is not word for word the first one, as it is once the product's
+ * BIN has changed.
+ * @throws CardNetworkUnavailable where the network gives no definite answer.
+ */
+export async function askOrLookUp<Answer extends { status: string }>(
+  ask: () => Promise<Answer>,
+  lookUp: () => Promise<Answer | { status: 'unknown' }>,
+): Promise<Answer> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!(error instanceof CardNetworkUnavailable)) throw error;
+    const known = await lookUp();
+    if (isUnknown(known)) throw error;
+    return known;
+  }
+}
+
+function isUnknown<Answer extends { status: string }>(
+  known: Answer | { status: 'unknown' },
+): known is { status: 'unknown' } {
+  return known.status === 'unknown';
+}
