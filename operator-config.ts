@@ -2,18 +2,24 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
 import { z } from 'zod';
-import { ConfigurationError, Environment, parse } from './config.ts';
+import { ConfigurationError, parse } from './config.ts';
 import type { RingKey } from './db/key-ring.ts';
+import { Environment } from './environment.ts';
 
 /** What the operator's command line works with. */
 export interface OperatorConfig {
   databaseUrl: string;
   /** Null where it is not known; only making an API key takes it. */
   encryptionKeys: RingKey[] | null;
-  /** Null where it is not known; only a card's workflow takes it. */
+  /** Null where it is not known; only the workflows of cards take it. */
   temporal: ClientConnectConfig | null;
   taskQueuePrefix: string;
+  cardNetwork: 'simulated' | 'none';
   issuanceDeadlineMs: number;
+  topUpDeadlineMs: number;
+  /** How long to wait after each failed attempt, for events that are sent again. */
+  webhookDelaysMs: number[];
+  webhookAllowLoopbackHttp: boolean;
 }
 
 const OperatorEnvironment = Environment.pick({
@@ -22,7 +28,11 @@ const OperatorEnvironment = Environment.pick({
   TEMPORAL_NAMESPACE: true,
   TASK_QUEUE_PREFIX: true,
   ENCRYPTION_KEYS: true,
+  CARD_NETWORK: true,
   ISSUANCE_DEADLINE: true,
+  TOPUP_DEADLINE: true,
+  WEBHOOK_RETRY_SCHEDULE: true,
+  WEBHOOK_ALLOW_LOOPBACK_HTTP: true,
 }).partial({ TEMPORAL_ADDRESS: true, ENCRYPTION_KEYS: true });
 
 // What the local stack keeps in DATA_DIR: its public file, and the one that remembers what it generated.
@@ -49,9 +59,12 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
   const environment = Object.entries(env).filter(([, value]) => value);
   const { set, values } = parse(OperatorEnvironment, {
     ...(isLocal && {
+      // As npm start has it by default.
+      CARD_NETWORK: 'simulated',
       DATABASE_URL: stack.databaseUrl,
       TEMPORAL_ADDRESS: stack.temporalAddress,
       TEMPORAL_NAMESPACE: stack.temporalNamespace,
+      WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
       ENCRYPTION_KEYS: readJson(join(dataDir, 'secrets.json'), SecretsFile)?.encryptionKeys,
     }),
     ...Object.fromEntries(environment),
@@ -68,7 +81,11 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
             disableFile: isLocal && !env.TEMPORAL_ADDRESS,
           }),
     taskQueuePrefix: values.TASK_QUEUE_PREFIX ?? '',
+    cardNetwork: values.CARD_NETWORK,
     issuanceDeadlineMs: values.ISSUANCE_DEADLINE,
+    topUpDeadlineMs: values.TOPUP_DEADLINE,
+    webhookDelaysMs: values.WEBHOOK_RETRY_SCHEDULE,
+    webhookAllowLoopbackHttp: values.WEBHOOK_ALLOW_LOOPBACK_HTTP === 'true',
   };
 }
 

@@ -18,6 +18,8 @@ export function startPruning({ orm, logger }: { orm: Orm; logger: Logger }): Rep
            WHERE created_at < now() - interval '31 days' AND response_status IS NOT NULL
              AND NOT EXISTS (SELECT FROM card WHERE card.id = 'card' || substr(idempotency_claim.id, 6)
                AND card.status = 'funding_pending')
+             AND NOT EXISTS (SELECT FROM topup WHERE topup.id = 'topup' || substr(idempotency_claim.id, 6)
+               AND topup.status = 'pending')
            ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED)
          RETURNING id`,
         [BATCH],

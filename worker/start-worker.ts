@@ -1,17 +1,27 @@
 import { fileURLToPath } from 'node:url';
 import { Client } from '@temporalio/client';
-import { NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
+import {
+  bundleWorkflowCode,
+  NativeConnection,
+  Runtime,
+  Worker,
+  type WorkflowBundleOption,
+} from '@temporalio/worker';
 import type { Logger } from 'pino';
-import { type CardIssuanceActivities, createCardIssuanceActivities } from '../activities/card-issuance.ts';
+import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
 import type { CardNetwork } from '../adapters/card-network/card-network.ts';
 import { testCardIssuer } from '../adapters/card-network/test-cards.ts';
+import { startLiveNetwork } from '../adapters/live-network.ts';
+import { announceAnswer } from '../commands/announce-answer.ts';
 import type { Config } from '../config.ts';
 import { KeyRing } from '../db/key-ring.ts';
 import { openOrm } from '../db/orm.ts';
+import { describeError } from '../domain/describe-error.ts';
 import { cardsTaskQueue } from '../domain/task-queues.ts';
-import { startLiveNetwork } from './live-network.ts';
 import { startPruning } from './prune-claims.ts';
+import { startEventPruning } from './prune-events.ts';
 import { safeFailures } from './safe-failures.ts';
+import { startWebhooks } from './start-webhooks.ts';
 import { startSweep } from './sweep-claims.ts';
 
 export interface RunningWorker {
@@ -25,7 +35,7 @@ export interface WorkerOptions {
   workflowBundle?: WorkflowBundleOption;
   /** Stands around the effects, for tests that kill the process between them. */
   around?: {
-    activities(activities: CardIssuanceActivities): CardIssuanceActivities;
+    activities(activities: CardActivities): CardActivities;
     network(network: CardNetwork): CardNetwork;
   };
 }
@@ -42,46 +52,65 @@ export async function startWorker(
     poolSize: 20,
     applicationName: 'card-issuing-worker',
   });
-  const live = await startLiveNetwork(config, orm, ring, logger);
+  const callbackUrl = `http://${config.host}:${config.port}/network/callbacks`;
+  const live = await startLiveNetwork({ cardNetwork: config.cardNetwork, callbackUrl, orm, ring, logger });
   const around = options.around ?? { activities: (same) => same, network: (same) => same };
   const connection = await NativeConnection.connect(config.temporal.connectionOptions ?? {});
   const namespace = config.temporal.namespace ?? 'default';
   const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
 
-  const activities = createCardIssuanceActivities({
+  const activities = createCardActivities({
     orm,
     ring,
     issueTestCard: testCardIssuer(ring),
     liveNetworkConfigured: live.network !== null,
+    answered: (claimId) => {
+      announceAnswer({ orm }, claimId).catch((error: unknown) =>
+        logger.warn({ claimId, error: describeError(error) }, 'could not tell that a claim has its answer'),
+      );
+    },
     liveNetwork: live.network && around.network(live.network),
   });
-  const worker = await Worker.create({
+  const workflowBundle =
+    options.workflowBundle ??
+    (await bundleWorkflowCode({
+      workflowsPath: fileURLToPath(new URL('../workflows/index.ts', import.meta.url)),
+      logger: Runtime.instance().logger,
+    }));
+  const cards = await Worker.create({
     connection,
     namespace,
     taskQueue,
-    ...(options.workflowBundle
-      ? { workflowBundle: options.workflowBundle }
-      : { workflowsPath: fileURLToPath(new URL('../workflows/index.ts', import.meta.url)) }),
+    workflowBundle,
     activities: around.activities(activities),
     interceptors: { activity: [() => ({ inbound: safeFailures(logger) })] },
     shutdownGraceTime: '5s',
     shutdownForceTime: '10s',
   });
-  const ran = worker.run();
   const client = new Client({ connection, namespace });
+  const webhooks = await startWebhooks({ config, orm, ring, connection, client, workflowBundle, logger });
+  const workers = [cards, webhooks.worker];
+  const shutDown = () => {
+    for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+  };
+  // One without the other is no worker: the process ends, and whoever supervises it starts another.
+  const ran = Promise.all(workers.map((worker) => worker.run().finally(shutDown)));
   const sweep = startSweep({ orm, client, taskQueue, config, logger });
   const pruning = startPruning({ orm, logger });
+  const eventPruning = startEventPruning({ orm, logger });
 
-  const ended = ran.finally(async () => {
-    await Promise.all([sweep.stop(), pruning.stop()]);
-    await live.stop();
-    await connection.close();
-    await orm.close();
-  });
+  const ended = ran
+    .then(() => {})
+    .finally(async () => {
+      await Promise.all([sweep.stop(), pruning.stop(), eventPruning.stop(), webhooks.stop()]);
+      await live.stop();
+      await connection.close();
+      await orm.close();
+    });
   return {
     ended,
     stop: async () => {
-      if (worker.getState() === 'RUNNING') worker.shutdown();
+      shutDown();
       await ended;
     },
   };

@@ -3,8 +3,10 @@ import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { Orm } from '../db/orm.ts';
 import { query } from '../db/sql.ts';
+import type { WorkflowOperation } from '../domain/claim-operation.ts';
+import { siblingId } from '../domain/ids.ts';
 import type { Mode } from '../domain/mode.ts';
-import { startIssueCard } from '../workflows/client/start-issue-card.ts';
+import { startClaimed } from '../workflows/client/start-claimed.ts';
 import { type Repetition, repeat } from './repeat.ts';
 
 const INTERVAL_MS = 2_000;
@@ -30,27 +32,46 @@ export function startSweep(dependencies: SweepDependencies): Repetition {
 
 async function sweepOnce({ orm, client, taskQueue, config, logger }: SweepDependencies): Promise<void> {
   const em = orm.em.fork();
-  const abandoned = await query<{ id: string; partner_id: string; mode: Mode }>(
+  const deadlinesMs: Record<WorkflowOperation, number> = {
+    create_card: config.issuanceDeadlineMs,
+    top_up_card: config.topUpDeadlineMs,
+    freeze_card: 0,
+    unfreeze_card: 0,
+    block_card: 0,
+  };
+  const abandoned = await query<AbandonedClaim>(
     em,
-    `SELECT id, partner_id, mode FROM idempotency_claim
-     WHERE response_status IS NULL AND lease_expires_at < now() AND operation = 'create_card'
+    `SELECT id, partner_id, mode, operation, card_id FROM idempotency_claim
+     WHERE response_status IS NULL AND lease_expires_at < now() AND operation = ANY ($1)
        AND (swept_at IS NULL OR swept_at < now() - interval '1 minute')
      ORDER BY lease_expires_at LIMIT 100`,
+    [Object.keys(deadlinesMs)],
   );
   for (const claim of abandoned) {
-    const start = {
+    const { operation } = claim;
+    const workflow = {
+      operation,
       taskQueue,
-      deadlineMs: config.issuanceDeadlineMs,
+      deadlineMs: deadlinesMs[operation],
       claimId: claim.id,
+      cardId: claim.card_id ?? siblingId('card', claim.id),
       partnerId: claim.partner_id,
       mode: claim.mode,
     };
-    await client.withDeadline(Date.now() + START_TIMEOUT_MS, () => startIssueCard(client, start));
+    await client.withDeadline(Date.now() + START_TIMEOUT_MS, () => startClaimed(client, workflow));
     // Not before it is started: what could not be is tried again in the next turn.
     await query(em, 'UPDATE idempotency_claim SET swept_at = now() WHERE id = $1', [claim.id]);
     logger.info(
-      { claimId: claim.id, partnerId: claim.partner_id, mode: claim.mode },
-      'an abandoned issuance goes on',
+      { claimId: claim.id, operation, partnerId: claim.partner_id, mode: claim.mode },
+      'the abandoned work of a claim goes on',
     );
   }
+}
+
+interface AbandonedClaim {
+  id: string;
+  partner_id: string;
+  mode: Mode;
+  operation: WorkflowOperation;
+  card_id: string | null;
 }

@@ -1,0 +1,147 @@
+import type { Client } from '@temporalio/client';
+import type { Logger } from 'pino';
+import { type AttemptMade, attemptWebhook, type Delivery } from '../../activities/attempt-webhook.ts';
+import { GONE, setAsideGone, type WebhookDependencies } from '../../activities/webhook-delivery.ts';
+import { parkDeliveries } from '../../commands/park-deliveries.ts';
+import { type TakenDelivery, takeDeliveries } from '../../commands/take-deliveries.ts';
+import { describeError } from '../../domain/describe-error.ts';
+import { startRetries } from '../../workflows/client/deliver-webhook.ts';
+import { Outcomes } from './outcomes.ts';
+import { Rooms } from './rooms.ts';
+import { Waker } from './waker.ts';
+
+const MOST_IN_FLIGHT = 2_000;
+const MOST_TAKEN = 250;
+/** Behind the notifications, which can be lost. */
+const POLL_MS = 500;
+/** What a lease lasts beyond two attempts, its own and the one whose connection it waits for: a workflow's start, and the recording. */
+const MARGIN_MS = 10_000;
+const START_TIMEOUT_MS = 5_000;
+/** Where Temporal can't be reached the relay tries the event again itself. */
+const WITHOUT_TEMPORAL_MS = 30_000;
+
+export interface RelayDependencies extends WebhookDependencies {
+  client: Client;
+  logger: Logger;
+  taskQueue: string;
+  delaysMs: number[];
+  /** How long an attempt may take. */
+  timeoutMs: number;
+}
+
+export interface Relay {
+  /** There may be something to send. */
+  wake(): void;
+  /** Takes nothing more, and ends when what is under way has ended. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Makes the first attempt of every event, straight from its row: many at once, within milliseconds of the commit. A
+ * success is recorded and done; a failure becomes a workflow, which is started before the row says so: a crash between
+ * the two repeats an attempt and loses nothing.
+ */
+export function startRelay(dependencies: RelayDependencies): Relay {
+  const { orm, logger } = dependencies;
+  const rooms = new Rooms();
+  const outcomes = new Outcomes(orm, logger);
+  const underWay = new Set<Promise<void>>();
+  const waker = new Waker(POLL_MS);
+  let after: { partnerId: string; mode: TakenDelivery['mode'] } | null = null;
+
+  async function take(): Promise<TakenDelivery[]> {
+    const limit = Math.min(MOST_TAKEN, MOST_IN_FLIGHT - underWay.size);
+    const free = rooms.free();
+    const request = {
+      free,
+      places: rooms.firstRoom,
+      limit,
+      leaseMs: 2 * dependencies.timeoutMs + MARGIN_MS,
+      after,
+    };
+    const taken = limit > 0 ? await takeDeliveries(orm.em.fork(), request) : [];
+    const last = taken.at(-1);
+    // A full house goes on behind the last account; otherwise all accounts behind it have been served.
+    const wrapped = after !== null && taken.length < limit;
+    after =
+      last !== undefined && taken.length === limit ? { partnerId: last.partner_id, mode: last.mode } : null;
+    if (wrapped) waker.wake();
+    return taken;
+  }
+
+  async function send(delivery: TakenDelivery, attempted: (succeeded: boolean) => void): Promise<void> {
+    const { url } = delivery;
+    if (url === null || delivery.endpoint_status !== 'enabled') {
+      return parkDeliveries(orm, [delivery.event_id]);
+    }
+    const target: Delivery = { ...delivery, url };
+    const attempt = await attemptWebhook(dependencies, target);
+    attempted(attempt.error === null);
+    if (attempt.error === null)
+      await outcomes.record({ ...attempt, status: 'delivered', nextAttemptMs: null });
+    else if (attempt.httpStatus === GONE) await setAsideGone(orm, target, attempt);
+    else await retryLater(delivery, attempt);
+  }
+
+  async function retryLater(delivery: TakenDelivery, attempt: AttemptMade): Promise<void> {
+    const { client, taskQueue, delaysMs } = dependencies;
+    const { event_id: eventId, partner_id: partnerId, mode, type } = delivery;
+    try {
+      await client.withDeadline(Date.now() + START_TIMEOUT_MS, () =>
+        startRetries(client, { eventId, type, partnerId, mode, taskQueue, delaysMs }),
+      );
+      await outcomes.record({ ...attempt, status: 'retrying', nextAttemptMs: delaysMs[0] ?? 0 });
+    } catch (error) {
+      logger.warn(
+        { eventId, error: describeError(error) },
+        'the retries of an event could not be started yet',
+      );
+      await outcomes.record({ ...attempt, status: 'pending', nextAttemptMs: WITHOUT_TEMPORAL_MS });
+    }
+  }
+
+  function start(delivery: TakenDelivery): void {
+    const account = { partnerId: delivery.partner_id, mode: delivery.mode };
+    let isInside = true;
+    // The place is free when the receiver has answered, before that is recorded.
+    const leave = (succeeded: boolean) => {
+      if (isInside) rooms.leave(account, succeeded);
+      isInside = false;
+      waker.wake();
+    };
+    rooms.enter(account);
+    const sent = send(delivery, leave)
+      .catch((error: unknown) =>
+        logger.error(
+          { eventId: delivery.event_id, error: describeError(error) },
+          'an event could not be sent; it is tried again when its lease ends',
+        ),
+      )
+      .then(() => {
+        underWay.delete(sent);
+        leave(false);
+      });
+    underWay.add(sent);
+  }
+
+  const running = (async () => {
+    while (!waker.stopped) {
+      try {
+        for (const delivery of await take()) start(delivery);
+      } catch (error) {
+        logger.error({ error: describeError(error) }, 'the relay could not read events; it tries again');
+        await waker.pause();
+      }
+      await waker.turn();
+    }
+    await Promise.all(underWay);
+  })();
+
+  return {
+    wake: () => waker.wake(),
+    stop: async () => {
+      waker.stop();
+      await running;
+    },
+  };
+}

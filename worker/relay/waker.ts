@@ -1,0 +1,49 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Turns of a loop: the next one comes when somebody wakes it, or after `idleMs`. */
+export class Waker {
+  readonly #idleMs: number;
+  #isWanted = false;
+  #isStopped = false;
+  #wakeUp: (() => void) | undefined;
+
+  constructor(idleMs: number) {
+    this.#idleMs = idleMs;
+  }
+
+  get stopped(): boolean {
+    return this.#isStopped;
+  }
+
+  wake(): void {
+    this.#isWanted = true;
+    this.#wakeUp?.();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#wakeUp?.();
+  }
+
+  /** Waits until the next turn is due. */
+  async turn(): Promise<void> {
+    if (!this.#isWanted && !this.#isStopped) {
+      await new Promise<void>((resolve) => {
+        const idle = setTimeout(resolve, this.#idleMs);
+        this.#wakeUp = () => {
+          clearTimeout(idle);
+          resolve();
+        };
+      });
+      this.#wakeUp = undefined;
+    }
+    this.#isWanted = false;
+    // Those who woke it have often something to say in the same moment: one turn hears them all.
+    await new Promise(setImmediate);
+  }
+
+  /** After a failure: not at once. */
+  async pause(): Promise<void> {
+    if (!this.#isStopped) await sleep(this.#idleMs);
+  }
+}

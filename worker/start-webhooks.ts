@@ -1,0 +1,72 @@
+import type { Client } from '@temporalio/client';
+import { type NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
+import type { Logger } from 'pino';
+import { createWebhookDeliveryActivities } from '../activities/webhook-delivery.ts';
+import { createWebhookClient } from '../adapters/webhooks/webhook-client.ts';
+import type { CommandContext } from '../commands/command-context.ts';
+import type { Config } from '../config.ts';
+import { EVENT_WRITTEN } from '../db/channels.ts';
+import { listen } from '../db/listen.ts';
+import { webhooksTaskQueue } from '../domain/task-queues.ts';
+import { startRelay } from './relay/relay.ts';
+import { LARGEST_ROOM } from './relay/rooms.ts';
+import { safeFailures } from './safe-failures.ts';
+
+export interface WebhooksOptions extends CommandContext {
+  config: Config;
+  connection: NativeConnection;
+  client: Client;
+  workflowBundle: WorkflowBundleOption;
+  logger: Logger;
+}
+
+export interface RunningWebhooks {
+  worker: Worker;
+  stop(): Promise<void>;
+}
+
+/** The relay of first attempts, and the worker of the retries, on a task queue and with places of their own. */
+export async function startWebhooks(options: WebhooksOptions): Promise<RunningWebhooks> {
+  const { config, orm, ring, client, connection, logger } = options;
+  const taskQueue = webhooksTaskQueue(config.taskQueuePrefix);
+  const webhooks = createWebhookClient({
+    timeoutMs: config.webhookTimeoutMs,
+    allowLoopbackHttp: config.webhookAllowLoopbackHttp,
+    connectionsPerEndpoint: LARGEST_ROOM / 2,
+  });
+  const worker = await Worker.create({
+    connection,
+    namespace: client.options.namespace,
+    taskQueue,
+    workflowBundle: options.workflowBundle,
+    activities: createWebhookDeliveryActivities({ orm, ring, webhooks }),
+    interceptors: { activity: [() => ({ inbound: safeFailures(logger) })] },
+    maxCachedWorkflows: 200,
+    shutdownGraceTime: '5s',
+    shutdownForceTime: '10s',
+  });
+  const relay = startRelay({
+    orm,
+    ring,
+    webhooks,
+    client,
+    logger,
+    taskQueue,
+    delaysMs: config.webhookDelaysMs,
+    timeoutMs: config.webhookTimeoutMs,
+  });
+  const listening = listen({
+    databaseUrl: config.databaseUrl,
+    logger,
+    on: { [EVENT_WRITTEN]: relay.wake },
+    onListening: relay.wake,
+  });
+  return {
+    worker,
+    stop: async () => {
+      await listening.stop();
+      await relay.stop();
+      await webhooks.close();
+    },
+  };
+}
