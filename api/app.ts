@@ -5,21 +5,26 @@ import { Histogram, Registry } from 'prom-client';
 import { ApiError } from '../domain/api-error.ts';
 import { describeError } from '../domain/describe-error.ts';
 import { type GuardDependencies, guard } from './guard.ts';
-import type { IssuingDependencies } from './issue-card.ts';
 import { answerErrors } from './middleware/errors.ts';
 import { logRequest } from './middleware/log-request.ts';
 import { refuseUnreadable } from './middleware/refuse-unreadable.ts';
 import { openApiDocument } from './openapi/document.ts';
 import type { RequestState } from './request-state.ts';
-import { health } from './routes/health.ts';
+import { type HealthDependencies, health } from './routes/health.ts';
 import { metrics } from './routes/metrics.ts';
 import { type CallbackDependencies, networkCallbacks } from './routes/network-callbacks.ts';
+import { type NetworkTransactionDependencies, networkTransactions } from './routes/network-transactions.ts';
 import { reference } from './routes/reference.ts';
-import { createRoutes } from './routes.ts';
+import { createRoutes, type RouteDependencies } from './routes.ts';
 
-export interface AppDependencies extends IssuingDependencies, GuardDependencies, CallbackDependencies {}
+export interface AppDependencies
+  extends RouteDependencies,
+    GuardDependencies,
+    CallbackDependencies,
+    NetworkTransactionDependencies,
+    HealthDependencies {}
 
-/** The whole HTTP surface: /v1 for partners; health, metrics, reference and the network's callbacks beside it. */
+/** The whole HTTP surface: /v1 for partners; health, metrics, reference, and what the network sends, beside it. */
 export function createApp(dependencies: AppDependencies): Koa<RequestState> {
   const routes = createRoutes(dependencies);
   const registry = new Registry();
@@ -57,6 +62,7 @@ export function createApp(dependencies: AppDependencies): Koa<RequestState> {
     health(dependencies),
     metrics(registry),
     networkCallbacks(dependencies),
+    networkTransactions(dependencies),
     reference(openApiDocument(routes)),
   ]) {
     app.use(router.routes());

@@ -32,13 +32,13 @@ export function guard<Query, Body>(
       throw new ApiError(route.mode === 'test' ? 'live_key_not_allowed' : 'test_key_not_allowed');
     }
     refuseRepeated(req);
-    const idempotencyKey = route.needsIdempotencyKey ? idempotencyKeyOf(req) : '';
+    const idempotencyKey = idempotencyKeyOf(req, route.idempotencyKey);
     const parsed = parseQuery(ctx.querystring);
     const query = validate(route.query, parsed.value, 'query');
     const body: Checked<Body> =
       route.body === undefined
         ? { value: undefined as Body, issues: [] }
-        : validate(route.body, await readJsonBody(req), 'body');
+        : validate(route.body, await readJsonBody(req, route.bodyIsOptional), 'body');
     const issues = [...parsed.issues, ...query.issues, ...body.issues];
     if (issues.length > 0) throw ApiError.ofFields(issues);
 
@@ -54,6 +54,7 @@ export function guard<Query, Body>(
     });
     ctx.status = reply.status;
     if (reply.headers) ctx.set(reply.headers);
+    if (reply.body === null) return;
     ctx.type = 'application/json';
     ctx.body = typeof reply.body === 'string' ? reply.body : JSON.stringify(reply.body);
   };

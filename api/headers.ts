@@ -21,12 +21,16 @@ export function refuseRepeated(req: IncomingMessage): void {
 }
 
 /**
- * The Idempotency-Key of a request (decisions.md, "Envelope" and "Idempotency"); an empty one counts as missing.
+ * The Idempotency-Key of a request (decisions.md, "Envelope" and "Idempotency"); an empty one counts as missing, and is what
+ * comes back for a missing one that is not required.
  * @throws ApiError `idempotency_key_missing`, `idempotency_key_invalid`
  */
-export function idempotencyKeyOf(req: IncomingMessage): string {
-  const key = req.headers['idempotency-key'];
-  if (typeof key !== 'string' || key === '') throw keyError('idempotency_key_missing');
+export function idempotencyKeyOf(req: IncomingMessage, use: 'required' | 'accepted' | undefined): string {
+  const key = use === undefined ? '' : req.headers['idempotency-key'];
+  if (typeof key !== 'string' || key === '') {
+    if (use === 'required') throw keyError('idempotency_key_missing');
+    return '';
+  }
   if (!/^[\x20-\x7e]{1,255}$/.test(key)) throw keyError('idempotency_key_invalid');
   return key;
 }

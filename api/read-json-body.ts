@@ -5,13 +5,19 @@ import { parseJson } from './parse-json.ts';
 
 const MAX_BODY_BYTES = 65_536;
 
-/** The body's JSON value. @throws ApiError `unsupported_media_type`, `body_too_large`, `validation_failed` */
-export async function readJsonBody(req: IncomingMessage): Promise<unknown> {
+/**
+ * The body's JSON value.
+ * @param isOptional whether there may be none, which then is `{}`, as clients send it with any Content-Type
+ * @throws ApiError `unsupported_media_type`, `body_too_large`, `validation_failed`
+ */
+export async function readJsonBody(req: IncomingMessage, isOptional = false): Promise<unknown> {
+  const bytes = isOptional ? await readBytes(req) : undefined;
+  if (bytes?.length === 0) return {};
   const encoding = req.headers['content-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
     throw new ApiError('unsupported_media_type');
   if (!isJson(req.headers['content-type'])) throw new ApiError('unsupported_media_type');
-  return parseJson(await readBytes(req));
+  return parseJson(bytes ?? (await readBytes(req)));
 }
 
 /** The raw bytes of a body of at most 64 KiB. @throws ApiError `body_too_large`, `validation_failed` */

@@ -13,7 +13,7 @@ export interface RouteInput<Query, Body> {
   path: string;
   query: Query;
   body: Body;
-  /** Empty unless the route needs one. */
+  /** Empty where none was sent, or the route takes none. */
   idempotencyKey: string;
   /** Adds to the request's log line. */
   log(fields: Record<string, string>): void;
@@ -21,23 +21,26 @@ export interface RouteInput<Query, Body> {
 
 export interface Reply {
   status: number;
-  /** An object, or JSON that is sent as it is. */
-  body: object | string;
+  /** An object, or JSON that is sent as it is; null with 204. */
+  body: object | string | null;
   headers?: Record<string, string>;
 }
 
 /** One declaration validates a request and documents it: the guard and the OpenAPI document both read it. */
 export interface Route<Query = unknown, Body = unknown> {
-  method: 'get' | 'post';
+  method: 'get' | 'post' | 'put' | 'delete';
   /** Below /v1, with `:name` for parameters. */
   path: string;
   summary: string;
   description?: string;
   /** The only mode whose keys may use it. */
   mode?: Mode;
-  needsIdempotencyKey?: boolean;
+  /** `accepted`: used where it is sent. Left out: a key that is sent has no meaning. */
+  idempotencyKey?: 'required' | 'accepted';
   query: z.ZodType<Query>;
   body?: z.ZodType<Body>;
+  /** The body may be left out, and is then `{}` whatever Content-Type says. */
+  bodyIsOptional?: true;
   responses: Record<number, z.ZodType>;
   /** Beside those every route has: 400, 401, 429, 500, 503. */
   errors?: ErrorCode[];

@@ -1,18 +1,24 @@
 import { createServer } from 'node:http';
-import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { verifyCallback } from '../adapters/card-network/callback-signature.ts';
-import { testCardIssuer } from '../adapters/card-network/test-cards.ts';
+import { testCardIssuer, testCardRevealer } from '../adapters/card-network/test-cards.ts';
+import { startLiveNetwork } from '../adapters/live-network.ts';
 import { simulatedNetworkCredentials } from '../adapters/simulated-network/credentials.ts';
+import { createEventAnnouncer } from '../commands/announce-events.ts';
+import { createSettlementQueue } from '../commands/settlement-queue.ts';
 import type { Config } from '../config.ts';
 import { apiKeyHasher, simulatedNetworkSecret } from '../db/derived-keys.ts';
 import { KeyRing } from '../db/key-ring.ts';
 import { openOrm } from '../db/orm.ts';
-import { cardsTaskQueue } from '../domain/task-queues.ts';
+import { describeError } from '../domain/describe-error.ts';
+import { cardsTaskQueue, webhooksTaskQueue } from '../domain/task-queues.ts';
+import { openAnswerHints } from './answer-hints.ts';
 import { answerUnreadable } from './answer-unreadable.ts';
 import { createApp } from './app.ts';
 import { createAuthenticate } from './authenticate.ts';
 import { createRateLimit } from './rate-limit.ts';
+import { connectLazily } from './temporal-connection.ts';
 
 export interface RunningApi {
   /** Base address of the API, ending in /v1. */
@@ -21,7 +27,7 @@ export interface RunningApi {
   stop(): Promise<void>;
 }
 
-/** Opens what the API needs and listens. Temporal is connected to lazily: reads work while it is away. */
+/** Opens what the API needs and listens. */
 export async function startApi(config: Config, logger: Logger): Promise<RunningApi> {
   const ring = new KeyRing(config.encryptionKeys);
   const orm = await openOrm({
@@ -29,27 +35,53 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
     poolSize: 20,
     applicationName: 'card-issuing-api',
   });
-  const connection = Connection.lazy({
-    ...config.temporal.connectionOptions,
-    // About a second of retries: a partner can try again for longer than a request should hang.
-    interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions({ maxAttempts: 4 }))],
-  });
+  const connection = connectLazily(config.temporal.connectionOptions);
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
   const { callbackSecret } = simulatedNetworkCredentials(simulatedNetworkSecret(ring));
 
+  const answerHints = openAnswerHints(config.databaseUrl, logger);
+
+  // Reveals alone ask it here; its callbacks are the worker's to send.
+  const live = await startLiveNetwork({
+    cardNetwork: config.cardNetwork,
+    callbackUrl: null,
+    orm,
+    ring,
+    logger,
+  });
+
+  const eventsWritten = createEventAnnouncer(orm, (error) =>
+    logger.warn(
+      { error: describeError(error) },
+      'could not tell that there are events; the relay finds them',
+    ),
+  );
+
   const app = createApp({
+    answerHints,
     orm,
     ring,
     client,
     logger,
     taskQueue: cardsTaskQueue(config.taskQueuePrefix),
+    taskQueues: [cardsTaskQueue(config.taskQueuePrefix), webhooksTaskQueue(config.taskQueuePrefix)],
     cardCreationWaitMs: config.cardCreationWaitMs,
     issuanceDeadlineMs: config.issuanceDeadlineMs,
-    liveNetworkConfigured: config.cardNetwork !== 'none',
+    topUpDeadlineMs: config.topUpDeadlineMs,
+    webhooksTaskQueue: webhooksTaskQueue(config.taskQueuePrefix),
+    webhookDelaysMs: config.webhookDelaysMs,
+    webhookAllowLoopbackHttp: config.webhookAllowLoopbackHttp,
+    liveNetworkConfigured: live.network !== null,
     issueTestCard: testCardIssuer(ring),
+    revealTestCard: testCardRevealer(ring),
+    liveNetwork: live.network,
     authenticate: createAuthenticate(orm, apiKeyHasher(ring)),
     rateLimit: createRateLimit({ perSecond: config.rateLimitPerSecond, burst: config.rateLimitBurst }),
-    verifyCallback: (body, signature) => verifyCallback(body, signature, callbackSecret),
+    eventsWritten,
+    settlements: createSettlementQueue(orm, eventsWritten),
+    // Where there is no network nobody speaks for it.
+    verifyCallback: (body, signature) =>
+      config.cardNetwork !== 'none' && verifyCallback(body, signature, callbackSecret),
   });
   const answer = app.callback();
   // Node would answer a missing Host and an unknown Expect by itself, without the error body.
@@ -72,6 +104,8 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
       const impatience = setTimeout(() => server.closeAllConnections(), 10_000);
       await closed;
       clearTimeout(impatience);
+      await live.stop();
+      await answerHints.stop();
       await connection.close();
       await orm.close();
     },

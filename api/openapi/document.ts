@@ -38,13 +38,13 @@ export function openApiDocument(routes: Route[]): object {
 }
 
 function operationOf(route: Route): object {
-  const { summary, description, body } = route;
+  const { summary, description, body, bodyIsOptional = false } = route;
   return {
     summary,
     ...(description && { description }),
     ...(route.mode && { 'x-mode': route.mode }),
     parameters: [...pathParameters(route), ...queryParameters(route), ...headerParameters(route)],
-    ...(body && { requestBody: { required: true, content: json(jsonSchema(body, 'input')) } }),
+    ...(body && { requestBody: { required: !bodyIsOptional, content: json(jsonSchema(body, 'input')) } }),
     responses: { ...successes(route), ...failures(route) },
   };
 }
@@ -73,9 +73,10 @@ function queryParameters(route: Route): object[] {
 }
 
 function headerParameters(route: Route): object[] {
-  if (!route.needsIdempotencyKey) return [];
+  if (route.idempotencyKey === undefined) return [];
   const schema = { type: 'string', minLength: 1, maxLength: 255 };
-  return [{ name: 'Idempotency-Key', in: 'header', required: true, schema }];
+  const required = route.idempotencyKey === 'required';
+  return [{ name: 'Idempotency-Key', in: 'header', required, schema }];
 }
 
 function successes(route: Route): Record<string, object> {
@@ -84,16 +85,18 @@ function successes(route: Route): Record<string, object> {
       status,
       {
         description: status === '202' ? 'Accepted; completes asynchronously' : 'Success',
-        content: json(jsonSchema(schema, 'output')),
+        ...(status !== '204' && { content: json(jsonSchema(schema, 'output')) }),
       },
     ]),
   );
 }
 
 function failures(route: Route): Record<string, object> {
-  const ofIdempotency: ErrorCode[] = route.needsIdempotencyKey
-    ? ['idempotency_key_missing', 'idempotency_key_invalid']
-    : [];
+  const ofIdempotency: ErrorCode[] = {
+    required: ['idempotency_key_missing', 'idempotency_key_invalid'] as const,
+    accepted: ['idempotency_key_invalid'] as const,
+    none: [],
+  }[route.idempotencyKey ?? 'none'].slice();
   const codes = [...EVERYWHERE, ...(route.body ? WITH_BODY : []), ...ofIdempotency, ...(route.errors ?? [])];
   const byStatus = Map.groupBy(codes, (code) => String(ERRORS[code].status));
   const content = json({ $ref: '#/components/schemas/Error' });

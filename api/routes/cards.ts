@@ -1,7 +1,4 @@
 import { z } from 'zod';
-import { claimIdempotencyKey } from '../../commands/claim-idempotency-key.ts';
-import { sealRequest } from '../../commands/idempotency-response.ts';
-import { newId } from '../../db/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
 import { CardResource } from '../../domain/card-resource.ts';
 import { CardStatus } from '../../domain/card-status.ts';
@@ -9,13 +6,12 @@ import { CreateCardRequest } from '../../domain/create-card-request.ts';
 import { Line } from '../../domain/fields.ts';
 import { siblingId } from '../../domain/ids.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
-import { fingerprintOf } from '../fingerprint.ts';
+import { claimOperation } from '../claim-operation.ts';
 import { type IssuingDependencies, issueCard } from '../issue-card.ts';
 import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
 import { readCard, readCardPage } from '../read-cards.ts';
 import { replay } from '../replay.ts';
 import { route } from '../route.ts';
-import { LEASE_MS } from '../while-leased.ts';
 
 export const createCard = (dependencies: IssuingDependencies) =>
   route({
@@ -24,7 +20,7 @@ export const createCard = (dependencies: IssuingDependencies) =>
     summary: 'Create and fund a card',
     description:
       'Debits the amount and its fees from the balance. 201: active. 202: poll GET /cards/{cardId}.',
-    needsIdempotencyKey: true,
+    idempotencyKey: 'required',
     query: z.strictObject({}),
     body: CreateCardRequest,
     responses: { 201: CardResource, 202: CardResource },
@@ -42,25 +38,13 @@ export const createCard = (dependencies: IssuingDependencies) =>
         'product_not_allowed',
       ] as const),
     ],
-    async handle({ caller, body, path, idempotencyKey, requestId, log }) {
-      const { orm, ring, taskQueue, issuanceDeadlineMs } = dependencies;
-      const { partnerId, mode } = caller;
-      const newClaimId = newId('claim');
-      const claim = await claimIdempotencyKey(orm.em.fork(), ring, {
-        claimId: newClaimId,
-        partnerId,
-        mode,
-        key: idempotencyKey,
-        operation: 'create_card',
-        fingerprint: fingerprintOf('POST', path, body),
-        sealedRequest: sealRequest(ring, newClaimId, body),
-        requestId,
-        leaseMs: LEASE_MS,
-      });
+    async handle(input) {
+      const { partnerId, mode } = input.caller;
+      const claim = await claimOperation(dependencies, 'create_card', input, null);
       if (claim.outcome === 'replay') return replay(claim.response);
       const { claimId } = claim;
-      log({ workflowId: issueCardWorkflowId(siblingId('card', claimId)) });
-      return issueCard(dependencies, { claimId, partnerId, mode, taskQueue, deadlineMs: issuanceDeadlineMs });
+      input.log({ workflowId: issueCardWorkflowId(siblingId('card', claimId)) });
+      return issueCard(dependencies, { claimId, partnerId, mode });
     },
   });
 

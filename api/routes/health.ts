@@ -12,7 +12,8 @@ const WORKFLOW_TASK_QUEUE = 1;
 export interface HealthDependencies {
   orm: Orm;
   client: Client;
-  taskQueue: string;
+  /** Those that workers poll. */
+  taskQueues: string[];
 }
 
 /** `GET /healthz`: the process answers. `GET /readyz`: so do PostgreSQL, its migrations and Temporal. */
@@ -29,7 +30,7 @@ export function health(dependencies: HealthDependencies): Router<RequestState> {
     const problems = { ...problemOf('postgresql', postgresql), ...problemOf('temporal', temporal) };
     const ready = Object.keys(problems).length === 0;
     ctx.status = ready ? 200 : 503;
-    const workers = 'value' in temporal ? { [dependencies.taskQueue]: temporal.value } : {};
+    const workers = 'value' in temporal ? temporal.value : {};
     ctx.body = { status: ready ? 'ready' : 'not_ready', problems, workers };
   });
   return router;
@@ -62,14 +63,17 @@ async function checkDatabase({ orm }: HealthDependencies): Promise<void> {
     throw new Error(`migrations are missing (${missing.join(', ')}): run "npm run migrate"`);
 }
 
-/** The workers that poll the queue, for information: without one nothing is lost, it waits. */
-async function countPollers({ client, taskQueue }: HealthDependencies): Promise<number> {
-  const { pollers } = await client.withDeadline(Date.now() + PROBE_TIMEOUT_MS, () =>
-    client.workflowService.describeTaskQueue({
-      namespace: client.options.namespace,
-      taskQueue: { name: taskQueue },
-      taskQueueType: WORKFLOW_TASK_QUEUE,
-    }),
-  );
-  return pollers?.length ?? 0;
+/** The workers that poll each queue, for information: without one nothing is lost, it waits. */
+async function countPollers({ client, taskQueues }: HealthDependencies): Promise<Record<string, number>> {
+  const counts = taskQueues.map(async (name) => {
+    const { pollers } = await client.withDeadline(Date.now() + PROBE_TIMEOUT_MS, () =>
+      client.workflowService.describeTaskQueue({
+        namespace: client.options.namespace,
+        taskQueue: { name },
+        taskQueueType: WORKFLOW_TASK_QUEUE,
+      }),
+    );
+    return [name, pollers?.length ?? 0] as const;
+  });
+  return Object.fromEntries(await Promise.all(counts));
 }

@@ -17,7 +17,7 @@ export const creditTestBalance = (dependencies: CommandContext) =>
     summary: 'Credit the test balance with pretend money',
     description: 'At most $100,000 a call and 60 calls in any hour.',
     mode: 'test',
-    needsIdempotencyKey: true,
+    idempotencyKey: 'required',
     query: z.strictObject({}),
     body: z.strictObject({
       amount: AmountCents.max(MAX_CREDIT_CENTS, `must be at most ${MAX_CREDIT_CENTS}`),

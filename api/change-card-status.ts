@@ -1,0 +1,40 @@
+import type { StoredResponse } from '../commands/idempotency-response.ts';
+import { openStatusChange } from '../commands/open-status-change.ts';
+import { ApiError } from '../domain/api-error.ts';
+import type { Mode } from '../domain/mode.ts';
+import type { StatusChangeOperation } from '../domain/status-change.ts';
+import { type AnsweringDependencies, answerClaimed } from './answer-claimed.ts';
+import { isOutage } from './outage.ts';
+
+export interface ClaimedStatusChange {
+  claimId: string;
+  partnerId: string;
+  mode: Mode;
+  cardId: string;
+  operation: StatusChangeOperation;
+}
+
+/**
+ * Starts or joins a change of a card's status and gives its answer. Where no worker gets to it in time it is opened
+ * here, which in test mode is all of it. What takes longer than the waiting time goes on.
+ * @throws ApiError `unavailable` where the outcome is not known yet.
+ */
+export async function changeCardStatus(
+  dependencies: AnsweringDependencies,
+  claim: ClaimedStatusChange,
+): Promise<StoredResponse> {
+  const { taskQueue } = dependencies;
+  try {
+    return await answerClaimed(dependencies, { ...claim, taskQueue, deadlineMs: 0 }, async () => {
+      await openStatusChange(dependencies, claim.claimId);
+    });
+  } catch (error) {
+    // The claim stands: whoever can't be reached now, the sweep starts what it is about.
+    const goesOn = error instanceof ApiError ? error.code === 'unavailable' : isOutage(error);
+    throw goesOn ? new ApiError('unavailable', { message: GOES_ON }) : error;
+  }
+}
+
+const GOES_ON =
+  "The card network has not confirmed the change yet. It goes on: the card's status, its event, or a retry with the " +
+  'same Idempotency-Key tells when it is made.';

@@ -1,0 +1,83 @@
+import type { Orm } from '../db/orm.ts';
+import type { Tenant } from '../db/tenant.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { balanceTransactionId, versionOf } from '../domain/balance-transaction-id.ts';
+import type {
+  BalanceTransactionResource,
+  BalanceTransactionSource,
+  BalanceTransactionType,
+} from '../domain/balance-transaction-resource.ts';
+import type { IdPrefix } from '../domain/ids.ts';
+import type { Mode } from '../domain/mode.ts';
+import type { TransferCode } from '../ledger/operation.ts';
+import { type PrepaidEntry, readPrepaidEntries } from '../ledger/read-prepaid-entries.ts';
+
+/** What the flows that touch a prepaid balance are called to partners. */
+const TYPES: Record<Exclude<TransferCode, 'purchase' | 'refund'>, BalanceTransactionType> = {
+  fund_faucet: 'faucet_credit',
+  fund_usdt: 'deposit',
+  issue_load: 'card_issue',
+  topup: 'card_topup',
+  fee_activation: 'card_activation_fee',
+  fee_funding: 'card_funding_fee',
+  fee_transaction: 'transaction_fee',
+  fee_decline: 'decline_fee',
+  block_release: 'card_release',
+  late_debit: 'late_debit',
+  late_refund: 'late_refund',
+  adjustment_credit: 'adjustment',
+  adjustment_debit: 'adjustment',
+};
+
+/** What an operation of the ledger is about: its id ends in the id of it. */
+const SOURCES: Partial<Record<IdPrefix, BalanceTransactionSource['type']>> = {
+  card: 'card',
+  topup: 'topup',
+  txn: 'transaction',
+  credit: 'faucet_credit',
+  dep: 'deposit',
+  adj: 'adjustment',
+};
+
+/**
+ * Up to `limit` + 1 changes of the prepaid balance, newest first, by key.
+ * @throws ApiError `validation_failed` where `startingAfter` is no change of this balance.
+ */
+export async function readBalanceTransactionPage(
+  orm: Orm,
+  { partnerId, mode }: Tenant,
+  { limit, startingAfter }: { limit: number; startingAfter?: string | undefined },
+): Promise<BalanceTransactionResource[]> {
+  const em = orm.em.fork();
+  if (startingAfter === undefined) {
+    const entries = await readPrepaidEntries(em, partnerId, mode, { limit: limit + 1 });
+    return entries.map((entry) => present(entry, mode));
+  }
+  const fromVersion = versionOf(startingAfter);
+  const entries = await readPrepaidEntries(em, partnerId, mode, { limit: limit + 2, fromVersion });
+  const [after, ...page] = entries.map((entry) => present(entry, mode));
+  if (after?.id !== startingAfter) {
+    throw ApiError.ofField('starting_after', 'starting_after is not the id of a balance transaction');
+  }
+  return page;
+}
+
+function present(entry: PrepaidEntry, mode: Mode): BalanceTransactionResource {
+  return {
+    id: balanceTransactionId(entry.version, entry.transferId),
+    object: 'balance_transaction',
+    type: TYPES[entry.code as keyof typeof TYPES],
+    amount: entry.amountCents,
+    balance_after: entry.balanceAfterCents,
+    source: sourceOf(entry.operationId),
+    mode,
+    created: entry.createdAt.toISOString(),
+  };
+}
+
+function sourceOf(operationId: string): BalanceTransactionSource {
+  const id = operationId.slice(operationId.lastIndexOf('/') + 1);
+  const type = SOURCES[id.slice(0, id.indexOf('_')) as IdPrefix];
+  if (type === undefined) throw new Error(`nothing is known of the ledger operation ${operationId}`);
+  return { type, id };
+}

@@ -1,0 +1,53 @@
+import type { Orm } from '../db/orm.ts';
+import type { Tenant } from '../db/tenant.ts';
+import { tenantQuery } from '../db/tenant-query.ts';
+import { transactionColumns } from '../db/transaction-columns.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { isId } from '../domain/ids.ts';
+import {
+  presentTransaction,
+  type TransactionResource,
+  type TransactionRow,
+} from '../domain/transaction-resource.ts';
+
+/**
+ * Up to `limit` + 1 transactions of a card, newest first, by key.
+ * @throws ApiError `card_not_found`; `validation_failed` where `startingAfter` is no transaction of the card.
+ */
+export async function readTransactionPage(
+  orm: Orm,
+  tenant: Tenant,
+  cardId: string,
+  page: { limit: number; startingAfter?: string | undefined },
+): Promise<TransactionResource[]> {
+  if (!isId('card', cardId)) throw new ApiError('card_not_found');
+  const { limit, startingAfter } = page;
+  const isFirst = startingAfter === undefined;
+  const rows = await tenantQuery<PageRow>(orm.em.fork(), tenant, isFirst ? FIRST : LATER, [
+    cardId,
+    limit + 1,
+    ...(isFirst ? [] : [startingAfter]),
+  ]);
+  if (rows.length === 0) throw new ApiError('card_not_found');
+  if (rows[0]?.known === false) {
+    throw ApiError.ofField('starting_after', 'starting_after is not the id of a transaction of this card');
+  }
+  return rows.filter((row) => row.id !== null).map(presentTransaction);
+}
+
+type PageRow = TransactionRow & { known: boolean };
+
+// One row without a transaction tells that there is the card.
+const pageWhere = (known: string, filter: string) => `
+  SELECT ${known} AS known, page.* FROM card c LEFT JOIN LATERAL (
+    SELECT ${transactionColumns('t')} FROM card_transaction t
+    WHERE t.card_id = c.id ${filter} ORDER BY t.id DESC LIMIT $4
+  ) page ON true
+  WHERE c.partner_id = $1 AND c.mode = $2 AND c.id = $3
+  ORDER BY page.id DESC`;
+
+const FIRST = pageWhere('true', '');
+const LATER = pageWhere(
+  'EXISTS (SELECT FROM card_transaction k WHERE k.id = $5 AND k.card_id = c.id)',
+  'AND t.id < $5',
+);

@@ -1,0 +1,81 @@
+import type { Logger } from 'pino';
+import {
+  type CardNetwork,
+  CardNetworkUnavailable,
+  type RevealedCard,
+  type RevealRequest,
+} from '../adapters/card-network/card-network.ts';
+import { type AdmittedCard, admitReveal, type RevealAttempt } from '../commands/admit-reveal.ts';
+import type { Orm } from '../db/orm.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { cardholderName } from '../domain/cardholder-name.ts';
+import { describeError } from '../domain/describe-error.ts';
+import type { SecureDetails } from '../domain/secure-details.ts';
+
+export interface RevealDependencies {
+  orm: Orm;
+  logger: Logger;
+  /** Null where CARD_NETWORK is none. */
+  liveNetwork: Pick<CardNetwork, 'revealCard'> | null;
+  revealTestCard(card: RevealRequest): Promise<RevealedCard>;
+}
+
+/**
+ * Counts a reveal, then asks the network. What the network says goes into the answer and nowhere else.
+ * @throws ApiError as admitReveal, and `unavailable` where the network does not tell.
+ */
+export async function revealCard(
+  dependencies: RevealDependencies,
+  attempt: RevealAttempt,
+): Promise<SecureDetails> {
+  const card = await admitOrRefuse(dependencies, attempt);
+  const details = await askNetwork(dependencies, card, attempt.requestId);
+  return {
+    card_id: card.id,
+    pan: details.pan,
+    cvv: details.cvv,
+    exp_month: String(details.expMonth).padStart(2, '0'),
+    exp_year: String(details.expYear),
+    cardholder_name: cardholderName(card),
+  };
+}
+
+/** decisions.md, "Reveal limit": if the count cannot be read the answer is 429, never the card. */
+async function admitOrRefuse(
+  dependencies: RevealDependencies,
+  attempt: RevealAttempt,
+): Promise<AdmittedCard> {
+  try {
+    return await admitReveal(dependencies, attempt);
+  } catch (error) {
+    if (error instanceof ApiError) throw error;
+    const { requestId } = attempt;
+    dependencies.logger.error(
+      { requestId, error: describeError(error) },
+      'a reveal was refused, as it could not be counted; look at PostgreSQL',
+    );
+    throw new ApiError('reveal_limit_reached', {
+      message:
+        'Reveals cannot be counted right now, so none is answered. Retry after the time in Retry-After.',
+      retryAfterSeconds: 10,
+    });
+  }
+}
+
+async function askNetwork(
+  { liveNetwork, revealTestCard, logger }: RevealDependencies,
+  card: AdmittedCard,
+  requestId: string,
+): Promise<RevealedCard> {
+  const asked = { cardId: card.id, networkCardId: card.network_card_id };
+  try {
+    if (card.mode === 'test') return await revealTestCard(asked);
+    if (liveNetwork !== null) return await liveNetwork.revealCard(asked);
+    logger.error({ requestId }, 'a live card can not be revealed: CARD_NETWORK is none; configure it again');
+  } catch (error) {
+    if (!(error instanceof CardNetworkUnavailable)) throw error;
+    logger.warn({ requestId, error: describeError(error) }, 'the card network told no details');
+  }
+  const message = 'The card network does not answer right now. Retry; this attempt counts as a reveal.';
+  throw new ApiError('unavailable', { message });
+}

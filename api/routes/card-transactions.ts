@@ -1,0 +1,21 @@
+import { z } from 'zod';
+import type { Orm } from '../../db/orm.ts';
+import { TransactionResource } from '../../domain/transaction-resource.ts';
+import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
+import { readTransactionPage } from '../read-transactions.ts';
+import { route } from '../route.ts';
+
+export const listCardTransactions = ({ orm }: { orm: Orm }) =>
+  route({
+    method: 'get',
+    path: '/cards/:cardId/transactions',
+    summary: "List a card's transactions, declines included, newest first",
+    query: z.strictObject({ limit: Limit, starting_after: StartingAfter('txn') }),
+    responses: { 200: listOf(TransactionResource) },
+    errors: ['card_not_found'],
+    async handle({ caller, params, query }) {
+      const { limit, starting_after: startingAfter } = query;
+      const rows = await readTransactionPage(orm, caller, params.cardId ?? '', { limit, startingAfter });
+      return { status: 200, body: presentList(rows, limit) };
+    },
+  });

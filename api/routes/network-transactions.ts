@@ -1,0 +1,50 @@
+import Router from '@koa/router';
+import { z } from 'zod';
+import type { SettlementQueue } from '../../commands/settlement-queue.ts';
+import type { Orm } from '../../db/orm.ts';
+import { AmountCents, Line, NetworkId } from '../../domain/fields.ts';
+import { TransactionType } from '../../domain/transaction-resource.ts';
+import { findNetworkCard } from '../find-network-card.ts';
+import { readSignedBody, type VerifyCallback } from '../read-signed-body.ts';
+import type { RequestState } from '../request-state.ts';
+
+const Words = Line(255).nullable().default(null);
+
+// Strict, unlike callbacks: a field we don't know could mean that another amount, or none, is to be moved.
+const NetworkTransaction = z.strictObject({
+  networkCardId: NetworkId,
+  networkTransactionId: NetworkId,
+  type: TransactionType,
+  amountCents: AmountCents,
+  currency: z.literal('USD'),
+  forced: z.boolean().default(true),
+  merchant: z.strictObject({ name: Words, categoryCode: Words, city: Words, country: Words }).prefault({}),
+});
+
+export interface NetworkTransactionDependencies {
+  orm: Orm;
+  settlements: SettlementQueue;
+  verifyCallback: VerifyCallback;
+}
+
+/**
+ * `POST /network/transactions`, outside /v1: the card network settles what a live card was used for. It sends it until
+ * it gets an answer; what was told before is answered with the same transaction, and nothing happens.
+ */
+export function networkTransactions(dependencies: NetworkTransactionDependencies): Router<RequestState> {
+  const { orm, settlements, verifyCallback } = dependencies;
+  const router = new Router<RequestState>();
+  router.post('/network/transactions', async (ctx) => {
+    const told = await readSignedBody(ctx, verifyCallback, NetworkTransaction);
+    const { networkTransactionId, type, amountCents, forced, merchant } = told;
+    const card = await findNetworkCard(orm, told.networkCardId);
+    Object.assign(ctx.state.logFields, { partnerId: card.partnerId, mode: card.mode });
+    const { name, city, country, categoryCode: category_code } = merchant;
+    const { transaction } = await settlements.settle({
+      ...{ ...card, networkTransactionId, type, amountCents, forced, simulated: false },
+      merchant: { name, category_code, city, country },
+    });
+    ctx.body = { transactionId: transaction.id };
+  });
+  return router;
+}

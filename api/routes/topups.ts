@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import type { Orm } from '../../db/orm.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import { siblingId } from '../../domain/ids.ts';
+import { TopUpRequest } from '../../domain/top-up-request.ts';
+import { TopUpResource } from '../../domain/topup-resource.ts';
+import { topUpCardWorkflowId } from '../../workflows/messages.ts';
+import { claimOperation } from '../claim-operation.ts';
+import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
+import { readCard } from '../read-cards.ts';
+import { readTopUp, readTopUpPage } from '../read-topups.ts';
+import { replay } from '../replay.ts';
+import { route } from '../route.ts';
+import { type TopUpDependencies, topUpCard } from '../top-up-card.ts';
+
+export const createTopUp = (dependencies: TopUpDependencies) =>
+  route({
+    method: 'post',
+    path: '/cards/:cardId/topups',
+    summary: 'Top up a card',
+    description:
+      'Debits the amount and its fees from the balance. The card has to be active. 201: it is loaded. 202: poll ' +
+      'GET /topups/{topupId}.',
+    idempotencyKey: 'required',
+    query: z.strictObject({}),
+    body: TopUpRequest,
+    responses: { 201: TopUpResource, 202: TopUpResource },
+    errors: [
+      ...(['insufficient_funds', 'provider_declined', 'card_not_found'] as const),
+      ...(['invalid_state', 'idempotency_in_flight', 'limit_exceeded', 'idempotency_conflict'] as const),
+    ],
+    async handle(input) {
+      const { partnerId, mode } = input.caller;
+      const { id: cardId } = await readCard(dependencies.orm, input.caller, input.params.cardId ?? '');
+      if (mode === 'live' && !dependencies.liveNetworkConfigured) {
+        throw new ApiError('unavailable', { message: 'No card network is configured for live mode.' });
+      }
+      const claim = await claimOperation(dependencies, 'top_up_card', input, cardId);
+      if (claim.outcome === 'replay') return replay(claim.response);
+      const { claimId } = claim;
+      input.log({ workflowId: topUpCardWorkflowId(siblingId('topup', claimId)) });
+      return topUpCard(dependencies, { claimId, cardId, partnerId, mode });
+    },
+  });
+
+export const getTopUp = ({ orm }: { orm: Orm }) =>
+  route({
+    method: 'get',
+    path: '/topups/:topupId',
+    summary: 'Read a top-up',
+    query: z.strictObject({}),
+    responses: { 200: TopUpResource },
+    errors: ['topup_not_found'],
+    handle: async ({ caller, params }) => ({
+      status: 200,
+      body: await readTopUp(orm, caller, params.topupId ?? ''),
+    }),
+  });
+
+export const listTopUps = ({ orm }: { orm: Orm }) =>
+  route({
+    method: 'get',
+    path: '/cards/:cardId/topups',
+    summary: "List a card's top-ups, newest first",
+    query: z.strictObject({ limit: Limit, starting_after: StartingAfter('topup') }),
+    responses: { 200: listOf(TopUpResource) },
+    errors: ['card_not_found'],
+    async handle({ caller, params, query: { limit, starting_after: startingAfter } }) {
+      const cardId = params.cardId ?? '';
+      const topUps = await readTopUpPage(orm, caller, { cardId, limit, startingAfter });
+      return { status: 200, body: presentList(topUps, limit) };
+    },
+  });

@@ -1,0 +1,28 @@
+import { acceptTopUp } from '../commands/accept-top-up.ts';
+import type { StoredResponse } from '../commands/idempotency-response.ts';
+import { openTopUp } from '../commands/open-top-up.ts';
+import type { Mode } from '../domain/mode.ts';
+import { type AnsweringDependencies, answerClaimed } from './answer-claimed.ts';
+
+export interface TopUpDependencies extends AnsweringDependencies {
+  topUpDeadlineMs: number;
+  /** Whether live mode has a network; without one it can load nothing. */
+  liveNetworkConfigured: boolean;
+}
+
+/**
+ * Starts or joins the top-up of a claim and gives its answer. When the outcome takes too long the answer is 202; the
+ * hold is made here then if no worker has got to it, so that even this 202 has money behind it.
+ * @throws ServiceError, ApiError as answerClaimed
+ */
+export function topUpCard(
+  dependencies: TopUpDependencies,
+  claim: { claimId: string; cardId: string; partnerId: string; mode: Mode },
+): Promise<StoredResponse> {
+  const { taskQueue, topUpDeadlineMs: deadlineMs } = dependencies;
+  const workflow = { ...claim, operation: 'top_up_card', taskQueue, deadlineMs } as const;
+  return answerClaimed(dependencies, workflow, async () => {
+    await openTopUp(dependencies, claim.claimId);
+    await acceptTopUp(dependencies, claim.claimId);
+  });
+}
