@@ -27,6 +27,11 @@ export const Text = (maxLength: number) =>
 
 export const ModeName = z.enum(Mode.options, 'must be test or live');
 
+/** Modes by name: one of them, or both. */
+export const ModeNames = z
+  .enum([...Mode.options, 'both'], 'must be test, live or both')
+  .transform((name): readonly Mode[] => (name === 'both' ? Mode.options : [name]));
+
 export const OnOff = z.enum(['on', 'off'], 'must be on or off').transform((text) => text === 'on');
 
 /** A whole number that `schema` takes, such as a field of a fee plan. */

@@ -1,5 +1,6 @@
 import { readOperatorConfig } from '../operator-config.ts';
 import { currentActor } from './actor.ts';
+import { confirm } from './confirm.ts';
 import { runOperator } from './run-operator.ts';
 
 /** `npm run operator -- <noun> <verb> [flags]` (operations.md, "Operator's command line"). */
@@ -14,4 +15,5 @@ process.exitCode = await runOperator(process.argv.slice(2), {
   actor: currentActor(),
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),
+  ...(process.stdin.isTTY && { confirm }),
 });

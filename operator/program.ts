@@ -5,8 +5,13 @@ import { auditNoun } from './nouns/audit.ts';
 import { cardNoun } from './nouns/card.ts';
 import { keyNoun } from './nouns/key.ts';
 import { ledgerNoun } from './nouns/ledger.ts';
+import { networkEventNoun } from './nouns/network-event.ts';
 import { partnerNoun } from './nouns/partner.ts';
 import { productNoun } from './nouns/product.ts';
+import { topUpNoun } from './nouns/topup.ts';
+import { transactionNoun } from './nouns/transaction.ts';
+import { webhookNoun } from './nouns/webhook.ts';
+import { webhookEndpointNoun } from './nouns/webhook-endpoint.ts';
 import type { Session } from './session.ts';
 import type { Verbs } from './verbs.ts';
 
@@ -14,15 +19,17 @@ export interface ProgramOptions {
   session: Session;
   out(text: string): void;
   err(text: string): void;
+  confirm: Verbs['confirm'];
   print(answer: Answer): void;
   resolveWaitMs: number;
 }
 
 /** The grammar of the command line: one noun a file. Errors of usage are thrown as CommanderError. */
-export function createProgram({ session, out, err, print, resolveWaitMs }: ProgramOptions): Command {
+export function createProgram({ session, out, err, confirm, print, resolveWaitMs }: ProgramOptions): Command {
   const verbs: Verbs = {
     session,
     err,
+    confirm,
     resolveWaitMs,
     verb:
       (work) =>
@@ -43,7 +50,20 @@ export function createProgram({ session, out, err, print, resolveWaitMs }: Progr
       'after',
       verbs.examples('partner create --name "Acme Ltd"', 'card resolve --help', 'attention list --json'),
     );
-  for (const noun of [partnerNoun, keyNoun, productNoun, cardNoun, ledgerNoun, attentionNoun, auditNoun]) {
+  for (const noun of [
+    partnerNoun,
+    keyNoun,
+    productNoun,
+    cardNoun,
+    topUpNoun,
+    transactionNoun,
+    networkEventNoun,
+    webhookEndpointNoun,
+    webhookNoun,
+    ledgerNoun,
+    attentionNoun,
+    auditNoun,
+  ]) {
     noun(program, verbs);
   }
   return program;

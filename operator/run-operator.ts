@@ -13,6 +13,8 @@ export interface OperatorOptions {
   actor: string;
   out(text: string): void;
   err(text: string): void;
+  /** Asks the person at the terminal; left out where there is nobody to ask. */
+  confirm?(question: string): Promise<boolean>;
   /** How long `card resolve` waits for the card to change. */
   resolveWaitMs?: number;
 }
@@ -30,6 +32,7 @@ export async function runOperator(args: readonly string[], options: OperatorOpti
     session,
     out,
     err,
+    confirm: async (question) => options.confirm?.(question) ?? null,
     resolveWaitMs: options.resolveWaitMs ?? 15_000,
     print: (answer: Answer) => {
       out(program.opts<{ json?: true }>().json ? renderJson(answer) : renderText(answer));

@@ -3,15 +3,18 @@ import type { Operator, OperatorContext } from '../commands/operator-context.ts'
 import { ConfigurationError } from '../config.ts';
 import { KeyRing } from '../db/key-ring.ts';
 import { type Orm, openOrm } from '../db/orm.ts';
-import { cardsTaskQueue } from '../domain/task-queues.ts';
+import { cardsTaskQueue, webhooksTaskQueue } from '../domain/task-queues.ts';
 import type { OperatorConfig } from '../operator-config.ts';
 
 /** What verbs work with. Each part is opened when it is first asked for, so what a verb does not use may be away. */
 export interface Session {
   readonly config: OperatorConfig;
   readonly taskQueue: string;
+  readonly webhooksTaskQueue: string;
   orm(): Promise<Orm>;
   operator(): Promise<Operator>;
+  /** Null where it is not known. */
+  keys(): KeyRing | null;
   /** @throws ConfigurationError where the key ring is not known. */
   withKeys(): Promise<OperatorContext>;
   /** @throws ConfigurationError where Temporal's address is not known. */
@@ -32,18 +35,25 @@ export function createSession(readConfig: () => OperatorConfig, actor: string): 
     get taskQueue() {
       return cardsTaskQueue(session.config.taskQueuePrefix);
     },
+    get webhooksTaskQueue() {
+      return webhooksTaskQueue(session.config.taskQueuePrefix);
+    },
     orm() {
       const { databaseUrl } = session.config;
       orm ??= openOrm({ databaseUrl, poolSize: 2, applicationName: 'card-issuing-operator' });
       return orm;
     },
     operator: async () => ({ orm: await session.orm(), actor }),
-    async withKeys() {
+    keys() {
       const { encryptionKeys } = session.config;
-      if (encryptionKeys === null) {
+      return encryptionKeys && new KeyRing(encryptionKeys);
+    },
+    async withKeys() {
+      const ring = session.keys();
+      if (ring === null) {
         throw new ConfigurationError(['ENCRYPTION_KEYS: is required here, the same as the API has']);
       }
-      return { ...(await session.operator()), ring: new KeyRing(encryptionKeys) };
+      return { ...(await session.operator()), ring };
     },
     temporal() {
       const { temporal } = session.config;

@@ -9,5 +9,7 @@ export interface Verbs {
   /** Help text: complete command lines. */
   examples(...lines: string[]): string;
   err(text: string): void;
+  /** Asks the person at the terminal; null where there is nobody to ask. */
+  confirm(question: string): Promise<boolean | null>;
   resolveWaitMs: number;
 }

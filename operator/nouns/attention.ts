@@ -12,7 +12,7 @@ export function attentionNoun(program: Command, { session, verb, examples }: Ver
     .addHelpText('after', examples('attention list'))
     .action(
       verb(async () => {
-        const items = await readAttention(await session.orm(), session.config.issuanceDeadlineMs);
+        const items = await readAttention(await session.orm(), session.config);
         return {
           value: items,
           columns: ['since', 'kind', 'id', 'reason', 'command'],

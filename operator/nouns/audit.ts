@@ -6,10 +6,10 @@ import type { Verbs } from '../verbs.ts';
 export function auditNoun(program: Command, { session, verb, examples }: Verbs): void {
   program
     .command('audit')
-    .description('who changed what, and when')
+    .description('who changed or revealed what, and when')
     .addHelpText('after', examples('audit list --since 24h'))
     .command('list')
-    .description('the changes, newest first')
+    .description("operators' changes and partners' reveals, newest first")
     .option('--since <time>', 'only from then on: 24h, 2026-11-20 or 2026-11-20T08:00:00Z', read(Since))
     .addHelpText(
       'after',
@@ -21,7 +21,7 @@ export function auditNoun(program: Command, { session, verb, examples }: Verbs):
         return {
           value: entries,
           columns: ['at', 'actor', 'action', 'subject', 'detail'],
-          ...(entries.length === 0 && { note: 'No change was made in that time.' }),
+          ...(entries.length === 0 && { note: 'Nothing was changed or revealed in that time.' }),
         };
       }),
     );

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import { read, Text } from '../flag-values.ts';
 import { readCard } from '../reads/read-card.ts';
 import { readWorkflowStatus } from '../reads/read-workflow-status.ts';
@@ -20,7 +21,12 @@ export function cardNoun(program: Command, { session, verb, examples, err, resol
     .action(
       verb(async (id: string) => {
         const value = await readCard(await session.orm(), id);
-        return { value: { ...value, workflow_status: await readWorkflowStatus(session, id, err) } };
+        return {
+          value: {
+            ...value,
+            workflow_status: await readWorkflowStatus(session, issueCardWorkflowId(id), err),
+          },
+        };
       }),
     );
 

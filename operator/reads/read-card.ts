@@ -1,11 +1,13 @@
 import { unknownId } from '../../commands/refusal.ts';
+import { cardColumns } from '../../db/card-columns.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import type { CardRow } from '../../domain/card-resource.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
 import type { Fee } from '../../domain/fees.ts';
 import type { Mode } from '../../domain/mode.ts';
-import { issueCardWorkflowId } from '../../workflows/messages.ts';
+import type { StatusChangeOperation } from '../../domain/status-change.ts';
+import { changeCardStatusWorkflowId, issueCardWorkflowId } from '../../workflows/messages.ts';
 
 /** A card as operators see it: whose it is and what became of its money; who holds it is left out. */
 export interface OperatorCard {
@@ -30,6 +32,8 @@ export interface OperatorCard {
   failure_code: string | null;
   /** Since when its issuance waits for an operator. */
   overdue_since: string | null;
+  /** The freeze, unfreeze or block that the network is being asked for. */
+  status_change: { operation: StatusChangeOperation; since: string; workflow_id: string } | null;
   created: string;
   workflow_id: string;
 }
@@ -43,10 +47,12 @@ export async function readCard(orm: Orm, cardId: string): Promise<OperatorCard> 
 
 /** Null where there is none. */
 export async function findCard(orm: Orm, cardId: string): Promise<OperatorCard | null> {
-  const [row] = await query<CardRow & { partner_name: string; balance_cents: string }>(
+  const [row] = await query<CardRow & Beside>(
     orm.em.fork(),
-    `SELECT c.*, p.name AS partner_name, coalesce(a.posted, 0) AS balance_cents
+    `SELECT ${cardColumns('c')}, p.name AS partner_name, coalesce(a.posted, 0) AS balance_cents,
+       s.id AS change_id, s.operation AS change_operation, s.created_at AS change_since
      FROM card c JOIN partner p ON p.id = c.partner_id LEFT JOIN ledger.account a ON a.card_id = c.id
+     LEFT JOIN idempotency_claim s ON s.id = c.status_change_claim_id
      WHERE c.id = $1`,
     [cardId],
   );
@@ -71,7 +77,22 @@ export async function findCard(orm: Orm, cardId: string): Promise<OperatorCard |
     exp_year: row.exp_year,
     failure_code: row.failure_code,
     overdue_since: row.overdue_since === null ? null : new Date(row.overdue_since).toISOString(),
+    status_change: changeOf(row),
     created: new Date(row.created_at).toISOString(),
     workflow_id: issueCardWorkflowId(row.id),
+  };
+}
+
+type Beside = { partner_name: string; balance_cents: string } & Change;
+type Change =
+  | { change_id: null }
+  | { change_id: string; change_operation: StatusChangeOperation; change_since: string };
+
+function changeOf(row: { id: string } & Change): OperatorCard['status_change'] {
+  if (row.change_id === null) return null;
+  return {
+    operation: row.change_operation,
+    since: new Date(row.change_since).toISOString(),
+    workflow_id: changeCardStatusWorkflowId(row.id, row.change_id),
   };
 }

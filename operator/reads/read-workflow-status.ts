@@ -1,13 +1,13 @@
-import { readIssueCardStatus } from '../../workflows/client/issue-card-status.ts';
+import { readWorkflowStatus as read } from '../../workflows/client/workflow-status.ts';
 import { isTemporalError } from '../explain-error.ts';
 import type { Session } from '../session.ts';
 
 const TIMEOUT_MS = 3_000;
 
-/** The status of a card's workflow; null, and a word to `err`, where Temporal does not answer or is not known. */
+/** The status of a workflow; null, and a word to `err`, where Temporal does not answer or is not known. */
 export async function readWorkflowStatus(
   session: Session,
-  cardId: string,
+  workflowId: string,
   err: (text: string) => void,
 ): Promise<string | null> {
   const address = session.config.temporal?.connectionOptions.address;
@@ -17,7 +17,7 @@ export async function readWorkflowStatus(
   }
   const client = session.temporal();
   try {
-    return await client.withDeadline(Date.now() + TIMEOUT_MS, () => readIssueCardStatus(client, cardId));
+    return await client.withDeadline(Date.now() + TIMEOUT_MS, () => read(client, workflowId));
   } catch (error) {
     if (!isTemporalError(error)) throw error;
     err(`Temporal does not answer at ${address}: the status of the workflow is not known.\n`);

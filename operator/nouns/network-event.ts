@@ -1,0 +1,71 @@
+import type { Command } from 'commander';
+import { z } from 'zod';
+import { Refusal } from '../../commands/refusal.ts';
+import { sendNetworkEvent } from '../../commands/send-network-event.ts';
+import { AmountCents, NetworkId } from '../../domain/fields.ts';
+import { NO_MERCHANT, TransactionType } from '../../domain/transaction-resource.ts';
+import { read, Text, WholeNumber } from '../flag-values.ts';
+import { readCard } from '../reads/read-card.ts';
+import type { Verbs } from '../verbs.ts';
+
+interface Flags {
+  card: string;
+  type: TransactionType;
+  amount: number;
+  networkTransactionId: string;
+  merchantName?: string;
+  merchantCategoryCode?: string;
+  forced: boolean;
+}
+
+const TypeName = z.enum(TransactionType.options, `must be one of ${TransactionType.options.join(', ')}`);
+const CategoryCode = z.string().regex(/^\d{4}$/, 'must be four digits');
+const EXAMPLE =
+  'network-event send --card card_01k0… --type purchase --amount 1250 --network-transaction-id auth-4711';
+
+export function networkEventNoun(program: Command, { session, verb, examples }: Verbs): void {
+  program
+    .command('network-event')
+    .description("what the simulated network would tell of a live card's use")
+    .addHelpText('after', examples(EXAMPLE))
+    .command('send')
+    .description('settle a transaction; sent again it answers with the same one')
+    .requiredOption('--card <id>', 'of the live card', read(Text(100)))
+    .requiredOption('--type <type>', 'purchase, decline or refund', read(TypeName))
+    .requiredOption('--amount <cents>', 'above zero', read(WholeNumber(AmountCents)))
+    .requiredOption('--network-transaction-id <id>', 'what the network calls it', read(NetworkId))
+    .option('--merchant-name <name>', 'where it was', read(Text(255)))
+    .option('--merchant-category-code <code>', 'four digits', read(CategoryCode))
+    .option('--not-forced', 'let a purchase on a blocked card be declined')
+    .addHelpText('after', examples(EXAMPLE, `${EXAMPLE} --not-forced`))
+    .action(
+      verb(async (flags: Flags & { notForced?: true }) => {
+        const card = await readCard(await session.orm(), flags.card);
+        if (card.mode === 'test') {
+          throw new Refusal(
+            `${card.id} is a test card, which no network knows: use POST /v1/test/cards/${card.id}/simulate-transaction.`,
+          );
+        }
+        if (session.config.cardNetwork !== 'simulated') {
+          throw new Refusal(
+            'CARD_NETWORK is not "simulated" here: what happened on a real network is for that network to tell. ' +
+              'Set it, as the API has it, where the installation runs on the simulated one.',
+          );
+        }
+        const { transaction, replayed } = await sendNetworkEvent(await session.operator(), {
+          ...{ partnerId: card.partner_id, mode: card.mode, cardId: card.id, simulated: false },
+          ...{ type: flags.type, amountCents: flags.amount, forced: !flags.notForced },
+          networkTransactionId: flags.networkTransactionId,
+          merchant: {
+            ...NO_MERCHANT,
+            name: flags.merchantName ?? null,
+            category_code: flags.merchantCategoryCode ?? null,
+          },
+        });
+        return {
+          value: transaction,
+          ...(replayed && { note: 'It was settled before; nothing has changed.' }),
+        };
+      }),
+    );
+}

@@ -1,0 +1,58 @@
+import { type Command, Option } from 'commander';
+import { read, Text } from '../flag-values.ts';
+import { readTopUp } from '../reads/read-topup.ts';
+import { readWorkflowStatus } from '../reads/read-workflow-status.ts';
+import { resolveTopUp } from '../resolve-topup.ts';
+import type { Verbs } from '../verbs.ts';
+import { WrongUsage } from '../wrong-usage.ts';
+
+export function topUpNoun(program: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
+  const topUp = program
+    .command('topup')
+    .description('top-ups of cards')
+    .addHelpText('after', examples('topup show topup_01k0…'));
+
+  topUp
+    .command('show')
+    .description('a top-up, its money and its workflow')
+    .argument('<id>', 'of the top-up')
+    .addHelpText('after', examples('topup show topup_01k0…'))
+    .action(
+      verb(async (id: string) => {
+        const value = await readTopUp(await session.orm(), id);
+        const workflow_status = await readWorkflowStatus(session, value.workflow_id, err);
+        return { value: { ...value, workflow_status } };
+      }),
+    );
+
+  topUp
+    .command('resolve')
+    .description(
+      'settle a top-up that is past its deadline, when you know from the network what became of it',
+    )
+    .argument('<id>', 'of the top-up')
+    .addOption(
+      new Option('--succeeded', 'the network loaded the card: the money is debited').conflicts('failed'),
+    )
+    .option('--failed', 'the network did not load the card: the money is released')
+    .requiredOption('--reason <reason>', 'how you know, for the audit', read(Text(500)))
+    .addHelpText(
+      'after',
+      examples(
+        'attention list',
+        'topup resolve topup_01k0… --failed --reason "the network has no such load, ticket 4711"',
+      ),
+    )
+    .action(
+      verb(
+        async (
+          id: string,
+          { succeeded, reason, failed }: { succeeded?: true; failed?: true; reason: string },
+        ) => {
+          if (!succeeded && !failed) throw new WrongUsage('give --succeeded or --failed');
+          const outcome = succeeded ? 'succeeded' : 'failed';
+          return { value: await resolveTopUp(session, id, { outcome, reason }, resolveWaitMs) };
+        },
+      ),
+    );
+}

@@ -1,0 +1,106 @@
+import { type Command, Option } from 'commander';
+import { z } from 'zod';
+import { rotateEndpointSecret } from '../../commands/rotate-endpoint-secret.ts';
+import { setEndpoint } from '../../commands/set-endpoint.ts';
+import { switchEndpoints } from '../../commands/switch-endpoints.ts';
+import { Mode } from '../../domain/mode.ts';
+import { presentWebhookEndpoint, type WebhookEndpointRow } from '../../domain/webhook-endpoint-resource.ts';
+import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from '../../domain/webhook-url.ts';
+import type { Answer } from '../answer.ts';
+import { ModeNames, read } from '../flag-values.ts';
+import { readWebhookEndpoints, requireEndpoints } from '../reads/read-webhook-endpoints.ts';
+import type { Verbs } from '../verbs.ts';
+import { WrongUsage } from '../wrong-usage.ts';
+
+interface Flags {
+  mode?: readonly Mode[];
+}
+
+const SHOWN_ONCE = 'The secret cannot be shown again: hand it over now.';
+
+export function webhookEndpointNoun(program: Command, { session, verb, examples }: Verbs): void {
+  const noun = program
+    .command('webhook-endpoint')
+    .description('where the events of partners are sent')
+    .addHelpText('after', examples('webhook-endpoint set prt_01k0… --url https://hooks.acme.example/cards'));
+
+  const command = (name: string, description: string) =>
+    noun
+      .command(name)
+      .description(description)
+      .argument('<partner>', 'id of the partner')
+      .addOption(
+        new Option('--mode <mode>', 'test, live or both (default: both)').argParser(read(ModeNames)),
+      );
+
+  command('set', 'set the URL and enable it; the first time it gets a secret, which is shown this once')
+    .requiredOption('--url <url>', 'https, on the public internet', read(z.string()))
+    .addHelpText(
+      'after',
+      examples(
+        'webhook-endpoint set prt_01k0… --url https://hooks.acme.example/cards',
+        'webhook-endpoint set prt_01k0… --url https://sandbox.acme.example/cards --mode test',
+      ),
+    )
+    .action(
+      verb(async (partnerId: string, { url: text, mode: modes = Mode.options }: Flags & { url: string }) => {
+        const target = parseWebhookUrl(text, {
+          allowLoopbackHttp: session.config.webhookAllowLoopbackHttp,
+        });
+        if ('problem' in target) throw new WrongUsage(`--url ${WEBHOOK_URL_PROBLEMS[target.problem]}`);
+        const { secret } = await setEndpoint(await session.withKeys(), {
+          partnerId,
+          modes,
+          url: target.href,
+        });
+        const kept = `It keeps its secret; replace that with "operator webhook-endpoint rotate-secret ${partnerId}".`;
+        return { value: { url: target.href, secret }, note: secret === null ? kept : SHOWN_ONCE };
+      }),
+    );
+
+  command('show', 'the endpoints, without their secrets')
+    .addHelpText('after', examples('webhook-endpoint show prt_01k0…'))
+    .action(
+      verb(async (partnerId: string, { mode: modes = Mode.options }: Flags) =>
+        answerOf(await readWebhookEndpoints(await session.orm(), partnerId, modes), modes),
+      ),
+    );
+
+  command('rotate-secret', 'replace the secret, with one for both modes; it is shown this once')
+    .addHelpText('after', examples('webhook-endpoint rotate-secret prt_01k0…'))
+    .action(
+      verb(async (partnerId: string, { mode: modes = Mode.options }: Flags) => {
+        const { endpoints, secret } = await rotateEndpointSecret(await session.withKeys(), partnerId, modes);
+        const [first] = requireEndpoints(endpoints, partnerId, modes);
+        return {
+          value: { url: first?.url, secret },
+          note: `${SHOWN_ONCE} It signs from now on; for 24 hours the one before signs beside it in webhook-signature.`,
+        };
+      }),
+    );
+
+  for (const [name, status, description] of [
+    ['disable', 'disabled', 'send nothing more; events are set aside (parked) until it is enabled'],
+    ['enable', 'enabled', 'send again, with what was parked'],
+  ] as const) {
+    command(name, description)
+      .addHelpText('after', examples(`webhook-endpoint ${name} prt_01k0… --mode live`))
+      .action(
+        verb(async (partnerId: string, { mode: modes = Mode.options }: Flags) => {
+          const endpoints = await switchEndpoints(await session.operator(), { partnerId, modes, status });
+          return answerOf(requireEndpoints(endpoints, partnerId, modes), modes);
+        }),
+      );
+  }
+}
+
+/** One where one was asked for, else a list. */
+function answerOf(rows: WebhookEndpointRow[], modes: readonly Mode[]): Answer {
+  const resources = rows.map((row) => presentWebhookEndpoint(row));
+  const [only] = resources;
+  if (modes.length === 1 && only !== undefined) return { value: only };
+  return {
+    value: resources,
+    columns: ['mode', 'url', 'status', 'disabled_reason', 'standard_webhooks', 'previous_secret_expires_at'],
+  };
+}

@@ -1,0 +1,147 @@
+import { type Command, Option } from 'commander';
+import { z } from 'zod';
+import { DeliveryStatus } from '../../domain/delivery-status.ts';
+import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
+import { read, Since, Text, WholeNumber } from '../flag-values.ts';
+import { readPartner } from '../reads/read-partners.ts';
+import { readWebhook } from '../reads/read-webhook.ts';
+import { readWebhooks } from '../reads/read-webhooks.ts';
+import { readWorkflowStatus } from '../reads/read-workflow-status.ts';
+import { requeueWebhook } from '../requeue-webhook.ts';
+import { requeueWebhooks } from '../requeue-webhooks.ts';
+import type { Verbs } from '../verbs.ts';
+import { WrongUsage } from '../wrong-usage.ts';
+
+const COLUMNS = [
+  ...[
+    'created',
+    'id',
+    'partner_id',
+    'mode',
+    'type',
+    'status',
+    'attempt_count',
+    'next_attempt_at',
+    'last_error',
+  ],
+];
+const SINCE = 'only those created from then on: 24h, 2026-11-20 or 2026-11-20T08:00:00Z';
+
+export function webhookNoun(program: Command, verbs: Verbs): void {
+  const webhook = program
+    .command('webhook')
+    .description('the events of partners and their delivery')
+    .addHelpText('after', verbs.examples('webhook list --status given_up', 'webhook requeue evt_01k0…'));
+  listVerb(webhook, verbs);
+  showVerb(webhook, verbs);
+  requeueVerb(webhook, verbs);
+}
+
+interface ListFlags {
+  status?: DeliveryStatus;
+  partner?: string;
+  since?: Date;
+  limit?: number;
+}
+
+function listVerb(webhook: Command, { session, verb, examples, err }: Verbs): void {
+  webhook
+    .command('list')
+    .description('the events of the last 30 days, newest first')
+    .addOption(statusOption('only those that stand so'))
+    .option('--partner <id>', 'only those of this partner', read(Text(100)))
+    .option('--since <time>', SINCE, read(Since))
+    .option(
+      '--limit <number>',
+      'at most so many (default: 100)',
+      read(WholeNumber(z.number().min(1).max(10_000))),
+    )
+    .addHelpText(
+      'after',
+      examples('webhook list --status given_up', 'webhook list --partner prt_01k0… --since 24h'),
+    )
+    .action(
+      verb(async ({ status = null, partner = null, since = null, limit = 100 }: Nullable<ListFlags>) => {
+        const orm = await session.orm();
+        if (partner !== null) await readPartner(orm, partner);
+        const asked = limit ?? 100;
+        const found = await readWebhooks(orm, { status, partnerId: partner, since, limit: asked + 1 });
+        if (found.length > asked)
+          err(`There are more than these ${asked}: narrow it down, or raise --limit.\n`);
+        return {
+          value: found.slice(0, asked),
+          columns: COLUMNS,
+          note: found.length === 0 ? 'There are none.' : 'See one whole with "operator webhook show ID".',
+        };
+      }),
+    );
+}
+
+function showVerb(webhook: Command, { session, verb, examples, err }: Verbs): void {
+  webhook
+    .command('show')
+    .description('one event with every attempt to send it, what was answered, and its workflow')
+    .argument('<event>', 'id of the event')
+    .addHelpText('after', examples('webhook show evt_01k0…'))
+    .action(
+      verb(async (eventId: string) => {
+        const value = await readWebhook(await session.orm(), session.keys(), eventId);
+        return {
+          value: {
+            ...value,
+            workflow_status: await readWorkflowStatus(session, deliverWebhookWorkflowId(eventId), err),
+          },
+        };
+      }),
+    );
+}
+
+interface RequeueFlags {
+  partner?: string;
+  since?: Date;
+  status?: DeliveryStatus;
+  yes?: true;
+}
+
+function requeueVerb(webhook: Command, verbs: Verbs): void {
+  const { session, verb, examples } = verbs;
+  webhook
+    .command('requeue')
+    .description('send one event again at once, or all of a partner that were given up or parked')
+    .argument('[event]', 'id of the event')
+    .option('--partner <id>', 'all of this partner, after a question', read(Text(100)))
+    .option('--since <time>', SINCE, read(Since))
+    .addOption(statusOption('with --partner: those that stand so (default: given_up and parked)'))
+    .option('--yes', 'with --partner: do not ask')
+    .addHelpText(
+      'after',
+      examples(
+        'webhook requeue evt_01k0…',
+        'webhook requeue --partner prt_01k0… --since 24h',
+        'webhook requeue --partner prt_01k0… --status no_endpoint --yes',
+      ),
+    )
+    .action(
+      verb(async (eventId: string | undefined, { partner, since, status, yes }: RequeueFlags) => {
+        if ((eventId === undefined) === (partner === undefined))
+          throw new WrongUsage('give the id of an event, or --partner');
+        if (partner === undefined) {
+          if (since !== undefined || status !== undefined || yes)
+            throw new WrongUsage('--since, --status and --yes go with --partner');
+          return { value: await requeueWebhook(session, eventId ?? '') };
+        }
+        if (status === 'pending') throw new WrongUsage('--status pending: these are being sent already');
+        const statuses = status === undefined ? (['given_up', 'parked'] as const) : [status];
+        const wanted = { partnerId: partner, statuses, since: since ?? null };
+        const value = await requeueWebhooks(verbs, wanted, yes ?? false);
+        return { value, ...(value.requeued === 0 && { note: 'There is nothing to send again.' }) };
+      }),
+    );
+}
+
+const statusOption = (description: string) =>
+  new Option('--status <status>', description).argParser(
+    read(z.enum(DeliveryStatus.options, `must be one of ${DeliveryStatus.options.join(', ')}`)),
+  );
+
+type Nullable<T> = { [K in keyof T]?: T[K] | null };

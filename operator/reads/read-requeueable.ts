@@ -1,0 +1,62 @@
+import { eventIdsFrom } from '../../db/event-ids.ts';
+import { lowestId } from '../../db/new-id.ts';
+import type { Orm } from '../../db/orm.ts';
+import { query } from '../../db/sql.ts';
+import type { DeliveryStatus } from '../../domain/delivery-status.ts';
+import type { SentEvent } from '../requeue-webhook.ts';
+
+/** Which of an account's events to send again. */
+export interface Requeueable {
+  partnerId: string;
+  statuses: readonly DeliveryStatus[];
+  since: Date | null;
+  /** What came later was not counted, and is left alone. */
+  until: Date;
+}
+
+/** How many there are by status; `waiting` is what has no enabled endpoint to go to. */
+export async function countRequeueable(
+  orm: Orm,
+  wanted: Requeueable,
+): Promise<{ byStatus: Partial<Record<DeliveryStatus, number>>; waiting: number }> {
+  const rows = await query<{ status: DeliveryStatus; has_endpoint: boolean; count: number }>(
+    orm.em.fork(),
+    `SELECT d.status, ${HAS_ENDPOINT} AS has_endpoint, count(*)::int AS count
+     ${from(wanted)} GROUP BY 1, 2 ORDER BY 1`,
+    [wanted.partnerId, ...bounds(wanted)],
+  );
+  const going = rows.filter((row) => row.has_endpoint);
+  return {
+    byStatus: Object.fromEntries(going.map(({ status, count }) => [status, count])),
+    waiting: rows.reduce((sum, row) => sum + (row.has_endpoint ? 0 : row.count), 0),
+  };
+}
+
+/** The next of those that have an enabled endpoint, oldest first, by key. */
+export function readRequeueable(
+  orm: Orm,
+  wanted: Requeueable,
+  after: string,
+  limit: number,
+): Promise<SentEvent[]> {
+  return query<SentEvent>(
+    orm.em.fork(),
+    `SELECT e.id, e.partner_id, e.mode, e.type, d.status, d.attempt_count
+     ${from(wanted)} AND d.event_id > $5 AND ${HAS_ENDPOINT} ORDER BY d.event_id LIMIT $6`,
+    [wanted.partnerId, ...bounds(wanted), after, limit],
+  );
+}
+
+const HAS_ENDPOINT = `EXISTS (SELECT FROM webhook_endpoint w
+  WHERE w.partner_id = d.partner_id AND w.mode = d.mode AND w.status = 'enabled')`;
+
+// The statuses are in the text, so that the partial index of what waits can be used; they are our own words.
+const from = ({ statuses }: Requeueable) => `
+  FROM delivery d JOIN event e ON e.id = d.event_id
+  WHERE d.partner_id = $1 AND d.status IN (${statuses.map((status) => `'${status}'`).join(', ')})
+    AND d.event_id >= $2 AND e.created_at >= $3 AND d.event_id < $4`;
+
+function bounds({ since, until }: Requeueable): [begin: string, since: Date, end: string] {
+  const from = since ?? new Date(0);
+  return [eventIdsFrom(from), from, lowestId('evt', until)];
+}

@@ -1,0 +1,43 @@
+import { unknownId } from '../../commands/refusal.ts';
+import type { Orm } from '../../db/orm.ts';
+import { query } from '../../db/sql.ts';
+import { topUpColumns } from '../../db/topup-columns.ts';
+import { presentTopUp, type TopUpResource, type TopUpRow } from '../../domain/topup-resource.ts';
+import { topUpCardWorkflowId } from '../../workflows/messages.ts';
+
+/** A top-up as operators see it: as partners do, and whose it is. */
+export interface OperatorTopUp extends TopUpResource {
+  partner_id: string;
+  partner_name: string;
+  /** Since when it waits for an operator. */
+  overdue_since: string | null;
+  workflow_id: string;
+}
+
+/** @throws Refusal where there is none. */
+export async function readTopUp(orm: Orm, topUpId: string): Promise<OperatorTopUp> {
+  const topUp = await findTopUp(orm, topUpId);
+  if (topUp === null) {
+    throw unknownId('topup', topUpId, 'its id is in GET /v1/cards/{cardId}/topups of the partner');
+  }
+  return topUp;
+}
+
+/** Null where there is none. */
+export async function findTopUp(orm: Orm, topUpId: string): Promise<OperatorTopUp | null> {
+  const [row] = await query<TopUpRow & { partner_name: string; balance_cents: string }>(
+    orm.em.fork(),
+    `SELECT ${topUpColumns('t')}, p.name AS partner_name, coalesce(a.posted, 0) AS balance_cents
+     FROM topup t JOIN partner p ON p.id = t.partner_id LEFT JOIN ledger.account a ON a.card_id = t.card_id
+     WHERE t.id = $1`,
+    [topUpId],
+  );
+  if (row === undefined) return null;
+  return {
+    ...presentTopUp(row, Number(row.balance_cents)),
+    partner_id: row.partner_id,
+    partner_name: row.partner_name,
+    overdue_since: row.overdue_since === null ? null : new Date(row.overdue_since).toISOString(),
+    workflow_id: topUpCardWorkflowId(row.id),
+  };
+}

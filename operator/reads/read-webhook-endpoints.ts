@@ -1,0 +1,35 @@
+import { Refusal } from '../../commands/refusal.ts';
+import { ENDPOINT_COLUMNS } from '../../db/endpoint-columns.ts';
+import type { Orm } from '../../db/orm.ts';
+import { query } from '../../db/sql.ts';
+import type { Mode } from '../../domain/mode.ts';
+import type { WebhookEndpointRow } from '../../domain/webhook-endpoint-resource.ts';
+import { readPartner } from './read-partners.ts';
+
+/** An account's endpoints in these modes, test before live. @throws Refusal where there is no such account, or none of them. */
+export async function readWebhookEndpoints(
+  orm: Orm,
+  partnerId: string,
+  modes: readonly Mode[],
+): Promise<WebhookEndpointRow[]> {
+  await readPartner(orm, partnerId);
+  const rows = await query<WebhookEndpointRow>(
+    orm.em.fork(),
+    `SELECT ${ENDPOINT_COLUMNS} FROM webhook_endpoint WHERE partner_id = $1 AND mode = ANY ($2) ORDER BY mode DESC`,
+    [partnerId, modes],
+  );
+  return requireEndpoints(rows, partnerId, modes);
+}
+
+/** @throws Refusal where there are none. */
+export function requireEndpoints(
+  rows: WebhookEndpointRow[],
+  partnerId: string,
+  modes: readonly Mode[],
+): WebhookEndpointRow[] {
+  if (rows.length > 0) return rows;
+  throw new Refusal(
+    `${partnerId} has no webhook endpoint for ${modes.join(' or ')} mode: make one with ` +
+      `"operator webhook-endpoint set ${partnerId} --url U".`,
+  );
+}
