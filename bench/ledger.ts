@@ -2,23 +2,22 @@ import { randomUUID } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import { migrate } from '../db/migrate.ts';
 import { openOrm } from '../db/orm.ts';
 import { freePort } from '../dev/free-port.ts';
 import { startEmbeddedPostgres } from '../dev/postgres/embedded-postgres.ts';
 import { applyOperation } from '../ledger/apply-operation.ts';
-import type { LedgerOperation, LedgerResult } from '../ledger/operation.ts';
-import { createOperationQueue } from '../ledger/operation-queue.ts';
+import type { LedgerOperation } from '../ledger/operation.ts';
 import { runBareClients } from './bare-ledger/bare-client.ts';
 import { findPgbench, runPgbench } from './bare-ledger/pgbench.ts';
 import { describe, type Measurement, measure } from './support/measure.ts';
-import { median } from './support/median.ts';
+import { median, middleOf } from './support/median.ts';
 
 const CLIENTS = [1, 16, 64];
 const ROUNDS = 5;
 const BARE_SECONDS = 3;
 const CALLS = 2_000;
-const QUEUED_CALLS = 8_000;
 /** As many connections as the API and the worker each have. */
 const POOL_SIZE = 20;
 
@@ -34,7 +33,6 @@ export async function run(): Promise<void> {
   await migrate(postgres.url);
   const orm = await openOrm({ databaseUrl: postgres.url, poolSize: POOL_SIZE });
   const em = orm.em.fork();
-  const queue = createOperationQueue(em);
   const pgbench = findPgbench();
   const bareName = pgbench === undefined ? 'bare pg clients (no pgbench here)' : 'pgbench -M prepared';
   try {
@@ -43,14 +41,12 @@ export async function run(): Promise<void> {
       console.log(`${clients} at once, one transfer a call, one prepaid account`);
       const bare: number[] = [];
       const direct: Measurement[] = [];
-      const queued: Measurement[] = [];
       for (let round = 0; round < ROUNDS; round++) {
         const options = { databaseUrl: postgres.url, clients, seconds: BARE_SECONDS };
         bare.push(await (pgbench === undefined ? runBareClients(options) : runPgbench(pgbench, options)));
-        direct.push(await measure(CALLS, clients, () => one((operation) => applyOperation(em, operation))));
-        queued.push(await measure(clients === 1 ? CALLS : QUEUED_CALLS, clients, () => one(queue.apply)));
+        direct.push(await measure(CALLS, clients, () => one(em)));
       }
-      report(bareName, bare, direct, queued);
+      report(bareName, bare, direct);
     }
   } finally {
     await orm.close();
@@ -59,25 +55,16 @@ export async function run(): Promise<void> {
   }
 }
 
-function report(bareName: string, bare: number[], direct: Measurement[], queued: Measurement[]): void {
+function report(bareName: string, bare: number[], direct: Measurement[]): void {
   console.log(`${`  ${bareName}`.padEnd(44)} ${`${middleOf(bare).toFixed(0)}/s`.padStart(14)}`);
-  for (const [name, rounds] of [
-    ['applyOperation', direct],
-    ['an operation queue', queued],
-  ] as const) {
-    console.log(describe(`  ${name}`, median(rounds)));
-    const ratios = rounds.map((round, index) => round.perSecond / (bare[index] ?? Number.NaN));
-    // Of each round by itself: what else the machine does comes and goes.
-    console.log(`  ratio: ${middleOf(ratios).toFixed(2)} (goal at least 0.8, and at least 1200/s)`);
-  }
+  console.log(describe('  applyOperation', median(direct)));
+  // Of each round by itself: what else the machine does comes and goes.
+  const ratios = direct.map((round, index) => round.perSecond / (bare[index] ?? Number.NaN));
+  console.log(`  ratio: ${middleOf(ratios).toFixed(2)} (goal at least 0.8, and at least 1200/s)`);
 }
 
-function middleOf(values: number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
-}
-
-async function one(apply: (operation: LedgerOperation) => Promise<LedgerResult>): Promise<void> {
-  const { outcome } = await apply({
+async function one(em: EntityManager): Promise<void> {
+  const { outcome } = await applyOperation(em, {
     operationId: randomUUID(),
     partnerId: 'prt_hot',
     mode: 'test',

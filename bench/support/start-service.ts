@@ -10,6 +10,7 @@ import { setCurrentProduct } from '../../commands/set-current-product.ts';
 import { KeyRing } from '../../db/key-ring.ts';
 import { type Orm, openOrm } from '../../db/orm.ts';
 import { freePort } from '../../dev/free-port.ts';
+import { webhooksTaskQueue } from '../../domain/task-queues.ts';
 import { createTestDatabase } from '../../test/support/postgres.ts';
 import { testTemporal } from '../../test/support/temporal.ts';
 import { startProcess } from './start-process.ts';
@@ -22,6 +23,10 @@ export interface BenchService {
   partnerId: string;
   testKey: string;
   orm: Orm;
+  ring: KeyRing;
+  /** 0 where there is no worker. */
+  workerPid: number;
+  webhooksTaskQueue: string;
   stop(): Promise<void>;
 }
 
@@ -43,9 +48,11 @@ export async function startService(options: { worker: boolean }): Promise<BenchS
     TASK_QUEUE_PREFIX: `bench-${randomUUID().slice(0, 8)}-`,
     ENCRYPTION_KEYS: `k1:${secret.toString('base64')}`,
     RATE_LIMIT_PER_SECOND: '0',
+    WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
   };
   const orm = await openOrm({ databaseUrl, poolSize: 4 });
-  const operator = { orm, ring: new KeyRing([{ id: 'k1', secret }]), actor: 'bench' };
+  const ring = new KeyRing([{ id: 'k1', secret }]);
+  const operator = { orm, ring, actor: 'bench' };
   await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', network: 'visa' });
   const partner = await createPartner(operator, { name: 'Bench', secureDetailsEnabled: false });
   const { key } = await createApiKey(operator, { partnerId: partner.id, mode: 'test', name: null });
@@ -65,6 +72,9 @@ export async function startService(options: { worker: boolean }): Promise<BenchS
     partnerId: partner.id,
     testKey: key,
     orm,
+    ring,
+    workerPid: worker?.child.pid ?? 0,
+    webhooksTaskQueue: webhooksTaskQueue(env.TASK_QUEUE_PREFIX),
     stop: async () => {
       await api.stop();
       await worker?.stop();

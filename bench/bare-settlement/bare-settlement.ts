@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { transferId } from '../../ledger/transfer-id.ts';
+import type { BenchCard } from '../support/seed-settlement-cards.ts';
+
+const FEE_CENTS = 11;
+
+/**
+ * The floor of a settlement: `pg` alone, prepared statements, one transaction for each purchase with the same locks, the
+ * same reads, the same call of the ledger and the same rows; no rules beyond "is there enough".
+ */
+export function createBareSettlement(databaseUrl: string, poolSize: number) {
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    max: poolSize,
+    options: '-c role=card_issuing_app',
+  });
+  // Its end does not wait for its connections', and the server may be stopped before them.
+  pool.on('error', (error) => {
+    if (!pool.ending) throw error;
+  });
+  return {
+    async settle({ cardId, partnerId, mode }: BenchCard, amountCents: number): Promise<void> {
+      const client = await pool.connect();
+      try {
+        await client.query('BEGIN');
+        const card = (await client.query({ name: 'lock', text: LOCK, values: [cardId] })).rows[0];
+        const networkTransactionId = randomUUID();
+        const terms = await client.query({
+          name: 'read',
+          text: READ,
+          values: [cardId, partnerId, mode, networkTransactionId],
+        });
+        const { posted, known } = terms.rows[0];
+        if (known !== null || Number(posted) < amountCents) throw new Error('it can not be settled');
+        const id = `txn_${randomUUID()}`;
+        await client.query({ name: 'move', text: MOVE, values: [stepsOf(id, card, amountCents)] });
+        await insert(client, {
+          id,
+          card,
+          networkTransactionId,
+          amountCents,
+          left: Number(posted) - amountCents,
+        });
+        await client.query('COMMIT');
+      } catch (error) {
+        await client.query('ROLLBACK');
+        throw error;
+      } finally {
+        client.release();
+      }
+    },
+    stop: () => pool.end(),
+  };
+}
+
+const LOCK = `
+  SELECT id, partner_id, mode, status, external_ref, card_name, cardholder_first_name, cardholder_last_name, email,
+    product_code, network, last4, exp_month, exp_year, failure_code, created_at
+  FROM card WHERE id = $1 FOR NO KEY UPDATE`;
+
+const READ = `
+  SELECT (SELECT posted FROM ledger.account WHERE card_id = $1) AS posted,
+    (SELECT fee_plan FROM partner WHERE id = $2) AS fee_plan,
+    (SELECT id FROM card_transaction WHERE mode = $3 AND network_transaction_id = $4) AS known`;
+
+const MOVE = 'SELECT outcome, reason, prepaid_posted, prepaid_held FROM ledger.apply_operations($1)';
+
+const INSERT = `
+  WITH made AS (
+    INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
+      amount_cents, fees, charged_to, card_balance_after_cents, created_at)
+    VALUES ($1, $2, $3, $4, $5, 'purchase', true, 'purchase', $6, $7, 'card', $8, $9)
+  )
+  INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
+  VALUES ($10, $2, $3, 'card.transaction.created', $4, $11, $9)`;
+
+interface Card {
+  id: string;
+  partner_id: string;
+  mode: string;
+}
+
+function stepsOf(id: string, card: Card, amountCents: number): string {
+  const operationId = `settle/${id}`;
+  const common = {
+    ...{ operation: 0, operation_id: operationId, partner_id: card.partner_id, mode: card.mode },
+    ...{ phase: 'single', pending_id: null },
+  };
+  const account = (kind: string) => `${kind}/${card.mode}/${card.partner_id}`;
+  return JSON.stringify([
+    {
+      ...{ ...common, id: transferId(operationId, 'amount'), code: 'purchase', amount: amountCents },
+      ...{ debit_id: `card/${card.id}`, credit_id: account('network') },
+    },
+    {
+      ...{ ...common, id: transferId(operationId, 'fee'), code: 'fee_transaction', amount: FEE_CENTS },
+      ...{ debit_id: account('prepaid'), credit_id: account('fee_revenue') },
+    },
+  ]);
+}
+
+async function insert(
+  client: pg.PoolClient,
+  made: { id: string; card: Card; networkTransactionId: string; amountCents: number; left: number },
+): Promise<void> {
+  const { id, card, networkTransactionId, amountCents, left } = made;
+  const created = new Date().toISOString();
+  const fees = [{ type: 'transaction', amount: FEE_CENTS }];
+  const transaction = {
+    ...{
+      id,
+      object: 'transaction',
+      card_id: card.id,
+      type: 'purchase',
+      status: 'settled',
+      amount: amountCents,
+    },
+    ...{ currency: 'USD', fees, merchant: { name: null, category_code: null, city: null, country: null } },
+    ...{ decline_reason: null, charged_to: 'card', card_balance_after: left, mode: card.mode, created },
+  };
+  const eventId = `evt_${randomUUID()}`;
+  const data = { transaction, card: { ...card, object: 'card', balance: left, currency: 'USD' } };
+  const body = { id: eventId, type: 'card.transaction.created', created, mode: card.mode, data };
+  await client.query({
+    name: 'insert',
+    text: INSERT,
+    values: [
+      ...[
+        id,
+        card.partner_id,
+        card.mode,
+        card.id,
+        networkTransactionId,
+        amountCents,
+        JSON.stringify(fees),
+        left,
+      ],
+      ...[created, eventId, JSON.stringify(body)],
+    ],
+  });
+}

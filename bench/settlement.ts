@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { createEventAnnouncer } from '../commands/announce-events.ts';
+import { setCurrentProduct } from '../commands/set-current-product.ts';
+import { createSettlementQueue } from '../commands/settlement-queue.ts';
+import { openOrm } from '../db/orm.ts';
+import { NO_MERCHANT } from '../domain/transaction-resource.ts';
+import { checkLedger } from '../ledger/check-ledger.ts';
+import { createTestDatabase } from '../test/support/postgres.ts';
+import { createBareSettlement } from './bare-settlement/bare-settlement.ts';
+import { describe, type Measurement, measure } from './support/measure.ts';
+import { median, middleOf } from './support/median.ts';
+import { type BenchCard, seedSettlementCards } from './support/seed-settlement-cards.ts';
+
+const ROUNDS = 5;
+const AMOUNT_CENTS = 100;
+/** As many connections as the API has. */
+const POOL_SIZE = 20;
+
+/** Purchases through the settlement queue beside bare SQL that does the same writes, one transaction each. */
+export async function run(): Promise<void> {
+  const databaseUrl = await createTestDatabase();
+  const orm = await openOrm({ databaseUrl, poolSize: POOL_SIZE });
+  const operator = { orm, actor: 'bench' };
+  await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', network: 'visa' });
+  const queue = createSettlementQueue(orm, createEventAnnouncer(orm, console.error));
+  const bare = createBareSettlement(databaseUrl, POOL_SIZE);
+  try {
+    for (const [name, accounts, cardsEach] of [
+      ['one account, 50 cards', 1, 50],
+      ['50 accounts, a card each', 50, 1],
+    ] as const) {
+      const cards = await seedSettlementCards(operator, databaseUrl, { accounts, cardsEach });
+      for (const [inFlight, count] of [
+        [1, 500],
+        [16, 1_500],
+        [64, 3_000],
+      ] as const) {
+        const rounds: { floor: Measurement; ours: Measurement }[] = [];
+        for (let round = 0; round < ROUNDS; round++) {
+          rounds.push({
+            floor: await measure(count, inFlight, () => bare.settle(oneOf(cards), AMOUNT_CENTS)),
+            ours: await measure(count, inFlight, async () => {
+              await queue.settle(purchaseOn(oneOf(cards)));
+            }),
+          });
+        }
+        console.log(`${name}, ${inFlight} in flight`);
+        console.log(describe('  bare SQL, one transaction each', median(rounds.map((round) => round.floor))));
+        console.log(describe('  the settlement queue', median(rounds.map((round) => round.ours))));
+        const ratio = middleOf(rounds.map((round) => round.ours.perSecond / round.floor.perSecond));
+        console.log(`  ratio: ${ratio.toFixed(2)} (goal at least 0.7)`);
+      }
+    }
+    const violations = await checkLedger(orm.em.fork());
+    if (violations.length > 0) throw new Error(`the ledger is wrong: ${JSON.stringify(violations[0])}`);
+  } finally {
+    await bare.stop();
+    await orm.close();
+  }
+}
+
+function oneOf(cards: readonly BenchCard[]): BenchCard {
+  return cards[Math.floor(Math.random() * cards.length)] as BenchCard;
+}
+
+function purchaseOn(card: BenchCard) {
+  const told = { networkTransactionId: randomUUID(), type: 'purchase', amountCents: AMOUNT_CENTS } as const;
+  return { ...card, ...told, merchant: NO_MERCHANT, forced: true, simulated: false };
+}

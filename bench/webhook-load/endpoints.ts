@@ -1,0 +1,42 @@
+import { createPartner } from '../../commands/create-partner.ts';
+import { sealEndpointSecret } from '../../commands/endpoint-secret.ts';
+import { query } from '../../db/sql.ts';
+import type { BenchService } from '../support/start-service.ts';
+import type { BenchReceiver } from '../webhook-receiver/start.ts';
+
+export const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+
+export interface Endpoint {
+  partnerId: string;
+  /** Whose receipt counts. */
+  counted: boolean;
+}
+
+export async function createEndpoints(
+  { orm, ring }: BenchService,
+  { origin }: BenchReceiver,
+  options: { endpoints: number; failing?: number; hanging?: boolean },
+): Promise<Endpoint[]> {
+  const made: Endpoint[] = [];
+  // One endpoint can't fail a tenth of the time by its path: ten take turns then, one of which fails.
+  const count = options.failing === undefined ? options.endpoints : Math.max(options.endpoints, 10);
+  for (let i = 0; i < count; i++) {
+    const partner = await createPartner(
+      { orm, actor: 'bench' },
+      { name: `Receiver ${i}`, secureDetailsEnabled: false },
+    );
+    const fails = options.failing !== undefined && i % Math.round(1 / options.failing) === 0;
+    const kind = options.hanging ? 'hang' : fails ? 'fail' : 'ok';
+    await query(
+      orm.em.fork(),
+      `INSERT INTO webhook_endpoint (partner_id, mode, url, secret) VALUES ($1, 'test', $2, $3)`,
+      [
+        partner.id,
+        `${origin}/${kind}/${i}`,
+        sealEndpointSecret(ring, { partner_id: partner.id, mode: 'test' }, SECRET),
+      ],
+    );
+    made.push({ partnerId: partner.id, counted: kind === 'ok' });
+  }
+  return made;
+}

@@ -1,0 +1,42 @@
+import { Pool } from 'undici';
+import { signEvent } from '../../adapters/webhooks/sign-event.ts';
+import { newId } from '../../db/new-id.ts';
+import type { Measurement } from '../support/measure.ts';
+import type { BenchReceiver } from '../webhook-receiver/start.ts';
+import { SECRET } from './endpoints.ts';
+import { bodyOf } from './load.ts';
+
+/** Signed POSTs from one process, without a database. */
+export async function measureFloor({ origin, forget }: BenchReceiver, count: number): Promise<Measurement> {
+  const pool = new Pool(origin, { connections: 64 });
+  const durationsMs: number[] = [];
+  let left = count;
+  const startedAt = Date.now();
+  const turns = Array.from({ length: 64 }, async () => {
+    while (left-- > 0) {
+      const eventId = newId('evt');
+      const body = bodyOf(eventId);
+      const sentAt = Date.now();
+      const headers = signEvent({
+        eventId,
+        body,
+        secrets: [SECRET],
+        standardWebhooks: false,
+        nowMs: sentAt,
+      });
+      const answer = await pool.request({ method: 'POST', path: '/ok/floor', headers, body });
+      await answer.body.dump();
+      durationsMs.push(Date.now() - sentAt);
+    }
+  });
+  await Promise.all(turns);
+  const perSecond = count / ((Date.now() - startedAt) / 1_000);
+  await pool.close();
+  await forget();
+  durationsMs.sort((a, b) => a - b);
+  return {
+    perSecond,
+    p50Ms: durationsMs[Math.floor(count / 2)] ?? 0,
+    p99Ms: durationsMs[Math.floor(count * 0.99)] ?? 0,
+  };
+}

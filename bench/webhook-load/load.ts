@@ -1,0 +1,115 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { EVENT_WRITTEN } from '../../db/channels.ts';
+import { newId } from '../../db/new-id.ts';
+import { query } from '../../db/sql.ts';
+import type { Measurement } from '../support/measure.ts';
+import type { BenchService } from '../support/start-service.ts';
+import type { BenchReceiver } from '../webhook-receiver/start.ts';
+import type { Endpoint } from './endpoints.ts';
+
+const BATCH = 250;
+const PACED_SECONDS = 5;
+export const PACED_PER_SECOND = 100;
+
+/** @returns when each was committed, by id */
+async function writeEvents({ orm }: BenchService, to: Endpoint[]): Promise<Map<string, number>> {
+  const events = to.map(({ partnerId }) => {
+    const id = newId('evt');
+    return { id, partnerId, body: bodyOf(id) };
+  });
+  const em = orm.em.fork();
+  await query(
+    em,
+    `INSERT INTO event (id, partner_id, mode, type, body, created_at)
+     SELECT e.id, e.partner_id, 'test', 'ping', e.body, now()
+     FROM unnest($1::text[], $2::text[], $3::text[]) e (id, partner_id, body)`,
+    [events.map(({ id }) => id), events.map(({ partnerId }) => partnerId), events.map(({ body }) => body)],
+  );
+  const committedAt = Date.now();
+  await query(em, 'SELECT pg_notify($1, $2)', [EVENT_WRITTEN, '']);
+  return new Map(events.filter((_, i) => to[i]?.counted).map(({ id }) => [id, committedAt]));
+}
+
+/** About as long as the body of `card.issued`. */
+export const bodyOf = (id: string) =>
+  JSON.stringify({
+    id,
+    type: 'ping',
+    created: new Date().toISOString(),
+    mode: 'test',
+    data: { filler: 'x'.repeat(500) },
+  });
+
+export async function saturate(
+  service: BenchService,
+  receiver: BenchReceiver,
+  to: Endpoint[],
+  count: number,
+): Promise<Measurement> {
+  await receiver.forget();
+  const committed = new Map<string, number>();
+  for (let i = 0; i < count; i += BATCH) {
+    const batch = Array.from({ length: BATCH }, (_, j) => to[(i + j) % to.length] as Endpoint);
+    for (const [id, at] of await writeEvents(service, batch)) committed.set(id, at);
+  }
+  return summary(committed, await allReceived(receiver, committed));
+}
+
+export async function pace(
+  service: BenchService,
+  receiver: BenchReceiver,
+  to: Endpoint[],
+  beside: Endpoint[] = [],
+): Promise<Measurement> {
+  await receiver.forget();
+  const committed = new Map<string, number>();
+  const writing: Promise<void>[] = [];
+  const write = async (endpoints: Endpoint[]) => {
+    for (const [id, at] of await writeEvents(service, endpoints)) committed.set(id, at);
+  };
+  for (let i = 0; i < PACED_PER_SECOND * PACED_SECONDS; i++) {
+    writing.push(write([to[i % to.length] as Endpoint]));
+    const other = beside[i % beside.length];
+    if (other !== undefined && i % 10 === 0) writing.push(write([{ ...other, counted: false }]));
+    await sleep(1_000 / PACED_PER_SECOND);
+  }
+  await Promise.all(writing);
+  return summary(committed, await allReceived(receiver, committed));
+}
+
+/** Events at a steady rate that needs them written together: a hundredth of a second's at a time. */
+export async function stream(
+  service: BenchService,
+  receiver: BenchReceiver,
+  to: Endpoint[],
+  perSecond: number,
+): Promise<Measurement> {
+  await receiver.forget();
+  const committed = new Map<string, number>();
+  const startedAt = performance.now();
+  for (let i = 0; i < PACED_SECONDS * 100; i++) {
+    const batch = Array.from({ length: perSecond / 100 }, (_, j) => to[(i + j) % to.length] as Endpoint);
+    for (const [id, at] of await writeEvents(service, batch)) committed.set(id, at);
+    await sleep(Math.max(0, startedAt + 10 * (i + 1) - performance.now()));
+  }
+  return summary(committed, await allReceived(receiver, committed));
+}
+
+export async function allReceived(
+  receiver: BenchReceiver,
+  expected: ReadonlyMap<string, number>,
+): Promise<Map<string, number>> {
+  for (const giveUpAt = Date.now() + 300_000; Date.now() < giveUpAt; await sleep(200)) {
+    const received = await receiver.received();
+    if ([...expected.keys()].every((id) => received.has(id))) return received;
+  }
+  throw new Error('not every event was received within five minutes: look at the log of the worker');
+}
+
+export function summary(committed: Map<string, number>, received: Map<string, number>): Measurement {
+  const delaysMs = [...committed].map(([id, at]) => (received.get(id) ?? 0) - at).sort((a, b) => a - b);
+  const times = [...committed.keys()].map((id) => received.get(id) ?? 0);
+  const seconds = (Math.max(...times) - Math.min(...committed.values())) / 1_000;
+  const quantile = (q: number) => delaysMs[Math.floor(delaysMs.length * q)] ?? 0;
+  return { perSecond: committed.size / seconds, p50Ms: quantile(0.5), p99Ms: quantile(0.99) };
+}

@@ -1,0 +1,46 @@
+import { Client, Connection } from '@temporalio/client';
+import { newId } from '../../db/new-id.ts';
+import { query } from '../../db/sql.ts';
+import { requeueEvent } from '../../workflows/client/deliver-webhook.ts';
+import type { Measurement } from '../support/measure.ts';
+import type { BenchService } from '../support/start-service.ts';
+import type { BenchReceiver } from '../webhook-receiver/start.ts';
+import { createEndpoints } from './endpoints.ts';
+import { allReceived, bodyOf, summary } from './load.ts';
+
+/** What the relay is instead of (docs/decisions/webhook-relay.md). */
+export async function oneWorkflowEach(service: BenchService, receiver: BenchReceiver): Promise<Measurement> {
+  const [to] = await createEndpoints(service, receiver, { endpoints: 1 });
+  const { address, namespace } = service.temporal;
+  const connection = await Connection.connect({ address });
+  const client = new Client({ connection, namespace });
+  await receiver.forget();
+  const em = service.orm.em.fork();
+  const ids = Array.from({ length: 500 }, () => newId('evt'));
+  await query(
+    em,
+    `INSERT INTO event (id, partner_id, mode, type, body, created_at)
+     SELECT e.id, $1, 'test', 'ping', e.body, now() FROM unnest($2::text[], $3::text[]) e (id, body)`,
+    [to?.partnerId, ids, ids.map(bodyOf)],
+  );
+  // Out of the relay's sight, so that the workflows send them.
+  await query(em, `UPDATE delivery SET status = 'retrying' WHERE event_id = ANY ($1)`, [ids]);
+  const committed = new Map(ids.map((id) => [id, Date.now()]));
+  const waiting = [...ids];
+  const turns = Array.from({ length: 20 }, async () => {
+    for (let eventId = waiting.pop(); eventId !== undefined; eventId = waiting.pop()) {
+      await requeueEvent(client, {
+        eventId,
+        type: 'ping',
+        partnerId: to?.partnerId ?? '',
+        mode: 'test',
+        taskQueue: service.webhooksTaskQueue,
+        delaysMs: [30_000],
+      });
+    }
+  });
+  await Promise.all(turns);
+  const received = await allReceived(receiver, committed);
+  await connection.close();
+  return summary(committed, received);
+}

@@ -1,0 +1,22 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/**
+ * A receiver of webhooks in a process of its own. `/ok/…` answers 200, `/fail/…` 500, `/hang/…` never. Says its port to
+ * the parent, and on each message when it has received which event for the first time: [id, milliseconds][].
+ */
+let received = new Map<string, number>();
+const server = createServer((request, response) => {
+  const id = request.headers['x-service-event-id'] as string;
+  if (!received.has(id)) received.set(id, Date.now());
+  request.resume();
+  if (request.url?.startsWith('/hang/')) return;
+  request.on('end', () => response.writeHead(request.url?.startsWith('/fail/') ? 500 : 200).end());
+});
+server.keepAliveTimeout = 60_000;
+server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }));
+process.on('message', (command) => {
+  process.send?.({ received: [...received] });
+  if (command === 'forget') received = new Map();
+});
+process.on('disconnect', () => process.exit());

@@ -1,0 +1,65 @@
+import { cpuSecondsOf } from './support/cpu-seconds.ts';
+import { describe, type Measurement } from './support/measure.ts';
+import { median, middleOf } from './support/median.ts';
+import { startService } from './support/start-service.ts';
+import { createEndpoints } from './webhook-load/endpoints.ts';
+import { measureFloor } from './webhook-load/floor.ts';
+import { PACED_PER_SECOND, pace, saturate, stream } from './webhook-load/load.ts';
+import { oneWorkflowEach } from './webhook-load/one-workflow-each.ts';
+import { startBenchReceiver } from './webhook-receiver/start.ts';
+
+const MANY = 10_000;
+const FAILING_EVENTS = 2_000;
+
+/**
+ * From the commit of an event to its receipt, beside the bare floor: the same number of signed POSTs from one process
+ * to the same receiver, without a database. And what one workflow for each event would do.
+ */
+export async function run(): Promise<void> {
+  const service = await startService({ worker: true });
+  const receiver = await startBenchReceiver();
+  try {
+    const floor = await measureFloor(receiver, MANY);
+    console.log(describe('bare signed POSTs, 64 in flight', floor));
+    const healthy = await createEndpoints(service, receiver, { endpoints: 198 });
+    // Connections are made the first time.
+    await pace(service, receiver, healthy);
+    const hanging = await createEndpoints(service, receiver, { endpoints: 2, hanging: true });
+    const rounds: { alone: Measurement; beside: Measurement }[] = [];
+    for (let round = 0; round < 3; round++) {
+      const alone = await pace(service, receiver, healthy);
+      rounds.push({ alone, beside: await pace(service, receiver, healthy, hanging) });
+    }
+    console.log(describe('198 endpoints, none hanging', median(rounds.map(({ alone }) => alone))));
+    console.log(describe('the same beside 2 that hang', median(rounds.map(({ beside }) => beside))));
+    const ratio = middleOf(rounds.map(({ alone, beside }) => beside.p99Ms / alone.p99Ms));
+    console.log(`ratio of p99: ${ratio.toFixed(2)} (goal less than 1.2)`);
+    for (const endpoints of [1, 200]) {
+      const to = await createEndpoints(service, receiver, { endpoints });
+      const cpuBefore = await cpuSecondsOf(service.workerPid);
+      const all = await saturate(service, receiver, to, MANY);
+      const cpuMs = (1_000 * ((await cpuSecondsOf(service.workerPid)) - cpuBefore)) / MANY;
+      console.log(describe(`events at once to ${endpoints} endpoint(s)`, all));
+      console.log(
+        `ratio: ${(all.perSecond / floor.perSecond).toFixed(2)} (goal at least 0.3); ${cpuMs.toFixed(2)} ms of the ` +
+          "worker's CPU an event",
+      );
+      console.log(describe(`the same at ${PACED_PER_SECOND} a second`, await pace(service, receiver, to)));
+      console.log(describe('the same at 4,000 a second', await stream(service, receiver, to, 4_000)));
+    }
+    // Last: their retries come when they come.
+    for (const endpoints of [1, 200]) {
+      const failing = await createEndpoints(service, receiver, { endpoints, failing: 0.1 });
+      console.log(
+        describe(
+          `${endpoints} endpoint(s), 10 % of events failing`,
+          await saturate(service, receiver, failing, FAILING_EVENTS),
+        ),
+      );
+    }
+    console.log(describe('one workflow for each event', await oneWorkflowEach(service, receiver)));
+  } finally {
+    receiver.stop();
+    await service.stop();
+  }
+}
