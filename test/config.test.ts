@@ -26,6 +26,10 @@ describe('readConfig', () => {
       cardNetwork: 'none',
       cardCreationWaitMs: 8_000,
       issuanceDeadlineMs: 86_400_000,
+      topUpDeadlineMs: 86_400_000,
+      webhookDelaysMs: [30_000, 300_000, 1_800_000, 7_200_000],
+      webhookTimeoutMs: 10_000,
+      webhookAllowLoopbackHttp: false,
       rateLimitPerSecond: 100,
       rateLimitBurst: 200,
       logLevel: 'info',
@@ -36,7 +40,14 @@ describe('readConfig', () => {
     const config = readConfig({
       ...NEEDED,
       ...{ HOST: '0.0.0.0', PORT: '80', CARD_NETWORK: 'simulated', CARD_CREATION_WAIT_MS: '250' },
-      ...{ ISSUANCE_DEADLINE: '90m', RATE_LIMIT_PER_SECOND: '0', RATE_LIMIT_BURST: '5', LOG_LEVEL: 'warn' },
+      ...{
+        ISSUANCE_DEADLINE: '90m',
+        TOPUP_DEADLINE: '2h',
+        RATE_LIMIT_PER_SECOND: '0',
+        RATE_LIMIT_BURST: '5',
+        LOG_LEVEL: 'warn',
+      },
+      ...{ WEBHOOK_RETRY_SCHEDULE: '1s, 2m', WEBHOOK_TIMEOUT: '3s', WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true' },
       ...{ TASK_QUEUE_PREFIX: 'eu-', TEMPORAL_NAMESPACE: 'ns', TEMPORAL_API_KEY: 'secret' },
     });
     assert.deepEqual(
@@ -46,6 +57,15 @@ describe('readConfig', () => {
     assert.deepEqual(
       [config.rateLimitPerSecond, config.rateLimitBurst, config.logLevel, config.taskQueuePrefix],
       [0, 5, 'warn', 'eu-'],
+    );
+    assert.deepEqual(
+      [
+        config.topUpDeadlineMs,
+        config.webhookDelaysMs,
+        config.webhookTimeoutMs,
+        config.webhookAllowLoopbackHttp,
+      ],
+      [7_200_000, [1_000, 120_000], 3_000, true],
     );
     const { namespace, connectionOptions } = config.temporal;
     assert.deepEqual([namespace, connectionOptions?.apiKey, connectionOptions?.tls], ['ns', 'secret', true]);

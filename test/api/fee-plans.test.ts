@@ -1,34 +1,13 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { negotiateFees } from '../../commands/negotiate-fees.ts';
-import { negotiateLimits } from '../../commands/negotiate-limits.ts';
 import type { FeePlan } from '../../domain/fees.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';
-import { asOwner } from './support/as-owner.ts';
+import { FUNDINGS, MAX } from './support/arbitrary-fees.ts';
 import { expectError } from './support/expect-error.ts';
+import { negotiatePlan } from './support/negotiate-plan.ts';
 import { balanceOf, createCard, fundedPartner } from './support/prepare.ts';
 import { sharedStack } from './support/shared-stack.ts';
-
-const MAX = Number.MAX_SAFE_INTEGER;
-const FREE: FeePlan = {
-  ...{ cardActivationCents: 0, cardFundingBasisPoints: 0, cardFundingMinCents: 0 },
-  ...{ transactionFlatCents: 0, transactionBasisPoints: 0, declineFlatCents: 0 },
-};
-
-const cents = fc.oneof(
-  { weight: 6, arbitrary: fc.integer({ min: 0, max: 5_000 }) },
-  { weight: 1, arbitrary: fc.constantFrom(0, 1, MAX - 1, MAX) },
-);
-const plans = fc.record({
-  cardActivationCents: cents,
-  cardFundingBasisPoints: fc.oneof(fc.integer({ min: 0, max: 500 }), fc.constantFrom(0, 1, 9_999, 10_000)),
-  cardFundingMinCents: cents,
-});
-const amounts = fc.oneof(
-  { weight: 4, arbitrary: fc.integer({ min: 1, max: 100_000 }) },
-  { weight: 2, arbitrary: fc.integer({ min: 1, max: MAX }) },
-  { weight: 1, arbitrary: fc.constantFrom(1, 25, 49, 50, 2_500, 4_999, MAX - 1, MAX) },
-);
+import { transferCodes } from './support/transfer-codes.ts';
 
 describe('fee plans', () => {
   let stack: TestStack;
@@ -38,10 +17,7 @@ describe('fee plans', () => {
 
   const partnerWith = async (plan: Partial<FeePlan>, balanceCents = MAX): Promise<TestPartner> => {
     const partner = await fundedPartner(stack, balanceCents);
-    await negotiateFees(stack.operator, partner.id, { ...FREE, ...plan });
-    await negotiateLimits(stack.operator, partner.id, {
-      ...{ minCardCents: 1, maxCardCents: MAX, maxIssuedPerDayCents: MAX },
-    });
+    await negotiatePlan(stack, partner, plan);
     return partner;
   };
   const quoteOf = (partner: TestPartner, amount: number, type = 'card_issue') =>
@@ -49,36 +25,29 @@ describe('fee plans', () => {
 
   it('quote what the debit that follows is, to the cent, whatever the plan and the amount', async () => {
     await fc.assert(
-      fc.asyncProperty(
-        plans,
-        amounts,
-        fc.constantFrom('test' as const, 'live' as const),
-        async (plan, amount, mode) => {
-          // What fails some seconds later gives its money back meanwhile.
-          fc.pre(mode === 'test' || amount % 100 !== 43);
-          const partner = await partnerWith(plan);
-          const quote = await quoteOf(partner, amount);
-          const created = await createCard(partner, { amount }, { mode });
-          const [available, held, total] = await balanceOf(partner, mode);
-          if (quote.status === 400) {
-            expectError(quote, 'validation_failed', ['amount']);
-            expectError(created, 'validation_failed', ['amount']);
-            assert.deepEqual([available, held, total], [MAX, 0, MAX]);
-            return;
-          }
-          const { fees, total_debited, card_amount } = quote.json;
-          const sum = fees.reduce(
-            (soFar: bigint, fee: { amount: number }) => soFar + BigInt(fee.amount),
-            BigInt(amount),
-          );
-          assert.deepEqual([card_amount, BigInt(total_debited)], [amount, sum]);
-          assert.ok(fees.every((fee: { amount: number }) => fee.amount > 0));
-          // The network's digits decide what becomes of a live card; what it took or holds is the quote in any case.
-          if (created.status === 402) expectError(created, 'provider_declined');
-          else assert.ok([201, 202].includes(created.status), created.text);
-          assert.equal(MAX - (available as number), created.status === 402 ? 0 : total_debited);
-        },
-      ),
+      fc.asyncProperty(FUNDINGS, async ({ plan, amount, mode }) => {
+        const partner = await partnerWith(plan);
+        const quote = await quoteOf(partner, amount);
+        const created = await createCard(partner, { amount }, { mode });
+        const [available, held, total] = await balanceOf(partner, mode);
+        if (quote.status === 400) {
+          expectError(quote, 'validation_failed', ['amount']);
+          expectError(created, 'validation_failed', ['amount']);
+          assert.deepEqual([available, held, total], [MAX, 0, MAX]);
+          return;
+        }
+        const { fees, total_debited, card_amount } = quote.json;
+        const sum = fees.reduce(
+          (soFar: bigint, fee: { amount: number }) => soFar + BigInt(fee.amount),
+          BigInt(amount),
+        );
+        assert.deepEqual([card_amount, BigInt(total_debited)], [amount, sum]);
+        assert.ok(fees.every((fee: { amount: number }) => fee.amount > 0));
+        // The network's digits decide what becomes of a live card; what it took or holds is the quote in any case.
+        if (created.status === 402) expectError(created, 'provider_declined');
+        else assert.ok([201, 202].includes(created.status), created.text);
+        assert.equal(MAX - (available as number), created.status === 402 ? 0 : total_debited);
+      }),
       { numRuns: 60 },
     );
   });
@@ -90,12 +59,7 @@ describe('fee plans', () => {
     const { json } = await createCard(partner, { amount: 1_000 });
     assert.equal(json.balance, 1_000);
     assert.deepEqual(await balanceOf(partner), [0, 0, 0]);
-    const transfers = await asOwner<{ code: string }>(
-      stack,
-      'SELECT code FROM ledger.transfer WHERE operation_id = $1',
-      [`issue/${json.id}`],
-    );
-    assert.deepEqual(transfers, [{ code: 'issue_load' }]);
+    assert.deepEqual(await transferCodes(stack, `issue/${json.id}`), ['issue_load']);
   });
 
   it("replace the platform's as a whole, and round half up", async () => {

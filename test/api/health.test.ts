@@ -38,15 +38,16 @@ describe('health', () => {
     const { status, json } = await get(`http://${config.host}:${config.port}`, '/readyz');
     assert.equal(status, 200);
     assert.deepEqual([json.status, json.problems], ['ready', {}]);
-    assert.deepEqual(Object.keys(json.workers), [`${config.taskQueuePrefix}cards`]);
-    assert.ok(json.workers[`${config.taskQueuePrefix}cards`] >= 1);
+    const queues = ['cards', 'webhooks'].map((name) => `${config.taskQueuePrefix}${name}`);
+    assert.deepEqual(Object.keys(json.workers), queues);
+    for (const queue of queues) assert.ok(json.workers[queue] >= 1, queue);
   });
 
   it('GET /readyz is ready without a worker: what it would do waits', async () => {
     const url = await startAlone({});
     const { status, json } = await get(url, '/readyz');
     assert.equal(status, 200);
-    assert.deepEqual(Object.values(json.workers), [0]);
+    assert.deepEqual(Object.values(json.workers), [0, 0]);
   });
 
   it('GET /readyz names Temporal where its port is closed, and the process still answers', async () => {

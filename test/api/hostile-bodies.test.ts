@@ -10,6 +10,8 @@ const ROUTES: Record<string, string> = {
   '/quotes': '{"type":"card_issue","amount":AMOUNT}',
   '/cards': '{"external_ref":"r","amount":AMOUNT}',
   '/test/credit': '{"amount":AMOUNT}',
+  '/cards/card_01k0000000000000000000000a/topups': '{"amount":AMOUNT}',
+  '/test/cards/card_01k0000000000000000000000a/simulate-transaction': '{"type":"purchase","amount":AMOUNT}',
 };
 const AMOUNTS = [
   ...['"100"', '"1e2"', '100.0', '100.5', '1e2', '1E2', '1e400', '-1e400', '1e-7', '0', '-0', '-1', '-100'],

@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict';
 import { setCurrentProduct } from '../../commands/set-current-product.ts';
-import {
-  type Answer,
-  startTestStack,
-  TEST_PRODUCT,
-  type TestPartner,
-  type TestStack,
-} from '../support/stack.ts';
+import { startTestStack, TEST_PRODUCT, type TestPartner, type TestStack } from '../support/stack.ts';
 import { asOwner } from './support/as-owner.ts';
 import { expectError } from './support/expect-error.ts';
+import { expectReplay } from './support/expect-replay.ts';
 import { balanceOf, fundedPartner, settledCard } from './support/prepare.ts';
 
 describe('idempotency', () => {
@@ -27,15 +22,6 @@ describe('idempotency', () => {
   const CARD = { amount: 1_000, external_ref: 'r', email: 'a@example.com' };
   /** Its money moved once: the rest of 10,000 after the card and its fees. */
   const AFTER_CARD = [8_850, 0, 8_850];
-
-  const expectReplay = (replayed: Answer, first: Answer) => {
-    assert.equal(first.headers.get('idempotent-replayed'), null);
-    assert.equal(replayed.headers.get('idempotent-replayed'), 'true');
-    assert.equal(replayed.status, first.status);
-    assert.equal(replayed.text, first.text);
-    assert.equal(replayed.headers.get('content-type'), first.headers.get('content-type'));
-    assert.notEqual(replayed.headers.get('request-id'), first.headers.get('request-id'));
-  };
 
   it('replays a 201 byte for byte, even when the card has changed since', async () => {
     const first = await create(CARD);

@@ -24,15 +24,16 @@ describe('POST /network/callbacks', () => {
     });
     return { status: response.status, headers: response.headers, text: await response.text() };
   };
-  const about = (token: string) => JSON.stringify({ token, type: 'card.issuance' });
+  const about = (token: string, type = 'card.issuance') => JSON.stringify({ token, type });
 
-  it('takes a hint about an issuance that runs, that is over or that never was', async () => {
+  it('takes a hint about an operation that runs, that is over or that never was', async () => {
     const partner = await fundedPartner(stack, 10_000);
     const pending = await createCard(partner, { amount: 1_047 }, { mode: 'live' });
     const active = await createCard(partner, { amount: 1_000 });
     for (const token of [pending.json.id, pending.json.id, active.json.id, newId('card')]) {
       assert.equal((await send(about(token))).status, 204);
     }
+    assert.equal((await send(about(newId('topup'), 'card.topup'))).status, 204);
     const { json } = await partner.call('GET', `/cards/${pending.json.id}`, { mode: 'live' });
     assert.equal(json.status, 'funding_pending', 'a hint decides nothing');
   });
@@ -48,6 +49,9 @@ describe('POST /network/callbacks', () => {
     for (const body of ['', '{', '[]', '"x"']) expectError(await send(body), 'validation_failed', ['body']);
     expectError(await send('{}'), 'validation_failed', ['token', 'type']);
     expectError(await send(about('evt_1')), 'validation_failed', ['token']);
+    expectError(await send(about(newId('card'), 'card.topup')), 'validation_failed', ['token']);
+    expectError(await send(about(newId('topup'))), 'validation_failed', ['token']);
+    expectError(await send(about(newId('claim'), 'card.status')), 'validation_failed', ['type']);
   });
 
   it('answers 413 for more than 64 KiB', async () => {

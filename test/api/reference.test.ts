@@ -28,14 +28,32 @@ describe('the reference', () => {
       Object.keys(operations).map((method) => `${method} ${path}`),
     );
     assert.deepEqual(documented.sort(), [
+      'delete /webhook-endpoint',
       'get /balance',
+      'get /balance/transactions',
       'get /cards',
       'get /cards/{cardId}',
+      'get /cards/{cardId}/secure-details',
+      'get /cards/{cardId}/topups',
+      'get /cards/{cardId}/transactions',
+      'get /events',
+      'get /events/{eventId}',
       'get /ping',
       'get /products',
+      'get /topups/{topupId}',
+      'get /webhook-endpoint',
       'post /cards',
+      'post /cards/{cardId}/block',
+      'post /cards/{cardId}/freeze',
+      'post /cards/{cardId}/topups',
+      'post /cards/{cardId}/unfreeze',
+      'post /events/{eventId}/resend',
       'post /quotes',
+      'post /test/cards/{cardId}/simulate-transaction',
       'post /test/credit',
+      'post /webhook-endpoint/rotate-secret',
+      'post /webhook-endpoint/test',
+      'put /webhook-endpoint',
     ]);
     assert.equal(documented.length, documentedRoutes().length);
 

@@ -44,6 +44,12 @@ describe('paths and methods', () => {
     '/cards': 'GET, HEAD, POST',
     '/cards/card_00000000000000000000000000': 'GET, HEAD',
     '/test/credit': 'POST',
+    '/webhook-endpoint': 'DELETE, GET, HEAD, PUT',
+    '/webhook-endpoint/rotate-secret': 'POST',
+    '/webhook-endpoint/test': 'POST',
+    '/events': 'GET, HEAD',
+    '/events/evt_00000000000000000000000000': 'GET, HEAD',
+    '/events/evt_00000000000000000000000000/resend': 'POST',
   };
   for (const [path, allowed] of Object.entries(METHODS)) {
     it(`answers 405 on ${path} for all methods but ${allowed}, and says so in Allow`, async () => {

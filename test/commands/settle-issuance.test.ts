@@ -13,7 +13,7 @@ import { openCommands, type TestCommands } from './support/open-commands.ts';
 const FUNDS = 10_000;
 /** 1,000 cents with 100 for the activation and 50 for the funding. */
 const DEBITED = 1_150;
-const ISSUED = { networkCardId: 'n1', last4: '4242', expMonth: 12, expYear: 2030 };
+const ISSUED = { last4: '4242', expMonth: 12, expYear: 2030 };
 
 describe('how a live issuance ends', () => {
   let commands: TestCommands;
@@ -37,7 +37,7 @@ describe('how a live issuance ends', () => {
   });
 
   const accept = () => acceptIssuance(commands.context, claimId);
-  const activate = () => activateCard(commands.context, claimId, ISSUED);
+  const activate = () => activateCard(commands.context, claimId, { ...ISSUED, networkCardId: claimId });
   const fail = () => failIssuance(commands.context, claimId, 'issuance_failed');
   /** Status of the card, its events, status of the answer, available and held cents, open cards and loaded cents. */
   const state = async () => {

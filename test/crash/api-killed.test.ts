@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../config.ts';
+import { CLAIM_ANSWERED } from '../../db/channels.ts';
 import { query } from '../../db/sql.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/start-child.ts';
@@ -10,24 +11,35 @@ import { assertLedgerClean } from '../workflows/support/money.ts';
 import { startedWorkflow } from '../workflows/support/started-workflow.ts';
 import { CASES, type Case } from './support/cases.ts';
 import { inParallel } from './support/in-parallel.ts';
-import { ask, askAt, assertEnd, type Issuance, prepareIssuance } from './support/issuances.ts';
+import { prepareIssuance } from './support/issuances.ts';
+import { ask, askAt, assertEnd, type Operation } from './support/operations.ts';
 import { kill, scratchFolder, startApiProcess } from './support/processes.ts';
 import { startWatchingProxy, type Watched } from './support/watching-proxy.ts';
 
-/** The call that starts the workflow, on its way there; and its answer, on its way back. */
-const START: Watched = { from: 'client', text: 'issue-card/' };
-const STARTED: Watched = { from: 'server', text: 'claim_' };
+/** What is watched for between the API and Temporal, and between it and PostgreSQL. */
+interface OnItsWay {
+  temporal: Watched;
+  database?: Watched;
+}
+
+/** The call that starts the workflow. */
+const START: OnItsWay = { temporal: { from: 'client', text: 'issue-card/' } };
+/** That it has an answer, from whoever tells it first. */
+const ANSWERED: OnItsWay = {
+  temporal: { from: 'server', text: 'claim_' },
+  database: { from: 'server', text: CLAIM_ANSWERED },
+};
 
 /** Runs `test` with a stack whose worker runs only if it is asked to, and an issuance of this case. */
 async function withIssuance(
   kind: Case,
   worker: boolean,
-  test: (stack: TestStack, issuance: Issuance, folder: string) => Promise<void>,
+  test: (stack: TestStack, issuance: Operation, folder: string) => Promise<void>,
 ): Promise<void> {
   const folder = scratchFolder();
   const stack = await startTestStack({ cardCreationWaitMs: 30_000, logLevel: 'error' }, { worker });
   try {
-    await test(stack, await prepareIssuance(stack, kind), folder);
+    await test(stack, await prepareIssuance(kind, stack), folder);
     await assertLedgerClean(stack);
   } finally {
     await stack.stop();
@@ -40,7 +52,7 @@ async function askUntilKilled(
   stack: TestStack,
   config: Config,
   api: Child,
-  issuance: Issuance,
+  issuance: Operation,
 ): Promise<boolean> {
   await assert.rejects(askAt(`http://${config.host}:${config.port}`, issuance), /fetch failed/);
   assert.equal(await api.exited, 'signal SIGKILL');
@@ -54,7 +66,7 @@ async function askUntilKilled(
 }
 
 /** Retries at the API that is left, until the request is no longer taken for one that still runs. */
-async function retry(issuance: Issuance): Promise<Answer> {
+async function retry(issuance: Operation): Promise<Answer> {
   for (;;) {
     const answer = await ask(issuance);
     if (answer.json.error?.code !== 'idempotency_in_flight') return answer;
@@ -64,28 +76,34 @@ async function retry(issuance: Issuance): Promise<Answer> {
 
 async function killApiOnItsWay(
   kind: Case,
-  watched: Watched,
+  watched: OnItsWay,
   whoGoesOn: 'a retry' | 'the sweep',
 ): Promise<void> {
   await withIssuance(kind, true, async (stack, issuance, folder) => {
     let api: Child | undefined;
-    const { address = '' } = stack.config.temporal.connectionOptions ?? {};
-    const proxy = await startWatchingProxy(address, watched, () => {
+    const killIt = () => {
       if (api !== undefined) process.kill(api.pid, 'SIGKILL');
-    });
+    };
+    const { address = '' } = stack.config.temporal.connectionOptions ?? {};
+    const database = new URL(stack.config.databaseUrl);
+    const temporalProxy = await startWatchingProxy(address, watched.temporal, killIt);
+    const databaseProxy = await startWatchingProxy(database.host, watched.database, killIt);
+    database.host = databaseProxy.address;
     const config = {
       ...stack.config,
       port: await freePort(),
-      temporal: { ...stack.config.temporal, connectionOptions: { address: proxy.address } },
+      databaseUrl: database.href,
+      temporal: { ...stack.config.temporal, connectionOptions: { address: temporalProxy.address } },
     };
     try {
       api = await startApiProcess(config, folder);
-      assert.equal(await askUntilKilled(stack, config, api, issuance), watched === STARTED);
+      assert.equal(await askUntilKilled(stack, config, api, issuance), watched === ANSWERED);
       if (whoGoesOn === 'the sweep') await (await startedWorkflow(stack)).result();
       await assertEnd(stack, issuance, await retry(issuance));
     } finally {
       if (api !== undefined) await kill(api);
-      proxy.stop();
+      temporalProxy.stop();
+      databaseProxy.stop();
     }
   });
 }
@@ -108,13 +126,13 @@ async function killApiAtCommit(kind: Case, dieAt: string, isAnswered: boolean): 
   });
 }
 
-const LIVE_LATER: Case = { ...CASES['live 00'], endings: [{ status: 202, card: 'active' }] };
+const LIVE_LATER: Case = { ...CASES['live 00'], endings: [{ status: 202, end: 'loaded' }] };
 
 const KILLS: [string, () => Promise<void>][] = [
   ...(['test', 'live 00', 'live 42'] as const).flatMap((name): typeof KILLS => [
     [`${name}: between claim and start, a retry`, () => killApiOnItsWay(CASES[name], START, 'a retry')],
     [`${name}: between claim and start, no retry`, () => killApiOnItsWay(CASES[name], START, 'the sweep')],
-    [`${name}: between effect and answer, a retry`, () => killApiOnItsWay(CASES[name], STARTED, 'a retry')],
+    [`${name}: between effect and answer, a retry`, () => killApiOnItsWay(CASES[name], ANSWERED, 'a retry')],
   ]),
   ['test: no worker, before the commit', () => killApiAtCommit(CASES.test, 'before 1', false)],
   ['test: no worker, after the commit', () => killApiAtCommit(CASES.test, 'after 1', true)],

@@ -10,8 +10,10 @@ import { createTestDatabase } from '../support/postgres.ts';
 import { type Answer, startTestStack } from '../support/stack.ts';
 import { assertLedgerClean } from '../workflows/support/money.ts';
 import { CASES } from './support/cases.ts';
-import { askAt, assertEnd, type Issuance, prepareIssuance } from './support/issuances.ts';
+import { prepareIssuance } from './support/issuances.ts';
+import { askAt, assertEnd, type Operation } from './support/operations.ts';
 import { kill, scratchFolder, startApiProcess, startProcess } from './support/processes.ts';
+import { prepareTopUp } from './support/top-ups.ts';
 
 describe('a pool whose connections PostgreSQL ends', () => {
   it('gets every one of them back, whatever the transaction was at', async () => {
@@ -54,11 +56,13 @@ describe('PostgreSQL ending all connections again and again', function () {
     try {
       await reaper.connect();
       const cases = Object.values(CASES).filter((kind) => !('resolve' in kind));
-      const issuances = await Promise.all(cases.map((kind) => prepareIssuance(stack, kind)));
+      const operations = await Promise.all(
+        cases.flatMap((kind) => [prepareIssuance(kind, stack), prepareTopUp(kind, stack)]),
+      );
       const statuses = new Set<number>();
       const answers = Promise.all(
-        issuances.map((issuance) =>
-          askUntilAnswered(`http://${config.host}:${config.port}`, issuance, statuses),
+        operations.map((operation) =>
+          askUntilAnswered(`http://${config.host}:${config.port}`, operation, statuses),
         ),
       );
       for (let ended = 0; ended < 60; ended += await endConnections(reaper)) await sleep(50);
@@ -66,7 +70,7 @@ describe('PostgreSQL ending all connections again and again', function () {
       const firsts = await answers;
       assert.ok(!statuses.has(500), 'an outage is no internal error');
       await Promise.all(
-        issuances.map((issuance, index) => assertEnd(stack, issuance, firsts[index] as Answer)),
+        operations.map((operation, index) => assertEnd(stack, operation, firsts[index] as Answer)),
       );
       await assertLedgerClean(stack);
       for (const child of [api, worker]) {
@@ -89,9 +93,13 @@ async function endConnections(reaper: pg.Client): Promise<number> {
 }
 
 /** Retries as a partner would, with the same key, while the answer is that there is none. */
-async function askUntilAnswered(origin: string, issuance: Issuance, statuses: Set<number>): Promise<Answer> {
+async function askUntilAnswered(
+  origin: string,
+  operation: Operation,
+  statuses: Set<number>,
+): Promise<Answer> {
   for (;;) {
-    const answer = await askAt(origin, issuance);
+    const answer = await askAt(origin, operation);
     statuses.add(answer.status);
     if (answer.status < 500 && answer.json.error?.code !== 'idempotency_in_flight') return answer;
     await sleep(200);

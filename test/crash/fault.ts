@@ -2,14 +2,14 @@ import { existsSync, writeFileSync } from 'node:fs';
 
 /** Where a worker is killed. */
 export interface Fault {
-  /** An activity, or a call of the network. */
-  step: string;
-  /** From its nth run for a card on, or a run in which the network said this. */
+  /** An activity or a call of the network, by what they are called for each kind of operation. */
+  steps: readonly string[];
+  /** From its nth run for an operation on, or a run in which the network said this. */
   run: number | 'accepted' | 'decided';
   when: 'before' | 'before commit' | 'after commit' | 'after';
 }
 
-/** Where a card's issuance is. */
+/** Where an operation is. */
 export interface Place {
   step: string;
   run: number;
@@ -19,25 +19,28 @@ export interface Place {
 
 export interface FaultOptions {
   fault: Fault;
-  /** How many cards have to stand at the fault's place before the process is killed. */
-  cardCount: number;
-  /** Written right before that, with the cards' ids: where it exists, nothing is killed any more. */
+  /** How many operations have to stand at the fault's place before the process is killed. */
+  operationCount: number;
+  /** While it does not exist nothing stands anywhere: what the operations are about is made first. */
+  armedFile: string;
+  /** Written right before the kill, with the operations' claims: where it exists, nothing is killed any more. */
   markerFile: string;
 }
 
 /**
- * Returns what every place is announced to. A card that comes to the fault's place stays there; when all are there the
- * process kills itself, as by kill -9. Once.
+ * Returns what every place is announced to. An operation that comes to the fault's place stays there; when all are there
+ * the process kills itself, as by kill -9. Once.
  */
-export function armFault(options: FaultOptions): (place: Place, cardId: string) => Promise<void> {
-  const { fault, cardCount, markerFile } = options;
+export function armFault(options: FaultOptions): (place: Place, claimId: string) => Promise<void> {
+  const { fault, operationCount, armedFile, markerFile } = options;
   if (existsSync(markerFile)) return async () => {};
   const standing = new Set<string>();
-  return async (place, cardId) => {
-    if (place.step !== fault.step || place.when !== fault.when) return;
+  return async (place, claimId) => {
+    if (!fault.steps.includes(place.step) || place.when !== fault.when) return;
     if (typeof fault.run === 'number' ? place.run < fault.run : place.said !== fault.run) return;
-    standing.add(cardId);
-    if (standing.size === cardCount) {
+    if (!existsSync(armedFile)) return;
+    standing.add(claimId);
+    if (standing.size === operationCount) {
       writeFileSync(markerFile, JSON.stringify([...standing]));
       process.kill(process.pid, 'SIGKILL');
     }

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { CardIssuanceActivities } from '../../activities/card-issuance.ts';
+import type { CardActivities } from '../../activities/card-activities.ts';
 import type { CardNetwork } from '../../adapters/card-network/card-network.ts';
 import { readConfig } from '../../config.ts';
 import { siblingId } from '../../domain/ids.ts';
@@ -9,13 +9,13 @@ import { startWorker } from '../../worker/start-worker.ts';
 import { aroundCommits } from './around-commits.ts';
 import { armFault, type FaultOptions, type Place } from './fault.ts';
 
-/** A worker that is killed at one place of issueCard. Argument: JSON of this. */
+/** A worker that is killed at one place of its workflows. Argument: JSON of this. */
 export interface FaultyWorkerOptions extends FaultOptions {
   /** File with the bundled workflows. */
   codePath: string;
 }
 
-type Run = Omit<Place, 'when'> & { cardId: string };
+type Run = Omit<Place, 'when'> & { claimId: string };
 
 const { codePath, ...faultOptions } = JSON.parse(process.argv[2] ?? '') as FaultyWorkerOptions;
 const at = armFault(faultOptions);
@@ -23,28 +23,30 @@ const at = armFault(faultOptions);
 const activity = new AsyncLocalStorage<Run>();
 const runs = new Map<string, number>();
 
-function nextRun(step: string, cardId: string): Run {
-  const key = `${step} ${cardId}`;
+/** @param id of the claim, or the network's token: what comes of a claim has its digits */
+function nextRun(step: string, id: string): Run {
+  const claimId = siblingId('claim', id);
+  const key = `${step} ${claimId}`;
   const run = (runs.get(key) ?? 0) + 1;
   runs.set(key, run);
-  return { step, run, cardId };
+  return { step, run, claimId };
 }
 
 const atCommit = (when: Place['when']) => async () => {
   const run = activity.getStore();
-  if (run !== undefined) await at({ ...run, when }, run.cardId);
+  if (run !== undefined) await at({ ...run, when }, run.claimId);
 };
 aroundCommits(atCommit('before commit'), atCommit('after commit'));
 
-function aroundActivities(activities: CardIssuanceActivities): CardIssuanceActivities {
+function aroundActivities(activities: CardActivities): CardActivities {
   const wrapped = Object.entries(activities).map(([step, effect]) => [
     step,
     (claimId: string, ...rest: unknown[]) => {
-      const run = nextRun(step, siblingId('card', claimId));
+      const run = nextRun(step, claimId);
       return activity.run(run, async () => {
-        await at({ ...run, when: 'before' }, run.cardId);
+        await at({ ...run, when: 'before' }, claimId);
         const result = await effect(claimId, ...rest);
-        await at({ ...run, when: 'after' }, run.cardId);
+        await at({ ...run, when: 'after' }, claimId);
         return result;
       });
     },
@@ -55,21 +57,26 @@ function aroundActivities(activities: CardIssuanceActivities): CardIssuanceActiv
 function aroundNetwork(network: CardNetwork): CardNetwork {
   async function call<A extends { status: string }>(
     step: string,
-    cardId: string,
+    token: string,
     ask: () => Promise<A>,
   ): Promise<A> {
-    const run = nextRun(step, cardId);
-    await at({ ...run, when: 'before' }, cardId);
+    const run = nextRun(step, token);
+    await at({ ...run, when: 'before' }, run.claimId);
     const answer = await ask();
     run.said = answer.status === 'accepted' ? 'accepted' : 'decided';
     const asking = activity.getStore();
     if (asking !== undefined) asking.said = run.said;
-    await at({ ...run, when: 'after' }, cardId);
+    await at({ ...run, when: 'after' }, run.claimId);
     return answer;
   }
   return {
     issueCard: (request) => call('issueCard', request.token, () => network.issueCard(request)),
     lookUpIssuance: (token) => call('lookUpIssuance', token, () => network.lookUpIssuance(token)),
+    topUpCard: (request) => call('topUpCard', request.token, () => network.topUpCard(request)),
+    lookUpTopUp: (token) => call('lookUpTopUp', token, () => network.lookUpTopUp(token)),
+    changeCardStatus: (request) =>
+      call('changeCardStatus', request.token, () => network.changeCardStatus(request)),
+    revealCard: (card) => network.revealCard(card),
   };
 }
 

@@ -11,7 +11,8 @@ import { assertBalance } from '../workflows/support/money.ts';
 import { startedWorkflow } from '../workflows/support/started-workflow.ts';
 import { until } from '../workflows/support/until.ts';
 import { CASES } from './support/cases.ts';
-import { ask, askAt, assertEnd, prepareIssuance } from './support/issuances.ts';
+import { prepareIssuance } from './support/issuances.ts';
+import { ask, askAt, assertEnd } from './support/operations.ts';
 import { kill, scratchFolder, startApiProcess } from './support/processes.ts';
 
 describe('POST /cards while Temporal is away', () => {
@@ -24,7 +25,7 @@ describe('POST /cards while Temporal is away', () => {
     const api = await startApiProcess(config, folder);
     const connection = Connection.lazy(away);
     try {
-      const issuance = await prepareIssuance(stack, CASES['live 00']);
+      const issuance = await prepareIssuance(CASES['live 00'], stack);
       const refused = await askAt(`http://${config.host}:${port}`, issuance);
       assert.deepEqual([refused.status, refused.json.error.code], [503, 'unavailable']);
       await assertBalance(stack, issuance.partner, 'live', { spentCents: 0, heldCents: 0 });

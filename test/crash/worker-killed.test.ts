@@ -1,61 +1,77 @@
+import type { TestStack } from '../support/stack.ts';
 import type { Fault } from './fault.ts';
 import { CASES, type CaseName } from './support/cases.ts';
 import { inParallel } from './support/in-parallel.ts';
+import { ISSUANCE_STEPS, prepareIssuance } from './support/issuances.ts';
 import { killWorkerAt } from './support/kill-worker-at.ts';
+import { prepareTopUp, TOP_UP_STEPS } from './support/top-ups.ts';
 
-const ALL = Object.keys(CASES) as CaseName[];
-const BY_HAND: CaseName[] = ['live 47 issued', 'live 47 failed'];
+type Step = keyof typeof ISSUANCE_STEPS;
+
+const BY_HAND: CaseName[] = ['live 47 yes', 'live 47 no'];
 const ACCEPTED: CaseName[] = ['live 41', 'live 43', 'live 45', 'live 46', ...BY_HAND];
 const LIVE: CaseName[] = ['live 00', 'live 42', 'live 44', 'live 48', ...ACCEPTED];
+/** All that differ before the network is asked, and some of the rest: each that stands at a commit keeps a connection. */
+const OPENED: CaseName[] = [
+  ...(['test', 'test without funds', 'live without funds', 'live 00', 'live 42'] as const),
+  ...(['live 44', 'live 47 yes', 'live 47 no', 'live 48'] as const),
+];
 /** Those about which the network says yes or no. */
 const DECIDED = LIVE.filter((name) => !BY_HAND.includes(name));
 /** Those whose first answer is lost. */
 const UNANSWERED: CaseName[] = ['live 44', 'live 48'];
+/** A card that an operator takes for issued is looked up for its digits. */
+const OF_ISSUANCES: CaseName[] = ['live 47 yes'];
 
-/** Every step of issueCard, and the cases that come by it. */
-const FAULTS: [Fault, CaseName[]][] = [
-  [{ step: 'openIssuance', run: 1, when: 'before' }, ALL],
-  [{ step: 'openIssuance', run: 1, when: 'before commit' }, ALL],
-  [{ step: 'openIssuance', run: 1, when: 'after commit' }, ALL],
-  [{ step: 'openIssuance', run: 1, when: 'after' }, ALL],
-  [{ step: 'settleIssuance', run: 1, when: 'before' }, LIVE],
-  [{ step: 'settleIssuance', run: 2, when: 'before' }, [...ACCEPTED, 'live 48']],
-  [{ step: 'settleIssuance', run: 'accepted', when: 'before commit' }, ACCEPTED],
-  [{ step: 'settleIssuance', run: 'accepted', when: 'after commit' }, ACCEPTED],
-  [{ step: 'settleIssuance', run: 'accepted', when: 'after' }, ACCEPTED],
-  [{ step: 'settleIssuance', run: 'decided', when: 'before commit' }, DECIDED],
-  [{ step: 'settleIssuance', run: 'decided', when: 'after commit' }, DECIDED],
-  [{ step: 'settleIssuance', run: 'decided', when: 'after' }, DECIDED],
-  [{ step: 'issueCard', run: 1, when: 'before' }, LIVE],
-  [{ step: 'issueCard', run: 2, when: 'before' }, [...ACCEPTED, 'live 48']],
-  [{ step: 'issueCard', run: 'accepted', when: 'after' }, ACCEPTED],
-  [{ step: 'issueCard', run: 'decided', when: 'after' }, DECIDED.filter((name) => name !== 'live 44')],
-  [{ step: 'lookUpIssuance', run: 1, when: 'before' }, [...UNANSWERED, 'live 47 issued']],
-  [{ step: 'lookUpIssuance', run: 1, when: 'after' }, [...UNANSWERED, 'live 47 issued']],
-  [{ step: 'flagIssuanceOverdue', run: 1, when: 'before' }, BY_HAND],
-  [{ step: 'flagIssuanceOverdue', run: 1, when: 'after' }, BY_HAND],
-  [{ step: 'settleIssuanceByHand', run: 1, when: 'before' }, BY_HAND],
-  [{ step: 'settleIssuanceByHand', run: 1, when: 'before commit' }, BY_HAND],
-  [{ step: 'settleIssuanceByHand', run: 1, when: 'after commit' }, BY_HAND],
-  [{ step: 'settleIssuanceByHand', run: 1, when: 'after' }, BY_HAND],
+/** Every step of issueCard and of topUpCard, the cases that come by it, and those that only issuances have there. */
+const FAULTS: [Omit<Fault, 'steps'> & { step: Step }, CaseName[], ofIssuances?: CaseName[]][] = [
+  [{ step: 'open', run: 1, when: 'before' }, OPENED],
+  [{ step: 'open', run: 1, when: 'before commit' }, OPENED],
+  [{ step: 'open', run: 1, when: 'after commit' }, OPENED],
+  [{ step: 'open', run: 1, when: 'after' }, OPENED],
+  [{ step: 'settle', run: 1, when: 'before' }, LIVE],
+  [{ step: 'settle', run: 2, when: 'before' }, [...ACCEPTED, 'live 48']],
+  [{ step: 'settle', run: 'accepted', when: 'before commit' }, ACCEPTED],
+  [{ step: 'settle', run: 'accepted', when: 'after commit' }, ACCEPTED],
+  [{ step: 'settle', run: 'accepted', when: 'after' }, ACCEPTED],
+  [{ step: 'settle', run: 'decided', when: 'before commit' }, DECIDED],
+  [{ step: 'settle', run: 'decided', when: 'after commit' }, DECIDED],
+  [{ step: 'settle', run: 'decided', when: 'after' }, DECIDED],
+  [{ step: 'ask', run: 1, when: 'before' }, LIVE],
+  [{ step: 'ask', run: 2, when: 'before' }, [...ACCEPTED, 'live 48']],
+  [{ step: 'ask', run: 'accepted', when: 'after' }, ACCEPTED],
+  [{ step: 'ask', run: 'decided', when: 'after' }, DECIDED.filter((name) => name !== 'live 44')],
+  [{ step: 'lookUp', run: 1, when: 'before' }, UNANSWERED, OF_ISSUANCES],
+  [{ step: 'lookUp', run: 1, when: 'after' }, UNANSWERED, OF_ISSUANCES],
+  [{ step: 'flagOverdue', run: 1, when: 'before' }, BY_HAND],
+  [{ step: 'flagOverdue', run: 1, when: 'after' }, BY_HAND],
+  [{ step: 'settleByHand', run: 1, when: 'before' }, BY_HAND],
+  [{ step: 'settleByHand', run: 1, when: 'before commit' }, BY_HAND],
+  [{ step: 'settleByHand', run: 1, when: 'after commit' }, BY_HAND],
+  [{ step: 'settleByHand', run: 1, when: 'after' }, BY_HAND],
 ];
 
-describe('a worker killed -9 at a step of issueCard changes no outcome', function () {
+const operationsOf = (cases: CaseName[], ofIssuances: CaseName[]) => [
+  ...[...cases, ...ofIssuances].map((name) => (stack: TestStack) => prepareIssuance(CASES[name], stack)),
+  ...cases.map((name) => (stack: TestStack) => prepareTopUp(CASES[name], stack)),
+];
+
+describe('a worker killed -9 at a step of issueCard or topUpCard changes no outcome', function () {
   this.timeout(240_000);
   let ends: Promise<void>[];
   before(() => {
     ends = inParallel(
-      8,
-      FAULTS.map(
-        ([fault, cases]) =>
-          () =>
-            killWorkerAt(fault, cases),
-      ),
+      4,
+      FAULTS.map(([{ step, run, when }, cases, ofIssuances = []]) => () => {
+        const steps = [ISSUANCE_STEPS[step], TOP_UP_STEPS[step]];
+        return killWorkerAt({ steps, run, when }, operationsOf(cases, ofIssuances));
+      }),
     );
   });
 
-  FAULTS.forEach(([{ step, run, when }, cases], index) => {
-    it(`${when} ${step}, ${typeof run === 'number' ? `run ${run}` : run}, of ${cases.length} cards`, () =>
+  FAULTS.forEach(([{ step, run, when }, cases, ofIssuances = []], index) => {
+    const count = 2 * cases.length + ofIssuances.length;
+    it(`${when} ${step}, ${typeof run === 'number' ? `run ${run}` : run}, of ${count} operations`, () =>
       ends[index]);
   });
 });

@@ -43,6 +43,11 @@ describe('the rule about import directions', () => {
       'api/routes/cards.ts',
       `import { createHttpCardNetwork } from '../../adapters/card-network/http-card-network.ts';`,
     ],
+    [
+      'api/routes/secure-details.ts',
+      `import { CardNetworkUnavailable } from '../../adapters/card-network/card-network.ts';`,
+    ],
+    ['api/reveal-card.ts', `import { startLiveNetwork } from '../adapters/live-network.ts';`],
     ['api/routes/cards.ts', `import { startWorker } from '../../worker/start-worker.ts';`],
     ['api/routes/cards.ts', `import { readConfig } from '../../config.ts';`],
     ['operator/main.ts', `import { guard } from '../api/guard.ts';`],
@@ -68,6 +73,8 @@ describe('the rule about import directions', () => {
     ],
     ['workflows/issue-card.ts', `import { condition } from '@temporalio/workflow';`],
     ['api/routes/cards.ts', `import { issueCardWorkflowId } from '../../workflows/messages.ts';`],
+    ['api/reveal-card.ts', `import type { CardNetwork } from '../adapters/card-network/card-network.ts';`],
+    ['api/start-api.ts', `import { startLiveNetwork } from '../adapters/live-network.ts';`],
     ['api/app.ts', `import type { Config } from '../config.ts';`],
     ['config.ts', `import type { RingKey } from './db/key-ring.ts';`],
   ];

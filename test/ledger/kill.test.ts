@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import { checkLedger } from '../../ledger/check-ledger.ts';
+import { type OwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
 import { createClients, WAYS } from './support/clients.ts';
 import { assertLinearizable } from './support/linearize.ts';
 import { Recorder } from './support/observe.ts';
 import { openLedger, type TestLedger } from './support/open-ledger.ts';
-import { type OwnPostgres, startOwnPostgres } from './support/own-postgres.ts';
 import { draws, scriptOf } from './support/script.ts';
 
 const CLIENTS = 8;

@@ -1,17 +1,27 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { query } from '../../db/sql.ts';
 import { freePort } from '../../dev/free-port.ts';
-import { siblingId } from '../../domain/ids.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import { eventually } from '../adapters/support/eventually.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from './support/operate.ts';
+import {
+  assertFailedUnanswered,
+  assertResolvedOnceLost,
+  assertUnknownIsSaid,
+  testBeforeDeadline,
+  testPastDeadline,
+} from './support/resolve-tests.ts';
+import { NEVER_FINISHES, type Resolvable, resolvingIn } from './support/resolving.ts';
 
-/** Accepted by the simulated network, which then never finishes (operations.md). */
-const NEVER_FINISHES = 10_047;
 const HELD = NEVER_FINISHES + 100 + 201;
-const NO_CARD = 'card_01k0000000000000000000000a';
+const CARD: Resolvable = {
+  ...{ command: 'card', success: '--issued', pending: 'funding_pending', succeeded: 'active' },
+  ...{ deadline: 'ISSUANCE_DEADLINE', workflowIdOf: issueCardWorkflowId },
+  ...{ kind: 'card_issuance', waitsFor: 'whether it issued the card' },
+  unknownId: 'card_01k0000000000000000000000a',
+  unknown: (id) => new RegExp(`^There is no card ${id}: .*GET /v1/cards`),
+};
 const CARDHOLDER = {
   card_name: 'Travel',
   cardholder_first_name: 'Ada',
@@ -51,21 +61,16 @@ describe('operator card', () => {
     return json.id;
   }
 
-  const resolve = (id: string, outcome: string, reason = 'ticket 4711') =>
-    operate('card', 'resolve', id, outcome, '--reason', reason);
-
-  const attention = async () => (await operate('attention', 'list')).json;
-
-  const held = async () => (await operate('ledger', 'balance', partner.id, '--mode', 'live')).json.held;
-
-  const terminate = (id: string) => stack.client.workflow.getHandle(issueCardWorkflowId(id)).terminate();
+  const createPending = () => createCard(NEVER_FINISHES);
+  const resolving = resolvingIn(CARD, () => ({ stack, operate, partnerId: partner.id, createPending }));
+  const { resolve, held, createOverdue } = resolving;
 
   describe('before the deadline', () => {
     let pending: string;
 
     before(async () => {
       await startStack(24 * 3_600_000);
-      pending = await createCard(NEVER_FINISHES);
+      pending = await createPending();
     });
 
     after(() => stack.stop());
@@ -101,6 +106,7 @@ describe('operator card', () => {
               exp_year: json.exp_year,
               failure_code: null,
               overdue_since: null,
+              status_change: null,
               created: json.created,
               workflow_id: `issue-card/${issued}`,
               workflow_status: 'completed',
@@ -117,17 +123,7 @@ describe('operator card', () => {
       );
     });
 
-    it('resolve is refused and changes nothing', async () => {
-      const audited = await lastAudit(operate);
-      for (const outcome of ['--issued', '--failed']) {
-        const { code, out, err } = await resolve(pending, outcome);
-        assert.deepEqual({ code, out }, { code: 1, out: '' });
-        assert.match(err, /is not past its deadline, \d{4}-.*Z/);
-      }
-      assert.deepEqual(await lastAudit(operate), audited);
-      assert.equal((await operate('card', 'show', pending)).json.status, 'funding_pending');
-      assert.deepEqual(await attention(), []);
-    });
+    testBeforeDeadline(resolving, () => pending);
 
     it('the signal sent by hand is without effect', async () => {
       await stack.client.workflow
@@ -149,38 +145,15 @@ describe('operator card', () => {
       assert.match(err, /is over, the card is active/);
     });
 
-    for (const args of [
-      ['resolve', NO_CARD, '--reason', 'r'],
-      ['resolve', NO_CARD, '--issued'],
-      ['resolve', NO_CARD, '--issued', '--failed', '--reason', 'r'],
-      ['resolve', '--issued', '--reason', 'r'],
-      ['show'],
-    ]) {
-      it(`"card ${args.join(' ')}" is wrong usage`, async () => {
-        const { code, out } = await operate('card', ...args);
-        assert.deepEqual({ code, out }, { code: 2, out: '' });
-      });
-    }
-
-    it('an unknown card is said to be', async () => {
-      for (const answer of [await operate('card', 'show', NO_CARD), await resolve(NO_CARD, '--issued')]) {
-        assert.deepEqual([answer.code, answer.out], [1, '']);
-        assert.match(answer.err, new RegExp(`^There is no card ${NO_CARD}: .*GET /v1/cards`));
-      }
-    });
+    it('an unknown card is said to be', () => assertUnknownIsSaid(resolving));
 
     it('one that lost its workflow can be resolved once the deadline has passed, not while the workflow runs', async () => {
-      const lost = await createCard(NEVER_FINISHES);
-      const later = operateIn({ ...environmentOf(stack.config), ISSUANCE_DEADLINE: '1ms' });
-      const [item] = (await later('attention', 'list')).json.filter((one: { id: string }) => one.id === lost);
+      const lost = await createPending();
+      const [item] = (await resolving.later('attention', 'list')).json.filter(
+        (one: { id: string }) => one.id === lost,
+      );
       assert.match(item.reason, /unnoticed by its workflow: see that a worker runs/);
-      const early = await later('card', 'resolve', lost, '--failed', '--reason', 'r');
-      assert.equal(early.code, 1);
-      assert.match(early.err, /see that a worker runs/);
-      await terminate(lost);
-      assert.equal((await operate('card', 'show', lost)).json.workflow_status, 'terminated');
-      const { code, json } = await later('card', 'resolve', lost, '--failed', '--reason', 'r');
-      assert.deepEqual([code, json.status], [0, 'failed']);
+      await assertResolvedOnceLost(resolving, lost);
     });
 
     it('without Temporal show knows all but its status, and resolve changes nothing', async () => {
@@ -211,30 +184,6 @@ describe('operator card', () => {
     before(() => startStack(1_000));
 
     after(() => stack.stop());
-
-    async function createOverdue(): Promise<string> {
-      const id = await createCard(NEVER_FINISHES);
-      await eventually(async () => {
-        assert.ok((await attention()).some((item: { id: string }) => item.id === id));
-      });
-      return id;
-    }
-
-    it('attention list names it with the command that settles it', async () => {
-      const id = await createOverdue();
-      const { json: shown } = await operate('card', 'show', id);
-      assert.deepEqual(await attention(), [
-        {
-          kind: 'card_issuance',
-          id,
-          since: shown.overdue_since,
-          reason: 'the network has not said whether it issued the card',
-          command: `npm run operator -- card resolve ${id} --issued|--failed --reason R`,
-        },
-      ]);
-      await resolve(id, '--failed');
-      assert.deepEqual(await attention(), []);
-    });
 
     it('resolve --failed releases the money and records who, and why', async () => {
       const id = await createOverdue();
@@ -268,35 +217,10 @@ describe('operator card', () => {
       assert.equal(await held(), 0);
     });
 
-    it('resolve starts the workflow again where it has ended', async () => {
-      for (const [outcome, status] of [
-        ['--failed', 'failed'],
-        ['--issued', 'active'],
-      ] as const) {
-        const id = await createOverdue();
-        await terminate(id);
-        const { code, json } = await resolve(id, outcome);
-        assert.deepEqual([code, json.status], [0, status]);
-      }
-      assert.equal(await held(), 0);
-      assert.deepEqual((await operate('ledger', 'check')).json, []);
-    });
+    testPastDeadline(resolving);
 
-    it('resolve --failed of a request that had no answer yet leaves no card, and answers it with 402', async () => {
-      const id = await createOverdue();
-      await query(
-        stack.orm.em.fork(),
-        'UPDATE idempotency_claim SET response_status = NULL, response_body = NULL WHERE id = $1',
-        [siblingId('claim', id)],
-      );
-      const { code, json } = await resolve(id, '--failed');
-      assert.deepEqual(
-        [code, json.id, json.status, json.failure_code],
-        [0, id, 'failed', 'provider_declined'],
-      );
-      assert.equal((await operate('card', 'show', id)).code, 1);
-      assert.equal(await held(), 0);
-    });
+    it('resolve --failed of a request that had no answer yet leaves no card, and answers it with 402', () =>
+      assertFailedUnanswered(resolving, stack.orm));
 
     it('resolve says so while no worker runs, and the decision waits for one', async () => {
       const id = await createOverdue();

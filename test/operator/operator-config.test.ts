@@ -39,14 +39,17 @@ describe('readOperatorConfig', () => {
         ['k1'],
       );
       assert.equal(config.issuanceDeadlineMs, 86_400_000);
+      assert.equal(config.webhookAllowLoopbackHttp, true);
+      assert.deepEqual(config.webhookDelaysMs, [30_000, 300_000, 1_800_000, 7_200_000]);
+      assert.equal(config.cardNetwork, 'simulated');
     });
   }
 
   it('leaves the local stack alone where DATABASE_URL is another', () => {
     const config = readOperatorConfig({ DATA_DIR: dataDir, DATABASE_URL: 'postgres://db.example/service' });
     assert.deepEqual(
-      [config.databaseUrl, config.temporal, config.encryptionKeys],
-      ['postgres://db.example/service', null, null],
+      [config.databaseUrl, config.temporal, config.encryptionKeys, config.cardNetwork],
+      ['postgres://db.example/service', null, null, 'none'],
     );
   });
 
@@ -57,7 +60,9 @@ describe('readOperatorConfig', () => {
       ENCRYPTION_KEYS: `k2:${randomBytes(32).toString('base64')}`,
       ISSUANCE_DEADLINE: '2h',
       TASK_QUEUE_PREFIX: 'blue-',
+      CARD_NETWORK: 'none',
     });
+    assert.equal(config.cardNetwork, 'none');
     assert.equal(config.temporal?.connectionOptions.address, 'temporal.example:7233');
     assert.deepEqual(
       config.encryptionKeys?.map((key) => key.id),

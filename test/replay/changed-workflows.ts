@@ -1,9 +1,9 @@
 import { sleep } from '@temporalio/workflow';
 import { issueCard as unchanged } from '../../workflows/issue-card.ts';
-import type { IssueCardInput } from '../../workflows/messages.ts';
+import type { NetworkOperationInput } from '../../workflows/messages.ts';
 
 /** issueCard with one timer more at its beginning: a change that no running workflow survives. */
-export async function issueCard(input: IssueCardInput): Promise<void> {
+export async function issueCard(input: NetworkOperationInput): Promise<void> {
   await sleep('1s');
   return unchanged(input);
 }

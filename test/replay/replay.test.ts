@@ -4,12 +4,13 @@ import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, Worker } from '@temporalio/worker';
 import { DeterminismViolationError } from '@temporalio/workflow';
 import { testWorkflowBundle } from '../support/stack.ts';
-import { CARDHOLDER, historyFile, OUTCOMES } from './outcomes.ts';
+import { CARDHOLDER } from './cardholder.ts';
+import { historyFile, RECORDINGS } from './recordings.ts';
 
-const NAMES = Object.keys(OUTCOMES);
+const NAMES = Object.keys(RECORDINGS);
 const read = (name: string): string => readFileSync(historyFile(name), 'utf8');
 
-describe('replay of the committed histories of issueCard', function () {
+describe('replay of the committed histories', function () {
   this.timeout(120_000);
   const ends = new Map<string, Error | undefined>();
   before(async () => {

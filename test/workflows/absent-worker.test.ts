@@ -120,7 +120,7 @@ describe('POST /cards whose workflow is asked to stop before its first answer', 
     await stack.startWorker({
       around: {
         activities: (same) => same,
-        network: () => ({ issueCard: silence, lookUpIssuance: silence }),
+        network: (same) => ({ ...same, issueCard: silence, lookUpIssuance: silence }),
       },
     });
     const partner = await fundedPartner(stack);

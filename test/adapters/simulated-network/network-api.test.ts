@@ -7,6 +7,7 @@ import { startSimulatedNetwork } from '../../../adapters/simulated-network/start
 import { query } from '../../../db/sql.ts';
 import { eventually } from '../support/eventually.ts';
 import { issuance } from '../support/issuance.ts';
+import { statusChange, topUp } from '../support/operations.ts';
 import { startTestNetwork, type TestNetwork } from '../support/simulated-network.ts';
 
 describe('the HTTP API of the simulated network', () => {
@@ -18,8 +19,12 @@ describe('the HTTP API of the simulated network', () => {
   });
   after(() => test.close());
 
-  async function post(body: string, headers: Record<string, string> = { authorization }): Promise<number> {
-    const response = await request(`${test.url}/issuances`, { method: 'POST', headers, body });
+  async function post(
+    body: string,
+    headers: Record<string, string> = { authorization },
+    path = '/issuances',
+  ): Promise<number> {
+    const response = await request(test.url + path, { method: 'POST', headers, body });
     await response.body.dump();
     return response.statusCode;
   }
@@ -41,6 +46,10 @@ describe('the HTTP API of the simulated network', () => {
     for (const headers of [...wrong, { authorization: authorization.replace('Bearer', 'Basic') }]) {
       assert.equal(await post(JSON.stringify(issuance(0)), headers as Record<string, string>), 401);
       assert.equal(await get(`/issuances/${issuance(0).token}`, headers as Record<string, string>), 401);
+      assert.equal(await get('/cards/sim_1/details', headers as Record<string, string>), 401);
+      for (const path of ['/topups', '/status-changes']) {
+        assert.equal(await post('{}', headers as Record<string, string>, path), 401);
+      }
     }
     assert.equal(await operations(), before);
   });
@@ -68,6 +77,28 @@ describe('the HTTP API of the simulated network', () => {
     assert.equal(await post(JSON.stringify({ ...asked, cardholderName: 'x'.repeat(20_000) })), 413);
     assert.equal(await get('/issuances/a%00b'), 400);
     assert.equal(await get('/cards'), 404);
+    assert.equal(await operations(), before);
+    assert.deepEqual(test.logged, []);
+  });
+
+  it('refuses top-ups and status changes it can not read, and keeps none of them', async () => {
+    const before = await operations();
+    const load = topUp('sim_1', 0);
+    const freeze = statusChange('sim_1', 'frozen');
+    const wrong: [string, object][] = [
+      ['/topups', { ...load, token: issuance(0).token }],
+      ['/topups', { ...load, amountCents: 0 }],
+      ['/topups', { ...load, networkCardId: 'a\0b' }],
+      ['/topups', []],
+      ['/status-changes', { ...freeze, token: load.token }],
+      ['/status-changes', { ...freeze, cardStatus: 'failed' }],
+      ['/status-changes', { ...freeze, networkCardId: '' }],
+      ['/status-changes', []],
+    ];
+    for (const [path, body] of wrong) {
+      assert.equal(await post(JSON.stringify(body), undefined, path), 400, JSON.stringify(body));
+    }
+    assert.equal(await get(`/topups/${issuance(0).token}`), 400);
     assert.equal(await operations(), before);
     assert.deepEqual(test.logged, []);
   });

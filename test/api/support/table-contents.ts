@@ -18,3 +18,8 @@ export async function tableContents(stack: TestStack): Promise<Record<string, st
   }
   return contents;
 }
+
+/** A row of {@link tableContents} with what is bytea, which comes as hex, read as text. */
+export function decodeBytes(row: string): string {
+  return row.replace(/\\\\x([0-9a-f]+)/g, (_, hex) => Buffer.from(hex, 'hex').toString('latin1'));
+}

@@ -1,30 +1,38 @@
 import assert from 'node:assert/strict';
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startTestStack } from '../../support/stack.ts';
+import { type Answer, startTestStack, type TestStack } from '../../support/stack.ts';
 import { assertLedgerClean } from '../../workflows/support/money.ts';
 import type { Fault } from '../fault.ts';
 import type { FaultyWorkerOptions } from '../faulty-worker.ts';
-import { CASES, type CaseName } from './cases.ts';
-import { ask, assertEnd, cardIdOf, prepareIssuance, resolveWhenOverdue } from './issuances.ts';
+import { ask, assertEnd, claimIdOf, type Operation, resolveWhenOverdue } from './operations.ts';
 import { bundleFile, kill, scratchFolder, startProcess } from './processes.ts';
 
 /**
- * Issues one card of each case; the worker is killed when all of them stand at the fault's place, and started again.
- * Every issuance has to end as if nothing had happened.
+ * Asks for all these operations; the worker is killed when all of them stand at the fault's place, and started again.
+ * Every one has to end as if nothing had happened.
  */
-export async function killWorkerAt(fault: Fault, cases: readonly CaseName[]): Promise<void> {
+export async function killWorkerAt(
+  fault: Fault,
+  operations: readonly ((stack: TestStack) => Promise<Operation>)[],
+): Promise<void> {
   const folder = scratchFolder();
   const stack = await startTestStack(
     // The first answer is waited for until the second worker gives it. 47 is past its deadline soon; for the others a
     // deadline changes nothing.
-    { cardCreationWaitMs: 60_000, issuanceDeadlineMs: 5_000, logLevel: 'error' },
+    {
+      cardCreationWaitMs: 60_000,
+      issuanceDeadlineMs: 5_000,
+      topUpDeadlineMs: 5_000,
+      logLevel: 'error',
+    },
     { worker: false },
   );
   const options: FaultyWorkerOptions = {
     fault,
-    cardCount: cases.length,
+    operationCount: operations.length,
+    armedFile: join(folder, 'armed'),
     markerFile: join(folder, 'killed'),
     codePath: await bundleFile(folder),
   };
@@ -32,24 +40,23 @@ export async function killWorkerAt(fault: Fault, cases: readonly CaseName[]): Pr
     startProcess(stack.config, folder, 'test/crash/faulty-worker.ts', { args: [JSON.stringify(options)] });
   let worker = await startWorker();
   try {
-    const issuances = await Promise.all(cases.map((name) => prepareIssuance(stack, CASES[name])));
-    const answers = Promise.all(issuances.map(ask));
-    const resolved = Promise.all(issuances.map((issuance) => resolveWhenOverdue(stack, issuance)));
+    const prepared = await Promise.all(operations.map((prepare) => prepare(stack)));
+    writeFileSync(options.armedFile, '');
+    const answers = Promise.all(prepared.map(ask));
+    const resolved = Promise.all(prepared.map((operation) => resolveWhenOverdue(stack, operation)));
     const all = Promise.all([answers, resolved]);
 
     const tooLate = all.then(() => sleep(60_000, 'not at all', { ref: false }));
     const end = await Promise.race([worker.exited, tooLate]);
     assert.equal(end, 'signal SIGKILL', worker.lastLines().join('\n'));
     const stood: string[] = JSON.parse(readFileSync(options.markerFile, 'utf8'));
-    const cardIds = await Promise.all(issuances.map((issuance) => cardIdOf(stack, issuance)));
-    assert.deepEqual(stood.sort(), cardIds.sort());
+    const claimIds = await Promise.all(prepared.map((operation) => claimIdOf(stack, operation)));
+    assert.deepEqual(stood.sort(), claimIds.sort());
 
     worker = await startWorker();
     const [firsts] = await all;
     await Promise.all(
-      issuances.map((issuance, index) =>
-        assertEnd(stack, issuance, firsts[index] as (typeof firsts)[number]),
-      ),
+      prepared.map((operation, index) => assertEnd(stack, operation, firsts[index] as Answer)),
     );
     await assertLedgerClean(stack);
   } catch (error) {

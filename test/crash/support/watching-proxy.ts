@@ -15,11 +15,11 @@ export interface WatchingProxy {
 
 /**
  * Stands between a client and a server and passes on what they say, until something watched for comes by: that is not
- * passed on any more, nor is anything after it, and `onSeen` is called.
+ * passed on any more, nor is anything after it, and `onSeen` is called. Undefined: nothing is watched for.
  */
 export async function startWatchingProxy(
   target: string,
-  { from, text }: Watched,
+  watched: Watched | undefined,
   onSeen: () => void,
 ): Promise<WatchingProxy> {
   const [host, port] = target.split(':');
@@ -29,7 +29,7 @@ export async function startWatchingProxy(
   function pass(source: Socket, sink: Socket, side: Watched['from']): void {
     sockets.add(source);
     source.on('data', (bytes) => {
-      if (!seen && side === from && bytes.includes(text)) {
+      if (!seen && side === watched?.from && bytes.includes(watched.text)) {
         seen = true;
         onSeen();
       }

@@ -3,12 +3,11 @@ import { isRetryable } from '../../../db/is-retryable.ts';
 import type { Orm } from '../../../db/orm.ts';
 import { applyOperation } from '../../../ledger/apply-operation.ts';
 import type { LedgerOperation } from '../../../ledger/operation.ts';
-import { createOperationQueue } from '../../../ledger/operation-queue.ts';
 import type { Answer } from './model.ts';
 import { attempt, type Recorder } from './observe.ts';
 
 /** `together`: two in one transaction of the caller's. `undone`: so too, but rolled back in the end. */
-export const WAYS = ['alone', 'queued', 'together', 'undone'] as const;
+export const WAYS = ['alone', 'together', 'undone'] as const;
 export type Way = (typeof WAYS)[number];
 
 class ChangedItsMind extends Error {}
@@ -25,7 +24,6 @@ export interface Clients {
  */
 export function createClients(orm: Orm, isLost: (error: unknown) => boolean = () => false): Clients {
   const em = orm.em.fork();
-  const queue = createOperationQueue(em);
 
   async function untilTold<T>(work: () => Promise<T>): Promise<T> {
     for (;;) {
@@ -67,9 +65,7 @@ export function createClients(orm: Orm, isLost: (error: unknown) => boolean = ()
           await recorder.record(operations, () =>
             untilTold(async () => {
               if (way === 'together') return inTransaction(operations, () => {});
-              const apply =
-                way === 'queued' ? queue.apply : (one: LedgerOperation) => applyOperation(em, one);
-              return [await attempt(() => apply(operation))];
+              return [await attempt(() => applyOperation(em, operation))];
             }),
           );
         }

@@ -14,6 +14,7 @@ export const FLOWS: Record<TransferCode, readonly [string, string]> = {
   fee_decline: ['prepaid', 'fee_revenue'],
   block_release: ['card', 'prepaid'],
   late_debit: ['prepaid', 'network'],
+  late_refund: ['network', 'prepaid'],
   adjustment_credit: ['adjustment', 'prepaid'],
   adjustment_debit: ['prepaid', 'adjustment'],
 };

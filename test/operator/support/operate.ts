@@ -17,8 +17,15 @@ export interface Outcome {
 
 export type Operate = (...args: string[]) => Promise<Outcome>;
 
-/** Runs command lines in this process, with --json, in the environment of an operator. */
-export function operateIn(env: NodeJS.ProcessEnv, resolveWaitMs = 15_000): Operate {
+/**
+ * Runs command lines in this process, with --json, in the environment of an operator.
+ * @param confirm answers what is asked; left out where nobody is there to
+ */
+export function operateIn(
+  env: NodeJS.ProcessEnv,
+  resolveWaitMs = 15_000,
+  confirm?: (question: string) => Promise<boolean>,
+): Operate {
   return async (...args) => {
     let out = '';
     let err = '';
@@ -32,6 +39,7 @@ export function operateIn(env: NodeJS.ProcessEnv, resolveWaitMs = 15_000): Opera
         err += text;
       },
       resolveWaitMs,
+      ...(confirm && { confirm }),
     });
     return { code, out, err, json: out === '' ? undefined : JSON.parse(out) };
   };
@@ -52,6 +60,9 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
     TEMPORAL_ADDRESS: config.temporal.connectionOptions?.address,
     TEMPORAL_NAMESPACE: config.temporal.namespace,
     TASK_QUEUE_PREFIX: config.taskQueuePrefix,
+    WEBHOOK_ALLOW_LOOPBACK_HTTP: String(config.webhookAllowLoopbackHttp),
+    WEBHOOK_RETRY_SCHEDULE: config.webhookDelaysMs.map((delayMs) => `${delayMs}ms`).join(','),
+    CARD_NETWORK: config.cardNetwork,
     ENCRYPTION_KEYS: config.encryptionKeys
       .map((key) => `${key.id}:${key.secret.toString('base64')}`)
       .join(','),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { adjustBalance } from '../../../commands/adjust-balance.ts';
-import { DEFAULT_FEE_PLAN, quoteFunding } from '../../../domain/fees.ts';
+import { DEFAULT_FEE_PLAN, type FundingKind, quoteFunding } from '../../../domain/fees.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { readBalance } from '../../../ledger/read-balance.ts';
@@ -25,9 +25,9 @@ export async function fundedPartner(stack: TestStack): Promise<TestPartner> {
   return partner;
 }
 
-/** What a card of this amount takes from the balance: amount and fees, in cents. */
-export const priceOf = (amountCents: number): number =>
-  quoteFunding(DEFAULT_FEE_PLAN, 'card_issue', amountCents).totalDebitedCents;
+/** What a card, or a top-up, of this amount takes from the balance: amount and fees, in cents. */
+export const priceOf = (amountCents: number, kind: FundingKind = 'card_issue'): number =>
+  quoteFunding(DEFAULT_FEE_PLAN, kind, amountCents).totalDebitedCents;
 
 /** Holds the prepaid balance to exactly this. */
 export async function assertBalance(

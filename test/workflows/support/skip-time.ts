@@ -5,7 +5,7 @@ import { until } from './until.ts';
 
 /**
  * Lets a workflow's own time run ahead on the real server, from one timer to the next, by `durationMs`, and returns
- * when it has. Needs a server that is told `frontend.WorkflowTimeSkippingEnabled`.
+ * when it has, or when the workflow has ended. Needs a server that is told `frontend.WorkflowTimeSkippingEnabled`.
  */
 export async function skipTime(workflow: WorkflowHandle, durationMs: number): Promise<void> {
   const { client, workflowId } = workflow;
@@ -22,7 +22,10 @@ export async function skipTime(workflow: WorkflowHandle, durationMs: number): Pr
     },
     updateMask: { paths: ['time_skipping_config'] },
   });
-  await until('the time is skipped', async () => (await finishedSkips(workflow)) > before);
+  await until('the time is skipped', async () => {
+    if ((await finishedSkips(workflow)) > before) return true;
+    return (await workflow.describe()).status.name !== 'RUNNING';
+  });
 }
 
 async function finishedSkips(workflow: WorkflowHandle): Promise<number> {

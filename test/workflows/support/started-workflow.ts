@@ -12,11 +12,16 @@ export async function startedWorkflow({ orm, client }: TestStack): Promise<Workf
     return row;
   });
   const workflow = client.workflow.getHandle(issueCardWorkflowId(siblingId('card', claim.id)));
+  await untilStarted(workflow);
+  return workflow;
+}
+
+/** Waits until the server has a workflow that somebody else starts. */
+export async function untilStarted(workflow: WorkflowHandle): Promise<void> {
   await until('its workflow is started', async () => {
     const description = await workflow.describe().catch((error: Error) => error);
     if (!(description instanceof Error)) return true;
     if (description.name !== 'WorkflowNotFoundError') throw description;
     return false;
   });
-  return workflow;
 }

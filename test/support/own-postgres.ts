@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { migrate } from '../../../db/migrate.ts';
-import { freePort } from '../../../dev/free-port.ts';
-import { type RunningPostgres, startEmbeddedPostgres } from '../../../dev/postgres/embedded-postgres.ts';
+import { migrate } from '../../db/migrate.ts';
+import { freePort } from '../../dev/free-port.ts';
+import { type RunningPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.ts';
 
 export interface OwnPostgres {
   databaseUrl: string;

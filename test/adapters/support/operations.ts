@@ -1,0 +1,28 @@
+import { ulid } from 'ulid';
+import type {
+  CardNetwork,
+  StatusChangeRequest,
+  TopUpRequest,
+} from '../../../adapters/card-network/card-network.ts';
+import { issuance } from './issuance.ts';
+
+/** A card the network has just issued. */
+export async function issuedCard(network: CardNetwork) {
+  const asked = issuance(0);
+  const card = await network.issueCard(asked);
+  if (card.status !== 'issued') throw new Error(`the card was not issued at once but ${card.status}`);
+  return { ...card, cardId: asked.token, bin: asked.bin };
+}
+
+/** A top-up under a new token, of 100 dollars and these last two digits. */
+export function topUp(networkCardId: string, lastDigits: number): TopUpRequest {
+  return { token: `topup_${ulid().toLowerCase()}`, networkCardId, amountCents: 10_000 + lastDigits };
+}
+
+/** A status change under a new token. */
+export function statusChange(
+  networkCardId: string,
+  cardStatus: StatusChangeRequest['cardStatus'],
+): StatusChangeRequest {
+  return { token: `claim_${ulid().toLowerCase()}`, networkCardId, cardStatus };
+}

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { fingerprintOf } from '../../api/fingerprint.ts';
+import { acceptTopUp } from '../../commands/accept-top-up.ts';
+import { claimIdempotencyKey } from '../../commands/claim-idempotency-key.ts';
+import { sealRequest } from '../../commands/idempotency-response.ts';
+import { openTopUp } from '../../commands/open-top-up.ts';
+import { succeedTopUp } from '../../commands/succeed-top-up.ts';
+import { newId } from '../../db/new-id.ts';
+import { siblingId } from '../../domain/ids.ts';
+import { startTestStack, type TestStack } from '../support/stack.ts';
+import { balanceOf } from './support/prepare.ts';
+import {
+  type Cardholder,
+  cardholder,
+  listTopUps,
+  settledTopUp,
+  topUp,
+  topUpEvents,
+} from './support/top-ups.ts';
+
+const FUNDS = 10_000;
+const BODY = { amount: 1_000 };
+
+describe('a top-up whose process died, asked for again under its key', () => {
+  let stack: TestStack;
+  before(async () => {
+    stack = await startTestStack({ cardCreationWaitMs: 30_000 });
+  });
+  after(() => stack.stop());
+
+  /** What a process leaves behind that dies right after it has claimed the key. */
+  async function abandon({ partner, mode, cardId }: Cardholder): Promise<string> {
+    const { orm, ring } = stack.operator;
+    const claimId = newId('claim');
+    const claim = await claimIdempotencyKey(orm.em.fork(), ring, {
+      ...{ claimId, partnerId: partner.id, mode, key: 'k', operation: 'top_up_card', cardId, leaseMs: 0 },
+      fingerprint: fingerprintOf('POST', `/v1/cards/${cardId}/topups`, BODY),
+      sealedRequest: sealRequest(ring, claimId, BODY),
+      requestId: newId('req'),
+    });
+    assert.deepEqual(claim, { outcome: 'claimed', claimId });
+    return claimId;
+  }
+
+  const open = (claimId: string) => openTopUp(stack.operator, claimId);
+  const accept = (claimId: string) => acceptTopUp(stack.operator, claimId);
+  const succeed = (claimId: string) => succeedTopUp(stack.operator, claimId);
+  for (const [what, steps, status, replayed] of [
+    ['after the claim', [], 201, null],
+    ['after the hold', [open], 201, null],
+    ['after the 202', [open, accept], 202, 'true'],
+    ['after the end', [open, succeed], 201, 'true'],
+  ] as const) {
+    it(`is joined: ${what}`, async () => {
+      const holder = await cardholder(stack, 'live', FUNDS);
+      await stack.stopWorker();
+      const claimId = await abandon(holder);
+      for (const step of steps) await step(claimId);
+      const joined = topUp(holder, BODY.amount, { idempotencyKey: 'k' });
+      await stack.startWorker();
+      const answer = await joined;
+      assert.deepEqual([answer.status, answer.json.id], [status, siblingId('topup', claimId)], answer.text);
+      assert.equal(answer.headers.get('idempotent-replayed'), replayed);
+      // One that nobody joins is for the sweep; where it has been answered already there is no workflow to come.
+      if (what === 'after the 202') await succeed(claimId);
+
+      const now = await settledTopUp(holder, answer.json.id);
+      assert.deepEqual([now.status, now.card_balance], ['succeeded', 2_000]);
+      assert.deepEqual((await listTopUps(holder)).data, [now]);
+      assert.deepEqual(await balanceOf(holder.partner, 'live'), [FUNDS - 1_050, 0, FUNDS - 1_050]);
+      assert.equal((await topUpEvents(stack, holder)).length, 1);
+    });
+  }
+
+  it('is found by the sweep where nobody asks again', async () => {
+    const holder = await cardholder(stack, 'live', FUNDS);
+    const claimId = await abandon(holder);
+    for (let made: unknown[] = []; made.length === 0; ) made = (await listTopUps(holder)).data;
+    assert.equal((await settledTopUp(holder, siblingId('topup', claimId))).status, 'succeeded');
+  });
+});

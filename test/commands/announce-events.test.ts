@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type pg from 'pg';
+import { createEventAnnouncer } from '../../commands/announce-events.ts';
+import { createSettlementQueue } from '../../commands/settlement-queue.ts';
+import { EVENT_WRITTEN } from '../../db/channels.ts';
+import { openCommands, type TestCommands } from './support/open-commands.ts';
+import { seedCard } from './support/seed-card.ts';
+import { settlementOf } from './support/settlements.ts';
+
+describe('createEventAnnouncer', () => {
+  let commands: TestCommands;
+  let listener: pg.Client;
+  const errors: unknown[] = [];
+  beforeEach(async () => {
+    commands = await openCommands();
+    listener = await commands.connect();
+    await listener.query(`LISTEN ${EVENT_WRITTEN}`);
+  });
+  afterEach(async () => {
+    await listener.end();
+    await commands.close();
+    assert.deepEqual(errors.splice(0), []);
+  });
+
+  const announcer = () => createEventAnnouncer(commands.context.orm, (error) => errors.push(error));
+
+  it('tells at once, and again for those that come while it tells', async () => {
+    const tell = announcer();
+    const first = once(listener, 'notification');
+    tell();
+    tell();
+    await first;
+    await once(listener, 'notification');
+    const later = once(listener, 'notification');
+    tell();
+    await later;
+  });
+
+  it('is told of settled transactions', async () => {
+    const tenant = { partnerId: await commands.createFundedPartner(10_000), mode: 'live' } as const;
+    const cardId = await seedCard(commands, tenant, { balanceCents: 100 });
+    const notified = once(listener, 'notification');
+    await createSettlementQueue(commands.context.orm, announcer()).settle(settlementOf(tenant, cardId));
+    const [{ channel }] = await notified;
+    assert.equal(channel, EVENT_WRITTEN);
+  });
+
+  it('goes on after an error', async () => {
+    const tell = announcer();
+    await commands.owner.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'commands-test'`,
+    );
+    tell();
+    tell();
+    await once(listener, 'notification');
+    errors.length = 0;
+  });
+});

@@ -1,0 +1,54 @@
+import type { TestStack } from '../support/stack.ts';
+import type { Fault } from './fault.ts';
+import { inParallel } from './support/in-parallel.ts';
+import { killWorkerAt } from './support/kill-worker-at.ts';
+import {
+  prepareOpposites,
+  prepareStatusChange,
+  STATUS_CASES,
+  type StatusCaseName,
+} from './support/status-changes.ts';
+
+const ALL = Object.keys(STATUS_CASES) as StatusCaseName[];
+/** Those that the network is asked for. */
+const ASKED: StatusCaseName[] = ['live freeze', 'live unfreeze', 'live block', 'live refused there'];
+
+/** Every step of changeCardStatus, and the cases that come by it. */
+const FAULTS: [Omit<Fault, 'steps'> & { step: string }, StatusCaseName[]][] = [
+  [{ step: 'openStatusChange', run: 1, when: 'before' }, ALL],
+  [{ step: 'openStatusChange', run: 1, when: 'before commit' }, ALL],
+  [{ step: 'openStatusChange', run: 1, when: 'after commit' }, ALL],
+  [{ step: 'openStatusChange', run: 1, when: 'after' }, ALL],
+  [{ step: 'applyStatusChange', run: 1, when: 'before' }, ASKED],
+  [{ step: 'applyStatusChange', run: 'decided', when: 'before commit' }, ASKED],
+  [{ step: 'applyStatusChange', run: 'decided', when: 'after commit' }, ASKED],
+  [{ step: 'applyStatusChange', run: 'decided', when: 'after' }, ASKED],
+  [{ step: 'changeCardStatus', run: 1, when: 'before' }, ASKED],
+  [{ step: 'changeCardStatus', run: 'decided', when: 'after' }, ASKED],
+];
+
+describe('a worker killed -9 at a step of changeCardStatus changes no outcome', function () {
+  this.timeout(240_000);
+  let ends: Promise<void>[];
+  before(() => {
+    ends = inParallel(
+      4,
+      FAULTS.map(([{ step, run, when }, cases]) => () => {
+        const operations = cases.map(
+          (name) => (stack: TestStack) => prepareStatusChange(STATUS_CASES[name], stack),
+        );
+        return killWorkerAt({ steps: [step], run, when }, operations);
+      }),
+    );
+  });
+
+  FAULTS.forEach(([{ step, run, when }, cases], index) => {
+    it(`${when} ${step}, ${typeof run === 'number' ? `run ${run}` : run}, of ${cases.length} changes`, () =>
+      ends[index]);
+  });
+
+  for (const when of ['before', 'after'] as const) {
+    it(`${when} the network is asked for one of seven opposite changes: all come to one order`, () =>
+      killWorkerAt({ steps: ['changeCardStatus'], run: 1, when }, [prepareOpposites]));
+  }
+});

@@ -1,0 +1,66 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { signCallback } from '../../../adapters/card-network/callback-signature.ts';
+import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
+import { simulatedNetworkSecret } from '../../../db/derived-keys.ts';
+import type { Answer } from '../../support/stack.ts';
+import { Difference } from '../difference.ts';
+import type { Service } from './running-service.ts';
+
+const GIVE_UP_AFTER_MS = 120_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+
+export interface Request {
+  key: string;
+  method: 'GET' | 'POST';
+  path: string;
+  body?: object;
+  idempotencyKey?: string;
+}
+
+/** Sends it until there is an answer other than "later", as a partner has to. */
+export function ask(service: Service, { key, method, path, body, idempotencyKey }: Request): Promise<Answer> {
+  return untilTold(service, `/v1${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${key}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+}
+
+/** The card network tells of a transaction, until it is answered. */
+export function tellAsNetwork(service: Service, transaction: object): Promise<Answer> {
+  const secret = simulatedNetworkSecret(service.stack.operator.ring);
+  const body = JSON.stringify(transaction);
+  const signature = signCallback(body, simulatedNetworkCredentials(secret).callbackSecret);
+  const headers = { 'x-network-signature': signature };
+  return untilTold(service, '/network/transactions', { method: 'POST', headers, body });
+}
+
+async function untilTold(service: Service, path: string, init: RequestInit): Promise<Answer> {
+  const giveUpAt = Date.now() + GIVE_UP_AFTER_MS;
+  for (;;) {
+    const answer = await send(`${service.nextOrigin()}${path}`, init).catch((error: Error) => {
+      if (!service.troubled) throw error;
+      return error;
+    });
+    if (!(answer instanceof Error) && !isLater(answer)) return answer;
+    if (Date.now() > giveUpAt) {
+      const last = answer instanceof Error ? String(answer) : answer.text;
+      throw new Difference(`${init.method} ${path} has no answer within 2 minutes, the last was ${last}`);
+    }
+    await sleep(100);
+  }
+}
+
+async function send(url: string, init: RequestInit): Promise<Answer> {
+  const response = await fetch(url, { ...init, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
+}
+
+function isLater({ status, json }: Answer): boolean {
+  return status === 503 || json?.error?.code === 'idempotency_in_flight';
+}

@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto';
+import { adjustBalance } from '../../../commands/adjust-balance.ts';
+import { negotiateFees } from '../../../commands/negotiate-fees.ts';
+import { negotiateLimits } from '../../../commands/negotiate-limits.ts';
+import type { TestStack } from '../../support/stack.ts';
+import { type Account, type Limits, PLATFORM_LIMITS, utcDay } from '../account.ts';
+import { PLATFORM_PRICES, type Prices } from '../rules/prices.ts';
+import { untilThere } from './running-service.ts';
+
+/** Low enough to be met. */
+const TIGHT_LIMITS: Limits = { minCents: 700, maxCents: 38_000, maxOpenCards: 4, maxLoadedCents: 600_000 };
+
+/** New partners with this much in either mode, each as its test and its live account; the last one has tight limits. */
+export async function openAccounts(stack: TestStack, startCents: readonly number[]): Promise<Account[]> {
+  const opened = startCents.map(async (cents, index) => {
+    const partner = await stack.createPartner(`Model ${index}`);
+    const isTight = index === startCents.length - 1;
+    if (isTight) await limit(stack, partner.id, TIGHT_LIMITS);
+    const limits = isTight ? TIGHT_LIMITS : PLATFORM_LIMITS;
+    return Promise.all(
+      (['test', 'live'] as const).map(async (mode): Promise<Account> => {
+        const { id: partnerId, keys } = partner;
+        const key = randomUUID();
+        await adjustBalance(stack.operator, {
+          ...{ partnerId, mode, amountCents: cents, reason: 'the start', key },
+        });
+        const start = {
+          name: 'start',
+          type: 'adjustment',
+          cents,
+          made: true,
+          askedAt: 0,
+          heardAt: 0,
+        } as const;
+        return {
+          ...{ name: `partner ${index} ${mode}`, partnerId, mode, key: keys[mode], limits },
+          ...{ prices: PLATFORM_PRICES, cards: [], movements: [start], changes: [], day: utcDay() },
+          ...{ availableCents: 0, openCards: 0, loadedCents: 0 },
+        };
+      }),
+    );
+  });
+  return (await Promise.all(opened)).flat();
+}
+
+/** What a partner pays from now on, in both modes. */
+export async function changePrices(
+  stack: TestStack,
+  accounts: readonly Account[],
+  prices: Prices,
+): Promise<void> {
+  const [account] = accounts;
+  if (account === undefined) return;
+  await untilThere(() =>
+    negotiateFees(stack.operator, account.partnerId, {
+      cardActivationCents: prices.activationCents,
+      cardFundingBasisPoints: prices.fundingBasisPoints,
+      cardFundingMinCents: prices.fundingMinCents,
+      transactionFlatCents: prices.transactionCents,
+      transactionBasisPoints: prices.transactionBasisPoints,
+      declineFlatCents: prices.declineCents,
+    }),
+  );
+  for (const one of accounts) one.prices = prices;
+}
+
+async function limit({ operator }: TestStack, partnerId: string, limits: Limits): Promise<void> {
+  await negotiateLimits(operator, partnerId, {
+    minCardCents: limits.minCents,
+    maxCardCents: limits.maxCents,
+    maxOpenCards: limits.maxOpenCards,
+    maxIssuedPerDayCents: limits.maxLoadedCents,
+  });
+}

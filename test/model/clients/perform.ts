@@ -1,0 +1,42 @@
+import type { Answer } from '../../support/stack.ts';
+import type { Card } from '../account.ts';
+import { demandSame } from '../difference.ts';
+import { describeOperation, nameOf, type Operation, outcomeOf } from '../rules/operation.ts';
+import type { Draw } from '../script.ts';
+import { count } from '../tally.ts';
+import { type Put, putQuestion } from './put-question.ts';
+import type { Run } from './run.ts';
+import { demandConflict, demandNotFound, demandReplay } from './without-effect.ts';
+
+/** Asks what was drawn, of a card there is. @returns nothing where it changes nothing and was judged already. */
+export async function perform(
+  run: Run,
+  card: Card,
+  draw: Draw,
+  name: string,
+): Promise<Operation | undefined> {
+  const { kind, pick } = draw;
+  const repeatable = card.asked[pick % card.asked.length];
+  if (kind === 'foreign') return demandNotFound(run, card, draw, name);
+  if (kind === 'again' && repeatable !== undefined) return demandReplay(run, card, repeatable, name);
+  if (kind === 'altered' && repeatable !== undefined) return demandConflict(run, card, repeatable, name);
+  return carryOut(run, card, await putQuestion(run.service, card, draw), { name, twice: draw.twice });
+}
+
+/** Asks, and keeps what was answered. @param twice at the same time, as two processes of a partner might */
+export async function carryOut(
+  run: Run,
+  card: Card,
+  { question, send, altered, saysSo }: Put,
+  { name, twice }: { name: string; twice: boolean },
+): Promise<Operation> {
+  const isTwice = twice && altered !== undefined;
+  const askedAt = run.tick();
+  const [answer, other] = await Promise.all([send(), ...(isTwice ? [send()] : [])]);
+  const operation: Operation = { name, question, answer: answer as Answer, askedAt, heardAt: run.tick() };
+  card.log.push(`${describeOperation(operation)}${isTwice ? ' (asked twice)' : ''}`);
+  if (other !== undefined) demandSame(`${name}: one request, two answers`, other.text, answer.text, card.log);
+  if (altered !== undefined) card.asked.push({ name, first: answer, again: send, altered, saysSo });
+  count(run.tally.asked, `${card.account.mode} ${nameOf(question)} ${outcomeOf(answer)}`);
+  return operation;
+}

@@ -1,0 +1,63 @@
+import { query } from '../../../db/sql.ts';
+import { siblingId } from '../../../domain/ids.ts';
+import { cardsTaskQueue } from '../../../domain/task-queues.ts';
+import { resolveOperation } from '../../../workflows/client/resolve-operation.ts';
+import { until } from '../../workflows/support/until.ts';
+import type { Card } from '../account.ts';
+import type { Pending } from '../rules/card-state.ts';
+import type { Operation } from '../rules/operation.ts';
+import { carryOut } from './perform.ts';
+import type { Run } from './run.ts';
+import { type Service, untilThere } from './running-service.ts';
+
+/** What of a card's operations in flight waits for an operator by now; at a quiet point. */
+export async function findOverdue({ service }: Run, { states }: Card): Promise<Pending | undefined> {
+  const pending = states[0]?.pending.find(({ cents }) => cents % 100 === 47);
+  if (pending === undefined) return undefined;
+  return (await read(service, pending))?.overdue === true ? pending : undefined;
+}
+
+/** An operator decides it, and waits until it is over: by the decision, or by a block that came first. */
+export function resolve(
+  run: Run,
+  card: Card,
+  pending: Pending,
+  succeeded: boolean,
+  name: string,
+): Promise<Operation> {
+  const { service } = run;
+  const question = { kind: 'resolve', subject: pending.op, succeeded } as const;
+  const send = async () => {
+    await untilThere(() => decide(service, card, pending, succeeded));
+    await until(`${pending.id} is resolved`, async () => {
+      const row = await untilThere(() => read(service, pending));
+      return row?.isPending !== true;
+    });
+    return { status: 200, headers: new Headers(), text: '', json: undefined };
+  };
+  return carryOut(run, card, { question, send, saysSo: false }, { name, twice: false });
+}
+
+function decide({ stack }: Service, card: Card, { id, what }: Pending, succeeded: boolean): Promise<void> {
+  const { partnerId, mode } = card.account;
+  const taskQueue = cardsTaskQueue(stack.config.taskQueuePrefix);
+  const claim = { claimId: siblingId('claim', id ?? ''), partnerId, mode, cardId: card.id ?? '', taskQueue };
+  return resolveOperation(
+    stack.client,
+    claim,
+    what === 'card'
+      ? { operation: 'create_card', decision: { outcome: succeeded ? 'issued' : 'failed' } }
+      : { operation: 'top_up_card', decision: { outcome: succeeded ? 'succeeded' : 'failed' } },
+  );
+}
+
+async function read({ stack }: Service, { id, what }: Pending) {
+  const [row] = await query<{ isPending: boolean; overdue: boolean }>(
+    stack.orm.em.fork(),
+    what === 'card'
+      ? `SELECT status = 'funding_pending' AS "isPending", overdue_since IS NOT NULL AS overdue FROM card WHERE id = $1`
+      : `SELECT status = 'pending' AS "isPending", overdue_since IS NOT NULL AS overdue FROM topup WHERE id = $1`,
+    [id],
+  );
+  return row;
+}

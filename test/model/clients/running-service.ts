@@ -1,0 +1,29 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isOutage } from '../../../api/outage.ts';
+import type { TestStack } from '../../support/stack.ts';
+
+const GIVE_UP_AFTER_MS = 120_000;
+
+/** The running service as a model's clients meet it. */
+export interface Service {
+  stack: TestStack;
+  /** http://host:port of an API process, another at each call where there are several. */
+  nextOrigin(): string;
+  /** While something is killed and starts again connections break, and answers are lost. */
+  troubled: boolean;
+  /** Kills -9 one of its processes and starts it again. @returns what it was */
+  kill(): Promise<string>;
+}
+
+/** Reads or changes the database by itself, again where the server is away. The work has to be repeatable. */
+export async function untilThere<T>(work: () => Promise<T>): Promise<T> {
+  const giveUpAt = Date.now() + GIVE_UP_AFTER_MS;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isOutage(error) || Date.now() > giveUpAt) throw error;
+      await sleep(100);
+    }
+  }
+}

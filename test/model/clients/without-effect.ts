@@ -1,0 +1,72 @@
+import { randomUUID } from 'node:crypto';
+import type { Account, Card, Repeatable } from '../account.ts';
+import { demandSame } from '../difference.ts';
+import { outcomeOf } from '../rules/operation.ts';
+import type { Draw } from '../script.ts';
+import { count } from '../tally.ts';
+import { ask } from './ask.ts';
+import type { Run } from './run.ts';
+
+/** What was asked before is answered with the same bytes. @throws Difference */
+export async function demandReplay(
+  run: Run,
+  card: Card,
+  asked: Repeatable,
+  name: string,
+): Promise<undefined> {
+  const { first } = asked;
+  const { text, status, headers } = await asked.again();
+  card.log.push(`${name} ${asked.name} again -> ${status}`);
+  demandSame(
+    `${name}: ${asked.name} asked again`,
+    { status, text, replayed: headers.get('idempotent-replayed') },
+    { status: first.status, text: first.text, replayed: asked.saysSo ? 'true' : null },
+    card.log,
+  );
+  count(run.tally.asked, `${card.account.mode} asked again ${status}`);
+}
+
+/** Another request under the same key, or the same network transaction id. @throws Difference */
+export async function demandConflict(
+  run: Run,
+  card: Card,
+  asked: Repeatable,
+  name: string,
+): Promise<undefined> {
+  const outcome = outcomeOf(await asked.altered());
+  card.log.push(`${name} ${asked.name} altered -> ${outcome}`);
+  demandSame(
+    `${name}: another request under the key of ${asked.name}`,
+    outcome,
+    '422 idempotency_conflict',
+    card.log,
+  );
+  count(run.tally.asked, `${card.account.mode} altered ${outcome}`);
+}
+
+/** Another partner, or the same one in the other mode, does not find the card. @throws Difference */
+export async function demandNotFound(
+  run: Run,
+  card: Card,
+  { pick, cents }: Draw,
+  name: string,
+): Promise<undefined> {
+  const others = run.accounts.filter((account) => account !== card.account);
+  const other = others[pick % others.length] as Account;
+  const { key } = other;
+  const path = `/cards/${card.id}`;
+  const topUp = { path: `${path}/topups`, body: { amount: cents }, idempotencyKey: randomUUID() };
+  const answer = await ask(
+    run.service,
+    pick % 2 === 0 ? { key, method: 'GET', path } : { key, method: 'POST', ...topUp },
+  );
+  const outcome = outcomeOf(answer);
+  card.log.push(`${name} asked by ${other.name} -> ${outcome}`);
+  demandSame(
+    `${name}: ${other.name} asked for a card of ${card.account.name}`,
+    outcome,
+    '404 card_not_found',
+    card.log,
+  );
+  count(run.tally.asked, `${card.account.mode} asked by another ${outcome}`);
+}

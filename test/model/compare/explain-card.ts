@@ -1,0 +1,61 @@
+import type { Answer } from '../../support/stack.ts';
+import type { Card } from '../account.ts';
+import { Difference } from '../difference.ts';
+import type { CardState } from '../rules/card-state.ts';
+import type { Circumstances } from '../rules/decide.ts';
+import { explainQuiet, explainStep } from '../rules/explain.ts';
+import { describeOperation, type Operation } from '../rules/operation.ts';
+import { type ReadCard, wrongOf } from './wrong-of.ts';
+
+type Resource = Answer['json'];
+
+/**
+ * The state of a card that explains every answer since the last quiet point and all that can be read now.
+ * @param read undefined where there has to be no card
+ */
+export function explainCard(card: Card, read: ReadCard | undefined): CardState {
+  const { account, steps, log } = card;
+  const listed = (read?.transactions ?? []).map((transaction): [string, Resource] => [
+    transaction.id,
+    transaction,
+  ]);
+  const { mode, prices } = account;
+  const circumstances: Circumstances = { mode, prices, transactions: new Map(listed) };
+  let states: readonly CardState[] = card.states;
+  for (const step of steps) {
+    const before = states;
+    states = explainStep(before, step, circumstances);
+    if (states.length > 0) continue;
+    throw new Difference(`${account.name}, ${card.id}: no order of these explains what was answered`, [
+      ...step.map(describeOperation),
+      ...listed.filter(([id]) => isAbout(step, id)).map(([, one]) => `listed: ${JSON.stringify(one)}`),
+      ...before.map((state) => `in state ${JSON.stringify(state)}`),
+      `prices ${JSON.stringify(prices)}; all that was asked of the card:`,
+      ...log,
+    ]);
+  }
+  const quiet = explainQuiet(states, circumstances);
+  const judged = quiet.map((state) => ({
+    state,
+    wrong: read === undefined ? wrongOfNone(state) : wrongOf(card, state, read),
+  }));
+  const [best] = judged.sort((a, b) => a.wrong.length - b.wrong.length);
+  if (best?.wrong.length === 0) return best.state;
+  throw new Difference(`${account.name}, ${card.id}: what is there now is not what the answers come to`, [
+    ...(best?.wrong ?? ['nothing explains that all is at rest']),
+    `prices ${JSON.stringify(prices)}; all that was asked of the card:`,
+    ...log,
+  ]);
+}
+
+function isAbout(step: readonly Operation[], transactionId: string): boolean {
+  return step.some(
+    ({ answer: { json } }) => json?.id === transactionId || json?.transactionId === transactionId,
+  );
+}
+
+function wrongOfNone(state: CardState): string[] {
+  return state.status === 'none' && state.events.length === 0
+    ? []
+    : [`there is no card: ${JSON.stringify(state)}`];
+}

@@ -1,0 +1,119 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { query } from '../../../db/sql.ts';
+import type { Answer } from '../../support/stack.ts';
+import { networkStatus } from '../../workflows/support/card-status.ts';
+import type { Account, Card } from '../account.ts';
+import { ask } from '../clients/ask.ts';
+import { type Service, untilThere } from '../clients/running-service.ts';
+import { Difference } from '../difference.ts';
+
+type Resource = Answer['json'];
+
+/** What partners read of one card. */
+export interface ObservedCard {
+  card: Resource;
+  topUps: Resource[];
+  transactions: Resource[];
+  /** What the network takes it for; undefined where it has none of ours. */
+  networkStatus: string | undefined;
+}
+
+export async function observeCard(service: Service, { account, id = '' }: Card): Promise<ObservedCard> {
+  const [card, topUps, transactions, status] = await Promise.all([
+    get(service, account, `/cards/${id}`),
+    listAll(service, account, `/cards/${id}/topups`),
+    listAll(service, account, `/cards/${id}/transactions`),
+    untilThere(() => networkStatus(service.stack, id)),
+  ]);
+  return { card, topUps, transactions, networkStatus: status };
+}
+
+/** What partners read of an account, its events, and what counts towards its limits. */
+export interface ObservedAccount {
+  cards: Resource[];
+  balance: Resource;
+  /** Oldest first. */
+  changes: Resource[];
+  /** Bodies. */
+  events: Resource[];
+  usage: { openCards: number; loadedCents: number };
+}
+
+export async function observeAccount(service: Service, account: Account): Promise<ObservedAccount> {
+  const [cards, balance, changes, events, usage] = await Promise.all([
+    listAll(service, account, '/cards'),
+    get(service, account, '/balance'),
+    listAll(service, account, '/balance/transactions'),
+    readEvents(service, account),
+    readUsage(service, account),
+  ]);
+  return { cards, balance, changes: changes.reverse(), events, usage };
+}
+
+async function get(service: Service, { key }: Account, path: string): Promise<Resource> {
+  const { status, json, text } = await ask(service, { key, method: 'GET', path });
+  if (status !== 200) throw new Difference(`GET ${path} got ${status} ${text}`);
+  return json;
+}
+
+async function listAll(service: Service, account: Account, path: string): Promise<Resource[]> {
+  const items: Resource[] = [];
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page: Resource = await get(
+      service,
+      account,
+      `${path}?limit=100${cursor && `&starting_after=${cursor}`}`,
+    );
+    items.push(...page.data);
+    cursor = page.next_cursor;
+  }
+  return items;
+}
+
+async function readEvents({ stack }: Service, { partnerId, mode }: Account): Promise<Resource[]> {
+  const rows = await untilThere(() =>
+    query<{ body: string }>(
+      stack.orm.em.fork(),
+      'SELECT body FROM event WHERE partner_id = $1 AND mode = $2 ORDER BY id',
+      [partnerId, mode],
+    ),
+  );
+  return rows.map(({ body }) => JSON.parse(body));
+}
+
+async function readUsage(service: Service, { partnerId, mode }: Account) {
+  const [row] = await untilThere(() =>
+    query<{ open_cards: number; loaded_cents: string }>(
+      service.stack.orm.em.fork(),
+      'SELECT open_cards, loaded_cents FROM account_usage WHERE partner_id = $1 AND mode = $2',
+      [partnerId, mode],
+    ),
+  );
+  return { openCards: row?.open_cards ?? 0, loadedCents: Number(row?.loaded_cents ?? 0) };
+}
+
+/** Waits until nothing is in flight but what waits for an operator. */
+export async function untilQuiet(service: Service, accounts: readonly Account[]): Promise<void> {
+  const giveUpAt = Date.now() + 120_000;
+  for (;;) {
+    const open = await untilThere(() =>
+      query<{ id: string }>(
+        service.stack.orm.em.fork(),
+        `SELECT id FROM card WHERE partner_id = ANY ($1) AND status = 'funding_pending' AND funding_cents % 100 <> 47
+         UNION ALL
+         SELECT id FROM topup WHERE partner_id = ANY ($1) AND status = 'pending' AND amount_cents % 100 <> 47
+         UNION ALL
+         SELECT id FROM idempotency_claim WHERE partner_id = ANY ($1) AND response_status IS NULL`,
+        [accounts.map(({ partnerId }) => partnerId)],
+      ),
+    );
+    if (open.length === 0) return;
+    if (Date.now() > giveUpAt) {
+      throw new Difference(
+        'still in flight after 2 minutes',
+        open.map(({ id }) => id),
+      );
+    }
+    await sleep(100);
+  }
+}

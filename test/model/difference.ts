@@ -1,0 +1,19 @@
+/** The service did what the model does not, or the other way round. The message is for whoever looks for the cause. */
+export class Difference extends Error {
+  override readonly name = 'Difference';
+
+  constructor(what: string, details: readonly string[] = []) {
+    super([what, ...details.map((line) => `  ${line}`)].join('\n'));
+  }
+}
+
+/** @throws Difference where the two are not the same as JSON. */
+export function demandSame(
+  what: string,
+  service: unknown,
+  model: unknown,
+  details: readonly string[] = [],
+): void {
+  const [left, right] = [JSON.stringify(service), JSON.stringify(model)];
+  if (left !== right) throw new Difference(what, [`service: ${left}`, `model:   ${right}`, ...details]);
+}

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { play } from './play.ts';
+import { drawScript, startSeed } from './seed.ts';
+import { type RunningService, startService } from './start-service.ts';
+import { describeTally, newTally, operationsOf } from './tally.ts';
+
+const SCRIPTS = 3;
+const SIZE = { rounds: 6, lanes: 24 };
+const LEAST_OPERATIONS = 2_000;
+
+/** What happens dozens of times in them, unless the scripts have lost their edge. */
+const HARD_ONES = [
+  ...['test issue 422 limit_exceeded', 'test top_up 402 insufficient_funds', 'test top_up 409 invalid_state'],
+  ...[
+    'test card.transaction.created decline insufficient_card_balance',
+    'test asked again 201',
+    'live issue 202',
+  ],
+  ...[
+    'live card.transaction.created purchase partner_balance',
+    'live card.transaction.created decline card_blocked',
+  ],
+];
+
+describe('the service and its model', function () {
+  this.timeout(600_000);
+  let service: RunningService;
+
+  before(async () => {
+    service = await startService(['worker']);
+  });
+
+  after(() => service.stop());
+
+  it(`agree at every quiet point of ${LEAST_OPERATIONS} random operations, a worker being killed -9 in each script`, async () => {
+    const tally = newTally();
+    const first = startSeed();
+    for (let seed = first; seed < first + SCRIPTS; seed++) {
+      const kills = (round: number) => round === seed % SIZE.rounds;
+      await play(service, drawScript(seed, SIZE), tally, { kills });
+    }
+    assert.ok(operationsOf(tally) >= LEAST_OPERATIONS, describeTally(tally));
+    for (const what of HARD_ONES) {
+      assert.ok(tally.asked.has(what) || tally.seen.has(what), `never: ${what}\n${describeTally(tally)}`);
+    }
+  });
+});

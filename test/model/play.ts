@@ -1,0 +1,90 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { checkLedger } from '../../ledger/check-ledger.ts';
+import type { Account, Card } from './account.ts';
+import { fund } from './clients/fund.ts';
+import { changePrices, openAccounts } from './clients/open-accounts.ts';
+import type { Run } from './clients/run.ts';
+import { runLane } from './clients/run-lane.ts';
+import { type Service, untilThere } from './clients/running-service.ts';
+import { compareAccount } from './compare/compare-account.ts';
+import { untilQuiet } from './compare/observe.ts';
+import { Difference, demandSame } from './difference.ts';
+import type { Round, Script } from './script.ts';
+import { count, type Tally } from './tally.ts';
+
+export interface Pace {
+  /** Whether something is killed in this round. */
+  kills(round: number): boolean;
+  /** Whether no further round is to begin. */
+  isOver?(): boolean;
+}
+
+/**
+ * Plays a script with partners of its own, and compares everything at the quiet point that ends each of its rounds.
+ * @throws Difference naming the seed
+ */
+export async function play(
+  service: Service,
+  { seed, rounds, startCents }: Script & { seed: number },
+  tally: Tally,
+  { kills, isOver = () => false }: Pace,
+): Promise<void> {
+  let now = 0;
+  try {
+    const accounts = await openAccounts(service.stack, startCents);
+    const run: Run = { service, accounts, tally, tick: () => ++now };
+    for (const [index, round] of rounds.entries()) {
+      if (isOver()) return;
+      service.troubled = kills(index);
+      await playRound(run, round, `r${index}`);
+      service.troubled = false;
+      await Promise.all(accounts.map((account) => compareAccount(run, account)));
+      const em = service.stack.orm.em.fork();
+      demandSame('the invariants of the ledger', await untilThere(() => checkLedger(em)), []);
+    }
+  } catch (error) {
+    const what = error instanceof Difference ? error.message : (error as Error).stack;
+    throw new Difference(`MODEL_SEED=${seed} plays this script again. ${what}`);
+  }
+}
+
+async function playRound(run: Run, round: Round, name: string): Promise<void> {
+  const { service, accounts, tally } = run;
+  for (const [partner, prices] of round.prices.entries()) {
+    if (prices !== null)
+      await changePrices(service.stack, accounts.slice(partner * 2, partner * 2 + 2), prices);
+  }
+  const find = ({ partner, mode }: { partner: number; mode: Account['mode'] }): Account =>
+    accounts[partner * 2 + (mode === 'test' ? 0 : 1)] as Account;
+  const taken = new Set<Card>();
+  const clients = round.lanes.map((lane, index) => {
+    const account = find(lane);
+    const card = lane.card === 'new' ? undefined : choose(account, taken, lane.issue.pick);
+    if (card !== undefined) taken.add(card);
+    return () => runLane(run, account, lane, card, `${name}.${index}`);
+  });
+  const killing = async () => {
+    await sleep(round.killAfterMs);
+    count(tally.seen, `killed: ${await service.kill()}`);
+  };
+  const results = await Promise.allSettled([
+    ...clients.map((work) => work()),
+    ...round.funding.map((one, index) => fund(run, find(one), one, `${name}.fund${index}`)),
+    ...(service.troubled ? [killing()] : []),
+  ]);
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+  await untilQuiet(service, accounts);
+}
+
+/**
+ * A card that no other client has in this round: half of the time one that waits for an operator, and seldom one of
+ * test mode that is blocked, since nothing can be done with it any more.
+ */
+function choose(account: Account, taken: ReadonlySet<Card>, pick: number): Card | undefined {
+  const isUseful = ({ states: [state] }: Card) =>
+    state?.status !== 'failed' && (state?.status !== 'blocked' || account.mode === 'live' || pick % 5 === 0);
+  const free = account.cards.filter((card) => !taken.has(card) && isUseful(card));
+  const waiting = free.filter(({ states: [state] }) => state !== undefined && state.pending.length > 0);
+  const among = pick % 2 === 0 && waiting.length > 0 ? waiting : free;
+  return among[pick % among.length];
+}

@@ -1,0 +1,71 @@
+import type { Answer } from '../../support/stack.ts';
+import { type CardState, fail, succeed } from './card-state.ts';
+import { decideChange } from './decide-change.ts';
+import { decideFunding } from './decide-funding.ts';
+import { decideTransaction } from './decide-transaction.ts';
+import { type Operation, outcomeOf } from './operation.ts';
+import type { Prices } from './prices.ts';
+
+/** What the rules depend on beside the card. */
+export interface Circumstances {
+  mode: 'test' | 'live';
+  prices: Prices;
+  /** What GET /cards/{id}/transactions says, by id: the network is told no more than that. */
+  transactions: ReadonlyMap<string, Answer['json']>;
+}
+
+/**
+ * The states in which an operation can leave the card when it is decided now and gets the answer it got; none where
+ * the answer is not one for this state.
+ */
+export function decide(state: CardState, operation: Operation, circumstances: Circumstances): CardState[] {
+  const { name, question, answer } = operation;
+  switch (question.kind) {
+    case 'issue':
+    case 'top_up':
+      return decideFunding(state, { op: name, question, answer }, circumstances);
+    case 'transaction':
+      return decideTransaction(state, { op: name, question, answer }, circumstances);
+    case 'change':
+      return decideChange(state, { op: name, verb: question.verb, answer });
+    case 'read': {
+      const { status, balance } = answer.json;
+      const isSo = outcomeOf(answer) === '200' && status === state.status && balance === state.balance;
+      return isSo ? [state] : [];
+    }
+    case 'read_topups':
+      return outcomeOf(answer) === '200' && listsTopUps(answer.json.data, state) ? [state] : [];
+    case 'resolve': {
+      const pending = state.pending.find(({ op }) => op === question.subject);
+      if (pending === undefined) return [state];
+      if (!question.succeeded) return [fail(state, pending, 'operator_failed')];
+      const done = succeed(state, pending);
+      return [pending.what === 'card' ? { ...done, reachable: false } : done];
+    }
+  }
+}
+
+/** Those whose ids no answer tells come to nothing, and until then are pending. */
+function listsTopUps(listed: Answer['json'][], { topUps, pending }: CardState): boolean {
+  const known = new Map(topUps.map((topUp) => [topUp.id, topUp.status]));
+  const unknown = pending.filter(({ what, id }) => what === 'topup' && id === null);
+  return (
+    listed.length === topUps.length + unknown.length &&
+    listed.every(({ id, status }) => status === (known.get(id) ?? 'pending'))
+  );
+}
+
+/** Whether all that the answer tells has happened by now. */
+export function isOver({ ended }: CardState, { name, question, answer }: Operation): boolean {
+  if (question.kind !== 'issue' && question.kind !== 'top_up') return true;
+  switch (outcomeOf(answer)) {
+    case '201':
+      return ended[name] === 'succeeded';
+    case '402 provider_declined':
+      return ended[name] === 'failed';
+    case '409 invalid_state':
+      return ended[name] === 'refused' || ended[name] === 'card_blocked';
+    default:
+      return true;
+  }
+}

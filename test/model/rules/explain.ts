@@ -1,0 +1,69 @@
+import { type CardState, fail, type Pending, succeed } from './card-state.ts';
+import { type Circumstances, decide, isOver } from './decide.ts';
+import type { Operation } from './operation.ts';
+
+/**
+ * Every state in which the card can be after operations that ran at the same time, in any serial order that gives all
+ * of them the answers they got, with what is in flight ending in between; none where no order does.
+ */
+export function explainStep(
+  states: readonly CardState[],
+  operations: readonly Operation[],
+  circumstances: Circumstances,
+): CardState[] {
+  const seen = new Set<string>();
+  const found = new Map<string, CardState>();
+  const open = states.map((state) => ({ state, left: operations }));
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    const { state, left } = node;
+    const key = JSON.stringify([state, left.map(({ name }) => name)]);
+    if (seen.has(key)) continue;
+    seen.add(key);
+    if (left.length === 0 && operations.every((operation) => isOver(state, operation))) {
+      found.set(JSON.stringify(state), state);
+    }
+    for (const next of byThemselves(state, left, circumstances)) open.push({ state: next, left });
+    for (const operation of left) {
+      const others = left.filter((other) => other !== operation);
+      for (const next of decide(state, operation, circumstances)) open.push({ state: next, left: others });
+    }
+  }
+  return [...found.values()];
+}
+
+/** The states of a card with nothing left in flight that will end by itself. */
+export function explainQuiet(states: readonly CardState[], circumstances: Circumstances): CardState[] {
+  return explainStep(states, [], circumstances).filter(
+    (state) => byThemselves(state, [], circumstances).length === 0,
+  );
+}
+
+/** What can happen next without anybody deciding: the network ends something, or blocks a card that is being blocked. */
+function byThemselves(state: CardState, left: readonly Operation[], { mode }: Circumstances): CardState[] {
+  if (mode === 'test') return [];
+  const ends = state.pending.flatMap((pending) => endings(state, pending));
+  const isBeingBlocked = left.some(
+    ({ question, answer }) =>
+      question.kind === 'change' && question.verb === 'block' && answer.status === 200,
+  );
+  const isThere = state.status === 'active' || state.status === 'frozen';
+  if (!isBeingBlocked || !isThere || state.networkBlocked) return ends;
+  return [...ends, { ...state, networkBlocked: true }];
+}
+
+/** operations.md, "Simulated network, live mode": by the last two digits. A blocked card takes nothing more there. */
+function endings(state: CardState, pending: Pending): CardState[] {
+  const failed = pending.what === 'card' ? 'issuance_failed' : 'topup_failed';
+  if (pending.tooLate) return [fail(state, pending, 'provider_declined')];
+  const cut = pending.what === 'topup' && state.networkBlocked ? [fail(state, pending, failed)] : [];
+  switch (pending.cents % 100) {
+    case 42:
+      return [fail(state, pending, 'provider_declined')];
+    case 43:
+      return [fail(state, pending, failed)];
+    case 47:
+      return cut;
+    default:
+      return [succeed(state, pending), ...cut];
+  }
+}

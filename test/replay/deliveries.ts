@@ -1,0 +1,65 @@
+import type { WorkflowHandle } from '@temporalio/client';
+import { deliverWebhookWorkflowId, requeue } from '../../workflows/messages.ts';
+import type { TestStack } from '../support/stack.ts';
+import { readRow, setUrl, writeEvents } from '../webhooks/support/events.ts';
+import { answer, type Receiver, startReceiver } from '../webhooks/support/receiver.ts';
+import { skipTime } from '../workflows/support/skip-time.ts';
+import { until } from '../workflows/support/until.ts';
+import type { Recording } from './recordings.ts';
+
+const DAY_MS = 86_400_000;
+
+interface Failing {
+  workflow: WorkflowHandle;
+  receiver: Receiver;
+  reaches(status: string): Promise<unknown>;
+}
+
+/** An event whose receiver answers 500, until `then` has made something else of it. */
+function failing(then: (event: Failing) => Promise<void>): Recording {
+  return async (stack: TestStack) => {
+    const partner = await stack.createPartner();
+    const receiver = await startReceiver();
+    receiver.behave(answer(500));
+    await setUrl(stack, partner, receiver.url);
+    const [id = ''] = await writeEvents(stack, partner, 1);
+    const reaches = (status: string) =>
+      until(`it is ${status}`, async () => (await readRow(stack, id)).status === status);
+    await reaches('retrying');
+    const workflow = stack.client.workflow.getHandle(deliverWebhookWorkflowId(id));
+    await then({ workflow, receiver, reaches });
+    await workflow.result();
+    await receiver.stop();
+    return workflow;
+  };
+}
+
+const givenUp = async ({ workflow, reaches }: Failing) => {
+  await skipTime(workflow, DAY_MS / 2);
+  await reaches('given_up');
+};
+
+/** Every outcome of deliverWebhook. */
+export const DELIVERIES: Record<string, Recording> = {
+  'webhook-delivered': failing(async ({ workflow, receiver }) => {
+    receiver.behave(answer(200));
+    await skipTime(workflow, DAY_MS / 2);
+  }),
+  'webhook-requeued-early': failing(async ({ workflow, receiver }) => {
+    receiver.behave(answer(200));
+    await workflow.signal(requeue);
+  }),
+  'webhook-gone': failing(async ({ workflow, receiver }) => {
+    receiver.behave(answer(410));
+    await skipTime(workflow, DAY_MS / 2);
+  }),
+  'webhook-given-up': failing(async (event) => {
+    await givenUp(event);
+    await skipTime(event.workflow, 31 * DAY_MS);
+  }),
+  'webhook-requeued': failing(async (event) => {
+    await givenUp(event);
+    event.receiver.behave(answer(200));
+    await event.workflow.signal(requeue);
+  }),
+};

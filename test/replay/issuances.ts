@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto';
+import { siblingId } from '../../domain/ids.ts';
+import type { Mode } from '../../domain/mode.ts';
+import { issueCardWorkflowId, resolveIssuance } from '../../workflows/messages.ts';
+import { readCardRow } from '../workflows/support/cards.ts';
+import { fundedPartner } from '../workflows/support/money.ts';
+import { until } from '../workflows/support/until.ts';
+import { CARDHOLDER } from './cardholder.ts';
+import { claimedBy } from './claimed-by.ts';
+import type { Recording } from './recordings.ts';
+
+interface Issuance {
+  mode?: Mode;
+  digits?: number;
+  /** Without funds where false. */
+  funded?: false;
+  resolve?: 'issued' | 'failed';
+}
+
+const issuance =
+  ({ mode = 'live', digits = 0, funded, resolve }: Issuance): Recording =>
+  async (stack) => {
+    const partner = funded === false ? await stack.createPartner() : await fundedPartner(stack);
+    const body = { amount: 10_000 + digits, external_ref: randomUUID(), ...CARDHOLDER };
+    await partner.call('POST', '/cards', { mode, body, idempotencyKey: randomUUID() });
+    const cardId = siblingId('card', await claimedBy(stack, partner, 'create_card'));
+    const workflow = stack.client.workflow.getHandle(issueCardWorkflowId(cardId));
+    if (resolve !== undefined) {
+      await until('the card is overdue', async () => (await readCardRow(stack, cardId))?.overdue_since);
+      await workflow.signal(resolveIssuance, { outcome: resolve });
+    }
+    return workflow;
+  };
+
+/** Every outcome of issueCard. */
+export const ISSUANCES: Record<string, Recording> = {
+  'test-active': issuance({ mode: 'test' }),
+  'test-refused': issuance({ mode: 'test', funded: false }),
+  'live-refused': issuance({ funded: false }),
+  'live-active': issuance({}),
+  'live-declined': issuance({ digits: 42 }),
+  'live-later-active': issuance({ digits: 41 }),
+  'live-later-failed': issuance({ digits: 43 }),
+  'live-answer-lost': issuance({ digits: 44 }),
+  'live-callback-lost': issuance({ digits: 45 }),
+  'live-callback-twice': issuance({ digits: 46 }),
+  'live-network-unavailable-first': issuance({ digits: 48 }),
+  'live-resolved-issued': issuance({ digits: 47, resolve: 'issued' }),
+  'live-resolved-failed': issuance({ digits: 47, resolve: 'failed' }),
+};

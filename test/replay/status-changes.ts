@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { WorkflowHandle } from '@temporalio/client';
+import type { Mode } from '../../domain/mode.ts';
+import { changeCardStatusWorkflowId } from '../../workflows/messages.ts';
+import { asOwner } from '../api/support/as-owner.ts';
+import { claimUnderWay, statusClaims, type Verb } from '../workflows/support/card-status.ts';
+import { fundedPartner } from '../workflows/support/money.ts';
+import { skipTime } from '../workflows/support/skip-time.ts';
+import { untilStarted } from '../workflows/support/started-workflow.ts';
+import { until } from '../workflows/support/until.ts';
+import { CARDHOLDER } from './cardholder.ts';
+import type { Recording } from './recordings.ts';
+import { silenceNetwork } from './silence-network.ts';
+
+interface StatusChange {
+  mode?: Mode;
+  /** The last of them is the one that is recorded. */
+  verbs: readonly Verb[];
+  /** SQL that is run before the last one, as the owner. $1: the card. */
+  before?: string;
+  /** Sent first, so that the last one waits for it. */
+  ahead?: Verb;
+  /** Done while the network gives no answer, which it does again afterwards. What goes on until the end is added. */
+  meanwhile?(workflow: WorkflowHandle, goingOn: Promise<unknown>[]): Promise<unknown>;
+}
+
+const statusChange =
+  ({ mode = 'live', verbs, before, ahead, meanwhile }: StatusChange): Recording =>
+  async (stack) => {
+    const partner = await fundedPartner(stack);
+    const post = (path: string, body: object = {}) =>
+      partner.call('POST', path, { mode, body, idempotencyKey: randomUUID() });
+    const { json: card } = await post('/cards', {
+      amount: 10_000,
+      external_ref: randomUUID(),
+      ...CARDHOLDER,
+    });
+    for (const verb of verbs.slice(0, -1)) await post(`/cards/${card.id}/${verb}`);
+    if (before !== undefined) await asOwner(stack, before, [card.id]);
+
+    const goingOn: Promise<unknown>[] = [];
+    const send = async (verb: Verb | undefined) => {
+      const { length } = await statusClaims(stack, card.id);
+      goingOn.push(post(`/cards/${card.id}/${verb}`));
+      const claimId = await until('its claim', async () => (await statusClaims(stack, card.id))[length]?.id);
+      const workflow = stack.client.workflow.getHandle(changeCardStatusWorkflowId(card.id, claimId));
+      await untilStarted(workflow);
+      return workflow;
+    };
+    const endSilence = meanwhile && (await silenceNetwork(stack, card.id));
+    if (ahead !== undefined) {
+      await send(ahead);
+      await until('it is asked for', () => claimUnderWay(stack, card.id));
+    }
+    const workflow = await send(verbs.at(-1));
+    await meanwhile?.(workflow, goingOn);
+    await endSilence?.();
+    await Promise.all(goingOn);
+    return workflow;
+  };
+
+/** By then the local activities have been given up. */
+const forLong = () => sleep(10_000);
+
+async function untilAttention(workflow: WorkflowHandle, goingOn: Promise<unknown>[]): Promise<void> {
+  // Past ten minutes there is no timer any more whose time could be skipped.
+  goingOn.push(skipTime(workflow, 900_000));
+  await until('it needs attention', async () => {
+    const { typedSearchAttributes } = await workflow.describe();
+    return typedSearchAttributes.getAll().some(({ key, value }) => key.name === 'NeedsAttention' && value);
+  });
+}
+
+/** Every outcome of changeCardStatus. */
+export const STATUS_CHANGES: Record<string, Recording> = {
+  'status-test-frozen': statusChange({ mode: 'test', verbs: ['freeze'] }),
+  'status-test-blocked': statusChange({ mode: 'test', verbs: ['freeze', 'block'] }),
+  'status-test-refused': statusChange({ mode: 'test', verbs: ['unfreeze'] }),
+  'status-live-frozen': statusChange({ verbs: ['freeze'] }),
+  'status-live-unfrozen': statusChange({ verbs: ['freeze', 'unfreeze'] }),
+  'status-live-blocked': statusChange({ verbs: ['block'] }),
+  'status-live-refused': statusChange({ verbs: ['unfreeze'] }),
+  'status-live-refused-by-network': statusChange({
+    verbs: ['freeze'],
+    before: `UPDATE simulated_network.card SET status = 'blocked' WHERE token = $1`,
+  }),
+  'status-live-unknown-to-network': statusChange({
+    verbs: ['freeze'],
+    before: 'UPDATE card SET network_card_id = NULL WHERE id = $1',
+  }),
+  'status-live-turn-soon': statusChange({
+    verbs: ['block'],
+    ahead: 'freeze',
+    meanwhile: () => sleep(1_000),
+  }),
+  'status-live-turn-later': statusChange({ verbs: ['block'], ahead: 'freeze', meanwhile: forLong }),
+  'status-live-turn-refused': statusChange({
+    verbs: ['freeze'],
+    ahead: 'block',
+    meanwhile: () => sleep(1_000),
+  }),
+  'status-live-network-later': statusChange({ verbs: ['freeze'], meanwhile: forLong }),
+  'status-live-cancelled': statusChange({
+    verbs: ['freeze'],
+    meanwhile: async (workflow) => {
+      await until('it is under way', async () => (await workflow.describe()).historyLength > 2);
+      await workflow.cancel();
+      await forLong();
+    },
+  }),
+  'status-live-attention': statusChange({ verbs: ['freeze'], meanwhile: untilAttention }),
+};

@@ -1,0 +1,53 @@
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+
+export interface Received {
+  headers: IncomingHttpHeaders;
+  body: string;
+  /** The event's id, by the body. */
+  id: string;
+  at: number;
+}
+
+/** What a receiver does with one request, by its number from 0. */
+export type Behaviour = (request: Received, response: ServerResponse, number: number) => void;
+
+export interface Receiver {
+  url: string;
+  received: Received[];
+  /** Of one event. */
+  attempts(id: string): Received[];
+  behave(behaviour: Behaviour): void;
+  stop(): Promise<void>;
+}
+
+export const answer =
+  (status: number): Behaviour =>
+  (_request, response) =>
+    response.writeHead(status).end();
+
+/** A partner's webhook endpoint on loopback; it answers 200 until it is told otherwise. */
+export async function startReceiver(): Promise<Receiver> {
+  const received: Received[] = [];
+  let behaviour: Behaviour = answer(200);
+  const server = createServer(async (request: IncomingMessage, response) => {
+    const body = (await buffer(request)).toString();
+    const seen = { headers: request.headers, body, id: JSON.parse(body).id, at: Date.now() };
+    received.push(seen);
+    behaviour(seen, response, received.length - 1);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    received,
+    attempts: (id) => received.filter((request) => request.id === id),
+    behave: (next) => {
+      behaviour = next;
+    },
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
