@@ -44,7 +44,7 @@ describe('the steps of a status change', () => {
     );
     const claims = await query<{ status: number | null }>(
       em,
-      'SELECT response_status AS status FROM idempotency_claim WHERE card_id = $1 ORDER BY id',
+      'SELECT response_status AS status FROM idempotency_claim WHERE card_id = $1 ORDER BY created_at',
       [card.cardId],
     );
     const [, ...changed] = events.map(({ type }) => type);

@@ -66,7 +66,7 @@ export function statusClaims({ orm }: TestStack, cardId: string): Promise<Status
   return query<StatusClaim>(
     orm.em.fork(),
     `SELECT id, operation, response_status FROM idempotency_claim
-     WHERE card_id = $1 AND operation IN ('freeze_card', 'unfreeze_card', 'block_card') ORDER BY id`,
+     WHERE card_id = $1 AND operation IN ('freeze_card', 'unfreeze_card', 'block_card') ORDER BY created_at`,
     [cardId],
   );
 }
