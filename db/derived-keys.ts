@@ -1,13 +1,13 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, type KeyObject } from 'node:crypto';
 import type { KeyRing } from './key-ring.ts';
 
 /** The secret that the simulated network and those who talk to it share: from the ring's oldest key, so it outlives new ones. */
-export function simulatedNetworkSecret(ring: KeyRing): Buffer {
-  return ring.deriveFrom(ring.oldest.id, 'simulated-network');
+export function simulatedNetworkSecret(ring: KeyRing): KeyObject {
+  return ring.deriveFrom(ring.oldestId, 'simulated-network');
 }
 
 /** The key test cards are derived from. Its id is kept with the card, so rotating the ring changes no card. */
-export function testCardKey(ring: KeyRing, keyId: string): Buffer {
+export function testCardKey(ring: KeyRing, keyId: string): KeyObject {
   return ring.deriveFrom(keyId, 'test-cards');
 }
 

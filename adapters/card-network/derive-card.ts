@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, type KeyObject } from 'node:crypto';
 import { decodeTime } from 'ulid';
 import type { RevealedCard } from './card-network.ts';
 import { luhnCheckDigit } from './luhn.ts';
@@ -20,7 +20,7 @@ export interface DerivedCard {
  * @param key 32 bytes
  * @param token a card id; its time of birth counts the life of the card, 36 to 59 months
  */
-export function deriveCard(key: Uint8Array, token: string, prefix: string): DerivedCard {
+export function deriveCard(key: KeyObject, token: string, prefix: string): DerivedCard {
   const lifeMonths = SHORTEST_LIFE_MONTHS + Number(derive(key, 'expiry', token) % 24n);
   const expiry = new Date(decodeTime(token.slice(token.indexOf('_') + 1)));
   expiry.setUTCMonth(expiry.getUTCMonth() + lifeMonths, 1);
@@ -37,21 +37,21 @@ export function deriveCard(key: Uint8Array, token: string, prefix: string): Deri
  * hand it on: it is never logged, stored or part of another answer.
  * @param prefix 4 to 12 digits
  */
-export function deriveRevealedCard(key: Uint8Array, token: string, prefix: string): RevealedCard {
+export function deriveRevealedCard(key: KeyObject, token: string, prefix: string): RevealedCard {
   const { expMonth, expYear } = deriveCard(key, token, prefix);
   const cvv = (derive(key, 'cvv', token) % 1_000n).toString().padStart(3, '0');
   return { pan: deriveNumber(key, token, prefix), cvv, expMonth, expYear };
 }
 
-function deriveNumber(key: Uint8Array, token: string, prefix: string): string {
+function deriveNumber(key: KeyObject, token: string, prefix: string): string {
   const free = NUMBER_DIGITS - 1 - prefix.length;
   const digits = derive(key, `number ${prefix}`, token) % 10n ** BigInt(free);
   const body = prefix + digits.toString().padStart(free, '0');
   return body + luhnCheckDigit(body);
 }
 
-function derive(key: Uint8Array, purpose: string, token: string): bigint {
-  if (key.length !== 32) throw new Error('the key that cards are derived from must have 32 bytes');
+function derive(key: KeyObject, purpose: string, token: string): bigint {
+  if (key.symmetricKeySize !== 32) throw new Error('the key that cards are derived from must have 32 bytes');
   const digest = createHmac('sha256', key).update(`${purpose}\n${token}`).digest('hex');
   return BigInt(`0x${digest.slice(0, 32)}`);
 }

@@ -12,7 +12,7 @@ const NUMBER_PREFIX = '4242';
  * derives the same number whatever the ring has become since.
  */
 export function testCardIssuer(ring: KeyRing): (cardId: string) => Promise<IssuedCard> {
-  const keyId = ring.primary.id;
+  const keyId = ring.primaryId;
   const key = testCardKey(ring, keyId);
   return async (cardId) => {
     const card = deriveCard(key, cardId, NUMBER_PREFIX);

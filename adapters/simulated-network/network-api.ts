@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import Router from '@koa/router';
 import Koa, { type Context } from 'koa';
@@ -19,7 +20,7 @@ export interface NetworkApiOptions {
   orm: Orm;
   bearerToken: string;
   /** 32 bytes. */
-  cardKey: Uint8Array;
+  cardKey: KeyObject;
   logger: Logger;
 }
 

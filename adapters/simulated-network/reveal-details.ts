@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import { query, type Sql } from '../../db/sql.ts';
 import type { RevealedCard } from '../card-network/card-network.ts';
 import { deriveRevealedCard } from '../card-network/derive-card.ts';
@@ -5,7 +6,7 @@ import { deriveRevealedCard } from '../card-network/derive-card.ts';
 /** @returns undefined where the network has no such card. */
 export async function revealDetails(
   em: Sql,
-  cardKey: Uint8Array,
+  cardKey: KeyObject,
   networkCardId: string,
 ): Promise<RevealedCard | undefined> {
   const [card] = await query<{ token: string; bin: string }>(

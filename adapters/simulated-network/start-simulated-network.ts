@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -14,7 +15,7 @@ export interface SimulatedNetworkOptions {
   /** Where callbacks are posted to; null where other hosts do that. */
   callbackUrl: string | null;
   /** 32 bytes, the same in every host; it must stay the same for the cards' lives (see credentials.ts). */
-  secret: Uint8Array;
+  secret: KeyObject;
   /** 0, the default: a free one. */
   port?: number;
   logger: Logger;

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import { query, type Sql } from '../../db/sql.ts';
 import type { IssueCardRequest, LookUpAnswer } from '../card-network/card-network.ts';
 import { deriveCard } from '../card-network/derive-card.ts';
@@ -8,7 +9,7 @@ import { type Taken, takeOperation } from './take-operation.ts';
 /** Issues a card once for its token, and says how the issuance then stands. */
 export async function takeIssuance(
   em: Sql,
-  cardKey: Uint8Array,
+  cardKey: KeyObject,
   { token, productCode, bin, amountCents }: Omit<IssueCardRequest, 'cardholderName'>,
 ): Promise<Taken<LookUpAnswer>> {
   return em.transactional(async (tx) => {

@@ -77,7 +77,7 @@ describe('the state of the simulated network', () => {
           fileURLToPath(new URL('./host-process.ts', import.meta.url)),
           test.databaseUrl,
           test.receiver.url,
-          test.secret.toString('hex'),
+          test.secret.export().toString('hex'),
         ],
         { stdio: ['ignore', 'pipe', 'inherit'] },
       );

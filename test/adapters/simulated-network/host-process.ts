@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto';
 import pino from 'pino';
 import { startSimulatedNetwork } from '../../../adapters/simulated-network/start-simulated-network.ts';
 import { openOrm } from '../../../db/orm.ts';
@@ -7,7 +8,7 @@ const [databaseUrl = '', callbackUrl = '', secret = ''] = process.argv.slice(2);
 const { url } = await startSimulatedNetwork({
   orm: await openOrm({ databaseUrl, poolSize: 4 }),
   callbackUrl,
-  secret: Buffer.from(secret, 'hex'),
+  secret: createSecretKey(secret, 'hex'),
   logger: pino({ level: 'silent' }),
 });
 console.log(url);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createSecretKey } from 'node:crypto';
 import pg from 'pg';
 import pino from 'pino';
 import { request } from 'undici';
@@ -41,7 +42,7 @@ describe('the HTTP API of the simulated network', () => {
 
   it('answers only those with the bearer token', async () => {
     const before = await operations();
-    const other = simulatedNetworkCredentials(new Uint8Array(32)).bearerToken;
+    const other = simulatedNetworkCredentials(createSecretKey(new Uint8Array(32))).bearerToken;
     const wrong = [{}, { authorization: 'Bearer ' }, { authorization: `Bearer ${other}` }];
     for (const headers of [...wrong, { authorization: authorization.replace('Bearer', 'Basic') }]) {
       assert.equal(await post(JSON.stringify(issuance(0)), headers as Record<string, string>), 401);

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import pino from 'pino';
 import type { CardNetwork } from '../../../adapters/card-network/card-network.ts';
 import { createHttpCardNetwork } from '../../../adapters/card-network/http-card-network.ts';
@@ -14,7 +14,7 @@ export interface TestNetwork {
   url: string;
   orm: Orm;
   databaseUrl: string;
-  secret: Buffer;
+  secret: KeyObject;
   receiver: CallbackReceiver;
   /** What the network logged at level warn or above. */
   logged: string[];
@@ -29,7 +29,7 @@ export interface TestNetwork {
 export async function startTestNetwork(): Promise<TestNetwork> {
   const databaseUrl = await createTestDatabase();
   const orm = await openOrm({ databaseUrl, poolSize: 8 });
-  const secret = randomBytes(32);
+  const secret = createSecretKey(randomBytes(32));
   const { bearerToken, callbackSecret } = simulatedNetworkCredentials(secret);
   const receiver = await startCallbackReceiver(callbackSecret);
   const logged: string[] = [];
