@@ -51,14 +51,6 @@ export async function runNetworkOperation<Outcome extends string>(
   let decision: Outcome | undefined;
 
   setHandler(firstAnswer, () => answered.promise);
-  setHandler(networkResult, () => {
-    hints += 1;
-  });
-  setHandler(steps.resolve, (decided: { outcome?: Outcome } | null | undefined) => {
-    // A signal can carry anything: what is not one of the outcomes decides nothing.
-    const outcome = steps.outcomes.find((known) => known === decided?.outcome);
-    if (Date.now() >= deadline && outcome !== undefined) decision = outcome;
-  });
 
   // The scope that ignores cancellation costs 2 ms, which most operations can do without: a cancelled step is repeated.
   const opening = await steps.open(claimId).catch(unlessCancelled);
@@ -68,11 +60,26 @@ export async function runNetworkOperation<Outcome extends string>(
     return;
   }
   await CancellationScope.nonCancellable(async () => {
-    if ((opening ?? (await steps.open(claimId))) === 'held') await settle();
+    if ((opening ?? (await steps.open(claimId))) === 'held') {
+      listen();
+      await settle();
+    }
     answered.resolve();
     if (overdue) waitNoLonger();
     await condition(allHandlersFinished);
   });
+
+  // Signals wait for their handlers; most operations are over without any, and each handler costs.
+  function listen(): void {
+    setHandler(networkResult, () => {
+      hints += 1;
+    });
+    setHandler(steps.resolve, (decided: { outcome?: Outcome } | null | undefined) => {
+      // A signal can carry anything: what is not one of the outcomes decides nothing.
+      const outcome = steps.outcomes.find((known) => known === decided?.outcome);
+      if (Date.now() >= deadline && outcome !== undefined) decision = outcome;
+    });
+  }
 
   async function settle(): Promise<void> {
     let heard = hints;
