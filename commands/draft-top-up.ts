@@ -15,7 +15,7 @@ import type { TopUpTerms } from './top-up-terms.ts';
 export function draftTopUp(topUpId: string, terms: TopUpTerms, card: CardRow): TopUpRow {
   const { amount } = terms.request;
   const { fees } = quoteFunding(terms.feePlan, 'card_topup', amount);
-  if (terms.cardCents + BigInt(amount) > BigInt(MAX_AMOUNT_CENTS)) {
+  if (BigInt(terms.cardCents + amount) + terms.arrivingCents > BigInt(MAX_AMOUNT_CENTS)) {
     throw ApiError.ofField('amount', "amount would take the card's balance past the largest integer");
   }
   if (card.status !== 'active') throw topUpNotPossible(card.status);

@@ -21,22 +21,15 @@ export async function lockIssuanceTerms(
   claimId: string,
   cardId: string,
 ): Promise<IssuanceTerms | null> {
-  const locked = await lockFundingTerms<{ card_status: CardStatus | null; products: Product[] }>(
-    tx,
-    context,
-    claimId,
-    {
-      columns: `k.status AS card_status, ${issuableProducts('c.partner_id')} AS products`,
-      joins: 'LEFT JOIN card k ON k.id = $2',
-      values: [cardId],
-    },
-  );
+  const locked = await lockFundingTerms<CardStatus, { products: Product[] }>(tx, context, claimId, cardId, [
+    `${issuableProducts('f.partner_id')} AS products`,
+  ]);
   if (locked === null) return null;
-  const { terms, more } = locked;
+  const { terms, status, more } = locked;
   return {
     ...terms,
     request: CreateCardRequest.parse(terms.request),
-    cardStatus: more.card_status,
+    cardStatus: status,
     products: issuableIn(terms.mode, more.products, context.liveNetworkConfigured),
   };
 }

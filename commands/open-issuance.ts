@@ -2,15 +2,14 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { ApiError } from '../domain/api-error.ts';
 import type { CardStatus } from '../domain/card-status.ts';
 import { siblingId } from '../domain/ids.ts';
-import { applyOperation } from '../ledger/apply-operation.ts';
-import { announcementOf } from './announcement.ts';
 import type { IssuanceContext } from './command-context.ts';
 import { draftCard } from './draft-card.ts';
-import { INSERT_CARD_PARAMETERS, insertCard } from './insert-card.ts';
+import { insertFunding } from './insert-funding.ts';
 import { issuanceNews } from './issuance-news.ts';
 import { issuanceOperation } from './issuance-operation.ts';
 import { lockIssuanceTerms } from './issuance-terms.ts';
 import { lockCard } from './lock-card.ts';
+import { newCard } from './new-card.ts';
 import { type Opening, runOpening } from './run-opening.ts';
 import { withIssued } from './with-issued.ts';
 
@@ -49,16 +48,16 @@ async function open(
 
   const draft = draftCard(cardId, terms);
   if (terms.mode === 'live') {
-    await insertCard(tx, draft);
-  } else {
-    const card = withIssued(draft, await context.issueTestCard(cardId));
-    const news = announcementOf(context.ring, claimId, issuanceNews(card), INSERT_CARD_PARAMETERS + 1);
-    await insertCard(tx, card, news);
+    const wrote = await insertFunding(tx, newCard(draft), issuanceOperation(draft, 'pending'));
+    if (!wrote) throw new ApiError('external_ref_taken');
+    return 'held';
   }
-  const moved = await applyOperation(
-    tx,
-    issuanceOperation(draft, terms.mode === 'live' ? 'pending' : 'single'),
-  );
-  if (moved.outcome === 'insufficient_funds') throw new ApiError('insufficient_funds');
-  return terms.mode === 'live' ? 'held' : 'answered';
+  const card = withIssued(draft, await context.issueTestCard(cardId));
+  const wrote = await insertFunding(tx, newCard(card), issuanceOperation(card, 'single'), {
+    ring: context.ring,
+    claimId,
+    news: issuanceNews(card),
+  });
+  if (!wrote) throw new ApiError('external_ref_taken');
+  return 'answered';
 }

@@ -1,15 +1,12 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { ApiError } from '../domain/api-error.ts';
 import { siblingId } from '../domain/ids.ts';
 import type { TopUpStatus } from '../domain/topup-resource.ts';
-import { applyOperation } from '../ledger/apply-operation.ts';
-import { readCardBalance } from '../ledger/read-card-balance.ts';
-import { announcementOf } from './announcement.ts';
 import type { CommandContext } from './command-context.ts';
 import { draftTopUp } from './draft-top-up.ts';
-import { INSERT_TOP_UP_PARAMETERS, insertTopUp } from './insert-top-up.ts';
+import { insertFunding } from './insert-funding.ts';
 import { lockCard } from './lock-card.ts';
 import { lockTopUp } from './lock-top-up.ts';
+import { newTopUp } from './new-top-up.ts';
 import { type Opening, runOpening } from './run-opening.ts';
 import { topUpNews } from './top-up-news.ts';
 import { topUpOperation } from './top-up-operation.ts';
@@ -51,15 +48,15 @@ async function open(
   const card = await lockCard(tx, terms.cardId);
   if (card === undefined) throw new Error(`the card ${terms.cardId} of a top-up is gone`);
   const draft = draftTopUp(topUpId, terms, card);
-  const isLive = terms.mode === 'live';
-  const moved = await applyOperation(tx, topUpOperation(draft, isLive ? 'pending' : 'single'));
-  if (moved.outcome === 'insufficient_funds') throw new ApiError('insufficient_funds');
-  if (isLive) {
-    await insertTopUp(tx, draft);
+  if (terms.mode === 'live') {
+    await insertFunding(tx, newTopUp(draft), topUpOperation(draft, 'pending'));
     return 'held';
   }
-  const topUp = withLoaded(draft, await readCardBalance(tx, card.id));
-  const news = announcementOf(context.ring, claimId, topUpNews(topUp, card), INSERT_TOP_UP_PARAMETERS + 1);
-  await insertTopUp(tx, topUp, news);
+  const topUp = withLoaded(draft, terms.cardCents + terms.request.amount);
+  await insertFunding(tx, newTopUp(topUp), topUpOperation(topUp, 'single'), {
+    ring: context.ring,
+    claimId,
+    news: topUpNews(topUp, card),
+  });
   return 'answered';
 }

@@ -1,4 +1,4 @@
-import type { LedgerAnswer } from '../../../ledger/apply-operations.ts';
+import type { LedgerAnswer } from '../../../ledger/ledger-call.ts';
 import { LedgerConflict, LedgerRejected } from '../../../ledger/ledger-error.ts';
 import type { LedgerOperation, LedgerResult } from '../../../ledger/operation.ts';
 import type { Answer } from './model.ts';
