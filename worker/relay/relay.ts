@@ -36,6 +36,11 @@ export interface Relay {
   stop(): Promise<void>;
 }
 
+type Sendable = TakenDelivery & Delivery;
+
+const canBeSent = (delivery: TakenDelivery): delivery is Sendable =>
+  delivery.url !== null && delivery.endpoint_status === 'enabled';
+
 /**
  * Makes the first attempt of every event, straight from its row: many at once, within milliseconds of the commit. A
  * success is recorded and done; a failure becomes a workflow, which is started before the row says so: a crash between
@@ -69,17 +74,12 @@ export function startRelay(dependencies: RelayDependencies): Relay {
     return taken;
   }
 
-  async function send(delivery: TakenDelivery, attempted: (succeeded: boolean) => void): Promise<void> {
-    const { url } = delivery;
-    if (url === null || delivery.endpoint_status !== 'enabled') {
-      return parkDeliveries(orm, [delivery.event_id]);
-    }
-    const target: Delivery = { ...delivery, url };
-    const attempt = await attemptWebhook(dependencies, target);
+  async function send(delivery: Sendable, attempted: (succeeded: boolean) => void): Promise<void> {
+    const attempt = await attemptWebhook(dependencies, delivery);
     attempted(attempt.error === null);
     if (attempt.error === null)
       await outcomes.record({ ...attempt, status: 'delivered', nextAttemptMs: null });
-    else if (attempt.httpStatus === GONE) await setAsideGone(orm, target, attempt);
+    else if (attempt.httpStatus === GONE) await setAsideGone(orm, delivery, attempt);
     else await retryLater(delivery, attempt);
   }
 
@@ -100,34 +100,48 @@ export function startRelay(dependencies: RelayDependencies): Relay {
     }
   }
 
-  function start(delivery: TakenDelivery): void {
+  function start(delivery: Sendable): void {
     const account = { partnerId: delivery.partner_id, mode: delivery.mode };
     let isInside = true;
     // The place is free when the receiver has answered, before that is recorded.
     const leave = (succeeded: boolean) => {
-      if (isInside) rooms.leave(account, succeeded);
+      if (!isInside) return;
       isInside = false;
+      rooms.leave(account, succeeded);
       waker.wake();
     };
     rooms.enter(account);
-    const sent = send(delivery, leave)
+    follow(
+      send(delivery, leave).finally(() => leave(false)),
+      [delivery.event_id],
+    );
+  }
+
+  function follow(work: Promise<void>, eventIds: string[]): void {
+    const followed = work
       .catch((error: unknown) =>
         logger.error(
-          { eventId: delivery.event_id, error: describeError(error) },
-          'an event could not be sent; it is tried again when its lease ends',
+          { eventIds, error: describeError(error) },
+          'events could not be sent; they are tried again when their lease ends',
         ),
       )
       .then(() => {
-        underWay.delete(sent);
-        leave(false);
+        underWay.delete(followed);
+        waker.wake();
       });
-    underWay.add(sent);
+    underWay.add(followed);
+  }
+
+  function begin(taken: TakenDelivery[]): void {
+    for (const delivery of taken) if (canBeSent(delivery)) start(delivery);
+    const eventIds = taken.filter((delivery) => !canBeSent(delivery)).map(({ event_id }) => event_id);
+    if (eventIds.length > 0) follow(parkDeliveries(orm, eventIds), eventIds);
   }
 
   const running = (async () => {
     while (!waker.stopped) {
       try {
-        for (const delivery of await take()) start(delivery);
+        begin(await take());
       } catch (error) {
         logger.error({ error: describeError(error) }, 'the relay could not read events; it tries again');
         await waker.pause();
