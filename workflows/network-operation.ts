@@ -13,6 +13,8 @@ import { needsAttentionAttribute } from './search-attributes.ts';
 
 const FIRST_POLL_MS = 1_000;
 const LONGEST_POLL_MS = 3_600_000;
+/** Past the deadline: at 10 events a poll it takes a history 14 years to fill up. */
+const LONGEST_OVERDUE_POLL_MS = 86_400_000;
 
 /** `held`: the network decides next. `answered`: the operation is over and its claim has the answer. */
 type Opening = 'held' | 'answered';
@@ -84,7 +86,7 @@ export async function runNetworkOperation<Outcome extends string>(
   async function settle(): Promise<void> {
     let heard = hints;
     let state = await steps.settleAtOnce(claimId).catch(noAnswer);
-    for (let pollMs = FIRST_POLL_MS; state !== 'settled'; pollMs = Math.min(pollMs * 2, LONGEST_POLL_MS)) {
+    for (let pollMs = FIRST_POLL_MS; state !== 'settled'; pollMs = nextPollMs(pollMs)) {
       if (state === 'accepted') answered.resolve();
       const remainingMs = deadline - Date.now();
       if (!overdue && remainingMs <= 0) await waitForOperator();
@@ -99,6 +101,10 @@ export async function runNetworkOperation<Outcome extends string>(
       heard = hints;
       state = await steps.settleLater(claimId).catch(noAnswer);
     }
+  }
+
+  function nextPollMs(pollMs: number): number {
+    return Math.min(pollMs * 2, overdue ? LONGEST_OVERDUE_POLL_MS : LONGEST_POLL_MS);
   }
 
   async function waitForOperator(): Promise<void> {
