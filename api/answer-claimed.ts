@@ -35,8 +35,11 @@ export async function answerClaimed(
   const answer = await whileLeased(dependencies, claimId, async () => {
     const updated = awaitFirstAnswer(client, workflow, cardCreationWaitMs);
     const soonest = await answerHints.sooner(claimId, updated);
-    const given = soonest === 'pending' ? null : await readClaimResponse(dependencies, claimId);
-    if (given !== null) return given;
+    if (soonest !== 'pending') {
+      const hinted = soonest === 'over' ? null : soonest.open(dependencies.ring);
+      const given = hinted ?? (await readClaimResponse(dependencies, claimId));
+      if (given !== null) return given;
+    }
     await client.withDeadline(Date.now() + START_TIMEOUT_MS, () => startClaimed(client, workflow));
     await answerMeanwhile();
     const late = await readClaimResponse(dependencies, claimId);
