@@ -3,6 +3,7 @@ import { EVENT_WRITTEN } from '../../db/channels.ts';
 import { newId } from '../../db/new-id.ts';
 import { query } from '../../db/sql.ts';
 import type { Measurement } from '../support/measure.ts';
+import { nowMs } from '../support/now-ms.ts';
 import type { BenchService } from '../support/start-service.ts';
 import type { BenchReceiver } from '../webhook-receiver/start.ts';
 import type { Endpoint } from './endpoints.ts';
@@ -25,7 +26,7 @@ async function writeEvents({ orm }: BenchService, to: Endpoint[]): Promise<Map<s
      FROM unnest($1::text[], $2::text[], $3::text[]) e (id, partner_id, body)`,
     [events.map(({ id }) => id), events.map(({ partnerId }) => partnerId), events.map(({ body }) => body)],
   );
-  const committedAt = Date.now();
+  const committedAt = nowMs();
   await query(em, 'SELECT pg_notify($1, $2)', [EVENT_WRITTEN, '']);
   return new Map(events.filter((_, i) => to[i]?.counted).map(({ id }) => [id, committedAt]));
 }

@@ -3,6 +3,7 @@ import { newId } from '../../db/new-id.ts';
 import { query } from '../../db/sql.ts';
 import { requeueEvent } from '../../workflows/client/deliver-webhook.ts';
 import type { Measurement } from '../support/measure.ts';
+import { nowMs } from '../support/now-ms.ts';
 import type { BenchService } from '../support/start-service.ts';
 import type { BenchReceiver } from '../webhook-receiver/start.ts';
 import { createEndpoints } from './endpoints.ts';
@@ -25,7 +26,7 @@ export async function oneWorkflowEach(service: BenchService, receiver: BenchRece
   );
   // Out of the relay's sight, so that the workflows send them.
   await query(em, `UPDATE delivery SET status = 'retrying' WHERE event_id = ANY ($1)`, [ids]);
-  const committed = new Map(ids.map((id) => [id, Date.now()]));
+  const committed = new Map(ids.map((id) => [id, nowMs()]));
   const waiting = [...ids];
   const turns = Array.from({ length: 20 }, async () => {
     for (let eventId = waiting.pop(); eventId !== undefined; eventId = waiting.pop()) {

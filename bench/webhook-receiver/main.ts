@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { nowMs } from '../support/now-ms.ts';
 
 /**
  * A receiver of webhooks in a process of its own. `/ok/…` answers 200, `/fail/…` 500, `/hang/…` never. Says its port to
@@ -8,7 +9,7 @@ import type { AddressInfo } from 'node:net';
 let received = new Map<string, number>();
 const server = createServer((request, response) => {
   const id = request.headers['x-service-event-id'] as string;
-  if (!received.has(id)) received.set(id, Date.now());
+  if (!received.has(id)) received.set(id, nowMs());
   request.resume();
   if (request.url?.startsWith('/hang/')) return;
   request.on('end', () => response.writeHead(request.url?.startsWith('/fail/') ? 500 : 200).end());
