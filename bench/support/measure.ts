@@ -36,5 +36,5 @@ async function drive(count: number, inFlight: number, work: () => Promise<void>)
 
 export function describe(name: string, { perSecond, p50Ms, p99Ms }: Measurement): string {
   const figures = [`${perSecond.toFixed(0)}/s`, `p50 ${p50Ms.toFixed(2)} ms`, `p99 ${p99Ms.toFixed(2)} ms`];
-  return `${name.padEnd(44)} ${figures.map((figure) => figure.padStart(14)).join('')}`;
+  return `${name.padEnd(44)} ${figures.map((figure) => figure.padStart(16)).join('')}`;
 }
