@@ -8,7 +8,10 @@ import type { CommandContext } from './command-context.ts';
 
 /** The card or top-up a funding makes. */
 export interface NewFunding {
-  /** An INSERT that returns partner_id, mode, loaded_cents and today, the UTC day it was made on. */
+  /**
+   * An INSERT that returns partner_id, mode, loaded_cents and today, the UTC day it was made on. It makes no row where
+   * its external_ref is taken.
+   */
   sql: string;
   values: readonly unknown[];
   /** How many open cards it makes. */
@@ -19,15 +22,14 @@ export interface NewFunding {
  * Inserts a funding, counts it towards its account's limits, moves or holds its money and announces it, if it is final
  * already, all in one statement: the account's other fundings wait for it.
  * @param answered the claim that the news answers
- * @returns whether the row was inserted. Where it was not, roll back.
- * @throws ApiError `insufficient_funds`: roll back.
+ * @throws ApiError `external_ref_taken` (the INSERT made no row), `insufficient_funds`: roll back.
  */
 export async function insertFunding(
   tx: EntityManager,
   funding: NewFunding,
   operation: LedgerOperation,
   answered?: { ring: CommandContext['ring']; claimId: string; news: News },
-): Promise<boolean> {
+): Promise<void> {
   const ctes = [`done AS (${funding.sql})`, `counted AS (${countFunding(funding.newCards)})`];
   const values = [...funding.values];
   if (answered !== undefined) {
@@ -37,6 +39,6 @@ export async function insertFunding(
     values.push(...announcement.values);
   }
   const { moved, wrote } = await applyOperationWith(tx, operation, { ctes, values });
-  if (wrote && moved.outcome === 'insufficient_funds') throw new ApiError('insufficient_funds');
-  return wrote;
+  if (!wrote) throw new ApiError('external_ref_taken');
+  if (moved.outcome === 'insufficient_funds') throw new ApiError('insufficient_funds');
 }

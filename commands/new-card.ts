@@ -1,7 +1,7 @@
 import type { CardRow } from '../domain/card-resource.ts';
 import type { NewFunding } from './insert-funding.ts';
 
-/** The INSERT of a card; makes no row where its external_ref is taken. */
+/** The INSERT of a card. */
 export const newCard = (card: CardRow): NewFunding => ({
   sql: `
     INSERT INTO card (id, partner_id, mode, status, external_ref, card_name, cardholder_first_name,

@@ -1,5 +1,4 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { ApiError } from '../domain/api-error.ts';
 import type { CardStatus } from '../domain/card-status.ts';
 import { siblingId } from '../domain/ids.ts';
 import type { IssuanceContext } from './command-context.ts';
@@ -48,16 +47,14 @@ async function open(
 
   const draft = draftCard(cardId, terms);
   if (terms.mode === 'live') {
-    const wrote = await insertFunding(tx, newCard(draft), issuanceOperation(draft, 'pending'));
-    if (!wrote) throw new ApiError('external_ref_taken');
+    await insertFunding(tx, newCard(draft), issuanceOperation(draft, 'pending'));
     return 'held';
   }
   const card = withIssued(draft, await context.issueTestCard(cardId));
-  const wrote = await insertFunding(tx, newCard(card), issuanceOperation(card, 'single'), {
+  await insertFunding(tx, newCard(card), issuanceOperation(card, 'single'), {
     ring: context.ring,
     claimId,
     news: issuanceNews(card),
   });
-  if (!wrote) throw new ApiError('external_ref_taken');
   return 'answered';
 }
