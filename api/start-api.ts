@@ -90,7 +90,9 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
     answer,
   );
   server.on('checkExpectation', answer);
-  server.on('clientError', answerUnreadable);
+  answerUnreadable(server);
+  // Their bytes are limited; of more than these, Node would leave out the rest without a word.
+  server.maxHeadersCount = 0;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(config.port, config.host, resolve);

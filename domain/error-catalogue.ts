@@ -98,6 +98,11 @@ export const ERRORS = {
     message: 'The card is in a state that does not allow this.',
   },
   body_too_large: { status: 413, type: 'invalid_request', message: 'The body is larger than 64 KiB.' },
+  headers_too_large: {
+    status: 431,
+    type: 'invalid_request',
+    message: 'The path and the headers together are larger than 16 KiB.',
+  },
   unsupported_media_type: {
     status: 415,
     type: 'invalid_request',

@@ -7,6 +7,7 @@ const EVERYWHERE: ErrorCode[] = [
   'validation_failed',
   'invalid_api_key',
   'rate_limited',
+  'headers_too_large',
   'internal_error',
   'unavailable',
 ];
@@ -74,8 +75,11 @@ function queryParameters(route: Route): object[] {
 
 function headerParameters(route: Route): object[] {
   if (route.idempotencyKey === undefined) return [];
-  const schema = { type: 'string', minLength: 1, maxLength: 255 };
   const required = route.idempotencyKey === 'required';
+  // An empty one, or one of spaces alone, which HTTP takes off, counts as missing.
+  const schema = required
+    ? { type: 'string', minLength: 1, maxLength: 255, pattern: '^[ -~]*[!-~][ -~]*$' }
+    : { type: 'string', maxLength: 255, pattern: '^[ -~]*$' };
   return [{ name: 'Idempotency-Key', in: 'header', required, schema }];
 }
 

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { expectError } from './support/expect-error.ts';
 import { rawRequest, sendRaw } from './support/raw-request.ts';
 import { untouchedStack } from './support/untouched-stack.ts';
@@ -92,7 +95,6 @@ describe('hostile HTTP', () => {
     'a control character in a header':
       'POST /v1/test/credit HTTP/1.1\r\nHost: x\r\nIdempotency-Key: a\x7fb\r\n\r\n',
     'a folded header': 'GET /v1/ping HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n',
-    'headers of 40,000 bytes': `GET /v1/ping HTTP/1.1\r\nHost: x\r\nX: ${'a'.repeat(40_000)}\r\n\r\n`,
     'two lengths': 'POST /v1/quotes HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}',
     'a length below zero': 'POST /v1/quotes HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n{}',
     'a length and chunks':
@@ -107,6 +109,69 @@ describe('hostile HTTP', () => {
       ]);
     });
   }
+
+  const A_LOT = 'a'.repeat(40_000);
+  const TOO_LARGE: Record<string, string> = {
+    'a path of 40,000 bytes': `GET /v1/${A_LOT} HTTP/1.1\r\nHost: x\r\n\r\n`,
+    'a query of 40,000 bytes': `GET /v1/cards?external_ref=${A_LOT} HTTP/1.1\r\nHost: x\r\n\r\n`,
+    'headers of 40,000 bytes': `GET /v1/ping HTTP/1.1\r\nHost: x\r\nX: ${A_LOT}\r\n\r\n`,
+    'a header name of 40,000 bytes': `GET /v1/ping HTTP/1.1\r\nHost: x\r\n${A_LOT}: x\r\n\r\n`,
+    '10,000 headers': `GET /v1/ping HTTP/1.1\r\nHost: x\r\n${'a: b\r\n'.repeat(10_000)}\r\n`,
+  };
+  for (const [what, bytes] of Object.entries(TOO_LARGE)) {
+    it(`answers 431 for ${what}`, async () => {
+      expectError(await sendRaw(running.stack, bytes), 'headers_too_large');
+    });
+  }
+
+  const chunked = (chunks: string) =>
+    `POST /v1/test/credit HTTP/1.1\r\nHost: x\r\n${auth().join(': ')}\r\nIdempotency-Key: k\r\n` +
+    `Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`;
+
+  it('answers 431 for trailers of 40,000 bytes, and 413 for as much beside the size of a chunk', async () => {
+    const trailers = chunked(`2\r\n{}\r\n0\r\nX: ${A_LOT}\r\n\r\n`);
+    expectError(await sendRaw(running.stack, trailers), 'headers_too_large');
+    const extension = chunked(`2;x=${A_LOT}\r\n{}\r\n0\r\n\r\n`);
+    expectError(await sendRaw(running.stack, extension), 'body_too_large');
+  });
+
+  it('sees every header, however many there are', async () => {
+    const many = Array.from({ length: 2_500 }, () => ['a', ''] as const);
+    expectError(await post([auth(), JSON_TYPE, key('k'), ...many, key('k')]), 'idempotency_key_invalid', [
+      'Idempotency-Key',
+    ]);
+  });
+
+  it('answers what came before on the connection first, and then what it can not read', async () => {
+    const ping = `GET /v1/ping HTTP/1.1\r\nHost: x\r\n${auth().join(': ')}\r\n\r\n`;
+    const balance = ping.replace('/ping', '/balance');
+    const tooLarge = TOO_LARGE['headers of 40,000 bytes'] ?? '';
+    const first = await sendRaw(running.stack, ping + balance + tooLarge);
+    assert.equal(first.status, 200);
+    const [pong, held, refusal] = first.text.split(/HTTP\/1\.1 .*\r\n/);
+    assert.match(pong ?? '', /"ok":true/);
+    assert.match(held ?? '', /"object":"balance"/);
+    assert.match(refusal ?? '', /"headers_too_large"/);
+    assert.match(first.text, /HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
+  });
+
+  it('answers once where a request was answered before its body turned out to be unreadable', async () => {
+    const { host, port } = running.stack.config;
+    const socket = connect(port, host).setEncoding('utf8');
+    socket.write(chunked('').replace(auth().join(': '), 'Authorization: Bearer x'));
+    const [answer] = await once(socket, 'data');
+    assert.match(answer, /^HTTP\/1\.1 401 /);
+    socket.write('zz\r\n');
+    assert.equal(await text(socket), '');
+  });
+
+  it('answers 400 for a repeated Host, even twice the same', async () => {
+    expectError(
+      await rawRequest(running.stack, 'GET', '/v1/ping', [auth(), ['host', 'localhost']]),
+      'validation_failed',
+      ['Host'],
+    );
+  });
 
   it('answers 400 for a chunk whose size is no number', async () => {
     const head = `POST /v1/test/credit HTTP/1.1\r\nHost: x\r\n${auth().join(': ')}\r\nIdempotency-Key: k\r\n`;

@@ -19,13 +19,14 @@ describe('the error catalogue', () => {
     415: 'unsupported_media_type',
     422: 'idempotency_conflict limit_exceeded product_not_allowed',
     429: 'rate_limited',
+    431: 'headers_too_large',
     500: 'internal_error',
     503: 'unavailable',
   };
   const TYPES: Record<string, string> = {
     ...{ 400: 'invalid_request', 401: 'authentication', 402: 'payment', 403: 'permission', 404: 'not_found' },
     ...{ 405: 'invalid_request', 409: 'conflict', 413: 'invalid_request', 415: 'invalid_request' },
-    ...{ 429: 'rate_limit', 500: 'api', 503: 'api' },
+    ...{ 429: 'rate_limit', 431: 'invalid_request', 500: 'api', 503: 'api' },
     ...{ idempotency_conflict: 'conflict', limit_exceeded: 'limit', product_not_allowed: 'invalid_request' },
   };
 
