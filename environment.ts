@@ -8,6 +8,10 @@ const Duration = z.string().transform((text, ctx) => {
   if (durationMs === undefined) ctx.addIssue('must be a duration: 250ms, 30s, 5m or 8h');
   return durationMs ?? z.NEVER;
 });
+const WebhookTimeout = Duration.refine(
+  (timeoutMs) => timeoutMs >= 1 && timeoutMs <= 20_000,
+  'must be a duration from 1ms to 20s, since an attempt holds a place of its endpoint for as long',
+);
 const Durations = z
   .string()
   .transform((text) => text.split(',').map((part) => part.trim()))
@@ -61,7 +65,7 @@ export const Environment = z.object({
   ISSUANCE_DEADLINE: Duration.default(24 * 3_600_000),
   TOPUP_DEADLINE: Duration.default(24 * 3_600_000),
   WEBHOOK_RETRY_SCHEDULE: Durations.default([30_000, 300_000, 1_800_000, 7_200_000]),
-  WEBHOOK_TIMEOUT: Duration.default(10_000),
+  WEBHOOK_TIMEOUT: WebhookTimeout.default(10_000),
   WEBHOOK_ALLOW_LOOPBACK_HTTP: z.enum(['true', 'false'], 'must be true or false').default('false'),
   RATE_LIMIT_PER_SECOND: wholeNumber(0, 1_000_000).default(100),
   RATE_LIMIT_BURST: wholeNumber(0, 1_000_000).default(200),

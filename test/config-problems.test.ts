@@ -51,6 +51,13 @@ describe('what a configuration that is not usable says', () => {
       problem('ISSUANCE_DEADLINE', '5'),
       'ISSUANCE_DEADLINE: must be a duration: 250ms, 30s, 5m or 8h',
     );
+    for (const timeout of ['0s', '21s', '30s', '5m']) {
+      assert.equal(
+        problem('WEBHOOK_TIMEOUT', timeout),
+        'WEBHOOK_TIMEOUT: must be a duration from 1ms to 20s, since an attempt holds a place of its endpoint for as long',
+      );
+    }
+    assert.equal(problem('WEBHOOK_TIMEOUT', '20s'), undefined);
     assert.equal(problem('TRON_NODES', 'x'), 'TRON_NODES: there is no such variable; is it misspelt?');
   });
 
