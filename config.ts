@@ -2,12 +2,15 @@ import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/e
 import type { z } from 'zod';
 import type { RingKey } from './db/key-ring.ts';
 import { Environment, KNOWN, OUR_PREFIX } from './environment.ts';
+import { tronProblems } from './tron-environment.ts';
 
 const PRODUCT_VARIABLES = { PRODUCT_CODE: true, PRODUCT_BIN: true, PRODUCT_NETWORK: true } as const;
 
 export interface Config {
   host: string;
   port: number;
+  /** Where readiness and metrics listen; null: with the API. */
+  operations: { host: string; port: number } | null;
   databaseUrl: string;
   temporal: ClientConnectConfig;
   taskQueuePrefix: string;
@@ -40,10 +43,11 @@ export class ConfigurationError extends Error {
  * @throws ConfigurationError naming every problem. Values are not repeated in it: some of them are secret.
  */
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
-  const { set, values } = parse(Environment, env);
+  const { set, values } = parse(Environment, env, serviceProblems);
   return {
     host: values.HOST,
     port: values.PORT,
+    operations: operationsAddress(values),
     databaseUrl: values.DATABASE_URL,
     temporal: temporalConfig(set),
     taskQueuePrefix: values.TASK_QUEUE_PREFIX ?? '',
@@ -61,15 +65,28 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   };
 }
 
-/** What the Temporal SDK itself reads of the environment, and of the files that names. */
-function temporalConfig(set: NodeJS.ProcessEnv): ClientConnectConfig {
+/** Null where it is the API's own. */
+function operationsAddress(values: z.infer<typeof Environment>): Config['operations'] {
+  const { HOST, PORT, OPERATIONS_HOST: host = HOST, OPERATIONS_PORT: port = PORT } = values;
+  return host === HOST && port === PORT ? null : { host, port };
+}
+
+/** What is wrong with several variables of the service together, or with the files they name. */
+export function serviceProblems(set: NodeJS.ProcessEnv): string[] {
+  const problems = tronProblems(set);
   try {
-    return loadClientConnectConfig({ overrideEnvVars: set as Record<string, string> });
+    if (set.TEMPORAL_ADDRESS) temporalConfig(set);
   } catch (error) {
     // The first line: what follows can quote the file, and so a key.
     const [problem] = String(error).split('\n');
-    throw new ConfigurationError([`TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE, TEMPORAL_TLS_…: ${problem}`]);
+    problems.push(`TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE, TEMPORAL_TLS_…: ${problem}`);
   }
+  return problems;
+}
+
+/** What the Temporal SDK itself reads of the environment, and of the files that names. */
+function temporalConfig(set: NodeJS.ProcessEnv): ClientConnectConfig {
+  return loadClientConnectConfig({ overrideEnvVars: set as Record<string, string> });
 }
 
 export interface MigrationConfig {
@@ -83,10 +100,15 @@ export function readMigrationConfig(env: NodeJS.ProcessEnv = process.env): Migra
   return { databaseUrl: values.DATABASE_URL, firstProduct: product };
 }
 
-/** Checks the part of the environment that `schema` picks. @throws ConfigurationError naming every problem. */
+/**
+ * Checks the part of the environment that `schema` picks; an empty value counts as unset.
+ * @param alsoWrong what else is wrong with what is set
+ * @throws ConfigurationError naming every problem.
+ */
 export function parse<T extends object>(
   schema: z.ZodType<T>,
   env: NodeJS.ProcessEnv,
+  alsoWrong: (set: NodeJS.ProcessEnv) => string[] = () => [],
 ): { set: NodeJS.ProcessEnv; values: T; product: MigrationConfig['firstProduct'] } {
   const set = Object.fromEntries(
     Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),
@@ -97,6 +119,7 @@ export function parse<T extends object>(
     if (OUR_PREFIX.test(name) && !KNOWN.has(name))
       problems.push(`${name}: there is no such variable; is it misspelt?`);
   }
+  problems.push(...alsoWrong(set));
   const product = firstProduct((parsed.success ? parsed.data : set) as ProductVariables, problems);
   if (!parsed.success || problems.length > 0) throw new ConfigurationError(problems);
   return { set, values: parsed.data, product };

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { RingKey } from './db/key-ring.ts';
 import { parseDuration } from './domain/duration.ts';
+import { TRON_VARIABLES } from './tron-environment.ts';
 
 const Text = z.string().min(1);
 const Duration = z.string().transform((text, ctx) => {
@@ -12,6 +13,7 @@ const WebhookTimeout = Duration.refine(
   (timeoutMs) => timeoutMs >= 1 && timeoutMs <= 20_000,
   'must be a duration from 1ms to 20s, since an attempt holds a place of its endpoint for as long',
 );
+const PositiveDuration = Duration.refine((durationMs) => durationMs > 0, 'must be longer than 0');
 const Durations = z
   .string()
   .transform((text) => text.split(',').map((part) => part.trim()))
@@ -24,7 +26,7 @@ const wholeNumber = (min: number, max: number) => {
     .transform(Number)
     .pipe(z.number().min(min, error).max(max, error));
 };
-const Port = wholeNumber(1, 65_535);
+export const Port = wholeNumber(1, 65_535);
 const PostgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// URL' });
 
 const Keys = z.string().transform((text, ctx): RingKey[] => {
@@ -40,10 +42,12 @@ const Keys = z.string().transform((text, ctx): RingKey[] => {
   return keys;
 });
 
-/** operations.md, "Configuration"; the variables of later features are only checked for their names. */
+/** operations.md, "Configuration". */
 export const Environment = z.object({
   HOST: Text.default('127.0.0.1'),
   PORT: Port.default(3000),
+  OPERATIONS_HOST: Text.optional(),
+  OPERATIONS_PORT: Port.optional(),
   DATABASE_URL: PostgresUrl,
   TEMPORAL_ADDRESS: Text,
   TEMPORAL_NAMESPACE: Text.default('default'),
@@ -69,21 +73,13 @@ export const Environment = z.object({
   WEBHOOK_ALLOW_LOOPBACK_HTTP: z.enum(['true', 'false'], 'must be true or false').default('false'),
   RATE_LIMIT_PER_SECOND: wholeNumber(0, 1_000_000).default(100),
   RATE_LIMIT_BURST: wholeNumber(0, 1_000_000).default(200),
+  ...TRON_VARIABLES,
+  DEPOSIT_ADDRESS_TTL: PositiveDuration.optional(),
+  TRON_SCAN_INTERVAL: PositiveDuration.optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
 });
 
 /** Every variable of ours there is, so that a misspelt one is noticed. */
-export const KNOWN = new Set([
-  ...Object.keys(Environment.shape),
-  ...[
-    'TRON_NETWORK',
-    'TRON_NODE_URLS',
-    'TRON_API_KEY',
-    'TRON_USDT_CONTRACT',
-    'TRON_XPUB',
-    'TRON_SCAN_INTERVAL',
-  ],
-  'DEPOSIT_ADDRESS_TTL',
-]);
+export const KNOWN = new Set(Object.keys(Environment.shape));
 export const OUR_PREFIX =
-  /^(CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|RATE_LIMIT_|ENCRYPTION_|TASK_QUEUE_)/;
+  /^(CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|RATE_LIMIT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_)/;

@@ -1,19 +1,19 @@
 import Router, { type RouterContext } from '@koa/router';
 import Koa from 'koa';
 import helmet from 'koa-helmet';
+import type { Logger } from 'pino';
 import { Histogram, Registry } from 'prom-client';
 import { ApiError } from '../domain/api-error.ts';
 import { describeError } from '../domain/describe-error.ts';
 import { type GuardDependencies, guard } from './guard.ts';
 import { answerErrors } from './middleware/errors.ts';
-import { logRequest } from './middleware/log-request.ts';
+import { logRequest, type RequestDurations } from './middleware/log-request.ts';
 import { refuseUnreadable } from './middleware/refuse-unreadable.ts';
 import { openApiDocument } from './openapi/document.ts';
 import type { RequestState } from './request-state.ts';
-import { type HealthDependencies, health } from './routes/health.ts';
-import { metrics } from './routes/metrics.ts';
 import { type CallbackDependencies, networkCallbacks } from './routes/network-callbacks.ts';
 import { type NetworkTransactionDependencies, networkTransactions } from './routes/network-transactions.ts';
+import { health, operations, type ReadinessDependencies } from './routes/operations.ts';
 import { reference } from './routes/reference.ts';
 import { createRoutes, type RouteDependencies } from './routes.ts';
 
@@ -22,10 +22,20 @@ export interface AppDependencies
     GuardDependencies,
     CallbackDependencies,
     NetworkTransactionDependencies,
-    HealthDependencies {}
+    ReadinessDependencies {
+  /** Whether what operators ask has a listen address of its own. */
+  operationsApart: boolean;
+}
 
-/** The whole HTTP surface: /v1 for partners; health, metrics, reference, and what the network sends, beside it. */
-export function createApp(dependencies: AppDependencies): Koa<RequestState> {
+export interface Apps {
+  /** /v1 for partners; the reference, and what the network sends, beside it. */
+  api: Koa<RequestState>;
+  /** Readiness and metrics, where they are apart; otherwise they are with the API. */
+  operations: Koa<RequestState>;
+}
+
+/** The whole HTTP surface. */
+export function createApps(dependencies: AppDependencies): Apps {
   const routes = createRoutes(dependencies);
   const registry = new Registry();
   const durations = new Histogram({
@@ -37,13 +47,32 @@ export function createApp(dependencies: AppDependencies): Koa<RequestState> {
 
   const v1 = new Router<RequestState>({ prefix: '/v1' });
   for (const route of routes) v1[route.method](route.path, guard(route, dependencies));
+  const ofOperators = [operations(dependencies, registry)];
+  const { logger } = dependencies;
+  return {
+    api: createApp(logger, durations, [
+      v1,
+      health(),
+      ...(dependencies.operationsApart ? [] : ofOperators),
+      networkCallbacks(dependencies),
+      networkTransactions(dependencies),
+      reference(openApiDocument(routes)),
+    ]),
+    operations: createApp(logger, durations, [health(), ...ofOperators]),
+  };
+}
 
+function createApp(
+  logger: Logger,
+  durations: RequestDurations,
+  routers: Router<RequestState>[],
+): Koa<RequestState> {
   const app = new Koa<RequestState>();
   app.on('error', (error) => {
-    dependencies.logger.warn({ error: describeError(error) }, 'an answer could not be sent to its end');
+    logger.warn({ error: describeError(error) }, 'an answer could not be sent to its end');
   });
-  app.use(logRequest(dependencies.logger, durations));
-  app.use(answerErrors(dependencies.logger));
+  app.use(logRequest(logger, durations));
+  app.use(answerErrors(logger));
   app.use(refuseUnreadable);
   app.use(
     helmet({
@@ -57,16 +86,7 @@ export function createApp(dependencies: AppDependencies): Koa<RequestState> {
     ctx.set('Cache-Control', 'no-store');
     await next();
   });
-  for (const router of [
-    v1,
-    health(dependencies),
-    metrics(registry),
-    networkCallbacks(dependencies),
-    networkTransactions(dependencies),
-    reference(openApiDocument(routes)),
-  ]) {
-    app.use(router.routes());
-  }
+  for (const router of routers) app.use(router.routes());
   app.use(nothingHere);
   return app;
 }

@@ -1,4 +1,3 @@
-import { createServer } from 'node:http';
 import { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { verifyCallback } from '../adapters/card-network/callback-signature.ts';
@@ -14,9 +13,9 @@ import { openOrm } from '../db/orm.ts';
 import { describeError } from '../domain/describe-error.ts';
 import { cardsTaskQueue, webhooksTaskQueue } from '../domain/task-queues.ts';
 import { openAnswerHints } from './answer-hints.ts';
-import { answerUnreadable } from './answer-unreadable.ts';
-import { createApp } from './app.ts';
+import { createApps } from './app.ts';
 import { createAuthenticate } from './authenticate.ts';
+import { serveHttp } from './http-server.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { connectLazily } from './temporal-connection.ts';
 
@@ -57,7 +56,8 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
     ),
   );
 
-  const app = createApp({
+  const apps = createApps({
+    operationsApart: config.operations !== null,
     answerHints,
     orm,
     ring,
@@ -83,29 +83,13 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
     verifyCallback: (body, signature) =>
       config.cardNetwork !== 'none' && verifyCallback(body, signature, callbackSecret),
   });
-  const answer = app.callback();
-  // Node would answer a missing Host and an unknown Expect by itself, without the error body.
-  const server = createServer(
-    { requestTimeout: 60_000, keepAliveTimeout: 75_000, requireHostHeader: false },
-    answer,
-  );
-  server.on('checkExpectation', answer);
-  answerUnreadable(server);
-  // Their bytes are limited; of more than these, Node would leave out the rest without a word.
-  server.maxHeadersCount = 0;
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(config.port, config.host, resolve);
-  });
+  const stopServers = [await serveHttp(apps.api, config)];
+  if (config.operations !== null) stopServers.push(await serveHttp(apps.operations, config.operations));
 
   return {
     url: `http://${config.host}:${config.port}/v1`,
     stop: async () => {
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeIdleConnections();
-      const impatience = setTimeout(() => server.closeAllConnections(), 10_000);
-      await closed;
-      clearTimeout(impatience);
+      for (const stop of stopServers) await stop();
       await live.stop();
       await answerHints.stop();
       await connection.close();

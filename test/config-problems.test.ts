@@ -3,6 +3,9 @@ import { problemsOf } from './support/config-problems.ts';
 
 const SECRET = Buffer.alloc(32, 7);
 const KEY = `k1:${SECRET.toString('base64')}`;
+// BIP-32, test vector 1, m/0'.
+const XPUB =
+  'xpub68Gmy5EdvgibQVfPdqkBBCHxA5htiqg55crXYuXoQRKfDBFA1WEjWgP6LHhwBZeNK1VTsfTFUHCdrfp1bgwQ9xv5ski8PX9rL2dZXvgGDnw';
 const NEEDED = {
   DATABASE_URL: 'postgres://user:pass@db:5432/cards',
   TEMPORAL_ADDRESS: 'temporal:7233',
@@ -75,6 +78,59 @@ describe('what a configuration that is not usable says', () => {
     });
     assert.ok(problems.length >= 11);
     assert.ok(!problems.join('\n').includes(secret));
+  });
+
+  it('checks everything about deposits by its shape', () => {
+    const contract = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t';
+    const wrong = {
+      TRON_NETWORK: ['main', 'MAINNET', 'mainnet,nile'],
+      TRON_NODE_URLS: [
+        'tron:8090',
+        'ftp://node',
+        'http://a,',
+        'http://a|http://b|http://c',
+        'http://me:key@node',
+      ],
+      TRON_API_KEY: ['a b', 'ключ'],
+      TRON_USDT_CONTRACT: [
+        contract.slice(1),
+        contract.toLowerCase(),
+        `${contract.slice(0, -1)}u`,
+        `0${contract}`,
+      ],
+      TRON_XPUB: [
+        'xpub',
+        XPUB.slice(0, -1),
+        `${XPUB.slice(0, -1)}1`,
+        contract,
+        'xprv9s21ZrQH143K',
+        'tprv8ZgxMBicQKsP',
+      ],
+      DEPOSIT_ADDRESS_TTL: ['8', '0h', '-1h', '1d'],
+      TRON_SCAN_INTERVAL: ['3', '0s', 'often'],
+    };
+    for (const [name, values] of Object.entries(wrong)) {
+      for (const value of values) {
+        const problems = problemsOf({ ...NEEDED, TRON_XPUB: XPUB, [name]: value });
+        assert.deepEqual(
+          problems.map((problem) => problem.split(':')[0]),
+          [name],
+          `${name}=${value}`,
+        );
+        assert.ok(value.length < 5 || !problems.join().includes(value), name);
+      }
+    }
+    const right = {
+      ...{ TRON_NETWORK: 'private', TRON_USDT_CONTRACT: contract, TRON_XPUB: XPUB, TRON_API_KEY: 'a-b' },
+      ...{ TRON_NODE_URLS: 'https://one.example/tron, http://two:8090|http://two:8091' },
+      ...{ DEPOSIT_ADDRESS_TTL: '30m', TRON_SCAN_INTERVAL: '250ms' },
+    };
+    assert.deepEqual(problemsOf({ ...NEEDED, ...right }), []);
+    assert.deepEqual(problemsOf({ ...NEEDED, TRON_NETWORK: 'private' }), [
+      'TRON_XPUB: is required with TRON_NETWORK',
+      'TRON_USDT_CONTRACT: is required with TRON_NETWORK=private',
+    ]);
+    assert.match(problemsOf({ ...NEEDED, TRON_XPUB: 'xprv9s21ZrQH143K' })[0] ?? '', /private key/);
   });
 
   it("says which file of Temporal's configuration can't be read", () => {

@@ -20,6 +20,7 @@ describe('readConfig', () => {
     assert.deepEqual(config, {
       host: '127.0.0.1',
       port: 3000,
+      operations: null,
       databaseUrl: NEEDED.DATABASE_URL,
       taskQueuePrefix: '',
       encryptionKeys: [{ id: 'k1', secret: SECRET }],
@@ -84,15 +85,18 @@ describe('readConfig', () => {
     assert.deepEqual(problemsOf({ ...NEEDED, DATABASE_URL: '' }), ['DATABASE_URL: is required']);
   });
 
-  it('lets the variables of other programs and of later features be', () => {
-    const env = {
-      ...NEEDED,
-      PATH: '/bin',
-      WEBHOOK_TIMEOUT: '10s',
-      TRON_NETWORK: 'nile',
-      DEPOSIT_ADDRESS_TTL: '8h',
-    };
-    assert.deepEqual(problemsOf({ ...env, MY_CARD_X: '1' }), []);
+  it('lets the variables of other programs be', () => {
+    assert.deepEqual(problemsOf({ ...NEEDED, PATH: '/bin', WEBHOOK_TIMEOUT: '10s', MY_CARD_X: '1' }), []);
+  });
+
+  it('takes an address of its own for readiness and metrics, of which one half is enough', () => {
+    const operationsOf = (env: Record<string, string>) => readConfig({ ...NEEDED, ...env }).operations;
+    assert.deepEqual(operationsOf({ HOST: '0.0.0.0', OPERATIONS_PORT: '9090' }), {
+      host: '0.0.0.0',
+      port: 9090,
+    });
+    assert.deepEqual(operationsOf({ OPERATIONS_HOST: '10.0.0.1' }), { host: '10.0.0.1', port: 3000 });
+    assert.equal(operationsOf({ OPERATIONS_HOST: '127.0.0.1', OPERATIONS_PORT: '3000' }), null);
   });
 
   it('takes several keys, the first one first, and only keys of 32 bytes under different ids', () => {

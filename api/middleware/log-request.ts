@@ -5,14 +5,13 @@ import type { Histogram } from 'prom-client';
 import { newId } from '../../db/new-id.ts';
 import type { RequestState } from '../request-state.ts';
 
+export type RequestDurations = Histogram<'method' | 'route' | 'status'>;
+
 /**
  * Gives each request its id (a caller's own is not trusted as ours), one log line and one measurement. The line has the
  * route's pattern and never a query or a body.
  */
-export function logRequest(
-  logger: Logger,
-  durations: Histogram<'method' | 'route' | 'status'>,
-): Middleware<RequestState> {
+export function logRequest(logger: Logger, durations: RequestDurations): Middleware<RequestState> {
   return async (ctx, next) => {
     const startedAt = performance.now();
     ctx.state.requestId = newId('req');

@@ -1,41 +1,36 @@
 import { z } from 'zod';
+import { parse, serviceProblems } from '../../config.ts';
+import { Environment, Port } from '../../environment.ts';
 
-const Port = z
-  .string()
-  .regex(/^\d{1,5}$/, 'must be a port number')
-  .transform(Number)
-  .pipe(z.number().min(1).max(65_535));
+const Loopback = z.enum(
+  ['127.0.0.1', 'localhost', '::1'],
+  'npm start listens on loopback only; `npm run api` takes any address',
+);
 
-const Environment = z.object({
+/** The service's own variables, so that whatever is wrong with them is said with the rest, and those of the stack. */
+const StackEnvironment = Environment.extend({
+  HOST: Loopback.default('127.0.0.1'),
+  OPERATIONS_HOST: Loopback.optional(),
   DATA_DIR: z.string().default('.data'),
-  HOST: z
-    .enum(
-      ['127.0.0.1', 'localhost', '::1'],
-      'npm start listens on loopback only; `npm run api` takes any address',
-    )
-    .default('127.0.0.1'),
-  PORT: Port.default(3000),
   POSTGRES_PORT: Port.optional(),
   TEMPORAL_PORT: Port.optional(),
   TEMPORAL_UI_PORT: Port.optional(),
-  TEMPORAL_ADDRESS: z.string().optional(),
-  TEMPORAL_NAMESPACE: z.string().default('default'),
   TEMPORAL_CLI: z.string().optional(),
-  DATABASE_URL: z.string().optional(),
-  ENCRYPTION_KEYS: z.string().optional(),
-});
+}).partial({ DATABASE_URL: true, TEMPORAL_ADDRESS: true, ENCRYPTION_KEYS: true });
 
 /** The environment as the local stack reads it (operations.md, "Configuration"). */
-export type Settings = z.infer<typeof Environment>;
+export type Settings = ReturnType<typeof readSettings>;
 
-/** @throws Error naming every problem; an empty value counts as unset. */
-export function readSettings(env: NodeJS.ProcessEnv): Settings {
-  const parsed = Environment.safeParse(
-    Object.fromEntries(Object.entries(env).filter(([, value]) => value !== '')),
-  );
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`);
-  throw new Error(
-    `The configuration is not usable. Correct these environment variables:\n${problems.join('\n')}`,
-  );
+/** @throws ConfigurationError naming every problem of the stack and of the service; an empty value counts as unset. */
+export function readSettings(env: NodeJS.ProcessEnv) {
+  const { set, values } = parse(StackEnvironment, env, serviceProblems);
+  const { DATA_DIR, HOST, PORT, OPERATIONS_HOST, OPERATIONS_PORT, POSTGRES_PORT } = values;
+  const { TEMPORAL_PORT, TEMPORAL_UI_PORT, TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_CLI } = values;
+  return {
+    ...{ DATA_DIR, HOST, PORT, OPERATIONS_HOST, OPERATIONS_PORT, POSTGRES_PORT },
+    ...{ TEMPORAL_PORT, TEMPORAL_UI_PORT, TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_CLI },
+    DATABASE_URL: values.DATABASE_URL,
+    // As it was written: it is handed on.
+    ENCRYPTION_KEYS: set.ENCRYPTION_KEYS,
+  };
 }

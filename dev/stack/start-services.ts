@@ -14,8 +14,8 @@ export interface ServicesOptions {
   /** What Node runs for each; by default the service's own. */
   workerArgs?: readonly string[];
   apiArgs?: readonly string[];
-  /** The API without `/v1`. */
-  origin: string;
+  /** Where the API says whether it is ready. */
+  readinessOrigin: string;
   temporal: { connection: ConnectionOptions; namespace: string };
   report: (line: string) => void;
   onSpawn: (name: string, pid: number) => void;
@@ -58,7 +58,7 @@ export async function startServices(options: ServicesOptions): Promise<void> {
       args: options.apiArgs ?? [entry('api/main.ts')],
       logFile: join(logs, 'api.log'),
       onLine: echoErrors('API', report),
-      isReady: () => isApiReady(options.origin),
+      isReady: () => isApiReady(options.readinessOrigin),
       stopSteps: [{ signal: 'SIGTERM', graceMs: 3_000 }],
     }),
   );

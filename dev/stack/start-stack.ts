@@ -43,6 +43,9 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   const secrets = loadSecrets(folder.secrets);
   const encryptionKeys = settings.ENCRYPTION_KEYS ?? secrets.encryptionKeys;
   await demandFree(settings.PORT, 'PORT');
+  if (settings.OPERATIONS_PORT !== undefined && settings.OPERATIONS_PORT !== settings.PORT) {
+    await demandFree(settings.OPERATIONS_PORT, 'OPERATIONS_PORT');
+  }
   const ports = await choosePorts(folder.ports, {
     postgres: settings.POSTGRES_PORT,
     temporal: settings.TEMPORAL_PORT,
@@ -50,10 +53,6 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   });
   const environment = (databaseUrl: string, address: string) =>
     serviceEnvironment({ folder, settings, databaseUrl, temporalAddress: address, encryptionKeys });
-  // Whatever is wrong with the configuration is said before anything slow begins.
-  readConfig(
-    environment(settings.DATABASE_URL ?? 'postgres://127.0.0.1', settings.TEMPORAL_ADDRESS ?? '127.0.0.1:1'),
-  );
 
   const source = await findTemporalSource(temporalSearch(settings, report));
   const onSpawn = (name: string, pid: number) => registry.record(name, pid);
@@ -66,11 +65,11 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   await migrateDatabase(databaseUrl, report);
   const temporal = await keepTemporal({ ...shared, settings, source, ports, postgres: embedded?.postgres });
   const env = environment(databaseUrl, temporal.address);
+  const config = readConfig(env);
   const demo = await setUpDemo({
-    config: { ...readConfig(env), ...readMigrationConfig(env) },
+    config: { ...config, ...readMigrationConfig(env) },
     file: folder.demoPartner,
   });
-  const origin = `http://${settings.HOST === '::1' ? '[::1]' : settings.HOST}:${settings.PORT}`;
   const { connectionOptions = {} } = loadClientConnectConfig({
     overrideEnvVars: env as Record<string, string>,
   });
@@ -79,18 +78,22 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     ...options.entries,
     env,
     logs: folder.logs,
-    origin,
+    readinessOrigin: originOf(config.operations ?? config),
     temporal: { connection: connectionOptions, namespace: temporal.namespace },
   });
   const stack: StackFile = {
     databaseUrl,
     temporalAddress: temporal.address,
     temporalNamespace: temporal.namespace,
-    apiUrl: `${origin}/v1`,
+    apiUrl: `${originOf(config)}/v1`,
     temporalUiUrl: temporal.uiUrl,
     demo,
   };
   const demoIsNew = readStackFile(folder.stack)?.demo.partnerId !== demo.partnerId;
   writeStackFile(folder.stack, stack);
   return { ...stack, demoIsNew };
+}
+
+function originOf({ host, port }: { host: string; port: number }): string {
+  return `http://${host === '::1' ? '[::1]' : host}:${port}`;
 }

@@ -70,6 +70,7 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
   return {
     host: '127.0.0.1',
     port: await freePort(),
+    operations: null,
     databaseUrl: await createTestDatabase(),
     temporal: { connectionOptions: { address }, namespace },
     taskQueuePrefix: `test-${randomUUID().slice(0, 8)}-`,

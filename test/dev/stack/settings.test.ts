@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readSettings } from '../../../dev/stack/settings.ts';
+import { problemsOf } from '../../support/config-problems.ts';
 
 describe('the settings of the local stack', () => {
   it('have the defaults of operations.md, and take an empty value for none', () => {
@@ -8,7 +9,10 @@ describe('the settings of the local stack', () => {
       TEMPORAL_ADDRESS: '',
     });
     assert.deepEqual([DATA_DIR, HOST, PORT, TEMPORAL_NAMESPACE], ['.data', '127.0.0.1', 3000, 'default']);
-    assert.deepEqual(rest, {});
+    assert.deepEqual(
+      Object.values(rest).filter((value) => value !== undefined),
+      [],
+    );
   });
 
   it('name every problem at once', () => {
@@ -23,5 +27,29 @@ describe('the settings of the local stack', () => {
       () => readSettings(bad),
       (error: Error) => Object.keys(bad).every((name) => error.message.includes(`${name}: `)),
     );
+  });
+
+  it("name the service's problems with their own, each once, and repeat no value", () => {
+    const bad = {
+      ...{ PORT: 'x', OPERATIONS_HOST: '0.0.0.0', OPERATIONS_PORT: '-1', DATABASE_URL: 'mysql://db' },
+      ...{ ENCRYPTION_KEYS: 'hunter2', WEBHOOK_TIMEOUT: 'soon', LOG_LEVEL: 'loud', RATE_LIMIT_BURST: 'x' },
+      ...{ CARD_NETWROK: 'simulated', PRODUCT_BIN: '1', TRON_NETWORK: 'main', TRON_XPUB: 'xprv9s21ZrQH' },
+      ...{ TRON_NODE_URLS: 'tron:8090', DEPOSIT_ADDRESS_TTL: '8 hours', TRON_SCAN_INTERVAL: '0s' },
+    };
+    const problems = problemsOf(bad, readSettings);
+    assert.deepEqual(
+      problems.map((problem) => problem.split(': ')[0]).sort(),
+      [...Object.keys(bad), 'PRODUCT_CODE, PRODUCT_BIN, PRODUCT_NETWORK'].sort(),
+    );
+    assert.doesNotMatch(problems.join('\n'), /hunter2|xprv9/);
+  });
+
+  it('need neither a database nor keys, but what is set has to be right', () => {
+    assert.deepEqual(problemsOf({}, readSettings), []);
+    const [problem] = problemsOf(
+      { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_TLS_CLIENT_CERT_PATH: '/nowhere/cert.pem' },
+      readSettings,
+    );
+    assert.match(problem ?? '', /TEMPORAL_TLS_….*\/nowhere\/cert\.pem/);
   });
 });

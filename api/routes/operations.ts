@@ -1,0 +1,131 @@
+import Router from '@koa/router';
+import type { Client } from '@temporalio/client';
+import type { Logger } from 'pino';
+import { collectDefaultMetrics, type Registry } from 'prom-client';
+import { expectedMigrations } from '../../db/migration-names.ts';
+import type { Orm } from '../../db/orm.ts';
+import { query } from '../../db/sql.ts';
+import { describeError } from '../../domain/describe-error.ts';
+import type { RequestState } from '../request-state.ts';
+
+const PROBE_TIMEOUT_MS = 3_000;
+/** What is asked more often gets the same answer again: whoever asks can't make work of it. */
+const COMPUTED_EVERY_MS = 1_000;
+const WORKFLOW_TASK_QUEUE = 1;
+
+export interface ReadinessDependencies {
+  orm: Orm;
+  client: Client;
+  /** Those that workers poll. */
+  taskQueues: string[];
+  logger: Logger;
+}
+
+/** `GET /healthz`: the process answers. */
+export function health(): Router<RequestState> {
+  const router = new Router<RequestState>();
+  router.get('/healthz', (ctx) => {
+    ctx.body = { status: 'ok' };
+  });
+  return router;
+}
+
+/**
+ * `GET /readyz`: PostgreSQL, its migrations and Temporal answer. It says which does not; what came of asking it is in
+ * the log. `GET /metrics` for Prometheus: requests by route and status, and the process itself.
+ */
+export function operations(dependencies: ReadinessDependencies, registry: Registry): Router<RequestState> {
+  collectDefaultMetrics({ register: registry });
+  const readiness = atMostOften(COMPUTED_EVERY_MS, () => computeReadiness(dependencies));
+  const metrics = atMostOften(COMPUTED_EVERY_MS, () => registry.metrics());
+  const router = new Router<RequestState>();
+  router.get('/readyz', async (ctx) => {
+    const { status, body } = await readiness();
+    ctx.status = status;
+    ctx.body = body;
+  });
+  router.get('/metrics', async (ctx) => {
+    ctx.type = registry.contentType;
+    ctx.body = await metrics();
+  });
+  return router;
+}
+
+/** Begins `compute` at most once in that time, and not while it runs; everybody else gets what it came to. */
+function atMostOften<T>(intervalMs: number, compute: () => Promise<T>): () => Promise<T> {
+  let latest: { startedAtMs: number; result: Promise<T> } | undefined;
+  let isRunning = false;
+  return () => {
+    const nowMs = performance.now();
+    if (latest !== undefined && (isRunning || nowMs - latest.startedAtMs < intervalMs)) return latest.result;
+    isRunning = true;
+    const result = compute().finally(() => {
+      isRunning = false;
+    });
+    latest = { startedAtMs: nowMs, result };
+    return result;
+  };
+}
+
+async function computeReadiness(
+  dependencies: ReadinessDependencies,
+): Promise<{ status: number; body: object }> {
+  const [postgresql, temporal] = await Promise.all([
+    probe(dependencies, 'postgresql', () => findMissingMigrations(dependencies)),
+    probe(dependencies, 'temporal', () => countPollers(dependencies)),
+  ]);
+  const problems = {
+    ...(postgresql === null && { postgresql: UNREACHABLE }),
+    ...(postgresql?.length && {
+      postgresql: `migrations are missing (${postgresql.join(', ')}): run "npm run migrate"`,
+    }),
+    ...(temporal === null && { temporal: UNREACHABLE }),
+  };
+  const isReady = Object.keys(problems).length === 0;
+  return {
+    status: isReady ? 200 : 503,
+    body: { status: isReady ? 'ready' : 'not_ready', problems, workers: temporal ?? {} },
+  };
+}
+
+const UNREACHABLE = 'is unreachable';
+
+/** Null where the check failed, or took too long. */
+async function probe<T>(
+  { logger }: ReadinessDependencies,
+  part: string,
+  check: () => Promise<T>,
+): Promise<T | null> {
+  const timeout = new Promise<never>((_resolve, reject) => {
+    setTimeout(() => reject(new Error(`no answer within ${PROBE_TIMEOUT_MS} ms`)), PROBE_TIMEOUT_MS).unref();
+  });
+  try {
+    return await Promise.race([check(), timeout]);
+  } catch (error) {
+    logger.warn({ part, error: describeError(error) }, 'not ready: this part is unreachable');
+    return null;
+  }
+}
+
+async function findMissingMigrations({ orm }: ReadinessDependencies): Promise<string[]> {
+  const rows = await query<{ name: string }>(orm.em.fork(), 'SELECT name FROM schema_migration WHERE $1', [
+    true,
+  ]);
+  const applied = new Set(rows.map((row) => row.name));
+  return (await expectedMigrations()).filter((name) => !applied.has(name));
+}
+
+/** The workers that poll each queue, for information: without one nothing is lost, it waits. */
+async function countPollers({ client, taskQueues }: ReadinessDependencies): Promise<Record<string, number>> {
+  const counts = taskQueues.map(async (name) => {
+    const { pollers } = await client.withDeadline(Date.now() + PROBE_TIMEOUT_MS, () =>
+      client.workflowService.describeTaskQueue({
+        namespace: client.options.namespace,
+        taskQueue: { name },
+        taskQueueType: WORKFLOW_TASK_QUEUE,
+      }),
+    );
+    return [name, pollers?.length ?? 0] as const;
+  });
+  return Object.fromEntries(await Promise.all(counts));
+}
