@@ -11,7 +11,7 @@ import { KeyRing } from '../../db/key-ring.ts';
 import { type Orm, openOrm } from '../../db/orm.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { webhooksTaskQueue } from '../../domain/task-queues.ts';
-import { createTestDatabase } from '../../test/support/postgres.ts';
+import { createTestDatabase, serviceUrlOf } from '../../test/support/postgres.ts';
 import { testTemporal } from '../../test/support/temporal.ts';
 import { startProcess } from './start-process.ts';
 
@@ -42,7 +42,7 @@ export async function startService(options: { worker: boolean }): Promise<BenchS
   const env = {
     HOST: '127.0.0.1',
     PORT: String(port),
-    DATABASE_URL: databaseUrl,
+    DATABASE_URL: serviceUrlOf(databaseUrl),
     TEMPORAL_ADDRESS: temporal.address,
     TEMPORAL_NAMESPACE: temporal.namespace,
     TASK_QUEUE_PREFIX: `bench-${randomUUID().slice(0, 8)}-`,

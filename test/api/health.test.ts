@@ -6,6 +6,7 @@ import { pino } from 'pino';
 import { type RunningApi, startApi } from '../../api/start-api.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { eventually } from '../dev/support/eventually.ts';
+import { ownerUrlOf } from '../support/postgres.ts';
 import { testConfig } from '../support/stack.ts';
 import { sharedStack } from './support/shared-stack.ts';
 
@@ -137,7 +138,7 @@ describe('health', () => {
 
   it('GET /readyz names the migrations that are missing', async () => {
     const config = await testConfig();
-    const owner = new pg.Client(config.databaseUrl);
+    const owner = new pg.Client(ownerUrlOf(config.databaseUrl));
     await owner.connect();
     await owner.query(`DELETE FROM schema_migration WHERE name LIKE '0003%'`);
     await owner.end();

@@ -6,7 +6,7 @@ import { openOrm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { freePort } from '../../dev/free-port.ts';
-import { createTestDatabase } from '../support/postgres.ts';
+import { createTestDatabase, ownerUrlOf } from '../support/postgres.ts';
 import { type Answer, startTestStack } from '../support/stack.ts';
 import { assertLedgerClean } from '../workflows/support/money.ts';
 import { CASES } from './support/cases.ts';
@@ -52,7 +52,7 @@ describe('PostgreSQL ending all connections again and again', function () {
     const config = { ...stack.config, port: await freePort() };
     const api = await startApiProcess(config, folder);
     const worker = await startProcess(stack.config, folder, 'worker/main.ts');
-    const reaper = new pg.Client(config.databaseUrl);
+    const reaper = new pg.Client(ownerUrlOf(config.databaseUrl));
     try {
       await reaper.connect();
       const cases = Object.values(CASES).filter((kind) => !('resolve' in kind));

@@ -9,6 +9,7 @@ import { type Orm, openOrm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import type { Child } from '../../dev/process/start-child.ts';
 import { type OwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
+import { serviceUrlOf } from '../support/postgres.ts';
 import { testConfig } from '../support/stack.ts';
 import { SECRET } from '../webhooks/support/events.ts';
 import { answer, type Receiver, startReceiver } from '../webhooks/support/receiver.ts';
@@ -40,7 +41,7 @@ describe('webhooks while workers and PostgreSQL are killed -9', function () {
     receiver = await startReceiver();
     const { databaseUrl } = postgres;
     const config = await testConfig({
-      databaseUrl,
+      databaseUrl: serviceUrlOf(databaseUrl),
       webhookDelaysMs: Array(20).fill(1_000),
       webhookTimeoutMs: 1_000,
     });

@@ -3,6 +3,7 @@ import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/start-child.ts';
 import { kill, scratchFolder, startApiProcess, startProcess } from '../crash/support/processes.ts';
 import { startOwnPostgres } from '../support/own-postgres.ts';
+import { serviceUrlOf } from '../support/postgres.ts';
 import { startTestStack } from '../support/stack.ts';
 import type { Service } from './clients/running-service.ts';
 
@@ -25,7 +26,7 @@ export async function startService(victims: readonly Victim[]): Promise<RunningS
         topUpDeadlineMs: 20_000,
         logLevel: 'error',
       },
-      ...(postgres === undefined ? {} : { databaseUrl: postgres.databaseUrl }),
+      ...(postgres === undefined ? {} : { databaseUrl: serviceUrlOf(postgres.databaseUrl) }),
     },
     { worker: false },
   );

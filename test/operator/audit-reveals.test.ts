@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createCard } from '../api/support/prepare.ts';
 import { reveal, revealingPartner } from '../api/support/reveals.ts';
+import { operatorUrlOf } from '../support/postgres.ts';
 import { startTestStack, type TestStack } from '../support/stack.ts';
 import { operateIn } from './support/operate.ts';
 
@@ -12,7 +13,7 @@ describe('operator audit list, of partners that reveal', () => {
   after(() => stack.stop());
 
   it("has each reveal between operators' changes: who, which card, when, under which request, and no digit", async () => {
-    const operate = operateIn({ DATABASE_URL: stack.config.databaseUrl });
+    const operate = operateIn({ DATABASE_URL: operatorUrlOf(stack.config.databaseUrl) });
     const partner = await revealingPartner(stack);
     const card = await createCard(partner, { amount: 1_000 });
     const answers = [await reveal(partner, card.json.id), await reveal(partner, card.json.id)];

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
+import { ownerUrlOf } from '../support/postgres.ts';
 import { type Operate, operateIn, operatorEnvironment } from './support/operate.ts';
 
 describe('operator ledger', () => {
@@ -48,7 +49,7 @@ describe('operator ledger', () => {
   });
 
   async function asOwner(statement: string): Promise<void> {
-    const client = new pg.Client(env.DATABASE_URL);
+    const client = new pg.Client(ownerUrlOf(env.DATABASE_URL ?? ''));
     await client.connect();
     try {
       await client.query(statement);

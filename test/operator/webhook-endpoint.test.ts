@@ -3,6 +3,7 @@ import pg from 'pg';
 import { openEndpointSecret } from '../../commands/endpoint-secret.ts';
 import { KeyRing } from '../../db/key-ring.ts';
 import { readOperatorConfig } from '../../operator-config.ts';
+import { ownerUrlOf } from '../support/postgres.ts';
 import { ACTOR, lastAudit, type Operate, operateIn, operatorEnvironment } from './support/operate.ts';
 
 const URL_A = 'https://hooks.example.com/token-4711';
@@ -18,7 +19,7 @@ describe('operator webhook-endpoint', () => {
   before(async () => {
     env = await operatorEnvironment();
     operate = operateIn(env);
-    owner = new pg.Client(env.DATABASE_URL);
+    owner = new pg.Client(ownerUrlOf(env.DATABASE_URL ?? ''));
     await owner.connect();
   });
   after(() => owner.end());

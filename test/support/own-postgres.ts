@@ -8,8 +8,10 @@ import { promisify } from 'node:util';
 import { migrate } from '../../db/migrate.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.ts';
+import { createTestLogins } from './postgres.ts';
 
 export interface OwnPostgres {
+  /** The owner's. */
   databaseUrl: string;
   /** kill -9 of every process of the server, and a start from what is on the disk. */
   crash(): Promise<void>;
@@ -26,6 +28,7 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
   const start = () => startEmbeddedPostgres({ dataDir, port, password: 'test' });
   let postgres = await start();
   await migrate(postgres.url);
+  await createTestLogins(postgres.url);
   return {
     databaseUrl: postgres.url,
     async crash() {

@@ -4,9 +4,13 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { migrate } from '../../db/migrate.ts';
 import { freePort } from '../../dev/free-port.ts';
+import { createLogin, urlFor } from '../../dev/postgres/create-login.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.ts';
 
 const TEMPLATE = 'migrated_template';
+const OWNER = { user: 'postgres', password: 'test' };
+const SERVICE = { user: 'test_service', password: 'test', role: 'card_issuing_app' };
+const OPERATOR = { user: 'test_operator', password: 'test', role: 'card_issuing_app' };
 let running: Promise<RunningPostgres> | undefined;
 let folder: string | undefined;
 let count = 0;
@@ -15,6 +19,21 @@ let count = 0;
 export function testPostgres(): Promise<RunningPostgres> {
   running ??= start();
   return running;
+}
+
+/** The URL of the same test database for its owner, who may look at everything and change it. */
+export const ownerUrlOf = (url: string): string => urlFor(url, OWNER);
+
+/** The URL of the same test database as API and worker have it in production. */
+export const serviceUrlOf = (url: string): string => urlFor(url, SERVICE);
+
+/** The URL of the same test database as the operator's command line has it in production. */
+export const operatorUrlOf = (url: string): string => urlFor(url, OPERATOR);
+
+/** Makes the logins of service and operator on a migrated test server. */
+export async function createTestLogins(ownerUrl: string): Promise<void> {
+  await createLogin(ownerUrl, SERVICE);
+  await createLogin(ownerUrl, OPERATOR);
 }
 
 /** A new migrated database of its own, and its owner's URL. */
@@ -38,10 +57,11 @@ async function start(): Promise<RunningPostgres> {
   const postgres = await startEmbeddedPostgres({
     dataDir: join(folder, 'pg'),
     port: await freePort(),
-    password: 'test',
+    password: OWNER.password,
   });
   await postgres.createDatabase(TEMPLATE);
   await migrate(postgres.urlOf(TEMPLATE));
+  await createTestLogins(postgres.urlOf(TEMPLATE));
   return postgres;
 }
 

@@ -14,14 +14,16 @@ import { type Orm, openOrm } from '../../db/orm.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { type RunningWorker, startWorker, type WorkerOptions } from '../../worker/start-worker.ts';
-import { createTestDatabase } from './postgres.ts';
+import { createTestDatabase, operatorUrlOf, serviceUrlOf } from './postgres.ts';
 import { testTemporal } from './temporal.ts';
 
 export const TEST_PRODUCT = { code: 'TEST-USD', bin: '424242', network: 'visa' };
 
 /** The service as a partner meets it: API and worker on a database and task queues of their own. */
 export interface TestStack {
+  /** Its databaseUrl is the service's; `ownerUrlOf` makes the owner's of it. */
   config: Config;
+  /** As the service works. */
   orm: Orm;
   operator: OperatorContext;
   client: Client;
@@ -71,7 +73,7 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     host: '127.0.0.1',
     port: await freePort(),
     operations: null,
-    databaseUrl: await createTestDatabase(),
+    databaseUrl: serviceUrlOf(await createTestDatabase()),
     temporal: { connectionOptions: { address }, namespace },
     taskQueuePrefix: `test-${randomUUID().slice(0, 8)}-`,
     encryptionKeys: [{ id: 'k1', secret: randomBytes(32) }],
@@ -97,7 +99,8 @@ export async function startTestStack(
   const logLines: string[] = [];
   const logger = pino({ level: config.logLevel }, { write: (line: string) => logLines.push(line) });
   const orm = await openOrm({ databaseUrl: config.databaseUrl, poolSize: 4 });
-  const operator = { orm, ring: new KeyRing(config.encryptionKeys), actor: 'test' };
+  const operatorOrm = await openOrm({ databaseUrl: operatorUrlOf(config.databaseUrl), poolSize: 4 });
+  const operator = { orm: operatorOrm, ring: new KeyRing(config.encryptionKeys), actor: 'test' };
   if (options.product ?? true) await setCurrentProduct(operator, TEST_PRODUCT);
   const connection = await Connection.connect(config.temporal.connectionOptions ?? {});
   const api: RunningApi = await startApi(config, logger);
@@ -126,6 +129,7 @@ export async function startTestStack(
       await worker?.stop();
       await connection.close();
       await orm.close();
+      await operatorOrm.close();
     },
   };
   if (options.worker ?? true) await stack.startWorker();

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { ownerUrlOf } from '../../support/postgres.ts';
 import type { TestStack } from '../../support/stack.ts';
 
 /** Runs one statement as the tables' owner, who may do what the service itself may not. */
@@ -7,7 +8,7 @@ export async function asOwner<Row extends pg.QueryResultRow>(
   text: string,
   values: unknown[] = [],
 ): Promise<Row[]> {
-  const owner = new pg.Client(stack.config.databaseUrl);
+  const owner = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
   await owner.connect();
   try {
     return (await owner.query<Row>(text, values)).rows;

@@ -3,6 +3,7 @@ import { lowestId, newId } from '../../../db/new-id.ts';
 import type { DeliveryStatus } from '../../../domain/delivery-status.ts';
 import type { EventType } from '../../../domain/event-type.ts';
 import type { Mode } from '../../../domain/mode.ts';
+import { ownerUrlOf } from '../../support/postgres.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 
 export interface SeededEvent {
@@ -36,7 +37,7 @@ export async function seedEvents(
   });
   const json = JSON.stringify(rows);
   const record = 'r (id text, type text, mode text, status text, created timestamptz, body text)';
-  const owner = new pg.Client(stack.config.databaseUrl);
+  const owner = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
   await owner.connect();
   try {
     // In one transaction, or a relay would send them before they are said to have got anywhere.

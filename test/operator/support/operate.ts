@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Config } from '../../../config.ts';
 import { runOperator } from '../../../operator/run-operator.ts';
 import { readOperatorConfig } from '../../../operator-config.ts';
-import { createTestDatabase } from '../../support/postgres.ts';
+import { createTestDatabase, operatorUrlOf } from '../../support/postgres.ts';
 
 export const ACTOR = 'tester@here';
 
@@ -48,7 +48,7 @@ export function operateIn(
 /** An operator's environment on a new database; Temporal is not known. */
 export async function operatorEnvironment(): Promise<NodeJS.ProcessEnv> {
   return {
-    DATABASE_URL: await createTestDatabase(),
+    DATABASE_URL: operatorUrlOf(await createTestDatabase()),
     ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}`,
   };
 }
@@ -56,7 +56,7 @@ export async function operatorEnvironment(): Promise<NodeJS.ProcessEnv> {
 /** An operator's environment beside a service that runs with `config`. */
 export function environmentOf(config: Config): NodeJS.ProcessEnv {
   return {
-    DATABASE_URL: config.databaseUrl,
+    DATABASE_URL: operatorUrlOf(config.databaseUrl),
     TEMPORAL_ADDRESS: config.temporal.connectionOptions?.address,
     TEMPORAL_NAMESPACE: config.temporal.namespace,
     TASK_QUEUE_PREFIX: config.taskQueuePrefix,
