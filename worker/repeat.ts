@@ -6,18 +6,21 @@ export interface Repetition {
   stop(): Promise<void>;
 }
 
-/** Runs `work` again and again, `intervalMs` after it last ended. A failure is logged and the next turn tries again. */
+/**
+ * Runs `work` again and again, `intervalMs` after it last ended. A failure is logged and the next turn tries again.
+ * @param work is waited for by {@link Repetition.stop}; what takes long looks at the signal
+ */
 export function repeat(
   what: string,
   intervalMs: number,
   logger: Logger,
-  work: () => Promise<void>,
+  work: (stopping: AbortSignal) => Promise<void>,
 ): Repetition {
   const stopping = new AbortController();
   const running = (async () => {
     while (!stopping.signal.aborted) {
       try {
-        await work();
+        await work(stopping.signal);
       } catch (error) {
         logger.error({ error: describeError(error) }, `${what} failed; it is tried again`);
       }

@@ -1,77 +1,136 @@
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
+import { type AbandonedClaim, putClaimOff, takeAbandonedClaims } from '../commands/take-abandoned-claims.ts';
 import type { Config } from '../config.ts';
 import type { Orm } from '../db/orm.ts';
-import { query } from '../db/sql.ts';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
+import { type DescribedError, describeError } from '../domain/describe-error.ts';
 import { siblingId } from '../domain/ids.ts';
-import type { Mode } from '../domain/mode.ts';
 import { startClaimed } from '../workflows/client/start-claimed.ts';
+import { isTemporalAway } from '../workflows/client/state-after-error.ts';
 import { type Repetition, repeat } from './repeat.ts';
 
-const INTERVAL_MS = 2_000;
+const INTERVAL_MS = 1_000;
+const STARTS_AT_ONCE = 16;
 const START_TIMEOUT_MS = 3_000;
+/** How long a claim is left alone that was started, and how long at most one that could not be. */
+const LONGEST_PAUSE_MS = 60_000;
+/** After the first failure, doubled after each further one. Until then the claim is the taker's. */
+const FIRST_PAUSE_MS = START_TIMEOUT_MS + 2_000;
+const LOG_EVERY_MS = 10_000;
 
 export interface SweepDependencies {
   orm: Orm;
   client: Client;
   taskQueue: string;
-  config: Config;
+  config: Pick<Config, 'issuanceDeadlineMs' | 'topUpDeadlineMs'>;
   logger: Logger;
 }
 
 /**
  * Starts what was lost between a claim and its workflow: an unanswered claim whose lease ran out belongs to a process
- * that died. Starting a workflow that did start changes nothing.
+ * that died. Starting a workflow that did start changes nothing; so a claim is started again every minute until it is
+ * answered. One that can't be started holds up no other.
  */
 export function startSweep(dependencies: SweepDependencies): Repetition {
-  return repeat('the sweep of abandoned claims', INTERVAL_MS, dependencies.logger, () =>
-    sweepOnce(dependencies),
-  );
+  const { orm, logger } = dependencies;
+  const underWay = new Set<Promise<void>>();
+  const tally = new Tally(logger);
+  const operations = Object.keys(deadlinesOf(dependencies.config)) as WorkflowOperation[];
+
+  const sweep = repeat('the sweep of abandoned claims', INTERVAL_MS, logger, async (stopping) => {
+    let wanted = 0;
+    let taken: AbandonedClaim[] = [];
+    do {
+      while (underWay.size === STARTS_AT_ONCE) await Promise.race(underWay);
+      wanted = STARTS_AT_ONCE - underWay.size;
+      taken = await takeAbandonedClaims(orm.em.fork(), {
+        operations,
+        limit: wanted,
+        leaseMs: FIRST_PAUSE_MS,
+      });
+      for (const claim of taken) {
+        const start = startOne(dependencies, tally, claim).finally(() => underWay.delete(start));
+        underWay.add(start);
+      }
+      tally.log();
+    } while (taken.length === wanted && !stopping.aborted);
+  });
+  return {
+    stop: async () => {
+      await sweep.stop();
+      await Promise.all(underWay);
+    },
+  };
 }
 
-async function sweepOnce({ orm, client, taskQueue, config, logger }: SweepDependencies): Promise<void> {
-  const em = orm.em.fork();
-  const deadlinesMs: Record<WorkflowOperation, number> = {
-    create_card: config.issuanceDeadlineMs,
-    top_up_card: config.topUpDeadlineMs,
-    freeze_card: 0,
-    unfreeze_card: 0,
-    block_card: 0,
-  };
-  const abandoned = await query<AbandonedClaim>(
-    em,
-    `SELECT id, partner_id, mode, operation, card_id FROM idempotency_claim
-     WHERE response_status IS NULL AND lease_expires_at < now() AND operation = ANY ($1)
-       AND (swept_at IS NULL OR swept_at < now() - interval '1 minute')
-     ORDER BY lease_expires_at LIMIT 100`,
-    [Object.keys(deadlinesMs)],
-  );
-  for (const claim of abandoned) {
-    const { operation } = claim;
+/** Does not fail: what happened is counted, and the claim's next turn comes by itself. */
+async function startOne(dependencies: SweepDependencies, tally: Tally, claim: AbandonedClaim): Promise<void> {
+  const { orm, client, taskQueue, config } = dependencies;
+  const { operation } = claim;
+  try {
     const workflow = {
       operation,
       taskQueue,
-      deadlineMs: deadlinesMs[operation],
+      deadlineMs: deadlinesOf(config)[operation],
       claimId: claim.id,
       cardId: claim.card_id ?? siblingId('card', claim.id),
       partnerId: claim.partner_id,
       mode: claim.mode,
     };
     await client.withDeadline(Date.now() + START_TIMEOUT_MS, () => startClaimed(client, workflow));
-    // Not before it is started: what could not be is tried again in the next turn.
-    await query(em, 'UPDATE idempotency_claim SET swept_at = now() WHERE id = $1', [claim.id]);
-    logger.info(
-      { claimId: claim.id, operation, partnerId: claim.partner_id, mode: claim.mode },
-      'the abandoned work of a claim goes on',
-    );
+    tally.started += 1;
+    await putClaimOff(orm, claim.id, LONGEST_PAUSE_MS);
+  } catch (error) {
+    tally.fail(claim.id, error);
+    // That says nothing about the claim, and its turn should come soon after Temporal is back.
+    if (isTemporalAway(error)) return;
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (claim.attempts - 1), LONGEST_PAUSE_MS);
+    await putClaimOff(orm, claim.id, pauseMs).catch((another: unknown) => tally.fail(claim.id, another));
   }
 }
 
-interface AbandonedClaim {
-  id: string;
-  partner_id: string;
-  mode: Mode;
-  operation: WorkflowOperation;
-  card_id: string | null;
+function deadlinesOf(config: SweepDependencies['config']): Record<WorkflowOperation, number> {
+  return {
+    create_card: config.issuanceDeadlineMs,
+    top_up_card: config.topUpDeadlineMs,
+    freeze_card: 0,
+    unfreeze_card: 0,
+    block_card: 0,
+  };
+}
+
+/** What the sweep did, in one line for many claims. */
+class Tally {
+  started = 0;
+  #failed = 0;
+  #example: { claimId: string; error: DescribedError } | undefined;
+  #loggedAt = 0;
+  readonly #logger: Logger;
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  fail(claimId: string, error: unknown): void {
+    this.#failed += 1;
+    // The client's own error says which call it was, and its cause what the server has to say.
+    const { cause } = error as { cause?: unknown };
+    this.#example ??= { claimId, error: describeError(cause ?? error) };
+  }
+
+  log(): void {
+    if (Date.now() < this.#loggedAt + LOG_EVERY_MS) return;
+    if (this.started > 0) this.#logger.info({ claims: this.started }, 'the abandoned work of claims goes on');
+    if (this.#failed > 0) {
+      this.#logger.error(
+        { claims: this.#failed, ...this.#example },
+        'the sweep of abandoned claims could not start the work of some; it is tried again within a minute',
+      );
+    }
+    if (this.started + this.#failed > 0) this.#loggedAt = Date.now();
+    this.started = 0;
+    this.#failed = 0;
+    this.#example = undefined;
+  }
 }

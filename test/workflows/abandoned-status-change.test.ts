@@ -82,7 +82,9 @@ describe('a status change whose process or workflow was lost', function () {
     const next = await changeStatus(partner, cardId, 'unfreeze', { mode: 'live' });
     expectError(next, 'unavailable');
     // The sweep looks once a minute after one that it has seen.
-    await query(stack.orm.em.fork(), 'UPDATE idempotency_claim SET swept_at = NULL WHERE id = $1', [claimId]);
+    await query(stack.orm.em.fork(), 'UPDATE idempotency_claim SET sweep_after = now() WHERE id = $1', [
+      claimId,
+    ]);
     const isRunning = async () => (await workflowOf(cardId, claimId).describe()).status.name === 'RUNNING';
     await until('it is started again', isRunning);
     network.usual = (ask) => ask();
