@@ -25,6 +25,8 @@ export interface Config {
   webhookAllowLoopbackHttp: boolean;
   rateLimitPerSecond: number;
   rateLimitBurst: number;
+  /** Requests of one account and mode at work at once in an API process. */
+  accountConcurrency: number;
   logLevel: string;
 }
 
@@ -61,6 +63,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     webhookAllowLoopbackHttp: values.WEBHOOK_ALLOW_LOOPBACK_HTTP === 'true',
     rateLimitPerSecond: values.RATE_LIMIT_PER_SECOND,
     rateLimitBurst: values.RATE_LIMIT_BURST,
+    accountConcurrency: values.ACCOUNT_CONCURRENCY,
     logLevel: values.LOG_LEVEL,
   };
 }

@@ -73,6 +73,7 @@ export const Environment = z.object({
   WEBHOOK_ALLOW_LOOPBACK_HTTP: z.enum(['true', 'false'], 'must be true or false').default('false'),
   RATE_LIMIT_PER_SECOND: wholeNumber(0, 1_000_000).default(100),
   RATE_LIMIT_BURST: wholeNumber(0, 1_000_000).default(200),
+  ACCOUNT_CONCURRENCY: wholeNumber(1, 1_000).default(16),
   ...TRON_VARIABLES,
   DEPOSIT_ADDRESS_TTL: PositiveDuration.optional(),
   TRON_SCAN_INTERVAL: PositiveDuration.optional(),
@@ -82,4 +83,4 @@ export const Environment = z.object({
 /** Every variable of ours there is, so that a misspelt one is noticed. */
 export const KNOWN = new Set(Object.keys(Environment.shape));
 export const OUR_PREFIX =
-  /^(CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|RATE_LIMIT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_)/;
+  /^(CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_)/;

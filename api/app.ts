@@ -38,6 +38,7 @@ export interface Apps {
 export function createApps(dependencies: AppDependencies): Apps {
   const routes = createRoutes(dependencies);
   const registry = new Registry();
+  for (const metric of dependencies.admission.metrics) registry.registerMetric(metric);
   const durations = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time from the request to its answer',

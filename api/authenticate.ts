@@ -5,42 +5,75 @@ import type { Orm } from '../db/orm.ts';
 import { query } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { Mode } from '../domain/mode.ts';
+import type { Admission } from './admission.ts';
 import type { Caller } from './caller.ts';
 
 /** A revoked key may still work for this long (decisions.md, "Keys": at most 5 s). */
 const CACHE_MS = 2_000;
 
+/** Keys that have not been seen here before are looked up as one account's work, so that a flood of them harms no other. */
+const STRANGERS = 'strangers';
+const NEVER = new AbortController().signal;
+
 export type Authenticate = (authorization: string | undefined) => Promise<Caller>;
 
 /**
  * Knows callers by their API key. Only keyed hashes are compared; a key that is no key of ours by its
- * checksum costs no query.
- * @throws ApiError `invalid_api_key`
+ * checksum costs no query, and requests that come at once with one key cost one together.
+ * @throws ApiError `invalid_api_key`; of a key that is new here, what {@link Admission} throws too
  */
-export function createAuthenticate(orm: Orm, hashes: (key: string) => Buffer[]): Authenticate {
-  const known = new LRUCache<string, Caller>({ max: 10_000, ttl: CACHE_MS });
+export function createAuthenticate(
+  orm: Orm,
+  hashes: (key: string) => Buffer[],
+  admission: Admission,
+): Authenticate {
+  const seen = new LRUCache<string, { caller: Caller; readAtMs: number }>({ max: 10_000 });
+  const lookUps = new Map<string, Promise<Caller>>();
 
   return async (authorization) => {
     const key = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
-    if (key === undefined || modeOfApiKey(key) === undefined) throw new ApiError('invalid_api_key');
+    const mode = key === undefined ? undefined : modeOfApiKey(key);
+    if (key === undefined || mode === undefined) throw new ApiError('invalid_api_key');
     // The cache holds no key either; a plain digest of 214 random bits is enough within the process.
-    const cacheKey = hash('sha256', key, 'base64');
-    let caller = known.get(cacheKey);
-    if (caller === undefined) {
-      caller = await readCaller(orm, hashes(key));
-      known.set(cacheKey, caller);
-    }
-    return caller;
+    const digest = hash('sha256', key, 'base64');
+    const known = seen.get(digest);
+    if (known !== undefined && performance.now() - known.readAtMs < CACHE_MS) return known.caller;
+    const underWay = lookUps.get(digest);
+    if (underWay !== undefined) return underWay;
+    const lookUp = known === undefined ? lookUpInTurn(digest, key, mode) : lookUpNow(digest, key);
+    lookUps.set(digest, lookUp);
+    return lookUp.finally(() => lookUps.delete(digest));
   };
+
+  async function lookUpNow(digest: string, key: string): Promise<Caller> {
+    const readAtMs = performance.now();
+    const caller = await readCaller(orm, hashes(key));
+    if (caller === undefined) {
+      seen.delete(digest);
+      throw new ApiError('invalid_api_key');
+    }
+    seen.set(digest, { caller, readAtMs });
+    return caller;
+  }
+
+  async function lookUpInTurn(digest: string, key: string, mode: Mode): Promise<Caller> {
+    const visit = admission.arrive({ partnerId: STRANGERS, mode });
+    try {
+      await visit.begin(NEVER);
+      return await lookUpNow(digest, key);
+    } finally {
+      visit.end();
+    }
+  }
 }
 
-async function readCaller(orm: Orm, hashes: Buffer[]): Promise<Caller> {
+async function readCaller(orm: Orm, hashes: Buffer[]): Promise<Caller | undefined> {
   const [row] = await query<{ key_id: string; partner_id: string; mode: Mode; name: string }>(
     orm.em.fork(),
     `SELECT k.id AS key_id, k.partner_id, k.mode, p.name FROM api_key k JOIN partner p ON p.id = k.partner_id
      WHERE k.hash = ANY($1) AND k.revoked_at IS NULL`,
     [hashes],
   );
-  if (row === undefined) throw new ApiError('invalid_api_key');
+  if (row === undefined) return undefined;
   return { partnerId: row.partner_id, partnerName: row.name, mode: row.mode, keyId: row.key_id };
 }

@@ -1,25 +1,32 @@
+import type { ServerResponse } from 'node:http';
 import type { RouterContext, RouterMiddleware } from '@koa/router';
 import { ApiError } from '../domain/api-error.ts';
+import type { Admission } from './admission.ts';
 import type { Authenticate } from './authenticate.ts';
 import { idempotencyKeyOf, refuseRepeated, timesSent } from './headers.ts';
 import { parseQuery } from './parse-query.ts';
 import type { RateLimit } from './rate-limit.ts';
 import { readJsonBody } from './read-json-body.ts';
 import type { RequestState } from './request-state.ts';
-import type { Route } from './route.ts';
+import type { Reply, Route } from './route.ts';
 import { type Checked, validate } from './validate.ts';
+
+/** For the log alone, by the name proxies have for it. */
+const CLIENT_CLOSED_REQUEST = 499;
 
 export interface GuardDependencies {
   authenticate: Authenticate;
   rateLimit: RateLimit;
+  admission: Admission;
 }
 
 /**
- * The way every request of /v1 goes: who is it, may it, is it well-formed; then the route's handler, then its answer.
+ * The way every request of /v1 goes: who is it, may it, is it well-formed, is it its turn; then the route's handler, then
+ * its answer.
  */
 export function guard<Query, Body>(
   route: Route<Query, Body>,
-  { authenticate, rateLimit }: GuardDependencies,
+  { authenticate, rateLimit, admission }: GuardDependencies,
 ): RouterMiddleware<RequestState> {
   return async (ctx: RouterContext<RequestState>) => {
     const { req, state } = ctx;
@@ -31,31 +38,51 @@ export function guard<Query, Body>(
     if (route.mode !== undefined && route.mode !== caller.mode) {
       throw new ApiError(route.mode === 'test' ? 'live_key_not_allowed' : 'test_key_not_allowed');
     }
-    refuseRepeated(req);
-    const idempotencyKey = idempotencyKeyOf(req, route.idempotencyKey);
-    const parsed = parseQuery(ctx.querystring);
-    const query = validate(route.query, parsed.value, 'query');
-    const body: Checked<Body> =
-      route.body === undefined
-        ? { value: undefined as Body, issues: [] }
-        : validate(route.body, await readJsonBody(req, route.bodyIsOptional), 'body');
-    const issues = [...parsed.issues, ...query.issues, ...body.issues];
-    if (issues.length > 0) throw ApiError.ofFields(issues);
+    const visit = admission.arrive(caller);
+    let reply: Reply;
+    try {
+      refuseRepeated(req);
+      const idempotencyKey = idempotencyKeyOf(req, route.idempotencyKey);
+      const parsed = parseQuery(ctx.querystring);
+      const query = validate(route.query, parsed.value, 'query');
+      // Before its turn, so that a body that trickles in keeps no other request of the account waiting.
+      const body: Checked<Body> =
+        route.body === undefined
+          ? { value: undefined as Body, issues: [] }
+          : validate(route.body, await readJsonBody(req, route.bodyIsOptional), 'body');
+      const issues = [...parsed.issues, ...query.issues, ...body.issues];
+      if (issues.length > 0) throw ApiError.ofFields(issues);
 
-    const reply = await route.handle({
-      caller,
-      requestId: state.requestId,
-      params: ctx.params,
-      path: ctx.path,
-      query: query.value,
-      body: body.value,
-      idempotencyKey,
-      log: (fields) => Object.assign(state.logFields, fields),
-    });
+      const begun = await visit.begin(whenGone(ctx.res));
+      // The second is said only here of a request that was sent before the one ahead of it was answered.
+      if (!begun || req.socket.destroyed) {
+        ctx.status = CLIENT_CLOSED_REQUEST;
+        return;
+      }
+      reply = await route.handle({
+        caller,
+        requestId: state.requestId,
+        params: ctx.params,
+        path: ctx.path,
+        query: query.value,
+        body: body.value,
+        idempotencyKey,
+        log: (fields) => Object.assign(state.logFields, fields),
+      });
+    } finally {
+      visit.end();
+    }
     ctx.status = reply.status;
     if (reply.headers) ctx.set(reply.headers);
     if (reply.body === null) return;
     ctx.type = 'application/json';
     ctx.body = typeof reply.body === 'string' ? reply.body : JSON.stringify(reply.body);
   };
+}
+
+/** Aborts when the connection closes before the answer, and after it. */
+function whenGone(response: ServerResponse): AbortSignal {
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  return gone.signal;
 }

@@ -12,6 +12,7 @@ import { KeyRing } from '../db/key-ring.ts';
 import { openOrm } from '../db/orm.ts';
 import { describeError } from '../domain/describe-error.ts';
 import { cardsTaskQueue, webhooksTaskQueue } from '../domain/task-queues.ts';
+import { createAdmission } from './admission.ts';
 import { openAnswerHints } from './answer-hints.ts';
 import { createApps } from './app.ts';
 import { createAuthenticate } from './authenticate.ts';
@@ -22,7 +23,10 @@ import { connectLazily } from './temporal-connection.ts';
 export interface RunningApi {
   /** Base address of the API, ending in /v1. */
   url: string;
-  /** Takes no more connections, ends the requests under way, within 10 s, then closes what it opened. */
+  /**
+   * Takes no more connections, refuses the requests that wait for their turn, ends those at work, within 10 s, then
+   * closes what it opened.
+   */
   stop(): Promise<void>;
 }
 
@@ -56,6 +60,11 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
     ),
   );
 
+  const admission = createAdmission({
+    accountConcurrency: config.accountConcurrency,
+    longestWaitMs: config.cardCreationWaitMs,
+  });
+
   const apps = createApps({
     operationsApart: config.operations !== null,
     answerHints,
@@ -75,8 +84,9 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
     issueTestCard: testCardIssuer(ring),
     revealTestCard: testCardRevealer(ring),
     liveNetwork: live.network,
-    authenticate: createAuthenticate(orm, apiKeyHasher(ring)),
+    authenticate: createAuthenticate(orm, apiKeyHasher(ring), admission),
     rateLimit: createRateLimit({ perSecond: config.rateLimitPerSecond, burst: config.rateLimitBurst }),
+    admission,
     eventsWritten,
     settlements: createSettlementQueue(orm, eventsWritten),
     // Where there is no network nobody speaks for it.
@@ -89,6 +99,7 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
   return {
     url: `http://${config.host}:${config.port}/v1`,
     stop: async () => {
+      admission.stop();
       for (const stop of stopServers) await stop();
       await live.stop();
       await answerHints.stop();

@@ -33,6 +33,7 @@ describe('readConfig', () => {
       webhookAllowLoopbackHttp: false,
       rateLimitPerSecond: 100,
       rateLimitBurst: 200,
+      accountConcurrency: 16,
       logLevel: 'info',
     });
   });
@@ -46,6 +47,7 @@ describe('readConfig', () => {
         TOPUP_DEADLINE: '2h',
         RATE_LIMIT_PER_SECOND: '0',
         RATE_LIMIT_BURST: '5',
+        ACCOUNT_CONCURRENCY: '3',
         LOG_LEVEL: 'warn',
       },
       ...{ WEBHOOK_RETRY_SCHEDULE: '1s, 2m', WEBHOOK_TIMEOUT: '3s', WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true' },
@@ -56,9 +58,10 @@ describe('readConfig', () => {
       ['0.0.0.0', 80, 'simulated', 250, 5_400_000],
     );
     assert.deepEqual(
-      [config.rateLimitPerSecond, config.rateLimitBurst, config.logLevel, config.taskQueuePrefix],
-      [0, 5, 'warn', 'eu-'],
+      [config.rateLimitPerSecond, config.rateLimitBurst, config.accountConcurrency],
+      [0, 5, 3],
     );
+    assert.deepEqual([config.logLevel, config.taskQueuePrefix], ['warn', 'eu-']);
     assert.deepEqual(
       [
         config.topUpDeadlineMs,

@@ -13,6 +13,8 @@ export const DYNAMIC_CONFIG: Readonly<Record<string, boolean | number | string>>
   // One host gains nothing from several partitions, and a task may wait in one while the poller waits at another.
   'matching.numTaskqueueReadPartitions': 1,
   'matching.numTaskqueueWritePartitions': 1,
+  // Partners take turns where tasks queue up: each workflow is started with its partner as fairness key.
+  'matching.enableFairness': true,
   'frontend.namespaceRPS.visibility': 200,
   // It asks a server on the internet.
   'frontend.enableServerVersionCheck': false,

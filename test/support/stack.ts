@@ -86,6 +86,7 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     webhookAllowLoopbackHttp: true,
     rateLimitPerSecond: 0,
     rateLimitBurst: 0,
+    accountConcurrency: 16,
     logLevel: 'info',
     ...overrides,
   };

@@ -73,6 +73,8 @@ export function startOptions(workflow: ClaimedWorkflow) {
     workflowIdConflictPolicy: 'USE_EXISTING',
     workflowIdReusePolicy: type === CHANGE_CARD_STATUS ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
     staticSummary: `${TITLES[operation]} ${cardId} (${mode})`,
+    // Where tasks queue up in Temporal, partners take turns.
+    priority: { fairnessKey: partnerId },
     typedSearchAttributes: new TypedSearchAttributes([
       { key: partnerIdAttribute, value: partnerId },
       { key: modeAttribute, value: mode },

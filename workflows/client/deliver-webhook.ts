@@ -47,6 +47,8 @@ function options({ eventId, type, partnerId, mode, taskQueue }: EventToDeliver) 
     workflowIdConflictPolicy: 'USE_EXISTING',
     workflowIdReusePolicy: 'ALLOW_DUPLICATE',
     staticSummary: `Deliver ${type} (${mode})`,
+    // Where tasks queue up in Temporal, partners take turns.
+    priority: { fairnessKey: partnerId },
     typedSearchAttributes: new TypedSearchAttributes([
       { key: partnerIdAttribute, value: partnerId },
       { key: modeAttribute, value: mode },

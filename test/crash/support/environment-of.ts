@@ -23,6 +23,7 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
     WEBHOOK_ALLOW_LOOPBACK_HTTP: String(config.webhookAllowLoopbackHttp),
     RATE_LIMIT_PER_SECOND: String(config.rateLimitPerSecond),
     RATE_LIMIT_BURST: String(config.rateLimitBurst),
+    ACCOUNT_CONCURRENCY: String(config.accountConcurrency),
     LOG_LEVEL: config.logLevel,
   };
 }

@@ -1,0 +1,351 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { type Admission, createAdmission } from '../../api/admission.ts';
+import { createApiKey } from '../../commands/create-api-key.ts';
+import { generateApiKey } from '../../db/api-key.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import { checkLedger } from '../../ledger/check-ledger.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
+import { asOwner } from './support/as-owner.ts';
+import { expectError } from './support/expect-error.ts';
+import { balanceOf, createCard, fundedPartner, settledCard } from './support/prepare.ts';
+import { sharedStack } from './support/shared-stack.ts';
+
+const HERE = new AbortController().signal;
+
+describe('createAdmission', () => {
+  const admissionOf = (accountConcurrency = 2, longestWaitMs = 60_000) =>
+    createAdmission({ accountConcurrency, longestWaitMs });
+  const account = (partnerId: string, mode: 'test' | 'live' = 'live') => ({ partnerId, mode });
+  /** Lets everything happen that is not waiting for something else to. */
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+  /** Requests of one account whose work ends when it is told to. */
+  function requestsOf(admission: Admission, partnerId: string, mode?: 'test' | 'live') {
+    const begun: number[] = [];
+    const arrive = (name: number, gone = HERE) => {
+      const visit = admission.arrive(account(partnerId, mode));
+      const began = visit.begin(gone).then((isHere) => {
+        if (isHere) begun.push(name);
+        return isHere;
+      });
+      return { began, end: () => visit.end() };
+    };
+    return { begun, arrive };
+  }
+
+  const isRefusal = (code: string) => (error: unknown) =>
+    error instanceof ApiError && error.code === code && (error.detail.retryAfterSeconds ?? 0) >= 1;
+
+  it('lets so many of an account work at once, and the others in the order in which they came', async () => {
+    const { begun, arrive } = requestsOf(admissionOf(2), 'prt_1');
+    const requests = [1, 2, 3, 4, 5].map((name) => arrive(name));
+    await settled();
+    assert.deepEqual(begun, [1, 2]);
+    requests[1]?.end();
+    await settled();
+    assert.deepEqual(begun, [1, 2, 3]);
+    requests[0]?.end();
+    requests[2]?.end();
+    await settled();
+    assert.deepEqual(begun, [1, 2, 3, 4, 5]);
+  });
+
+  it('gives a place that became free to the one that waits, not to the one that comes at that moment', async () => {
+    const { begun, arrive } = requestsOf(admissionOf(1), 'prt_1');
+    const first = arrive(1);
+    arrive(2);
+    await settled();
+    first.end();
+    arrive(3);
+    await settled();
+    assert.deepEqual(begun, [1, 2]);
+  });
+
+  it('keeps no request of another account or mode waiting', async () => {
+    const admission = admissionOf(1);
+    const flood = requestsOf(admission, 'prt_1');
+    for (let name = 0; name < 201; name++) flood.arrive(name);
+    assert.throws(() => flood.arrive(201), isRefusal('rate_limited'));
+    for (const other of [requestsOf(admission, 'prt_2'), requestsOf(admission, 'prt_1', 'test')]) {
+      other.arrive(1);
+      await settled();
+      assert.deepEqual(other.begun, [1]);
+    }
+    assert.deepEqual(flood.begun, [0]);
+  });
+
+  it('refuses the 217th of an account, also while bodies are still coming, and takes one more for each that ends', () => {
+    const admission = admissionOf(16);
+    const visits = Array.from({ length: 216 }, () => admission.arrive(account('prt_1')));
+    assert.throws(() => admission.arrive(account('prt_1')), isRefusal('rate_limited'));
+    visits[0]?.end();
+    admission.arrive(account('prt_1'));
+    assert.throws(() => admission.arrive(account('prt_1')), isRefusal('rate_limited'));
+  });
+
+  it('refuses what waited too long, and goes on with the one behind it', async () => {
+    const { begun, arrive } = requestsOf(admissionOf(1, 20), 'prt_1');
+    const first = arrive(1);
+    const second = arrive(2);
+    await assert.rejects(second.began, isRefusal('unavailable'));
+    second.end();
+    arrive(3);
+    first.end();
+    await settled();
+    assert.deepEqual(begun, [1, 3]);
+  });
+
+  it('lets those go who have nobody to answer, waiting or not', async () => {
+    const { begun, arrive } = requestsOf(admissionOf(1), 'prt_1');
+    const first = arrive(1);
+    const gone = new AbortController();
+    const second = arrive(2, gone.signal);
+    const third = arrive(3);
+    gone.abort();
+    assert.equal(await second.began, false);
+    second.end();
+    const fourth = arrive(4, gone.signal);
+    assert.equal(await fourth.began, false);
+    fourth.end();
+    first.end();
+    assert.equal(await third.began, true);
+    assert.deepEqual(begun, [1, 3]);
+  });
+
+  it('refuses who waits and who comes once the process stops, and leaves what works alone', async () => {
+    const admission = admissionOf(1);
+    const { begun, arrive } = requestsOf(admission, 'prt_1');
+    const first = arrive(1);
+    const second = arrive(2);
+    const late = admission.arrive(account('prt_1'));
+    admission.stop();
+    await assert.rejects(second.began, isRefusal('unavailable'));
+    await assert.rejects(late.begin(HERE), isRefusal('unavailable'));
+    assert.throws(() => admission.arrive(account('prt_2')), isRefusal('unavailable'));
+    assert.equal(await first.began, true);
+    for (const visit of [first, second, late]) visit.end();
+    assert.deepEqual(begun, [1]);
+  });
+
+  it('tells how many work and wait, and how many it refused for what', async () => {
+    const admission = admissionOf(1, 20);
+    const { arrive } = requestsOf(admission, 'prt_1');
+    const [first, second] = [arrive(1), arrive(2)];
+    requestsOf(admission, 'prt_2').arrive(1);
+    const values = async () =>
+      Object.fromEntries(
+        (await Promise.all(admission.metrics.map((metric) => metric.get()))).map(({ name, values: all }) => [
+          name,
+          all.map(({ value, labels }) => [value, ...Object.values(labels)]),
+        ]),
+      );
+    assert.deepEqual(await values(), {
+      admission_requests_at_work: [[2]],
+      admission_requests_waiting: [[1]],
+      admission_requests_refused_total: [],
+    });
+    await assert.rejects(second?.began ?? Promise.resolve());
+    second?.end();
+    first?.end();
+    assert.deepEqual(await values(), {
+      admission_requests_at_work: [[1]],
+      admission_requests_waiting: [[0]],
+      admission_requests_refused_total: [[1, 'too_late']],
+    });
+  });
+});
+
+describe('admission', () => {
+  let stack: TestStack;
+  before(async () => {
+    stack = await startTestStack({ cardCreationWaitMs: 30_000 }, { worker: false });
+  });
+  after(() => stack.stop());
+
+  /** Waits until so many requests of all accounts are at work, and so many wait. */
+  async function untilAdmitted({ config }: TestStack, atWork: number, waiting: number): Promise<void> {
+    for (;;) {
+      const text = await (await fetch(`http://${config.host}:${config.port}/metrics`)).text();
+      const numberOf = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
+      const values = [numberOf('admission_requests_at_work'), numberOf('admission_requests_waiting')];
+      if (values[0] === atWork && values[1] === waiting) return;
+      await sleep(50);
+    }
+  }
+
+  /** Keeps whoever reads cards waiting, until it is released. */
+  async function holdCards({ config }: TestStack) {
+    const owner = new pg.Client(config.databaseUrl);
+    await owner.connect();
+    await owner.query('BEGIN; LOCK TABLE card IN ACCESS EXCLUSIVE MODE');
+    return { release: () => owner.end() };
+  }
+
+  const claims = (on: TestStack, key: string) =>
+    asOwner(on, 'SELECT id FROM idempotency_claim WHERE key = $1', [key]);
+
+  it('answers 400 issuances at once on one account without a 500, with the money right', async function () {
+    this.timeout(300_000);
+    const shared = await sharedStack();
+    for (const mode of ['test', 'live'] as const) {
+      const partner = await fundedPartner(shared, 100 * 1_150);
+      const answers = await Promise.all(
+        Array.from({ length: 400 }, () => createCard(partner, { amount: 1_000 }, { mode })),
+      );
+      const statuses = new Set(answers.map(({ status }) => status));
+      assert.deepEqual(
+        [...statuses].filter((status) => ![201, 202, 402, 429, 503].includes(status)),
+        [],
+      );
+      for (const answer of answers) {
+        if (answer.status === 429) assert.match(answer.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+        if (answer.status === 202) await settledCard(partner, answer.json.id);
+      }
+      const issued = answers.filter(({ status }) => status === 201 || status === 202).length;
+      assert.ok(issued >= 16, `${issued} were issued`);
+      const left = (100 - issued) * 1_150;
+      assert.deepEqual(await balanceOf(partner, mode), [left, 0, left]);
+    }
+    assert.deepEqual(await checkLedger(shared.orm.em.fork()), []);
+  });
+
+  describe('while 16 requests of an account are at work', () => {
+    let partner: TestPartner;
+    let other: TestPartner;
+    let cardId: string;
+    let held: { release(): Promise<void> };
+    let atWork: Promise<unknown>;
+    before(async () => {
+      partner = await fundedPartner(stack, 100_000);
+      other = await fundedPartner(stack, 100_000);
+      cardId = (await createCard(partner, { amount: 1_000 })).json.id;
+    });
+    beforeEach(async () => {
+      held = await holdCards(stack);
+      atWork = Promise.all(Array.from({ length: 16 }, () => partner.call('GET', `/cards/${cardId}`)));
+      await untilAdmitted(stack, 16, 0);
+    });
+    afterEach(async () => {
+      await held.release();
+      await atWork;
+    });
+
+    it('queues 200 more, whichever key they come with, and answers the 217th 429 with Retry-After', async () => {
+      const { key } = await createApiKey(stack.operator, {
+        ...{ partnerId: partner.id, mode: 'test', name: null },
+      });
+      const headers = { authorization: `Bearer ${key}` };
+      const queued = Promise.all(
+        Array.from({ length: 200 }, (_, i) =>
+          partner.call('GET', '/balance', i % 2 === 0 ? { headers } : {}),
+        ),
+      );
+      await untilAdmitted(stack, 16, 200);
+      for (const options of [{}, { headers }]) {
+        const refused = await partner.call('GET', '/balance', options);
+        expectError(refused, 'rate_limited');
+        assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+      }
+      assert.equal((await partner.call('GET', '/balance', { mode: 'live' })).status, 200);
+      assert.equal((await other.call('GET', '/balance')).status, 200);
+      await untilAdmitted(stack, 16, 200);
+      await held.release();
+      assert.ok((await queued).every(({ status }) => status === 200));
+    });
+
+    it('forgets the one whose client hangs up while it waits', async () => {
+      const key = randomUUID();
+      const hangUp = new AbortController();
+      const asked = fetch(`http://${stack.config.host}:${stack.config.port}/v1/test/credit`, {
+        method: 'POST',
+        headers: {
+          ...{ authorization: `Bearer ${partner.keys.test}`, 'content-type': 'application/json' },
+          'idempotency-key': key,
+        },
+        body: '{"amount":1000}',
+        signal: hangUp.signal,
+      });
+      await untilAdmitted(stack, 16, 1);
+      hangUp.abort();
+      await assert.rejects(asked);
+      await untilAdmitted(stack, 16, 0);
+      await held.release();
+      await atWork;
+      assert.deepEqual(await claims(stack, key), []);
+    });
+  });
+
+  it('answers 503 where the turn did not come in time, and nothing of the request exists', async () => {
+    const hasty = await startTestStack({ cardCreationWaitMs: 200, accountConcurrency: 1 }, { worker: false });
+    try {
+      const partner = await fundedPartner(hasty, 100_000);
+      const { id } = (await createCard(partner, { amount: 1_000 })).json;
+      const before = await balanceOf(partner);
+      const held = await holdCards(hasty);
+      const atWork = partner.call('GET', `/cards/${id}`);
+      await untilAdmitted(hasty, 1, 0);
+      const key = randomUUID();
+      const late = await createCard(partner, { amount: 1_000 }, { idempotencyKey: key });
+      expectError(late, 'unavailable');
+      assert.match(late.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+      assert.deepEqual(await claims(hasty, key), []);
+      await held.release();
+      await atWork;
+      assert.deepEqual(await balanceOf(partner), before);
+      assert.equal((await createCard(partner, { amount: 1_000 }, { idempotencyKey: key })).status, 201);
+    } finally {
+      await hasty.stop();
+    }
+  });
+
+  it("gives no place to a body that is still coming, so it delays none of its account's requests", async () => {
+    const partner = await fundedPartner(stack, 1_000);
+    const { host, port } = stack.config;
+    const sockets: Socket[] = [];
+    try {
+      for (let i = 0; i < 20; i++) {
+        const socket = connect(port, host);
+        sockets.push(socket);
+        await once(socket, 'connect');
+        // Expect: 100-continue is how it tells that the request has begun to be read.
+        socket.write(
+          `POST /v1/test/credit HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${partner.keys.test}\r\n` +
+            `Idempotency-Key: ${i}\r\nContent-Type: application/json\r\nContent-Length: 14\r\n` +
+            'Expect: 100-continue\r\n\r\n{"am',
+        );
+        await once(socket, 'data');
+      }
+      assert.deepEqual(await balanceOf(partner), [1_000, 0, 1_000]);
+      await untilAdmitted(stack, 0, 0);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
+  });
+
+  it('looks keys it has not seen up in a queue of their own', async () => {
+    const partner = await stack.createPartner();
+    const owner = new pg.Client(stack.config.databaseUrl);
+    await owner.connect();
+    await owner.query('BEGIN; LOCK TABLE api_key IN ACCESS EXCLUSIVE MODE');
+    const strangers = Array.from({ length: 217 }, () =>
+      partner.call('GET', '/ping', {
+        headers: { authorization: `Bearer ${generateApiKey('test')}` },
+      }),
+    );
+    const first = await Promise.race(strangers);
+    expectError(first, 'rate_limited');
+    await untilAdmitted(stack, 16, 200);
+    await owner.end();
+    const statuses = (await Promise.all(strangers)).map(({ status }) => status);
+    assert.deepEqual(
+      [401, 429].map((expected) => statuses.filter((status) => status === expected).length),
+      [216, 1],
+    );
+    assert.equal((await partner.call('GET', '/ping')).status, 200);
+  });
+});
