@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { RouterContext, RouterMiddleware } from '@koa/router';
+import { asAccount } from '../db/working-for.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { Admission } from './admission.ts';
 import type { Authenticate } from './authenticate.ts';
@@ -59,16 +60,18 @@ export function guard<Query, Body>(
         ctx.status = CLIENT_CLOSED_REQUEST;
         return;
       }
-      reply = await route.handle({
-        caller,
-        requestId: state.requestId,
-        params: ctx.params,
-        path: ctx.path,
-        query: query.value,
-        body: body.value,
-        idempotencyKey,
-        log: (fields) => Object.assign(state.logFields, fields),
-      });
+      reply = await asAccount(caller, () =>
+        route.handle({
+          caller,
+          requestId: state.requestId,
+          params: ctx.params,
+          path: ctx.path,
+          query: query.value,
+          body: body.value,
+          idempotencyKey,
+          log: (fields) => Object.assign(state.logFields, fields),
+        }),
+      );
     } finally {
       visit.end();
     }

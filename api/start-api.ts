@@ -36,6 +36,8 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
   const orm = await openOrm({
     databaseUrl: config.databaseUrl,
     poolSize: 20,
+    // The service's own: four settlements, callers' keys, health, announcements.
+    shares: { accounts: 12, eachAccount: 4 },
     applicationName: 'card-issuing-api',
   });
   const connection = connectLazily(config.temporal.connectionOptions);

@@ -14,7 +14,7 @@ import { lockSettlementTerms } from './settlement-terms.ts';
  * The one settlement of transactions (decisions.md, "Rules"): of the network's events and of simulated ones, of any
  * accounts and modes, decided in the order they come, in the caller's transaction. Four statements, however many come:
  * lock, read, the ledger's call, insert. What was settled before gets the same transaction again.
- * @param longestLockWaitMs after which a lock is given up with PostgreSQL's error; 0: never.
+ * @param longestLockWaitMs after which a lock is given up with PostgreSQL's error; null: the session's own.
  * @returns what became of each, in its place; a refusal (`card_not_found`, `invalid_state`, `idempotency_conflict`,
  * `validation_failed`) touches no other.
  * @throws LedgerRejected where a balance would leave the safe integers while others came along, which were decided as
@@ -23,7 +23,7 @@ import { lockSettlementTerms } from './settlement-terms.ts';
 export async function settleTransactions(
   tx: EntityManager,
   settlements: readonly Settlement[],
-  longestLockWaitMs = 0,
+  longestLockWaitMs: number | null = null,
 ): Promise<SettlementOutcome[]> {
   const terms = await lockSettlementTerms(tx, settlements, longestLockWaitMs);
   const decisions = decideSettlements(settlements, terms);

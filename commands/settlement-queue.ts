@@ -1,5 +1,6 @@
 import type { Orm } from '../db/orm.ts';
 import { transaction } from '../db/transaction.ts';
+import { asAccount, asService } from '../db/working-for.ts';
 import { settleTransaction, settleTransactions } from './settle-transactions.ts';
 import type { Settled, Settlement, SettlementOutcome } from './settlement.ts';
 
@@ -75,17 +76,23 @@ export function createSettlementQueue(orm: Orm, eventsWritten: () => void): Sett
 
   async function serve(batch: ReadonlyMap<string, Waiting[]>): Promise<void> {
     free -= 1;
-    const isSettled = await settleTogether(orm, [...batch.values()].flat(), LONGEST_LOCK_WAIT_MS);
+    const all = [...batch.values()].flat();
+    const isSettled = await asService(() => settleTogether(orm, all, LONGEST_LOCK_WAIT_MS));
     free += 1;
     serveSoon();
     for (const [account, waiting] of batch) {
-      const settled = isSettled ? Promise.resolve() : settleApart(orm, waiting);
+      const settled = isSettled ? Promise.resolve() : apart(waiting);
       void settled.then(() => {
         eventsWritten();
         busy.delete(account);
         serveSoon();
       });
     }
+  }
+
+  function apart(all: Waiting[]): Promise<void> {
+    const [first] = all;
+    return first === undefined ? Promise.resolve() : asAccount(first.settlement, () => settleApart(orm, all));
   }
 
   return {
@@ -105,7 +112,7 @@ export function createSettlementQueue(orm: Orm, eventsWritten: () => void): Sett
 async function settleTogether(
   orm: Orm,
   all: readonly Waiting[],
-  longestLockWaitMs: number,
+  longestLockWaitMs: number | null,
 ): Promise<boolean> {
   const settlements = all.map((waiting) => waiting.settlement);
   let outcomes: SettlementOutcome[];
@@ -123,11 +130,11 @@ async function settleTogether(
 }
 
 /**
- * Settles what belongs to one account, for as long as its locks take: on one connection, whoever else waits for one.
- * Should that end in an error, each alone: the error it meets then is its own.
+ * Settles what belongs to one account, in its own turns and for as long as a session may wait for a lock. Should that end
+ * in an error, each alone: the error it meets then is its own.
  */
 async function settleApart(orm: Orm, all: readonly Waiting[]): Promise<void> {
-  if (all.length > 1 && (await settleTogether(orm, all, 0))) return;
+  if (all.length > 1 && (await settleTogether(orm, all, null))) return;
   await Promise.all(
     all.map(({ settlement, resolve, reject }) =>
       transaction(orm, (tx) => settleTransaction(tx, settlement)).then(resolve, reject),

@@ -25,10 +25,10 @@ export interface SettlementTerms {
 export async function lockSettlementTerms(
   tx: EntityManager,
   settlements: readonly Settlement[],
-  longestLockWaitMs: number,
+  longestLockWaitMs: number | null,
 ): Promise<SettlementTerms[]> {
   const cardIds = [...new Set(settlements.map((settlement) => settlement.cardId))];
-  const cards = await query<CardRow>(tx, LOCK, [cardIds, String(longestLockWaitMs)]);
+  const cards = await query<CardRow>(tx, LOCK, [cardIds, longestLockWaitMs]);
   const byId = new Map(cards.map((card) => [card.id, card]));
   const rows = await query<TermsRow>(tx, TERMS, [
     settlements.map((settlement) => settlement.cardId),
@@ -54,7 +54,7 @@ const list = (parameter: string) => `(SELECT ${parameter}::text[])`;
 // The transaction's lock_timeout is set on the way, before the first row is locked: it costs no round trip of its own.
 const LOCK = `
   SELECT ${cardColumns('c')} FROM card c
-  WHERE c.id = ANY(${list('$1')}::text[]) AND (SELECT set_config('lock_timeout', $2, true)) IS NOT NULL
+  WHERE c.id = ANY(${list('$1')}::text[]) AND (SELECT set_config('lock_timeout', coalesce($2, current_setting('lock_timeout')), true)) IS NOT NULL
   ORDER BY c.id FOR NO KEY UPDATE`;
 
 // Row by row by index (that is what LIMIT is for), whatever the tables' sizes were when it was planned.

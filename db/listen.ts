@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { describeError } from '../domain/describe-error.ts';
 import { ReleasingClient } from './releasing-client.ts';
+import { CLIENT_KEEPALIVE, SERVICE_LIMITS, startupOptions } from './session.ts';
 
 const LONGEST_PAUSE_MS = 5_000;
 
@@ -28,8 +29,9 @@ export function listen(options: {
   const hold = async () => {
     client = new ReleasingClient({
       connectionString: options.databaseUrl,
+      options: startupOptions(SERVICE_LIMITS),
       connectionTimeoutMillis: 5_000,
-      keepAlive: true,
+      ...CLIENT_KEEPALIVE,
     });
     const ended = new Promise<void>((resolve) => client?.once('end', resolve));
     client.on('error', (error) => options.logger.warn({ error: describeError(error) }, 'lost the database'));

@@ -1,22 +1,64 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
 import { MIGRATIONS_FOLDER } from './migration-names.ts';
+import { CLIENT_KEEPALIVE, MIGRATION_LIMITS, startupOptions } from './session.ts';
+
+const LOCK_NOT_AVAILABLE = '55P03';
+const ATTEMPTS = 15;
+/** In which those who waited behind it have their turn. */
+const PAUSE_MS = 2_000;
 
 /**
- * Applies the migrations that are still missing, each in its own transaction, under an advisory lock.
+ * Applies the migrations that are still missing, each in its own transaction, under an advisory lock. One that can't
+ * have a table's lock soon gives way to those that wait behind it, and tries again for about a minute.
  * @returns the names of those it applied.
  */
 export async function migrate(
   databaseUrl: string,
   log: (line: string) => void = () => {},
 ): Promise<string[]> {
-  const applied = await runner({
-    databaseUrl,
+  const options = {
+    databaseUrl: {
+      connectionString: databaseUrl,
+      options: startupOptions(MIGRATION_LIMITS),
+      ...CLIENT_KEEPALIVE,
+    },
     dir: fileURLToPath(MIGRATIONS_FOLDER),
     direction: 'up',
     migrationsTable: 'schema_migration',
     singleTransaction: false,
     log,
-  });
-  return applied.map((migration) => migration.name);
+  } as const;
+  const applied: string[] = [];
+  for (let attempt = 1; ; ) {
+    try {
+      // One at a time, so that what was applied is known when the next one fails.
+      const [migration] = await runner({ ...options, count: 1 });
+      if (migration === undefined) return applied;
+      applied.push(migration.name);
+      attempt = 1;
+    } catch (error) {
+      if (!isLockTimeout(error)) throw error;
+      if (attempt === ATTEMPTS) throw lockHeld(applied, error);
+      attempt += 1;
+      await sleep(PAUSE_MS);
+    }
+  }
+}
+
+function isLockTimeout(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if ((at as { code?: unknown }).code === LOCK_NOT_AVAILABLE) return true;
+  }
+  return false;
+}
+
+function lockHeld(applied: string[], cause: unknown): Error {
+  return new Error(
+    `After ${applied.at(-1) ?? 'nothing'} the next migration found what it changes locked by another session, ` +
+      `${ATTEMPTS} times for ${MIGRATION_LIMITS.lockMs} ms. Nothing of it was applied. Find the session ` +
+      '(SELECT pid, state, xact_start, query FROM pg_stat_activity ORDER BY xact_start), let it end, and run this again.',
+    { cause },
+  );
 }

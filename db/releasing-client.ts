@@ -3,6 +3,11 @@ import pg from 'pg';
 
 type Release = (error?: Error | boolean) => void;
 
+export interface ReleasingClientConfig extends pg.ClientConfig {
+  /** After which a connection that owes an answer is taken for lost; 0 or left out: never. */
+  longestAnswerMs?: number;
+}
+
 /**
  * A `pg` client that goes back to its pool by itself when its connection ends. Kysely forgets that: a transaction whose
  * BEGIN or ROLLBACK fails keeps its client for ever (kysely-org/kysely#1990), and a process that lost its connections
@@ -10,10 +15,24 @@ type Release = (error?: Error | boolean) => void;
  */
 export class ReleasingClient extends pg.Client {
   #release: Release = () => {};
+  readonly #longestAnswerMs: number;
 
-  constructor(config?: string | pg.ClientConfig) {
+  constructor(config: ReleasingClientConfig = {}) {
     super(config);
+    this.#longestAnswerMs = config.longestAnswerMs ?? 0;
     this.once('end', () => this.#release(true));
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: pg declares nine overloads; this passes all of them through.
+  override query(...args: any[]): any {
+    // biome-ignore lint/suspicious/noExplicitAny: as above.
+    const answer = (super.query as any)(...args);
+    if (this.#longestAnswerMs > 0 && answer instanceof Promise) {
+      const patience = setTimeout(() => this.destroy(), this.#longestAnswerMs);
+      const answered = () => clearTimeout(patience);
+      answer.then(answered, answered);
+    }
+    return answer;
   }
 
   /** Ends the connection without asking the server, which may have stopped listening. */

@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { isRetryable } from './is-retryable.ts';
 import type { Orm } from './orm.ts';
+import { inTransaction } from './working-for.ts';
 
 const ATTEMPTS = 5;
 
@@ -12,7 +13,7 @@ const ATTEMPTS = 5;
 export async function transaction<T>(orm: Orm, work: (tx: EntityManager) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await orm.em.fork().transactional(work);
+      return await orm.em.fork().transactional((tx) => inTransaction(() => work(tx)));
     } catch (error) {
       if (attempt === ATTEMPTS || !isRetryable(error)) throw error;
       // Those that met in a deadlock should not meet again at once.

@@ -10,6 +10,10 @@ const HINTS: readonly [code: RegExp, hint: string][] = [
     /^(ECONN\w+|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EPIPE|EHOSTUNREACH|ENETUNREACH)$|^(08|53|57P0)/,
     'does not answer: see that it runs (npm start) and that DATABASE_URL is right',
   ],
+  [
+    /^(55P03|25P03|25P04)$/,
+    'is held up: another session has had what this needs for longer than this waits. Nothing was done. Run it again',
+  ],
   [/^28/, 'does not let this user in: correct DATABASE_URL'],
   [/^3D000$/, 'has no such database: correct DATABASE_URL'],
   [/^(42P01|42703|42883|3F000|22023)$/, 'is not at this version: run npm run migrate first'],

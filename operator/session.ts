@@ -3,6 +3,7 @@ import type { Operator, OperatorContext } from '../commands/operator-context.ts'
 import { ConfigurationError } from '../config.ts';
 import { KeyRing } from '../db/key-ring.ts';
 import { type Orm, openOrm } from '../db/orm.ts';
+import { OPERATOR_LIMITS } from '../db/session.ts';
 import { cardsTaskQueue, webhooksTaskQueue } from '../domain/task-queues.ts';
 import type { OperatorConfig } from '../operator-config.ts';
 
@@ -40,7 +41,12 @@ export function createSession(readConfig: () => OperatorConfig, actor: string): 
     },
     orm() {
       const { databaseUrl } = session.config;
-      orm ??= openOrm({ databaseUrl, poolSize: 2, applicationName: 'card-issuing-operator' });
+      orm ??= openOrm({
+        databaseUrl,
+        poolSize: 2,
+        applicationName: 'card-issuing-operator',
+        limits: OPERATOR_LIMITS,
+      });
       return orm;
     },
     operator: async () => ({ orm: await session.orm(), actor }),

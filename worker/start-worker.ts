@@ -50,6 +50,8 @@ export async function startWorker(
   const orm = await openOrm({
     databaseUrl: config.databaseUrl,
     poolSize: 20,
+    // The service's own: the relay, the sweeps, the simulated network.
+    shares: { accounts: 14, eachAccount: 4 },
     applicationName: 'card-issuing-worker',
   });
   const callbackUrl = `http://${config.host}:${config.port}/network/callbacks`;

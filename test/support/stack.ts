@@ -11,6 +11,7 @@ import { setCurrentProduct } from '../../commands/set-current-product.ts';
 import type { Config } from '../../config.ts';
 import { KeyRing } from '../../db/key-ring.ts';
 import { type Orm, openOrm } from '../../db/orm.ts';
+import { OPERATOR_LIMITS } from '../../db/session.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { type RunningWorker, startWorker, type WorkerOptions } from '../../worker/start-worker.ts';
@@ -99,8 +100,12 @@ export async function startTestStack(
   const config = await testConfig(overrides);
   const logLines: string[] = [];
   const logger = pino({ level: config.logLevel }, { write: (line: string) => logLines.push(line) });
-  const orm = await openOrm({ databaseUrl: config.databaseUrl, poolSize: 4 });
-  const operatorOrm = await openOrm({ databaseUrl: operatorUrlOf(config.databaseUrl), poolSize: 4 });
+  const orm = await openOrm({ databaseUrl: config.databaseUrl, poolSize: 4, limits: OPERATOR_LIMITS });
+  const operatorOrm = await openOrm({
+    databaseUrl: operatorUrlOf(config.databaseUrl),
+    poolSize: 4,
+    limits: OPERATOR_LIMITS,
+  });
   const operator = { orm: operatorOrm, ring: new KeyRing(config.encryptionKeys), actor: 'test' };
   if (options.product ?? true) await setCurrentProduct(operator, TEST_PRODUCT);
   const connection = await Connection.connect(config.temporal.connectionOptions ?? {});

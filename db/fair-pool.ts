@@ -1,0 +1,61 @@
+import type { Pool, PoolClient } from 'pg';
+import type { ReleasingClient } from './releasing-client.ts';
+import { Turns } from './turns.ts';
+import { currentWork } from './working-for.ts';
+
+/** With a wait for a lock behind it, still within the time a request has for its answer. */
+const LONGEST_WAIT_MS = 4_000;
+
+/** Who gets how many of a pool's connections. Without: everybody waits in one line for all of them. */
+export interface PoolShares {
+  /** All accounts together; what is left is the service's own. */
+  accounts: number;
+  /** One account. */
+  eachAccount: number;
+}
+
+/**
+ * Has all that asks this pool for a connection wait for its turn first: the pool's own queue stays empty, no account
+ * can take all connections, and none takes the service's own. A connection is lent until it goes back, ends, or the work
+ * it is for is given up; then it is ended, and with it the transaction.
+ */
+export function lendInTurns(pool: Pool, size: number, shares: PoolShares | undefined): void {
+  const ofAccounts = shares && turnsOf(shares.accounts, shares.eachAccount);
+  const ofService = turnsOf(size - (shares?.accounts ?? 0));
+  const givenBack = new WeakMap<PoolClient, () => void>();
+  const lend: () => Promise<PoolClient> = pool.connect.bind(pool);
+
+  pool.on('release', (_, client) => givenBack.get(client)?.());
+
+  async function connect(): Promise<PoolClient> {
+    const { account, signal, inTransaction } = currentWork();
+    if (inTransaction) throw new Error('inside a transaction every statement has to go through it');
+    const leave =
+      account === null || ofAccounts === undefined
+        ? await ofService.take('', signal)
+        : await ofAccounts.take(account, signal);
+    try {
+      const client = await lend();
+      const abandon = () => (client as unknown as ReleasingClient).destroy();
+      givenBack.set(client, () => {
+        signal?.removeEventListener('abort', abandon);
+        leave();
+      });
+      signal?.addEventListener('abort', abandon);
+      if (signal?.aborted) {
+        client.release();
+        signal.throwIfAborted();
+      }
+      return client;
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  }
+  // MikroORM makes the pool itself, and asks it for connections in this one way.
+  pool.connect = connect as Pool['connect'];
+}
+
+function turnsOf(places: number, each = places): Turns {
+  return new Turns({ places, each, longestWaitMs: LONGEST_WAIT_MS });
+}

@@ -1,0 +1,76 @@
+import type { ClientBase } from 'pg';
+
+/** After how long PostgreSQL ends what a session does (docs/decisions/time-limits.md); 0: never. */
+export interface TimeLimits {
+  lockMs: number;
+  idleInTransactionMs: number;
+  statementMs: number;
+}
+
+/** In this order, and all below the 10 s of an activity's attempt. */
+export const SERVICE_LIMITS: TimeLimits = { lockMs: 4_000, idleInTransactionMs: 5_000, statementMs: 8_000 };
+/** An operator's statement may read everything. */
+export const OPERATOR_LIMITS: TimeLimits = { lockMs: 10_000, idleInTransactionMs: 30_000, statementMs: 0 };
+/** Everybody waits behind a migration that waits for a table: less long than a request waits for a lock. */
+export const MIGRATION_LIMITS: TimeLimits = { lockMs: 2_000, idleInTransactionMs: 60_000, statementMs: 0 };
+
+const SETTINGS: Record<keyof TimeLimits, string> = {
+  lockMs: 'lock_timeout',
+  idleInTransactionMs: 'idle_in_transaction_session_timeout',
+  statementMs: 'statement_timeout',
+};
+
+/** A peer that is gone without a word is noticed within 25 s, also where it owes an answer. */
+const KEEPALIVES = {
+  tcp_keepalives_idle: '10s',
+  tcp_keepalives_interval: '5s',
+  tcp_keepalives_count: '3',
+  tcp_user_timeout: '25s',
+};
+
+/** Our end of the same. */
+export const CLIENT_KEEPALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 } as const;
+
+/** The startup setting `options` of a session: its limits, and what else is named. */
+export function startupOptions(limits: TimeLimits, others: Record<string, string> = {}): string {
+  const timeouts = limitNames.map((limit) => [SETTINGS[limit], `${limits[limit]}ms`]);
+  return [...Object.entries(others), ...timeouts, ...Object.entries(KEEPALIVES)]
+    .map(([name, value]) => `-c ${name}=${value}`)
+    .join(' ');
+}
+
+/** A session without its limits could stop everybody else's. */
+export class SessionUnlimited extends Error {
+  override name = 'SessionUnlimited';
+}
+
+/**
+ * For a new connection: sees that its limits are in force, since a connection pooler may drop startup settings.
+ * Where the server's platform can, it is also to look once a second whether a statement's client is still there.
+ * @throws SessionUnlimited
+ */
+export async function checkSession(client: ClientBase, limits: TimeLimits): Promise<void> {
+  const { rows } = await client.query<Record<string, number>>(CHECK);
+  const missing = limitNames.filter((limit) => {
+    const actualMs = rows[0]?.[SETTINGS[limit]] ?? 0;
+    return limits[limit] > 0 && (actualMs === 0 || actualMs > limits[limit]);
+  });
+  if (missing.length === 0) return;
+  const wanted = missing.map((limit) => `${SETTINGS[limit]} = '${limits[limit]}ms'`);
+  throw new SessionUnlimited(
+    `PostgreSQL has not taken the time limits ${wanted.join(', ')}, which were sent as the startup setting "options". ` +
+      'If DATABASE_URL is a connection pooler that drops it, set them for the login it uses: ' +
+      'ALTER ROLE … SET …, or connect directly.',
+  );
+}
+
+const limitNames = Object.keys(SETTINGS) as (keyof TimeLimits)[];
+
+// A server on Windows refuses client_connection_check_interval, and a startup setting it refuses refuses the session.
+const CHECK = `
+  SELECT ${limitNames
+    .map((limit) => SETTINGS[limit])
+    .map((name) => `(extract(epoch FROM current_setting('${name}')::interval) * 1000)::float8 AS ${name}`)
+    .join(', ')},
+    set_config('client_connection_check_interval',
+      CASE WHEN version() ~* 'windows|visual c|mingw' THEN '0' ELSE '1s' END, false)`;

@@ -1,0 +1,112 @@
+/** How many places there are, and how many of them one line may have at a time. */
+export interface TurnLimits {
+  places: number;
+  each: number;
+  /** After which a wait is given up. */
+  longestWaitMs: number;
+}
+
+/** There was no turn in time: to be tried again later. */
+export class NoTurn extends Error {
+  override name = 'NoTurn';
+}
+
+interface Waiting {
+  /** Given its place. */
+  admit(): void;
+}
+
+interface Line {
+  held: number;
+  waiting: Set<Waiting>;
+}
+
+/**
+ * Places that several lines share: within a line first come, first served, and the lines one after the other. However
+ * long one line is, another has its next turn when each of those before it has had one.
+ */
+export class Turns {
+  readonly #limits: TurnLimits;
+  #free: number;
+  /** Those that hold or want places; in the order of their next turns. */
+  readonly #lines = new Map<string, Line>();
+
+  constructor(limits: TurnLimits) {
+    this.#limits = limits;
+    this.#free = limits.places;
+  }
+
+  /**
+   * Waits for a turn.
+   * @returns what gives the place back; calls after the first do nothing.
+   * @throws NoTurn after the longest wait, the signal's reason when it is aborted.
+   */
+  async take(name: string, signal: AbortSignal | null): Promise<() => void> {
+    signal?.throwIfAborted();
+    const line = this.#lines.get(name) ?? { held: 0, waiting: new Set() };
+    this.#lines.set(name, line);
+    if (this.#free > 0 && line.held < this.#limits.each && line.waiting.size === 0) this.#hold(line);
+    else await this.#wait(line, signal).finally(() => this.#forgetIfIdle(name, line));
+
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      line.held -= 1;
+      this.#free += 1;
+      this.#forgetIfIdle(name, line);
+      this.#admitNext();
+    };
+  }
+
+  #hold(line: Line): void {
+    line.held += 1;
+    this.#free -= 1;
+  }
+
+  #wait(line: Line, signal: AbortSignal | null): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        line.waiting.delete(waiting);
+        clearTimeout(patience);
+        signal?.removeEventListener('abort', abort);
+      };
+      const waiting: Waiting = {
+        admit: () => {
+          leave();
+          this.#hold(line);
+          resolve();
+        },
+      };
+      const abort = () => {
+        leave();
+        reject(signal?.reason);
+      };
+      const patience = setTimeout(() => {
+        leave();
+        reject(
+          new NoTurn(`the database is busy: no connection was free within ${this.#limits.longestWaitMs} ms`),
+        );
+      }, this.#limits.longestWaitMs);
+      signal?.addEventListener('abort', abort);
+      line.waiting.add(waiting);
+    });
+  }
+
+  /** Gives free places to the lines in their order; who got one goes behind the others. */
+  #admitNext(): void {
+    for (const [name, line] of this.#lines) {
+      if (this.#free === 0) return;
+      const [first] = line.waiting;
+      if (first === undefined || line.held >= this.#limits.each) continue;
+      this.#lines.delete(name);
+      this.#lines.set(name, line);
+      first.admit();
+    }
+  }
+
+  #forgetIfIdle(name: string, line: Line): void {
+    if (line.held === 0 && line.waiting.size === 0 && this.#lines.get(name) === line)
+      this.#lines.delete(name);
+  }
+}
