@@ -218,15 +218,16 @@ describe('turns at a pool', () => {
     const stop = new AbortController();
     const flood = Array.from({ length: 50 }, () =>
       asAccount(flooding, () =>
-        untilAborted(stop.signal, () => query(orm.em.fork(), 'SELECT pg_sleep(7)')),
+        untilAborted(stop.signal, () => query(orm.em.fork(), 'SELECT pg_sleep(60)')),
       ).catch((error: Error) => error.name),
     );
-    // Each would wait for 7 s if it stood behind the flood; the service's own work among them.
+    await until('it has its part', async () => (await busySessions(owner)) === 2);
+    // They would wait in vain if they stood behind it.
     await Promise.all([
       ...[1, 2, 3].map(() => asAccount(quiet, () => transaction(orm, (tx) => query(tx, 'SELECT 1')))),
       ...[1, 2, 3].map(() => query(orm.em.fork(), 'SELECT 1')),
     ]);
-    assert.equal(await busySessions(owner), 2);
+    assert.ok((await busySessions(owner)) <= 2);
     stop.abort(new Error('enough'));
     await Promise.all(flood);
   });
