@@ -25,9 +25,9 @@ export function createCardStatusActivities(dependencies: CardStatusDependencies)
   return {
     async openStatusChange(claimId) {
       const opening = await openStatusChange(dependencies, claimId);
-      if (opening.state === 'busy') throw cardBusy();
-      if (opening.state === 'answered') opening.claims.forEach(dependencies.answered);
-      return opening.state;
+      if (opening === 'busy') throw cardBusy();
+      if (opening === 'answered') dependencies.answered(claimId);
+      return opening;
     },
 
     async applyStatusChange(claimId) {

@@ -15,6 +15,8 @@ export interface AnsweringDependencies extends CommandContext {
   client: Client;
   logger: Logger;
   answerHints: AnswerHints;
+  /** Called after a commit, so that events are sent without delay. */
+  eventsWritten(): void;
   taskQueue: string;
   /** How long a request waits for the outcome before it answers without one. */
   cardCreationWaitMs: number;

@@ -15,8 +15,8 @@ export interface ClaimedStatusChange {
 }
 
 /**
- * Starts or joins a change of a card's status and gives its answer. Where no worker gets to it in time it is opened
- * here, which in test mode is all of it. What takes longer than the waiting time goes on.
+ * Starts or joins a change of a live card's status and gives its answer. Where no worker gets to it in time it is opened
+ * here, so that a refusal is an answer all the same. What takes longer than the waiting time goes on.
  * @throws ApiError `unavailable` where the outcome is not known yet.
  */
 export async function changeCardStatus(

@@ -1,34 +1,54 @@
+import type { KeyedAnswer, KeyedRequest } from '../commands/answered-claim.ts';
 import { type Claim, claimIdempotencyKey } from '../commands/claim-idempotency-key.ts';
 import type { CommandContext } from '../commands/command-context.ts';
 import { sealRequest } from '../commands/idempotency-response.ts';
 import { newId } from '../db/new-id.ts';
-import type { WorkflowOperation } from '../domain/claim-operation.ts';
+import type { ClaimOperation } from '../domain/claim-operation.ts';
 import { fingerprintOf } from './fingerprint.ts';
-import type { RouteInput } from './route.ts';
+import { replay } from './replay.ts';
+import type { Reply, RouteInput } from './route.ts';
 import { LEASE_MS } from './while-leased.ts';
 
+/** A POST with what its Idempotency-Key is taken by. @param cardId the card it is about, where there is one already */
+export function keyedRequest<Operation extends ClaimOperation>(
+  operation: Operation,
+  { caller, path, body, idempotencyKey, requestId }: RouteInput<unknown, unknown>,
+  cardId: string | null,
+): KeyedRequest & { operation: Operation } {
+  return {
+    ...{
+      claimId: newId('claim'),
+      partnerId: caller.partnerId,
+      mode: caller.mode,
+      operation,
+      cardId,
+      requestId,
+    },
+    key: idempotencyKey === '' ? null : idempotencyKey,
+    fingerprint: fingerprintOf('POST', path, body),
+  };
+}
+
 /**
- * Takes the Idempotency-Key of a POST whose work a workflow does from the request's body.
- * @param cardId the card it is about, where there is one already
+ * Takes the Idempotency-Key of a POST whose work a workflow does.
+ * @param body what the workflow needs of it; null where that is in the claim already
  * @throws ApiError `idempotency_in_flight`, `idempotency_conflict`
  */
 export function claimOperation(
   { orm, ring }: CommandContext,
-  operation: WorkflowOperation,
-  { caller, path, body, idempotencyKey, requestId }: RouteInput<unknown, unknown>,
-  cardId: string | null,
+  request: KeyedRequest,
+  body: unknown,
 ): Promise<Claim> {
-  const claimId = newId('claim');
-  return claimIdempotencyKey(orm.em.fork(), ring, {
-    claimId,
-    partnerId: caller.partnerId,
-    mode: caller.mode,
-    key: idempotencyKey,
-    operation,
-    cardId,
-    fingerprint: fingerprintOf('POST', path, body),
-    sealedRequest: sealRequest(ring, claimId, body),
-    requestId,
-    leaseMs: LEASE_MS,
-  });
+  const sealedRequest = body === null ? null : sealRequest(ring, request.claimId, body);
+  return claimIdempotencyKey(orm.em.fork(), ring, { ...request, sealedRequest, leaseMs: LEASE_MS });
+}
+
+/**
+ * The reply to what is one transaction, whose answer is there with its commit.
+ * @param eventsWritten called where the transaction can have written one
+ */
+export function replyOnce({ replayed, response }: KeyedAnswer, eventsWritten?: () => void): Reply {
+  if (replayed) return replay(response);
+  eventsWritten?.();
+  return response;
 }

@@ -10,6 +10,12 @@ interface ReadRow extends CardRow {
   balance_cents: string | null;
 }
 
+/** The card's id in a path. @throws ApiError `card_not_found` for what does not look like one: it can't exist. */
+export function cardIdOf({ params: { cardId = '' } }: { params: Record<string, string> }): string {
+  if (!isId('card', cardId)) throw new ApiError('card_not_found');
+  return cardId;
+}
+
 /** @throws ApiError `card_not_found`, for an id of another shape as well. */
 export async function readCard(orm: Orm, tenant: Tenant, cardId: string): Promise<CardResource> {
   const [row] = isId('card', cardId) ? await tenantQuery<ReadRow>(orm.em.fork(), tenant, ONE, [cardId]) : [];

@@ -1,7 +1,8 @@
 import type { KeyRing } from '../db/key-ring.ts';
-import { newId } from '../db/new-id.ts';
+import { newId, timeOf } from '../db/new-id.ts';
 import type { EventType } from '../domain/event-type.ts';
 import type { Mode } from '../domain/mode.ts';
+import { claimAnswered, type KeyedRequest } from './answered-claim.ts';
 import { sealBody } from './idempotency-response.ts';
 
 /** What the end of an operation says to the partner. */
@@ -18,34 +19,51 @@ export interface News {
 /** {@link News} as SQL: an event, and the claim's answer. */
 export interface Announcement {
   /** CTEs that write it for the row in the CTE `done`, which has partner_id and mode. */
-  sql: string;
+  ctes: string[];
   values: unknown[];
+  /** SQL that says whether the answer is the one under the key. */
+  kept: string;
 }
 
-/** @param firstParameter the number of the first parameter that is free */
+/**
+ * @param answered the claim that waits for an answer; or the request that gets it at once, whose key is claimed with it,
+ * if it has one
+ * @param firstParameter the number of the first parameter that is free
+ */
 export function announcementOf(
   ring: KeyRing,
-  claimId: string,
+  answered: string | KeyedRequest,
   { type, mode, cardId, data, answer }: News,
   firstParameter: number,
 ): Announcement {
   const id = newId('evt');
-  const created = new Date().toISOString();
-  const body = JSON.stringify({ id, type, created, mode, data });
-  const response = sealBody(ring, claimId, JSON.stringify(answer.resource));
-  const values = [id, type, cardId, body, created, claimId, answer.status, response];
-  const [eventId, eventType, eventCard, eventBody, eventCreated, claim, status, responseBody] = values.map(
-    (_, index) => `$${firstParameter + index}`,
-  );
+  const created = timeOf(id).toISOString();
+  const event = [id, type, cardId, JSON.stringify({ id, type, created, mode, data }), created];
+  const [eventId, eventType, eventCard, eventBody, eventCreated] = numbered(event, firstParameter);
+  const told = `told AS (
+      INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
+      SELECT ${eventId}, partner_id, mode, ${eventType}, ${eventCard}, ${eventBody}, ${eventCreated}::timestamptz
+      FROM done
+    )`;
+  const body = JSON.stringify(answer.resource);
+  const next = firstParameter + event.length;
+  if (typeof answered === 'string') {
+    const values = [answered, answer.status, sealBody(ring, answered, body)];
+    const [claim, status, response] = numbered(values, next);
+    const update = `answered AS (
+      UPDATE idempotency_claim SET response_status = ${status}, response_body = ${response}
+      WHERE id = ${claim} AND response_status IS NULL AND EXISTS (SELECT FROM done)
+    )`;
+    return { ctes: [told, update], values: [...event, ...values], kept: 'true' };
+  }
+  if (answered.key === null) return { ctes: [told], values: event, kept: 'true' };
+  const claim = claimAnswered(ring, answered, { status: answer.status, body }, next, 'done');
   return {
-    sql: `told AS (
-        INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
-        SELECT ${eventId}, partner_id, mode, ${eventType}, ${eventCard}, ${eventBody}, ${eventCreated}::timestamptz
-        FROM done
-      ), answered AS (
-        UPDATE idempotency_claim SET response_status = ${status}, response_body = ${responseBody}
-        WHERE id = ${claim} AND response_status IS NULL AND EXISTS (SELECT FROM done)
-      )`,
-    values,
+    ctes: [told, `answered AS (${claim.sql})`],
+    values: [...event, ...claim.values],
+    kept: 'EXISTS (SELECT FROM answered)',
   };
 }
+
+const numbered = (values: unknown[], first: number): string[] =>
+  values.map((_, index) => `$${first + index}`);

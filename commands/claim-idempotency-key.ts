@@ -1,26 +1,15 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { KeyRing } from '../db/key-ring.ts';
 import { query } from '../db/sql.ts';
-import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { UNSAFE_COMMIT } from '../db/unsafe-commit.ts';
 import { ApiError } from '../domain/api-error.ts';
-import type { ClaimOperation } from '../domain/claim-operation.ts';
+import type { KeyedRequest } from './answered-claim.ts';
 import { openBody, type StoredResponse } from './idempotency-response.ts';
 
-export interface ClaimRequest extends Tenant {
-  /** The id the claim gets if the key is new. */
-  claimId: string;
-  /** Null where the request brought none: such a claim is never met again by a key. */
-  key: string | null;
-  operation: ClaimOperation;
-  /** The card it is about, where there is one already. */
-  cardId: string | null;
-  /** SHA-256 of method, path and parsed body. */
-  fingerprint: Buffer;
+export interface ClaimRequest extends KeyedRequest {
   /** What the operation needs to go on without the caller, sealed; null where it needs no more than is here. */
   sealedRequest: Buffer | null;
-  requestId: string;
   leaseMs: number;
 }
 
@@ -31,7 +20,8 @@ export interface ClaimRequest extends Tenant {
 export type Claim = { outcome: 'claimed'; claimId: string } | { outcome: 'replay'; response: StoredResponse };
 
 /**
- * Takes an Idempotency-Key for one request (decisions.md, "Idempotency"). One statement where the key is new.
+ * Takes an Idempotency-Key for one request whose work a workflow does (decisions.md, "Idempotency"), in a transaction of
+ * its own. One statement where the key is new.
  * @throws ApiError `idempotency_in_flight` while another request runs under the key, `idempotency_conflict` where it
  * was used for another request.
  */
@@ -40,7 +30,7 @@ export async function claimIdempotencyKey(
   ring: KeyRing,
   request: ClaimRequest,
 ): Promise<Claim> {
-  const [claimed] = await query<{ id: string }>(em, em.isInTransaction() ? CLAIM : CLAIM_SOON, [
+  const [claimed] = await query<{ id: string }>(em, CLAIM, [
     request.claimId,
     request.partnerId,
     request.mode,
@@ -70,18 +60,15 @@ export async function claimIdempotencyKey(
   return { outcome: 'replay', response: { status: existing.response_status, body } };
 }
 
-const insertion = (before: string, from: string) => `
-  ${before}INSERT INTO idempotency_claim AS c
+// The claim need not be on the disk: whatever is done under it commits later and takes it along, and a claim that a crash
+// of PostgreSQL forgot had nothing done under it.
+const CLAIM = `
+  WITH ${UNSAFE_COMMIT} INSERT INTO idempotency_claim AS c
     (id, partner_id, mode, key, operation, card_id, fingerprint, request, request_id, lease_expires_at)
-  SELECT $1, $2, $3, $4, $5, $6, $7::bytea, $8::bytea, $9, now() + $10 * interval '1 millisecond'${from}
+  SELECT $1, $2, $3, $4, $5, $6, $7::bytea, $8::bytea, $9, now() + $10 * interval '1 millisecond' FROM unsafe_commit
   ON CONFLICT (partner_id, mode, key) DO UPDATE SET lease_expires_at = excluded.lease_expires_at
     WHERE c.response_status IS NULL AND c.fingerprint = excluded.fingerprint AND c.lease_expires_at < now()
   RETURNING c.id`;
-
-const CLAIM = insertion('', '');
-// On its own a claim need not be on the disk: whatever is done under it commits later and takes it along, and a claim
-// that a crash of PostgreSQL forgot had nothing done under it.
-const CLAIM_SOON = insertion(`WITH ${UNSAFE_COMMIT} `, ' FROM unsafe_commit');
 
 interface ExistingClaim {
   id: string;

@@ -1,4 +1,4 @@
-import { newId } from '../db/new-id.ts';
+import { newId, timeOf } from '../db/new-id.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { CardRow } from '../domain/card-resource.ts';
 import { decideTransaction, type TransactionDecision } from '../domain/decide-transaction.ts';
@@ -75,6 +75,6 @@ function rowOf(id: string, settlement: Settlement, decision: TransactionDecision
     decline_reason: decision.declineReason,
     charged_to: decision.chargedTo,
     card_balance_after_cents: String(decision.cardBalanceAfterCents),
-    created_at: new Date().toISOString(),
+    created_at: timeOf(id).toISOString(),
   };
 }

@@ -1,3 +1,4 @@
+import { timeOf } from '../db/new-id.ts';
 import type { CardRow } from '../domain/card-resource.ts';
 import { chooseProduct } from '../domain/choose-product.ts';
 import { quoteFunding } from '../domain/fees.ts';
@@ -35,6 +36,6 @@ export function draftCard(cardId: string, terms: IssuanceTerms): CardRow & { sta
     funding_cents: String(request.amount),
     fees,
     overdue_since: null,
-    created_at: new Date().toISOString(),
+    created_at: timeOf(cardId).toISOString(),
   };
 }

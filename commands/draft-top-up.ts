@@ -1,3 +1,4 @@
+import { timeOf } from '../db/new-id.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { CardRow } from '../domain/card-resource.ts';
 import { quoteFunding } from '../domain/fees.ts';
@@ -32,7 +33,7 @@ export function draftTopUp(topUpId: string, terms: TopUpTerms, card: CardRow): T
     fees,
     card_balance_cents: null,
     overdue_since: null,
-    created_at: new Date().toISOString(),
+    created_at: timeOf(topUpId).toISOString(),
     completed_at: null,
   };
 }

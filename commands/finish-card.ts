@@ -33,7 +33,7 @@ export async function finishCard(
          overdue_since = NULL
        WHERE id = $1 AND status = 'funding_pending'
        RETURNING id, partner_id, mode
-     ), ${announcement.sql}
+     ), ${announcement.ctes.join(', ')}
      SELECT id FROM done`,
     [...own, ...announcement.values],
   );

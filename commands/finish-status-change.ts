@@ -35,7 +35,7 @@ export async function finishStatusChange(
     tx,
     `WITH done AS (
        UPDATE card SET status = $2, status_change_claim_id = NULL WHERE id = $1 RETURNING partner_id, mode
-     ), ${announcement.sql}
+     ), ${announcement.ctes.join(', ')}
      SELECT FROM done`,
     [...own, ...announcement.values],
   );

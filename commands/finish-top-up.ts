@@ -27,7 +27,7 @@ export async function finishTopUp(
        UPDATE topup SET status = $2, failure_code = $3, card_balance_cents = $4, completed_at = $5, overdue_since = NULL
        WHERE id = $1 AND status = 'pending'
        RETURNING partner_id, mode
-     ), ${announcement.sql}
+     ), ${announcement.ctes.join(', ')}
      SELECT FROM done`,
     [...own, ...announcement.values],
   );

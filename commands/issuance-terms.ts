@@ -3,13 +3,11 @@ import { issuableIn, issuableProducts, type Product } from '../db/issuable-produ
 import type { CardStatus } from '../domain/card-status.ts';
 import { CreateCardRequest } from '../domain/create-card-request.ts';
 import type { IssuanceContext } from './command-context.ts';
-import { type FundingTerms, lockFundingTerms } from './funding-terms.ts';
+import { type ClaimedTerms, type FundingTerms, lockFundingTerms } from './funding-terms.ts';
 
 /** What an issuance is decided on. */
 export interface IssuanceTerms extends FundingTerms {
   request: CreateCardRequest;
-  /** The card's status where an earlier run of this step has made it already. */
-  cardStatus: CardStatus | null;
   /** What the account may issue, the current product first (decisions.md, "Products"). */
   products: Product[];
 }
@@ -20,7 +18,14 @@ export async function lockIssuanceTerms(
   context: IssuanceContext,
   claimId: string,
   cardId: string,
-): Promise<IssuanceTerms | null> {
+): Promise<
+  | (ClaimedTerms &
+      IssuanceTerms & {
+        /** The card's status where an earlier run of this step has made it already. */
+        cardStatus: CardStatus | null;
+      })
+  | null
+> {
   const locked = await lockFundingTerms<CardStatus, { products: Product[] }>(tx, context, claimId, cardId, [
     `${issuableProducts('f.partner_id')} AS products`,
   ]);

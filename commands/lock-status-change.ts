@@ -2,6 +2,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { cardColumns } from '../db/card-columns.ts';
 import { query } from '../db/sql.ts';
 import type { CardRow } from '../domain/card-resource.ts';
+import type { Mode } from '../domain/mode.ts';
 import type { StatusChangeOperation } from '../domain/status-change.ts';
 import { lockPendingTopUps } from './fail-pending-top-ups.ts';
 
@@ -15,7 +16,7 @@ export interface LockedStatusChange {
 
 /**
  * Locks the claim of a status change and its card, and between them what else a block changes. Null where the claim is
- * answered, or forgotten.
+ * answered, or forgotten, or of test mode, whose changes no workflow makes: a process of an earlier release left it.
  */
 export async function lockStatusChange(
   tx: EntityManager,
@@ -23,11 +24,11 @@ export async function lockStatusChange(
 ): Promise<LockedStatusChange | null> {
   const [claim] = await query<ClaimRow>(
     tx,
-    `SELECT operation, card_id, response_status IS NOT NULL AS answered FROM idempotency_claim WHERE id = $1
+    `SELECT operation, mode, card_id, response_status IS NOT NULL AS answered FROM idempotency_claim WHERE id = $1
      FOR NO KEY UPDATE`,
     [claimId],
   );
-  if (claim === undefined || claim.answered) return null;
+  if (claim === undefined || claim.answered || claim.mode === 'test') return null;
   if (claim.operation === 'block_card') await lockPendingTopUps(tx, claim.card_id);
   const [card] = await query<LockedStatusChange['card']>(
     tx,
@@ -39,6 +40,7 @@ export async function lockStatusChange(
 }
 
 interface ClaimRow {
+  mode: Mode;
   operation: StatusChangeOperation;
   card_id: string;
   answered: boolean;

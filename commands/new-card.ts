@@ -10,7 +10,7 @@ export const newCard = (card: CardRow): NewFunding => ({
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
       ($17::int[])[1], ($17::int[])[2])
     ON CONFLICT (partner_id, mode, external_ref) WHERE status <> 'failed' DO NOTHING
-    RETURNING partner_id, mode, funding_cents AS loaded_cents, (created_at AT TIME ZONE 'UTC')::date AS today`,
+    RETURNING partner_id, mode, funding_cents AS loaded_cents, counted_on AS today`,
   values: [
     card.id,
     card.partner_id,

@@ -7,7 +7,7 @@ export const newTopUp = (topUp: TopUpRow): NewFunding => ({
     INSERT INTO topup (id, partner_id, mode, card_id, status, amount_cents, fees, card_balance_cents, created_at,
       completed_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-    RETURNING partner_id, mode, amount_cents AS loaded_cents, (created_at AT TIME ZONE 'UTC')::date AS today`,
+    RETURNING partner_id, mode, amount_cents AS loaded_cents, counted_on AS today`,
   values: [
     topUp.id,
     topUp.partner_id,

@@ -4,19 +4,15 @@ import { siblingId } from '../domain/ids.ts';
 import type { IssuanceContext } from './command-context.ts';
 import { draftCard } from './draft-card.ts';
 import { insertFunding } from './insert-funding.ts';
-import { issuanceNews } from './issuance-news.ts';
 import { issuanceOperation } from './issuance-operation.ts';
 import { lockIssuanceTerms } from './issuance-terms.ts';
 import { lockCard } from './lock-card.ts';
 import { newCard } from './new-card.ts';
 import { type Opening, runOpening } from './run-opening.ts';
-import { withIssued } from './with-issued.ts';
 
 /**
- * The first step of an issuance. Live mode: the pending card and its hold. Test mode, whose network is a function of
- * ours that always says yes, needs no hold: active card, money, event and answer are this one transaction. A refusal
- * becomes the claim's answer and leaves nothing else behind. Run again for the same claim it changes nothing and says
- * the same.
+ * The first step of an issuance in live mode: the pending card and its hold. A refusal becomes the claim's answer and
+ * leaves nothing else behind. Run again for the same claim it changes nothing and says the same.
  */
 export function openIssuance(context: IssuanceContext, claimId: string): Promise<Opening> {
   const cardId = siblingId('card', claimId);
@@ -46,15 +42,6 @@ async function open(
   if (terms.answered) return 'answered';
 
   const draft = draftCard(cardId, terms);
-  if (terms.mode === 'live') {
-    await insertFunding(tx, newCard(draft), issuanceOperation(draft, 'pending'));
-    return 'held';
-  }
-  const card = withIssued(draft, await context.issueTestCard(cardId));
-  await insertFunding(tx, newCard(card), issuanceOperation(card, 'single'), {
-    ring: context.ring,
-    claimId,
-    news: issuanceNews(card),
-  });
-  return 'answered';
+  await insertFunding(tx, newCard(draft), issuanceOperation(draft, 'pending'));
+  return 'held';
 }

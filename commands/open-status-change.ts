@@ -5,20 +5,18 @@ import type { CardRow } from '../domain/card-resource.ts';
 import { refusalOf } from '../domain/status-change.ts';
 import { refuseClaim } from './answer-claim.ts';
 import type { CommandContext } from './command-context.ts';
-import { finishStatusChange } from './finish-status-change.ts';
 import { lockStatusChange } from './lock-status-change.ts';
 
 /**
  * `opened`: it is this change's turn, the network decides next. `busy`: another change of the card is under way at the
- * network, and this one is judged by what it leaves behind. `answered`: it is over; `claims` have their answers now, its
- * own and those of top-ups that a block ended.
+ * network, and this one is judged by what it leaves behind. `answered`: it is over.
  */
-export type StatusChangeOpening = { state: 'opened' | 'busy' } | { state: 'answered'; claims: string[] };
+export type StatusChangeOpening = 'opened' | 'busy' | 'answered';
 
 /**
- * The first step of a freeze, unfreeze or block. Live mode: marks the card, so that no other change of it is asked for
- * meanwhile. Test mode, whose network is a function of ours that always agrees: the whole change. Where the card's
- * status does not allow it the refusal is the claim's answer. Run again it changes nothing and says the same.
+ * The first step of a freeze, unfreeze or block in live mode: marks the card, so that no other change of it is asked for
+ * meanwhile. Where the card's status does not allow it the refusal is the claim's answer. Run again it changes nothing
+ * and says the same.
  */
 export function openStatusChange(
   { orm, ring }: CommandContext,
@@ -26,30 +24,27 @@ export function openStatusChange(
 ): Promise<StatusChangeOpening> {
   return transaction(orm, async (tx) => {
     const locked = await lockStatusChange(tx, claimId);
-    if (locked === null) return answered([claimId]);
+    if (locked === null) return 'answered';
     const { card, operation } = locked;
-    if (card.status_change_claim_id === claimId) return { state: 'opened' };
-    if (card.status_change_claim_id !== null) return { state: 'busy' };
+    if (card.status_change_claim_id === claimId) return 'opened';
+    if (card.status_change_claim_id !== null) return 'busy';
 
     const refusal = refusalOf(card.status, operation) ?? refusalOfUnknown(card);
     if (refusal !== null) {
       await refuseClaim(tx, ring, claimId, refusal);
-      return answered([claimId]);
+      return 'answered';
     }
-    if (card.mode === 'test') return answered(await finishStatusChange(tx, ring, claimId, locked));
     await query(tx, 'UPDATE card SET status_change_claim_id = $2 WHERE id = $1', [card.id, claimId]);
-    return { state: 'opened' };
+    return 'opened';
   });
 }
-
-const answered = (claims: string[]): StatusChangeOpening => ({ state: 'answered', claims });
 
 /**
  * A card that an operator took for issued while the network said nothing has no id there. It can't be told to decline,
  * and a card that only we call frozen or blocked would be worse than a refusal.
  */
 function refusalOfUnknown(card: CardRow): ApiError | null {
-  if (card.mode === 'test' || card.network_card_id !== null) return null;
+  if (card.network_card_id !== null) return null;
   return new ApiError('invalid_state', {
     message:
       `The card is ${card.status}, and was activated without the card network's id of it, so that its status can not ` +

@@ -8,15 +8,12 @@ import { lockCard } from './lock-card.ts';
 import { lockTopUp } from './lock-top-up.ts';
 import { newTopUp } from './new-top-up.ts';
 import { type Opening, runOpening } from './run-opening.ts';
-import { topUpNews } from './top-up-news.ts';
 import { topUpOperation } from './top-up-operation.ts';
 import { lockTopUpTerms } from './top-up-terms.ts';
-import { withLoaded } from './with-loaded.ts';
 
 /**
- * The first step of a top-up. Live mode: the pending top-up and its hold. Test mode needs no hold: money, top-up, event
- * and answer are this one transaction. A refusal becomes the claim's answer and leaves nothing else behind. Run again
- * for the same claim it changes nothing and says the same.
+ * The first step of a top-up in live mode: the pending top-up and its hold. A refusal becomes the claim's answer and
+ * leaves nothing else behind. Run again for the same claim it changes nothing and says the same.
  */
 export function openTopUp(context: CommandContext, claimId: string): Promise<Opening> {
   const topUpId = siblingId('topup', claimId);
@@ -48,15 +45,6 @@ async function open(
   const card = await lockCard(tx, terms.cardId);
   if (card === undefined) throw new Error(`the card ${terms.cardId} of a top-up is gone`);
   const draft = draftTopUp(topUpId, terms, card);
-  if (terms.mode === 'live') {
-    await insertFunding(tx, newTopUp(draft), topUpOperation(draft, 'pending'));
-    return 'held';
-  }
-  const topUp = withLoaded(draft, terms.cardCents + terms.request.amount);
-  await insertFunding(tx, newTopUp(topUp), topUpOperation(topUp, 'single'), {
-    ring: context.ring,
-    claimId,
-    news: topUpNews(topUp, card),
-  });
-  return 'answered';
+  await insertFunding(tx, newTopUp(draft), topUpOperation(draft, 'pending'));
+  return 'held';
 }

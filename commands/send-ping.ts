@@ -1,5 +1,5 @@
 import { ENDPOINT_COLUMNS } from '../db/endpoint-columns.ts';
-import { newId } from '../db/new-id.ts';
+import { newId, timeOf } from '../db/new-id.ts';
 import type { Orm } from '../db/orm.ts';
 import { query } from '../db/sql.ts';
 import type { Tenant } from '../db/tenant.ts';
@@ -26,7 +26,7 @@ export function sendPing(orm: Orm, tenant: Tenant): Promise<string> {
     );
     const data = { webhook_endpoint: endpoint && presentWebhookEndpoint(endpoint) };
     const id = newId('evt');
-    const created = new Date().toISOString();
+    const created = timeOf(id).toISOString();
     await query(
       tx,
       'INSERT INTO event (id, partner_id, mode, type, body, created_at) VALUES ($1, $2, $3, $4, $5, $6)',

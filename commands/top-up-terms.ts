@@ -2,14 +2,15 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { TopUpRequest } from '../domain/top-up-request.ts';
 import type { TopUpStatus } from '../domain/topup-resource.ts';
 import type { CommandContext } from './command-context.ts';
-import { type FundingTerms, lockFundingTerms } from './funding-terms.ts';
+import { type ClaimedTerms, type FundingTerms, lockFundingTerms } from './funding-terms.ts';
 
 /** What a top-up is decided on, beside the card's own row. */
 export interface TopUpTerms extends FundingTerms {
   request: TopUpRequest;
-  cardId: string;
-  /** The top-up's status where an earlier run of this step has made it already. */
-  topUpStatus: TopUpStatus | null;
+  /** On the card. */
+  cardCents: number;
+  /** What its pending top-ups would add. */
+  arrivingCents: bigint;
 }
 
 /** {@link lockFundingTerms} of a top-up. @param topUpId the id the top-up has or will have */
@@ -18,7 +19,15 @@ export async function lockTopUpTerms(
   context: CommandContext,
   claimId: string,
   topUpId: string,
-): Promise<TopUpTerms | null> {
+): Promise<
+  | (ClaimedTerms &
+      TopUpTerms & {
+        cardId: string;
+        /** The top-up's status where an earlier run of this step has made it already. */
+        topUpStatus: TopUpStatus | null;
+      })
+  | null
+> {
   const locked = await lockFundingTerms<TopUpStatus>(tx, context, claimId, topUpId);
   if (locked === null) return null;
   const { terms, status } = locked;

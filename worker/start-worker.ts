@@ -10,7 +10,6 @@ import {
 import type { Logger } from 'pino';
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
 import type { CardNetwork } from '../adapters/card-network/card-network.ts';
-import { testCardIssuer } from '../adapters/card-network/test-cards.ts';
 import { startLiveNetwork } from '../adapters/live-network.ts';
 import { announceAnswer } from '../commands/announce-answer.ts';
 import type { Config } from '../config.ts';
@@ -64,7 +63,6 @@ export async function startWorker(
   const activities = createCardActivities({
     orm,
     ring,
-    issueTestCard: testCardIssuer(ring),
     liveNetworkConfigured: live.network !== null,
     answered: (claimId) => {
       announceAnswer({ orm }, claimId).catch((error: unknown) =>

@@ -44,7 +44,7 @@ export async function changeCardStatus({ claimId }: ChangeCardStatusInput): Prom
   const answered = Promise.withResolvers<void>();
   setHandler(firstAnswer, () => answered.promise);
 
-  // The scope that ignores cancellation costs 2 ms, which most changes in test mode can do without.
+  // The scope that ignores cancellation costs 2 ms, which a refusal can do without.
   const opening = await atOnce.open(claimId).catch(notYet);
   if (opening === 'answered') return finish();
   await CancellationScope.nonCancellable(async () => {

@@ -1,16 +1,14 @@
 import { z } from 'zod';
-import { claimIdempotencyKey } from '../../commands/claim-idempotency-key.ts';
-import { newId } from '../../db/new-id.ts';
+import { changeStatusInTestMode } from '../../commands/test-operations.ts';
 import { CardResource } from '../../domain/card-resource.ts';
 import type { StatusChangeOperation } from '../../domain/status-change.ts';
 import { changeCardStatusWorkflowId } from '../../workflows/messages.ts';
 import type { AnsweringDependencies } from '../answer-claimed.ts';
 import { changeCardStatus } from '../change-card-status.ts';
-import { fingerprintOf } from '../fingerprint.ts';
-import { readCard } from '../read-cards.ts';
+import { claimOperation, keyedRequest, replyOnce } from '../claim-operation.ts';
+import { cardIdOf, readCard } from '../read-cards.ts';
 import { replay } from '../replay.ts';
 import { route } from '../route.ts';
-import { LEASE_MS } from '../while-leased.ts';
 
 const IN_LIVE_MODE =
   'In live mode the card network is told. 503 `unavailable`: it has not confirmed yet; the change goes on, and the ' +
@@ -51,25 +49,18 @@ function statusRoute(
     bodyIsOptional: true,
     responses: { 200: CardResource },
     errors: ['card_not_found', 'invalid_state', 'idempotency_in_flight', 'idempotency_conflict'],
-    async handle({ caller, params, path, body, idempotencyKey, requestId, log }) {
-      const { orm, ring } = dependencies;
-      const { partnerId, mode } = caller;
-      const { id: cardId } = await readCard(orm, caller, params.cardId ?? '');
-      const claim = await claimIdempotencyKey(orm.em.fork(), ring, {
-        claimId: newId('claim'),
-        partnerId,
-        mode,
-        key: idempotencyKey === '' ? null : idempotencyKey,
-        operation,
-        cardId,
-        fingerprint: fingerprintOf('POST', path, body),
-        sealedRequest: null,
-        requestId,
-        leaseMs: LEASE_MS,
-      });
+    async handle(input) {
+      const { partnerId, mode } = input.caller;
+      if (mode === 'test') {
+        const request = keyedRequest(operation, input, cardIdOf(input));
+        const answer = await changeStatusInTestMode(dependencies, request);
+        return replyOnce(answer, dependencies.eventsWritten);
+      }
+      const { id: cardId } = await readCard(dependencies.orm, input.caller, input.params.cardId ?? '');
+      const claim = await claimOperation(dependencies, keyedRequest(operation, input, cardId), null);
       if (claim.outcome === 'replay') return replay(claim.response);
       const { claimId } = claim;
-      log({ workflowId: changeCardStatusWorkflowId(cardId, claimId) });
+      input.log({ workflowId: changeCardStatusWorkflowId(cardId, claimId) });
       return changeCardStatus(dependencies, { claimId, partnerId, mode, cardId, operation });
     },
   });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { issueInTestMode } from '../../commands/test-operations.ts';
 import type { Orm } from '../../db/orm.ts';
 import { CardResource } from '../../domain/card-resource.ts';
 import { CardStatus } from '../../domain/card-status.ts';
@@ -6,7 +7,7 @@ import { CreateCardRequest } from '../../domain/create-card-request.ts';
 import { Line } from '../../domain/fields.ts';
 import { siblingId } from '../../domain/ids.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
-import { claimOperation } from '../claim-operation.ts';
+import { claimOperation, keyedRequest, replyOnce } from '../claim-operation.ts';
 import { type IssuingDependencies, issueCard } from '../issue-card.ts';
 import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
 import { readCard, readCardPage } from '../read-cards.ts';
@@ -40,7 +41,12 @@ export const createCard = (dependencies: IssuingDependencies) =>
     ],
     async handle(input) {
       const { partnerId, mode } = input.caller;
-      const claim = await claimOperation(dependencies, 'create_card', input, null);
+      const request = keyedRequest('create_card', input, null);
+      if (mode === 'test') {
+        const answer = await issueInTestMode(dependencies, request, input.body);
+        return replyOnce(answer, dependencies.eventsWritten);
+      }
+      const claim = await claimOperation(dependencies, request, input.body);
       if (claim.outcome === 'replay') return replay(claim.response);
       const { claimId } = claim;
       input.log({ workflowId: issueCardWorkflowId(siblingId('card', claimId)) });

@@ -2,13 +2,10 @@ import { z } from 'zod';
 import type { CommandContext } from '../../commands/command-context.ts';
 import type { SettlementQueue } from '../../commands/settlement-queue.ts';
 import { simulateTransaction } from '../../commands/simulate-transaction.ts';
-import { newId } from '../../db/new-id.ts';
-import { ApiError } from '../../domain/api-error.ts';
-import { isId } from '../../domain/ids.ts';
 import { SimulateTransactionRequest } from '../../domain/simulate-transaction-request.ts';
 import { NO_MERCHANT, TransactionResource } from '../../domain/transaction-resource.ts';
-import { fingerprintOf } from '../fingerprint.ts';
-import { replay } from '../replay.ts';
+import { keyedRequest, replyOnce } from '../claim-operation.ts';
+import { cardIdOf } from '../read-cards.ts';
 import { route } from '../route.ts';
 
 export interface SimulationDependencies extends CommandContext {
@@ -37,9 +34,9 @@ export const simulateCardTransaction = (dependencies: SimulationDependencies) =>
       'idempotency_in_flight',
       'idempotency_conflict',
     ],
-    async handle({ caller, params, body, path, idempotencyKey, requestId }) {
-      const { cardId = '' } = params;
-      if (!isId('card', cardId)) throw new ApiError('card_not_found');
+    async handle(input) {
+      const { caller, body, requestId } = input;
+      const cardId = cardIdOf(input);
       const { partnerId, mode } = caller;
       const settlement = {
         ...{ partnerId, mode, cardId, type: body.type, amountCents: body.amount },
@@ -50,14 +47,14 @@ export const simulateCardTransaction = (dependencies: SimulationDependencies) =>
           category_code: body.merchant_category_code ?? null,
         },
       };
-      if (idempotencyKey === '') {
+      if (input.idempotencyKey === '') {
         const { transaction } = await dependencies.settlements.settle(settlement);
         return { status: 201, body: transaction };
       }
-      const fingerprint = fingerprintOf('POST', path, body);
-      const claim = { claimId: newId('claim'), partnerId, mode, key: idempotencyKey, fingerprint, requestId };
-      const { replayed, response } = await simulateTransaction(dependencies, claim, settlement);
-      dependencies.eventsWritten();
-      return replayed ? replay(response) : response;
+      const request = keyedRequest('simulate_transaction', input, cardId);
+      return replyOnce(
+        await simulateTransaction(dependencies, request, settlement),
+        dependencies.eventsWritten,
+      );
     },
   });

@@ -1,11 +1,9 @@
 import { z } from 'zod';
 import type { CommandContext } from '../../commands/command-context.ts';
 import { creditFaucet } from '../../commands/credit-faucet.ts';
-import { newId } from '../../db/new-id.ts';
 import { BalanceResource } from '../../domain/balance-resource.ts';
 import { AmountCents } from '../../domain/fields.ts';
-import { fingerprintOf } from '../fingerprint.ts';
-import { replay } from '../replay.ts';
+import { keyedRequest, replyOnce } from '../claim-operation.ts';
 import { route } from '../route.ts';
 
 const MAX_CREDIT_CENTS = 10_000_000;
@@ -24,16 +22,8 @@ export const creditTestBalance = (dependencies: CommandContext) =>
     }),
     responses: { 201: BalanceResource },
     errors: ['live_key_not_allowed', 'idempotency_in_flight', 'idempotency_conflict'],
-    async handle({ caller, body, path, idempotencyKey, requestId }) {
-      const request = {
-        claimId: newId('claim'),
-        partnerId: caller.partnerId,
-        mode: caller.mode,
-        key: idempotencyKey,
-        fingerprint: fingerprintOf('POST', path, body),
-        requestId,
-      };
-      const outcome = await creditFaucet(dependencies, request, body.amount);
-      return outcome.replayed ? replay(outcome.response) : outcome.response;
+    async handle(input) {
+      const request = keyedRequest('credit_faucet', input, null);
+      return replyOnce(await creditFaucet(dependencies, request, input.body.amount));
     },
   });

@@ -1,13 +1,14 @@
 import { z } from 'zod';
+import { topUpInTestMode } from '../../commands/test-operations.ts';
 import type { Orm } from '../../db/orm.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { siblingId } from '../../domain/ids.ts';
 import { TopUpRequest } from '../../domain/top-up-request.ts';
 import { TopUpResource } from '../../domain/topup-resource.ts';
 import { topUpCardWorkflowId } from '../../workflows/messages.ts';
-import { claimOperation } from '../claim-operation.ts';
+import { claimOperation, keyedRequest, replyOnce } from '../claim-operation.ts';
 import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
-import { readCard } from '../read-cards.ts';
+import { cardIdOf, readCard } from '../read-cards.ts';
 import { readTopUp, readTopUpPage } from '../read-topups.ts';
 import { replay } from '../replay.ts';
 import { route } from '../route.ts';
@@ -31,11 +32,20 @@ export const createTopUp = (dependencies: TopUpDependencies) =>
     ],
     async handle(input) {
       const { partnerId, mode } = input.caller;
+      if (mode === 'test') {
+        const request = keyedRequest('top_up_card', input, cardIdOf(input));
+        const answer = await topUpInTestMode(dependencies, request, input.body);
+        return replyOnce(answer, dependencies.eventsWritten);
+      }
       const { id: cardId } = await readCard(dependencies.orm, input.caller, input.params.cardId ?? '');
-      if (mode === 'live' && !dependencies.liveNetworkConfigured) {
+      if (!dependencies.liveNetworkConfigured) {
         throw new ApiError('unavailable', { message: 'No card network is configured for live mode.' });
       }
-      const claim = await claimOperation(dependencies, 'top_up_card', input, cardId);
+      const claim = await claimOperation(
+        dependencies,
+        keyedRequest('top_up_card', input, cardId),
+        input.body,
+      );
       if (claim.outcome === 'replay') return replay(claim.response);
       const { claimId } = claim;
       input.log({ workflowId: topUpCardWorkflowId(siblingId('topup', claimId)) });

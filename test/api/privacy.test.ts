@@ -116,7 +116,7 @@ describe('what is personal or secret', () => {
   it('is in no workflow: neither its history, nor its memo, search attributes, id or details', async () => {
     const workflows = await workflowTexts(stack);
     for (const [workflowId, text] of workflows) expectNone(text, workflowId);
-    assert.ok(workflows.size >= cardIds.length, 'the workflows were not found');
+    assert.ok(workflows.size >= cardIds.length - 1, 'the workflows were not found');
   });
 
   it('leaves one JSON line a request, with its id, and who it was for once that is known', () => {
@@ -136,6 +136,8 @@ describe('what is personal or secret', () => {
       if ([400, 401, 404].includes(line.status)) assert.equal(typeof line.code, 'string');
     }
     const workflows = lines.filter((line) => line.workflowId !== undefined).map((line) => line.workflowId);
-    for (const cardId of cardIds) assert.ok(workflows.includes(`issue-card/${cardId}`), cardId);
+    const [testCardId, ...liveCardIds] = cardIds;
+    assert.ok(!workflows.includes(`issue-card/${testCardId}`));
+    for (const cardId of liveCardIds) assert.ok(workflows.includes(`issue-card/${cardId}`), cardId);
   });
 });

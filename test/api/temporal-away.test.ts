@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { testTemporal } from '../support/temporal.ts';
 import { expectError } from './support/expect-error.ts';
+import { balanceOf, createCard, fundedPartner } from './support/prepare.ts';
 import { startTcpProxy, type TcpProxy } from './support/tcp-proxy.ts';
 
 describe('while Temporal is away', () => {
@@ -19,12 +20,7 @@ describe('while Temporal is away', () => {
       { temporal: { connectionOptions: { address: proxy.address }, namespace }, cardCreationWaitMs },
       { worker: false },
     );
-    partner = await stack.createPartner();
-    const credited = await partner.call('POST', '/test/credit', {
-      body: { amount: 10_000 },
-      idempotencyKey: randomUUID(),
-    });
-    assert.equal(credited.status, 201);
+    partner = await fundedPartner(stack, 10_000);
   });
   after(async () => {
     await stack.stop();
@@ -32,17 +28,42 @@ describe('while Temporal is away', () => {
   });
 
   const create = (idempotencyKey: string) =>
-    partner.call('POST', '/cards', { body: { amount: 1_000, external_ref: idempotencyKey }, idempotencyKey });
+    createCard(partner, { amount: 1_000, external_ref: idempotencyKey }, { mode: 'live', idempotencyKey });
 
-  it('POST /cards answers 503, the first time and at once again, and the retry gets the true answer later', async () => {
+  it('the whole sandbox works: no request of a test key starts a workflow', async () => {
+    await proxy.cut();
+    const post = async (path: string, body?: object) => {
+      const answer = await partner.call('POST', path, { body, idempotencyKey: randomUUID() });
+      assert.ok(answer.status === 200 || answer.status === 201, `${path}: ${answer.text}`);
+      return answer.json;
+    };
+    assert.equal((await post('/test/credit', { amount: 5_000 })).available, 15_000);
+    const { id } = await post('/cards', { amount: 1_000, external_ref: 'sandbox' });
+    assert.equal((await post(`/cards/${id}/topups`, { amount: 500 })).card_balance, 1_500);
+    for (let turn = 0; turn < 20; turn++) {
+      const verb = turn % 2 === 0 ? 'freeze' : 'unfreeze';
+      const changed = await partner.call('POST', `/cards/${id}/${verb}`);
+      assert.deepEqual([changed.status, changed.json.status], [200, turn % 2 === 0 ? 'frozen' : 'active']);
+    }
+    const simulate = `/test/cards/${id}/simulate-transaction`;
+    assert.equal((await post(simulate, { type: 'purchase', amount: 300 })).card_balance_after, 1_200);
+    const blocked = await post(`/cards/${id}/block`);
+    assert.deepEqual([blocked.status, blocked.balance], ['blocked', 0]);
+    // Fees: 100 and 50 of the issuance, 50 of the top-up, 10 and half a percent of the purchase.
+    assert.deepEqual(await balanceOf(partner), [14_488, 0, 14_488]);
+    await proxy.restore();
+  });
+
+  it('a live POST /cards answers 503, the first time and at once again, and the retry gets the true answer later', async () => {
     await proxy.cut();
     expectError(await create('r-1'), 'unavailable');
     expectError(await create('r-1'), 'unavailable');
     for (const path of ['/ping', '/balance', '/products', '/cards']) {
-      assert.equal((await partner.call('GET', path)).status, 200, path);
+      assert.equal((await partner.call('GET', path, { mode: 'live' })).status, 200, path);
     }
     expectError(
       await partner.call('POST', '/cards', {
+        mode: 'live',
         body: { amount: 2_000, external_ref: 'other' },
         idempotencyKey: 'r-1',
       }),
@@ -60,9 +81,8 @@ describe('while Temporal is away', () => {
     assert.equal(again.text, answer.text);
     assert.equal(again.headers.get('idempotent-replayed'), 'true');
 
-    const cards = await partner.call('GET', '/cards');
+    const cards = await partner.call('GET', '/cards', { mode: 'live' });
     assert.deepEqual(cards.json.data, [answer.json]);
-    const balance = await partner.call('GET', '/balance');
-    assert.deepEqual([balance.json.available, balance.json.held], [10_000 - 1_150, 0]);
+    assert.deepEqual(await balanceOf(partner, 'live'), [8_850, 0, 8_850]);
   });
 });

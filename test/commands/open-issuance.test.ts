@@ -89,22 +89,9 @@ describe('openIssuance', () => {
     assert.equal((await readClaimResponse(commands.context, claimId))?.status, 202);
   });
 
-  it('issues once in test mode, where all runs find the same answer', async () => {
-    const partnerId = await commands.createFundedPartner(DEBITED);
-    const claimId = await claimed(partnerId, 'test');
-    const runs: Promise<string>[] = [];
-    await heldUp(partnerId, async () => {
-      for (let i = 0; i < 4; i++) runs.push(openIssuance(commands.context, claimId));
-      await waiting(4);
-    });
-    assert.deepEqual(await Promise.all(runs), ['answered', 'answered', 'answered', 'answered']);
-    assert.equal((await readClaimResponse(commands.context, claimId))?.status, 201);
-    assert.deepEqual(await usage(partnerId, 'test'), { open_cards: 1, loaded_cents: '1000' });
-  });
-
   it('keeps a refusal: a run that comes later, when money has come, does not issue after all', async () => {
     const partnerId = await commands.createFundedPartner(DEBITED - 1);
-    const claimId = await claimed(partnerId, 'test');
+    const claimId = await claimed(partnerId, 'live');
     assert.equal(await openIssuance(commands.context, claimId), 'answered');
     const refusal = await readClaimResponse(commands.context, claimId);
     assert.equal(refusal?.status, 402);
@@ -117,18 +104,18 @@ describe('openIssuance', () => {
     ]);
     assert.equal(await openIssuance(commands.context, claimId), 'answered');
     assert.deepEqual(await readClaimResponse(commands.context, claimId), refusal);
-    assert.deepEqual(await usage(partnerId, 'test'), { open_cards: 0, loaded_cents: '0' });
+    assert.deepEqual(await usage(partnerId, 'live'), { open_cards: 0, loaded_cents: '0' });
   });
 
   it('counts a day that began while it waited', async () => {
     const partnerId = await commands.createFundedPartner(10_000);
-    const claimId = await claimed(partnerId, 'test');
+    const claimId = await claimed(partnerId, 'live');
     // What a transaction that waited over midnight finds: another one has begun the new day.
     await commands.owner.query(
       `UPDATE account_usage SET loaded_on = (now() AT TIME ZONE 'UTC')::date + 1, loaded_cents = 5 WHERE partner_id = $1`,
       [partnerId],
     );
     await openIssuance(commands.context, claimId);
-    assert.deepEqual(await usage(partnerId, 'test'), { open_cards: 1, loaded_cents: '1005' });
+    assert.deepEqual(await usage(partnerId, 'live'), { open_cards: 1, loaded_cents: '1005' });
   });
 });

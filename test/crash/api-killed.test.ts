@@ -129,20 +129,18 @@ async function killApiAtCommit(kind: Case, dieAt: string, isAnswered: boolean): 
 const LIVE_LATER: Case = { ...CASES['live 00'], endings: [{ status: 202, end: 'loaded' }] };
 
 const KILLS: [string, () => Promise<void>][] = [
-  ...(['test', 'live 00', 'live 42'] as const).flatMap((name): typeof KILLS => [
+  ...(['live 00', 'live 42'] as const).flatMap((name): typeof KILLS => [
     [`${name}: between claim and start, a retry`, () => killApiOnItsWay(CASES[name], START, 'a retry')],
     [`${name}: between claim and start, no retry`, () => killApiOnItsWay(CASES[name], START, 'the sweep')],
     [`${name}: between effect and answer, a retry`, () => killApiOnItsWay(CASES[name], ANSWERED, 'a retry')],
   ]),
-  ['test: no worker, before the commit', () => killApiAtCommit(CASES.test, 'before 1', false)],
-  ['test: no worker, after the commit', () => killApiAtCommit(CASES.test, 'after 1', true)],
   ['live 00: no worker, before the hold', () => killApiAtCommit(CASES['live 00'], 'before 1', false)],
   ['live 00: no worker, after the hold', () => killApiAtCommit(CASES['live 00'], 'after 1', false)],
   ['live 00: no worker, before the 202', () => killApiAtCommit(CASES['live 00'], 'before 2', false)],
   ['live 00: no worker, after the 202', () => killApiAtCommit(LIVE_LATER, 'after 2', true)],
 ];
 
-describe('an API killed -9 in the middle of POST /cards: one card, one answer', function () {
+describe('an API killed -9 in the middle of a live POST /cards: one card, one answer', function () {
   this.timeout(240_000);
   let ends: Promise<void>[];
   before(() => {

@@ -1,12 +1,15 @@
 import pg from 'pg';
 
 /** Runs `before` and `after` around every COMMIT that `pg` sends in this process, before anybody hears of it. */
-export function aroundCommits(before: () => Promise<void>, after: () => Promise<void>): void {
+export function aroundCommits(
+  before: (client: pg.Client) => Promise<void>,
+  after: (client: pg.Client) => Promise<void>,
+): void {
   const original = pg.Client.prototype.query as (...args: unknown[]) => unknown;
   async function commit(this: pg.Client, ...args: unknown[]): Promise<unknown> {
-    await before();
+    await before(this);
     const result = await original.apply(this, args);
-    await after();
+    await after(this);
     return result;
   }
   pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]): unknown {

@@ -1,20 +1,25 @@
+import type pg from 'pg';
 import { aroundCommits } from './around-commits.ts';
 
 /**
- * For `node --import`: kills the process, as by kill -9, right before or right after its nth COMMIT.
- * DIE_AT_COMMIT: `before 1`, `after 2` …
+ * For `node --import`: right before or right after its nth COMMIT, kills the process, as by kill -9, or cuts the
+ * connection that the COMMIT goes by, so that nobody hears what became of it.
+ * DIE_AT_COMMIT: `before 1`, `after 2`, `cut before 1` …
  */
-const [when, nth] = (process.env.DIE_AT_COMMIT ?? '').split(' ');
+const [when, nth, cuts] = (process.env.DIE_AT_COMMIT ?? '').replace(/^cut (.*)$/, '$1 cut').split(' ');
 let commits = 0;
 
 aroundCommits(
-  async () => {
+  async (client) => {
     commits += 1;
-    dieIf('before');
+    dieIf('before', client);
   },
-  async () => dieIf('after'),
+  async (client) => dieIf('after', client),
 );
 
-function dieIf(now: string): void {
-  if (now === when && commits === Number(nth)) process.kill(process.pid, 'SIGKILL');
+function dieIf(now: string, client: pg.Client): void {
+  if (now !== when || commits !== Number(nth)) return;
+  if (cuts === undefined) process.kill(process.pid, 'SIGKILL');
+  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+  throw new Error('Connection terminated unexpectedly');
 }

@@ -13,8 +13,15 @@ const ACCEPTED: CaseName[] = ['live 41', 'live 43', 'live 45', 'live 46', ...BY_
 const LIVE: CaseName[] = ['live 00', 'live 42', 'live 44', 'live 48', ...ACCEPTED];
 /** All that differ before the network is asked, and some of the rest: each that stands at a commit keeps a connection. */
 const OPENED: CaseName[] = [
-  ...(['test', 'test without funds', 'live without funds', 'live 00', 'live 42'] as const),
-  ...(['live 44', 'live 47 yes', 'live 47 no', 'live 48'] as const),
+  ...([
+    'live without funds',
+    'live 00',
+    'live 42',
+    'live 44',
+    'live 47 yes',
+    'live 47 no',
+    'live 48',
+  ] as const),
 ];
 /** Those about which the network says yes or no. */
 const DECIDED = LIVE.filter((name) => !BY_HAND.includes(name));

@@ -34,8 +34,6 @@ const issuance =
 
 /** Every outcome of issueCard. */
 export const ISSUANCES: Record<string, Recording> = {
-  'test-active': issuance({ mode: 'test' }),
-  'test-refused': issuance({ mode: 'test', funded: false }),
   'live-refused': issuance({ funded: false }),
   'live-active': issuance({}),
   'live-declined': issuance({ digits: 42 }),

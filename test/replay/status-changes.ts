@@ -74,9 +74,6 @@ async function untilAttention(workflow: WorkflowHandle, goingOn: Promise<unknown
 
 /** Every outcome of changeCardStatus. */
 export const STATUS_CHANGES: Record<string, Recording> = {
-  'status-test-frozen': statusChange({ mode: 'test', verbs: ['freeze'] }),
-  'status-test-blocked': statusChange({ mode: 'test', verbs: ['freeze', 'block'] }),
-  'status-test-refused': statusChange({ mode: 'test', verbs: ['unfreeze'] }),
   'status-live-frozen': statusChange({ verbs: ['freeze'] }),
   'status-live-unfrozen': statusChange({ verbs: ['freeze', 'unfreeze'] }),
   'status-live-blocked': statusChange({ verbs: ['block'] }),

@@ -36,8 +36,6 @@ const topUp =
 
 /** Every outcome of topUpCard. */
 export const TOP_UPS: Record<string, Recording> = {
-  'topup-test-succeeded': topUp({ mode: 'test' }),
-  'topup-test-refused': topUp({ mode: 'test', amountCents: 1 }),
   'topup-live-refused': topUp({ amountCents: 999_999 }),
   'topup-live-succeeded': topUp({}),
   'topup-live-declined': topUp({ amountCents: 5_042 }),

@@ -41,18 +41,6 @@ describe('POST /cards while no worker runs', () => {
     await assertLedgerClean(stack);
   });
 
-  it('answers 201 in test mode; the worker that comes changes nothing', async () => {
-    const issued = await createCard(partner, 'test', AMOUNT_CENTS);
-    assert.equal(issued.status, 201, issued.text);
-    await assertBalance(stack, partner, 'test', { spentCents: PRICE_CENTS, heldCents: 0 });
-
-    await stack.startWorker();
-    await workflowOf(issued.json.id).result();
-    assert.deepEqual(await eventTypes(stack, issued.json.id), ['card.issued']);
-    await assertBalance(stack, partner, 'test', { spentCents: PRICE_CENTS, heldCents: 0 });
-    await assertLedgerClean(stack);
-  });
-
   it('answers 402 in either mode where the money is lacking, and leaves no card', async () => {
     const poor = await stack.createPartner();
     for (const mode of ['test', 'live'] as const) {

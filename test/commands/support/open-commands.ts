@@ -4,12 +4,14 @@ import pg from 'pg';
 import { testCardIssuer } from '../../../adapters/card-network/test-cards.ts';
 import { activateCard } from '../../../commands/activate-card.ts';
 import { adjustBalance } from '../../../commands/adjust-balance.ts';
+import type { KeyedRequest } from '../../../commands/answered-claim.ts';
 import { type Claim, claimIdempotencyKey } from '../../../commands/claim-idempotency-key.ts';
 import type { IssuanceContext } from '../../../commands/command-context.ts';
 import { createPartner } from '../../../commands/create-partner.ts';
 import { sealRequest } from '../../../commands/idempotency-response.ts';
 import { openIssuance } from '../../../commands/open-issuance.ts';
 import { setCurrentProduct } from '../../../commands/set-current-product.ts';
+import { issueInTestMode, type TestIssuanceContext } from '../../../commands/test-operations.ts';
 import { KeyRing } from '../../../db/key-ring.ts';
 import { newId } from '../../../db/new-id.ts';
 import { openOrm } from '../../../db/orm.ts';
@@ -20,7 +22,7 @@ import type { Mode } from '../../../domain/mode.ts';
 import { createTestDatabase } from '../../support/postgres.ts';
 
 export interface TestCommands {
-  context: IssuanceContext;
+  context: IssuanceContext & TestIssuanceContext;
   /** As the tables' owner. */
   owner: pg.Client;
   /** Another connection as the owner, for the caller to end. */
@@ -49,6 +51,25 @@ export interface TestClaim {
   leaseMs?: number;
 }
 
+/** What the API makes of a request before it claims its key. */
+export function keyedRequest<Operation extends ClaimOperation>(
+  operation: Operation,
+  cardId: string | null,
+  request: unknown,
+  {
+    partnerId,
+    mode,
+    key = randomUUID(),
+    fingerprint,
+  }: Pick<TestClaim, 'partnerId' | 'mode' | 'key' | 'fingerprint'>,
+): KeyedRequest & { operation: Operation } {
+  return {
+    ...{ claimId: newId('claim'), partnerId, mode, key, operation, cardId },
+    fingerprint: fingerprint ?? Buffer.from(JSON.stringify(request)),
+    requestId: newId('req'),
+  };
+}
+
 /** The commands on a fresh database with a current product, without API, worker and Temporal. */
 export async function openCommands(): Promise<TestCommands> {
   const databaseUrl = await createTestDatabase();
@@ -62,22 +83,18 @@ export async function openCommands(): Promise<TestCommands> {
   const owner = await connect();
   const operator = { orm, ring, actor: 'test' };
   await setCurrentProduct(operator, { code: 'USD', bin: '424242', network: 'visa' });
-  const context: IssuanceContext = {
+  const context: TestCommands['context'] = {
     ...{ orm, ring, liveNetworkConfigured: true, issueTestCard: testCardIssuer(ring) },
   };
   const claim = (
     operation: ClaimOperation,
     cardId: string | null,
     request: unknown,
-    { partnerId, mode, key = randomUUID(), fingerprint, leaseMs = 60_000 }: Omit<TestClaim, 'request'>,
+    { leaseMs = 60_000, ...given }: Omit<TestClaim, 'request'>,
   ) => {
-    const claimId = newId('claim');
-    return claimIdempotencyKey(orm.em.fork(), ring, {
-      ...{ claimId, partnerId, mode, key, operation, cardId, leaseMs },
-      fingerprint: fingerprint ?? Buffer.from(JSON.stringify(request)),
-      sealedRequest: sealRequest(ring, claimId, request),
-      requestId: newId('req'),
-    });
+    const keyed = keyedRequest(operation, cardId, request, given);
+    const sealedRequest = sealRequest(ring, keyed.claimId, request);
+    return claimIdempotencyKey(orm.em.fork(), ring, { ...keyed, sealedRequest, leaseMs });
   };
   return {
     context,
@@ -98,13 +115,16 @@ export async function openCommands(): Promise<TestCommands> {
     },
     async createActiveCard(partnerId, mode, amountCents) {
       const request = { amount: amountCents, external_ref: randomUUID() };
+      if (mode === 'test') {
+        const keyed = keyedRequest('create_card', null, request, { partnerId, mode });
+        assert.equal((await issueInTestMode(context, keyed, request)).response.status, 201);
+        return siblingId('card', keyed.claimId);
+      }
       const claimed = await claim('create_card', null, request, { partnerId, mode });
       assert.ok(claimed.outcome === 'claimed');
-      const opening = await openIssuance(context, claimed.claimId);
-      if (opening === 'held') {
-        const issued = { networkCardId: claimed.claimId, last4: '4242', expMonth: 12, expYear: 2030 };
-        await activateCard(context, claimed.claimId, issued);
-      }
+      await openIssuance(context, claimed.claimId);
+      const issued = { networkCardId: claimed.claimId, last4: '4242', expMonth: 12, expYear: 2030 };
+      await activateCard(context, claimed.claimId, issued);
       return siblingId('card', claimed.claimId);
     },
     async close() {

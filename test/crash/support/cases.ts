@@ -34,11 +34,9 @@ const live = (digits: number, ...endings: Ending[]): Case => ({
 });
 
 /**
- * Every outcome of issueCard and of topUpCard: both modes, and in live mode every behaviour of the simulated network.
+ * Every outcome of issueCard and of topUpCard, with every behaviour of the simulated network.
  */
 export const CASES = {
-  test: { ...live(0, LOADED), mode: 'test' },
-  'test without funds': { ...live(0, NO_FUNDS), mode: 'test', funded: false },
   'live without funds': { ...live(0, NO_FUNDS), funded: false },
   'live 00': live(0, LOADED),
   'live 41': live(41, LOADED_LATER, LOADED),

@@ -32,12 +32,8 @@ export interface StatusCase {
   atNetwork?: 'blocked';
 }
 
-/** Every outcome of changeCardStatus: both modes, and in live mode a network that refuses. */
+/** Every outcome of changeCardStatus, with a network that refuses. */
 export const STATUS_CASES = {
-  'test freeze': { mode: 'test', from: 'active', verb: 'freeze', to: 'frozen' },
-  'test unfreeze': { mode: 'test', from: 'frozen', verb: 'unfreeze', to: 'active' },
-  'test block': { mode: 'test', from: 'active', verb: 'block', to: 'blocked' },
-  'test refused': { mode: 'test', from: 'active', verb: 'unfreeze', to: null },
   'live freeze': { mode: 'live', from: 'active', verb: 'freeze', to: 'frozen' },
   'live unfreeze': { mode: 'live', from: 'frozen', verb: 'unfreeze', to: 'active' },
   'live block': { mode: 'live', from: 'frozen', verb: 'block', to: 'blocked' },

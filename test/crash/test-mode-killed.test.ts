@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { freePort } from '../../dev/free-port.ts';
+import { readCardBalance } from '../../ledger/read-card-balance.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
+import { cardIn } from '../workflows/support/card-status.ts';
+import { eventTypes } from '../workflows/support/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../workflows/support/money.ts';
+import { inParallel } from './support/in-parallel.ts';
+import { kill, scratchFolder, startApiProcess } from './support/processes.ts';
+
+const CARD_CENTS = 10_000;
+
+/** What test mode is asked for, and what it leaves. */
+const OPERATIONS = {
+  issue: { of: null, verb: '', event: 'card.issued', loaded: CARD_CENTS },
+  'top up': { of: 'active', verb: 'topups', event: 'topup.succeeded', loaded: 2 * CARD_CENTS },
+  freeze: { of: 'active', verb: 'freeze', event: 'card.frozen', loaded: CARD_CENTS },
+  unfreeze: { of: 'frozen', verb: 'unfreeze', event: 'card.unfrozen', loaded: CARD_CENTS },
+  block: { of: 'active', verb: 'block', event: 'card.blocked', loaded: 0 },
+} as const;
+type Name = keyof typeof OPERATIONS;
+
+/** When the only COMMIT of the request meets its end, and whether it took place. */
+const ENDS = { 'before 1': false, 'after 1': true, 'cut before 1': false, 'cut after 1': true } as const;
+type End = keyof typeof ENDS;
+
+describe('a test-mode operation whose process is killed -9, or loses its connection, around its COMMIT', function () {
+  this.timeout(240_000);
+  let stack: TestStack;
+  let folder: string;
+  let ends: Promise<void>[];
+  const runs = (Object.keys(OPERATIONS) as Name[]).flatMap((name) =>
+    (Object.keys(ENDS) as End[]).map((end) => [name, end] as const),
+  );
+  before(async () => {
+    folder = scratchFolder();
+    // No worker: there is nothing for it to do.
+    stack = await startTestStack({ logLevel: 'error' }, { worker: false });
+    ends = inParallel(
+      4,
+      runs.map(
+        ([name, end]) =>
+          () =>
+            run(name, end),
+      ),
+    );
+  });
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stack.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  runs.forEach(([name, end], index) => {
+    it(`${name}, ${end}: one effect, and a retry gets its answer`, () => ends[index]);
+  });
+
+  async function run(name: Name, end: End): Promise<void> {
+    const { of, verb, event, loaded } = OPERATIONS[name];
+    const partner = await fundedPartner(stack);
+    const cardId = of && (await cardIn(stack, partner, 'test', of));
+    const before = cardId === null ? [] : await eventTypes(stack, cardId);
+    const path = cardId === null ? '/cards' : `/cards/${cardId}/${verb}`;
+    const body =
+      name === 'issue'
+        ? { amount: CARD_CENTS, external_ref: randomUUID() }
+        : name === 'top up'
+          ? { amount: CARD_CENTS }
+          : {};
+    const idempotencyKey = randomUUID();
+    await askUntilEnd(partner, end, { path, body, idempotencyKey });
+
+    const retry = await partner.call('POST', path, { body, idempotencyKey });
+    assert.equal(retry.status, verb === '' || verb === 'topups' ? 201 : 200, retry.text);
+    assert.equal(retry.headers.get('idempotent-replayed') === 'true', ENDS[end]);
+    const again = await partner.call('POST', path, { body, idempotencyKey });
+    assert.deepEqual([again.status, again.text], [retry.status, retry.text]);
+
+    const id: string = cardId ?? retry.json.id;
+    assert.deepEqual(await eventTypes(stack, id), [...before, event]);
+    assert.equal(await readCardBalance(stack.orm.em.fork(), id), loaded);
+    const cards = await partner.call('GET', '/cards');
+    assert.deepEqual(
+      cards.json.data.map((card: { id: string; balance: number }) => [card.id, card.balance]),
+      [[id, loaded]],
+    );
+    const topUps = name === 'top up' ? [retry.json] : [];
+    assert.deepEqual((await partner.call('GET', `/cards/${id}/topups`)).json.data, topUps);
+    const spentCents =
+      priceOf(CARD_CENTS) +
+      (name === 'top up' ? priceOf(CARD_CENTS, 'card_topup') : 0) -
+      (name === 'block' ? CARD_CENTS : 0);
+    await assertBalance(stack, partner, 'test', { spentCents, heldCents: 0 });
+  }
+
+  /** Sends a request to an API process of its own that does not answer it. */
+  async function askUntilEnd(
+    partner: TestPartner,
+    end: End,
+    { path, body, idempotencyKey }: { path: string; body: object; idempotencyKey: string },
+  ): Promise<void> {
+    const config = { ...stack.config, port: await freePort() };
+    const api = await startApiProcess(config, folder, {
+      execArgv: ['--import', './test/crash/die-at-commit.ts'],
+      env: { DIE_AT_COMMIT: end },
+    });
+    try {
+      const asked = fetch(`http://${config.host}:${config.port}/v1${path}`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${partner.keys.test}`,
+          'content-type': 'application/json',
+          'idempotency-key': idempotencyKey,
+        },
+        body: JSON.stringify(body),
+      });
+      if (end.startsWith('cut')) assert.equal((await asked).status, 503);
+      else {
+        await assert.rejects(asked, /fetch failed/);
+        assert.equal(await api.exited, 'signal SIGKILL');
+      }
+    } finally {
+      await kill(api);
+    }
+  }
+});
