@@ -101,18 +101,24 @@ describe('operations of test mode', () => {
     const partnerId = await commands.createFundedPartner(10_000);
     const cardId = await commands.createActiveCard(partnerId, 'test', 1_000);
     const request = keyedRequest('freeze_card', cardId, {}, { partnerId, mode: 'test', key: 'one' });
+    const looked = Promise.withResolvers<void>();
+    const taken = Promise.withResolvers<void>();
     let tries = 0;
-    // It looks before the freeze is there, as if both had begun at once, and writes after it.
+    // It has looked before the freeze is there, as if both had begun at once, and writes after it.
     const late = answerOnce(
       commands.context,
       { ...request, fingerprint: Buffer.from('other') },
       async (tx) => {
         tries += 1;
         if (tries > 1) throw new Error('the key is looked for again');
-        await changeStatusInTestMode(commands.context, request);
+        looked.resolve();
+        await taken.promise;
         return keepAnswer(tx, commands.context.ring, { ...request, claimId: `${request.claimId}x` }, 200, {});
       },
     );
+    await looked.promise;
+    await changeStatusInTestMode(commands.context, request);
+    taken.resolve();
     await assert.rejects(late, /looked for again/);
     assert.deepEqual(await claims(partnerId).then((all) => all.filter(({ status }) => status === 200)), [
       { id: request.claimId, status: 200 },
