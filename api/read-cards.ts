@@ -1,9 +1,11 @@
 import { cardColumns } from '../db/card-columns.ts';
+import { newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
 import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { type CardResource, type CardRow, presentCard } from '../domain/card-resource.ts';
+import { CardStatus } from '../domain/card-status.ts';
 import { isId } from '../domain/ids.ts';
 
 interface ReadRow extends CardRow {
@@ -38,20 +40,31 @@ export async function readCardPage(orm: Orm, tenant: Tenant, page: CardPage): Pr
   const values: unknown[] = [page.limit + 1];
   const bind = (value: unknown) => `$${values.push(value) + 2}`;
   const after = page.startingAfter === undefined ? undefined : bind(page.startingAfter);
-  const filters = [
-    ...(after === undefined ? [] : [`AND c.id < ${after}`]),
-    ...(page.status === undefined ? [] : [`AND c.status = ${bind(page.status)}`]),
-    ...(page.externalRef === undefined ? [] : [`AND c.external_ref = ${bind(page.externalRef)}`]),
-  ].join(' ');
+  const newest = (filter: Record<string, string>) =>
+    newestOf({
+      table: 'card',
+      columns: cardColumns('card'),
+      where: { partner_id: '$1', mode: '$2', ...filter },
+      id: 'id',
+      before: after,
+      limit: '$3',
+    });
+  const selected = (): string => {
+    const { externalRef: ref, status } = page;
+    if (ref === undefined) return newest(status === undefined ? {} : { status: bind(status) });
+    // Cards that failed can share it: a page of each status by the index of both, and the newest of them all.
+    const statuses = bind(status === undefined ? CardStatus.options : [status]);
+    return `SELECT one.* FROM unnest(${statuses}::text[]) wanted (status)
+        CROSS JOIN LATERAL (${newest({ external_ref: bind(ref), status: 'wanted.status' })}) one
+      ORDER BY one.id DESC LIMIT $3`;
+  };
   const rows = await tenantQuery<ReadRow & { known: boolean }>(
     orm.em.fork(),
     tenant,
     `SELECT k.known, page.*, a.posted AS balance_cents
      FROM (SELECT ${after === undefined ? 'true' : KNOWN(after)} AS known) k
-     LEFT JOIN (
-       SELECT ${cardColumns('c')} FROM card c WHERE c.partner_id = $1 AND c.mode = $2 ${filters} ORDER BY c.id DESC LIMIT $3
-     ) page ON true
-     LEFT JOIN ledger.account a ON a.card_id = page.id
+     LEFT JOIN (${selected()}) page ON page.partner_id = $1 AND page.mode = $2
+     ${BALANCE}
      ORDER BY page.id DESC`,
     values,
   );
@@ -59,6 +72,10 @@ export async function readCardPage(orm: Orm, tenant: Tenant, page: CardPage): Pr
     throw ApiError.ofField('starting_after', 'starting_after is not the id of a card');
   return rows.filter((row) => row.id !== null).map(present);
 }
+
+// LIMIT keeps the planner from joining all accounts where one card's is wanted, however wrong its estimates are.
+const BALANCE =
+  'LEFT JOIN LATERAL (SELECT posted FROM ledger.account WHERE card_id = page.id LIMIT 1) a ON true';
 
 const ONE = `
   SELECT ${cardColumns('c')}, a.posted AS balance_cents FROM card c LEFT JOIN ledger.account a ON a.card_id = c.id

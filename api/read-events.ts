@@ -1,15 +1,17 @@
-import { eventIdsFrom, eventIdsUntil } from '../db/event-ids.ts';
+import { lowestId } from '../db/new-id.ts';
+import { type NewestOf, newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
 import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
-import type { DeliveryStatus } from '../domain/delivery-status.ts';
+import { DeliveryStatus } from '../domain/delivery-status.ts';
 import {
   EVENTS_KEPT_DAYS,
   type EventResource,
   type EventRow,
   presentEvent,
 } from '../domain/event-resource.ts';
+import { EventType } from '../domain/event-type.ts';
 import { isId } from '../domain/ids.ts';
 
 const KEPT_MS = EVENTS_KEPT_DAYS * 24 * 3_600_000;
@@ -38,34 +40,22 @@ export interface EventPage {
  */
 export async function readEventPage(orm: Orm, tenant: Tenant, page: EventPage): Promise<EventResource[]> {
   const keptFromMs = Date.now() - KEPT_MS;
-  const fromMs = Math.max(page.from?.getTime() ?? keptFromMs, keptFromMs);
-  const values: unknown[] = [page.limit + 1, eventIdsFrom(new Date(fromMs)), new Date(fromMs)];
+  const from = new Date(Math.max(page.from?.getTime() ?? keptFromMs, keptFromMs));
+  const values: unknown[] = [page.limit + 1, lowestId('evt', from)];
   const bind = (value: unknown) => `$${values.push(value) + 2}`;
-  const { side, status } = drivingSide(page.status);
   const after = page.startingAfter === undefined ? undefined : bind(page.startingAfter);
-  const filters = [
-    `${side} >= $4 AND e.created_at >= $5`,
-    ...(after === undefined ? [] : [`${side} < ${after}`]),
-    ...(page.type === undefined ? [] : [`e.type = ${bind(page.type)}`]),
-    ...status,
-  ];
-  if (page.until !== undefined) {
-    // Before the beginning of what is kept there is nothing, however long before.
-    const untilMs = Math.max(page.until.getTime(), fromMs - 1);
-    const idsEnd = bind(eventIdsUntil(new Date(untilMs)));
-    filters.push(`${side} < ${idsEnd} AND e.created_at <= ${bind(new Date(untilMs))}`);
-  }
-  const owner = side.slice(0, 1);
+  // An event is created at the time of its id, so its id alone says whether it is in the range.
+  const untilId = page.until && lowestId('evt', new Date(page.until.getTime() + 1));
+  const [end] = [page.startingAfter, untilId].filter((id) => id !== undefined).sort();
+  const range = { from: '$4', before: end && bind(end), limit: '$3' };
   const rows = await tenantQuery<EventRow & { known: boolean }>(
     orm.em.fork(),
     tenant,
     `SELECT k.known, page.id, page.body, page.status, page.next_attempt_at, made.attempts
      FROM (SELECT ${after === undefined ? 'true' : KNOWN(after)} AS known) k
-     LEFT JOIN (
-       SELECT e.id, e.body, d.status, d.next_attempt_at FROM event e JOIN delivery d ON d.event_id = e.id
-       WHERE ${owner}.partner_id = $1 AND ${owner}.mode = $2 AND ${filters.join(' AND ')}
-       ORDER BY ${side} DESC LIMIT $3
-     ) page ON true
+     LEFT JOIN (${
+       page.status === undefined && page.type === undefined ? unfiltered(range) : filtered(page, range, bind)
+     }) page ON page.partner_id = $1 AND page.mode = $2
      ${ATTEMPTS}
      ORDER BY page.id DESC`,
     values,
@@ -75,14 +65,36 @@ export async function readEventPage(orm: Orm, tenant: Tenant, page: EventPage): 
   return rows.filter((row) => row.id !== null).map(presentEvent);
 }
 
-/**
- * Which table's index is walked. All but what was delivered has partial indexes of its own; for them the condition has to
- * be in the statement's text, and comes from our own list. What was delivered is nearly everything there is.
- */
-function drivingSide(status: DeliveryStatus | undefined): { side: string; status: string[] } {
-  if (status === undefined) return { side: 'e.id', status: [] };
-  return { side: status === 'delivered' ? 'e.id' : 'd.event_id', status: [`d.status = '${status}'`] };
-}
+type Range = Pick<NewestOf, 'from' | 'before' | 'limit'>;
+
+// LIMIT 1 keeps the planner from joining whole tables where a page of rows is wanted, however wrong its estimates are.
+
+const unfiltered = (range: Range): string => `
+  SELECT e.*, d.status, d.next_attempt_at
+  FROM (${newestOf({
+    table: 'event',
+    columns: 'partner_id, mode, id, body',
+    where: { partner_id: '$1', mode: '$2' },
+    id: 'id',
+    ...range,
+  })}) e
+    CROSS JOIN LATERAL (SELECT status, next_attempt_at FROM delivery WHERE event_id = e.id LIMIT 1) d`;
+
+/** A page of each status and type that is asked for, by the index of both, and the newest of them all. */
+const filtered = ({ status, type }: EventPage, range: Range, bind: (value: unknown) => string): string => `
+  SELECT d.partner_id, d.mode, d.event_id AS id, e.body, d.status, d.next_attempt_at FROM (
+    SELECT one.*
+    FROM unnest(${bind(status === undefined ? DeliveryStatus.options : [status])}::text[]) wanted_status (status)
+      CROSS JOIN unnest(${bind(type === undefined ? EventType.options : [type])}::text[]) wanted_type (type)
+      CROSS JOIN LATERAL (${newestOf({
+        table: 'delivery',
+        columns: 'partner_id, mode, event_id, status, next_attempt_at',
+        where: { partner_id: '$1', mode: '$2', status: 'wanted_status.status', type: 'wanted_type.type' },
+        id: 'event_id',
+        ...range,
+      })}) one
+    ORDER BY one.event_id DESC LIMIT $3
+  ) d CROSS JOIN LATERAL (SELECT body FROM event WHERE id = d.event_id LIMIT 1) e`;
 
 const ATTEMPTS = `LEFT JOIN LATERAL (
        SELECT json_agg(json_build_object('number', a.number, 'delivered', a.delivered, 'http_status', a.http_status,

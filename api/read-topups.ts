@@ -1,3 +1,4 @@
+import { newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
 import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
@@ -52,18 +53,23 @@ const ONE = `
   WHERE t.partner_id = $1 AND t.mode = $2 AND t.id = $3`;
 
 /** The card, with each top-up of the page; with none a row that has the card alone. */
-const page = (known: string, after: string): string => `
+const page = (known: string, before?: string): string => `
   SELECT ${known} AS known, page.*, a.posted AS balance_cents
   FROM card c
-  LEFT JOIN LATERAL (
-    SELECT ${topUpColumns('t')} FROM topup t WHERE t.card_id = c.id ${after} ORDER BY t.id DESC LIMIT $4
-  ) page ON true
+  LEFT JOIN LATERAL (${newestOf({
+    table: 'topup',
+    columns: topUpColumns('topup'),
+    where: { card_id: 'c.id' },
+    id: 'id',
+    before,
+    limit: '$4',
+  })}) page ON true
   LEFT JOIN ledger.account a ON a.card_id = c.id
   WHERE c.partner_id = $1 AND c.mode = $2 AND c.id = $3
   ORDER BY page.id DESC`;
 
-const NEWEST = page('true', '');
-const AFTER = page('EXISTS (SELECT FROM topup k WHERE k.card_id = c.id AND k.id = $5)', 'AND t.id < $5');
+const NEWEST = page('true');
+const AFTER = page('EXISTS (SELECT FROM topup k WHERE k.card_id = c.id AND k.id = $5)', '$5');
 
 function present(row: ReadRow): TopUpResource {
   return presentTopUp(row, Number(row.balance_cents ?? 0));

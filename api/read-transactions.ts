@@ -1,3 +1,4 @@
+import { newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
 import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
@@ -38,16 +39,17 @@ export async function readTransactionPage(
 type PageRow = TransactionRow & { known: boolean };
 
 // One row without a transaction tells that there is the card.
-const pageWhere = (known: string, filter: string) => `
-  SELECT ${known} AS known, page.* FROM card c LEFT JOIN LATERAL (
-    SELECT ${transactionColumns('t')} FROM card_transaction t
-    WHERE t.card_id = c.id ${filter} ORDER BY t.id DESC LIMIT $4
-  ) page ON true
+const pageWhere = (known: string, before?: string) => `
+  SELECT ${known} AS known, page.* FROM card c LEFT JOIN LATERAL (${newestOf({
+    table: 'card_transaction',
+    columns: transactionColumns('card_transaction'),
+    where: { card_id: 'c.id' },
+    id: 'id',
+    before,
+    limit: '$4',
+  })}) page ON true
   WHERE c.partner_id = $1 AND c.mode = $2 AND c.id = $3
   ORDER BY page.id DESC`;
 
-const FIRST = pageWhere('true', '');
-const LATER = pageWhere(
-  'EXISTS (SELECT FROM card_transaction k WHERE k.id = $5 AND k.card_id = c.id)',
-  'AND t.id < $5',
-);
+const FIRST = pageWhere('true');
+const LATER = pageWhere('EXISTS (SELECT FROM card_transaction k WHERE k.id = $5 AND k.card_id = c.id)', '$5');

@@ -44,9 +44,12 @@ const MAX_BIGINT = 2n ** 63n - 1n;
 
 const ENTRIES = `
   SELECT e.account_version, e.transfer_id, e.side, e.amount, e.balance_after, t.operation_id, t.code, t.created_at
-  FROM ledger.entry e JOIN ledger.transfer t ON t.id = e.transfer_id
-  WHERE e.account_id = $1 AND e.account_version <= $2 AND e.account_version IS NOT NULL
-  ORDER BY e.account_version DESC LIMIT $3`;
+  FROM (
+    SELECT account_version, transfer_id, side, amount, balance_after FROM ledger.entry
+    WHERE account_id = $1 AND account_version <= $2 AND account_version IS NOT NULL
+    ORDER BY account_version DESC LIMIT $3
+  ) e CROSS JOIN LATERAL (SELECT operation_id, code, created_at FROM ledger.transfer WHERE id = e.transfer_id LIMIT 1) t
+  ORDER BY e.account_version DESC`;
 
 interface EntryRow {
   account_version: string;

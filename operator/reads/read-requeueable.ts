@@ -1,4 +1,3 @@
-import { eventIdsFrom } from '../../db/event-ids.ts';
 import { lowestId } from '../../db/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
@@ -42,7 +41,7 @@ export function readRequeueable(
   return query<SentEvent>(
     orm.em.fork(),
     `SELECT e.id, e.partner_id, e.mode, e.type, d.status, d.attempt_count
-     ${from(wanted)} AND d.event_id > $5 AND ${HAS_ENDPOINT} ORDER BY d.event_id LIMIT $6`,
+     ${from(wanted)} AND d.event_id > $4 AND ${HAS_ENDPOINT} ORDER BY d.event_id LIMIT $5`,
     [wanted.partnerId, ...bounds(wanted), after, limit],
   );
 }
@@ -54,9 +53,8 @@ const HAS_ENDPOINT = `EXISTS (SELECT FROM webhook_endpoint w
 const from = ({ statuses }: Requeueable) => `
   FROM delivery d JOIN event e ON e.id = d.event_id
   WHERE d.partner_id = $1 AND d.status IN (${statuses.map((status) => `'${status}'`).join(', ')})
-    AND d.event_id >= $2 AND e.created_at >= $3 AND d.event_id < $4`;
+    AND d.event_id >= $2 AND d.event_id < $3`;
 
-function bounds({ since, until }: Requeueable): [begin: string, since: Date, end: string] {
-  const from = since ?? new Date(0);
-  return [eventIdsFrom(from), from, lowestId('evt', until)];
+function bounds({ since, until }: Requeueable): [begin: string, end: string] {
+  return [lowestId('evt', since ?? new Date(0)), lowestId('evt', until)];
 }

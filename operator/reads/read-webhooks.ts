@@ -1,9 +1,10 @@
-import { eventIdsFrom } from '../../db/event-ids.ts';
+import { lowestId } from '../../db/new-id.ts';
+import { newestOf } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
-import type { DeliveryStatus } from '../../domain/delivery-status.ts';
-import type { EventType } from '../../domain/event-type.ts';
-import type { Mode } from '../../domain/mode.ts';
+import { DeliveryStatus } from '../../domain/delivery-status.ts';
+import { EventType } from '../../domain/event-type.ts';
+import { Mode } from '../../domain/mode.ts';
 
 /** An event and how far it got, as operators see it; what is in it is left out, since that can be personal. */
 export interface WebhookResource {
@@ -29,25 +30,50 @@ export interface WebhookFilter {
 
 /** Newest first. */
 export async function readWebhooks(orm: Orm, filter: WebhookFilter): Promise<WebhookResource[]> {
-  const values: unknown[] = [filter.limit];
+  const values: unknown[] = [filter.limit, lowestId('evt', filter.since ?? new Date(0))];
   const bind = (value: unknown) => `$${values.push(value)}`;
-  const filters: string[] = [];
-  // In the text, so that the partial index of what waits can be used; it is one of our own words.
-  if (filter.status !== null) filters.push(`d.status = '${filter.status}'`);
-  if (filter.partnerId !== null) filters.push(`d.partner_id = ${bind(filter.partnerId)}`);
-  if (filter.since !== null) {
-    const id = eventIdsFrom(filter.since);
-    filters.push(`d.event_id >= ${bind(id)} AND e.created_at >= ${bind(filter.since)}`);
-  }
+  const found = filter.partnerId === null ? ofAll(filter) : ofPartner(filter, filter.partnerId, bind);
   const rows = await query<WebhookRow>(
     orm.em.fork(),
-    `SELECT ${WEBHOOK_COLUMNS} FROM delivery d JOIN event e ON e.id = d.event_id
-     ${filters.length === 0 ? '' : `WHERE ${filters.join(' AND ')}`}
-     ORDER BY d.event_id DESC LIMIT $1`,
+    `SELECT ${WEBHOOK_COLUMNS} FROM (${found}) found
+       CROSS JOIN LATERAL (SELECT * FROM delivery WHERE event_id = found.event_id LIMIT 1) d
+       CROSS JOIN LATERAL (SELECT * FROM event WHERE id = found.event_id LIMIT 1) e
+     ORDER BY d.event_id DESC`,
     values,
   );
   return rows.map(presentWebhook);
 }
+
+// The status is in the text, so that the partial index of what waits can be used; it is one of our own words.
+const ofAll = ({ status }: WebhookFilter): string => `
+  SELECT event_id FROM delivery WHERE event_id >= $2 ${status === null ? '' : `AND status = '${status}'`}
+  ORDER BY event_id DESC LIMIT $1`;
+
+/** A page of each mode, status and type by the index of them, and the newest of them all. */
+const ofPartner = (
+  { status, limit }: WebhookFilter,
+  partnerId: string,
+  bind: (value: unknown) => string,
+): string => `
+  SELECT one.event_id
+  FROM unnest(${bind(Mode.options)}::text[]) wanted_mode (mode)
+    CROSS JOIN unnest(${bind(status === null ? DeliveryStatus.options : [status])}::text[]) wanted_status (status)
+    CROSS JOIN unnest(${bind(EventType.options)}::text[]) wanted_type (type)
+    CROSS JOIN LATERAL (${newestOf({
+      table: 'delivery',
+      columns: 'event_id',
+      where: {
+        partner_id: bind(partnerId),
+        mode: 'wanted_mode.mode',
+        status: 'wanted_status.status',
+        type: 'wanted_type.type',
+      },
+      id: 'event_id',
+      from: '$2',
+      limit: '$1',
+      most: limit,
+    })}) one
+  ORDER BY one.event_id DESC LIMIT $1`;
 
 export interface WebhookRow {
   id: string;
