@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isId } from '../domain/ids.ts';
+import { type IdPrefix, idPattern } from '../domain/ids.ts';
 
 /** The list envelope of decisions.md, "Envelope". */
 export const listOf = (item: z.ZodType) =>
@@ -10,18 +10,21 @@ export const listOf = (item: z.ZodType) =>
     next_cursor: z.string().nullable(),
   });
 
+/** On the wire it is digits, and no other way of writing the number. */
 export const Limit = z
   .string()
-  .regex(/^\d{1,3}$/, 'must be an integer from 1 to 100')
+  .regex(/^([1-9][0-9]?|100)$/, 'must be an integer from 1 to 100')
   .transform(Number)
-  .pipe(z.number().min(1, 'must be an integer from 1 to 100').max(100, 'must be an integer from 1 to 100'))
   .default(20)
-  .meta({ description: 'How many, 1 to 100.' });
+  .meta({
+    description: 'How many, 1 to 100; 20 when left out.',
+    ...{ type: 'integer', minimum: 1, maximum: 100, pattern: undefined },
+  });
 
-export const StartingAfter = (prefix: Parameters<typeof isId>[0]) =>
+export const StartingAfter = (prefix: IdPrefix) =>
   z
     .string()
-    .refine((id) => isId(prefix, id), `must be the id of the last item of the page before`)
+    .regex(new RegExp(idPattern(prefix)), 'must be the id of the last item of the page before')
     .optional()
     .meta({ description: 'The id of the last item of the page before.' });
 

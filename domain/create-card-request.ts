@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AmountCents, Line } from './fields.ts';
+import { AmountCents, Label, Line } from './fields.ts';
 
 /** partner-api.md, "POST /cards body". */
 export const CreateCardRequest = z.strictObject({
@@ -8,9 +8,9 @@ export const CreateCardRequest = z.strictObject({
   product_code: Line(100)
     .optional()
     .meta({ description: 'One of GET /products; the current one when left out.' }),
-  card_name: Line(255).optional().meta({ description: 'Display label.' }),
-  cardholder_first_name: Line(100).optional(),
-  cardholder_last_name: Line(100).optional(),
+  card_name: Label(255).optional().meta({ description: 'Display label.' }),
+  cardholder_first_name: Label(100).optional(),
+  cardholder_last_name: Label(100).optional(),
   email: z.email({ error: 'must be an e-mail address' }).max(254).optional(),
 });
 export type CreateCardRequest = z.infer<typeof CreateCardRequest>;

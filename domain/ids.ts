@@ -22,7 +22,13 @@ export function siblingId<P extends IdPrefix>(prefix: P, id: string): Id<P> {
   return `${prefix}_${id.slice(id.indexOf('_') + 1)}`;
 }
 
+const DIGITS = '[0-9a-hjkmnp-tv-z]{26}';
+const SHAPE = new RegExp(`^${DIGITS}$`);
+
+/** What an id with this prefix looks like, as a regular expression. */
+export const idPattern = (prefix: IdPrefix): string => `^${prefix}_${DIGITS}$`;
+
 /** Whether a string has the shape of an id with this prefix. Another shape can't exist and needs no query. */
 export function isId<P extends IdPrefix>(prefix: P, value: string): value is Id<P> {
-  return value.startsWith(`${prefix}_`) && /^[0-9a-hjkmnp-tv-z]{26}$/.test(value.slice(prefix.length + 1));
+  return value.startsWith(`${prefix}_`) && SHAPE.test(value.slice(prefix.length + 1));
 }

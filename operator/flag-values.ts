@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { parseDuration } from '../domain/duration.ts';
-import { Line } from '../domain/fields.ts';
+import { Label } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 
@@ -23,7 +23,7 @@ export function readEach<T>(schema: z.ZodType<T>): (text: string, previous?: T[]
 
 /** A flag that follows where a value should be means that the value was forgotten. */
 export const Text = (maxLength: number) =>
-  Line(maxLength).refine((text) => !text.startsWith('--'), 'must not begin with --');
+  Label(maxLength).refine((text) => !text.startsWith('--'), 'must not begin with --');
 
 export const ModeName = z.enum(Mode.options, 'must be test or live');
 

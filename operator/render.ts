@@ -1,7 +1,23 @@
 import type { Answer } from './answer.ts';
 
+// All but the joiners of Persian and Hindi, which do nothing to what is around them.
+const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/**
+ * What would move a terminal's cursor, change its colours or turn the direction of text around, written as it is in
+ * JSON, so that nobody's label can make a line say something else. The text of JSON stays what it was.
+ */
+export function visible(line: string): string {
+  return line.replace(UNSEEN, (unseen) =>
+    Array.from(
+      { length: unseen.length },
+      (_, i) => `\\u${unseen.charCodeAt(i).toString(16).padStart(4, '0')}`,
+    ).join(''),
+  );
+}
+
 /** One JSON value on one line, for programs. */
-export const renderJson = ({ value }: Answer): string => `${JSON.stringify(value)}\n`;
+export const renderJson = ({ value }: Answer): string => `${visible(JSON.stringify(value))}\n`;
 
 /** The same for people: a table for a list, else one field a line. */
 export function renderText({ value, columns, note }: Answer): string {
@@ -28,7 +44,7 @@ function flatten(value: object, prefix: string): [string, unknown][] {
 
 function textOf(value: unknown): string {
   if (value === null || value === undefined) return '-';
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+  return visible(typeof value === 'object' ? JSON.stringify(value) : String(value));
 }
 
 function align(rows: readonly (readonly string[])[]): string[] {

@@ -3,7 +3,7 @@ import type { OperatorConfig } from '../operator-config.ts';
 import type { Answer } from './answer.ts';
 import { explainError } from './explain-error.ts';
 import { createProgram } from './program.ts';
-import { renderJson, renderText } from './render.ts';
+import { renderJson, renderText, visible } from './render.ts';
 import { createSession } from './session.ts';
 import { WrongUsage } from './wrong-usage.ts';
 
@@ -25,7 +25,8 @@ export interface OperatorOptions {
  * @returns the exit code: 0, 1 where the command failed or was refused, 2 for wrong usage (operations.md).
  */
 export async function runOperator(args: readonly string[], options: OperatorOptions): Promise<number> {
-  const { out, err } = options;
+  const { out } = options;
+  const err = (text: string) => options.err(text.split('\n').map(visible).join('\n'));
   const session = createSession(options.readConfig, options.actor);
   let failed = false;
   const program = createProgram({

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ErrorBody } from '../../domain/error-body.ts';
 import { ERRORS, type ErrorCode } from '../../domain/error-catalogue.ts';
+import { idPattern } from '../../domain/ids.ts';
 import type { Route } from '../route.ts';
 
 const EVERYWHERE: ErrorCode[] = [
@@ -51,13 +52,16 @@ function operationOf(route: Route): object {
 }
 
 function pathParameters(route: Route): object[] {
-  return [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
-    name,
+  return [...route.path.matchAll(/:(\w+)Id\b/g)].map(([, of]) => ({
+    name: `${of}Id`,
     in: 'path',
     required: true,
-    schema: { type: 'string' },
+    schema: { type: 'string', pattern: idPattern(PREFIXES[of as keyof typeof PREFIXES]) },
   }));
 }
+
+/** Of the ids in paths, by what they are the ids of. */
+const PREFIXES = { card: 'card', topup: 'topup', event: 'evt' } as const;
 
 function queryParameters(route: Route): object[] {
   const { properties = {}, required = [] } = jsonSchema(route.query, 'input') as {

@@ -2,13 +2,13 @@ import Router from '@koa/router';
 import { z } from 'zod';
 import type { SettlementQueue } from '../../commands/settlement-queue.ts';
 import type { Orm } from '../../db/orm.ts';
-import { AmountCents, Line, NetworkId } from '../../domain/fields.ts';
+import { AmountCents, Label, NetworkId } from '../../domain/fields.ts';
 import { TransactionType } from '../../domain/transaction-resource.ts';
 import { findNetworkCard } from '../find-network-card.ts';
 import { readSignedBody, type VerifyCallback } from '../read-signed-body.ts';
 import type { RequestState } from '../request-state.ts';
 
-const Words = Line(255).nullable().default(null);
+const Words = Label(255).nullable().default(null);
 
 // Strict, unlike callbacks: a field we don't know could mean that another amount, or none, is to be moved.
 const NetworkTransaction = z.strictObject({

@@ -17,6 +17,8 @@ import { readEvent } from '../read-events.ts';
 import { route } from '../route.ts';
 import type { WebhookDependencies } from '../webhook-dependencies.ts';
 
+const MAX_URL_LENGTH = 2_048;
+
 export const getWebhookEndpoint = ({ orm }: WebhookDependencies) =>
   route({
     method: 'get',
@@ -45,7 +47,10 @@ export const putWebhookEndpoint = ({ orm, ring, webhookAllowLoopbackHttp }: Webh
       'parked while the endpoint was disabled is sent.',
     query: z.strictObject({}),
     body: z.strictObject({
-      url: z.string({ error: 'must be a string' }).max(2_048, 'must have at most 2,048 characters'),
+      url: z
+        .string({ error: 'must be a string' })
+        .refine((url) => [...url].length <= MAX_URL_LENGTH, 'must have at most 2,048 characters')
+        .meta({ format: 'uri', maxLength: MAX_URL_LENGTH }),
       standard_webhooks: z.boolean({ error: 'must be true or false' }).optional().meta({
         description: 'Send the headers of Standard Webhooks too. Left out: as it was, at first false.',
       }),

@@ -29,7 +29,23 @@ describe('hostile fields of POST /cards', () => {
           'a\udc00',
           '\ud83d x',
           'x'.repeat(256),
+          '\u{1f4a5}'.repeat(256),
         ],
+        // Invisible, or turning the direction of what stands around it.
+        ...[
+          '\u00ad',
+          '\u061c',
+          '\u180e',
+          '\u200b',
+          '\u200e',
+          '\u200f',
+          '\u2028',
+          '\u2029',
+          '\u202a',
+          '\u202e',
+        ]
+          .concat(['\u2060', '\u2066', '\u2069', '\ufeff', '\ufff9'])
+          .map((unseen) => `a${unseen}b`),
       ]) {
         const body = { amount: 1_000, external_ref: 'r', [field]: text };
         expectError(await post(JSON.stringify(body)), 'validation_failed', [field]);
