@@ -26,13 +26,17 @@ export function decideSettlements(
   const ids = settlements.map(() => newId('txn')).sort();
 
   const decide = (settlement: Settlement, index: number): Decision => {
-    const { card, cardBalanceCents, feePlan, known } = terms[index] as SettlementTerms;
+    const { card, cardBalanceCents, arrivingCents, feePlan, known } = terms[index] as SettlementTerms;
     if (card === undefined) return new ApiError('card_not_found');
     const name = `${settlement.mode} ${settlement.networkTransactionId}`;
     const before = known ?? told.get(name);
     if (before !== undefined) return isSameTransaction(before, settlement) ? { known: before } : conflict();
     const balanceCents = balances.get(card.id) ?? cardBalanceCents;
-    const decision = decideTransaction(settlement, { status: card.status, balanceCents }, feePlan);
+    const decision = decideTransaction(
+      settlement,
+      { status: card.status, balanceCents, arrivingCents },
+      feePlan,
+    );
     const row = rowOf(ids[index] as string, settlement, decision);
     balances.set(card.id, decision.cardBalanceAfterCents);
     told.set(name, row);

@@ -1,11 +1,16 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
 import { query } from '../db/sql.ts';
 import { transaction } from '../db/transaction.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { CardRow } from '../domain/card-resource.ts';
+import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import { refusalOf } from '../domain/status-change.ts';
+import { readBalance } from '../ledger/read-balance.ts';
+import { readCardBalance } from '../ledger/read-card-balance.ts';
 import { refuseClaim } from './answer-claim.ts';
 import type { CommandContext } from './command-context.ts';
 import { lockStatusChange } from './lock-status-change.ts';
+import { releaseNotPossible } from './release-blocked-card.ts';
 
 /**
  * `opened`: it is this change's turn, the network decides next. `busy`: another change of the card is under way at the
@@ -29,7 +34,10 @@ export function openStatusChange(
     if (card.status_change_claim_id === claimId) return 'opened';
     if (card.status_change_claim_id !== null) return 'busy';
 
-    const refusal = refusalOf(card.status, operation) ?? refusalOfUnknown(card);
+    const refusal =
+      refusalOf(card.status, operation) ??
+      refusalOfUnknown(card) ??
+      (operation === 'block_card' ? await refusalOfRelease(tx, card) : null);
     if (refusal !== null) {
       await refuseClaim(tx, ring, claimId, refusal);
       return 'answered';
@@ -37,6 +45,13 @@ export function openStatusChange(
     await query(tx, 'UPDATE card SET status_change_claim_id = $2 WHERE id = $1', [card.id, claimId]);
     return 'opened';
   });
+}
+
+/** Where nothing changes until the network has answered, what is on the card has a place to go. */
+async function refusalOfRelease(tx: EntityManager, card: CardRow): Promise<ApiError | null> {
+  const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
+  const fits = BigInt(totalCents) + BigInt(await readCardBalance(tx, card.id)) <= BigInt(MAX_AMOUNT_CENTS);
+  return fits ? null : releaseNotPossible();
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { ApiError } from '../domain/api-error.ts';
+import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import { presentTransaction } from '../domain/transaction-resource.ts';
 import { applyOperations } from '../ledger/apply-operations.ts';
 import { encodeOperation } from '../ledger/encode-operation.ts';
@@ -17,8 +18,8 @@ import { lockSettlementTerms } from './settlement-terms.ts';
  * @param longestLockWaitMs after which a lock is given up with PostgreSQL's error; null: the session's own.
  * @returns what became of each, in its place; a refusal (`card_not_found`, `invalid_state`, `idempotency_conflict`,
  * `validation_failed`) touches no other.
- * @throws LedgerRejected where a balance would leave the safe integers while others came along, which were decided as
- * if it had not: settle each alone.
+ * @throws where a balance would leave the safe integers: ApiError `validation_failed`; LedgerRejected where others came
+ * along, which were decided as if it had not: settle each alone.
  */
 export async function settleTransactions(
   tx: EntityManager,
@@ -33,13 +34,13 @@ export async function settleTransactions(
   } catch (error) {
     const isOutOfRange = error instanceof LedgerRejected && error.reason === 'balance_out_of_range';
     if (!isOutOfRange || settlements.length > 1) throw error;
-    return [ApiError.ofField('amount', 'amount would take the balance past the largest integer')];
+    throw ApiError.ofField('amount', 'amount would take the balance past the largest integer');
   }
   await insertTransactions(tx, made);
   return decisions.map(outcomeOf);
 }
 
-/** {@link settleTransactions} of one. @throws ApiError what would be its outcome; nothing was done then. */
+/** {@link settleTransactions} of one. @throws ApiError what would be its outcome: roll back. */
 export async function settleTransaction(tx: EntityManager, settlement: Settlement): Promise<Settled> {
   const [outcome] = await settleTransactions(tx, [settlement]);
   if (outcome === undefined || outcome instanceof ApiError) throw outcome;
@@ -51,10 +52,15 @@ async function moveMoney(tx: EntityManager, made: readonly NewTransaction[]): Pr
     .map(({ row }) => settlementOperation(row))
     .filter((operation) => operation !== null);
   if (operations.length === 0) return;
-  for (const answer of await applyOperations(tx, operations.map(encodeOperation))) {
+  const answers = await applyOperations(tx, operations.map(encodeOperation));
+  for (const [index, answer] of answers.entries()) {
     if (answer instanceof Error) throw answer;
     // All who move a card's money lock its row, and the rest may overdraw: there was enough.
     if (answer.outcome !== 'applied') throw new Error(`a settlement can not be ${answer.outcome}`);
+    // Debits that may overdraw leave room for what is held: its post can't be refused later.
+    if (answer.prepaid !== null && answer.prepaid.availableCents < -MAX_AMOUNT_CENTS) {
+      throw new LedgerRejected(operations[index]?.operationId ?? '', 'balance_out_of_range');
+    }
   }
 }
 

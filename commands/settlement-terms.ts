@@ -13,6 +13,8 @@ export interface SettlementTerms {
   card: CardRow | undefined;
   /** On the card before the first of them. */
   cardBalanceCents: number;
+  /** What its pending top-ups would add. */
+  arrivingCents: bigint;
   feePlan: FeePlan;
   /** What has its network transaction id already. */
   known: TransactionRow | null;
@@ -37,11 +39,12 @@ export async function lockSettlementTerms(
     settlements.map((settlement) => settlement.networkTransactionId),
   ]);
   return settlements.map(({ cardId, partnerId, mode }, index) => {
-    const { card_posted, fee_plan, ...known } = rows[index] as TermsRow;
+    const { card_posted, arriving, fee_plan, ...known } = rows[index] as TermsRow;
     const card = byId.get(cardId);
     return {
       card: card?.partner_id === partnerId && card.mode === mode ? card : undefined,
       cardBalanceCents: Number(card_posted ?? 0),
+      arrivingCents: BigInt(arriving),
       feePlan: fee_plan === null ? DEFAULT_FEE_PLAN : FeePlan.parse(fee_plan),
       known: known.id === null ? null : (known as TransactionRow),
     };
@@ -59,7 +62,8 @@ const LOCK = `
 
 // Row by row by index (that is what LIMIT is for), whatever the tables' sizes were when it was planned.
 const TERMS = `
-  SELECT a.posted AS card_posted, p.fee_plan, t.*
+  SELECT a.posted AS card_posted, p.fee_plan, t.*,
+    coalesce((SELECT sum(o.amount_cents) FROM topup o WHERE o.card_id = s.card_id AND o.status = 'pending'), 0) AS arriving
   FROM unnest(${['$1', '$2', '$3', '$4'].map(list).join(', ')}) WITH ORDINALITY
     s (card_id, partner_id, mode, network_transaction_id, place)
   LEFT JOIN LATERAL (SELECT posted FROM ledger.account WHERE card_id = s.card_id LIMIT 1) a ON true
@@ -70,7 +74,7 @@ const TERMS = `
   ) t ON true
   ORDER BY s.place`;
 
-type TermsRow = { card_posted: string | null; fee_plan: unknown } & (
+type TermsRow = { card_posted: string | null; arriving: string; fee_plan: unknown } & (
   | TransactionRow
   | { [Column in keyof TransactionRow]: null }
 );

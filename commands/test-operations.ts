@@ -6,6 +6,7 @@ import type { IssuedCard } from '../domain/issued-card.ts';
 import { refusalOf, STATUS_CHANGES, type StatusChangeOperation } from '../domain/status-change.ts';
 import type { TopUpRequest } from '../domain/top-up-request.ts';
 import { applyOperationWith } from '../ledger/apply-operation-with.ts';
+import { LedgerRejected } from '../ledger/ledger-error.ts';
 import { uncountOpenCard } from './account-usage.ts';
 import { announcementOf, type News } from './announcement.ts';
 import { answerOnce, type KeyedAnswer, type KeyedRequest, requireKept } from './answered-claim.ts';
@@ -17,7 +18,7 @@ import { issuanceNews } from './issuance-news.ts';
 import { issuanceOperation } from './issuance-operation.ts';
 import { newCard } from './new-card.ts';
 import { newTopUp } from './new-top-up.ts';
-import { releaseOperation } from './release-blocked-card.ts';
+import { releaseNotPossible, releaseOperation } from './release-blocked-card.ts';
 import { lockTestTerms } from './test-terms.ts';
 import { topUpNews } from './top-up-news.ts';
 import { topUpOperation } from './top-up-operation.ts';
@@ -117,7 +118,12 @@ export function changeStatusInTestMode(
     if (to === 'blocked' && locked.cardCents > 0) {
       const release = releaseOperation(card, locked.cardCents);
       const reads = { kept: announcement.kept };
-      const { moved, wrote } = await applyOperationWith(tx, release, { ctes, values, reads });
+      const { moved, wrote } = await applyOperationWith(tx, release, { ctes, values, reads }).catch(
+        (error: unknown) => {
+          if (!(error instanceof LedgerRejected) || error.reason !== 'balance_out_of_range') throw error;
+          throw releaseNotPossible();
+        },
+      );
       if (moved.outcome !== 'applied') throw new Error(`the release of ${card.id} is ${moved.outcome}`);
       requireKept(wrote.kept === true);
     } else {

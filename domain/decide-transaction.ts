@@ -25,15 +25,16 @@ export interface TransactionDecision {
 
 /**
  * What becomes of a transaction on a card (decisions.md, "Rules" and "Fees").
+ * @param card `arrivingCents`: what its pending top-ups will add, which a refund leaves room for
  * @throws ApiError `invalid_state` for a card that is not issued, or not active where it is simulated;
  * `validation_failed` where the card's balance or the fee would go past the largest integer.
  */
 export function decideTransaction(
   { type, amountCents, forced, simulated }: TransactionRequest,
-  card: { status: CardStatus; balanceCents: number },
+  card: { status: CardStatus; balanceCents: number; arrivingCents?: bigint },
   plan: FeePlan,
 ): TransactionDecision {
-  const { status, balanceCents } = card;
+  const { status, balanceCents, arrivingCents = 0n } = card;
   refuseState(status, simulated);
 
   const decline = (declineReason: DeclineReason): TransactionDecision => ({
@@ -53,7 +54,7 @@ export function decideTransaction(
   const chargedTo = status === 'blocked' ? 'partner_balance' : 'card';
   const changeCents = type === 'refund' ? amountCents : -amountCents;
   const cardBalanceAfterCents = chargedTo === 'card' ? balanceCents + changeCents : balanceCents;
-  if (cardBalanceAfterCents > MAX_AMOUNT_CENTS) {
+  if (type === 'refund' && BigInt(cardBalanceAfterCents) + arrivingCents > BigInt(MAX_AMOUNT_CENTS)) {
     throw ApiError.ofField('amount', "amount would take the card's balance past the largest integer");
   }
   const fees = transactionFees(plan, type, amountCents);

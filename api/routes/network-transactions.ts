@@ -1,7 +1,9 @@
 import Router from '@koa/router';
+import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { SettlementQueue } from '../../commands/settlement-queue.ts';
 import type { Orm } from '../../db/orm.ts';
+import { ApiError } from '../../domain/api-error.ts';
 import { AmountCents, Label, NetworkId } from '../../domain/fields.ts';
 import { TransactionType } from '../../domain/transaction-resource.ts';
 import { findNetworkCard } from '../find-network-card.ts';
@@ -25,14 +27,20 @@ export interface NetworkTransactionDependencies {
   orm: Orm;
   settlements: SettlementQueue;
   verifyCallback: VerifyCallback;
+  logger: Logger;
 }
+
+const UNBOOKABLE =
+  'a transaction of the card network was refused: it would take a balance past the largest integer. It has to be settled ' +
+  'with the network by hand';
 
 /**
  * `POST /network/transactions`, outside /v1: the card network settles what a live card was used for. It sends it until
- * it gets an answer; what was told before is answered with the same transaction, and nothing happens.
+ * it gets an answer; what was told before is answered with the same transaction, and nothing happens. What can't be
+ * booked, however often it is told, is answered 400 and logged for a person.
  */
 export function networkTransactions(dependencies: NetworkTransactionDependencies): Router<RequestState> {
-  const { orm, settlements, verifyCallback } = dependencies;
+  const { orm, settlements, verifyCallback, logger } = dependencies;
   const router = new Router<RequestState>();
   router.post('/network/transactions', async (ctx) => {
     const told = await readSignedBody(ctx, verifyCallback, NetworkTransaction);
@@ -40,9 +48,14 @@ export function networkTransactions(dependencies: NetworkTransactionDependencies
     const card = await findNetworkCard(orm, told.networkCardId);
     Object.assign(ctx.state.logFields, { partnerId: card.partnerId, mode: card.mode });
     const { name, city, country, categoryCode: category_code } = merchant;
-    const { transaction } = await settlements.settle({
+    const settling = settlements.settle({
       ...{ ...card, networkTransactionId, type, amountCents, forced, simulated: false },
       merchant: { name, category_code, city, country },
+    });
+    const { transaction } = await settling.catch((error: unknown) => {
+      const isUnbookable = error instanceof ApiError && error.code === 'validation_failed';
+      if (isUnbookable) logger.error({ ...card, networkTransactionId }, UNBOOKABLE);
+      throw error;
     });
     ctx.body = { transactionId: transaction.id };
   });

@@ -185,6 +185,16 @@ describe('POST /network/transactions', () => {
     assert.deepEqual([await list(), await onCard()], [[], 1_000]);
   });
 
+  it('answers 400 for what no balance can hold, and logs it for a person', async () => {
+    const body = networkTransaction(networkCardId, { type: 'refund', amountCents: Number.MAX_SAFE_INTEGER });
+    expectError(await send(body), 'validation_failed', ['amount']);
+    expectError(await send(body), 'validation_failed', ['amount']);
+    const logged = stack.logLines.filter((line) => line.includes('settled with the network by hand'));
+    assert.ok(
+      logged.length >= 2 && logged.every((line) => line.includes(body.networkTransactionId as string)),
+    );
+  });
+
   it('answers 413 for more than 64 KiB', async () => {
     expectError(await send(' '.repeat(70_000)), 'body_too_large');
   });
