@@ -17,8 +17,6 @@ export interface OperatorConfig {
   cardNetwork: 'simulated' | 'none';
   issuanceDeadlineMs: number;
   topUpDeadlineMs: number;
-  /** How long to wait after each failed attempt, for events that are sent again. */
-  webhookDelaysMs: number[];
   webhookAllowLoopbackHttp: boolean;
 }
 
@@ -31,7 +29,6 @@ const OperatorEnvironment = Environment.pick({
   CARD_NETWORK: true,
   ISSUANCE_DEADLINE: true,
   TOPUP_DEADLINE: true,
-  WEBHOOK_RETRY_SCHEDULE: true,
   WEBHOOK_ALLOW_LOOPBACK_HTTP: true,
 }).partial({ TEMPORAL_ADDRESS: true, ENCRYPTION_KEYS: true });
 
@@ -84,7 +81,6 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
     cardNetwork: values.CARD_NETWORK,
     issuanceDeadlineMs: values.ISSUANCE_DEADLINE,
     topUpDeadlineMs: values.TOPUP_DEADLINE,
-    webhookDelaysMs: values.WEBHOOK_RETRY_SCHEDULE,
     webhookAllowLoopbackHttp: values.WEBHOOK_ALLOW_LOOPBACK_HTTP === 'true',
   };
 }

@@ -79,8 +79,6 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
     cardCreationWaitMs: config.cardCreationWaitMs,
     issuanceDeadlineMs: config.issuanceDeadlineMs,
     topUpDeadlineMs: config.topUpDeadlineMs,
-    webhooksTaskQueue: webhooksTaskQueue(config.taskQueuePrefix),
-    webhookDelaysMs: config.webhookDelaysMs,
     webhookAllowLoopbackHttp: config.webhookAllowLoopbackHttp,
     liveNetworkConfigured: live.network !== null,
     issueTestCard: testCardIssuer(ring),

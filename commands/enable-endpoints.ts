@@ -19,7 +19,8 @@ export async function enableEndpoints(
   );
   await query(
     tx,
-    `UPDATE delivery d SET status = 'pending', lease_expires_at = '-infinity', next_attempt_at = NULL
+    `UPDATE delivery d SET status = 'pending', schedule_attempts = 0, lease_expires_at = '-infinity',
+       next_attempt_at = clock_timestamp()
      WHERE d.status = 'parked' AND d.partner_id = $1 AND d.mode IN (
        SELECT mode FROM webhook_endpoint WHERE partner_id = $1 AND mode = ANY ($2))`,
     [partnerId, modes],

@@ -16,12 +16,13 @@ export async function parkDeliveries(orm: Orm, eventIds: string[]): Promise<void
     );
     await query(
       tx,
-      `UPDATE delivery d SET lease_expires_at = '-infinity', next_attempt_at = NULL,
-         status = CASE WHEN d.status = 'delivered' THEN d.status
-           WHEN EXISTS (SELECT FROM webhook_endpoint w
-             WHERE w.partner_id = d.partner_id AND w.mode = d.mode AND w.status = 'enabled') THEN 'pending'
-           ELSE 'parked' END
-       WHERE d.event_id = ANY ($1)`,
+      `UPDATE delivery d SET lease_expires_at = '-infinity',
+         status = CASE WHEN w.status IS NULL THEN 'parked' ELSE 'pending' END,
+         next_attempt_at = CASE WHEN w.status IS NOT NULL THEN clock_timestamp() END,
+         workflow = CASE WHEN w.status IS NULL AND d.workflow = 'told' THEN 'untold' ELSE d.workflow END
+       FROM delivery k LEFT JOIN webhook_endpoint w
+         ON w.partner_id = k.partner_id AND w.mode = k.mode AND w.status = 'enabled'
+       WHERE k.event_id = ANY ($1) AND d.event_id = k.event_id AND d.status <> 'delivered'`,
       [eventIds],
     );
   });

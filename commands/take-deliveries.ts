@@ -10,6 +10,8 @@ export interface TakenDelivery {
   partner_id: string;
   mode: Mode;
   type: EventType;
+  /** Attempts since its schedule began. */
+  schedule_attempts: number;
   body: string;
   /** Null where the account's endpoint is gone. */
   url: string | null;
@@ -69,9 +71,9 @@ const TAKE = `
   ), leased AS (
     UPDATE delivery d SET lease_expires_at = clock_timestamp() + $6 * interval '1 millisecond'
     FROM due WHERE d.event_id = due.event_id
-    RETURNING d.event_id, d.partner_id, d.mode
+    RETURNING d.event_id, d.partner_id, d.mode, d.schedule_attempts
   )
-  SELECT l.event_id, l.partner_id, l.mode, e.type, e.body, w.url, w.status AS endpoint_status, w.standard_headers, w.secret,
+  SELECT l.event_id, l.partner_id, l.mode, l.schedule_attempts, e.type, e.body, w.url, w.status AS endpoint_status, w.standard_headers, w.secret,
     CASE WHEN w.previous_secret_expires_at > now() THEN w.previous_secret END AS previous_secret
   FROM unsafe_commit, leased l JOIN event e ON e.id = l.event_id
     LEFT JOIN webhook_endpoint w ON w.partner_id = l.partner_id AND w.mode = l.mode

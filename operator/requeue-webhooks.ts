@@ -1,13 +1,12 @@
-import { recordRequeue } from '../commands/record-requeue.ts';
+import { announceEvents } from '../commands/announce-events.ts';
 import { Refusal } from '../commands/refusal.ts';
+import { requeueByOperator, requeueEvents } from '../commands/requeue-events.ts';
 import type { DeliveryStatus } from '../domain/delivery-status.ts';
 import { readPartner } from './reads/read-partners.ts';
 import { countRequeueable, type Requeueable, readRequeueable } from './reads/read-requeueable.ts';
-import { sendEventsAgain } from './requeue-webhook.ts';
 import type { Verbs } from './verbs.ts';
 
-const PAGE = 20;
-const PROGRESS_EVERY = 500;
+const PAGE = 500;
 
 export interface Requeued {
   partner_id: string;
@@ -38,7 +37,7 @@ export async function requeueWebhooks(
   const what = `${total} ${total === 1 ? 'event' : 'events'} of ${partnerId} (${counted.join(', ')})`;
   if (!yes) await agree(confirm, what);
 
-  await recordRequeue(await session.operator(), partnerId, {
+  await requeueByOperator(await session.operator(), partnerId, [], {
     since: since?.toISOString() ?? null,
     statuses,
     count: total,
@@ -46,13 +45,13 @@ export async function requeueWebhooks(
   let requeued = 0;
   for (let after = ''; ; ) {
     const page = await readRequeueable(orm, wanted, after, PAGE);
-    await sendEventsAgain(session, orm, page);
+    await requeueEvents(orm.em.fork(), page);
+    await announceEvents(orm);
     requeued += page.length;
-    if (page.length > 0 && (requeued % PROGRESS_EVERY === 0 || page.length < PAGE))
-      err(`requeued ${requeued} of ${total}\n`);
+    if (page.length > 0) err(`requeued ${requeued} of ${total}\n`);
     const last = page.at(-1);
     if (last === undefined || page.length < PAGE) break;
-    after = last.id;
+    after = last;
   }
   return { partner_id: partnerId, requeued, by_status: byStatus };
 }

@@ -4,14 +4,13 @@ import { ConfigurationError } from '../config.ts';
 import { KeyRing } from '../db/key-ring.ts';
 import { type Orm, openOrm } from '../db/orm.ts';
 import { OPERATOR_LIMITS } from '../db/session.ts';
-import { cardsTaskQueue, webhooksTaskQueue } from '../domain/task-queues.ts';
+import { cardsTaskQueue } from '../domain/task-queues.ts';
 import type { OperatorConfig } from '../operator-config.ts';
 
 /** What verbs work with. Each part is opened when it is first asked for, so what a verb does not use may be away. */
 export interface Session {
   readonly config: OperatorConfig;
   readonly taskQueue: string;
-  readonly webhooksTaskQueue: string;
   orm(): Promise<Orm>;
   operator(): Promise<Operator>;
   /** Null where it is not known. */
@@ -35,9 +34,6 @@ export function createSession(readConfig: () => OperatorConfig, actor: string): 
     },
     get taskQueue() {
       return cardsTaskQueue(session.config.taskQueuePrefix);
-    },
-    get webhooksTaskQueue() {
-      return webhooksTaskQueue(session.config.taskQueuePrefix);
     },
     orm() {
       const { databaseUrl } = session.config;

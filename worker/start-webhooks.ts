@@ -9,6 +9,7 @@ import { EVENT_WRITTEN } from '../db/channels.ts';
 import { listen } from '../db/listen.ts';
 import { webhooksTaskQueue } from '../domain/task-queues.ts';
 import { startRelay } from './relay/relay.ts';
+import { startRetries } from './relay/retries.ts';
 import { LARGEST_ROOM } from './relay/rooms.ts';
 import { safeFailures } from './safe-failures.ts';
 
@@ -25,7 +26,7 @@ export interface RunningWebhooks {
   stop(): Promise<void>;
 }
 
-/** The relay of first attempts, and the worker of the retries, on a task queue and with places of their own. */
+/** The relay of every attempt, and the worker of the workflows that wait between them, on a task queue of its own. */
 export async function startWebhooks(options: WebhooksOptions): Promise<RunningWebhooks> {
   const { config, orm, ring, client, connection, logger } = options;
   const taskQueue = webhooksTaskQueue(config.taskQueuePrefix);
@@ -39,7 +40,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<RunningWe
     namespace: client.options.namespace,
     taskQueue,
     workflowBundle: options.workflowBundle,
-    activities: createWebhookDeliveryActivities({ orm, ring, webhooks }),
+    activities: createWebhookDeliveryActivities(orm, () => relay.wake()),
     interceptors: { activity: [() => ({ inbound: safeFailures(logger) })] },
     maxCachedWorkflows: 200,
     shutdownGraceTime: '5s',
@@ -49,12 +50,11 @@ export async function startWebhooks(options: WebhooksOptions): Promise<RunningWe
     orm,
     ring,
     webhooks,
-    client,
     logger,
-    taskQueue,
     delaysMs: config.webhookDelaysMs,
     timeoutMs: config.webhookTimeoutMs,
   });
+  const retries = startRetries({ orm, client, logger, taskQueue, wake: relay.wake });
   const listening = listen({
     databaseUrl: config.databaseUrl,
     logger,
@@ -65,7 +65,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<RunningWe
     worker,
     stop: async () => {
       await listening.stop();
-      await relay.stop();
+      await Promise.all([relay.stop(), retries.stop()]);
       await webhooks.close();
     },
   };

@@ -1,4 +1,5 @@
 import { defineSignal, defineUpdate } from '@temporalio/workflow';
+import type { DeliveryStatus } from '../domain/delivery-status.ts';
 
 /** What POST /cards and POST topups start. Nothing personal: the request lies sealed in the claim's row. */
 export interface NetworkOperationInput {
@@ -14,13 +15,23 @@ export interface ChangeCardStatusInput {
 /** How long such a change may take before a person should look at it. */
 export const STATUS_CHANGE_PATIENCE_MS = 600_000;
 
-/** What a failed first attempt of an event starts, or an operator's `requeue`. */
+/** What a failed attempt of an event starts, together with the signal `progress`. */
 export interface DeliverWebhookInput {
   eventId: string;
-  /** How long to wait after each failed attempt; one attempt more than there are delays is made. */
-  delaysMs: number[];
-  /** Whether the first attempt has been made. */
-  attempted: boolean;
+  /** Of a workflow that was started before the relay made every attempt; it has its first state from here. */
+  delaysMs?: number[];
+  attempted?: boolean;
+}
+
+/** How an event stands, by its row. */
+export interface DeliveryProgress {
+  status: Exclude<DeliveryStatus, 'pending' | 'no_endpoint'>;
+  /** How many attempts there were; what is said of fewer is old. */
+  attemptCount: number;
+  /** Of `retrying`: how long it is from now until the next one. */
+  nextAttemptInMs: number;
+  /** Of the last attempt: a short code. */
+  error: string | null;
 }
 
 export const ISSUE_CARD = 'issueCard';
@@ -51,6 +62,9 @@ export interface TopUpDecision {
 /** An operator's decision on what is past its deadline; without effect before that. */
 export const resolveIssuance = defineSignal<[IssuanceDecision]>('resolve');
 export const resolveTopUp = defineSignal<[TopUpDecision]>('resolve');
+
+/** Tells a delivery how its event stands. */
+export const progress = defineSignal<[DeliveryProgress]>('progress');
 
 /** Starts the attempts of an event again from the first, whether it waits for its next one or was given up. */
 export const requeue = defineSignal('requeue');

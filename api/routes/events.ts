@@ -1,13 +1,14 @@
 import { z } from 'zod';
+import { queueResend } from '../../commands/queue-resend.ts';
 import type { Orm } from '../../db/orm.ts';
+import { ApiError } from '../../domain/api-error.ts';
 import { DeliveryStatus } from '../../domain/delivery-status.ts';
 import { EventResource } from '../../domain/event-resource.ts';
 import { EventType } from '../../domain/event-type.ts';
-import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
+import { isId } from '../../domain/ids.ts';
 import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
 import { readEvent, readEventPage } from '../read-events.ts';
 import { route } from '../route.ts';
-import { sendAgain } from '../send-again.ts';
 import type { WebhookDependencies } from '../webhook-dependencies.ts';
 
 const Timestamp = z.iso
@@ -57,7 +58,7 @@ export const getEvent = ({ orm }: { orm: Orm }) =>
     }),
   });
 
-export const resendEvent = (dependencies: WebhookDependencies) =>
+export const resendEvent = ({ orm, eventsWritten }: WebhookDependencies) =>
   route({
     method: 'post',
     path: '/events/:eventId/resend',
@@ -66,9 +67,10 @@ export const resendEvent = (dependencies: WebhookDependencies) =>
     query: z.strictObject({}),
     responses: { 202: EventResource },
     errors: ['event_not_found', 'webhook_endpoint_not_found', 'invalid_state'],
-    async handle({ caller, params: { eventId = '' }, log }) {
-      log({ workflowId: deliverWebhookWorkflowId(eventId) });
-      await sendAgain(dependencies, caller, eventId);
-      return { status: 202, body: await readEvent(dependencies.orm, caller, eventId) };
+    async handle({ caller, params: { eventId = '' } }) {
+      if (!isId('evt', eventId)) throw new ApiError('event_not_found');
+      await queueResend(orm, caller, eventId);
+      eventsWritten();
+      return { status: 202, body: await readEvent(orm, caller, eventId) };
     },
   });

@@ -1,7 +1,7 @@
 import { Client, Connection } from '@temporalio/client';
 import { newId } from '../../db/new-id.ts';
 import { query } from '../../db/sql.ts';
-import { requeueEvent } from '../../workflows/client/deliver-webhook.ts';
+import { DELIVER_WEBHOOK, deliverWebhookWorkflowId, requeue } from '../../workflows/messages.ts';
 import type { Measurement } from '../support/measure.ts';
 import { nowMs } from '../support/now-ms.ts';
 import type { BenchService } from '../support/start-service.ts';
@@ -24,19 +24,17 @@ export async function oneWorkflowEach(service: BenchService, receiver: BenchRece
      SELECT e.id, $1, 'test', 'ping', e.body, now() FROM unnest($2::text[], $3::text[]) e (id, body)`,
     [to?.partnerId, ids, ids.map(bodyOf)],
   );
-  // Out of the relay's sight, so that the workflows send them.
+  // Out of the relay's sight, so that it takes their workflows to have them sent.
   await query(em, `UPDATE delivery SET status = 'retrying' WHERE event_id = ANY ($1)`, [ids]);
   const committed = new Map(ids.map((id) => [id, nowMs()]));
   const waiting = [...ids];
   const turns = Array.from({ length: 20 }, async () => {
     for (let eventId = waiting.pop(); eventId !== undefined; eventId = waiting.pop()) {
-      await requeueEvent(client, {
-        eventId,
-        type: 'ping',
-        partnerId: to?.partnerId ?? '',
-        mode: 'test',
+      await client.workflow.signalWithStart(DELIVER_WEBHOOK, {
+        workflowId: deliverWebhookWorkflowId(eventId),
         taskQueue: service.webhooksTaskQueue,
-        delaysMs: [30_000],
+        args: [{ eventId }],
+        signal: requeue,
       });
     }
   });

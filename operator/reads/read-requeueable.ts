@@ -2,7 +2,6 @@ import { lowestId } from '../../db/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import type { DeliveryStatus } from '../../domain/delivery-status.ts';
-import type { SentEvent } from '../requeue-webhook.ts';
 
 /** Which of an account's events to send again. */
 export interface Requeueable {
@@ -31,19 +30,19 @@ export async function countRequeueable(
   };
 }
 
-/** The next of those that have an enabled endpoint, oldest first, by key. */
-export function readRequeueable(
+/** The ids of the next of those that have an enabled endpoint, oldest first, by key. */
+export async function readRequeueable(
   orm: Orm,
   wanted: Requeueable,
   after: string,
   limit: number,
-): Promise<SentEvent[]> {
-  return query<SentEvent>(
+): Promise<string[]> {
+  const rows = await query<{ id: string }>(
     orm.em.fork(),
-    `SELECT e.id, e.partner_id, e.mode, e.type, d.status, d.attempt_count
-     ${from(wanted)} AND d.event_id > $4 AND ${HAS_ENDPOINT} ORDER BY d.event_id LIMIT $5`,
+    `SELECT e.id ${from(wanted)} AND d.event_id > $4 AND ${HAS_ENDPOINT} ORDER BY d.event_id LIMIT $5`,
     [wanted.partnerId, ...bounds(wanted), after, limit],
   );
+  return rows.map(({ id }) => id);
 }
 
 const HAS_ENDPOINT = `EXISTS (SELECT FROM webhook_endpoint w

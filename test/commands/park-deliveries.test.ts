@@ -42,7 +42,7 @@ describe('parking', () => {
 
   async function standing(id: string): Promise<unknown[]> {
     const { rows } = await commands.owner.query(
-      'SELECT status, lease_expires_at::text, next_attempt_at FROM delivery WHERE event_id = $1',
+      'SELECT status, lease_expires_at::text, next_attempt_at <= now() AS is_due, workflow FROM delivery WHERE event_id = $1',
       [id],
     );
     return Object.values(rows[0]);
@@ -51,21 +51,32 @@ describe('parking', () => {
   it('sets aside what has no endpoint, or a disabled one', async () => {
     const id = await write('pending');
     await park(id);
-    assert.deepEqual(await standing(id), ['parked', '-infinity', null]);
+    assert.deepEqual(await standing(id), ['parked', '-infinity', null, 'none']);
     await set();
-    assert.deepEqual(await standing(id), ['pending', '-infinity', null]);
+    assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
     await turn('disabled');
     await park(id);
-    assert.deepEqual(await standing(id), ['parked', '-infinity', null]);
+    assert.deepEqual(await standing(id), ['parked', '-infinity', null, 'none']);
     await turn('enabled');
-    assert.deepEqual(await standing(id), ['pending', '-infinity', null]);
+    assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
   });
 
   it('hands what its workflow leaves to the relay where the endpoint is there again', async () => {
     await set();
     const id = await write('retrying');
     await park(id);
-    assert.deepEqual(await standing(id), ['pending', '-infinity', null]);
+    assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
+  });
+
+  it('has the workflow hear of what is set aside, and not of what is sent after all', async () => {
+    const id = await write('retrying');
+    await commands.owner.query(`UPDATE delivery SET workflow = 'told' WHERE event_id = $1`, [id]);
+    await park(id);
+    assert.deepEqual(await standing(id), ['parked', '-infinity', null, 'untold']);
+    await set();
+    await commands.owner.query(`UPDATE delivery SET workflow = 'told' WHERE event_id = $1`, [id]);
+    await park(id);
+    assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'told']);
   });
 
   it('leaves what was delivered as it is', async () => {
@@ -101,7 +112,7 @@ describe('parking', () => {
         assert.equal(await Promise.race([parked.then(() => 'parked'), sleep(200, 'waits')]), 'waits');
         await other.query('COMMIT');
         await parked;
-        assert.deepEqual(await standing(id), ['pending', '-infinity', null]);
+        assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
       } finally {
         await other.end();
       }

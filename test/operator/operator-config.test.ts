@@ -40,7 +40,6 @@ describe('readOperatorConfig', () => {
       );
       assert.equal(config.issuanceDeadlineMs, 86_400_000);
       assert.equal(config.webhookAllowLoopbackHttp, true);
-      assert.deepEqual(config.webhookDelaysMs, [30_000, 300_000, 1_800_000, 7_200_000]);
       assert.equal(config.cardNetwork, 'simulated');
     });
   }

@@ -10,6 +10,8 @@ import type { Recording } from './recordings.ts';
 const DAY_MS = 86_400_000;
 
 interface Failing {
+  id: string;
+  stack: TestStack;
   workflow: WorkflowHandle;
   receiver: Receiver;
   reaches(status: string): Promise<unknown>;
@@ -24,18 +26,25 @@ function failing(then: (event: Failing) => Promise<void>): Recording {
     await setUrl(stack, partner, receiver.url);
     const [id = ''] = await writeEvents(stack, partner, 1);
     const reaches = (status: string) =>
-      until(`it is ${status}`, async () => (await readRow(stack, id)).status === status);
+      until(`it is ${status}, and the workflow knows`, async () => {
+        const row = await readRow(stack, id);
+        return row.status === status && row.workflow === 'told';
+      });
     await reaches('retrying');
     const workflow = stack.client.workflow.getHandle(deliverWebhookWorkflowId(id));
-    await then({ workflow, receiver, reaches });
+    await then({ id, stack, workflow, receiver, reaches });
     await workflow.result();
     await receiver.stop();
     return workflow;
   };
 }
 
-const givenUp = async ({ workflow, reaches }: Failing) => {
-  await skipTime(workflow, DAY_MS / 2);
+const givenUp = async ({ id, stack, workflow, reaches }: Failing) => {
+  for (const [index, delayMs] of stack.config.webhookDelaysMs.entries()) {
+    await skipTime(workflow, delayMs + 1_000);
+    await until('the next attempt', async () => (await readRow(stack, id)).attempt_count === index + 2);
+    if (index + 1 < stack.config.webhookDelaysMs.length) await reaches('retrying');
+  }
   await reaches('given_up');
 };
 

@@ -16,4 +16,12 @@ export const RECORDINGS: Record<string, Recording> = {
   ...DELIVERIES,
 };
 
+/**
+ * Histories of the release before the relay made every attempt, in which an activity of the workflow did. They can't be
+ * recorded any more; workflows of that release wait for up to 30 days.
+ */
+export const EARLIER: readonly string[] = ['delivered', 'given-up', 'gone', 'requeued', 'requeued-early'].map(
+  (outcome) => `webhook-${outcome}-by-activity`,
+);
+
 export const historyFile = (name: string): URL => new URL(`./histories/${name}.json`, import.meta.url);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { WorkflowHandle } from '@temporalio/client';
-import { requeueEvent } from '../../workflows/client/deliver-webhook.ts';
+import { requeueEvents } from '../../commands/requeue-events.ts';
 import { deliverWebhookWorkflowId, requeue } from '../../workflows/messages.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { skipTime } from '../workflows/support/skip-time.ts';
@@ -34,7 +34,7 @@ describe('the schedule of a webhook that fails', function () {
 
   async function failing(): Promise<{ id: string; workflow: WorkflowHandle }> {
     const [id = ''] = await writeEvents(stack, partner, 1);
-    await until('its retries begin', async () => (await readRow(stack, id)).status === 'retrying');
+    await until('its workflow has begun', async () => (await readRow(stack, id)).workflow === 'told');
     return { id, workflow: stack.client.workflow.getHandle(deliverWebhookWorkflowId(id)) };
   }
 
@@ -42,9 +42,12 @@ describe('the schedule of a webhook that fails', function () {
     for (const [index, delayMs] of DELAYS_MS.entries()) {
       await skipTime(workflow, delayMs + SECOND_MS);
       const made = index + 2;
-      await until(`attempt ${made}`, async () => (await readRow(stack, id)).attempt_count === made);
+      await until(`the workflow knows of attempt ${made}`, async () => {
+        const { attempt_count, workflow } = await readRow(stack, id);
+        return attempt_count === made && workflow === 'told';
+      });
     }
-    await until('it is given up', async () => (await readRow(stack, id)).status === 'given_up');
+    assert.equal((await readRow(stack, id)).status, 'given_up');
   }
 
   const waitsForAttention = (workflow: WorkflowHandle) =>
@@ -79,7 +82,10 @@ describe('the schedule of a webhook that fails', function () {
     await giveUp(id, workflow);
     await waitsForAttention(workflow);
     await workflow.signal(requeue);
-    await until('attempt 6', async () => (await readRow(stack, id)).attempt_count === 6);
+    await until('the workflow knows of attempt 6', async () => {
+      const { attempt_count, workflow } = await readRow(stack, id);
+      return attempt_count === 6 && workflow === 'told';
+    });
     assert.equal((await readRow(stack, id)).status, 'retrying');
     receiver.behave(answer(200));
     await skipTime(workflow, DELAYS_MS[0] ?? 0);
@@ -101,14 +107,7 @@ describe('the schedule of a webhook that fails', function () {
     await workflow.result();
     assert.equal((await readRow(stack, id)).status, 'given_up');
     receiver.behave(answer(204));
-    await requeueEvent(stack.client, {
-      eventId: id,
-      type: 'ping',
-      partnerId: partner.id,
-      mode: 'test',
-      taskQueue: `${stack.config.taskQueuePrefix}webhooks`,
-      delaysMs: DELAYS_MS,
-    });
+    await requeueEvents(stack.orm.em.fork(), [id]);
     await until('it is delivered', async () => (await readRow(stack, id)).status === 'delivered');
     assert.equal(receiver.received.length, 6);
   });

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { newId } from '../../db/new-id.ts';
 import type { WorkflowOperation } from '../../domain/claim-operation.ts';
-import { requeueEvent, startRetries } from '../../workflows/client/deliver-webhook.ts';
+import { tellWorkflow } from '../../workflows/client/deliver-webhook.ts';
 import { resolveOperation } from '../../workflows/client/resolve-operation.ts';
 import { awaitFirstAnswer, startClaimed } from '../../workflows/client/start-claimed.ts';
 import { testTemporal } from '../support/temporal.ts';
@@ -24,8 +24,12 @@ describe('partners share Temporal', () => {
   });
   const eventOf = (partnerId: string) => ({
     ...{ eventId: newId('evt'), type: 'ping' as const, partnerId, mode: 'live' as const },
-    ...{ taskQueue, delaysMs: [1_000] },
+    taskQueue,
   });
+  const tell = (status: 'retrying' | 'given_up') => (partnerId: string) =>
+    tellWorkflow(client, eventOf(partnerId), {
+      ...{ status, attemptCount: 1, nextAttemptInMs: 1_000, error: 'http_500' },
+    });
   const begin = (operation: WorkflowOperation) => (partnerId: string) =>
     startClaimed(client, { ...claimOf(partnerId), operation });
   const decide = (operation: 'create_card' | 'top_up_card') => (partnerId: string) =>
@@ -45,8 +49,8 @@ describe('partners share Temporal', () => {
     'a block': begin('block_card'),
     'what is started and answered in one call': (partnerId) =>
       awaitFirstAnswer(client, { ...claimOf(partnerId), operation: 'create_card' }, 100),
-    'the retries of an event': (partnerId) => startRetries(client, eventOf(partnerId)),
-    'an event that is sent again': (partnerId) => requeueEvent(client, eventOf(partnerId)),
+    'the retries of an event': tell('retrying'),
+    'an event that was given up before it had a workflow': tell('given_up'),
     'a decision on an issuance': decide('create_card'),
     'a decision on a top-up': decide('top_up_card'),
   })) {

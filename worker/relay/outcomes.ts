@@ -37,7 +37,6 @@ export class Outcomes {
         await recordAttempts(
           this.#orm.em.fork(),
           batch.map(({ attempt }) => attempt),
-          { mayBeForgotten: true },
         );
       } catch (error) {
         this.#logger.error(

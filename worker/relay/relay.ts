@@ -1,11 +1,11 @@
-import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
-import { type AttemptMade, attemptWebhook, type Delivery } from '../../activities/attempt-webhook.ts';
-import { GONE, setAsideGone, type WebhookDependencies } from '../../activities/webhook-delivery.ts';
+import type { WebhookClient } from '../../adapters/webhooks/webhook-client.ts';
+import type { CommandContext } from '../../commands/command-context.ts';
+import { disableEndpoint } from '../../commands/disable-endpoint.ts';
 import { parkDeliveries } from '../../commands/park-deliveries.ts';
 import { type TakenDelivery, takeDeliveries } from '../../commands/take-deliveries.ts';
 import { describeError } from '../../domain/describe-error.ts';
-import { startRetries } from '../../workflows/client/deliver-webhook.ts';
+import { type AttemptMade, attemptWebhook, type Delivery } from './attempt-webhook.ts';
 import { Outcomes } from './outcomes.ts';
 import { Rooms } from './rooms.ts';
 import { Waker } from './waker.ts';
@@ -14,16 +14,14 @@ const MOST_IN_FLIGHT = 2_000;
 const MOST_TAKEN = 250;
 /** Behind the notifications, which can be lost. */
 const POLL_MS = 500;
-/** What a lease lasts beyond two attempts, its own and the one whose connection it waits for: a workflow's start, and the recording. */
+/** What a lease lasts beyond two attempts, its own and the one whose connection it waits for: the recording. */
 const MARGIN_MS = 10_000;
-const START_TIMEOUT_MS = 5_000;
-/** Where Temporal can't be reached the relay tries the event again itself. */
-const WITHOUT_TEMPORAL_MS = 30_000;
+const GONE = 410;
 
-export interface RelayDependencies extends WebhookDependencies {
-  client: Client;
+export interface RelayDependencies extends CommandContext {
+  webhooks: WebhookClient;
   logger: Logger;
-  taskQueue: string;
+  /** How long to wait after each failed attempt; one attempt more than there are delays is made. */
   delaysMs: number[];
   /** How long an attempt may take. */
   timeoutMs: number;
@@ -42,9 +40,9 @@ const canBeSent = (delivery: TakenDelivery): delivery is Sendable =>
   delivery.url !== null && delivery.endpoint_status === 'enabled';
 
 /**
- * Makes the first attempt of every event, straight from its row: many at once, within milliseconds of the commit. A
- * success is recorded and done; a failure becomes a workflow, which is started before the row says so: a crash between
- * the two repeats an attempt and loses nothing.
+ * Makes every attempt of every event, straight from its row: the first within milliseconds of the commit, and those that
+ * have come due, all within the limits of their endpoints. A crash between an attempt and its record repeats it and loses
+ * nothing.
  */
 export function startRelay(dependencies: RelayDependencies): Relay {
   const { orm, logger } = dependencies;
@@ -78,26 +76,19 @@ export function startRelay(dependencies: RelayDependencies): Relay {
     const attempt = await attemptWebhook(dependencies, delivery);
     attempted(attempt.error === null);
     if (attempt.error === null)
-      await outcomes.record({ ...attempt, status: 'delivered', nextAttemptMs: null });
-    else if (attempt.httpStatus === GONE) await setAsideGone(orm, delivery, attempt);
-    else await retryLater(delivery, attempt);
+      return outcomes.record({ ...attempt, status: 'delivered', nextAttemptMs: null });
+    if (attempt.httpStatus === GONE) return setAsideGone(delivery, attempt);
+    const nextAttemptMs = dependencies.delaysMs[delivery.schedule_attempts] ?? null;
+    const status = nextAttemptMs === null ? 'given_up' : 'retrying';
+    return outcomes.record({ ...attempt, status, nextAttemptMs });
   }
 
-  async function retryLater(delivery: TakenDelivery, attempt: AttemptMade): Promise<void> {
-    const { client, taskQueue, delaysMs } = dependencies;
-    const { event_id: eventId, partner_id: partnerId, mode, type } = delivery;
-    try {
-      await client.withDeadline(Date.now() + START_TIMEOUT_MS, () =>
-        startRetries(client, { eventId, type, partnerId, mode, taskQueue, delaysMs }),
-      );
-      await outcomes.record({ ...attempt, status: 'retrying', nextAttemptMs: delaysMs[0] ?? 0 });
-    } catch (error) {
-      logger.warn(
-        { eventId, error: describeError(error) },
-        'the retries of an event could not be started yet',
-      );
-      await outcomes.record({ ...attempt, status: 'pending', nextAttemptMs: WITHOUT_TEMPORAL_MS });
-    }
+  /** The receiver wants nothing more: its endpoint is disabled, and this event waits with the others. */
+  async function setAsideGone(delivery: Sendable, attempt: AttemptMade): Promise<void> {
+    const { event_id: eventId, partner_id: partnerId, mode, url } = delivery;
+    await disableEndpoint(orm, { partnerId, mode }, { url, reason: 'it answered 410 Gone' });
+    await outcomes.record({ ...attempt, status: 'pending', nextAttemptMs: null });
+    await parkDeliveries(orm, [eventId]);
   }
 
   function start(delivery: Sendable): void {

@@ -1,8 +1,14 @@
-import type { Client } from '@temporalio/client';
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import type { EventType } from '../../domain/event-type.ts';
 import type { Mode } from '../../domain/mode.ts';
-import { DELIVER_WEBHOOK, deliverWebhookWorkflowId, requeue } from '../messages.ts';
+import {
+  DELIVER_WEBHOOK,
+  type DeliverWebhookInput,
+  type DeliveryProgress,
+  deliverWebhookWorkflowId,
+  progress,
+} from '../messages.ts';
 import {
   deliveryStatusAttribute,
   eventTypeAttribute,
@@ -16,44 +22,41 @@ export interface EventToDeliver {
   partnerId: string;
   mode: Mode;
   taskQueue: string;
-  /** How long to wait after each failed attempt. */
-  delaysMs: number[];
 }
 
-/** Starts the retries of an event whose first attempt failed; those under way go on. */
-export async function startRetries(client: Client, event: EventToDeliver): Promise<void> {
-  await client.workflow.start(DELIVER_WEBHOOK, { ...options(event), args: [input(event, true)] });
-}
-
-/** Starts the attempts of an event again, from the first and at once, whether a workflow has it or not. */
-export async function requeueEvent(client: Client, event: EventToDeliver): Promise<void> {
-  await client.workflow.signalWithStart(DELIVER_WEBHOOK, {
-    ...options(event),
-    args: [input(event, false)],
-    signal: requeue,
-  });
-}
-
-const input = ({ eventId, delaysMs }: EventToDeliver, attempted: boolean) => ({
-  eventId,
-  delaysMs,
-  attempted,
-});
-
-function options({ eventId, type, partnerId, mode, taskQueue }: EventToDeliver) {
-  return {
-    taskQueue,
-    workflowId: deliverWebhookWorkflowId(eventId),
-    workflowIdConflictPolicy: 'USE_EXISTING',
-    workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-    staticSummary: `Deliver ${type} (${mode})`,
-    // Where tasks queue up in Temporal, partners take turns.
-    priority: { fairnessKey: partnerId },
-    typedSearchAttributes: new TypedSearchAttributes([
-      { key: partnerIdAttribute, value: partnerId },
-      { key: modeAttribute, value: mode },
-      { key: eventTypeAttribute, value: type },
-      { key: deliveryStatusAttribute, value: 'retrying' },
-    ]),
-  } as const;
+/**
+ * Tells the workflow of an event how it stands. While there are attempts to come, or an operator's `requeue` may, it is
+ * started where none runs. A signal comes along with the start: a workflow that is about to end has to hear it first, and
+ * goes on.
+ * @throws ServiceError where Temporal can't be reached.
+ */
+export async function tellWorkflow(
+  client: Client,
+  event: EventToDeliver,
+  latest: DeliveryProgress,
+): Promise<void> {
+  const workflowId = deliverWebhookWorkflowId(event.eventId);
+  if (latest.status === 'retrying' || latest.status === 'given_up') {
+    const args: [DeliverWebhookInput] = [{ eventId: event.eventId }];
+    const signalArgs: [DeliveryProgress] = [latest];
+    await client.workflow.signalWithStart(DELIVER_WEBHOOK, {
+      ...{ workflowId, taskQueue: event.taskQueue, workflowIdReusePolicy: 'ALLOW_DUPLICATE' },
+      ...{ args, signal: progress, signalArgs },
+      staticSummary: `Deliver ${event.type} (${event.mode})`,
+      // Where tasks queue up in Temporal, partners take turns.
+      priority: { fairnessKey: event.partnerId },
+      typedSearchAttributes: new TypedSearchAttributes([
+        { key: partnerIdAttribute, value: event.partnerId },
+        { key: modeAttribute, value: event.mode },
+        { key: eventTypeAttribute, value: event.type },
+        { key: deliveryStatusAttribute, value: 'retrying' },
+      ]),
+    });
+    return;
+  }
+  try {
+    await client.workflow.getHandle(workflowId).signal(progress, latest);
+  } catch (error) {
+    if (!(error instanceof WorkflowNotFoundError)) throw error;
+  }
 }

@@ -37,12 +37,14 @@ export interface DeliveryRow {
   status: DeliveryStatus;
   attempt_count: number;
   next_attempt_at: string | null;
+  /** Whether the event's workflow has heard how it stands. */
+  workflow: 'none' | 'untold' | 'told';
 }
 
 export async function readRow(stack: TestStack, eventId: string): Promise<DeliveryRow> {
   const [row] = await query<DeliveryRow>(
     stack.orm.em.fork(),
-    'SELECT status, attempt_count, next_attempt_at FROM delivery WHERE event_id = $1',
+    'SELECT status, attempt_count, next_attempt_at, workflow FROM delivery WHERE event_id = $1',
     [eventId],
   );
   if (row === undefined) throw new Error(`event ${eventId} has no delivery`);

@@ -1,10 +1,10 @@
-import { signEvent } from '../adapters/webhooks/sign-event.ts';
-import type { WebhookClient } from '../adapters/webhooks/webhook-client.ts';
-import { sealAnswerStart } from '../commands/answer-start.ts';
-import { openEndpointSecret } from '../commands/endpoint-secret.ts';
-import type { Attempt } from '../commands/record-attempts.ts';
-import type { KeyRing } from '../db/key-ring.ts';
-import type { Mode } from '../domain/mode.ts';
+import { signEvent } from '../../adapters/webhooks/sign-event.ts';
+import type { WebhookClient } from '../../adapters/webhooks/webhook-client.ts';
+import { sealAnswerStart } from '../../commands/answer-start.ts';
+import { openEndpointSecret } from '../../commands/endpoint-secret.ts';
+import type { Attempt } from '../../commands/record-attempts.ts';
+import type { KeyRing } from '../../db/key-ring.ts';
+import type { Mode } from '../../domain/mode.ts';
 
 /** An event and where it goes, by the endpoint's row. */
 export interface Delivery {

@@ -1,0 +1,93 @@
+import type { Client } from '@temporalio/client';
+import type { Logger } from 'pino';
+import { handOverOverdue } from '../../commands/requeue-events.ts';
+import { markTold, takeUntold, type UntoldDelivery } from '../../commands/take-untold.ts';
+import type { Orm } from '../../db/orm.ts';
+import type { Tenant } from '../../db/tenant.ts';
+import { describeError } from '../../domain/describe-error.ts';
+import { tellWorkflow } from '../../workflows/client/deliver-webhook.ts';
+import { repeat } from '../repeat.ts';
+import { Waker } from './waker.ts';
+
+/** An account's allowance is there again after as long. */
+const IDLE_MS = 200;
+const TELL_TIMEOUT_MS = 5_000;
+const OVERDUE_INTERVAL_MS = 1_000;
+
+export interface Retries {
+  stop(): Promise<void>;
+}
+
+/**
+ * Keeps the rows of failed events and their workflows together: tells workflows what the relay has recorded, which starts
+ * those that there are not yet, and hands the relay what is due though no workflow says so.
+ */
+export function startRetries(dependencies: {
+  orm: Orm;
+  client: Client;
+  logger: Logger;
+  taskQueue: string;
+  /** The relay has something to send. */
+  wake(): void;
+}): Retries {
+  const { orm, client, logger, taskQueue, wake } = dependencies;
+  const waker = new Waker(IDLE_MS);
+
+  async function tell(untold: UntoldDelivery): Promise<void> {
+    const { event_id: eventId, partner_id: partnerId, type, mode, status } = untold;
+    await client.withDeadline(Date.now() + TELL_TIMEOUT_MS, () =>
+      tellWorkflow(
+        client,
+        { eventId, type, partnerId, mode, taskQueue },
+        {
+          status,
+          attemptCount: untold.attempt_count,
+          nextAttemptInMs: Math.max(1, Math.round(untold.next_attempt_in_ms)),
+          error: untold.error,
+        },
+      ),
+    );
+    // Not before it has heard: a process that dies here tells it again.
+    await markTold(orm.em.fork(), untold);
+  }
+
+  /** @returns the account to go on behind */
+  async function turn(after: Tenant | null): Promise<Tenant | null> {
+    const { untold, last } = await takeUntold(orm.em.fork(), after);
+    const told = await Promise.allSettled(untold.map(tell));
+    const failed = told.filter((end) => end.status === 'rejected');
+    if (failed.length > 0) {
+      logger.warn(
+        { events: failed.length, error: describeError(failed[0]?.reason) },
+        'the workflows of events could not be reached; they are told again when their leases end',
+      );
+    }
+    if (untold.length > 0 && failed.length === untold.length) await waker.pause();
+    else if (untold.length > 0 || last !== null) waker.wake();
+    return last;
+  }
+
+  const telling = (async () => {
+    for (let after: Tenant | null = null; !waker.stopped; await waker.turn()) {
+      try {
+        after = await turn(after);
+      } catch (error) {
+        logger.error({ error: describeError(error) }, 'could not read what workflows have to hear of events');
+        await waker.pause();
+      }
+    }
+  })();
+  const overdue = repeat('the sweep of overdue events', OVERDUE_INTERVAL_MS, logger, async () => {
+    const count = await handOverOverdue(orm);
+    if (count === 0) return;
+    logger.info({ events: count }, 'events are sent again that no workflow has said are due');
+    wake();
+  });
+
+  return {
+    stop: async () => {
+      waker.stop();
+      await Promise.all([telling, overdue.stop()]);
+    },
+  };
+}
