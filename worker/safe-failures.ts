@@ -1,4 +1,4 @@
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import type { ActivityInboundCallsInterceptor } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { describeError } from '../domain/describe-error.ts';
@@ -13,7 +13,7 @@ export function safeFailures(logger: Logger): ActivityInboundCallsInterceptor {
       try {
         return await next(input);
       } catch (error) {
-        if (error instanceof ApplicationFailure) throw error;
+        if (error instanceof ApplicationFailure || error instanceof CancelledFailure) throw error;
         const described = describeError(error);
         logger.warn({ error: described }, 'an activity failed and will be tried again');
         throw ApplicationFailure.create({ type: described.name, message: described.summary });

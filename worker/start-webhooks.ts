@@ -8,10 +8,10 @@ import type { Config } from '../config.ts';
 import { EVENT_WRITTEN } from '../db/channels.ts';
 import { listen } from '../db/listen.ts';
 import { webhooksTaskQueue } from '../domain/task-queues.ts';
+import { attemptInterceptors } from './attempts.ts';
 import { startRelay } from './relay/relay.ts';
 import { startRetries } from './relay/retries.ts';
 import { LARGEST_ROOM } from './relay/rooms.ts';
-import { safeFailures } from './safe-failures.ts';
 
 export interface WebhooksOptions extends CommandContext {
   config: Config;
@@ -41,7 +41,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<RunningWe
     taskQueue,
     workflowBundle: options.workflowBundle,
     activities: createWebhookDeliveryActivities(orm, () => relay.wake()),
-    interceptors: { activity: [() => ({ inbound: safeFailures(logger) })] },
+    interceptors: { activity: attemptInterceptors(logger) },
     maxCachedWorkflows: 200,
     shutdownGraceTime: '5s',
     shutdownForceTime: '10s',

@@ -1,12 +1,5 @@
-import { fileURLToPath } from 'node:url';
 import { Client } from '@temporalio/client';
-import {
-  bundleWorkflowCode,
-  NativeConnection,
-  Runtime,
-  Worker,
-  type WorkflowBundleOption,
-} from '@temporalio/worker';
+import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
 import type { CardNetwork } from '../adapters/card-network/card-network.ts';
@@ -17,9 +10,10 @@ import { KeyRing } from '../db/key-ring.ts';
 import { openOrm } from '../db/orm.ts';
 import { describeError } from '../domain/describe-error.ts';
 import { cardsTaskQueue } from '../domain/task-queues.ts';
+import { attemptInterceptors } from './attempts.ts';
+import { bundleWorkflows } from './bundle-workflows.ts';
 import { startPruning } from './prune-claims.ts';
 import { startEventPruning } from './prune-events.ts';
-import { safeFailures } from './safe-failures.ts';
 import { startWebhooks } from './start-webhooks.ts';
 import { startSweep } from './sweep-claims.ts';
 
@@ -48,9 +42,9 @@ export async function startWorker(
   const ring = new KeyRing(config.encryptionKeys);
   const orm = await openOrm({
     databaseUrl: config.databaseUrl,
-    poolSize: 20,
+    poolSize: 22,
     // The service's own: the relay, the sweeps, the simulated network.
-    shares: { accounts: 14, eachAccount: 4 },
+    shares: { accounts: 16, eachAccount: 4 },
     applicationName: 'card-issuing-worker',
   });
   const callbackUrl = `http://${config.host}:${config.port}/network/callbacks`;
@@ -71,19 +65,14 @@ export async function startWorker(
     },
     liveNetwork: live.network && around.network(live.network),
   });
-  const workflowBundle =
-    options.workflowBundle ??
-    (await bundleWorkflowCode({
-      workflowsPath: fileURLToPath(new URL('../workflows/index.ts', import.meta.url)),
-      logger: Runtime.instance().logger,
-    }));
+  const workflowBundle = options.workflowBundle ?? (await bundleWorkflows(Runtime.instance().logger));
   const cards = await Worker.create({
     connection,
     namespace,
     taskQueue,
     workflowBundle,
     activities: around.activities(activities),
-    interceptors: { activity: [() => ({ inbound: safeFailures(logger) })] },
+    interceptors: { activity: attemptInterceptors(logger) },
     shutdownGraceTime: '5s',
     shutdownForceTime: '10s',
   });

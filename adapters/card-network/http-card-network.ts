@@ -1,5 +1,6 @@
 import { Agent, request } from 'undici';
 import type { z } from 'zod';
+import { currentWork } from '../../db/working-for.ts';
 import { type CardNetwork, CardNetworkUnavailable } from './card-network.ts';
 import {
   DetailsResponse,
@@ -54,13 +55,14 @@ export function createHttpCardNetwork(
   }
 
   async function receive(method: 'GET' | 'POST', path: string, body?: object): Promise<unknown> {
+    const { signal: givenUp } = currentWork();
     let status: number;
     let text: string;
     try {
       const response = await request(options.url + path, {
         method,
         dispatcher: agent,
-        signal: AbortSignal.timeout(5_000),
+        signal: AbortSignal.any([AbortSignal.timeout(5_000), ...(givenUp === null ? [] : [givenUp])]),
         headers: { authorization: `Bearer ${options.bearerToken}`, 'content-type': 'application/json' },
         body: body === undefined ? null : JSON.stringify(body),
       });

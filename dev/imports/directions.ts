@@ -39,7 +39,15 @@ export const DIRECTIONS: Record<string, Direction> = {
   },
   'api/main.ts': { rooms: ['config.ts', 'logger.ts', 'run-process.ts'] },
   worker: {
-    rooms: ['domain', 'db', 'commands', 'adapters', 'activities', 'workflows/client'],
+    rooms: [
+      'domain',
+      'db',
+      'commands',
+      'adapters',
+      'activities',
+      'workflows/client',
+      'workflows/account-header.ts',
+    ],
     types: ['config.ts'],
   },
   'worker/main.ts': { rooms: ['config.ts', 'logger.ts', 'run-process.ts'] },

@@ -21,6 +21,8 @@ export interface FaultOptions {
   fault: Fault;
   /** How many operations have to stand at the fault's place before the process is killed. */
   operationCount: number;
+  /** What it is killed with: SIGKILL unless given. After a SIGSTOP it goes on from there when it is let. */
+  signal?: 'SIGSTOP';
   /** While it does not exist nothing stands anywhere: what the operations are about is made first. */
   armedFile: string;
   /** Written right before the kill, with the operations' claims: where it exists, nothing is killed any more. */
@@ -35,14 +37,19 @@ export function armFault(options: FaultOptions): (place: Place, claimId: string)
   const { fault, operationCount, armedFile, markerFile } = options;
   if (existsSync(markerFile)) return async () => {};
   const standing = new Set<string>();
+  let isOver = false;
   return async (place, claimId) => {
     if (!fault.steps.includes(place.step) || place.when !== fault.when) return;
     if (typeof fault.run === 'number' ? place.run < fault.run : place.said !== fault.run) return;
-    if (!existsSync(armedFile)) return;
+    if (isOver || !existsSync(armedFile)) return;
     standing.add(claimId);
     if (standing.size === operationCount) {
       writeFileSync(markerFile, JSON.stringify([...standing]));
-      process.kill(process.pid, 'SIGKILL');
+      process.kill(process.pid, options.signal ?? 'SIGKILL');
+      if (options.signal === 'SIGSTOP') {
+        isOver = true;
+        return;
+      }
     }
     await new Promise(() => {});
   };

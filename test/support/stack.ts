@@ -1,7 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
-import { bundleWorkflowCode, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import { pino } from 'pino';
 import { type RunningApi, startApi } from '../../api/start-api.ts';
 import { createApiKey } from '../../commands/create-api-key.ts';
@@ -14,6 +13,7 @@ import { type Orm, openOrm } from '../../db/orm.ts';
 import { OPERATOR_LIMITS } from '../../db/session.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { bundleWorkflows } from '../../worker/bundle-workflows.ts';
 import { type RunningWorker, startWorker, type WorkerOptions } from '../../worker/start-worker.ts';
 import { createTestDatabase, operatorUrlOf, serviceUrlOf } from './postgres.ts';
 import { testTemporal } from './temporal.ts';
@@ -61,9 +61,13 @@ let bundle: Promise<WorkflowBundleWithSourceMap> | undefined;
 
 /** The workflows, bundled once for all workers of a test run. */
 export function testWorkflowBundle(): Promise<WorkflowBundleWithSourceMap> {
-  bundle ??= bundleWorkflowCode({
-    workflowsPath: fileURLToPath(new URL('../../workflows/index.ts', import.meta.url)),
-    logger: { log() {}, trace() {}, debug() {}, info() {}, warn: console.warn, error: console.error },
+  bundle ??= bundleWorkflows({
+    log() {},
+    trace() {},
+    debug() {},
+    info() {},
+    warn: console.warn,
+    error: console.error,
   });
   return bundle;
 }
