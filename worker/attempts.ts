@@ -8,6 +8,9 @@ import { safeFailures } from './safe-failures.ts';
 /** So that the word that an attempt is over comes from Temporal, where it still knows of the attempt. */
 const MARGIN_MS = 500;
 
+/** How often Temporal hears of an attempt, where its options ask for that. */
+export const SIGN_OF_LIFE_MS = 1_500;
+
 /** What stands around every attempt of an activity. */
 export const attemptInterceptors = (logger: Logger): ActivityInterceptorsFactory[] => [
   () => ({ inbound: safeFailures(logger) }),
@@ -19,9 +22,13 @@ export const attemptInterceptors = (logger: Logger): ActivityInterceptorsFactory
  * the worker stops, it loses its connection and gets no other. Temporal does not say so where the worker has lost the
  * workflow task that a local activity belonged to: the attempt's own time ends that.
  */
-const untilGivenUp: ActivityInterceptorsFactory = ({ info, cancellationSignal }) => ({
+const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
   inbound: {
     async execute(input, next) {
+      const { info, cancellationSignal } = context;
+      const life = info.heartbeatTimeoutMs
+        ? setInterval(() => context.heartbeat(), SIGN_OF_LIFE_MS)
+        : undefined;
       const expiry = new AbortController();
       const expire = () =>
         expiry.abort(
@@ -39,6 +46,7 @@ const untilGivenUp: ActivityInterceptorsFactory = ({ info, cancellationSignal })
         throw givenUp.aborted ? givenUp.reason : error;
       } finally {
         clearTimeout(timer);
+        clearInterval(life);
       }
     },
   },

@@ -10,7 +10,7 @@ import { KeyRing } from '../db/key-ring.ts';
 import { openOrm } from '../db/orm.ts';
 import { describeError } from '../domain/describe-error.ts';
 import { cardsTaskQueue } from '../domain/task-queues.ts';
-import { attemptInterceptors } from './attempts.ts';
+import { attemptInterceptors, SIGN_OF_LIFE_MS } from './attempts.ts';
 import { bundleWorkflows } from './bundle-workflows.ts';
 import { startPruning } from './prune-claims.ts';
 import { startEventPruning } from './prune-events.ts';
@@ -73,6 +73,7 @@ export async function startWorker(
     workflowBundle,
     activities: around.activities(activities),
     interceptors: { activity: attemptInterceptors(logger) },
+    maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
     shutdownGraceTime: '5s',
     shutdownForceTime: '10s',
   });

@@ -11,12 +11,17 @@ export const AT_ONCE_WITH_NETWORK: LocalActivityOptions = {
   retry: { initialInterval: '200ms', maximumAttempts: 6 },
 };
 
-/** The network's two calls take at most 5 s each. What is above that is waited for in vain when a worker dies. */
+/**
+ * The network's two calls take at most 5 s each. A worker that died or froze is noticed by its silence: every attempt
+ * gives signs of life (worker/attempts.ts), by which it also hears that it was given up.
+ */
 export const LATER: ActivityOptions = {
   startToCloseTimeout: '15s',
+  heartbeatTimeout: '6s',
   retry: { initialInterval: '1s', maximumInterval: '1m' },
 };
 export const LATER_WITH_NETWORK: ActivityOptions = {
   startToCloseTimeout: '15s',
+  heartbeatTimeout: '6s',
   retry: { maximumAttempts: 1 },
 };

@@ -26,6 +26,12 @@ export interface ClaimedWorkflow {
   deadlineMs: number;
 }
 
+/**
+ * After it a task is another worker's. A frozen one holds on to those it had, and takes a few more by the polls it had
+ * under way, maybe one task twice: so that is less than half of what a request waits.
+ */
+const WORKFLOW_TASK_TIMEOUT_MS = 3_500;
+
 const TITLES: Record<WorkflowOperation, string> = {
   create_card: 'Issue',
   top_up_card: 'Top up',
@@ -70,6 +76,7 @@ export function startOptions(workflow: ClaimedWorkflow) {
     taskQueue,
     workflowId,
     args,
+    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
     workflowIdConflictPolicy: 'USE_EXISTING',
     workflowIdReusePolicy: type === CHANGE_CARD_STATUS ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
     staticSummary: `${TITLES[operation]} ${cardId} (${mode})`,

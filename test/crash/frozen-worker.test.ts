@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { cardsTaskQueue } from '../../domain/task-queues.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
+import { createCard, eventTypes, networkCardCount, readCardRow } from '../workflows/support/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../workflows/support/money.ts';
+import { until } from '../workflows/support/until.ts';
+import type { FaultyWorkerOptions } from './faulty-worker.ts';
+import { bundleFile, kill, scratchFolder, startProcess } from './support/processes.ts';
+
+const CARDS = 16;
+const CARD_CENTS = 1_000;
+/** temporal.api.enums.v1.TaskQueueType */
+const WORKFLOW = 1;
+/** On a quiet machine it takes 6 s. Without limits it takes for as long as the worker is frozen. */
+const LONGEST_RECOVERY_MS = 45_000;
+
+describe(`a worker frozen inside ${CARDS} issuances of one account, between lock and commit`, function () {
+  this.timeout(240_000);
+
+  it('delays no other account, its own account goes on without it, and it does no harm when it is back', async () => {
+    const folder = scratchFolder();
+    const stack = await startTestStack({ cardCreationWaitMs: 60_000, logLevel: 'error' }, { worker: false });
+    const options: FaultyWorkerOptions = {
+      fault: { steps: ['openIssuance'], run: 1, when: 'before commit' },
+      operationCount: 1,
+      signal: 'SIGSTOP',
+      armedFile: join(folder, 'armed'),
+      markerFile: join(folder, 'frozen'),
+      codePath: await bundleFile(folder),
+    };
+    const [frozen, other] = await Promise.all([
+      startProcess(stack.config, folder, 'test/crash/faulty-worker.ts', { args: [JSON.stringify(options)] }),
+      startProcess(stack.config, folder, 'worker/main.ts'),
+    ]);
+    const createCards = (partner: TestPartner, count: number) =>
+      Promise.all(Array.from({ length: count }, () => createCard(partner, 'live', CARD_CENTS)));
+    try {
+      const [one, two] = await Promise.all([fundedPartner(stack), fundedPartner(stack)]);
+      await until('both workers poll', async () => (await pollers(stack)) === 2);
+
+      writeFileSync(options.armedFile, '');
+      const asked = createCards(one, CARDS);
+      await until('it is frozen', async () => existsSync(options.markerFile));
+      const frozenAt = performance.now();
+      let isRecovered = false;
+      const answers = asked.finally(() => {
+        isRecovered = true;
+      });
+      let others = 0;
+      for (; !isRecovered; others++) {
+        const { status, text } = await createCard(two, 'live', CARD_CENTS);
+        assert.equal(status, 201, text);
+      }
+      const cards = await answers;
+      assert.ok(others >= 3, `another account had ${others} answers meanwhile`);
+      assert.ok(performance.now() - frozenAt < LONGEST_RECOVERY_MS, 'its account waited for too long');
+      for (const { status, text } of cards) assert.equal(status, 201, text);
+      assert.equal((await createCard(one, 'live', CARD_CENTS)).status, 201);
+
+      process.kill(frozen.pid, 'SIGCONT');
+      await kill(other);
+      // What it held is nobody's any more, and it works.
+      for (const { status, text } of await createCards(one, CARDS)) assert.equal(status, 201, text);
+      for (const { json } of cards) {
+        assert.equal((await readCardRow(stack, json.id))?.status, 'active');
+        assert.deepEqual(await eventTypes(stack, json.id), ['card.issued']);
+        assert.equal(await networkCardCount(stack, json.id), 1);
+      }
+      const spentBy = (count: number) => ({ spentCents: count * priceOf(CARD_CENTS), heldCents: 0 });
+      await assertBalance(stack, one, 'live', spentBy(2 * CARDS + 1));
+      await assertBalance(stack, two, 'live', spentBy(others));
+      await assertLedgerClean(stack);
+    } catch (error) {
+      const logged = [...stack.logLines, ...frozen.lastLines(), ...other.lastLines()].join('\n');
+      throw new Error(`it ended differently; the API and the workers logged:\n${logged}`, { cause: error });
+    } finally {
+      await Promise.all([kill(frozen), kill(other)]);
+      await stack.stop();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
+
+/** How many workers have asked for tasks of the cards' queue. */
+async function pollers({ client, config }: TestStack): Promise<number> {
+  const { pollers } = await client.workflowService.describeTaskQueue({
+    namespace: client.options.namespace,
+    taskQueue: { name: cardsTaskQueue(config.taskQueuePrefix) },
+    taskQueueType: WORKFLOW,
+  });
+  return new Set(pollers?.map(({ identity }) => identity)).size;
+}
