@@ -16,6 +16,7 @@ import { type NetworkTransactionDependencies, networkTransactions } from './rout
 import { health, operations, type ReadinessDependencies } from './routes/operations.ts';
 import { reference } from './routes/reference.ts';
 import { createRoutes, type RouteDependencies } from './routes.ts';
+import { createWebhookMetrics } from './webhook-metrics.ts';
 
 export interface AppDependencies
   extends RouteDependencies,
@@ -38,7 +39,8 @@ export interface Apps {
 export function createApps(dependencies: AppDependencies): Apps {
   const routes = createRoutes(dependencies);
   const registry = new Registry();
-  for (const metric of dependencies.admission.metrics) registry.registerMetric(metric);
+  const waiting = createWebhookMetrics(dependencies.orm, dependencies.logger);
+  for (const metric of [...dependencies.admission.metrics, ...waiting]) registry.registerMetric(metric);
   const durations = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time from the request to its answer',
