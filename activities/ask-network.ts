@@ -1,4 +1,9 @@
-import { type CardNetwork, CardNetworkUnavailable } from '../adapters/card-network/card-network.ts';
+import {
+  type CardNetwork,
+  CardNetworkUnavailable,
+  type LookUpAnswer,
+} from '../adapters/card-network/card-network.ts';
+import type { SilentNetwork } from '../commands/settle-issuance-by-hand.ts';
 
 /** Live mode's network, for what is pending there. @throws Error where none is configured (any more) */
 export function configured(network: CardNetwork | null): CardNetwork {
@@ -26,6 +31,27 @@ export async function askOrLookUp<Answer extends { status: string }>(
     if (isUnknown(known)) throw error;
     return known;
   }
+}
+
+/** What the network says by itself; null where it gives no definite answer, or none is configured. */
+export async function heard<Answer>(
+  network: CardNetwork | null,
+  lookUp: (network: CardNetwork) => Promise<Answer>,
+): Promise<Answer | null> {
+  if (network === null) return null;
+  try {
+    return await lookUp(network);
+  } catch (error) {
+    if (error instanceof CardNetworkUnavailable) return null;
+    throw error;
+  }
+}
+
+/** The card that the network has made for a token, by what it answered when the token was looked up. */
+export function cardOf(answer: LookUpAnswer | null): SilentNetwork {
+  if (answer === null) return 'away';
+  if (answer.status === 'issued') return { card: answer };
+  return { card: (answer.status === 'accepted' && answer.card) || null };
 }
 
 function isUnknown<Answer extends { status: string }>(

@@ -1,27 +1,39 @@
-import { type CardNetwork, CardNetworkUnavailable } from '../adapters/card-network/card-network.ts';
+import {
+  type CardNetwork,
+  CardNetworkUnavailable,
+  type LookUpAnswer,
+} from '../adapters/card-network/card-network.ts';
 import { acceptIssuance } from '../commands/accept-issuance.ts';
 import { activateCard } from '../commands/activate-card.ts';
 import type { IssuanceContext } from '../commands/command-context.ts';
+import { flagOverdue } from '../commands/decision.ts';
 import { failIssuance } from '../commands/fail-issuance.ts';
-import { flagIssuanceOverdue } from '../commands/flag-issuance-overdue.ts';
 import { openIssuance } from '../commands/open-issuance.ts';
 import { readPendingIssuance } from '../commands/pending-issuance.ts';
 import type { Opening } from '../commands/run-opening.ts';
-import type { IssuedCard } from '../domain/issued-card.ts';
-import { askOrLookUp, configured } from './ask-network.ts';
+import { settleIssuanceByHand } from '../commands/settle-issuance-by-hand.ts';
+import type { IssuanceDecision, Verdict } from '../domain/decision.ts';
+import { siblingId } from '../domain/ids.ts';
+import { askOrLookUp, cardOf, configured, heard } from './ask-network.ts';
 import type { SettlementState } from './settlement-state.ts';
 
 export interface CardIssuanceActivities {
   openIssuance(claimId: string): Promise<Opening>;
   /** @throws CardNetworkUnavailable where the network gives no definite answer. */
   settleIssuance(claimId: string): Promise<SettlementState>;
-  settleIssuanceByHand(claimId: string, outcome: 'issued' | 'failed'): Promise<void>;
-  flagIssuanceOverdue(claimId: string): Promise<void>;
+  /** @param decided also the outcome alone, as workflows begun by an earlier version pass it */
+  settleIssuanceByHand(
+    claimId: string,
+    decided: IssuanceDecision | IssuanceDecision['outcome'],
+  ): Promise<Verdict>;
+  /** @returns how long the network may still take, in milliseconds; 0 where the issuance is marked as overdue. */
+  flagIssuanceOverdue(claimId: string): Promise<number>;
 }
 
 export interface CardIssuanceDependencies extends IssuanceContext {
   /** Live mode's network; null where none is configured, and then nothing is ever held for it. */
   liveNetwork: CardNetwork | null;
+  issuanceDeadlineMs: number;
   /** Called when a claim has its answer, for whoever waits for it; does not fail. */
   answered(claimId: string): void;
 }
@@ -34,7 +46,16 @@ export function createCardIssuanceActivities(dependencies: CardIssuanceDependenc
       if (opening === 'answered') dependencies.answered(claimId);
       return opening;
     },
-    flagIssuanceOverdue: (claimId) => flagIssuanceOverdue(dependencies, claimId),
+    flagIssuanceOverdue: (claimId) =>
+      flagOverdue(
+        dependencies.orm.em.fork(),
+        ...([
+          'card',
+          'funding_pending',
+          siblingId('card', claimId),
+          dependencies.issuanceDeadlineMs,
+        ] as const),
+      ),
 
     async settleIssuance(claimId) {
       const state = await settle(dependencies, claimId);
@@ -42,15 +63,11 @@ export function createCardIssuanceActivities(dependencies: CardIssuanceDependenc
       return state;
     },
 
-    async settleIssuanceByHand(claimId, outcome) {
-      const pending = await readPendingIssuance(dependencies, claimId);
-      if (pending === null) return;
-      if (outcome === 'failed') {
-        await failIssuance(dependencies, claimId, 'operator_failed');
-      } else {
-        await activateCard(dependencies, claimId, await whatTheNetworkKnows(dependencies, pending.token));
-      }
-      dependencies.answered(claimId);
+    async settleIssuanceByHand(claimId, decided) {
+      const decision = typeof decided === 'string' ? { outcome: decided } : decided;
+      const verdict = await settleByHand(dependencies, claimId, decision);
+      if (verdict.settled) dependencies.answered(claimId);
+      return verdict;
     },
   };
 }
@@ -58,38 +75,55 @@ export function createCardIssuanceActivities(dependencies: CardIssuanceDependenc
 async function settle(dependencies: CardIssuanceDependencies, claimId: string): Promise<SettlementState> {
   const pending = await readPendingIssuance(dependencies, claimId);
   if (pending === null) return 'settled';
+  const { asked, decision } = pending;
   const network = configured(dependencies.liveNetwork);
-  const answer = await askOrLookUp(
-    () => network.issueCard(pending),
-    () => network.lookUpIssuance(pending.token),
+  try {
+    const answer = await askOrLookUp(
+      () => network.issueCard(asked),
+      () => network.lookUpIssuance(asked.token),
+    );
+    if (await followed(dependencies, claimId, answer)) return 'settled';
+    await acceptIssuance(dependencies, claimId);
+    if (decision === null) return 'accepted';
+  } catch (error) {
+    if (!(error instanceof CardNetworkUnavailable) || decision === null) throw error;
+  }
+  // An operator's command recorded it, and may have died before it said so.
+  const { settled } = await settleByHand(dependencies, claimId, decision);
+  return settled ? 'settled' : 'accepted';
+}
+
+/** Carries out what somebody decided. A definite answer of the network goes before it. */
+async function settleByHand(
+  dependencies: CardIssuanceDependencies,
+  claimId: string,
+  decision: IssuanceDecision,
+): Promise<Verdict> {
+  const answer = await heard(dependencies.liveNetwork, (network) =>
+    network.lookUpIssuance(siblingId('card', claimId)),
   );
+  if (answer !== null && (await followed(dependencies, claimId, answer))) return { settled: true };
+  const { issuanceDeadlineMs } = dependencies;
+  return settleIssuanceByHand(dependencies, claimId, decision, cardOf(answer), issuanceDeadlineMs);
+}
+
+/** Acts on what the network says. @returns false where it is not definite. */
+async function followed(
+  dependencies: CardIssuanceDependencies,
+  claimId: string,
+  answer: LookUpAnswer,
+): Promise<boolean> {
   switch (answer.status) {
     case 'issued':
       await activateCard(dependencies, claimId, answer);
-      return 'settled';
+      return true;
     case 'declined':
       await failIssuance(dependencies, claimId, 'provider_declined');
-      return 'settled';
+      return true;
     case 'failed':
       await failIssuance(dependencies, claimId, 'issuance_failed');
-      return 'settled';
-    case 'accepted':
-      await acceptIssuance(dependencies, claimId);
-      return 'accepted';
-  }
-}
-
-/** An operator's word is enough to activate a card; its digits are only known if the network tells them. */
-async function whatTheNetworkKnows(
-  dependencies: CardIssuanceDependencies,
-  token: string,
-): Promise<IssuedCard> {
-  const unknown = { networkCardId: null, last4: null, expMonth: null, expYear: null };
-  try {
-    const answer = await configured(dependencies.liveNetwork).lookUpIssuance(token);
-    return answer.status === 'issued' ? answer : unknown;
-  } catch (error) {
-    if (error instanceof CardNetworkUnavailable) return unknown;
-    throw error;
+      return true;
+    default:
+      return false;
   }
 }

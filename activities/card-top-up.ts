@@ -1,26 +1,32 @@
-import type { CardNetwork } from '../adapters/card-network/card-network.ts';
+import { type CardNetwork, CardNetworkUnavailable } from '../adapters/card-network/card-network.ts';
 import { acceptTopUp } from '../commands/accept-top-up.ts';
 import type { CommandContext } from '../commands/command-context.ts';
+import { flagOverdue } from '../commands/decision.ts';
 import { failTopUp } from '../commands/fail-top-up.ts';
-import { flagTopUpOverdue } from '../commands/flag-top-up-overdue.ts';
 import { openTopUp } from '../commands/open-top-up.ts';
 import { readPendingTopUp } from '../commands/pending-top-up.ts';
 import type { Opening } from '../commands/run-opening.ts';
+import { settleTopUpByHand } from '../commands/settle-top-up-by-hand.ts';
 import { succeedTopUp } from '../commands/succeed-top-up.ts';
-import { askOrLookUp, configured } from './ask-network.ts';
+import type { TopUpDecision, Verdict } from '../domain/decision.ts';
+import { siblingId } from '../domain/ids.ts';
+import { askOrLookUp, configured, heard } from './ask-network.ts';
 import type { SettlementState } from './settlement-state.ts';
 
 export interface CardTopUpActivities {
   openTopUp(claimId: string): Promise<Opening>;
   /** @throws CardNetworkUnavailable where the network gives no definite answer. */
   settleTopUp(claimId: string): Promise<SettlementState>;
-  settleTopUpByHand(claimId: string, outcome: 'succeeded' | 'failed'): Promise<void>;
-  flagTopUpOverdue(claimId: string): Promise<void>;
+  /** @param decided also the outcome alone, as workflows begun by an earlier version pass it */
+  settleTopUpByHand(claimId: string, decided: TopUpDecision | TopUpDecision['outcome']): Promise<Verdict>;
+  /** @returns how long the network may still take, in milliseconds; 0 where the top-up is marked as overdue. */
+  flagTopUpOverdue(claimId: string): Promise<number>;
 }
 
 export interface CardTopUpDependencies extends CommandContext {
   /** Live mode's network; null where none is configured, and then nothing is ever held for it. */
   liveNetwork: CardNetwork | null;
+  topUpDeadlineMs: number;
   /** Called when a claim has its answer, for whoever waits for it; does not fail. */
   answered(claimId: string): void;
 }
@@ -33,7 +39,11 @@ export function createCardTopUpActivities(dependencies: CardTopUpDependencies): 
       if (opening === 'answered') dependencies.answered(claimId);
       return opening;
     },
-    flagTopUpOverdue: (claimId) => flagTopUpOverdue(dependencies, claimId),
+    flagTopUpOverdue: (claimId) =>
+      flagOverdue(
+        dependencies.orm.em.fork(),
+        ...(['topup', 'pending', siblingId('topup', claimId), dependencies.topUpDeadlineMs] as const),
+      ),
 
     async settleTopUp(claimId) {
       const state = await settle(dependencies, claimId);
@@ -41,10 +51,11 @@ export function createCardTopUpActivities(dependencies: CardTopUpDependencies): 
       return state;
     },
 
-    async settleTopUpByHand(claimId, outcome) {
-      if (outcome === 'failed') await failTopUp(dependencies, claimId, 'operator_failed');
-      else await succeedTopUp(dependencies, claimId);
-      dependencies.answered(claimId);
+    async settleTopUpByHand(claimId, decided) {
+      const decision = typeof decided === 'string' ? { outcome: decided } : decided;
+      const verdict = await settleByHand(dependencies, claimId, decision);
+      if (verdict.settled) dependencies.answered(claimId);
+      return verdict;
     },
   };
 }
@@ -52,23 +63,54 @@ export function createCardTopUpActivities(dependencies: CardTopUpDependencies): 
 async function settle(dependencies: CardTopUpDependencies, claimId: string): Promise<SettlementState> {
   const pending = await readPendingTopUp(dependencies, claimId);
   if (pending === null) return 'settled';
+  const { asked, decision } = pending;
   const network = configured(dependencies.liveNetwork);
-  const answer = await askOrLookUp(
-    () => network.topUpCard(pending),
-    () => network.lookUpTopUp(pending.token),
+  try {
+    const answer = await askOrLookUp(
+      () => network.topUpCard(asked),
+      () => network.lookUpTopUp(asked.token),
+    );
+    if (await followed(dependencies, claimId, answer)) return 'settled';
+    await acceptTopUp(dependencies, claimId);
+    if (decision === null) return 'accepted';
+  } catch (error) {
+    if (!(error instanceof CardNetworkUnavailable) || decision === null) throw error;
+  }
+  // An operator's command recorded it, and may have died before it said so.
+  const { settled } = await settleByHand(dependencies, claimId, decision);
+  return settled ? 'settled' : 'accepted';
+}
+
+/** Carries out what somebody decided. A definite answer of the network goes before it. */
+async function settleByHand(
+  dependencies: CardTopUpDependencies,
+  claimId: string,
+  decision: TopUpDecision,
+): Promise<Verdict> {
+  const answer = await heard(dependencies.liveNetwork, (network) =>
+    network.lookUpTopUp(siblingId('topup', claimId)),
   );
+  if (answer !== null && (await followed(dependencies, claimId, answer))) return { settled: true };
+  return settleTopUpByHand(dependencies, claimId, decision, dependencies.topUpDeadlineMs);
+}
+
+/** Acts on what the network says. @returns false where it is not definite. */
+async function followed(
+  dependencies: CardTopUpDependencies,
+  claimId: string,
+  answer: Awaited<ReturnType<CardNetwork['lookUpTopUp']>>,
+): Promise<boolean> {
   switch (answer.status) {
     case 'succeeded':
       await succeedTopUp(dependencies, claimId);
-      return 'settled';
+      return true;
     case 'declined':
       await failTopUp(dependencies, claimId, 'provider_declined');
-      return 'settled';
+      return true;
     case 'failed':
       await failTopUp(dependencies, claimId, 'topup_failed');
-      return 'settled';
-    case 'accepted':
-      await acceptTopUp(dependencies, claimId);
-      return 'accepted';
+      return true;
+    default:
+      return false;
   }
 }

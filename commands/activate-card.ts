@@ -1,4 +1,7 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { KeyRing } from '../db/key-ring.ts';
 import { transaction } from '../db/transaction.ts';
+import type { CardRow } from '../domain/card-resource.ts';
 import { siblingId } from '../domain/ids.ts';
 import type { IssuedCard } from '../domain/issued-card.ts';
 import { applyOperation } from '../ledger/apply-operation.ts';
@@ -23,7 +26,18 @@ export async function activateCard(
     await lockClaim(tx, claimId);
     const card = await lockCard(tx, siblingId('card', claimId));
     if (card?.status !== 'funding_pending') return;
-    await applyOperation(tx, issuanceOperation(card, 'post'));
-    await finishCard(tx, ring, claimId, withIssued(card, issued));
+    await postIssuance(tx, ring, claimId, card, issued);
   });
+}
+
+/** {@link activateCard} in the caller's transaction, which holds the claim and the pending card. */
+export async function postIssuance(
+  tx: EntityManager,
+  ring: KeyRing,
+  claimId: string,
+  card: CardRow,
+  issued: IssuedCard,
+): Promise<void> {
+  await applyOperation(tx, issuanceOperation(card, 'post'));
+  await finishCard(tx, ring, claimId, withIssued(card, issued));
 }

@@ -1,6 +1,9 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { KeyRing } from '../db/key-ring.ts';
 import { query } from '../db/sql.ts';
 import { transaction } from '../db/transaction.ts';
 import { ApiError } from '../domain/api-error.ts';
+import type { CardRow } from '../domain/card-resource.ts';
 import { siblingId } from '../domain/ids.ts';
 import { applyOperation } from '../ledger/apply-operation.ts';
 import { uncountFunding } from './account-usage.ts';
@@ -9,7 +12,7 @@ import type { CommandContext } from './command-context.ts';
 import { finishCard } from './finish-card.ts';
 import { issuanceOperation } from './issuance-operation.ts';
 import { lockCard } from './lock-card.ts';
-import { lockUsageAndClaim } from './lock-claim.ts';
+import { type LockedClaim, lockUsageAndClaim } from './lock-claim.ts';
 
 /** Why an issuance failed, as the card's `failure_code` says it. */
 export type IssuanceFailure = 'provider_declined' | 'issuance_failed' | 'operator_failed';
@@ -29,13 +32,25 @@ export async function failIssuance(
     const claim = await lockUsageAndClaim(tx, claimId);
     const card = await lockCard(tx, siblingId('card', claimId));
     if (claim === null || card?.status !== 'funding_pending') return;
-    await uncountFunding(tx, card, card.funding_cents, 1);
-    await applyOperation(tx, issuanceOperation(card, 'void'));
-    if (claim.answered) {
-      await finishCard(tx, ring, claimId, { ...card, status: 'failed', failure_code: failure });
-    } else {
-      await query(tx, 'DELETE FROM card WHERE id = $1', [card.id]);
-      await refuseClaim(tx, ring, claimId, new ApiError('provider_declined'));
-    }
+    await voidIssuance(tx, ring, claim, card, failure);
   });
+}
+
+/** {@link failIssuance} in the caller's transaction, which holds the account's usage, the claim and the pending card. */
+export async function voidIssuance(
+  tx: EntityManager,
+  ring: KeyRing,
+  claim: LockedClaim,
+  card: CardRow,
+  failure: IssuanceFailure,
+): Promise<void> {
+  const claimId = siblingId('claim', card.id);
+  await uncountFunding(tx, card, card.funding_cents, 1);
+  await applyOperation(tx, issuanceOperation(card, 'void'));
+  if (claim.answered) {
+    await finishCard(tx, ring, claimId, { ...card, status: 'failed', failure_code: failure });
+  } else {
+    await query(tx, 'DELETE FROM card WHERE id = $1', [card.id]);
+    await refuseClaim(tx, ring, claimId, new ApiError('provider_declined'));
+  }
 }

@@ -1,10 +1,12 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { KeyRing } from '../db/key-ring.ts';
 import { transaction } from '../db/transaction.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { applyOperation } from '../ledger/apply-operation.ts';
 import { readCardBalance } from '../ledger/read-card-balance.ts';
 import type { CommandContext } from './command-context.ts';
-import { lockUsageAndClaim } from './lock-claim.ts';
-import { lockPendingTopUp } from './lock-pending-top-up.ts';
+import { type LockedClaim, lockUsageAndClaim } from './lock-claim.ts';
+import { lockPendingTopUp, type PendingTopUpRows } from './lock-pending-top-up.ts';
 import { refuseTopUp, type TopUpFailure } from './refuse-top-up.ts';
 import { topUpOperation } from './top-up-operation.ts';
 
@@ -22,17 +24,20 @@ export async function failTopUp(
     const claim = await lockUsageAndClaim(tx, claimId);
     const pending = await lockPendingTopUp(tx, claimId, claim);
     if (claim === null || pending === null) return;
-    const { topUp, card } = pending;
-    await applyOperation(tx, topUpOperation(topUp, 'void'));
-    const cardBalanceCents = await readCardBalance(tx, card.id);
-    const refusal = new ApiError('provider_declined');
-    await refuseTopUp(tx, ring, {
-      topUp,
-      card,
-      cardBalanceCents,
-      failure,
-      refusal,
-      answered: claim.answered,
-    });
+    await voidTopUp(tx, ring, claim, pending, failure);
   });
+}
+
+/** {@link failTopUp} in the caller's transaction, which holds the account's usage, the claim and the pending top-up. */
+export async function voidTopUp(
+  tx: EntityManager,
+  ring: KeyRing,
+  { answered }: LockedClaim,
+  { topUp, card }: PendingTopUpRows,
+  failure: TopUpFailure,
+): Promise<void> {
+  await applyOperation(tx, topUpOperation(topUp, 'void'));
+  const cardBalanceCents = await readCardBalance(tx, card.id);
+  const refusal = new ApiError('provider_declined');
+  await refuseTopUp(tx, ring, { topUp, card, cardBalanceCents, failure, refusal, answered });
 }

@@ -1,10 +1,12 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { KeyRing } from '../db/key-ring.ts';
 import { transaction } from '../db/transaction.ts';
 import { applyOperation } from '../ledger/apply-operation.ts';
 import { readCardBalance } from '../ledger/read-card-balance.ts';
 import type { CommandContext } from './command-context.ts';
 import { finishTopUp } from './finish-top-up.ts';
 import { lockClaim } from './lock-claim.ts';
-import { lockPendingTopUp } from './lock-pending-top-up.ts';
+import { lockPendingTopUp, type PendingTopUpRows } from './lock-pending-top-up.ts';
 import { topUpOperation } from './top-up-operation.ts';
 import { withLoaded } from './with-loaded.ts';
 
@@ -16,8 +18,16 @@ export async function succeedTopUp({ orm, ring }: CommandContext, claimId: strin
   await transaction(orm, async (tx) => {
     const pending = await lockPendingTopUp(tx, claimId, await lockClaim(tx, claimId));
     if (pending === null) return;
-    const { topUp, card } = pending;
-    await applyOperation(tx, topUpOperation(topUp, 'post'));
-    await finishTopUp(tx, ring, withLoaded(topUp, await readCardBalance(tx, card.id)), card);
+    await postTopUp(tx, ring, pending);
   });
+}
+
+/** {@link succeedTopUp} in the caller's transaction, which holds the claim and the pending top-up. */
+export async function postTopUp(
+  tx: EntityManager,
+  ring: KeyRing,
+  { topUp, card }: PendingTopUpRows,
+): Promise<void> {
+  await applyOperation(tx, topUpOperation(topUp, 'post'));
+  await finishTopUp(tx, ring, withLoaded(topUp, await readCardBalance(tx, card.id)), card);
 }

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type DecidedTable, readDecision } from '../commands/decision.ts';
 import type { Operator } from '../commands/operator-context.ts';
 import { Refusal } from '../commands/refusal.ts';
+import type { WhyNot } from '../domain/decision.ts';
 import type { ClaimedWorkflow } from '../workflows/client/claimed-workflow.ts';
 import { type Decision, resolveOperation } from '../workflows/client/resolve-operation.ts';
 import { readWorkflowStatus } from '../workflows/client/workflow-status.ts';
@@ -8,7 +10,6 @@ import type { Session } from './session.ts';
 
 const TEMPORAL_TIMEOUT_MS = 5_000;
 const POLL_MS = 200;
-const ENDED = ['completed', 'failed', 'cancelled', 'terminated', 'timed_out', 'not_found'];
 
 /** A card or top-up as operators see it. */
 interface Pending {
@@ -20,13 +21,13 @@ interface Pending {
 }
 
 export interface DecisionByOperator<Resource extends Pending> {
-  /** What it is called on the command line. */
-  noun: 'card' | 'topup';
+  /** What it is called on the command line, and its table. */
+  noun: DecidedTable;
   before: Resource;
   claim: Pick<ClaimedWorkflow, 'claimId' | 'cardId'>;
   decided: Decision;
   /** Records the decision. @throws Refusal where it can't be made */
-  record(operator: Operator, workflowEnded: boolean): Promise<void>;
+  record(operator: Operator): Promise<void>;
   /** How it stands; one that a refusal in the same call has left nothing of is shown as it would be. */
   read(): Promise<Resource>;
 }
@@ -34,7 +35,8 @@ export interface DecisionByOperator<Resource extends Pending> {
 /**
  * Records what an operator decides about an operation whose network stays silent, hands it to its workflow, and waits
  * until it is carried out.
- * @throws Refusal where it is not past its deadline, takes longer than `waitMs`, or ended otherwise meanwhile.
+ * @throws Refusal where it is not past its deadline, may not be carried out, takes longer than `waitMs`, or ended
+ * otherwise meanwhile.
  */
 export async function carryOutDecision<Resource extends Pending>(
   session: Session,
@@ -44,21 +46,64 @@ export async function carryOutDecision<Resource extends Pending>(
   const { id, partner_id: partnerId, mode } = before;
   const client = session.temporal();
   const inTime = <T>(call: () => Promise<T>) => client.withDeadline(Date.now() + TEMPORAL_TIMEOUT_MS, call);
-  const status = await inTime(() => readWorkflowStatus(client, before.workflow_id));
-  await record(await session.operator(), ENDED.includes(status));
+  // What could not be handed over is not recorded either.
+  await inTime(() => readWorkflowStatus(client, before.workflow_id));
+  await record(await session.operator());
   const { taskQueue } = session;
   await inTime(() => resolveOperation(client, { ...claim, partnerId, mode, taskQueue }, decided));
-  for (const giveUpAt = Date.now() + waitMs; Date.now() < giveUpAt; await sleep(POLL_MS)) {
+  return untilCarriedOut(session, waitMs, noun, id, async () => {
     const now = await read();
-    if (['funding_pending', 'pending'].includes(now.status)) continue;
+    if (['funding_pending', 'pending'].includes(now.status)) return null;
     if ((now.status === 'failed') === (decided.decision.outcome === 'failed')) return now;
     // What the network says goes before what an operator thinks.
     throw new Refusal(
-      `The network has answered meanwhile, and ${id} is ${now.status}: see "operator ${noun} show ${id}".`,
+      `The network has answered meanwhile, or somebody decided otherwise, and ${id} is ${now.status}: ` +
+        `see "operator ${noun} show ${id}".`,
     );
+  });
+}
+
+/**
+ * Waits for what a worker makes of a recorded decision.
+ * @param done what to return; null while it is not carried out
+ * @throws Refusal where it may not be, or takes longer than `waitMs`.
+ */
+export async function untilCarriedOut<Resource>(
+  session: Session,
+  waitMs: number,
+  noun: DecidedTable,
+  id: string,
+  done: () => Promise<Resource | null>,
+): Promise<Resource> {
+  const orm = await session.orm();
+  for (const giveUpAt = Date.now() + waitMs; Date.now() < giveUpAt; await sleep(POLL_MS)) {
+    const resource = await done();
+    if (resource !== null) return resource;
+    const decision = await readDecision(orm.em.fork(), noun, id);
+    if (decision?.refused !== undefined) throw new Refusal(`${id}: ${NOT_CARRIED_OUT[decision.refused]}`);
   }
   throw new Refusal(
-    `The decision is recorded and handed over, and ${id} is still pending: see that a worker runs, and look again ` +
+    `The decision is recorded and handed over, and ${id} is not changed yet: see that a worker runs, and look again ` +
       `with "operator ${noun} show ${id}".`,
   );
 }
+
+const NOT_CARRIED_OUT: Record<WhyNot, string> = {
+  too_early:
+    "by the worker's configuration it is not past its deadline, so nothing has changed: give worker and command line " +
+    'the same ISSUANCE_DEADLINE and TOPUP_DEADLINE.',
+  contradicts_the_record:
+    'another decision was recorded meanwhile, so this one changed nothing: look at "audit list".',
+  network_away:
+    'the card network can not be reached to tell its id of the card, so nothing has changed: without that id the card ' +
+    'could never be frozen, blocked or topped up. Run this again when the network answers, or give the id that it has ' +
+    'told you with --network-card-id.',
+  unknown_to_network:
+    'the card network answers and knows no card for it, so nothing has changed. If the card is there all the same, ' +
+    'give its id there with --network-card-id; if not, use --failed.',
+  other_id_at_network:
+    'the card network has the card under another id than the one given, so the one given was not taken: leave ' +
+    '--network-card-id out.',
+  id_of_another_card:
+    'another card here has the given id at the network, so nothing has changed: look it up there again by the token.',
+};

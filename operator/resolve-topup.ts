@@ -23,8 +23,7 @@ export async function resolveTopUp(
     before,
     claim: { claimId: siblingId('claim', topUpId), cardId: before.card_id },
     decided: { operation: 'top_up_card', decision: { outcome } },
-    record: (operator, workflowEnded) =>
-      decideTopUp(operator, { topUpId, outcome, reason, deadlineMs, workflowEnded }),
+    record: (operator) => decideTopUp(operator, { topUpId, outcome, reason, deadlineMs }),
     read: async () => (await findTopUp(orm, topUpId)) ?? gone(before),
   });
 }

@@ -12,6 +12,7 @@ import { describeError } from '../domain/describe-error.ts';
 import { cardsTaskQueue } from '../domain/task-queues.ts';
 import { attemptInterceptors, SIGN_OF_LIFE_MS } from './attempts.ts';
 import { bundleWorkflows } from './bundle-workflows.ts';
+import { startIdentifying } from './identify-cards.ts';
 import { startPruning } from './prune-claims.ts';
 import { startEventPruning } from './prune-events.ts';
 import { startWebhooks } from './start-webhooks.ts';
@@ -54,16 +55,19 @@ export async function startWorker(
   const namespace = config.temporal.namespace ?? 'default';
   const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
 
+  const liveNetwork = live.network && around.network(live.network);
   const activities = createCardActivities({
     orm,
     ring,
     liveNetworkConfigured: live.network !== null,
+    issuanceDeadlineMs: config.issuanceDeadlineMs,
+    topUpDeadlineMs: config.topUpDeadlineMs,
     answered: (claimId) => {
       announceAnswer({ orm }, claimId).catch((error: unknown) =>
         logger.warn({ claimId, error: describeError(error) }, 'could not tell that a claim has its answer'),
       );
     },
-    liveNetwork: live.network && around.network(live.network),
+    liveNetwork,
   });
   const workflowBundle = options.workflowBundle ?? (await bundleWorkflows(Runtime.instance().logger));
   const cards = await Worker.create({
@@ -86,13 +90,15 @@ export async function startWorker(
   // One without the other is no worker: the process ends, and whoever supervises it starts another.
   const ran = Promise.all(workers.map((worker) => worker.run().finally(shutDown)));
   const sweep = startSweep({ orm, client, taskQueue, config, logger });
+  const identifying = startIdentifying({ orm, liveNetwork, logger });
   const pruning = startPruning({ orm, logger });
   const eventPruning = startEventPruning({ orm, logger });
 
   const ended = ran
     .then(() => {})
     .finally(async () => {
-      await Promise.all([sweep.stop(), pruning.stop(), eventPruning.stop(), webhooks.stop()]);
+      const repeated = [sweep, identifying, pruning, eventPruning];
+      await Promise.all([...repeated.map((one) => one.stop()), webhooks.stop()]);
       await live.stop();
       await connection.close();
       await orm.close();

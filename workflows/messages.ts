@@ -1,4 +1,5 @@
 import { defineSignal, defineUpdate } from '@temporalio/workflow';
+import type { IssuanceDecision, TopUpDecision } from '../domain/decision.ts';
 import type { DeliveryStatus } from '../domain/delivery-status.ts';
 
 /** What POST /cards and POST topups start. Nothing personal: the request lies sealed in the claim's row. */
@@ -52,14 +53,7 @@ export const firstAnswer = defineUpdate<void>('firstAnswer');
 /** A hint from the network that there is news; the workflow asks for it. */
 export const networkResult = defineSignal('networkResult');
 
-export interface IssuanceDecision {
-  outcome: 'issued' | 'failed';
-}
-export interface TopUpDecision {
-  outcome: 'succeeded' | 'failed';
-}
-
-/** An operator's decision on what is past its deadline; without effect before that. */
+/** A decision on what is past its deadline. Whether it is, and whether this may be, the database says. */
 export const resolveIssuance = defineSignal<[IssuanceDecision]>('resolve');
 export const resolveTopUp = defineSignal<[TopUpDecision]>('resolve');
 

@@ -3,11 +3,13 @@ import {
   CancellationScope,
   condition,
   isCancellation,
+  patched,
   type SignalDefinition,
   setCurrentDetails,
   setHandler,
   upsertSearchAttributes,
 } from '@temporalio/workflow';
+import type { Decision, Verdict, WhyNot } from '../domain/decision.ts';
 import { firstAnswer, type NetworkOperationInput, networkResult } from './messages.ts';
 import { needsAttentionAttribute } from './search-attributes.ts';
 
@@ -27,10 +29,12 @@ export interface OperationSteps<Outcome extends string> {
   /** Asks the network and acts on its answer; fails where there is none. */
   settleAtOnce(claimId: string): Promise<SettlementState>;
   settleLater(claimId: string): Promise<SettlementState>;
-  flagOverdue(claimId: string): Promise<void>;
-  settleByHand(claimId: string, outcome: Outcome): Promise<void>;
-  /** An operator's decision, and what it can be. */
-  resolve: SignalDefinition<[{ outcome: Outcome }]>;
+  /** How long the network may still take; 0, or from an earlier version nothing, where that time is over. */
+  flagOverdue(claimId: string): Promise<number | undefined>;
+  /** From an earlier version nothing, and then it is over. */
+  settleByHand(claimId: string, decision: Decision<Outcome>): Promise<Verdict | undefined>;
+  /** What somebody decides, and what it can be. */
+  resolve: SignalDefinition<[Decision<Outcome>]>;
   outcomes: readonly Outcome[];
   /** What the Temporal UI says while it waits for an operator. */
   overdueDetails: string;
@@ -45,12 +49,12 @@ export async function runNetworkOperation<Outcome extends string>(
   steps: OperationSteps<Outcome>,
   { claimId, deadlineMs }: NetworkOperationInput,
 ): Promise<void> {
-  const deadline = Date.now() + deadlineMs;
+  let deadline = Date.now() + deadlineMs;
   // A promise, not a condition: each condition that gets unblocked costs the worker another turn.
   const answered = Promise.withResolvers<void>();
   let overdue = false;
   let hints = 0;
-  let decision: Outcome | undefined;
+  let decision: Decision<Outcome> | undefined;
 
   setHandler(firstAnswer, () => answered.promise);
 
@@ -67,7 +71,7 @@ export async function runNetworkOperation<Outcome extends string>(
       await settle();
     }
     answered.resolve();
-    if (overdue) waitNoLonger();
+    waitNoLonger();
     await condition(allHandlersFinished);
   });
 
@@ -76,10 +80,14 @@ export async function runNetworkOperation<Outcome extends string>(
     setHandler(networkResult, () => {
       hints += 1;
     });
-    setHandler(steps.resolve, (decided: { outcome?: Outcome } | null | undefined) => {
-      // A signal can carry anything: what is not one of the outcomes decides nothing.
-      const outcome = steps.outcomes.find((known) => known === decided?.outcome);
-      if (Date.now() >= deadline && outcome !== undefined) decision = outcome;
+    setHandler(steps.resolve, (told: Partial<Decision<Outcome>> | null | undefined) => {
+      // A signal can carry anything: what is no decision decides nothing.
+      const outcome = steps.outcomes.find((known) => known === told?.outcome);
+      const networkCardId = told?.networkCardId ?? undefined;
+      if (outcome === undefined || !(networkCardId === undefined || isNetworkId(networkCardId))) return;
+      // Whether it comes too early the database says, which knows when the operation began and what is configured.
+      if (Date.now() < deadline && !patched('decisions-are-checked')) return;
+      decision = { outcome, ...(networkCardId !== undefined && { networkCardId }) };
     });
   }
 
@@ -88,16 +96,12 @@ export async function runNetworkOperation<Outcome extends string>(
     let state = await steps.settleAtOnce(claimId).catch(noAnswer);
     for (let pollMs = FIRST_POLL_MS; state !== 'settled'; pollMs = nextPollMs(pollMs)) {
       if (state === 'accepted') answered.resolve();
-      const remainingMs = deadline - Date.now();
-      if (!overdue && remainingMs <= 0) await waitForOperator();
+      if (!overdue && Date.now() >= deadline) await waitForOperator();
       await condition(
         () => hints > heard || decision !== undefined,
-        overdue ? pollMs : Math.min(pollMs, remainingMs),
+        overdue ? pollMs : Math.min(pollMs, deadline - Date.now()),
       );
-      if (decision !== undefined) {
-        await steps.settleByHand(claimId, decision);
-        return;
-      }
+      if (decision !== undefined && (await carriedOut(decision))) return;
       heard = hints;
       state = await steps.settleLater(claimId).catch(noAnswer);
     }
@@ -107,18 +111,47 @@ export async function runNetworkOperation<Outcome extends string>(
     return Math.min(pollMs * 2, overdue ? LONGEST_OVERDUE_POLL_MS : LONGEST_POLL_MS);
   }
 
+  async function carriedOut(decided: Decision<Outcome>): Promise<boolean> {
+    decision = undefined;
+    const verdict = await steps.settleByHand(claimId, decided);
+    if (verdict === undefined || verdict.settled) return true;
+    setCurrentDetails(`${overdue ? `${steps.overdueDetails} ` : ''}${NOT_CARRIED_OUT[verdict.because]}`);
+    return false;
+  }
+
   async function waitForOperator(): Promise<void> {
-    await steps.flagOverdue(claimId);
+    const remainingMs = await steps.flagOverdue(claimId);
+    if (remainingMs !== undefined && remainingMs > 0) {
+      deadline = Date.now() + remainingMs;
+      return;
+    }
     overdue = true;
     upsertSearchAttributes([{ key: needsAttentionAttribute, value: true }]);
     setCurrentDetails(steps.overdueDetails);
   }
 
   function waitNoLonger(): void {
-    upsertSearchAttributes([{ key: needsAttentionAttribute, value: false }]);
     setCurrentDetails('');
+    if (overdue) upsertSearchAttributes([{ key: needsAttentionAttribute, value: false }]);
   }
 }
+
+const NOT_CARRIED_OUT: Record<WhyNot, string> = {
+  too_early: 'A decision came before the deadline, and changed nothing.',
+  contradicts_the_record:
+    'A decision came that is not the one an operator has recorded, and changed nothing: run `operator … resolve` again.',
+  network_away:
+    'It was decided that the card is issued, but the network can not be reached to tell its id: decide again when it can ' +
+    'be, or add "networkCardId" to the decision.',
+  unknown_to_network:
+    'It was decided that the card is issued, but the network does not know it: add "networkCardId" to the decision.',
+  other_id_at_network: 'It was decided that the card is issued, but the network has it under another id.',
+  id_of_another_card:
+    'It was decided that the card is issued, but its "networkCardId" is that of another card here.',
+};
+
+const isNetworkId = (value: unknown): boolean =>
+  typeof value === 'string' && /^[\x21-\x7e]{1,100}$/.test(value);
 
 function unlessCancelled(error: unknown): undefined {
   if (!isCancellation(error)) throw error;

@@ -27,8 +27,16 @@ export interface IssueCardRequest {
   cardholderName: string | null;
 }
 
+/** What may be kept of a card. */
+export interface NetworkCard {
+  networkCardId: string;
+  last4: string;
+  expMonth: number;
+  expYear: number;
+}
+
 export type IssueAnswer =
-  | { status: 'issued'; networkCardId: string; last4: string; expMonth: number; expYear: number }
+  | ({ status: 'issued' } & NetworkCard)
   /** Completes asynchronously: a callback may tell when, looking it up always does. */
   | { status: 'accepted' }
   | { status: 'declined'; reason: string };
@@ -74,8 +82,15 @@ export interface RevealedCard {
   expYear: number;
 }
 
-/** `unknown`: the network never took the token, so nothing was issued under it. */
-export type LookUpAnswer = IssueAnswer | OperationFailed | { status: 'unknown' };
+/**
+ * `unknown`: the network never took the token, so nothing was issued under it. Of one it works on it may have the card
+ * already, which is good for nothing before somebody says that it is issued.
+ */
+export type LookUpAnswer =
+  | Exclude<IssueAnswer, { status: 'accepted' }>
+  | { status: 'accepted'; card?: NetworkCard | undefined }
+  | OperationFailed
+  | { status: 'unknown' };
 
 /**
  * The network gave no definite answer: a timeout, a 5xx, a lost connection, an answer that can't be read. It may have

@@ -23,17 +23,14 @@ export const IssuanceRequest = z.object({
   cardholderName: z.string().nullable(),
 }) satisfies z.ZodType<IssueCardRequest>;
 
-const Issuance = z.discriminatedUnion('status', [
-  z.object({
-    status: z.literal('issued'),
-    networkCardId: NetworkCardId,
-    last4: z.string().regex(/^[0-9]{4}$/),
-    expMonth: ExpMonth,
-    expYear: ExpYear,
-  }),
-  Accepted,
-  CameToNothing,
-]);
+const Card = z.object({
+  networkCardId: NetworkCardId,
+  last4: z.string().regex(/^[0-9]{4}$/),
+  expMonth: ExpMonth,
+  expYear: ExpYear,
+});
+const Issued = Card.extend({ status: z.literal('issued') });
+const Issuance = z.discriminatedUnion('status', [Issued, Accepted, CameToNothing]);
 
 /** 200 of POST /issuances. The token is said again, so that another process on the port is not believed. */
 export const IssuanceResponse = z.object({ token: z.string(), issuance: Issuance });
@@ -41,7 +38,12 @@ export const IssuanceResponse = z.object({ token: z.string(), issuance: Issuance
 /** 200 of GET /issuances/{token}: an unknown token is said, not a 404, which a wrong address would give as well. */
 export const LookUpResponse = z.object({
   token: z.string(),
-  issuance: z.discriminatedUnion('status', [...Issuance.options, Unknown]),
+  issuance: z.discriminatedUnion('status', [
+    Issued,
+    Accepted.extend({ card: Card.optional() }),
+    CameToNothing,
+    Unknown,
+  ]),
 });
 
 /** Body of POST /topups. */

@@ -1,9 +1,9 @@
 import { query, type Sql } from '../../db/sql.ts';
-import type { LookUpAnswer } from '../card-network/card-network.ts';
+import type { LookUpAnswer, NetworkCard } from '../card-network/card-network.ts';
 
 interface Row {
   status: 'accepted' | 'succeeded' | 'declined' | 'failed';
-  network_card_id: string;
+  network_card_id: string | null;
   last4: string;
   exp_month: number;
   exp_year: number;
@@ -23,18 +23,19 @@ export async function readIssuance(em: Sql, token: string): Promise<LookUpAnswer
     case undefined:
       return { status: 'unknown' };
     case 'accepted':
-      return { status: 'accepted' };
+      return row.network_card_id === null
+        ? { status: 'accepted' }
+        : { status: 'accepted', card: cardOf(row) };
     case 'declined':
       return { status: 'declined', reason: 'declined_by_network' };
     case 'failed':
       return { status: 'failed', reason: 'failed_at_network' };
     case 'succeeded':
-      return {
-        status: 'issued',
-        networkCardId: row.network_card_id,
-        last4: row.last4,
-        expMonth: row.exp_month,
-        expYear: row.exp_year,
-      };
+      return { status: 'issued', ...cardOf(row) };
   }
+}
+
+function cardOf({ network_card_id, last4, exp_month, exp_year }: Row): NetworkCard {
+  if (network_card_id === null) throw new Error('the simulated network has issued a card it does not have');
+  return { networkCardId: network_card_id, last4, expMonth: exp_month, expYear: exp_year };
 }

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { NetworkId } from '../../domain/fields.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import { read, Text } from '../flag-values.ts';
 import { readCard } from '../reads/read-card.ts';
@@ -33,26 +34,44 @@ export function cardNoun(program: Command, { session, verb, examples, err, resol
   card
     .command('resolve')
     .description(
-      'settle an issuance that is past its deadline, when you know from the network what became of it',
+      'settle an issuance that is past its deadline, when you know from the network what became of it; or give an ' +
+        'active card the id it has at the network',
     )
     .argument('<id>', 'of the card')
     .addOption(new Option('--issued', 'the network issued it: the card becomes active').conflicts('failed'))
     .option('--failed', 'the network did not issue it: the card fails and its money is released')
+    .option(
+      '--network-card-id <id>',
+      "with --issued: the network's id of the card, where the network can not be asked for it",
+      read(NetworkId),
+    )
     .requiredOption('--reason <reason>', 'how you know, for the audit', read(Text(500)))
     .addHelpText(
       'after',
       examples(
         'attention list',
         'card resolve card_01k0… --failed --reason "the network has no such card, ticket 4711"',
+        'card resolve card_01k0… --issued --network-card-id 4f1c… --reason "by telephone, ticket 4711"',
       ),
     )
     .action(
-      verb(
-        async (id: string, { issued, reason, failed }: { issued?: true; failed?: true; reason: string }) => {
-          if (!issued && !failed) throw new WrongUsage('give --issued or --failed');
-          const outcome = issued ? 'issued' : 'failed';
-          return { value: await resolveCard(session, id, { outcome, reason }, resolveWaitMs) };
-        },
-      ),
+      verb(async (id: string, { issued, reason, failed, networkCardId }: ResolveFlags) => {
+        if (!issued && !failed) throw new WrongUsage('give --issued or --failed');
+        if (failed && networkCardId !== undefined) {
+          throw new WrongUsage('--network-card-id is for --issued: a card that failed has no id');
+        }
+        const decision = {
+          outcome: issued ? ('issued' as const) : ('failed' as const),
+          ...(networkCardId !== undefined && { networkCardId }),
+        };
+        return { value: await resolveCard(session, id, { ...decision, reason }, resolveWaitMs) };
+      }),
     );
+}
+
+interface ResolveFlags {
+  issued?: true;
+  failed?: true;
+  networkCardId?: string;
+  reason: string;
 }

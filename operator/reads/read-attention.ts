@@ -5,7 +5,7 @@ import { readWaitingStatusChanges } from './read-waiting-status-changes.ts';
 
 /** Something that waits for a person, and the command that settles it. */
 export interface AttentionItem {
-  kind: 'card_issuance' | 'card_topup' | 'card_status_change' | 'webhook';
+  kind: 'card_issuance' | 'card_topup' | 'card_status_change' | 'card_network_id' | 'request' | 'webhook';
   id: string;
   since: string;
   reason: string;
@@ -24,6 +24,8 @@ export async function readAttention(orm: Orm, deadlines: Deadlines): Promise<Att
     readOverdue(orm, ISSUANCES, deadlines.issuanceDeadlineMs),
     readOverdue(orm, TOP_UPS, deadlines.topUpDeadlineMs),
     readWaitingStatusChanges(orm),
+    readWithoutNetworkId(orm),
+    readNotBegun(orm),
     readGivenUp(orm),
   ]);
   return found.flat().sort((a, b) => (`${a.since} ${a.id}` < `${b.since} ${b.id}` ? -1 : 1));
@@ -74,5 +76,50 @@ async function readOverdue(
     since: new Date(since).toISOString(),
     reason: flagged ? reason : UNNOTICED,
     command: command(id),
+  }));
+}
+
+/** Active cards that the network can't be told anything about; workers ask for their ids every ten minutes. */
+async function readWithoutNetworkId(orm: Orm): Promise<AttentionItem[]> {
+  const rows = await query<{ id: string; since: string }>(
+    orm.em.fork(),
+    `SELECT id, created_at AS since FROM card
+     WHERE mode = 'live' AND status IN ('active', 'frozen') AND (network_card_id IS NULL OR last4 IS NULL)
+       AND network_card_id IS NULL`,
+  );
+  return rows.map(({ id, since }) => ({
+    kind: 'card_network_id',
+    id,
+    since: new Date(since).toISOString(),
+    reason:
+      "the card is in use and the network's id of it is not known, so it can't be frozen, blocked or topped up",
+    command: `npm run operator -- card resolve ${id} --issued --network-card-id N --reason R`,
+  }));
+}
+
+/** How long a request may stay without an answer, though it is started again every minute. */
+const PATIENCE_MS = 600_000;
+
+/** Accounts with issuances or top-ups that were asked for and have not begun, so that no money is held. */
+async function readNotBegun(orm: Orm): Promise<AttentionItem[]> {
+  const rows = await query<{ partner_id: string; mode: string; count: number; since: string }>(
+    orm.em.fork(),
+    `SELECT c.partner_id, c.mode, count(*)::int AS count, min(c.created_at) + $1 * interval '1 millisecond' AS since
+     FROM idempotency_claim c
+     WHERE c.response_status IS NULL AND c.operation IN ('create_card', 'top_up_card')
+       AND c.created_at < now() - $1 * interval '1 millisecond'
+       AND NOT EXISTS (SELECT FROM card k WHERE k.id = 'card' || substr(c.id, 6))
+       AND NOT EXISTS (SELECT FROM topup t WHERE t.id = 'topup' || substr(c.id, 6))
+     GROUP BY c.partner_id, c.mode`,
+    [PATIENCE_MS],
+  );
+  return rows.map(({ partner_id, mode, count, since }) => ({
+    kind: 'request',
+    id: partner_id,
+    since: new Date(since).toISOString(),
+    reason:
+      `${count} requests for cards or top-ups (${mode}) have not begun, and nothing is held for them: the worker's log ` +
+      'says why, as do their workflows',
+    command: `temporal workflow list --query 'PartnerId = "${partner_id}" AND ExecutionStatus = "Running"'`,
   }));
 }

@@ -7,8 +7,9 @@ import { startTestStack, type TestPartner, type TestStack } from '../support/sta
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from './support/operate.ts';
 import {
   assertFailedUnanswered,
-  assertResolvedOnceLost,
+  assertResolvedUnnoticed,
   assertUnknownIsSaid,
+  assertWorkersDeadlineCounts,
   testBeforeDeadline,
   testPastDeadline,
 } from './support/resolve-tests.ts';
@@ -147,14 +148,16 @@ describe('operator card', () => {
 
     it('an unknown card is said to be', () => assertUnknownIsSaid(resolving));
 
-    it('one that lost its workflow can be resolved once the deadline has passed, not while the workflow runs', async () => {
-      const lost = await createPending();
+    it('one whose workflow has not noticed that the deadline has passed can be resolved, as can one that lost it', async () => {
       const [item] = (await resolving.later('attention', 'list')).json.filter(
-        (one: { id: string }) => one.id === lost,
+        (one: { id: string }) => one.id === pending,
       );
       assert.match(item.reason, /unnoticed by its workflow: see that a worker runs/);
-      await assertResolvedOnceLost(resolving, lost);
+      await assertResolvedUnnoticed(resolving, createPending);
     });
+
+    it("the deadline in the workers' configuration is what counts", async () =>
+      assertWorkersDeadlineCounts(resolving, await createPending()));
 
     it('without Temporal show knows all but its status, and resolve changes nothing', async () => {
       const env = environmentOf(stack.config);

@@ -6,8 +6,9 @@ import { startTestStack, type TestStack } from '../support/stack.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from './support/operate.ts';
 import {
   assertFailedUnanswered,
-  assertResolvedOnceLost,
+  assertResolvedUnnoticed,
   assertUnknownIsSaid,
+  assertWorkersDeadlineCounts,
   testBeforeDeadline,
   testPastDeadline,
 } from './support/resolve-tests.ts';
@@ -86,9 +87,11 @@ describe('operator topup', () => {
 
     it('an unknown top-up is said to be', () => assertUnknownIsSaid(resolving));
 
-    it('one that lost its workflow can be resolved once the deadline has passed, not while that runs', async () => {
-      await assertResolvedOnceLost(resolving, await createPending());
-    });
+    it('one whose workflow has not noticed that the deadline has passed can be resolved, as can one that lost it', () =>
+      assertResolvedUnnoticed(resolving, createPending));
+
+    it("the deadline in the workers' configuration is what counts", async () =>
+      assertWorkersDeadlineCounts(resolving, await createPending()));
   });
 
   describe('past the deadline', () => {

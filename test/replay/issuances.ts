@@ -15,16 +15,19 @@ interface Issuance {
   /** Without funds where false. */
   funded?: false;
   resolve?: 'issued' | 'failed';
+  /** Whether somebody has decided before the deadline already, without effect. */
+  early?: true;
 }
 
 const issuance =
-  ({ mode = 'live', digits = 0, funded, resolve }: Issuance): Recording =>
+  ({ mode = 'live', digits = 0, funded, resolve, early }: Issuance): Recording =>
   async (stack) => {
     const partner = funded === false ? await stack.createPartner() : await fundedPartner(stack);
     const body = { amount: 10_000 + digits, external_ref: randomUUID(), ...CARDHOLDER };
     await partner.call('POST', '/cards', { mode, body, idempotencyKey: randomUUID() });
     const cardId = siblingId('card', await claimedBy(stack, partner, 'create_card'));
     const workflow = stack.client.workflow.getHandle(issueCardWorkflowId(cardId));
+    if (early) await workflow.signal(resolveIssuance, { outcome: 'issued' });
     if (resolve !== undefined) {
       await until('the card is overdue', async () => (await readCardRow(stack, cardId))?.overdue_since);
       await workflow.signal(resolveIssuance, { outcome: resolve });
@@ -44,5 +47,6 @@ export const ISSUANCES: Record<string, Recording> = {
   'live-callback-twice': issuance({ digits: 46 }),
   'live-network-unavailable-first': issuance({ digits: 48 }),
   'live-resolved-issued': issuance({ digits: 47, resolve: 'issued' }),
+  'live-decided-early': issuance({ digits: 47, early: true, resolve: 'failed' }),
   'live-resolved-failed': issuance({ digits: 47, resolve: 'failed' }),
 };

@@ -13,10 +13,12 @@ interface TopUp {
   mode?: Mode;
   amountCents?: number;
   afterwards?: 'succeeded' | 'failed' | 'blocked';
+  /** Whether somebody has decided before the deadline already, without effect. */
+  early?: true;
 }
 
 const topUp =
-  ({ mode = 'live', amountCents = 5_000, afterwards }: TopUp): Recording =>
+  ({ mode = 'live', amountCents = 5_000, afterwards, early }: TopUp): Recording =>
   async (stack) => {
     const partner = await fundedPartner(stack);
     const post = (path: string, body: object) =>
@@ -25,6 +27,7 @@ const topUp =
     await post(`/cards/${card.json.id}/topups`, { amount: amountCents });
     const topUpId = siblingId('topup', await claimedBy(stack, partner, 'top_up_card'));
     const workflow = stack.client.workflow.getHandle(topUpCardWorkflowId(topUpId));
+    if (early) await workflow.signal(resolveTopUp, { outcome: 'succeeded' });
     if (afterwards === 'blocked') {
       await post(`/cards/${card.json.id}/block`, {});
     } else if (afterwards !== undefined) {
@@ -47,5 +50,6 @@ export const TOP_UPS: Record<string, Recording> = {
   'topup-live-network-unavailable-first': topUp({ amountCents: 5_048 }),
   'topup-live-resolved-succeeded': topUp({ amountCents: 5_047, afterwards: 'succeeded' }),
   'topup-live-resolved-failed': topUp({ amountCents: 5_047, afterwards: 'failed' }),
+  'topup-live-decided-early': topUp({ amountCents: 5_047, early: true, afterwards: 'failed' }),
   'topup-live-blocked': topUp({ amountCents: 5_047, afterwards: 'blocked' }),
 };

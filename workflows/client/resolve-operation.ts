@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
-import { type IssuanceDecision, resolveIssuance, resolveTopUp, type TopUpDecision } from '../messages.ts';
+import type { IssuanceDecision, TopUpDecision } from '../../domain/decision.ts';
+import { resolveIssuance, resolveTopUp } from '../messages.ts';
 import { type ClaimedWorkflow, identityOf, startOptions } from './claimed-workflow.ts';
 
 export type Decision =

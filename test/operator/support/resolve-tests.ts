@@ -92,17 +92,32 @@ export async function assertUnknownIsSaid({ what, show, resolve }: Resolving): P
   }
 }
 
-/** One past its deadline that its workflow has not noticed is resolved once that workflow is gone, not before. */
-export async function assertResolvedOnceLost(resolving: Resolving, id: string): Promise<void> {
-  const { what, later, terminate, show } = resolving;
-  const resolve = () => later(what.command, 'resolve', id, '--failed', '--reason', 'r');
-  const early = await resolve();
-  assert.equal(early.code, 1);
-  assert.match(early.err, /see that a worker runs/);
-  await terminate(id);
-  assert.equal((await show(id)).json.workflow_status, 'terminated');
-  const { code, json } = await resolve();
-  assert.deepEqual([code, json.status], [0, 'failed']);
+/** One past its deadline that its workflow has not noticed is resolved, whether that workflow runs or is gone. */
+export async function assertResolvedUnnoticed(
+  resolving: Resolving,
+  createPending: () => Promise<string>,
+): Promise<void> {
+  const { age, resolve, terminate, show } = resolving;
+  const [running, lost] = [await createPending(), await createPending()];
+  await terminate(lost);
+  assert.equal((await show(lost)).json.workflow_status, 'terminated');
+  for (const id of [running, lost]) {
+    await age(id);
+    const { code, json, err } = await resolve(id, '--failed');
+    assert.deepEqual([code, json?.status], [0, 'failed'], err);
+  }
+}
+
+/** An operator whose deadline is shorter than the workers' decides nothing: theirs counts. */
+export async function assertWorkersDeadlineCounts(resolving: Resolving, id: string): Promise<void> {
+  const { what, later, show, resolve, age } = resolving;
+  const early = await later(what.command, 'resolve', id, '--failed', '--reason', 'r');
+  assert.deepEqual([early.code, early.out], [1, '']);
+  assert.match(early.err, /by the worker's configuration it is not past its deadline/);
+  const { json: shown } = await show(id);
+  assert.deepEqual([shown.status, shown.overdue_since], [what.pending, null]);
+  await age(id);
+  assert.equal((await resolve(id, what.success)).code, 0);
 }
 
 /** Failing what its request has not been answered with yet leaves nothing of it. */

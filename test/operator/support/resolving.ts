@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { eventually } from '../../adapters/support/eventually.ts';
+import { asOwner } from '../../api/support/as-owner.ts';
 import type { TestStack } from '../../support/stack.ts';
 import { environmentOf, type Operate, type Outcome, operateIn } from './operate.ts';
 
@@ -48,6 +49,8 @@ export interface Resolving {
   /** What the account's balance in live mode holds, in cents. */
   held(): Promise<number>;
   terminate(id: string): Promise<unknown>;
+  /** As if it had begun 25 hours ago. */
+  age(id: string): Promise<unknown>;
 }
 
 export function resolvingIn(what: Resolvable, place: () => Place): Resolving {
@@ -70,6 +73,12 @@ export function resolvingIn(what: Resolvable, place: () => Place): Resolving {
     show: (id) => operate(what.command, 'show', id),
     attention,
     held: async () => (await operate('ledger', 'balance', place().partnerId, '--mode', 'live')).json.held,
+    age: (id) =>
+      asOwner(
+        place().stack,
+        `UPDATE ${what.command} SET created_at = created_at - interval '25 hours' WHERE id = $1`,
+        [id],
+      ),
     terminate: (id) => place().stack.client.workflow.getHandle(what.workflowIdOf(id)).terminate(),
   };
 }

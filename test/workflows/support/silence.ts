@@ -3,6 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import type { CardRow } from '../../../domain/card-resource.ts';
 import type { TopUpRow } from '../../../domain/topup-resource.ts';
 import { issueCardWorkflowId, topUpCardWorkflowId } from '../../../workflows/messages.ts';
+import { asOwner } from '../../api/support/as-owner.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 import { createCard, eventTypes, readCardRow } from './cards.ts';
 import { fundedPartner, priceOf } from './money.ts';
@@ -21,6 +22,8 @@ export interface Silent {
   /** What the account had spent before it, and what is held for it, in cents. */
   spentBeforeCents: number;
   heldCents: number;
+  /** As if it had begun 25 hours ago. */
+  age(): Promise<unknown>;
   row(): Promise<CardRow | TopUpRow | undefined>;
   /** Types of the events about it. */
   events(): Promise<string[]>;
@@ -53,6 +56,7 @@ const ISSUANCE: SilentKind = {
       workflow: stack.client.workflow.getHandle(issueCardWorkflowId(json.id)),
       spentBeforeCents: 0,
       heldCents: priceOf(SILENT_CENTS),
+      age: () => age(stack, 'card', json.id),
       row: () => readCardRow(stack, json.id),
       events: () => eventTypes(stack, json.id),
     };
@@ -77,11 +81,15 @@ const TOP_UP: SilentKind = {
       workflow: stack.client.workflow.getHandle(topUpCardWorkflowId(json.id)),
       spentBeforeCents: priceOf(CARD_CENTS),
       heldCents: priceOf(SILENT_CENTS, 'card_topup'),
+      age: () => age(stack, 'topup', json.id),
       row: () => readTopUpRow(stack, json.id),
       events: async () => (await eventTypes(stack, card.json.id)).slice(1),
     };
   },
 };
+
+const age = (stack: TestStack, table: 'card' | 'topup', id: string): Promise<unknown> =>
+  asOwner(stack, `UPDATE ${table} SET created_at = created_at - interval '25 hours' WHERE id = $1`, [id]);
 
 /** Every kind of operation that waits for the network, and then for an operator. */
 export const SILENT_KINDS: readonly SilentKind[] = [ISSUANCE, TOP_UP];

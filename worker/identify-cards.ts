@@ -1,0 +1,41 @@
+import type { Logger } from 'pino';
+import { cardOf, heard } from '../activities/ask-network.ts';
+import type { CardNetwork } from '../adapters/card-network/card-network.ts';
+import { identifyCard, takeUnidentifiedCards } from '../commands/identify-card.ts';
+import type { Orm } from '../db/orm.ts';
+import { describeError } from '../domain/describe-error.ts';
+import { type Repetition, repeat } from './repeat.ts';
+
+const INTERVAL_MS = 2_000;
+const AT_ONCE = 8;
+/** Between two questions about one card. */
+const PAUSE_MS = 600_000;
+
+/**
+ * Looks up the network's id and digits of cards that became active on an operator's word, until they are known: without
+ * its id a card can't be frozen, blocked or topped up.
+ */
+export function startIdentifying(dependencies: {
+  orm: Orm;
+  liveNetwork: CardNetwork | null;
+  logger: Logger;
+}): Repetition {
+  const { orm, liveNetwork, logger } = dependencies;
+
+  async function lookUp(cardId: string): Promise<void> {
+    try {
+      const answer = await heard(liveNetwork, (network) => network.lookUpIssuance(cardId));
+      if (await identifyCard(orm, cardId, cardOf(answer)))
+        logger.info({ cardId }, "the network's id of a card is known");
+    } catch (error) {
+      logger.error(
+        { cardId, error: describeError(error) },
+        'a card could not be looked up; it is tried again',
+      );
+    }
+  }
+
+  return repeat('the looking up of cards', INTERVAL_MS, logger, async () => {
+    await Promise.all((await takeUnidentifiedCards(orm, AT_ONCE, PAUSE_MS)).map(lookUp));
+  });
+}
