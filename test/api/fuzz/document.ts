@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs';
+
+export interface JsonSchema {
+  type?: string;
+  enum?: readonly string[];
+  minimum?: number;
+  maximum?: number;
+  minLength?: number;
+  maxLength?: number;
+  pattern?: string;
+  format?: string;
+  properties?: Record<string, JsonSchema>;
+  required?: readonly string[];
+  $ref?: string;
+}
+
+export interface Parameter {
+  name: string;
+  in: 'path' | 'query' | 'header';
+  required: boolean;
+  schema: JsonSchema;
+}
+
+/** One operation of docs/openapi.json. */
+export interface Operation {
+  method: string;
+  /** With `{name}` for parameters, below /v1. */
+  path: string;
+  mode: 'test' | 'live' | undefined;
+  parameters: Parameter[];
+  body: { required: boolean; schema: JsonSchema } | undefined;
+  /** By status; null where there is no body. */
+  responses: Map<number, JsonSchema | null>;
+}
+
+const FILE = new URL('../../../docs/openapi.json', import.meta.url);
+
+export function readOperations(): Operation[] {
+  const { paths, components } = JSON.parse(readFileSync(FILE, 'utf8'));
+  const resolve = (schema: JsonSchema): JsonSchema =>
+    schema.$ref === undefined
+      ? schema
+      : components.schemas[schema.$ref.slice('#/components/schemas/'.length)];
+  return Object.entries<object>(paths).flatMap(([path, operations]) =>
+    // biome-ignore lint/suspicious/noExplicitAny: a document as it is read.
+    Object.entries<any>(operations as object).map(([method, operation]) => {
+      const { parameters, requestBody, responses } = operation;
+      const schemaOf = (message: { content?: Record<string, { schema: JsonSchema }> }) => {
+        const content = message.content?.['application/json'];
+        return content === undefined ? null : resolve(content.schema);
+      };
+      return {
+        ...{ method: method.toUpperCase(), path, mode: operation['x-mode'], parameters },
+        body: requestBody && { required: requestBody.required, schema: schemaOf(requestBody) },
+        responses: new Map(
+          // biome-ignore lint/suspicious/noExplicitAny: as above.
+          Object.entries<any>(responses).map(([status, response]) => [Number(status), schemaOf(response)]),
+        ),
+      };
+    }),
+  );
+}
+
+/** Whether a value, or a parameter's text, is what the schema says: as far as schemas of requests go. */
+export function isValid(schema: JsonSchema, value: unknown): boolean {
+  const { type, enum: values, minimum = -Infinity, maximum = Infinity, pattern } = schema;
+  if (type === 'integer') {
+    return Number.isSafeInteger(value) && Number(value) >= minimum && Number(value) <= maximum;
+  }
+  if (type === 'boolean') return typeof value === 'boolean';
+  if (type !== 'string') throw new Error(`the fuzzer knows no ${type}: teach it`);
+  if (typeof value !== 'string' || (values !== undefined && !values.includes(value))) return false;
+  const length = [...value].length;
+  if (length < (schema.minLength ?? 0) || length > (schema.maxLength ?? Infinity)) return false;
+  if (schema.format === 'uri' && !URL.canParse(value)) return false;
+  return pattern === undefined || new RegExp(pattern, 'u').test(value);
+}
+
+/** {@link isValid} of a query parameter or a header, which come as text. */
+export function isValidText(schema: JsonSchema, text: string): boolean {
+  if (schema.type !== 'integer') return isValid(schema, text);
+  return /^-?(0|[1-9][0-9]*)$/.test(text) && isValid(schema, Number(text));
+}
