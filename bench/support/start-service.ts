@@ -47,6 +47,7 @@ export async function startService(options: { worker: boolean }): Promise<BenchS
     TEMPORAL_NAMESPACE: temporal.namespace,
     TASK_QUEUE_PREFIX: `bench-${randomUUID().slice(0, 8)}-`,
     ENCRYPTION_KEYS: `k1:${secret.toString('base64')}`,
+    CARD_NETWORK: 'simulated',
     RATE_LIMIT_PER_SECOND: '0',
     WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
   };

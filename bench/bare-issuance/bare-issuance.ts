@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { transferId } from '../../ledger/transfer-id.ts';
+
+/** 1,000 cents by the platform's plan. */
+const AMOUNT_CENTS = 1_000;
+const FEES = [
+  { type: 'card_activation', code: 'fee_activation', amount: 100 },
+  { type: 'card_funding', code: 'fee_funding', amount: 50 },
+];
+
+/**
+ * The floor of an issuance in test mode: `pg` alone, prepared statements, one transaction for each card with the same
+ * locks, the same reads, the same call of the ledger and the same rows; no rules, no HTTP, nothing sealed.
+ */
+export function createBareIssuance(databaseUrl: string, partnerId: string, poolSize: number) {
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    max: poolSize,
+    options: '-c role=card_issuing_app',
+  });
+  // Its end does not wait for its connections', and the server may be stopped before them.
+  pool.on('error', (error) => {
+    if (!pool.ending) throw error;
+  });
+  return {
+    async issue(): Promise<void> {
+      const client = await pool.connect();
+      try {
+        await client.query('BEGIN');
+        const claimId = `claim_${randomUUID()}`;
+        await client.query({ name: 'lock', text: LOCK, values: [partnerId, claimId] });
+        const { rows } = await client.query({
+          name: 'write',
+          text: WRITE,
+          values: valuesOf(partnerId, claimId),
+        });
+        if (rows[0].outcome !== 'applied') throw new Error(`the account can not pay: ${rows[0].outcome}`);
+        await client.query('COMMIT');
+      } catch (error) {
+        await client.query('ROLLBACK');
+        throw error;
+      } finally {
+        client.release();
+      }
+    },
+    stop: () => pool.end(),
+  };
+}
+
+const LOCK = `
+  SELECT f.*, (SELECT json_agg(d) FROM product d WHERE d.is_current) AS products
+  FROM lock_test_terms($1, $2, NULL, true) f`;
+
+const WRITE = `
+  WITH done AS (
+    INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, network_card_id, last4,
+      exp_month, exp_year, funding_cents, fees, created_at)
+    SELECT $1, $2, 'test', 'active', $1, code, network, $1, '4242', 12, 2030, $3, $4, $5::timestamptz
+    FROM product WHERE is_current
+    RETURNING partner_id, mode, funding_cents, counted_on
+  ), counted AS (
+    UPDATE account_usage u SET open_cards = u.open_cards + 1, loaded_on = counted_on,
+      loaded_cents = u.loaded_cents + funding_cents
+    FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode
+  ), told AS (
+    INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
+    SELECT $6, partner_id, mode, 'card.issued', $1, $7, $5::timestamptz FROM done
+  ), answered AS (
+    INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, fingerprint, request_id, response_status,
+      response_body, lease_expires_at)
+    SELECT $8, partner_id, mode, $8, 'create_card', $9::bytea, $8, 201, $10::bytea, now() FROM done
+    ON CONFLICT (partner_id, mode, key) DO NOTHING
+  )
+  SELECT outcome FROM ledger.apply_operations($11)`;
+
+function valuesOf(partnerId: string, claimId: string): unknown[] {
+  const cardId = `card_${randomUUID()}`;
+  const eventId = `evt_${randomUUID()}`;
+  const created = new Date().toISOString();
+  // As long as a card is.
+  const card = JSON.stringify({
+    id: cardId,
+    object: 'card',
+    status: 'active',
+    created,
+    more: 'x'.repeat(330),
+  });
+  const fees = FEES.map(({ type, amount }) => ({ type, amount }));
+  return [
+    ...[cardId, partnerId, AMOUNT_CENTS, JSON.stringify(fees), created],
+    ...[eventId, JSON.stringify({ id: eventId, type: 'card.issued', created, mode: 'test', data: { card } })],
+    ...[claimId, Buffer.alloc(32), Buffer.from(card), stepsOf(partnerId, cardId)],
+  ];
+}
+
+function stepsOf(partnerId: string, cardId: string): string {
+  const operationId = `issue/${cardId}`;
+  const step = (name: string, code: string, credit: string, amount: number) => ({
+    ...{ operation: 0, operation_id: operationId, partner_id: partnerId, mode: 'test', phase: 'single' },
+    ...{ pending_id: null, id: transferId(operationId, name), code, amount },
+    ...{ debit_id: `prepaid/test/${partnerId}`, credit_id: credit },
+  });
+  return JSON.stringify([
+    step('load', 'issue_load', `card/${cardId}`, AMOUNT_CENTS),
+    ...FEES.map(({ type, code, amount }) => step(type, code, `fee_revenue/test/${partnerId}`, amount)),
+  ]);
+}
