@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import { transferId } from '../../ledger/transfer-id.ts';
+import { createBareTransactions } from '../support/bare-transactions.ts';
 
 /** 1,000 cents by the platform's plan. */
 const AMOUNT_CENTS = 1_000;
@@ -14,20 +14,10 @@ const FEES = [
  * locks, the same reads, the same call of the ledger and the same rows; no rules, no HTTP, nothing sealed.
  */
 export function createBareIssuance(databaseUrl: string, partnerId: string, poolSize: number) {
-  const pool = new pg.Pool({
-    connectionString: databaseUrl,
-    max: poolSize,
-    options: '-c role=card_issuing_app',
-  });
-  // Its end does not wait for its connections', and the server may be stopped before them.
-  pool.on('error', (error) => {
-    if (!pool.ending) throw error;
-  });
+  const transactions = createBareTransactions(databaseUrl, poolSize);
   return {
     async issue(): Promise<void> {
-      const client = await pool.connect();
-      try {
-        await client.query('BEGIN');
+      await transactions.run(async (client) => {
         const claimId = `claim_${randomUUID()}`;
         await client.query({ name: 'lock', text: LOCK, values: [partnerId, claimId] });
         const { rows } = await client.query({
@@ -36,15 +26,9 @@ export function createBareIssuance(databaseUrl: string, partnerId: string, poolS
           values: valuesOf(partnerId, claimId),
         });
         if (rows[0].outcome !== 'applied') throw new Error(`the account can not pay: ${rows[0].outcome}`);
-        await client.query('COMMIT');
-      } catch (error) {
-        await client.query('ROLLBACK');
-        throw error;
-      } finally {
-        client.release();
-      }
+      });
     },
-    stop: () => pool.end(),
+    stop: () => transactions.stop(),
   };
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { transferId } from '../../ledger/transfer-id.ts';
+import { createBareTransactions } from '../support/bare-transactions.ts';
 import type { BenchCard } from '../support/seed-settlement-cards.ts';
 
 const FEE_CENTS = 11;
@@ -10,20 +11,10 @@ const FEE_CENTS = 11;
  * same reads, the same call of the ledger and the same rows; no rules beyond "is there enough".
  */
 export function createBareSettlement(databaseUrl: string, poolSize: number) {
-  const pool = new pg.Pool({
-    connectionString: databaseUrl,
-    max: poolSize,
-    options: '-c role=card_issuing_app',
-  });
-  // Its end does not wait for its connections', and the server may be stopped before them.
-  pool.on('error', (error) => {
-    if (!pool.ending) throw error;
-  });
+  const transactions = createBareTransactions(databaseUrl, poolSize);
   return {
     async settle({ cardId, partnerId, mode }: BenchCard, amountCents: number): Promise<void> {
-      const client = await pool.connect();
-      try {
-        await client.query('BEGIN');
+      await transactions.run(async (client) => {
         const card = (await client.query({ name: 'lock', text: LOCK, values: [cardId] })).rows[0];
         const networkTransactionId = randomUUID();
         const terms = await client.query({
@@ -42,15 +33,9 @@ export function createBareSettlement(databaseUrl: string, poolSize: number) {
           amountCents,
           left: Number(posted) - amountCents,
         });
-        await client.query('COMMIT');
-      } catch (error) {
-        await client.query('ROLLBACK');
-        throw error;
-      } finally {
-        client.release();
-      }
+      });
     },
-    stop: () => pool.end(),
+    stop: () => transactions.stop(),
   };
 }
 

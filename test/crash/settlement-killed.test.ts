@@ -8,6 +8,7 @@ import { networkIdOf, networkTransaction, sendAsNetwork } from '../api/support/n
 import { balanceOf, createCard, fundedPartner } from '../api/support/prepare.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { assertLedgerClean } from '../workflows/support/money.ts';
+import { askAt } from './support/operations.ts';
 import { kill, scratchFolder, startApiProcess } from './support/processes.ts';
 
 const EVENTS_EACH = 12;
@@ -121,16 +122,8 @@ describe('an API killed -9 around the commit of settlements: one effect each', f
       const body = { type: 'purchase', amount: 100 };
       const idempotencyKey = randomUUID();
       await untilKilled(dieAt, async (config) => {
-        const request = fetch(`http://${config.host}:${config.port}/v1${path}`, {
-          method: 'POST',
-          headers: {
-            authorization: `Bearer ${partner.keys.test}`,
-            'content-type': 'application/json',
-            'idempotency-key': idempotencyKey,
-          },
-          body: JSON.stringify(body),
-        });
-        await assert.rejects(request, /fetch failed/);
+        const request = { case: { mode: 'test' as const }, partner, key: idempotencyKey, path, body };
+        await assert.rejects(askAt(`http://${config.host}:${config.port}`, request), /fetch failed/);
       });
       const retry = await partner.call('POST', path, { body, idempotencyKey });
       assert.equal(retry.status, 201, retry.text);

@@ -8,6 +8,7 @@ import { cardIn } from '../workflows/support/card-status.ts';
 import { eventTypes } from '../workflows/support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../workflows/support/money.ts';
 import { inParallel } from './support/in-parallel.ts';
+import { askAt } from './support/operations.ts';
 import { kill, scratchFolder, startApiProcess } from './support/processes.ts';
 
 const CARD_CENTS = 10_000;
@@ -107,15 +108,8 @@ describe('a test-mode operation whose process is killed -9, or loses its connect
       env: { DIE_AT_COMMIT: end },
     });
     try {
-      const asked = fetch(`http://${config.host}:${config.port}/v1${path}`, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${partner.keys.test}`,
-          'content-type': 'application/json',
-          'idempotency-key': idempotencyKey,
-        },
-        body: JSON.stringify(body),
-      });
+      const request = { case: { mode: 'test' as const }, partner, key: idempotencyKey, path, body };
+      const asked = askAt(`http://${config.host}:${config.port}`, request);
       if (end.startsWith('cut')) assert.equal((await asked).status, 503);
       else {
         await assert.rejects(asked, /fetch failed/);

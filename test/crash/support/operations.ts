@@ -33,8 +33,12 @@ export type Prepare = (kind: Case, stack: TestStack) => Promise<Operation<Ending
 /** Sends its request to an API process of its own, at `http://host:port`. @throws TypeError where that dies of it */
 export async function askAt(
   origin: string,
-  { case: { mode }, partner, key, path, body }: Operation,
+  {
+    case: { mode },
+    ...request
+  }: Pick<Operation, 'partner' | 'key' | 'path' | 'body'> & { case: Pick<Case, 'mode'> },
 ): Promise<Answer> {
+  const { partner, key, path, body } = request;
   const response = await fetch(`${origin}/v1${path}`, {
     method: 'POST',
     headers: {

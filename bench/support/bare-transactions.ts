@@ -1,0 +1,36 @@
+import pg from 'pg';
+
+export interface BareTransactions {
+  /** `work` between BEGIN and COMMIT, or ROLLBACK where it fails. */
+  run(work: (client: pg.PoolClient) => Promise<void>): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Transactions of `pg` alone, as the role the service works as. */
+export function createBareTransactions(databaseUrl: string, poolSize: number): BareTransactions {
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    max: poolSize,
+    options: '-c role=card_issuing_app',
+  });
+  // Its end does not wait for its connections', and the server may be stopped before them.
+  pool.on('error', (error) => {
+    if (!pool.ending) throw error;
+  });
+  return {
+    async run(work) {
+      const client = await pool.connect();
+      try {
+        await client.query('BEGIN');
+        await work(client);
+        await client.query('COMMIT');
+      } catch (error) {
+        await client.query('ROLLBACK');
+        throw error;
+      } finally {
+        client.release();
+      }
+    },
+    stop: () => pool.end(),
+  };
+}
