@@ -13,6 +13,8 @@ import { type DeliverWebhookInput, type DeliveryProgress, progress, requeue } fr
 import { deliveryStatusAttribute, needsAttentionAttribute } from './search-attributes.ts';
 
 const PARKED_FOR = '30 days';
+/** An event may wait longer than that for its turn at an endpoint; the workflow then asks how it stands. */
+const WITH_RELAY_FOR = '1 hour';
 
 const { handOverRetry, requeueEvent } = proxyLocalActivities<WebhookDeliveryActivities>(AT_ONCE);
 const { attemptDelivery } = proxyActivities<WebhookDeliveryActivities>({
@@ -47,7 +49,7 @@ export async function deliverWebhook(input: DeliverWebhookInput): Promise<void> 
     // What is signalled before the server has the end of it takes the end back, and is heard first.
     if (known?.status === 'delivered' || known?.status === 'parked') return;
     if (!isHeard()) {
-      if (known === undefined) await condition(isHeard);
+      if (known === undefined) await condition(isHeard, WITH_RELAY_FOR);
       else if (known.status === 'retrying') await condition(isHeard, known.nextAttemptInMs);
       else if (!(await condition(isHeard, PARKED_FOR))) return show('ended');
     }
@@ -94,15 +96,9 @@ function asksAsBefore({ eventId, delaysMs = [], attempted }: DeliverWebhookInput
   };
 }
 
-function firstOf({ delaysMs: [firstDelayMs = 0] = [], attempted }: DeliverWebhookInput) {
+function firstOf({ delaysMs = [], attempted }: DeliverWebhookInput): DeliveryProgress | undefined {
   if (!attempted) return undefined;
-  const first: DeliveryProgress = {
-    status: 'retrying',
-    attemptCount: 0,
-    nextAttemptInMs: firstDelayMs,
-    error: null,
-  };
-  return first as DeliveryProgress | undefined;
+  return { status: 'retrying', attemptCount: 0, nextAttemptInMs: delaysMs[0] ?? 0, error: null };
 }
 
 /** Shows operators how the event stands. `ended`: it was given up, and nobody has sent it again. */

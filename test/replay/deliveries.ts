@@ -7,7 +7,8 @@ import { skipTime } from '../workflows/support/skip-time.ts';
 import { until } from '../workflows/support/until.ts';
 import type { Recording } from './recordings.ts';
 
-const DAY_MS = 86_400_000;
+const MINUTE_MS = 60_000;
+const DAY_MS = 1_440 * MINUTE_MS;
 
 interface Failing {
   id: string;
@@ -52,7 +53,7 @@ const givenUp = async ({ id, stack, workflow, reaches }: Failing) => {
 export const DELIVERIES: Record<string, Recording> = {
   'webhook-delivered': failing(async ({ workflow, receiver }) => {
     receiver.behave(answer(200));
-    await skipTime(workflow, DAY_MS / 2);
+    await skipTime(workflow, MINUTE_MS);
   }),
   'webhook-requeued-early': failing(async ({ workflow, receiver }) => {
     receiver.behave(answer(200));
@@ -60,7 +61,7 @@ export const DELIVERIES: Record<string, Recording> = {
   }),
   'webhook-gone': failing(async ({ workflow, receiver }) => {
     receiver.behave(answer(410));
-    await skipTime(workflow, DAY_MS / 2);
+    await skipTime(workflow, MINUTE_MS);
   }),
   'webhook-given-up': failing(async (event) => {
     await givenUp(event);
