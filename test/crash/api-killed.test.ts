@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../config.ts';
 import { CLAIM_ANSWERED } from '../../db/channels.ts';
 import { query } from '../../db/sql.ts';
@@ -12,7 +11,7 @@ import { startedWorkflow } from '../workflows/support/started-workflow.ts';
 import { CASES, type Case } from './support/cases.ts';
 import { inParallel } from './support/in-parallel.ts';
 import { prepareIssuance } from './support/issuances.ts';
-import { ask, askAt, assertEnd, type Operation } from './support/operations.ts';
+import { ask, askAt, assertEnd, type Operation, untilAnswered } from './support/operations.ts';
 import { kill, scratchFolder, startApiProcess } from './support/processes.ts';
 import { startWatchingProxy, type Watched } from './support/watching-proxy.ts';
 
@@ -65,14 +64,8 @@ async function askUntilKilled(
   return claim.answered;
 }
 
-/** Retries at the API that is left, until the request is no longer taken for one that still runs. */
-async function retry(issuance: Operation): Promise<Answer> {
-  for (;;) {
-    const answer = await ask(issuance);
-    if (answer.json.error?.code !== 'idempotency_in_flight') return answer;
-    await sleep(200);
-  }
-}
+/** Retries at the API that is left. */
+const retry = (issuance: Operation): Promise<Answer> => untilAnswered(() => ask(issuance));
 
 async function killApiOnItsWay(
   kind: Case,

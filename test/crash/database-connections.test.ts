@@ -11,7 +11,7 @@ import { type Answer, startTestStack } from '../support/stack.ts';
 import { assertLedgerClean } from '../workflows/support/money.ts';
 import { CASES } from './support/cases.ts';
 import { prepareIssuance } from './support/issuances.ts';
-import { askAt, assertEnd, type Operation } from './support/operations.ts';
+import { askAt, assertEnd, untilAnswered } from './support/operations.ts';
 import { kill, scratchFolder, startApiProcess, startProcess } from './support/processes.ts';
 import { prepareTopUp } from './support/top-ups.ts';
 
@@ -62,7 +62,11 @@ describe('PostgreSQL ending all connections again and again', function () {
       const statuses = new Set<number>();
       const answers = Promise.all(
         operations.map((operation) =>
-          askUntilAnswered(`http://${config.host}:${config.port}`, operation, statuses),
+          untilAnswered(async () => {
+            const answer = await askAt(`http://${config.host}:${config.port}`, operation);
+            statuses.add(answer.status);
+            return answer;
+          }),
         ),
       );
       for (let ended = 0; ended < 60; ended += await endConnections(reaper)) await sleep(50);
@@ -90,18 +94,4 @@ async function endConnections(reaper: pg.Client): Promise<number> {
      WHERE datname = current_database() AND pid <> pg_backend_pid()`,
   );
   return rowCount ?? 0;
-}
-
-/** Retries as a partner would, with the same key, while the answer is that there is none. */
-async function askUntilAnswered(
-  origin: string,
-  operation: Operation,
-  statuses: Set<number>,
-): Promise<Answer> {
-  for (;;) {
-    const answer = await askAt(origin, operation);
-    statuses.add(answer.status);
-    if (answer.status < 500 && answer.json.error?.code !== 'idempotency_in_flight') return answer;
-    await sleep(200);
-  }
 }

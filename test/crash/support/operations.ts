@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { query } from '../../../db/sql.ts';
 import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
 import { until } from '../../workflows/support/until.ts';
@@ -29,6 +30,15 @@ export interface Operation<End extends Answered = Answered> {
 
 /** Makes what an operation of this kind is about. */
 export type Prepare = (kind: Case, stack: TestStack) => Promise<Operation<Ending>>;
+
+/** Asks again as a partner would, with the same key, while the answer is that there is none. */
+export async function untilAnswered(ask: () => Promise<Answer>): Promise<Answer> {
+  for (;;) {
+    const answer = await ask();
+    if (answer.status < 500 && answer.json.error?.code !== 'idempotency_in_flight') return answer;
+    await sleep(200);
+  }
+}
 
 /** Sends its request to an API process of its own, at `http://host:port`. @throws TypeError where that dies of it */
 export async function askAt(
