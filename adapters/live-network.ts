@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { simulatedNetworkSecret } from '../db/derived-keys.ts';
+import { simulatedNetworkSecrets } from '../db/derived-keys.ts';
 import type { KeyRing } from '../db/key-ring.ts';
 import type { Orm } from '../db/orm.ts';
 import type { CardNetwork } from './card-network/card-network.ts';
@@ -27,11 +27,11 @@ export interface LiveNetwork {
 export async function startLiveNetwork(options: LiveNetworkOptions): Promise<LiveNetwork> {
   const { cardNetwork, callbackUrl, orm, ring, logger } = options;
   if (cardNetwork === 'none') return { network: null, stop: async () => {} };
-  const secret = simulatedNetworkSecret(ring);
-  const server = await startSimulatedNetwork({ orm, callbackUrl, secret, logger });
+  const secrets = simulatedNetworkSecrets(ring);
+  const server = await startSimulatedNetwork({ orm, callbackUrl, secrets, logger });
   const network = createHttpCardNetwork({
     url: server.url,
-    bearerToken: simulatedNetworkCredentials(secret).bearerToken,
+    bearerToken: simulatedNetworkCredentials(secrets[0]).bearerToken,
   });
   return {
     network,

@@ -7,7 +7,7 @@ import { simulatedNetworkCredentials } from '../adapters/simulated-network/crede
 import { createEventAnnouncer } from '../commands/announce-events.ts';
 import { createSettlementQueue } from '../commands/settlement-queue.ts';
 import type { Config } from '../config.ts';
-import { apiKeyHasher, simulatedNetworkSecret } from '../db/derived-keys.ts';
+import { apiKeyHasher, simulatedNetworkSecrets } from '../db/derived-keys.ts';
 import { KeyRing } from '../db/key-ring.ts';
 import { openOrm } from '../db/orm.ts';
 import { describeError } from '../domain/describe-error.ts';
@@ -42,7 +42,9 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
   });
   const connection = connectLazily(config.temporal.connectionOptions);
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
-  const { callbackSecret } = simulatedNetworkCredentials(simulatedNetworkSecret(ring));
+  const callbackSecrets = simulatedNetworkSecrets(ring).map(
+    (secret) => simulatedNetworkCredentials(secret).callbackSecret,
+  );
 
   const answerHints = openAnswerHints(config.databaseUrl, logger);
 
@@ -91,7 +93,8 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
     settlements: createSettlementQueue(orm, eventsWritten),
     // Where there is no network nobody speaks for it.
     verifyCallback: (body, signature) =>
-      config.cardNetwork !== 'none' && verifyCallback(body, signature, callbackSecret),
+      config.cardNetwork !== 'none' &&
+      callbackSecrets.some((secret) => verifyCallback(body, signature, secret)),
   });
   const stopServers = [await serveHttp(apps.api, config)];
   if (config.operations !== null) stopServers.push(await serveHttp(apps.operations, config.operations));

@@ -1,9 +1,12 @@
 import { createHmac, type KeyObject } from 'node:crypto';
 import type { KeyRing } from './key-ring.ts';
 
-/** The secret that the simulated network and those who talk to it share: from the ring's oldest key, so it outlives new ones. */
-export function simulatedNetworkSecret(ring: KeyRing): KeyObject {
-  return ring.deriveFrom(ring.oldestId, 'simulated-network');
+/**
+ * The secrets that the simulated network and those who talk to it share, the ring's current one first. What was signed or
+ * issued under another key of the ring is known by that one.
+ */
+export function simulatedNetworkSecrets(ring: KeyRing): [current: KeyObject, ...others: KeyObject[]] {
+  return ring.derive('simulated-network');
 }
 
 /** The key test cards are derived from. Its id is kept with the card, so rotating the ring changes no card. */

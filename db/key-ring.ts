@@ -33,10 +33,6 @@ export class KeyRing {
     return this.#primary.id;
   }
 
-  get oldestId(): string {
-    return (this.#keys.at(-1) ?? this.#primary).id;
-  }
-
   seal(plain: string, context: string): Buffer {
     const { id, key } = this.#primary;
     const nonce = randomBytes(NONCE_BYTES);
@@ -60,8 +56,12 @@ export class KeyRing {
   }
 
   /** A 32-byte key for one purpose from each key of the ring, the current one first. */
-  derive(purpose: string): KeyObject[] {
-    return this.#keys.map(({ id }) => this.deriveFrom(id, purpose));
+  derive(purpose: string): [current: KeyObject, ...others: KeyObject[]] {
+    const [, ...others] = this.#keys;
+    return [
+      this.deriveFrom(this.primaryId, purpose),
+      ...others.map(({ id }) => this.deriveFrom(id, purpose)),
+    ];
   }
 
   /** {@link derive} from one key by its id: what was made with it stays the same when the ring is rotated. */

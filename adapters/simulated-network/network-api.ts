@@ -19,18 +19,18 @@ import { takeTopUp } from './take-topup.ts';
 export interface NetworkApiOptions {
   orm: Orm;
   bearerToken: string;
-  /** 32 bytes. */
-  cardKey: KeyObject;
+  /** 32 bytes each; the first issues. */
+  cardKeys: readonly [KeyObject, ...KeyObject[]];
   logger: Logger;
 }
 
 /** The network's HTTP API; its messages are in card-network/wire.ts. */
-export function networkApi({ orm, bearerToken, cardKey, logger }: NetworkApiOptions): RequestListener {
+export function networkApi({ orm, bearerToken, cardKeys, logger }: NetworkApiOptions): RequestListener {
   const router = new Router();
 
   router.post('/issuances', async (ctx) => {
     const request = await readRequest(ctx, IssuanceRequest);
-    const taken = await takeIssuance(orm.em.fork(), cardKey, request);
+    const taken = await takeIssuance(orm.em.fork(), cardKeys[0], request);
     answer(ctx, taken, (issuance) => ({ token: request.token, issuance }));
   });
 
@@ -61,7 +61,7 @@ export function networkApi({ orm, bearerToken, cardKey, logger }: NetworkApiOpti
   router.get('/cards/:networkCardId/details', async (ctx) => {
     const networkCardId = ctx.params.networkCardId ?? '';
     const isText = /^[\x21-\x7e]{1,100}$/.test(networkCardId);
-    const details = isText ? await revealDetails(orm.em.fork(), cardKey, networkCardId) : undefined;
+    const details = isText ? await revealDetails(orm.em.fork(), cardKeys, networkCardId) : undefined;
     if (details === undefined) return ctx.throw(404, 'There is no such card.');
     ctx.set('Cache-Control', 'no-store');
     ctx.body = { networkCardId, details };

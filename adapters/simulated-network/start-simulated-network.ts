@@ -14,8 +14,8 @@ export interface SimulatedNetworkOptions {
   orm: Orm;
   /** Where callbacks are posted to; null where other hosts do that. */
   callbackUrl: string | null;
-  /** 32 bytes, the same in every host; it must stay the same for the cards' lives (see credentials.ts). */
-  secret: KeyObject;
+  /** 32 bytes each, the same in every host, the current one first; one stays for as long as its cards live. */
+  secrets: readonly [KeyObject, ...KeyObject[]];
   /** 0, the default: a free one. */
   port?: number;
   logger: Logger;
@@ -36,8 +36,10 @@ export async function startSimulatedNetwork(
   options: SimulatedNetworkOptions,
 ): Promise<RunningSimulatedNetwork> {
   const { orm, logger, callbackUrl } = options;
-  const { bearerToken, callbackSecret } = simulatedNetworkCredentials(options.secret);
-  const api = networkApi({ orm, bearerToken, cardKey: simulatedCardKey(options.secret), logger });
+  const { bearerToken, callbackSecret } = simulatedNetworkCredentials(options.secrets[0]);
+  const [current, ...others] = options.secrets;
+  const cardKeys = [simulatedCardKey(current), ...others.map(simulatedCardKey)] as const;
+  const api = networkApi({ orm, bearerToken, cardKeys, logger });
   // Longer than its clients keep a connection, so that none is closed under a request.
   const server = createServer({ keepAliveTimeout: 20_000 }, api);
   await listen(server, options.port ?? 0);

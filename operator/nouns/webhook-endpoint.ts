@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
+import { resealEndpointSecrets } from '../../commands/reseal-endpoint-secrets.ts';
 import { rotateEndpointSecret } from '../../commands/rotate-endpoint-secret.ts';
 import { setEndpoint } from '../../commands/set-endpoint.ts';
 import { switchEndpoints } from '../../commands/switch-endpoints.ts';
@@ -77,6 +78,14 @@ export function webhookEndpointNoun(program: Command, { session, verb, examples 
           note: `${SHOWN_ONCE} It signs from now on; for 24 hours the one before signs beside it in webhook-signature.`,
         };
       }),
+    );
+
+  noun
+    .command('reseal')
+    .description('seal all webhook secrets under the current key of ENCRYPTION_KEYS; they stay what they are')
+    .addHelpText('after', examples('webhook-endpoint reseal'))
+    .action(
+      verb(async () => ({ value: { resealed: await resealEndpointSecrets(await session.withKeys()) } })),
     );
 
   for (const [name, status, description] of [

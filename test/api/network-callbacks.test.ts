@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { pino } from 'pino';
 import { signCallback } from '../../adapters/card-network/callback-signature.ts';
 import { simulatedNetworkCredentials } from '../../adapters/simulated-network/credentials.ts';
-import { simulatedNetworkSecret } from '../../db/derived-keys.ts';
+import { startApi } from '../../api/start-api.ts';
+import { simulatedNetworkSecrets } from '../../db/derived-keys.ts';
+import { KeyRing } from '../../db/key-ring.ts';
 import { newId } from '../../db/new-id.ts';
+import { freePort } from '../../dev/free-port.ts';
 import type { TestStack } from '../support/stack.ts';
 import { expectError } from './support/expect-error.ts';
 import { createCard, fundedPartner } from './support/prepare.ts';
@@ -13,7 +18,7 @@ describe('POST /network/callbacks', () => {
   let secret: string;
   before(async () => {
     stack = await sharedStack();
-    secret = simulatedNetworkCredentials(simulatedNetworkSecret(stack.operator.ring)).callbackSecret;
+    secret = simulatedNetworkCredentials(simulatedNetworkSecrets(stack.operator.ring)[0]).callbackSecret;
   });
 
   const send = async (body: string, signature: string | undefined = signCallback(body, secret)) => {
@@ -42,6 +47,32 @@ describe('POST /network/callbacks', () => {
     const body = about(newId('card'));
     for (const signature of ['', 'x', signCallback(`${body} `, secret), signCallback(body, 'another')]) {
       expectError(await send(body, signature), 'invalid_api_key');
+    }
+  });
+
+  it('takes what is signed under any key of the ring, so that the oldest can be taken out after a rotation', async () => {
+    const [old] = stack.config.encryptionKeys;
+    assert.ok(old);
+    const young = { id: 'k2', secret: randomBytes(32) };
+    const secretOf = (key: typeof old) =>
+      simulatedNetworkCredentials(simulatedNetworkSecrets(new KeyRing([key]))[0]).callbackSecret;
+    const body = about(newId('card'));
+    for (const [keys, statuses] of [
+      [
+        [young, old],
+        [204, 204],
+      ],
+      [[young], [204, 401]],
+    ] as const) {
+      const config = { ...stack.config, port: await freePort(), encryptionKeys: [...keys] };
+      const api = await startApi(config, pino({ level: 'silent' }));
+      for (const [i, key] of [young, old].entries()) {
+        const headers = { 'x-network-signature': signCallback(body, secretOf(key)) };
+        const url = new URL('/network/callbacks', api.url);
+        const { status } = await fetch(url, { method: 'POST', body, headers });
+        assert.equal(status, statuses[i], `${keys.length} keys, signed with ${key.id}`);
+      }
+      await api.stop();
     }
   });
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { openEndpointSecret } from '../../commands/endpoint-secret.ts';
 import { KeyRing } from '../../db/key-ring.ts';
@@ -119,6 +120,35 @@ describe('operator webhook-endpoint', () => {
     const one = (await endpoint('rotate-secret', '--mode', 'live')).json.secret;
     assert.deepEqual(await secrets(), [json.secret, one]);
     assert.notEqual((await show())[1].previous_secret_expires_at, null);
+  });
+
+  it('reseal leaves every secret what it is, and the key it was sealed with before is not needed any more', async () => {
+    const first = (await set(URL_A)).json.secret;
+    const second = (await endpoint('rotate-secret', '--mode', 'live')).json.secret;
+    const old = env.ENCRYPTION_KEYS;
+    const young = `k2:${randomBytes(32).toString('base64')}`;
+    try {
+      env.ENCRYPTION_KEYS = `${young},${old}`;
+      const rotated = operateIn(env);
+      const { code, json } = await rotated('webhook-endpoint', 'reseal');
+      assert.equal(code, 0);
+      assert.ok(json.resealed >= 2);
+      assert.deepEqual((await lastAudit(rotated)) as object, {
+        actor: ACTOR,
+        action: 'webhook-endpoint.reseal',
+        subject: partnerId,
+        detail: { modes: ['test'] },
+      });
+      assert.deepEqual((await rotated('webhook-endpoint', 'reseal')).json, { resealed: 0 });
+      env.ENCRYPTION_KEYS = young;
+      assert.deepEqual(await secrets(), [first, second]);
+      assert.deepEqual(await secrets('previous_secret'), [null, first]);
+      // Back under the one key that the other tests have.
+      env.ENCRYPTION_KEYS = `${old},${young}`;
+      await operateIn(env)('webhook-endpoint', 'reseal');
+    } finally {
+      env.ENCRYPTION_KEYS = old;
+    }
   });
 
   it('disable and enable, and what was parked is handed to the relay', async () => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createSecretKey, randomBytes } from 'node:crypto';
 import { CardNetworkUnavailable } from '../../../adapters/card-network/card-network.ts';
 import { passesLuhn } from '../support/luhn.ts';
 import { issuedCard, statusChange } from '../support/operations.ts';
@@ -28,6 +29,25 @@ describe('the details of a card at the simulated network', () => {
       await test.network.changeCardStatus(statusChange(card.networkCardId, status));
       assert.deepEqual(await second.network.revealCard(asked), details);
     }
+  });
+
+  it('stay the same when the key is rotated, for as long as the one it was issued under is there', async () => {
+    const old = await issuedCard(test.network);
+    const asked = { cardId: old.cardId, networkCardId: old.networkCardId };
+    const details = await test.network.revealCard(asked);
+    const rotated = createSecretKey(randomBytes(32));
+    const both = await test.host([rotated, test.secret]);
+    assert.deepEqual(await both.network.revealCard(asked), details);
+    const young = await issuedCard(both.network);
+    const newAlone = await test.host([rotated]);
+    const { last4 } = young;
+    const shown = await newAlone.network.revealCard({
+      cardId: young.cardId,
+      networkCardId: young.networkCardId,
+    });
+    assert.equal(shown.pan.slice(-4), last4);
+    await assert.rejects(newAlone.network.revealCard(asked), /answered 500/);
+    assert.match(test.logged.pop() ?? '', /ENCRYPTION_KEYS lacks the key/);
   });
 
   it('are not there for a card the network does not know', async () => {

@@ -123,10 +123,10 @@ describe('the HTTP API of the simulated network', () => {
   });
 
   it('says what to do when its port is taken', async () => {
-    const options = { orm: test.orm, callbackUrl: test.receiver.url, secret: test.secret, logger: pino() };
     const port = Number(new URL(test.url).port);
+    const { orm, secret, receiver } = test;
     await assert.rejects(
-      startSimulatedNetwork({ ...options, port }),
+      startSimulatedNetwork({ orm, callbackUrl: receiver.url, secrets: [secret], logger: pino(), port }),
       /listen on port \d+: free it, or choose another/,
     );
   });

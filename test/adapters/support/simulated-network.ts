@@ -19,7 +19,9 @@ export interface TestNetwork {
   /** What the network logged at level warn or above. */
   logged: string[];
   /** Another host of the same network; it is stopped with the rest. */
-  host(): Promise<{ network: CardNetwork; url: string; stop(): Promise<void> }>;
+  host(
+    secrets?: [KeyObject, ...KeyObject[]],
+  ): Promise<{ network: CardNetwork; url: string; stop(): Promise<void> }>;
   /** Stops the first host alone. */
   stop(): Promise<void>;
   close(): Promise<void>;
@@ -30,13 +32,14 @@ export async function startTestNetwork(): Promise<TestNetwork> {
   const databaseUrl = await createTestDatabase();
   const orm = await openOrm({ databaseUrl, poolSize: 8 });
   const secret = createSecretKey(randomBytes(32));
-  const { bearerToken, callbackSecret } = simulatedNetworkCredentials(secret);
+  const { callbackSecret } = simulatedNetworkCredentials(secret);
   const receiver = await startCallbackReceiver(callbackSecret);
   const logged: string[] = [];
   const logger = pino({ level: 'warn' }, { write: (line: string) => logged.push(line) });
   const closing: (() => Promise<void>)[] = [];
-  const host = async () => {
-    const server = await startSimulatedNetwork({ orm, callbackUrl: receiver.url, secret, logger });
+  const host = async (secrets: [KeyObject, ...KeyObject[]] = [secret]) => {
+    const server = await startSimulatedNetwork({ orm, callbackUrl: receiver.url, secrets, logger });
+    const { bearerToken } = simulatedNetworkCredentials(secrets[0]);
     const network = createHttpCardNetwork({ url: server.url, bearerToken });
     let stopped: Promise<void> | undefined;
     const stop = () => {

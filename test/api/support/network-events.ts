@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { signCallback } from '../../../adapters/card-network/callback-signature.ts';
 import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
-import { simulatedNetworkSecret } from '../../../db/derived-keys.ts';
+import { simulatedNetworkSecrets } from '../../../db/derived-keys.ts';
 import { query } from '../../../db/sql.ts';
 import type { Answer, TestStack } from '../../support/stack.ts';
 
@@ -12,7 +12,7 @@ export async function sendAsNetwork(
   body: string | Uint8Array<ArrayBuffer>,
   signature?: string | null,
 ): Promise<Answer> {
-  const secret = simulatedNetworkCredentials(simulatedNetworkSecret(stack.operator.ring)).callbackSecret;
+  const secret = simulatedNetworkCredentials(simulatedNetworkSecrets(stack.operator.ring)[0]).callbackSecret;
   const signed = signature === undefined ? signCallback(body, secret) : signature;
   const response = await fetch(`http://${stack.config.host}:${stack.config.port}${path}`, {
     method: 'POST',

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { signCallback } from '../../../adapters/card-network/callback-signature.ts';
 import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
-import { simulatedNetworkSecret } from '../../../db/derived-keys.ts';
+import { simulatedNetworkSecrets } from '../../../db/derived-keys.ts';
 import type { Answer } from '../../support/stack.ts';
 import { Difference } from '../difference.ts';
 import type { Service } from './running-service.ts';
@@ -32,7 +32,7 @@ export function ask(service: Service, { key, method, path, body, idempotencyKey 
 
 /** The card network tells of a transaction, until it is answered. */
 export function tellAsNetwork(service: Service, transaction: object): Promise<Answer> {
-  const secret = simulatedNetworkSecret(service.stack.operator.ring);
+  const secret = simulatedNetworkSecrets(service.stack.operator.ring)[0];
   const body = JSON.stringify(transaction);
   const signature = signCallback(body, simulatedNetworkCredentials(secret).callbackSecret);
   const headers = { 'x-network-signature': signature };
