@@ -1,7 +1,7 @@
 /** What an Idempotency-Key can be used for (partner-api.md, "Idempotency"; decisions.md). */
 export type ClaimOperation = WorkflowOperation | 'credit_faucet' | 'simulate_transaction';
 
-/** Those a workflow carries out. */
+/** Those a workflow carries out in live mode. */
 export type WorkflowOperation =
   | 'create_card'
   | 'top_up_card'
