@@ -12,6 +12,10 @@ export interface Config {
   /** Where readiness and metrics listen; null: with the API. */
   operations: { host: string; port: number } | null;
   databaseUrl: string;
+  /** PostgreSQL itself, where databaseUrl is a connection pooler; null: databaseUrl is no pooler. */
+  databaseDirectUrl: string | null;
+  /** Whether a login that owns the schema, or could, is warned of instead of refused. */
+  allowOwnerLogin: boolean;
   temporal: ClientConnectConfig;
   taskQueuePrefix: string;
   encryptionKeys: RingKey[];
@@ -51,6 +55,8 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     port: values.PORT,
     operations: operationsAddress(values),
     databaseUrl: values.DATABASE_URL,
+    databaseDirectUrl: directUrl(values),
+    allowOwnerLogin: values.ALLOW_OWNER_LOGIN === 'true',
     temporal: temporalConfig(set),
     taskQueuePrefix: values.TASK_QUEUE_PREFIX ?? '',
     encryptionKeys: values.ENCRYPTION_KEYS,
@@ -66,6 +72,13 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     accountConcurrency: values.ACCOUNT_CONCURRENCY,
     logLevel: values.LOG_LEVEL,
   };
+}
+
+function directUrl({
+  DATABASE_URL,
+  DATABASE_DIRECT_URL: direct,
+}: z.infer<typeof Environment>): string | null {
+  return direct === undefined || direct === DATABASE_URL ? null : direct;
 }
 
 /** Null where it is the API's own. */

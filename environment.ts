@@ -49,6 +49,8 @@ export const Environment = z.object({
   OPERATIONS_HOST: Text.optional(),
   OPERATIONS_PORT: Port.optional(),
   DATABASE_URL: PostgresUrl,
+  DATABASE_DIRECT_URL: PostgresUrl.optional(),
+  ALLOW_OWNER_LOGIN: z.enum(['true', 'false'], 'must be true or false').default('false'),
   TEMPORAL_ADDRESS: Text,
   TEMPORAL_NAMESPACE: Text.default('default'),
   // Anything else would turn TLS off without a word.
@@ -83,4 +85,4 @@ export const Environment = z.object({
 /** Every variable of ours there is, so that a misspelt one is noticed. */
 export const KNOWN = new Set(Object.keys(Environment.shape));
 export const OUR_PREFIX =
-  /^(CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_)/;
+  /^(DATABASE_DIRECT_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_)/;

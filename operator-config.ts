@@ -9,6 +9,8 @@ import { Environment } from './environment.ts';
 /** What the operator's command line works with. */
 export interface OperatorConfig {
   databaseUrl: string;
+  /** Whether a login that owns the schema, or could, is warned of instead of refused. */
+  allowOwnerLogin: boolean;
   /** Null where it is not known; only making an API key takes it. */
   encryptionKeys: RingKey[] | null;
   /** Null where it is not known; only the workflows of cards take it. */
@@ -22,6 +24,7 @@ export interface OperatorConfig {
 
 const OperatorEnvironment = Environment.pick({
   DATABASE_URL: true,
+  ALLOW_OWNER_LOGIN: true,
   TEMPORAL_ADDRESS: true,
   TEMPORAL_NAMESPACE: true,
   TASK_QUEUE_PREFIX: true,
@@ -35,30 +38,34 @@ const OperatorEnvironment = Environment.pick({
 // What the local stack keeps in DATA_DIR: its public file, and the one that remembers what it generated.
 const StackFile = z.object({
   databaseUrl: z.string(),
+  ownerDatabaseUrl: z.string(),
+  operatorDatabaseUrl: z.string(),
   temporalAddress: z.string(),
   temporalNamespace: z.string(),
 });
 const SecretsFile = z.object({ encryptionKeys: z.string() });
 
 /**
- * The environment, completed by the local stack in DATA_DIR where DATABASE_URL is not set or names its database.
+ * The environment, completed by the local stack in DATA_DIR where DATABASE_URL is not set, or is one of the URLs of its database.
  * @throws ConfigurationError naming every problem.
  */
 export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): OperatorConfig {
   const dataDir = resolve(env.DATA_DIR || '.data');
   const stack = readJson(join(dataDir, 'stack.json'), StackFile);
-  const isLocal = stack !== undefined && (!env.DATABASE_URL || env.DATABASE_URL === stack.databaseUrl);
+  const isLocal = stack !== undefined && (!env.DATABASE_URL || urlsOf(stack).includes(env.DATABASE_URL));
   if (!env.DATABASE_URL && !isLocal) {
     throw new ConfigurationError([
       `DATABASE_URL: is not set, and no local stack has run in ${dataDir}: start one with npm start, or set it`,
     ]);
   }
-  const environment = Object.entries(env).filter(([, value]) => value);
+  const environment = Object.entries(env).filter(
+    ([name, value]) => value && !(isLocal && name === 'DATABASE_URL'),
+  );
   const { set, values } = parse(OperatorEnvironment, {
     ...(isLocal && {
       // As npm start has it by default.
       CARD_NETWORK: 'simulated',
-      DATABASE_URL: stack.databaseUrl,
+      DATABASE_URL: stack.operatorDatabaseUrl,
       TEMPORAL_ADDRESS: stack.temporalAddress,
       TEMPORAL_NAMESPACE: stack.temporalNamespace,
       WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
@@ -68,6 +75,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
   });
   return {
     databaseUrl: values.DATABASE_URL,
+    allowOwnerLogin: values.ALLOW_OWNER_LOGIN === 'true',
     encryptionKeys: values.ENCRYPTION_KEYS ?? null,
     temporal:
       values.TEMPORAL_ADDRESS === undefined
@@ -84,6 +92,12 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
     webhookAllowLoopbackHttp: values.WEBHOOK_ALLOW_LOOPBACK_HTTP === 'true',
   };
 }
+
+const urlsOf = (stack: z.infer<typeof StackFile>): string[] => [
+  stack.databaseUrl,
+  stack.ownerDatabaseUrl,
+  stack.operatorDatabaseUrl,
+];
 
 /** Undefined where there is no such file. @throws ConfigurationError where it can't be read or says something else. */
 function readJson<T>(path: string, schema: z.ZodType<T>): T | undefined {

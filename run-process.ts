@@ -1,4 +1,5 @@
 import { ConfigurationError } from './config.ts';
+import { SessionRefused } from './db/session.ts';
 import { describeError } from './domain/describe-error.ts';
 
 export interface RunningProcess {
@@ -28,7 +29,9 @@ export async function runOnce(name: string, work: () => Promise<void>): Promise<
   } catch (error) {
     const { summary, stack } = describeError(error);
     console.error(
-      error instanceof ConfigurationError ? summary : `The ${name} can't go on: ${summary}\n${stack ?? ''}`,
+      error instanceof ConfigurationError || error instanceof SessionRefused
+        ? (error as Error).message
+        : `The ${name} can't go on: ${summary}\n${stack ?? ''}`,
     );
     process.exit(1);
   }

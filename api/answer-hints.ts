@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { type AnswerHint, readAnswerHint } from '../commands/announce-answer.ts';
 import { CLAIM_ANSWERED } from '../db/channels.ts';
 import { listen } from '../db/listen.ts';
+import type { ServiceDatabase } from '../db/service-database.ts';
 
 /** Hears that claims have answers, sooner than their workflows' updates tell. */
 export interface AnswerHints {
@@ -11,11 +12,11 @@ export interface AnswerHints {
 }
 
 /** One connection for all requests of the process. */
-export function openAnswerHints(databaseUrl: string, logger: Logger): AnswerHints {
+export function openAnswerHints(database: ServiceDatabase['direct'], logger: Logger): AnswerHints {
   const waiting = new Map<string, (hint: AnswerHint) => void>();
   const hear = (hint: AnswerHint) => waiting.get(hint.claimId)?.(hint);
   const listening = listen({
-    databaseUrl,
+    database,
     logger,
     on: { [CLAIM_ANSWERED]: (payload) => hear(readAnswerHint(payload)) },
   });

@@ -1,5 +1,5 @@
 import { isGrpcServiceError } from '@temporalio/client';
-import { SessionUnlimited } from '../db/session.ts';
+import { SessionRefused } from '../db/session.ts';
 import { NoTurn } from '../db/turns.ts';
 
 const GRPC_DEADLINE_EXCEEDED = 4;
@@ -22,7 +22,7 @@ export function isOutage(error: unknown): boolean {
     if (isGrpcServiceError(cause)) {
       return [GRPC_DEADLINE_EXCEEDED, GRPC_RESOURCE_EXHAUSTED, GRPC_UNAVAILABLE].includes(cause.code);
     }
-    if (cause instanceof NoTurn || cause instanceof SessionUnlimited) return true;
+    if (cause instanceof NoTurn || cause instanceof SessionRefused) return true;
     const code = (cause as { code?: unknown }).code;
     if (typeof code === 'string' && (SOCKET_CODES.has(code) || SQLSTATE.test(code))) return true;
     if (LOST_CONNECTION.test(cause.message)) return true;

@@ -9,7 +9,7 @@ import { createSettlementQueue } from '../commands/settlement-queue.ts';
 import type { Config } from '../config.ts';
 import { apiKeyHasher, simulatedNetworkSecrets } from '../db/derived-keys.ts';
 import { KeyRing } from '../db/key-ring.ts';
-import { openOrm } from '../db/orm.ts';
+import { openServiceDatabase } from '../db/service-database.ts';
 import { describeError } from '../domain/describe-error.ts';
 import { cardsTaskQueue, webhooksTaskQueue } from '../domain/task-queues.ts';
 import { createAdmission } from './admission.ts';
@@ -33,8 +33,7 @@ export interface RunningApi {
 /** Opens what the API needs and listens. */
 export async function startApi(config: Config, logger: Logger): Promise<RunningApi> {
   const ring = new KeyRing(config.encryptionKeys);
-  const orm = await openOrm({
-    databaseUrl: config.databaseUrl,
+  const { orm, direct } = await openServiceDatabase(config, logger, {
     poolSize: 20,
     // The service's own: four settlements, callers' keys, health, announcements.
     shares: { accounts: 12, eachAccount: 4 },
@@ -46,7 +45,7 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
     (secret) => simulatedNetworkCredentials(secret).callbackSecret,
   );
 
-  const answerHints = openAnswerHints(config.databaseUrl, logger);
+  const answerHints = openAnswerHints(direct, logger);
 
   // Reveals alone ask it here; its callbacks are the worker's to send.
   const live = await startLiveNetwork({

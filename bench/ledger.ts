@@ -31,7 +31,7 @@ export async function run(): Promise<void> {
     password: 'bench',
   });
   await migrate(postgres.url);
-  const orm = await openOrm({ databaseUrl: postgres.url, poolSize: POOL_SIZE });
+  const orm = await openOrm({ databaseUrl: postgres.url, poolSize: POOL_SIZE, onOwnerLogin: () => {} });
   const em = orm.em.fork();
   const pgbench = findPgbench();
   const bareName = pgbench === undefined ? 'bare pg clients (no pgbench here)' : 'pgbench -M prepared';

@@ -5,7 +5,7 @@ import { createSettlementQueue } from '../commands/settlement-queue.ts';
 import { openOrm } from '../db/orm.ts';
 import { NO_MERCHANT } from '../domain/transaction-resource.ts';
 import { checkLedger } from '../ledger/check-ledger.ts';
-import { createTestDatabase } from '../test/support/postgres.ts';
+import { createTestDatabase, openOperatorOrm } from '../test/support/postgres.ts';
 import { createBareSettlement } from './bare-settlement/bare-settlement.ts';
 import { describe, type Measurement, measure } from './support/measure.ts';
 import { median, middleOf } from './support/median.ts';
@@ -20,7 +20,8 @@ const POOL_SIZE = 20;
 export async function run(): Promise<void> {
   const databaseUrl = await createTestDatabase();
   const orm = await openOrm({ databaseUrl, poolSize: POOL_SIZE });
-  const operator = { orm, actor: 'bench' };
+  const operatorOrm = await openOperatorOrm(databaseUrl);
+  const operator = { orm: operatorOrm, actor: 'bench' };
   await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', network: 'visa' });
   const queue = createSettlementQueue(orm, createEventAnnouncer(orm, console.error));
   const bare = createBareSettlement(databaseUrl, POOL_SIZE);
@@ -56,6 +57,7 @@ export async function run(): Promise<void> {
   } finally {
     await bare.stop();
     await orm.close();
+    await operatorOrm.close();
   }
 }
 

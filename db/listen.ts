@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { describeError } from '../domain/describe-error.ts';
+import { checkLogin, SERVICE_ROLE } from './login.ts';
 import { ReleasingClient } from './releasing-client.ts';
+import type { ServiceDatabase } from './service-database.ts';
 import { CLIENT_KEEPALIVE, SERVICE_LIMITS, startupOptions } from './session.ts';
 
 const LONGEST_PAUSE_MS = 5_000;
@@ -13,23 +15,25 @@ export interface Listening {
 /**
  * Hears what is notified on channels, on a connection of its own that is made again when it is lost. What was notified
  * meanwhile is lost too, so a notification can only ever be a hint that saves time.
+ * @param options.database PostgreSQL itself: a pooler of transactions lends no connection to listen on
  * @param options.on what to do with a payload, by channel
  * @param options.onListening called each time the connection stands, so that the listener can look for what it missed.
  */
 export function listen(options: {
-  databaseUrl: string;
+  database: ServiceDatabase['direct'];
   on: Record<string, (payload: string) => void>;
   logger: Logger;
   onListening?: () => void;
 }): Listening {
+  const { databaseUrl, onOwnerLogin } = options.database;
   const channels = Object.keys(options.on);
   const stopping = new AbortController();
   let client: ReleasingClient | undefined;
 
   const hold = async () => {
     client = new ReleasingClient({
-      connectionString: options.databaseUrl,
-      options: startupOptions(SERVICE_LIMITS),
+      connectionString: databaseUrl,
+      options: startupOptions(SERVICE_LIMITS, { role: SERVICE_ROLE }),
       connectionTimeoutMillis: 5_000,
       ...CLIENT_KEEPALIVE,
     });
@@ -37,6 +41,7 @@ export function listen(options: {
     client.on('error', (error) => options.logger.warn({ error: describeError(error) }, 'lost the database'));
     client.on('notification', ({ channel, payload }) => options.on[channel]?.(payload ?? ''));
     await client.connect();
+    await checkLogin(client, { role: SERVICE_ROLE, pooled: false, onOwnerLogin });
     for (const channel of channels) await client.query(`LISTEN ${client.escapeIdentifier(channel)}`);
     options.onListening?.();
     await ended;

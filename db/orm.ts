@@ -2,12 +2,13 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import type { ClientBase, Pool } from 'pg';
 import { ENTITIES } from './entities/entities.ts';
 import { lendInTurns, type PoolShares } from './fair-pool.ts';
+import { checkLogin, type LoginRules, refusalOf, SERVICE_ROLE } from './login.ts';
 import { PreparedClient } from './prepared-client.ts';
+import { ReleasingClient } from './releasing-client.ts';
 import {
   CLIENT_KEEPALIVE,
   checkSession,
   SERVICE_LIMITS,
-  SessionUnlimited,
   startupOptions,
   type TimeLimits,
 } from './session.ts';
@@ -15,10 +16,7 @@ import { query } from './sql.ts';
 
 export type Orm = MikroORM;
 
-/** The role every process works as; the migrations create it and say what it may do. */
-export const APP_ROLE = 'card_issuing_app';
-
-export interface OrmOptions {
+export interface OrmOptions extends Partial<LoginRules> {
   databaseUrl: string;
   /** Most connections this process opens. */
   poolSize: number;
@@ -31,24 +29,29 @@ export interface OrmOptions {
 }
 
 /**
- * Opens the database as {@link APP_ROLE}, whoever the URL logs in as: that role can read the ledger and call its one
- * function, nothing else of it. A database that can't be reached is no error yet.
- * @throws SessionUnlimited where the limits of the sessions are not in force.
+ * Opens the database as the service's role, or the one that is named. A database that can't be reached is no error yet.
+ * @throws SessionRefused where it can be reached, but not like this: the login could leave the role or is no member of it,
+ * or the limits of the sessions are not in force.
  */
 export async function openOrm(options: OrmOptions): Promise<Orm> {
-  const limits = options.limits ?? SERVICE_LIMITS;
+  const { role = SERVICE_ROLE, pooled = false, onOwnerLogin, limits = SERVICE_LIMITS } = options;
   const orm = await MikroORM.init({
     clientUrl: options.databaseUrl,
     entities: ENTITIES,
     pool: { min: 0, max: options.poolSize, idleTimeoutMillis: 30_000 },
     driverOptions: {
-      Client: PreparedClient,
-      options: startupOptions(limits, { role: APP_ROLE }),
+      // A pooler of transactions knows no statement that another server connection has prepared, and no `options`.
+      ...(pooled
+        ? { Client: ReleasingClient }
+        : { Client: PreparedClient, options: startupOptions(limits, { role }) }),
       application_name: options.applicationName ?? 'card-issuing',
       connectionTimeoutMillis: 5_000,
       longestAnswerMs: limits.statementMs && limits.statementMs + ANSWER_MARGIN_MS,
       ...CLIENT_KEEPALIVE,
-      onConnect: (client: ClientBase) => checkSession(client, limits),
+      onConnect: async (client: ClientBase) => {
+        await checkLogin(client, { role, pooled, onOwnerLogin });
+        await checkSession(client, limits);
+      },
       onPoolCreated: (pool: Pool) => lendInTurns(pool, options.poolSize, options.shares),
     },
     forceUtcTimezone: true,
@@ -58,9 +61,10 @@ export async function openOrm(options: OrmOptions): Promise<Orm> {
   try {
     await query(orm.em.fork(), 'SELECT');
   } catch (error) {
-    if (!(error instanceof SessionUnlimited)) return orm;
+    const refusal = refusalOf(error, role);
+    if (refusal === undefined) return orm;
     await orm.close();
-    throw error;
+    throw refusal;
   }
   return orm;
 }

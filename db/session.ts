@@ -39,8 +39,11 @@ export function startupOptions(limits: TimeLimits, others: Record<string, string
     .join(' ');
 }
 
+/** The database is there, but not to be worked on by such a session. The message says what to do. */
+export class SessionRefused extends Error {}
+
 /** A session without its limits could stop everybody else's. */
-export class SessionUnlimited extends Error {
+export class SessionUnlimited extends SessionRefused {
   override name = 'SessionUnlimited';
 }
 

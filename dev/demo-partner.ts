@@ -5,6 +5,7 @@ import type { OperatorContext } from '../commands/operator-context.ts';
 import { createFirstProduct } from '../commands/set-current-product.ts';
 import type { Config, MigrationConfig } from '../config.ts';
 import { KeyRing } from '../db/key-ring.ts';
+import { OPERATOR_ROLE } from '../db/login.ts';
 import { openOrm } from '../db/orm.ts';
 import { query } from '../db/sql.ts';
 import { readJsonFile } from './process/read-json-file.ts';
@@ -20,7 +21,9 @@ export type DemoPartner = z.infer<typeof DemoPartner>;
  * what remembers them; a partner the database does not know is made anew.
  */
 export async function setUpDemo(options: {
-  config: Pick<Config, 'databaseUrl' | 'encryptionKeys'> & Pick<MigrationConfig, 'firstProduct'>;
+  /** The URL is the operator's. */
+  config: Pick<Config, 'databaseUrl' | 'allowOwnerLogin' | 'encryptionKeys'> &
+    Pick<MigrationConfig, 'firstProduct'>;
   file: string;
 }): Promise<DemoPartner> {
   const { config, file } = options;
@@ -28,6 +31,8 @@ export async function setUpDemo(options: {
     databaseUrl: config.databaseUrl,
     poolSize: 2,
     applicationName: 'card-issuing-start',
+    role: OPERATOR_ROLE,
+    onOwnerLogin: config.allowOwnerLogin ? () => {} : undefined,
   });
   try {
     const context = { orm, ring: new KeyRing(config.encryptionKeys), actor: 'npm start' };

@@ -1,3 +1,5 @@
+import { OPERATOR_ROLE, SERVICE_ROLE } from '../db/login.ts';
+
 interface Invariant {
   /** Its number in the design of the ledger, "Invariants". Number 12 is about processes, not rows. */
   invariant: number;
@@ -143,8 +145,9 @@ export const INVARIANTS: readonly Invariant[] = [
       WHERE NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = ('ledger.' || g.relation)::regclass
         AND t.tgname = g.name AND t.tgenabled IN ('O', 'A'))
       UNION ALL
-      SELECT 'ledger.' || r.relname, 'card_issuing_app may change it' FROM pg_class r
+      SELECT 'ledger.' || r.relname, g.role || ' may change it'
+      FROM pg_class r, (VALUES ('${SERVICE_ROLE}'), ('${OPERATOR_ROLE}')) g (role)
       WHERE r.relnamespace = 'ledger'::regnamespace AND r.relkind = 'r'
-        AND has_table_privilege('card_issuing_app', r.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')`,
+        AND has_table_privilege(g.role, r.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')`,
   },
 ];

@@ -16,6 +16,7 @@ const REASONS = {
   unknown_code: 'the code is not in the chart of ledger.code',
   wrong_accounts: 'the code moves money between accounts of other kinds, see ledger.code',
   other_owner: 'an account belongs to another partner or mode',
+  wrong_mode: 'the code is for the other mode alone, see ledger.code',
   hold_not_allowed: 'the code has no pending phase, see ledger.code',
   unknown_hold: 'the step it resolves is not a pending transfer of this operation',
   hold_resolved: 'the pending transfer was posted or voided before',

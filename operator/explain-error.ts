@@ -1,6 +1,7 @@
 import { isGrpcServiceError, ServiceError } from '@temporalio/client';
 import { Refusal } from '../commands/refusal.ts';
 import { ConfigurationError } from '../config.ts';
+import { SessionRefused } from '../db/session.ts';
 import { describeError } from '../domain/describe-error.ts';
 import type { OperatorConfig } from '../operator-config.ts';
 import { WrongUsage } from './wrong-usage.ts';
@@ -23,7 +24,8 @@ const HINTS: readonly [code: RegExp, hint: string][] = [
 /** What is told of an error: what happened and what to do next; never a row's values, a password or a key. */
 export function explainError(error: unknown, config: () => OperatorConfig): string {
   if (error instanceof WrongUsage) return `error: ${error.message}\n(--help shows the usage and examples)`;
-  if (error instanceof Refusal || error instanceof ConfigurationError) return error.message;
+  if ([Refusal, ConfigurationError, SessionRefused].some((known) => error instanceof known))
+    return (error as Error).message;
   if (isTemporalError(error)) {
     const address = config().temporal?.connectionOptions.address ?? 'its address';
     return `Temporal does not answer at ${address}: see that it runs (npm start) and that TEMPORAL_ADDRESS is right, then run this again.`;

@@ -27,7 +27,7 @@ export interface OperatorOptions {
 export async function runOperator(args: readonly string[], options: OperatorOptions): Promise<number> {
   const { out } = options;
   const err = (text: string) => options.err(text.split('\n').map(visible).join('\n'));
-  const session = createSession(options.readConfig, options.actor);
+  const session = createSession(options.readConfig, options.actor, err);
   let failed = false;
   const program = createProgram({
     session,

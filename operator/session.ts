@@ -2,6 +2,7 @@ import { Client, Connection } from '@temporalio/client';
 import type { Operator, OperatorContext } from '../commands/operator-context.ts';
 import { ConfigurationError } from '../config.ts';
 import { KeyRing } from '../db/key-ring.ts';
+import { OPERATOR_ROLE } from '../db/login.ts';
 import { type Orm, openOrm } from '../db/orm.ts';
 import { OPERATOR_LIMITS } from '../db/session.ts';
 import { cardsTaskQueue } from '../domain/task-queues.ts';
@@ -22,7 +23,11 @@ export interface Session {
   close(): Promise<void>;
 }
 
-export function createSession(readConfig: () => OperatorConfig, actor: string): Session {
+export function createSession(
+  readConfig: () => OperatorConfig,
+  actor: string,
+  err: (text: string) => void,
+): Session {
   let config: OperatorConfig | undefined;
   let orm: Promise<Orm> | undefined;
   let connection: Connection | undefined;
@@ -36,12 +41,14 @@ export function createSession(readConfig: () => OperatorConfig, actor: string): 
       return cardsTaskQueue(session.config.taskQueuePrefix);
     },
     orm() {
-      const { databaseUrl } = session.config;
+      const { databaseUrl, allowOwnerLogin } = session.config;
       orm ??= openOrm({
         databaseUrl,
         poolSize: 2,
         applicationName: 'card-issuing-operator',
         limits: OPERATOR_LIMITS,
+        role: OPERATOR_ROLE,
+        onOwnerLogin: allowOwnerLogin ? (why) => err(`warning: ${why} (ALLOW_OWNER_LOGIN)\n`) : undefined,
       });
       return orm;
     },
@@ -65,7 +72,11 @@ export function createSession(readConfig: () => OperatorConfig, actor: string): 
     },
     async close() {
       await connection?.close();
-      await (await orm)?.close();
+      // One that could not be opened has told so, and left nothing to close.
+      await orm?.then(
+        (open) => open.close(),
+        () => {},
+      );
     },
   };
   return session;

@@ -22,6 +22,8 @@ describe('readConfig', () => {
       port: 3000,
       operations: null,
       databaseUrl: NEEDED.DATABASE_URL,
+      databaseDirectUrl: null,
+      allowOwnerLogin: false,
       taskQueuePrefix: '',
       encryptionKeys: [{ id: 'k1', secret: SECRET }],
       cardNetwork: 'none',
@@ -36,6 +38,19 @@ describe('readConfig', () => {
       accountConcurrency: 16,
       logLevel: 'info',
     });
+  });
+
+  it('takes DATABASE_DIRECT_URL for a sign that DATABASE_URL is a pooler, unless they are the same', () => {
+    const direct = 'postgres://user:pass@db:5433/cards';
+    const config = (DATABASE_DIRECT_URL: string) => readConfig({ ...NEEDED, DATABASE_DIRECT_URL });
+    assert.equal(config(direct).databaseDirectUrl, direct);
+    assert.equal(config(NEEDED.DATABASE_URL).databaseDirectUrl, null);
+    assert.equal(config('').databaseDirectUrl, null);
+    assert.equal(readConfig({ ...NEEDED, ALLOW_OWNER_LOGIN: 'true' }).allowOwnerLogin, true);
+    assert.deepEqual(problemsOf({ ...NEEDED, DATABASE_DIRECT_URL: 'db', ALLOW_OWNER_LOGIN: '1' }), [
+      'DATABASE_DIRECT_URL: must be a postgres:// URL',
+      'ALLOW_OWNER_LOGIN: must be true or false',
+    ]);
   });
 
   it('takes every variable', () => {

@@ -7,6 +7,7 @@ import type { CommandContext } from '../commands/command-context.ts';
 import type { Config } from '../config.ts';
 import { EVENT_WRITTEN } from '../db/channels.ts';
 import { listen } from '../db/listen.ts';
+import type { ServiceDatabase } from '../db/service-database.ts';
 import { webhooksTaskQueue } from '../domain/task-queues.ts';
 import { attemptInterceptors } from './attempts.ts';
 import { startRelay } from './relay/relay.ts';
@@ -15,6 +16,7 @@ import { LARGEST_ROOM } from './relay/rooms.ts';
 
 export interface WebhooksOptions extends CommandContext {
   config: Config;
+  direct: ServiceDatabase['direct'];
   connection: NativeConnection;
   client: Client;
   workflowBundle: WorkflowBundleOption;
@@ -56,7 +58,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<RunningWe
   });
   const retries = startRetries({ orm, client, logger, taskQueue, wake: relay.wake });
   const listening = listen({
-    databaseUrl: config.databaseUrl,
+    database: options.direct,
     logger,
     on: { [EVENT_WRITTEN]: relay.wake },
     onListening: relay.wake,

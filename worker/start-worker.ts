@@ -7,7 +7,7 @@ import { startLiveNetwork } from '../adapters/live-network.ts';
 import { announceAnswer } from '../commands/announce-answer.ts';
 import type { Config } from '../config.ts';
 import { KeyRing } from '../db/key-ring.ts';
-import { openOrm } from '../db/orm.ts';
+import { openServiceDatabase } from '../db/service-database.ts';
 import { describeError } from '../domain/describe-error.ts';
 import { cardsTaskQueue } from '../domain/task-queues.ts';
 import { attemptInterceptors, SIGN_OF_LIFE_MS } from './attempts.ts';
@@ -41,8 +41,7 @@ export async function startWorker(
   options: WorkerOptions = {},
 ): Promise<RunningWorker> {
   const ring = new KeyRing(config.encryptionKeys);
-  const orm = await openOrm({
-    databaseUrl: config.databaseUrl,
+  const { orm, direct } = await openServiceDatabase(config, logger, {
     poolSize: 22,
     // The service's own: the relay, the sweeps, the simulated network.
     shares: { accounts: 16, eachAccount: 4 },
@@ -82,7 +81,16 @@ export async function startWorker(
     shutdownForceTime: '10s',
   });
   const client = new Client({ connection, namespace });
-  const webhooks = await startWebhooks({ config, orm, ring, connection, client, workflowBundle, logger });
+  const webhooks = await startWebhooks({
+    config,
+    orm,
+    direct,
+    ring,
+    connection,
+    client,
+    workflowBundle,
+    logger,
+  });
   const workers = [cards, webhooks.worker];
   const shutDown = () => {
     for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { ownerUrlOf } from '../../test/support/postgres.ts';
 
 /**
  * Gives the partner the active cards numbered `from` to `to`, as the owner of the database and past the ledger's function: these cards
@@ -10,7 +11,7 @@ export async function seedCards(
   from: number,
   to: number,
 ): Promise<void> {
-  const client = new pg.Client(databaseUrl);
+  const client = new pg.Client(ownerUrlOf(databaseUrl));
   await client.connect();
   try {
     await client.query(

@@ -4,6 +4,7 @@ import type { OperatorContext } from '../../commands/operator-context.ts';
 import { newId } from '../../db/new-id.ts';
 import type { Tenant } from '../../db/tenant.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
+import { ownerUrlOf } from '../../test/support/postgres.ts';
 
 const CARD_CENTS = 1_000_000_000;
 
@@ -17,7 +18,7 @@ export async function seedSettlementCards(
   databaseUrl: string,
   { accounts, cardsEach }: { accounts: number; cardsEach: number },
 ): Promise<BenchCard[]> {
-  const owner = new pg.Client(databaseUrl);
+  const owner = new pg.Client(ownerUrlOf(databaseUrl));
   await owner.connect();
   const cards: BenchCard[] = [];
   for (let account = 0; account < accounts; account++) {

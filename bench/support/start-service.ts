@@ -8,20 +8,22 @@ import { createApiKey } from '../../commands/create-api-key.ts';
 import { createPartner } from '../../commands/create-partner.ts';
 import { setCurrentProduct } from '../../commands/set-current-product.ts';
 import { KeyRing } from '../../db/key-ring.ts';
-import { type Orm, openOrm } from '../../db/orm.ts';
+import type { Orm } from '../../db/orm.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { webhooksTaskQueue } from '../../domain/task-queues.ts';
-import { createTestDatabase, serviceUrlOf } from '../../test/support/postgres.ts';
+import { createTestDatabase, openOperatorOrm } from '../../test/support/postgres.ts';
 import { testTemporal } from '../../test/support/temporal.ts';
 import { startProcess } from './start-process.ts';
 
 export interface BenchService {
   /** Without /v1. */
   origin: string;
+  /** The service's. */
   databaseUrl: string;
   temporal: { address: string; namespace: string };
   partnerId: string;
   testKey: string;
+  /** As the operator's command line works. */
   orm: Orm;
   ring: KeyRing;
   /** 0 where there is no worker. */
@@ -42,7 +44,7 @@ export async function startService(options: { worker: boolean }): Promise<BenchS
   const env = {
     HOST: '127.0.0.1',
     PORT: String(port),
-    DATABASE_URL: serviceUrlOf(databaseUrl),
+    DATABASE_URL: databaseUrl,
     TEMPORAL_ADDRESS: temporal.address,
     TEMPORAL_NAMESPACE: temporal.namespace,
     TASK_QUEUE_PREFIX: `bench-${randomUUID().slice(0, 8)}-`,
@@ -51,7 +53,7 @@ export async function startService(options: { worker: boolean }): Promise<BenchS
     RATE_LIMIT_PER_SECOND: '0',
     WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
   };
-  const orm = await openOrm({ databaseUrl, poolSize: 4 });
+  const orm = await openOperatorOrm(databaseUrl);
   const ring = new KeyRing([{ id: 'k1', secret }]);
   const operator = { orm, ring, actor: 'bench' };
   await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', network: 'visa' });

@@ -68,6 +68,6 @@ export const DIRECTIONS: Record<string, Direction> = {
   'config.ts': { rooms: ['environment.ts', 'tron-environment.ts'], types: ['db'] },
   'operator-config.ts': { rooms: ['config.ts', 'environment.ts'], types: ['db'] },
   'logger.ts': { rooms: [] },
-  'run-process.ts': { rooms: ['domain', 'config.ts'] },
+  'run-process.ts': { rooms: ['domain', 'config.ts', 'db/session.ts'] },
   dev: { rooms: ['domain', 'db', 'commands', 'config.ts', 'environment.ts', 'run-process.ts'] },
 };

@@ -25,6 +25,8 @@ export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.P
     ...(!productIsSet && FIRST_PRODUCT),
     ...(settings.TEMPORAL_ADDRESS === undefined ? withoutTemporal(options.folder) : set),
     DATABASE_URL: options.databaseUrl,
+    // npm start takes no pooler.
+    DATABASE_DIRECT_URL: undefined,
     TEMPORAL_ADDRESS: options.temporalAddress,
     TEMPORAL_NAMESPACE: settings.TEMPORAL_NAMESPACE,
     HOST: settings.HOST,

@@ -5,7 +5,12 @@ import { writePrivateFile } from '../process/write-private-file.ts';
 
 /** What other programs learn of a running stack (operations.md, "Commands"). */
 const StackFile = z.object({
+  /** API's and worker's. */
   databaseUrl: z.string(),
+  /** The one that migrates. */
+  ownerDatabaseUrl: z.string(),
+  /** The operator's command line's. */
+  operatorDatabaseUrl: z.string(),
   temporalAddress: z.string(),
   temporalNamespace: z.string(),
   /** Ends in `/v1`. */
@@ -20,7 +25,7 @@ export function writeStackFile(file: string, content: StackFile): void {
   writePrivateFile(file, `${JSON.stringify(content, null, 2)}\n`);
 }
 
-/** What the stack before wrote; undefined where none ever became ready. */
-export function readStackFile(file: string): StackFile | undefined {
-  return readJsonFile(file, StackFile);
+/** The demo partner the stack before told of; undefined where none ever became ready. */
+export function readDemoPartner(file: string): DemoPartner | undefined {
+  return readJsonFile(file, StackFile.pick({ demo: true }))?.demo;
 }

@@ -6,12 +6,13 @@ import { stopOrphans } from '../process/stop-orphans.ts';
 import { findTemporalSource } from '../temporal/find-temporal-source.ts';
 import { dataFolder } from './data-folder.ts';
 import { keepTemporal } from './keep-temporal.ts';
+import { makeLogins } from './make-logins.ts';
 import { migrateDatabase } from './migrate-database.ts';
 import { choosePorts, demandFree } from './ports.ts';
 import { loadSecrets } from './secrets.ts';
 import { serviceEnvironment } from './service-environment.ts';
 import type { Settings } from './settings.ts';
-import { readStackFile, type StackFile, writeStackFile } from './stack-file.ts';
+import { readDemoPartner, type StackFile, writeStackFile } from './stack-file.ts';
 import { startDatabase } from './start-database.ts';
 import { type ServicesOptions, startServices } from './start-services.ts';
 import { takeDataFolder } from './take-data-folder.ts';
@@ -61,13 +62,14 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   const embedded = needsPostgres
     ? await startDatabase({ ...shared, port: ports.postgres, password: secrets.postgresPassword })
     : undefined;
-  const databaseUrl = settings.DATABASE_URL ?? (embedded?.databaseUrl as string);
-  await migrateDatabase(databaseUrl, report);
+  const ownerDatabaseUrl = settings.DATABASE_URL ?? (embedded?.databaseUrl as string);
+  await migrateDatabase(ownerDatabaseUrl, report);
+  const { databaseUrl, operatorDatabaseUrl } = await makeLogins(ownerDatabaseUrl, secrets.logins, settings);
   const temporal = await keepTemporal({ ...shared, settings, source, ports, postgres: embedded?.postgres });
   const env = environment(databaseUrl, temporal.address);
   const config = readConfig(env);
   const demo = await setUpDemo({
-    config: { ...config, ...readMigrationConfig(env) },
+    config: { ...config, ...readMigrationConfig(env), databaseUrl: operatorDatabaseUrl },
     file: folder.demoPartner,
   });
   const { connectionOptions = {} } = loadClientConnectConfig({
@@ -83,13 +85,15 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   });
   const stack: StackFile = {
     databaseUrl,
+    ownerDatabaseUrl,
+    operatorDatabaseUrl,
     temporalAddress: temporal.address,
     temporalNamespace: temporal.namespace,
     apiUrl: `${originOf(config)}/v1`,
     temporalUiUrl: temporal.uiUrl,
     demo,
   };
-  const demoIsNew = readStackFile(folder.stack)?.demo.partnerId !== demo.partnerId;
+  const demoIsNew = readDemoPartner(folder.stack)?.partnerId !== demo.partnerId;
   writeStackFile(folder.stack, stack);
   return { ...stack, demoIsNew };
 }

@@ -9,6 +9,7 @@ import { createApiKey } from '../../commands/create-api-key.ts';
 import { generateApiKey } from '../../db/api-key.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
+import { ownerUrlOf } from '../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { asOwner } from './support/as-owner.ts';
 import { expectError } from './support/expect-error.ts';
@@ -180,7 +181,7 @@ describe('admission', () => {
 
   /** Keeps whoever reads cards waiting, until it is released. */
   async function holdCards({ config }: TestStack) {
-    const owner = new pg.Client(config.databaseUrl);
+    const owner = new pg.Client(ownerUrlOf(config.databaseUrl));
     await owner.connect();
     await owner.query('BEGIN; LOCK TABLE card IN ACCESS EXCLUSIVE MODE');
     return { release: () => owner.end() };
@@ -329,7 +330,7 @@ describe('admission', () => {
 
   it('looks keys it has not seen up in a queue of their own', async () => {
     const partner = await stack.createPartner();
-    const owner = new pg.Client(stack.config.databaseUrl);
+    const owner = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
     await owner.connect();
     await owner.query('BEGIN; LOCK TABLE api_key IN ACCESS EXCLUSIVE MODE');
     const strangers = Array.from({ length: 217 }, () =>

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { ownerUrlOf } from '../support/postgres.ts';
 import { type Answer, startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { asOwner } from './support/as-owner.ts';
 import { expectError } from './support/expect-error.ts';
@@ -121,7 +122,7 @@ describe('while a request runs', () => {
       [`/cards/${cardId}/freeze`, undefined, 200],
       [`/cards/${cardId}/block`, undefined, 200],
     ] as const) {
-      const holder = new pg.Client(stack.config.databaseUrl);
+      const holder = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
       await holder.connect();
       await holder.query('BEGIN');
       await holder.query('SELECT FROM account_usage WHERE partner_id = $1 FOR UPDATE', [partner.id]);

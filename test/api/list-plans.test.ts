@@ -12,7 +12,7 @@ import { CardStatus } from '../../domain/card-status.ts';
 import { DeliveryStatus } from '../../domain/delivery-status.ts';
 import type { IdPrefix } from '../../domain/ids.ts';
 import { readWebhooks } from '../../operator/reads/read-webhooks.ts';
-import { createTestDatabase } from '../support/postgres.ts';
+import { createTestDatabase, ownerUrlOf } from '../support/postgres.ts';
 
 const ROWS = 200_000;
 const LIMIT = 20;
@@ -54,7 +54,7 @@ describe('the rows a list reads', function () {
   const at = (n: number) => new Date(newestMs - n * STEP_MS);
 
   before(async () => {
-    owner = new pg.Client(await createTestDatabase());
+    owner = new pg.Client(ownerUrlOf(await createTestDatabase()));
     await owner.connect();
     await seed();
     await owner.query('ANALYZE');

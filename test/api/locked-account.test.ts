@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { ownerUrlOf } from '../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { assertLedgerClean } from '../workflows/support/money.ts';
 import { expectError } from './support/expect-error.ts';
@@ -11,7 +12,7 @@ describe("while somebody holds a lock on an account's rows", () => {
   let holder: pg.Client;
   before(async () => {
     stack = await startTestStack({}, { worker: false });
-    holder = new pg.Client(stack.config.databaseUrl);
+    holder = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
     await holder.connect();
   });
   after(async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createTestDatabase, serviceUrlOf } from '../support/postgres.ts';
+import { createTestDatabase } from '../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { expectError } from './support/expect-error.ts';
 import { balanceOf, createCard, fundedPartner } from './support/prepare.ts';
@@ -10,7 +10,7 @@ describe('while PostgreSQL is away', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
-    const url = new URL(serviceUrlOf(await createTestDatabase()));
+    const url = new URL(await createTestDatabase());
     proxy = await startTcpProxy(url.host);
     url.host = proxy.address;
     stack = await startTestStack({ databaseUrl: url.href, cardCreationWaitMs: 30_000 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import pino from 'pino';
 import { startApi } from '../../api/start-api.ts';
 import { freePort } from '../../dev/free-port.ts';
-import { createTestDatabase, serviceUrlOf } from '../support/postgres.ts';
+import { createTestDatabase } from '../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { asOwner } from './support/as-owner.ts';
 import { expectError } from './support/expect-error.ts';
@@ -16,7 +16,7 @@ describe('secure details while something is out of order', () => {
   let partner: TestPartner;
   let cards: { test: string; live: string };
   before(async () => {
-    const url = new URL(serviceUrlOf(await createTestDatabase()));
+    const url = new URL(await createTestDatabase());
     proxy = await startTcpProxy(url.host);
     url.host = proxy.address;
     stack = await startTestStack({ databaseUrl: url.href, cardCreationWaitMs: 30_000 });

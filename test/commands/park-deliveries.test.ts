@@ -23,7 +23,7 @@ describe('parking', () => {
   const set = () =>
     setEndpoint(commands.context, { partnerId, modes: ['test'], url: 'https://hooks.example.com/' });
   const turn = (status: 'enabled' | 'disabled') =>
-    switchEndpoints({ orm: commands.context.orm, actor: 'test' }, { partnerId, modes: ['test'], status });
+    switchEndpoints(commands.operator, { partnerId, modes: ['test'], status });
   const park = (id: string) => parkDeliveries(commands.context.orm, [id]);
 
   async function write(status: DeliveryStatus): Promise<string> {

@@ -55,7 +55,7 @@ describe('sums at the end of the safe integers', function () {
     assert.deepEqual(await checkLedger(commands.context.orm.em.fork()), []);
     await commands.close();
   });
-  const operator = () => ({ orm: commands.context.orm, actor: 'test' });
+  const operator = () => commands.operator;
   const balance = ({ partnerId, mode }: Tenant) =>
     readBalance(commands.context.orm.em.fork(), partnerId, mode);
   const onCard = (cardId: string) => readCardBalance(commands.context.orm.em.fork(), cardId);

@@ -4,7 +4,7 @@ import { createPartner } from '../../commands/create-partner.ts';
 import { putClaimOff, takeAbandonedClaims } from '../../commands/take-abandoned-claims.ts';
 import { type Orm, openOrm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
-import { createTestDatabase } from '../support/postgres.ts';
+import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../support/postgres.ts';
 
 describe('abandoned claims are taken', () => {
   let orm: Orm;
@@ -13,13 +13,14 @@ describe('abandoned claims are taken', () => {
   before(async () => {
     const databaseUrl = await createTestDatabase();
     orm = await openOrm({ databaseUrl, poolSize: 8 });
-    owner = new pg.Client(databaseUrl);
+    owner = new pg.Client(ownerUrlOf(databaseUrl));
     await owner.connect();
-    const operator = { orm, actor: 'test' };
+    const operator = { orm: await openOperatorOrm(databaseUrl), actor: 'test' };
     partners = [];
     for (const name of ['a', 'b', 'c']) {
       partners.push((await createPartner(operator, { name, secureDetailsEnabled: false })).id);
     }
+    await operator.orm.close();
   });
   beforeEach(() => query(orm.em.fork(), 'DELETE FROM idempotency_claim'));
   after(async () => {

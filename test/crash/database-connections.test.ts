@@ -19,7 +19,7 @@ describe('a pool whose connections PostgreSQL ends', () => {
   it('gets every one of them back, whatever the transaction was at', async () => {
     const databaseUrl = await createTestDatabase();
     const orm = await openOrm({ databaseUrl, poolSize: 2 });
-    const reaper = new pg.Client(databaseUrl);
+    const reaper = new pg.Client(ownerUrlOf(databaseUrl));
     await reaper.connect();
     try {
       for (let round = 0; round < 4; round++) {

@@ -9,7 +9,7 @@ import { type Orm, openOrm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import type { Child } from '../../dev/process/start-child.ts';
 import { type OwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
-import { serviceUrlOf } from '../support/postgres.ts';
+import { openOperatorOrm } from '../support/postgres.ts';
 import { testConfig } from '../support/stack.ts';
 import { SECRET } from '../webhooks/support/events.ts';
 import { answer, type Receiver, startReceiver } from '../webhooks/support/receiver.ts';
@@ -41,7 +41,7 @@ describe('webhooks while workers and PostgreSQL are killed -9', function () {
     receiver = await startReceiver();
     const { databaseUrl } = postgres;
     const config = await testConfig({
-      databaseUrl: serviceUrlOf(databaseUrl),
+      databaseUrl,
       webhookDelaysMs: Array(20).fill(1_000),
       webhookTimeoutMs: 1_000,
     });
@@ -105,7 +105,10 @@ describe('webhooks while workers and PostgreSQL are killed -9', function () {
   });
 
   async function createReceiverFor({ url }: Receiver, ring: KeyRing): Promise<string> {
-    const { id } = await createPartner({ orm, actor: 'test' }, { name: 'Fire', secureDetailsEnabled: false });
+    const operatorOrm = await openOperatorOrm(postgres.databaseUrl);
+    const partner = { name: 'Fire', secureDetailsEnabled: false };
+    const { id } = await createPartner({ orm: operatorOrm, actor: 'test' }, partner);
+    await operatorOrm.close();
     await query(
       orm.em.fork(),
       `INSERT INTO webhook_endpoint (partner_id, mode, url, secret) VALUES ($1, 'test', $2, $3)`,

@@ -7,6 +7,7 @@ import { applyOperation } from '../../ledger/apply-operation.ts';
 import { readBalance } from '../../ledger/read-balance.ts';
 import { openLedger, type TestLedger } from '../ledger/support/open-ledger.ts';
 import { operation, transfer } from '../ledger/support/operations.ts';
+import { ownerUrlOf } from '../support/postgres.ts';
 
 describe('isRetryable', () => {
   let ledger: TestLedger;
@@ -17,7 +18,7 @@ describe('isRetryable', () => {
     await applyOperation(ledger.em, operation('credit', transfer('fund_faucet', 1_000)));
     await applyOperation(ledger.em, operation('load', transfer('topup', 100)));
     await applyOperation(ledger.em, operation('load_2', transfer('topup', 100, { cardId: 'card_2' })));
-    other = new pg.Client(ledger.databaseUrl);
+    other = new pg.Client(ownerUrlOf(ledger.databaseUrl));
     await other.connect();
   });
 

@@ -1,25 +1,25 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { newId } from '../../db/new-id.ts';
-import { type Orm, openOrm } from '../../db/orm.ts';
+import type { Orm } from '../../db/orm.ts';
 import { query, type Sql } from '../../db/sql.ts';
 import { tenantQuery } from '../../db/tenant-query.ts';
 import { transaction } from '../../db/transaction.ts';
-import { createTestDatabase } from '../support/postgres.ts';
+import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../support/postgres.ts';
 
 describe('queries', () => {
   let orm: Orm;
   let databaseUrl: string;
   before(async () => {
     databaseUrl = await createTestDatabase();
-    orm = await openOrm({ databaseUrl, poolSize: 4 });
+    orm = await openOperatorOrm(databaseUrl);
   });
   after(() => orm.close());
 
   it('carry their values beside the statement, never in its text', async () => {
     const marked = 'SELECT $1::text AS value, pg_sleep(0.5)';
     const asked = query<{ value: string }>(orm.em.fork(), marked, ["it's ada@example.com"]);
-    const owner = new pg.Client(databaseUrl);
+    const owner = new pg.Client(ownerUrlOf(databaseUrl));
     await owner.connect();
     try {
       const running = `SELECT query FROM pg_stat_activity WHERE query LIKE '%pg_sleep(0.5)' AND state = 'active' AND pid <> pg_backend_pid()`;

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { isOutage } from '../../api/outage.ts';
+import { OPERATOR_ROLE } from '../../db/login.ts';
 import { newId } from '../../db/new-id.ts';
-import { APP_ROLE, type Orm, openOrm } from '../../db/orm.ts';
+import { type Orm, openOrm } from '../../db/orm.ts';
 import { checkSession, SERVICE_LIMITS, SessionUnlimited, type TimeLimits } from '../../db/session.ts';
 import { query, type Sql } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { asAccount, untilAborted } from '../../db/working-for.ts';
-import { createTestDatabase } from '../support/postgres.ts';
+import { createTestDatabase, operatorUrlOf, ownerUrlOf } from '../support/postgres.ts';
 import { until } from '../workflows/support/until.ts';
 
 const HURRIED: TimeLimits = { lockMs: 300, idleInTransactionMs: 1_000, statementMs: 1_500 };
@@ -28,8 +29,13 @@ describe('time limits at the database', () => {
   let owner: pg.Client;
   before(async () => {
     databaseUrl = await createTestDatabase();
-    orm = await openOrm({ databaseUrl, poolSize: 2, limits: HURRIED });
-    owner = new pg.Client(databaseUrl);
+    orm = await openOrm({
+      databaseUrl: operatorUrlOf(databaseUrl),
+      poolSize: 2,
+      limits: HURRIED,
+      role: OPERATOR_ROLE,
+    });
+    owner = new pg.Client(ownerUrlOf(databaseUrl));
     await owner.connect();
   });
   beforeEach(async () => {
@@ -165,7 +171,7 @@ describe('time limits at the database', () => {
   });
 
   it('are missed where a pooler drops what a session is started with', async () => {
-    const direct = new pg.Client(databaseUrl);
+    const direct = new pg.Client(ownerUrlOf(databaseUrl));
     await direct.connect();
     try {
       await assert.rejects(checkSession(direct, SERVICE_LIMITS), SessionUnlimited);
@@ -191,7 +197,13 @@ describe('time limits at the database', () => {
            current_setting('statement_timeout') AS statement,
            current_setting('client_connection_check_interval') AS client`,
       );
-      assert.deepEqual(row, { role: APP_ROLE, lock: '4s', idle: '5s', statement: '8s', client: '1s' });
+      assert.deepEqual(row, {
+        role: 'card_issuing_app',
+        lock: '4s',
+        idle: '5s',
+        statement: '8s',
+        client: '1s',
+      });
     } finally {
       await service.close();
     }
@@ -206,7 +218,7 @@ describe('turns at a pool', () => {
   before(async () => {
     const databaseUrl = await createTestDatabase();
     orm = await openOrm({ databaseUrl, poolSize: 6, shares: { accounts: 4, eachAccount: 2 } });
-    owner = new pg.Client(databaseUrl);
+    owner = new pg.Client(ownerUrlOf(databaseUrl));
     await owner.connect();
   });
   after(async () => {

@@ -34,7 +34,7 @@ describe('applyOperation', () => {
   });
 
   it('answers with the balance after it', async () => {
-    assert.deepEqual(await apply('credit_2', transfer('fund_usdt', 50)), {
+    assert.deepEqual(await apply('credit_2', transfer('adjustment_credit', 50)), {
       outcome: 'applied',
       prepaid: { availableCents: 1_050, heldCents: 0, totalCents: 1_050 },
     });
@@ -145,7 +145,7 @@ describe('applyOperation', () => {
   it('takes amounts up to the largest safe integer', async () => {
     const other = (operationId: string, ...transfers: Transfer[]) =>
       applyOperation(ledger.em, { ...operation(operationId, ...transfers), partnerId: 'prt_2' });
-    assert.deepEqual(await other('all', transfer('fund_usdt', MAX)), {
+    assert.deepEqual(await other('all', transfer('adjustment_credit', MAX)), {
       outcome: 'applied',
       prepaid: { availableCents: MAX, heldCents: 0, totalCents: MAX },
     });

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { type Orm, openOrm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
 import { checkLedger, type Violation } from '../../ledger/check-ledger.ts';
+import { ownerUrlOf } from '../support/postgres.ts';
 import { openLedger, type TestLedger } from './support/open-ledger.ts';
 import { cardHold, operation, resolve, transfer } from './support/operations.ts';
 import { PLANTS } from './support/plants.ts';
@@ -10,9 +12,12 @@ class Undo extends Error {}
 
 describe('checkLedger', () => {
   let ledger: TestLedger;
+  let owners: Orm;
 
   before(async () => {
     ledger = await openLedger();
+    const databaseUrl = ownerUrlOf(ledger.databaseUrl);
+    owners = await openOrm({ databaseUrl, poolSize: 1, onOwnerLogin: () => {} });
     const apply = (...args: Parameters<typeof operation>) => applyOperation(ledger.em, operation(...args));
     await apply('credit', transfer('fund_faucet', 1_000));
     await apply('posted', ...cardHold(600, 12));
@@ -24,12 +29,15 @@ describe('checkLedger', () => {
     await apply('decline', transfer('fee_decline', 100));
   });
 
-  after(() => ledger.close());
+  after(async () => {
+    await owners.close();
+    await ledger.close();
+  });
 
   /** The violations while the statements' work is there, which is undone afterwards. */
   async function checkWith(statements: string[]): Promise<Violation[]> {
     let found: Violation[] = [];
-    const run = ledger.orm.em.fork().transactional(async (tx) => {
+    const run = owners.em.fork().transactional(async (tx) => {
       await query(tx, 'SET LOCAL ROLE postgres');
       await query(tx, 'SET LOCAL session_replication_role = replica');
       for (const statement of statements) await query(tx, statement);

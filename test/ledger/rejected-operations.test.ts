@@ -55,7 +55,7 @@ describe('what applyOperation does not do', () => {
     const load = transfer('issue_load', 100, { phase: 'pending' });
     await apply('issue', load);
     await applyOperation(ledger.em, {
-      ...operation('credit_2', transfer('fund_usdt', 500)),
+      ...operation('credit_2', transfer('adjustment_credit', 500)),
       partnerId: 'prt_2',
     });
     const before = await balance();
@@ -66,6 +66,8 @@ describe('what applyOperation does not do', () => {
     await rejects('wrong_accounts', bad({ ...load, debit: 'faucet' }));
     await rejects('other_owner', { ...bad(load), partnerId: 'prt_2' });
     await rejects('other_owner', { ...bad(load), mode: 'live' });
+    await rejects('wrong_mode', bad(transfer('fund_usdt', 1)));
+    await rejects('wrong_mode', { ...operation('live', transfer('fund_faucet', 1)), mode: 'live' });
     await rejects('hold_not_allowed', bad(transfer('purchase', 1, { phase: 'pending' })));
     const post = transfer('issue_load', 100, { phase: 'post', step: 'post', resolves: 'issue_load' });
     await rejects('unknown_hold', bad(post));
@@ -75,7 +77,7 @@ describe('what applyOperation does not do', () => {
     await rejects('hold_differs', operation('issue', { ...post, phase: 'void', amountCents: 99 }));
     await rejects('hold_differs', operation('issue', { ...post, credit: { cardId: 'card_2' } }));
     await rejects('hold_differs', operation('issue', { ...post, code: 'topup' }));
-    await rejects('balance_out_of_range', bad(transfer('fund_usdt', MAX)));
+    await rejects('balance_out_of_range', bad(transfer('adjustment_credit', MAX)));
     assert.deepEqual(await balance(), before);
     await apply('issue', post);
     await rejects('hold_resolved', operation('issue', { ...post, step: 'void', phase: 'void' }));

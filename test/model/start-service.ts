@@ -3,7 +3,6 @@ import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/start-child.ts';
 import { kill, scratchFolder, startApiProcess, startProcess } from '../crash/support/processes.ts';
 import { startOwnPostgres } from '../support/own-postgres.ts';
-import { serviceUrlOf } from '../support/postgres.ts';
 import { startTestStack } from '../support/stack.ts';
 import type { Service } from './clients/running-service.ts';
 
@@ -26,7 +25,7 @@ export async function startService(victims: readonly Victim[]): Promise<RunningS
         topUpDeadlineMs: 20_000,
         logLevel: 'error',
       },
-      ...(postgres === undefined ? {} : { databaseUrl: serviceUrlOf(postgres.databaseUrl) }),
+      ...(postgres === undefined ? {} : { databaseUrl: postgres.databaseUrl }),
     },
     { worker: false },
   );

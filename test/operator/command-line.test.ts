@@ -77,7 +77,9 @@ describe('the operator’s command line as a process', () => {
 
   it('reads the stack that runs in DATA_DIR where DATABASE_URL is not set', async () => {
     const stack = {
-      databaseUrl: env.DATABASE_URL,
+      databaseUrl: 'postgres://service@127.0.0.1:1/service',
+      ownerDatabaseUrl: 'postgres://owner@127.0.0.1:1/service',
+      operatorDatabaseUrl: env.DATABASE_URL,
       temporalAddress: '127.0.0.1:1',
       temporalNamespace: 'default',
     };

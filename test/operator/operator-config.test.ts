@@ -8,6 +8,8 @@ import { readOperatorConfig } from '../../operator-config.ts';
 
 const STACK = {
   databaseUrl: 'postgres://local:secret@127.0.0.1:5432/service',
+  ownerDatabaseUrl: 'postgres://owner:secret@127.0.0.1:5432/service',
+  operatorDatabaseUrl: 'postgres://operator:secret@127.0.0.1:5432/service',
   temporalAddress: '127.0.0.1:7233',
   temporalNamespace: 'local',
 };
@@ -28,10 +30,12 @@ describe('readOperatorConfig', () => {
     ['is not set', undefined],
     ['is empty', ''],
     ['is the local stack’s', STACK.databaseUrl],
+    ['is its owner’s', STACK.ownerDatabaseUrl],
+    ['is its operator’s', STACK.operatorDatabaseUrl],
   ] as const) {
-    it(`takes the local stack where DATABASE_URL ${what}`, () => {
+    it(`takes the local stack, as its operator, where DATABASE_URL ${what}`, () => {
       const config = readOperatorConfig({ DATA_DIR: dataDir, DATABASE_URL: databaseUrl });
-      assert.equal(config.databaseUrl, STACK.databaseUrl);
+      assert.equal(config.databaseUrl, STACK.operatorDatabaseUrl);
       assert.equal(config.temporal?.connectionOptions.address, STACK.temporalAddress);
       assert.equal(config.temporal?.namespace, 'local');
       assert.deepEqual(

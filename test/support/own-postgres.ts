@@ -8,10 +8,10 @@ import { promisify } from 'node:util';
 import { migrate } from '../../db/migrate.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.ts';
-import { createTestLogins } from './postgres.ts';
+import { createTestLogins, serviceUrlOf } from './postgres.ts';
 
 export interface OwnPostgres {
-  /** The owner's. */
+  /** The service's. */
   databaseUrl: string;
   /** kill -9 of every process of the server, and a start from what is on the disk. */
   crash(): Promise<void>;
@@ -30,7 +30,7 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
   await migrate(postgres.url);
   await createTestLogins(postgres.url);
   return {
-    databaseUrl: postgres.url,
+    databaseUrl: serviceUrlOf(postgres.url),
     async crash() {
       const postmaster = Number.parseInt(await readFile(join(dataDir, 'postmaster.pid'), 'utf8'), 10);
       const { stdout } = await promisify(execFile)('pgrep', ['-P', String(postmaster)]);

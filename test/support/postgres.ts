@@ -2,15 +2,18 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { OPERATOR_ROLE, SERVICE_ROLE } from '../../db/login.ts';
 import { migrate } from '../../db/migrate.ts';
+import { type Orm, openOrm } from '../../db/orm.ts';
+import { OPERATOR_LIMITS } from '../../db/session.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { createLogin, urlFor } from '../../dev/postgres/create-login.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.ts';
 
 const TEMPLATE = 'migrated_template';
 const OWNER = { user: 'postgres', password: 'test' };
-const SERVICE = { user: 'test_service', password: 'test', role: 'card_issuing_app' };
-const OPERATOR = { user: 'test_operator', password: 'test', role: 'card_issuing_app' };
+const SERVICE = { user: 'test_service', password: 'test', role: SERVICE_ROLE };
+const OPERATOR = { user: 'test_operator', password: 'test', role: OPERATOR_ROLE };
 let running: Promise<RunningPostgres> | undefined;
 let folder: string | undefined;
 let count = 0;
@@ -30,18 +33,38 @@ export const serviceUrlOf = (url: string): string => urlFor(url, SERVICE);
 /** The URL of the same test database as the operator's command line has it in production. */
 export const operatorUrlOf = (url: string): string => urlFor(url, OPERATOR);
 
+/** Runs statements as the owner of a test database, and returns the rows of the last. */
+export async function asOwner<Row extends pg.QueryResultRow>(
+  url: string,
+  ...statements: string[]
+): Promise<Row[]> {
+  const client = new pg.Client(ownerUrlOf(url));
+  await client.connect();
+  try {
+    let rows: Row[] = [];
+    for (const statement of statements) rows = (await client.query<Row>(statement)).rows;
+    return rows;
+  } finally {
+    await client.end();
+  }
+}
+
 /** Makes the logins of service and operator on a migrated test server. */
 export async function createTestLogins(ownerUrl: string): Promise<void> {
   await createLogin(ownerUrl, SERVICE);
   await createLogin(ownerUrl, OPERATOR);
 }
 
-/** A new migrated database of its own, and its owner's URL. */
+/** The same test database as the operator's command line works on it. */
+export const openOperatorOrm = (url: string): Promise<Orm> =>
+  openOrm({ databaseUrl: operatorUrlOf(url), poolSize: 4, limits: OPERATOR_LIMITS, role: OPERATOR_ROLE });
+
+/** A new migrated database of its own, and the service's URL. */
 export async function createTestDatabase(): Promise<string> {
   const postgres = await testPostgres();
   const name = `test_${process.pid}_${count++}`;
-  await run(postgres.url, `CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`);
-  return postgres.urlOf(name);
+  await asOwner(postgres.url, `CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`);
+  return serviceUrlOf(postgres.urlOf(name));
 }
 
 export async function stopTestPostgres(): Promise<void> {
@@ -63,14 +86,4 @@ async function start(): Promise<RunningPostgres> {
   await migrate(postgres.urlOf(TEMPLATE));
   await createTestLogins(postgres.urlOf(TEMPLATE));
   return postgres;
-}
-
-async function run(url: string, sql: string): Promise<void> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    await client.query(sql);
-  } finally {
-    await client.end();
-  }
 }

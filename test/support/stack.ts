@@ -15,7 +15,7 @@ import { freePort } from '../../dev/free-port.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { bundleWorkflows } from '../../worker/bundle-workflows.ts';
 import { type RunningWorker, startWorker, type WorkerOptions } from '../../worker/start-worker.ts';
-import { createTestDatabase, operatorUrlOf, serviceUrlOf } from './postgres.ts';
+import { createTestDatabase, openOperatorOrm } from './postgres.ts';
 import { testTemporal } from './temporal.ts';
 
 export const TEST_PRODUCT = { code: 'TEST-USD', bin: '424242', network: 'visa' };
@@ -78,7 +78,9 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     host: '127.0.0.1',
     port: await freePort(),
     operations: null,
-    databaseUrl: serviceUrlOf(await createTestDatabase()),
+    databaseUrl: await createTestDatabase(),
+    databaseDirectUrl: null,
+    allowOwnerLogin: false,
     temporal: { connectionOptions: { address }, namespace },
     taskQueuePrefix: `test-${randomUUID().slice(0, 8)}-`,
     encryptionKeys: [{ id: 'k1', secret: randomBytes(32) }],
@@ -104,12 +106,9 @@ export async function startTestStack(
   const config = await testConfig(overrides);
   const logLines: string[] = [];
   const logger = pino({ level: config.logLevel }, { write: (line: string) => logLines.push(line) });
-  const orm = await openOrm({ databaseUrl: config.databaseUrl, poolSize: 4, limits: OPERATOR_LIMITS });
-  const operatorOrm = await openOrm({
-    databaseUrl: operatorUrlOf(config.databaseUrl),
-    poolSize: 4,
-    limits: OPERATOR_LIMITS,
-  });
+  const direct = config.databaseDirectUrl ?? config.databaseUrl;
+  const orm = await openOrm({ databaseUrl: direct, poolSize: 4, limits: OPERATOR_LIMITS });
+  const operatorOrm = await openOperatorOrm(direct);
   const operator = { orm: operatorOrm, ring: new KeyRing(config.encryptionKeys), actor: 'test' };
   if (options.product ?? true) await setCurrentProduct(operator, TEST_PRODUCT);
   const connection = await Connection.connect(config.temporal.connectionOptions ?? {});

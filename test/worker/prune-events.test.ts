@@ -5,7 +5,7 @@ import { lowestId, newId } from '../../db/new-id.ts';
 import { type Orm, openOrm } from '../../db/orm.ts';
 import { DeliveryStatus } from '../../domain/delivery-status.ts';
 import { pruneEvents } from '../../worker/prune-events.ts';
-import { createTestDatabase } from '../support/postgres.ts';
+import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../support/postgres.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -17,10 +17,12 @@ describe('the pruning of events', () => {
   beforeEach(async () => {
     const databaseUrl = await createTestDatabase();
     orm = await openOrm({ databaseUrl, poolSize: 4 });
-    owner = new pg.Client(databaseUrl);
+    owner = new pg.Client(ownerUrlOf(databaseUrl));
     await owner.connect();
     const partner = { name: 'Pruned', secureDetailsEnabled: false };
-    partnerId = (await createPartner({ orm, actor: 'test' }, partner)).id;
+    const operatorOrm = await openOperatorOrm(databaseUrl);
+    partnerId = (await createPartner({ orm: operatorOrm, actor: 'test' }, partner)).id;
+    await operatorOrm.close();
   });
   afterEach(async () => {
     await owner.end();

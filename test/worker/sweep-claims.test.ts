@@ -34,7 +34,10 @@ describe('the sweep beside 1,000 claims whose workflows Temporal refuses to star
   /** Abandons a live issuance and waits until it is over. @returns how long that took, in milliseconds */
   async function recover(partner: TestPartner): Promise<number> {
     const beganAt = performance.now();
-    const claimId = await abandonIssuance(stack.operator, { partnerId: partner.id, mode: 'live' });
+    const claimId = await abandonIssuance(
+      { orm: stack.orm, ring: stack.operator.ring },
+      { partnerId: partner.id, mode: 'live' },
+    );
     const card = () => readCardRow(stack, siblingId('card', claimId));
     await until('the issuance goes on', async () => (await card())?.status === 'active');
     return performance.now() - beganAt;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { query } from '../../db/sql.ts';
+import { ownerUrlOf } from '../support/postgres.ts';
 import { startTestStack, type TestStack } from '../support/stack.ts';
 import { createCard } from './support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from './support/money.ts';
@@ -16,8 +17,8 @@ describe('issuances of an account on whose rows somebody holds a lock', function
   let watcher: pg.Client;
   before(async () => {
     stack = await startTestStack({ cardCreationWaitMs: 60_000, logLevel: 'error' });
-    holder = new pg.Client(stack.config.databaseUrl);
-    watcher = new pg.Client(stack.config.databaseUrl);
+    holder = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+    watcher = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
     await Promise.all([holder.connect(), watcher.connect()]);
   });
   after(async () => {

@@ -6,6 +6,7 @@ import { request } from 'undici';
 import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
 import { startSimulatedNetwork } from '../../../adapters/simulated-network/start-simulated-network.ts';
 import { query } from '../../../db/sql.ts';
+import { ownerUrlOf } from '../../support/postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import { issuance } from '../support/issuance.ts';
 import { statusChange, topUp } from '../support/operations.ts';
@@ -132,7 +133,7 @@ describe('the HTTP API of the simulated network', () => {
   });
 
   it('answers 500, and says so in the log, when the database is not what it should be', async () => {
-    const owner = new pg.Client(test.databaseUrl);
+    const owner = new pg.Client(ownerUrlOf(test.databaseUrl));
     await owner.connect();
     await owner.query('DROP SCHEMA simulated_network CASCADE');
     await owner.end();

@@ -10,6 +10,7 @@ import type { IssuanceContext } from '../../../commands/command-context.ts';
 import { createPartner } from '../../../commands/create-partner.ts';
 import { sealRequest } from '../../../commands/idempotency-response.ts';
 import { openIssuance } from '../../../commands/open-issuance.ts';
+import type { OperatorContext } from '../../../commands/operator-context.ts';
 import { setCurrentProduct } from '../../../commands/set-current-product.ts';
 import { issueInTestMode, type TestIssuanceContext } from '../../../commands/test-operations.ts';
 import { KeyRing } from '../../../db/key-ring.ts';
@@ -19,10 +20,13 @@ import type { ClaimOperation } from '../../../domain/claim-operation.ts';
 import type { CreateCardRequest } from '../../../domain/create-card-request.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import type { Mode } from '../../../domain/mode.ts';
-import { createTestDatabase } from '../../support/postgres.ts';
+import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
 
 export interface TestCommands {
+  /** As the service works. */
   context: IssuanceContext & TestIssuanceContext;
+  /** As the operator's command line works. */
+  operator: OperatorContext;
   /** As the tables' owner. */
   owner: pg.Client;
   /** Another connection as the owner, for the caller to end. */
@@ -76,12 +80,13 @@ export async function openCommands(): Promise<TestCommands> {
   const orm = await openOrm({ databaseUrl, poolSize: 8, applicationName: 'commands-test' });
   const ring = new KeyRing([{ id: 'k1', secret: randomBytes(32) }]);
   const connect = async () => {
-    const client = new pg.Client(databaseUrl);
+    const client = new pg.Client(ownerUrlOf(databaseUrl));
     await client.connect();
     return client;
   };
   const owner = await connect();
-  const operator = { orm, ring, actor: 'test' };
+  const operatorOrm = await openOperatorOrm(databaseUrl);
+  const operator = { orm: operatorOrm, ring, actor: 'test' };
   await setCurrentProduct(operator, { code: 'USD', bin: '424242', network: 'visa' });
   const context: TestCommands['context'] = {
     ...{ orm, ring, liveNetworkConfigured: true, issueTestCard: testCardIssuer(ring) },
@@ -98,6 +103,7 @@ export async function openCommands(): Promise<TestCommands> {
   };
   return {
     context,
+    operator,
     owner,
     connect,
     async createFundedPartner(amountCents) {
@@ -130,6 +136,7 @@ export async function openCommands(): Promise<TestCommands> {
     async close() {
       await owner.end();
       await orm.close();
+      await operatorOrm.close();
     },
   };
 }

@@ -8,6 +8,8 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
     HOST: config.host,
     PORT: String(config.port),
     DATABASE_URL: config.databaseUrl,
+    DATABASE_DIRECT_URL: config.databaseDirectUrl ?? '',
+    ALLOW_OWNER_LOGIN: String(config.allowOwnerLogin),
     TEMPORAL_ADDRESS: connectionOptions?.address,
     TEMPORAL_NAMESPACE: namespace,
     TASK_QUEUE_PREFIX: config.taskQueuePrefix,

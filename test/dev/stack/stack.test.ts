@@ -60,6 +60,8 @@ describe('npm start', function () {
       'apiUrl',
       'databaseUrl',
       'demo',
+      'operatorDatabaseUrl',
+      'ownerDatabaseUrl',
       'temporalAddress',
       'temporalNamespace',
       'temporalUiUrl',

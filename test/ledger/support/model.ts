@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { Mode } from '../../../domain/mode.ts';
 import type { RejectionReason } from '../../../ledger/ledger-error.ts';
 import type {
   Balance,
@@ -28,6 +29,8 @@ interface Known {
 
 const MAY_OVERDRAW: TransferCode[] = ['fee_transaction', 'fee_decline', 'late_debit'];
 const MAY_HOLD: TransferCode[] = ['issue_load', 'topup', 'fee_activation', 'fee_funding'];
+
+const ONLY_IN: Partial<Record<TransferCode, Mode>> = { fund_faucet: 'test', fund_usdt: 'live' };
 
 /** The ledger as the design describes it: one operation after the other, in memory. */
 export class Model {
@@ -83,10 +86,12 @@ class Draft {
   prepaid: Balance | null = null;
   readonly #accounts: ReadonlyMap<string, Account>;
   readonly #owner: string;
+  readonly #mode: Mode;
 
   constructor(accounts: ReadonlyMap<string, Account>, { mode, partnerId }: LedgerOperation) {
     this.#accounts = accounts;
     this.#owner = `${mode}/${partnerId}`;
+    this.#mode = mode;
   }
 
   /** @returns why not. */
@@ -98,6 +103,7 @@ class Draft {
     const debited = this.#account(transfer.debit);
     const credited = this.#account(transfer.credit);
     if (debited.owner !== this.#owner || credited.owner !== this.#owner) return rejected('other_owner');
+    if ((ONLY_IN[code] ?? this.#mode) !== this.#mode) return rejected('wrong_mode');
     if (phase === 'pending' && !MAY_HOLD.includes(code)) return rejected('hold_not_allowed');
     if (phase === 'post' || phase === 'void') {
       if (hold?.phase !== 'pending') return rejected('unknown_hold');

@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import pg from 'pg';
 import { type Orm, openOrm } from '../../../db/orm.ts';
-import { createTestDatabase } from '../../support/postgres.ts';
+import { createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
 
 export interface TestLedger {
   orm: Orm;
@@ -18,7 +18,7 @@ export async function openLedger(
   options: { poolSize?: number; databaseUrl?: string } = {},
 ): Promise<TestLedger> {
   const databaseUrl = options.databaseUrl ?? (await createTestDatabase());
-  const owner = new pg.Client(databaseUrl);
+  const owner = new pg.Client(ownerUrlOf(databaseUrl));
   await owner.connect();
   // Several operations in one transaction do deadlock; nobody here need wait a second to find out.
   await owner.query(`DO $$ BEGIN

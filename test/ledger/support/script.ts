@@ -59,7 +59,7 @@ export function scriptOf(drawn: Draw[]): Script {
   const openings = [0, 1, 2].flatMap((owner) =>
     [0, 1, 2, 3].map((card) => {
       const opening = toOperation(run, `open_${owner}_${card}`, { ...OPENING, owner, card }, []);
-      return { ...opening, transfers: [...opening.transfers, transfer('fund_usdt', 1)] };
+      return { ...opening, transfers: [...opening.transfers, transfer('adjustment_credit', 1)] };
     }),
   );
   return { openings, operations };

@@ -1,0 +1,128 @@
+import type { ClientBase } from 'pg';
+import { ReleasingClient } from './releasing-client.ts';
+import { SessionRefused } from './session.ts';
+
+/** What API and worker work as. The migrations make both roles and say what each may do; no login comes with them. */
+export const SERVICE_ROLE = 'card_issuing_app';
+/** What the operator's command line works as. */
+export const OPERATOR_ROLE = 'card_issuing_operator';
+
+export type Role = typeof SERVICE_ROLE | typeof OPERATOR_ROLE;
+
+export interface LoginRules {
+  role: Role;
+  /** Whether a connection pooler is known to stand between, which lends a server connection for a transaction. */
+  pooled: boolean;
+  /** Takes a login that could leave the role for more, and hears why it could; left out, such a login is refused. */
+  onOwnerLogin?: ((why: string) => void) | undefined;
+}
+
+/** The login is not one to work as this role with, or a pooler stands between that nobody told of. */
+export class LoginRefused extends SessionRefused {
+  override name = 'LoginRefused';
+}
+
+/**
+ * For a new connection: sees that it works as the role, that its login can't leave the role for more, and that no
+ * pooler stands between unless one is known to.
+ * @throws LoginRefused
+ */
+export async function checkLogin(client: ClientBase, rules: LoginRules): Promise<void> {
+  const { rows } = await client.query<Found>(FIND, [rules.role]);
+  const { works_as, login, backend_pid, power } = rows[0] as Found;
+  const login_ = `The login "${login}"`;
+  if (!rules.pooled && backend_pid !== (client as ClientBase & { processID?: number }).processID) {
+    throw new LoginRefused(
+      'A connection pooler stands between this process and PostgreSQL. Set DATABASE_DIRECT_URL to PostgreSQL itself: ' +
+        'that says so, and gives LISTEN a connection of its own. The command line needs PostgreSQL itself as DATABASE_URL.',
+    );
+  }
+  if (works_as !== rules.role) {
+    throw new LoginRefused(
+      `${login_} works as "${works_as}", not as ${rules.role}: what the process asked for when it connected was ` +
+        `dropped, as a connection pooler does. Run ALTER ROLE "${login}" SET role = '${rules.role}' as the owner of the ` +
+        'database and reconnect the pooler (docs/operating.md, "Behind a pooler").',
+    );
+  }
+  if (power === null) return;
+  const why = `${login_} ${power}`;
+  if (rules.onOwnerLogin === undefined) {
+    throw new LoginRefused(
+      `${why}, so a fault in this process could do anything to the ledger. Give DATABASE_URL a login that is a member ` +
+        `of ${rules.role} alone (docs/operating.md, "Logins"), or set ALLOW_OWNER_LOGIN=true to go on like this.`,
+    );
+  }
+  rules.onOwnerLogin(why);
+}
+
+/** Of a URL that is not opened yet: {@link checkLogin} once. A database that can't be reached is no error. */
+export async function checkLoginAt(databaseUrl: string, rules: LoginRules): Promise<void> {
+  const client = new ReleasingClient({
+    connectionString: databaseUrl,
+    options: `-c role=${rules.role}`,
+    connectionTimeoutMillis: 5_000,
+  });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    await checkLogin(client, rules);
+  } catch (error) {
+    const refusal = refusalOf(error, rules.role);
+    if (refusal !== undefined) throw refusal;
+  } finally {
+    client.destroy();
+  }
+}
+
+/** What refused a connection, if it is something that trying again will not cure; else undefined. */
+export function refusalOf(error: unknown, role: Role): SessionRefused | undefined {
+  if (error instanceof SessionRefused) return error;
+  const { code, message = '' } = error as { code?: string; message?: string };
+  if (code === INSUFFICIENT_PRIVILEGE && message.includes('set role')) {
+    return new LoginRefused(
+      `The login of DATABASE_URL is no member of ${role}: give it one that is, made as docs/operating.md ("Logins") says.`,
+      { cause: error },
+    );
+  }
+  if (code === PROTOCOL_VIOLATION && message.includes('startup parameter')) {
+    return new LoginRefused(
+      `The connection pooler at DATABASE_URL refuses what this process asks for (${message}). Set DATABASE_DIRECT_URL to ` +
+        'PostgreSQL itself, and give the login its settings there (docs/operating.md, "Behind a pooler").',
+      { cause: error },
+    );
+  }
+  return undefined;
+}
+
+const INSUFFICIENT_PRIVILEGE = '42501';
+const PROTOCOL_VIOLATION = '08P01';
+
+interface Found {
+  works_as: string;
+  login: string;
+  backend_pid: number;
+  /** The worst of what it could do beyond the role; null where there is nothing. */
+  power: string | null;
+}
+
+// A membership counts whether it is inherited or has to be set: either way the login can have it.
+const FIND = `
+  WITH may_be AS (SELECT * FROM pg_roles WHERE pg_has_role(session_user, oid, 'MEMBER')),
+  ours AS (SELECT oid, nspname, nspowner FROM pg_namespace WHERE nspname IN ('public', 'ledger', 'simulated_network')),
+  powers (rank, power) AS (
+    SELECT 1, 'is a superuser, or can become one' FROM may_be WHERE rolsuper
+    UNION ALL SELECT 2, 'owns the schema ' || nspname || ', or can become who does' FROM ours JOIN may_be m ON m.oid = nspowner
+    UNION ALL SELECT 3, 'owns ' || nspname || '.' || relname || ', or can become who does'
+      FROM pg_class c JOIN ours ON ours.oid = relnamespace JOIN may_be m ON m.oid = relowner
+    UNION ALL SELECT 4, 'owns the function ' || nspname || '.' || proname || ', or can become who does'
+      FROM pg_proc p JOIN ours ON ours.oid = pronamespace JOIN may_be m ON m.oid = proowner
+    UNION ALL SELECT 5, 'may make roles, and so become another one' FROM may_be WHERE rolcreaterole
+    UNION ALL SELECT 6, 'may copy or read around every right (BYPASSRLS, REPLICATION)'
+      FROM may_be WHERE rolbypassrls OR rolreplication
+    UNION ALL SELECT 7, 'is a member of ' || rolname FROM may_be
+      WHERE rolname <> $1 AND rolname IN ('${SERVICE_ROLE}', '${OPERATOR_ROLE}',
+        'pg_execute_server_program', 'pg_write_server_files', 'pg_read_server_files', 'pg_write_all_data')
+    UNION ALL SELECT 8, 'may write ledger.' || relname FROM pg_class c JOIN ours ON ours.oid = relnamespace, may_be m
+      WHERE nspname = 'ledger' AND relkind = 'r' AND has_table_privilege(m.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'))
+  SELECT current_user AS works_as, session_user AS login, pg_backend_pid() AS backend_pid,
+    (SELECT power FROM powers ORDER BY rank, power LIMIT 1) AS power`;

@@ -1,0 +1,118 @@
+import { accessSync, constants } from 'node:fs';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createConnection } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { freePort } from '../../dev/free-port.ts';
+import { postgresUser } from '../../dev/postgres/run-as.ts';
+import { startChild } from '../../dev/process/start-child.ts';
+import { until } from '../workflows/support/until.ts';
+
+/**
+ * The path of PgBouncer. Undefined where there is none, which is said; where CI is "true" that is an error, so that
+ * nobody takes these tests for run.
+ */
+export function findPgbouncer(): string | undefined {
+  // Debian has it where ordinary users don't look.
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin'];
+  const path = folders.map((folder) => join(folder, 'pgbouncer')).find(isExecutable);
+  if (path !== undefined) return path;
+  const missing = 'there is no pgbouncer on this machine: install it (Debian: apt-get install pgbouncer)';
+  if (process.env.CI === 'true') throw new Error(missing);
+  console.log(`    pending: ${missing}`);
+  return undefined;
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export interface Pgbouncer {
+  /** The same database through PgBouncer. */
+  through(url: string): string;
+  stop(): Promise<void>;
+}
+
+/**
+ * PgBouncer in front of a test server, lending its few connections for one transaction at a time.
+ * @param logins whose URLs may be used through it
+ * @param settings lines of its configuration beside these
+ */
+export async function startPgbouncer(
+  program: string,
+  logins: readonly string[],
+  settings: readonly string[] = [],
+): Promise<Pgbouncer> {
+  const folder = await mkdtemp(join(tmpdir(), 'card-issuing-pgbouncer-'));
+  const port = await freePort();
+  const known = logins.map((login) => new URL(login));
+  const [server] = known as [URL];
+  const users = join(folder, 'users.txt');
+  await writeFile(users, known.map(({ username, password }) => `"${username}" "${password}"\n`).join(''));
+  const configuration = join(folder, 'pgbouncer.ini');
+  await writeFile(
+    configuration,
+    [
+      '[databases]',
+      `* = host=${server.hostname} port=${server.port}`,
+      '[pgbouncer]',
+      `listen_addr = 127.0.0.1`,
+      `listen_port = ${port}`,
+      'unix_socket_dir =',
+      'auth_type = scram-sha-256',
+      `auth_file = ${users}`,
+      'pool_mode = transaction',
+      'default_pool_size = 4',
+      'max_client_conn = 300',
+      ...settings,
+      '',
+    ].join('\n'),
+  );
+  // It refuses to run as root, and the other user has to reach its files.
+  await chmod(folder, 0o755);
+  const user = await postgresUser();
+  const child = await startChild({
+    name: 'PgBouncer',
+    command: program,
+    args: [configuration],
+    cwd: '/',
+    ...(user && { user }),
+    logFile: join(folder, 'pgbouncer.log'),
+  });
+  let ended: string | undefined;
+  void child.exited.then((how) => {
+    ended = [how, ...child.lastLines()].join('\n');
+  });
+  await until('PgBouncer answers', async () => {
+    if (ended !== undefined) throw new Error(`PgBouncer ended: ${ended}`);
+    return isListening(port);
+  });
+  return {
+    through(url) {
+      const pooled = new URL(url);
+      pooled.host = `127.0.0.1:${port}`;
+      return pooled.href;
+    },
+    async stop() {
+      await child.stop([{ signal: 'SIGINT', graceMs: 5_000 }]);
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection({ host: '127.0.0.1', port });
+    const say = (answer: boolean) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.once('connect', () => say(true));
+    socket.once('error', () => say(false));
+  });
+}
