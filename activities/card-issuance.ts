@@ -1,8 +1,4 @@
-import {
-  type CardNetwork,
-  CardNetworkUnavailable,
-  type LookUpAnswer,
-} from '../adapters/card-network/card-network.ts';
+import type { CardNetwork, LookUpAnswer } from '../adapters/card-network/card-network.ts';
 import { acceptIssuance } from '../commands/accept-issuance.ts';
 import { activateCard } from '../commands/activate-card.ts';
 import type { IssuanceContext } from '../commands/command-context.ts';
@@ -15,7 +11,7 @@ import { settleIssuanceByHand } from '../commands/settle-issuance-by-hand.ts';
 import type { IssuanceDecision, Verdict } from '../domain/decision.ts';
 import { siblingId } from '../domain/ids.ts';
 import { askOrLookUp, cardOf, configured, heard } from './ask-network.ts';
-import type { SettlementState } from './settlement-state.ts';
+import { type SettlementState, settleByAnswer } from './settlement-state.ts';
 
 export interface CardIssuanceActivities {
   openIssuance(claimId: string): Promise<Opening>;
@@ -47,15 +43,10 @@ export function createCardIssuanceActivities(dependencies: CardIssuanceDependenc
       return opening;
     },
     flagIssuanceOverdue: (claimId) =>
-      flagOverdue(
-        dependencies.orm.em.fork(),
-        ...([
-          'card',
-          'funding_pending',
-          siblingId('card', claimId),
-          dependencies.issuanceDeadlineMs,
-        ] as const),
-      ),
+      flagOverdue(dependencies.orm.em.fork(), {
+        ...{ table: 'card', status: 'funding_pending', id: siblingId('card', claimId) },
+        deadlineMs: dependencies.issuanceDeadlineMs,
+      }),
 
     async settleIssuance(claimId) {
       const state = await settle(dependencies, claimId);
@@ -77,20 +68,13 @@ async function settle(dependencies: CardIssuanceDependencies, claimId: string): 
   if (pending === null) return 'settled';
   const { asked, decision } = pending;
   const network = configured(dependencies.liveNetwork);
-  try {
-    const answer = await askOrLookUp(
-      () => network.issueCard(asked),
-      () => network.lookUpIssuance(asked.token),
-    );
-    if (await followed(dependencies, claimId, answer)) return 'settled';
-    await acceptIssuance(dependencies, claimId);
-    if (decision === null) return 'accepted';
-  } catch (error) {
-    if (!(error instanceof CardNetworkUnavailable) || decision === null) throw error;
-  }
-  // An operator's command recorded it, and may have died before it said so.
-  const { settled } = await settleByHand(dependencies, claimId, decision);
-  return settled ? 'settled' : 'accepted';
+  const lookUp = () => network.lookUpIssuance(asked.token);
+  return settleByAnswer({
+    ask: () => askOrLookUp(() => network.issueCard(asked), lookUp),
+    follow: (answer) => followed(dependencies, claimId, answer),
+    accept: () => acceptIssuance(dependencies, claimId),
+    decide: decision && ((state) => settleByHand(dependencies, claimId, decision, state)),
+  });
 }
 
 /** Carries out what somebody decided. A definite answer of the network goes before it. */
@@ -98,12 +82,12 @@ async function settleByHand(
   dependencies: CardIssuanceDependencies,
   claimId: string,
   decision: IssuanceDecision,
+  network: 'away' | 'answers' = 'answers',
 ): Promise<Verdict> {
-  const answer = await heard(dependencies.liveNetwork, (network) =>
-    network.lookUpIssuance(siblingId('card', claimId)),
-  );
+  const { liveNetwork, issuanceDeadlineMs } = dependencies;
+  const token = siblingId('card', claimId);
+  const answer = network === 'away' ? null : await heard(liveNetwork, (live) => live.lookUpIssuance(token));
   if (answer !== null && (await followed(dependencies, claimId, answer))) return { settled: true };
-  const { issuanceDeadlineMs } = dependencies;
   return settleIssuanceByHand(dependencies, claimId, decision, cardOf(answer), issuanceDeadlineMs);
 }
 

@@ -1,4 +1,4 @@
-import { type CardNetwork, CardNetworkUnavailable } from '../adapters/card-network/card-network.ts';
+import type { CardNetwork } from '../adapters/card-network/card-network.ts';
 import { acceptTopUp } from '../commands/accept-top-up.ts';
 import type { CommandContext } from '../commands/command-context.ts';
 import { flagOverdue } from '../commands/decision.ts';
@@ -11,7 +11,7 @@ import { succeedTopUp } from '../commands/succeed-top-up.ts';
 import type { TopUpDecision, Verdict } from '../domain/decision.ts';
 import { siblingId } from '../domain/ids.ts';
 import { askOrLookUp, configured, heard } from './ask-network.ts';
-import type { SettlementState } from './settlement-state.ts';
+import { type SettlementState, settleByAnswer } from './settlement-state.ts';
 
 export interface CardTopUpActivities {
   openTopUp(claimId: string): Promise<Opening>;
@@ -40,10 +40,10 @@ export function createCardTopUpActivities(dependencies: CardTopUpDependencies): 
       return opening;
     },
     flagTopUpOverdue: (claimId) =>
-      flagOverdue(
-        dependencies.orm.em.fork(),
-        ...(['topup', 'pending', siblingId('topup', claimId), dependencies.topUpDeadlineMs] as const),
-      ),
+      flagOverdue(dependencies.orm.em.fork(), {
+        ...{ table: 'topup', status: 'pending', id: siblingId('topup', claimId) },
+        deadlineMs: dependencies.topUpDeadlineMs,
+      }),
 
     async settleTopUp(claimId) {
       const state = await settle(dependencies, claimId);
@@ -65,20 +65,13 @@ async function settle(dependencies: CardTopUpDependencies, claimId: string): Pro
   if (pending === null) return 'settled';
   const { asked, decision } = pending;
   const network = configured(dependencies.liveNetwork);
-  try {
-    const answer = await askOrLookUp(
-      () => network.topUpCard(asked),
-      () => network.lookUpTopUp(asked.token),
-    );
-    if (await followed(dependencies, claimId, answer)) return 'settled';
-    await acceptTopUp(dependencies, claimId);
-    if (decision === null) return 'accepted';
-  } catch (error) {
-    if (!(error instanceof CardNetworkUnavailable) || decision === null) throw error;
-  }
-  // An operator's command recorded it, and may have died before it said so.
-  const { settled } = await settleByHand(dependencies, claimId, decision);
-  return settled ? 'settled' : 'accepted';
+  const lookUp = () => network.lookUpTopUp(asked.token);
+  return settleByAnswer({
+    ask: () => askOrLookUp(() => network.topUpCard(asked), lookUp),
+    follow: (answer) => followed(dependencies, claimId, answer),
+    accept: () => acceptTopUp(dependencies, claimId),
+    decide: decision && ((state) => settleByHand(dependencies, claimId, decision, state)),
+  });
 }
 
 /** Carries out what somebody decided. A definite answer of the network goes before it. */
@@ -86,12 +79,13 @@ async function settleByHand(
   dependencies: CardTopUpDependencies,
   claimId: string,
   decision: TopUpDecision,
+  network: 'away' | 'answers' = 'answers',
 ): Promise<Verdict> {
-  const answer = await heard(dependencies.liveNetwork, (network) =>
-    network.lookUpTopUp(siblingId('topup', claimId)),
-  );
+  const { liveNetwork, topUpDeadlineMs } = dependencies;
+  const token = siblingId('topup', claimId);
+  const answer = network === 'away' ? null : await heard(liveNetwork, (live) => live.lookUpTopUp(token));
   if (answer !== null && (await followed(dependencies, claimId, answer))) return { settled: true };
-  return settleTopUpByHand(dependencies, claimId, decision, dependencies.topUpDeadlineMs);
+  return settleTopUpByHand(dependencies, claimId, decision, topUpDeadlineMs);
 }
 
 /** Acts on what the network says. @returns false where it is not definite. */

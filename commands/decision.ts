@@ -92,7 +92,7 @@ export async function checkDecision(
   const decision = binds ? recorded : told;
   const { outcome, networkCardId } = decision;
   const audit = () => {
-    if (recorded !== null && !contradicts(told, recorded)) return;
+    if (binds) return;
     const detail = { ...about, outcome, ...(networkCardId !== undefined && { networkCardId }) };
     recordAudit(tx, 'temporal', `${table}.resolve`, id, detail);
   };
@@ -110,18 +110,16 @@ function contradicts(told: Decision, recorded: Decision): boolean {
  */
 export async function flagOverdue(
   em: Sql,
-  table: DecidedTable,
-  pendingStatus: string,
-  id: string,
-  deadlineMs: number,
+  pending: { table: DecidedTable; status: string; id: string; deadlineMs: number },
 ): Promise<number> {
+  const { table, status, id, deadlineMs } = pending;
   const [row] = await query<{ remaining_ms: number }>(
     em,
     `UPDATE ${table} SET overdue_since =
        CASE WHEN created_at <= now() - $3 * interval '1 millisecond' THEN coalesce(overdue_since, now()) END
      WHERE id = $1 AND status = $2
      RETURNING greatest(0, ceil(extract(epoch FROM created_at - now()) * 1000 + $3))::float AS remaining_ms`,
-    [id, pendingStatus, deadlineMs],
+    [id, status, deadlineMs],
   );
   return row?.remaining_ms ?? 0;
 }

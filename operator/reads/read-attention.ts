@@ -54,6 +54,8 @@ const TOP_UPS: PendingRows = {
   reason: 'the network has not said whether it loaded the card',
   command: (id) => `npm run operator -- topup resolve ${id} --succeeded|--failed --reason R`,
 };
+const notCarriedOut = (outcome: string) =>
+  `it was decided that it is ${outcome}, and no worker has carried that out yet: see that a worker runs`;
 const UNNOTICED = 'past its deadline, unnoticed by its workflow: see that a worker runs';
 
 async function readOverdue(
@@ -61,20 +63,21 @@ async function readOverdue(
   { kind, table, pending, reason, command }: PendingRows,
   deadlineMs: number,
 ): Promise<AttentionItem[]> {
-  const rows = await query<{ id: string; flagged: boolean; since: string }>(
+  const rows = await query<{ id: string; flagged: boolean; decided: string | null; since: string }>(
     orm.em.fork(),
     `SELECT id, overdue_since IS NOT NULL AS flagged,
+       CASE WHEN NOT decision ? 'refused' THEN decision ->> 'outcome' END AS decided,
        coalesce(overdue_since, created_at + $1 * interval '1 millisecond') AS since
      FROM ${table}
      WHERE status = '${pending}'
        AND (overdue_since IS NOT NULL OR created_at < now() - $1 * interval '1 millisecond')`,
     [deadlineMs],
   );
-  return rows.map(({ id, flagged, since }) => ({
+  return rows.map(({ id, flagged, decided, since }) => ({
     kind,
     id,
     since: new Date(since).toISOString(),
-    reason: flagged ? reason : UNNOTICED,
+    reason: decided === null ? (flagged ? reason : UNNOTICED) : notCarriedOut(decided),
     command: command(id),
   }));
 }

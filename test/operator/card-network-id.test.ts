@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { CardNetworkUnavailable, type LookUpAnswer } from '../../adapters/card-network/card-network.ts';
-import { issueCardWorkflowId } from '../../workflows/messages.ts';
+import { decideIssuance } from '../../commands/decide-issuance.ts';
+import { issueCardWorkflowId, networkResult } from '../../workflows/messages.ts';
 import { asOwner } from '../api/support/as-owner.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { changeStatus } from '../workflows/support/card-status.ts';
@@ -151,6 +152,18 @@ describe("the network's id of a card that an operator takes for issued", functio
     await hurry(cardId);
     await until('its digits are known', async () => (await row(cardId))?.last4);
     await assertUsable(cardId);
+  });
+
+  it('is not needed for a no, which is carried out while the network is away, also where it was recorded and no more', async () => {
+    const cardId = await overdue();
+    isAway = true;
+    const decision = { cardId, outcome: 'failed' as const, reason: 'by telephone', deadlineMs: 1_000 };
+    await decideIssuance(stack.operator, decision);
+    await workflowOf(cardId).signal(networkResult);
+    await workflowOf(cardId).result();
+    const { status, failure_code } = (await row(cardId)) ?? {};
+    assert.deepEqual([status, failure_code], ['failed', 'operator_failed']);
+    await assertBalance(stack, partner, 'live', { spentCents: 0, heldCents: 0 });
   });
 
   it('is demanded where the network does not know the card', async () => {

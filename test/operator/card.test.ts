@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { freePort } from '../../dev/free-port.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import { eventually } from '../adapters/support/eventually.ts';
+import { asOwner } from '../api/support/as-owner.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from './support/operate.ts';
 import {
@@ -225,6 +226,23 @@ describe('operator card', () => {
     it('resolve --failed of a request that had no answer yet leaves no card, and answers it with 402', () =>
       assertFailedUnanswered(resolving, stack.orm));
 
+    it('resolve is refused once a longer deadline is configured, and it waits for nobody any more', async () => {
+      const id = await createOverdue();
+      // As seen from a deadline of an hour.
+      const move = (sign: '+' | '-') =>
+        asOwner(stack, `UPDATE card SET created_at = created_at ${sign} interval '1 hour' WHERE id = $1`, [
+          id,
+        ]);
+      await move('+');
+      const { code, err } = await resolve(id, '--failed');
+      assert.equal(code, 1);
+      assert.match(err, /by the worker's configuration it is not past its deadline/);
+      assert.deepEqual(await resolving.attention(), []);
+      await move('-');
+      const again = await resolving.later('card', 'resolve', id, '--failed', '--reason', 'r');
+      assert.equal(again.code, 0, again.err);
+    });
+
     it('resolve says so while no worker runs, and the decision waits for one', async () => {
       const id = await createOverdue();
       await stack.stopWorker();
@@ -232,6 +250,8 @@ describe('operator card', () => {
       const { code, out, err } = await impatient('card', 'resolve', id, '--failed', '--reason', 'r');
       assert.deepEqual({ code, out }, { code: 1, out: '' });
       assert.match(err, new RegExp(`see that a worker runs, and look again with "operator card show ${id}"`));
+      const [item] = await resolving.attention();
+      assert.deepEqual([item.id, item.reason.split(',')[0]], [id, 'it was decided that it is failed']);
       await stack.startWorker();
       await eventually(async () => {
         assert.equal((await operate('card', 'show', id)).json.status, 'failed');

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { query } from '../../db/sql.ts';
 import { siblingId } from '../../domain/ids.ts';
+import { readAttention } from '../../operator/reads/read-attention.ts';
+import { asOwner } from '../api/support/as-owner.ts';
 import { abandonIssuance, abandonUnstartable } from '../support/abandon-claims.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { readCardRow } from '../workflows/support/cards.ts';
@@ -61,6 +63,22 @@ describe('the sweep beside 1,000 claims whose workflows Temporal refuses to star
     assert.ok(claims > 1);
     assert.match(claimId, /^claim_0/);
     assert.match(JSON.stringify(error), /WorkflowId exceeds/);
+  });
+
+  it('tells a person of those that have not begun for ten minutes', async () => {
+    const attention = async () => {
+      const deadlines = { issuanceDeadlineMs: 86_400_000, topUpDeadlineMs: 86_400_000 };
+      const items = await readAttention(stack.orm, deadlines);
+      return items.map(({ kind, id, reason }) => [kind, id, reason.split(' (')[0]]);
+    };
+    assert.deepEqual(await attention(), []);
+    await asOwner(
+      stack,
+      `UPDATE idempotency_claim SET created_at = created_at - interval '11 minutes' WHERE partner_id = $1`,
+      [unlucky.id],
+    );
+    const said = '1000 requests for cards or top-ups';
+    assert.deepEqual(await attention(), [['request', unlucky.id, said]]);
   });
 
   it('tries each less often the longer it fails, and at least once a minute', async () => {

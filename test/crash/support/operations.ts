@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { query } from '../../../db/sql.ts';
+import { siblingId } from '../../../domain/ids.ts';
 import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
 import { until } from '../../workflows/support/until.ts';
 import type { Case, Ending } from './cases.ts';
@@ -102,4 +103,11 @@ export async function assertEnd(stack: TestStack, operation: Operation, first: A
   assert.deepEqual([again.status, again.text], [first.status, first.text]);
   assert.equal(again.headers.get('Idempotent-Replayed'), 'true');
   await operation.assertLeft(stack, claimId, ending);
+  const subjects = [siblingId('card', claimId), siblingId('topup', claimId)];
+  const audited = await query<{ actor: string }>(
+    stack.orm.em.fork(),
+    'SELECT actor FROM audit_entry WHERE subject = ANY ($1)',
+    [subjects],
+  );
+  assert.deepEqual(audited, operation.case.resolve === undefined ? [] : [{ actor: 'temporal' }]);
 }
