@@ -4,6 +4,7 @@ import { chown, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { childEnvironment } from '../process/child-environment.ts';
 import type { PostgresUser } from './run-as.ts';
 
 export interface ClusterOptions {
@@ -37,7 +38,7 @@ export async function createCluster(options: ClusterOptions): Promise<void> {
         '--encoding=UTF8',
         '--locale=C',
       ],
-      { ...user, cwd: '/', env: { ...process.env, LC_ALL: 'C' } },
+      { ...user, cwd: '/', env: { ...childEnvironment(), LC_ALL: 'C' } },
     );
   } finally {
     await rm(secrets, { recursive: true, force: true });

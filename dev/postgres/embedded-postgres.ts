@@ -1,5 +1,6 @@
 import { dirname, join } from 'node:path';
 import pg from 'pg';
+import { childEnvironment } from '../process/child-environment.ts';
 import { startChild } from '../process/start-child.ts';
 import { binariesFor } from './binaries.ts';
 import { clearStaleLock } from './clear-stale-lock.ts';
@@ -51,7 +52,7 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<R
     name: 'PostgreSQL',
     command: binaries.postgres,
     args: ['-D', dataDir, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])],
-    env: { ...process.env, LC_ALL: 'C' },
+    env: { ...childEnvironment(), LC_ALL: 'C' },
     cwd: '/',
     user,
     logFile: options.logFile ?? join(dirname(dataDir), 'postgres.log'),

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { childEnvironment } from './child-environment.ts';
 
 export interface ChildOptions {
   /** What messages call it. */
@@ -49,7 +50,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   const child = spawn(options.command, options.args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
-    env: options.env ?? process.env,
+    env: options.env ?? childEnvironment(),
     cwd: options.cwd,
     ...options.user,
   });

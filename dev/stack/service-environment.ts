@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { environmentWithoutTemporal } from '../temporal/clean-environment.ts';
+import { KNOWN } from '../../environment.ts';
+import { childEnvironment } from '../process/child-environment.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { Settings } from './settings.ts';
 
@@ -17,13 +18,21 @@ const FIRST_PRODUCT = { PRODUCT_CODE: 'visa-virtual-usd', PRODUCT_BIN: '424242',
 /** The environment of the worker and the API: ours, completed by what the local stack knows and its own defaults. */
 export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.ProcessEnv {
   const { settings } = options;
-  const set = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== ''));
+  const isTemporalAsked = settings.TEMPORAL_ADDRESS !== undefined;
+  const set = childEnvironment(
+    (name) =>
+      KNOWN.has(name) ||
+      // Libraries read these beside ours.
+      (isTemporalAsked && name.startsWith('TEMPORAL_')) ||
+      (settings.DATABASE_URL !== undefined && /^PG[A-Z]+$/.test(name)),
+  );
   const productIsSet = Object.keys(FIRST_PRODUCT).some((name) => set[name] !== undefined);
   return {
     CARD_NETWORK: 'simulated',
     WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
     ...(!productIsSet && FIRST_PRODUCT),
-    ...(settings.TEMPORAL_ADDRESS === undefined ? withoutTemporal(options.folder) : set),
+    ...set,
+    ...(!isTemporalAsked && withoutTemporal(options.folder)),
     DATABASE_URL: options.databaseUrl,
     // npm start takes no pooler.
     DATABASE_DIRECT_URL: undefined,
@@ -40,6 +49,5 @@ function withoutTemporal(folder: DataFolder): NodeJS.ProcessEnv {
   mkdirSync(folder.temporal, { recursive: true, mode: 0o700 });
   const profile = join(folder.temporal, 'client-profile.toml');
   writeFileSync(profile, '[profile.default]\n');
-  const env = Object.entries(environmentWithoutTemporal()).filter(([, value]) => value !== '');
-  return { ...Object.fromEntries(env), TEMPORAL_CONFIG_FILE: profile };
+  return { TEMPORAL_TLS: undefined, TEMPORAL_CONFIG_FILE: profile };
 }

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { urlOf } from '../../postgres/url-of.ts';
+import { childEnvironment } from '../../process/child-environment.ts';
 import { DEFAULT_STORE, VISIBILITY_STORE } from './server-config.ts';
 
 const STORES = [
@@ -55,7 +56,7 @@ async function exists(client: pg.Client, database: string): Promise<boolean> {
 async function run(sqlTool: string, postgresUrl: string, database: string, args: string[]): Promise<void> {
   const { hostname, port, username, password } = new URL(postgresUrl);
   const env = {
-    ...process.env,
+    ...childEnvironment(),
     SQL_PLUGIN: 'postgres12',
     SQL_HOST: hostname,
     SQL_PORT: port,

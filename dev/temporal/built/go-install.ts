@@ -1,4 +1,5 @@
 import { tmpdir } from 'node:os';
+import { childEnvironment, isForGo } from '../../process/child-environment.ts';
 import { endedAtOnce } from '../../process/last-words.ts';
 import { startChild } from '../../process/start-child.ts';
 
@@ -25,7 +26,12 @@ export async function goInstall(options: GoInstallOptions): Promise<void> {
     name: `go install ${options.module}`,
     command: 'go',
     args: ['install', '-ldflags=-s -w', '-trimpath', options.module],
-    env: { ...process.env, PATH: options.searchPath, GOBIN: options.outputFolder, GOFLAGS: '-mod=mod' },
+    env: {
+      ...childEnvironment(isForGo),
+      PATH: options.searchPath,
+      GOBIN: options.outputFolder,
+      GOFLAGS: '-mod=mod',
+    },
     // Away from any go.mod.
     cwd: tmpdir(),
     logFile: options.logFile,

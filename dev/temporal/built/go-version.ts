@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { promisify } from 'node:util';
+import { childEnvironment, isForGo } from '../../process/child-environment.ts';
 
 export const OLDEST_GO = '1.26';
 
@@ -8,7 +9,11 @@ export const OLDEST_GO = '1.26';
 export async function goVersionOf(searchPath: string): Promise<string | undefined> {
   try {
     // Away from any go.mod, which could ask for another toolchain.
-    const options = { cwd: tmpdir(), env: { ...process.env, PATH: searchPath }, timeout: 20_000 };
+    const options = {
+      cwd: tmpdir(),
+      env: { ...childEnvironment(isForGo), PATH: searchPath },
+      timeout: 20_000,
+    };
     const { stdout } = await promisify(execFile)('go', ['env', 'GOVERSION'], options);
     return stdout.trim().replace(/^go/, '');
   } catch (error) {

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { freePorts } from '../../free-port.ts';
 import { urlOf } from '../../postgres/url-of.ts';
+import { childEnvironment } from '../../process/child-environment.ts';
 import { type Child, startChild } from '../../process/start-child.ts';
-import { environmentWithoutTemporal } from '../clean-environment.ts';
 import { dynamicConfigFile } from '../dynamic-config.ts';
 import { createSchema } from './create-schema.ts';
 import type { ServerBinaries } from './server-binaries.ts';
@@ -41,7 +41,7 @@ export async function startBuiltServer(options: BuiltServerOptions): Promise<Chi
     name: 'Temporal',
     command: binaries.server,
     args: ['--config-file', configFile, '--allow-no-auth', 'start'],
-    env: environmentWithoutTemporal(),
+    env: childEnvironment(),
     cwd: folder,
     logFile: join(options.logFolder, 'temporal.log'),
     onSpawn: options.onSpawn,

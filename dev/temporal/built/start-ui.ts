@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { childEnvironment } from '../../process/child-environment.ts';
 import type { Running } from '../../process/keep-running.ts';
 import { startChild } from '../../process/start-child.ts';
-import { environmentWithoutTemporal } from '../clean-environment.ts';
 import { STOP_STEPS } from '../stop-steps.ts';
 import type { ServerBinaries } from './server-binaries.ts';
 
@@ -40,7 +40,7 @@ export async function startUi(options: UiOptions): Promise<Running> {
     name: 'Temporal UI',
     command: options.binaries.ui,
     args: ['--root', options.folder, '--config', 'ui', '--env', 'local', 'start'],
-    env: environmentWithoutTemporal(),
+    env: childEnvironment(),
     cwd: options.folder,
     logFile: join(options.logFolder, 'temporal-ui.log'),
     onSpawn: options.onSpawn,

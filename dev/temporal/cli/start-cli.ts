@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import { childEnvironment } from '../../process/child-environment.ts';
 import { type Child, startChild } from '../../process/start-child.ts';
-import { environmentWithoutTemporal } from '../clean-environment.ts';
 import { connectAndRegister } from '../connect-and-register.ts';
 import { DYNAMIC_CONFIG } from '../dynamic-config.ts';
 import type { RunningTemporal } from '../running-temporal.ts';
@@ -19,7 +19,7 @@ export async function startCli(
     name: 'Temporal',
     command: source.path,
     args: argumentsOf(options),
-    env: environmentWithoutTemporal(),
+    env: childEnvironment(),
     cwd: join(options.dataDir, 'temporal'),
     logFile: join(options.dataDir, 'logs', 'temporal.log'),
     onSpawn: options.onSpawn,

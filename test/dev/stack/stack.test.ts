@@ -14,7 +14,7 @@ import { scratchFolder } from '../support/scratch-folder.ts';
 describe('npm start', function () {
   this.timeout(120_000);
   const scratch = scratchFolder();
-  let env: { DATA_DIR: string; PORT: string };
+  let env: { DATA_DIR: string; PORT: string; SOMEBODY_ELSES_TOKEN: string };
   let stack: StackProcess;
   // biome-ignore lint/suspicious/noExplicitAny: what another program would read.
   let file: any;
@@ -38,7 +38,11 @@ describe('npm start', function () {
   };
 
   before(async () => {
-    env = { DATA_DIR: join(scratch.path, 'data'), PORT: String(await freePort()) };
+    env = {
+      DATA_DIR: join(scratch.path, 'data'),
+      PORT: String(await freePort()),
+      SOMEBODY_ELSES_TOKEN: 'hunter2',
+    };
   });
   after(() => stack?.kill('SIGKILL'));
 
@@ -77,6 +81,16 @@ describe('npm start', function () {
     ]) {
       const { mode } = await stat(join(env.DATA_DIR, name));
       assert.equal(mode & 0o077, 0, `${name} has mode ${mode.toString(8)}`);
+    }
+  });
+
+  it('tells what it starts nothing of its environment but what is meant for it', async function () {
+    // Other systems do not show a process's environment.
+    if (process.platform !== 'linux') this.skip();
+    for (const [name, pid] of childrenOf(env.DATA_DIR)) {
+      const told = await readFile(`/proc/${pid}/environ`, 'utf8');
+      assert.match(told, /(^|\0)PATH=/, name);
+      assert.doesNotMatch(told, /SOMEBODY_ELSES_TOKEN|hunter2/, name);
     }
   });
 
