@@ -77,6 +77,8 @@ export async function startWorker(
     activities: around.activities(activities),
     interceptors: { activity: attemptInterceptors(logger) },
     maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
+    // Those of accounts whose rows are locked wait, for a turn or the lock: the others' still find a place.
+    maxConcurrentWorkflowTaskExecutions: 100,
     shutdownGraceTime: '5s',
     shutdownForceTime: '10s',
   });

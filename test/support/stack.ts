@@ -85,7 +85,8 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     taskQueuePrefix: `test-${randomUUID().slice(0, 8)}-`,
     encryptionKeys: [{ id: 'k1', secret: randomBytes(32) }],
     cardNetwork: 'simulated',
-    cardCreationWaitMs: 8_000,
+    // Longer than in production: a machine that does much else at the time changes no answer.
+    cardCreationWaitMs: 30_000,
     issuanceDeadlineMs: 24 * 3_600_000,
     topUpDeadlineMs: 24 * 3_600_000,
     webhookDelaysMs: [30_000, 300_000, 1_800_000, 7_200_000],

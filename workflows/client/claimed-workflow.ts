@@ -28,9 +28,9 @@ export interface ClaimedWorkflow {
 
 /**
  * After it a task is another worker's. A frozen one holds on to those it had, and takes a few more by the polls it had
- * under way, maybe one task twice: so that is less than half of what a request waits.
+ * under way, maybe one task twice: so it is less than a request waits. Shorter, and a slow worker loses tasks, too.
  */
-const WORKFLOW_TASK_TIMEOUT_MS = 3_500;
+const WORKFLOW_TASK_TIMEOUT_MS = 5_000;
 
 const TITLES: Record<WorkflowOperation, string> = {
   create_card: 'Issue',
