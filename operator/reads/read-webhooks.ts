@@ -36,8 +36,9 @@ export async function readWebhooks(orm: Orm, filter: WebhookFilter): Promise<Web
   const rows = await query<WebhookRow>(
     orm.em.fork(),
     `SELECT ${WEBHOOK_COLUMNS} FROM (${found}) found
-       CROSS JOIN LATERAL (SELECT * FROM delivery WHERE event_id = found.event_id LIMIT 1) d
-       CROSS JOIN LATERAL (SELECT * FROM event WHERE id = found.event_id LIMIT 1) e
+       CROSS JOIN LATERAL (SELECT event_id, status, attempt_count, next_attempt_at FROM delivery
+         WHERE event_id = found.event_id LIMIT 1) d
+       CROSS JOIN LATERAL (SELECT id, partner_id, mode, type, created_at FROM event WHERE id = found.event_id LIMIT 1) e
      ORDER BY d.event_id DESC`,
     values,
   );
