@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import type { Mode } from '../../../domain/mode.ts';
-import { isValid, isValidText, type JsonSchema, type Operation, type Parameter } from './document.ts';
+import {
+  fitsTogether,
+  isValid,
+  isValidText,
+  type JsonSchema,
+  type Operation,
+  type Parameter,
+} from './document.ts';
 
 /** A parameter's text, or one of the ids that were seen in answers. */
 export type Text = string | { pick: number; pattern: string };
@@ -84,16 +91,15 @@ function arbitraryValid(operation: Operation, hookUrl: string): fc.Arbitrary<Fuz
     });
 }
 
-function arbitraryBody(
-  { properties = {}, required = [] }: JsonSchema,
-  hookUrl: string,
-): fc.Arbitrary<Record<string, unknown>> {
+function arbitraryBody(schema: JsonSchema, hookUrl: string): fc.Arbitrary<Record<string, unknown>> {
   const fields: Record<string, fc.Arbitrary<unknown>> = {};
-  for (const [name, schema] of Object.entries(properties)) {
+  for (const [name, field] of Object.entries(schema.properties ?? {})) {
     fields[name] =
-      schema.format === 'uri' ? fc.webPath().map((path) => hookUrl + path) : arbitraryValue(schema);
+      field.format === 'uri' ? fc.webPath().map((path) => hookUrl + path) : arbitraryValue(field);
   }
-  return fc.record(fields, { requiredKeys: [...required] });
+  return fc
+    .record(fields, { requiredKeys: [...(schema.required ?? [])] })
+    .filter((body) => fitsTogether(schema, body));
 }
 
 function arbitraryText(schema: JsonSchema): fc.Arbitrary<Text> {

@@ -11,6 +11,9 @@ export interface JsonSchema {
   format?: string;
   properties?: Record<string, JsonSchema>;
   required?: readonly string[];
+  const?: unknown;
+  if?: JsonSchema;
+  then?: JsonSchema;
   $ref?: string;
 }
 
@@ -74,6 +77,19 @@ export function isValid(schema: JsonSchema, value: unknown): boolean {
   if (length < (schema.minLength ?? 0) || length > (schema.maxLength ?? Infinity)) return false;
   if (schema.format === 'uri' && !URL.canParse(value)) return false;
   return pattern === undefined || new RegExp(pattern, 'u').test(value);
+}
+
+/** Whether an object whose fields are valid by themselves is what `if` and `then` say of them together. */
+export function fitsTogether(schema: JsonSchema, body: Record<string, unknown>): boolean {
+  const { if: condition, then: consequence } = schema;
+  const isMet = Object.entries(condition?.properties ?? {}).every(
+    ([name, { const: value }]) => body[name] === value,
+  );
+  if (condition === undefined || !isMet) return true;
+  return Object.entries(consequence?.properties ?? {}).every(
+    ([name, narrowed]) =>
+      !(name in body) || isValid({ ...schema.properties?.[name], ...narrowed }, body[name]),
+  );
 }
 
 /** {@link isValid} of a query parameter or a header, which come as text. */
