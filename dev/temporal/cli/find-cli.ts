@@ -3,6 +3,7 @@ import { delimiter, join } from 'node:path';
 import type { Look, TemporalSearch } from '../find-temporal-source.ts';
 import type { TemporalSource } from '../temporal-source.ts';
 import { isNewEnough, OLDEST_SERVER, serverVersionOf } from './cli-version.ts';
+import type { CliWheel } from './download-cli.ts';
 
 /** TEMPORAL_CLI names one: if it does not work, that is said rather than overlooked. */
 export const namedCli: Look = async (search) => {
@@ -26,14 +27,17 @@ export const cliOnPath: Look = async (search) => {
 };
 
 export const cachedCli: Look = async (search) => {
-  const path = cachedCliPath(search);
-  if (await isExecutable(path)) return usable(path, 'downloaded before', search);
+  const path = search.cliWheel && cachedCliPath(search, search.cliWheel);
+  if (path !== undefined && (await isExecutable(path))) return usable(path, 'downloaded before', search);
   return `no download in ${search.cacheFolder}`;
 };
 
-/** Where a download is kept. */
-export function cachedCliPath(search: Pick<TemporalSearch, 'cacheFolder'>): string {
-  return join(search.cacheFolder, 'temporal-cli', 'temporal');
+/** Where a download is kept: one that was checked against this digest. */
+export function cachedCliPath(
+  { cacheFolder }: Pick<TemporalSearch, 'cacheFolder'>,
+  { version, sha256 }: CliWheel,
+): string {
+  return join(cacheFolder, `temporal-cli-${version}-${sha256.slice(0, 16)}`, 'temporal');
 }
 
 /** A CLI nobody named: one that does not work is passed over with a word, like one that is too old. */

@@ -6,6 +6,9 @@ import { emptySearch, writeCli } from '../support/empty-search.ts';
 import { scratchFolder } from '../support/scratch-folder.ts';
 import { writeScript } from '../support/write-script.ts';
 
+/** What the search of a test has downloaded lies in it. */
+const DOWNLOADED = `temporal-cli-1.9.1-${'0'.repeat(16)}`;
+
 describe('findTemporalSource', () => {
   const scratch = scratchFolder();
 
@@ -20,7 +23,7 @@ describe('findTemporalSource', () => {
     const search = emptySearch(scratch.path);
     const named = await writeCli(join(scratch.path, 'named', 'temporal'), '1.33.0');
     const onPath = await writeCli(join(search.searchPath, 'temporal'), '1.32.0');
-    const downloaded = await writeCli(join(search.cacheFolder, 'temporal-cli', 'temporal'), '2.0.1');
+    const downloaded = await writeCli(join(search.cacheFolder, DOWNLOADED, 'temporal'), '2.0.1');
     const build = join(search.cacheFolder, 'temporal-server-1.32.0');
     await mkdir(build);
     const path = async (asked: TemporalSearch) => {
@@ -39,7 +42,7 @@ describe('findTemporalSource', () => {
   it('passes over a CLI whose server is too old, or which does not work, with a word', async () => {
     const search = emptySearch(scratch.path);
     const old = await writeCli(join(search.searchPath, 'temporal'), '1.31.2');
-    await writeScript(join(search.cacheFolder, 'temporal-cli', 'temporal'), 'exit 1');
+    await writeScript(join(search.cacheFolder, DOWNLOADED, 'temporal'), 'exit 1');
     const build = join(search.cacheFolder, 'temporal-server-1.32.0');
     await mkdir(build);
     assert.equal((await findTemporalSource(search)).kind, 'built');
@@ -47,7 +50,10 @@ describe('findTemporalSource', () => {
       search.progress[0],
       `Temporal: passing over ${old} (PATH): its server is 1.31.2, and 1.32 or newer is needed`,
     );
-    assert.match(search.progress[1] ?? '', /temporal-cli\/temporal \(downloaded before\) does not work/);
+    assert.match(
+      search.progress[1] ?? '',
+      /temporal-cli-1\.9\.1-0{16}\/temporal \(downloaded before\) does not work/,
+    );
   });
 
   it('does not overlook a TEMPORAL_CLI that does not work', async () => {
@@ -67,12 +73,12 @@ describe('findTemporalSource', () => {
         'PATH',
         'no download',
         'no build',
-        'downloaded from',
+        'downloaded with pip',
         '`go`',
       ]) {
         assert.ok(error.message.includes(way), `${way} in ${error.message}`);
       }
-      assert.match(error.message, /Install the Temporal CLI 1\.9 or newer .*Go 1\.26 or newer/);
+      assert.match(error.message, /Install the Temporal CLI 1\.9 or newer .*Go 1\.26 or newer/s);
       return true;
     });
   });

