@@ -28,9 +28,11 @@ describe('a top-up whose process died, asked for again under its key', () => {
   });
   after(() => stack.stop());
 
+  const service = () => ({ orm: stack.orm, ring: stack.operator.ring });
+
   /** What a process leaves behind that dies right after it has claimed the key. */
   async function abandon({ partner, mode, cardId }: Cardholder): Promise<string> {
-    const { orm, ring } = stack.operator;
+    const { orm, ring } = service();
     const claimId = newId('claim');
     const claim = await claimIdempotencyKey(orm.em.fork(), ring, {
       ...{ claimId, partnerId: partner.id, mode, key: 'k', operation: 'top_up_card', cardId, leaseMs: 0 },
@@ -42,9 +44,9 @@ describe('a top-up whose process died, asked for again under its key', () => {
     return claimId;
   }
 
-  const open = (claimId: string) => openTopUp(stack.operator, claimId);
-  const accept = (claimId: string) => acceptTopUp(stack.operator, claimId);
-  const succeed = (claimId: string) => succeedTopUp(stack.operator, claimId);
+  const open = (claimId: string) => openTopUp(service(), claimId);
+  const accept = (claimId: string) => acceptTopUp(service(), claimId);
+  const succeed = (claimId: string) => succeedTopUp(service(), claimId);
   for (const [what, steps, status, replayed] of [
     ['after the claim', [], 201, null],
     ['after the hold', [open], 201, null],

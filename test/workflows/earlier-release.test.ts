@@ -31,14 +31,14 @@ describe('a workflow of test mode that the release before has started', () => {
 
   /** As that release's API did, but for the id of a claim that the upgrade has removed. */
   async function start(operation: WorkflowOperation, claimIsLeft: boolean): Promise<ClaimedWorkflow> {
-    const { orm, ring } = stack.operator;
+    const { orm, operator } = stack;
     const claimId = newId('claim');
     const about = operation === 'create_card' ? null : cardId;
     if (claimIsLeft) {
-      await claimIdempotencyKey(orm.em.fork(), ring, {
+      await claimIdempotencyKey(orm.em.fork(), operator.ring, {
         ...{ claimId, partnerId: partner.id, mode: 'test', key: claimId, operation, cardId: about },
         ...{ fingerprint: Buffer.from(operation), requestId: newId('req'), leaseMs: 60_000 },
-        sealedRequest: sealRequest(ring, claimId, BODIES[operation] ?? {}),
+        sealedRequest: sealRequest(operator.ring, claimId, BODIES[operation] ?? {}),
       });
     }
     const workflow: ClaimedWorkflow = {
