@@ -19,7 +19,7 @@ export async function serveHttp(
   const answer = app.callback();
   // Node would answer a missing Host and an unknown Expect by itself, without the error body.
   const server = createServer(
-    { requestTimeout: 60_000, keepAliveTimeout: 75_000, requireHostHeader: false },
+    { requestTimeout: 60_000, keepAliveTimeout: 75_000, requireHostHeader: false, maxHeaderSize: 16_384 },
     answer,
   );
   server.on('checkExpectation', answer);

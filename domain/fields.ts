@@ -33,7 +33,10 @@ const Plain = (maxLength: number, pattern: RegExp) =>
       `must have at most ${maxLength} characters`,
     )
     .refine((text) => text.isWellFormed(), 'must be well-formed Unicode')
-    .regex(pattern, 'must not contain control characters, nor characters that cannot be seen')
+    .regex(
+      pattern,
+      'must not contain control characters, invisible ones, or ones that turn the direction of text',
+    )
     .meta({ minLength: 1, maxLength });
 
 /** A word of a machine, such as a reference: what looks the same is the same. Its length counts code points. */
