@@ -77,7 +77,7 @@ export function createSettlementQueue(orm: Orm, eventsWritten: () => void): Sett
   async function serve(batch: ReadonlyMap<string, Waiting[]>): Promise<void> {
     free -= 1;
     const all = [...batch.values()].flat();
-    const isSettled = await asService(() => settleTogether(orm, all, LONGEST_LOCK_WAIT_MS));
+    const isSettled = await asService('settlements', () => settleTogether(orm, all, LONGEST_LOCK_WAIT_MS));
     free += 1;
     serveSoon();
     for (const [account, waiting] of batch) {

@@ -6,6 +6,9 @@ import { currentWork } from './working-for.ts';
 /** With a wait for a lock behind it, still within the time a request has for its answer. */
 const LONGEST_WAIT_MS = 4_000;
 
+/** Of the service's own connections, what none of its parts can take alone. */
+const SPARE = 2;
+
 /** Who gets how many of a pool's connections. Without: everybody waits in one line for all of them. */
 export interface PoolShares {
   /** All accounts together; what is left is the service's own. */
@@ -21,18 +24,18 @@ export interface PoolShares {
  */
 export function lendInTurns(pool: Pool, size: number, shares: PoolShares | undefined): void {
   const ofAccounts = shares && turnsOf(shares.accounts, shares.eachAccount);
-  const ofService = turnsOf(size - (shares?.accounts ?? 0));
+  const ofService = shares ? turnsOf(size - shares.accounts, size - shares.accounts - SPARE) : turnsOf(size);
   const givenBack = new WeakMap<PoolClient, () => void>();
   const lend: () => Promise<PoolClient> = pool.connect.bind(pool);
 
   pool.on('release', (_, client) => givenBack.get(client)?.());
 
   async function connect(): Promise<PoolClient> {
-    const { account, signal, inTransaction } = currentWork();
+    const { account, part, signal, inTransaction } = currentWork();
     if (inTransaction) throw new Error('inside a transaction every statement has to go through it');
     const leave =
       account === null || ofAccounts === undefined
-        ? await ofService.take('', signal)
+        ? await ofService.take(part, signal)
         : await ofAccounts.take(account, signal);
     try {
       const client = await lend();
@@ -57,5 +60,5 @@ export function lendInTurns(pool: Pool, size: number, shares: PoolShares | undef
 }
 
 function turnsOf(places: number, each = places): Turns {
-  return new Turns({ places, each, longestWaitMs: LONGEST_WAIT_MS });
+  return new Turns({ places, each: Math.max(each, 1), longestWaitMs: LONGEST_WAIT_MS });
 }

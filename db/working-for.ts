@@ -5,12 +5,14 @@ import type { Tenant } from './tenant.ts';
 interface Work {
   /** `<partnerId>/<mode>`; null: the service's own. */
   account: string | null;
+  /** Which part of the service's own work; what is not named is one part. */
+  part: string;
   /** Aborted when nobody waits for the work any more: it takes no further connection, and loses the one it has. */
   signal: AbortSignal | null;
   inTransaction: boolean;
 }
 
-const OWN: Work = { account: null, signal: null, inTransaction: false };
+const OWN: Work = { account: null, part: '', signal: null, inTransaction: false };
 const current = new AsyncLocalStorage<Work>();
 
 /** What is under way here; outside of any, the service's own work. */
@@ -23,9 +25,9 @@ export function asAccount<T>({ partnerId, mode }: Tenant, work: () => T): T {
   return current.run({ ...currentWork(), account: `${partnerId}/${mode}` }, work);
 }
 
-/** Runs what serves several accounts, or none, in the service's own turns. */
-export function asService<T>(work: () => T): T {
-  return current.run({ ...currentWork(), account: null }, work);
+/** Runs what serves several accounts, or none, in the service's own turns; its parts take turns, too. */
+export function asService<T>(part: string, work: () => T): T {
+  return current.run({ ...currentWork(), account: null, part }, work);
 }
 
 /** Runs `work` until `signal` says that it was given up. */

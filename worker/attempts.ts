@@ -39,7 +39,9 @@ const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
       const givenUp = AbortSignal.any([cancellationSignal, expiry.signal]);
       try {
         return await untilAborted(givenUp, () =>
-          account === undefined ? asService(() => next(input)) : asAccount(account, () => next(input)),
+          account === undefined
+            ? asService('attempts', () => next(input))
+            : asAccount(account, () => next(input)),
         );
       } catch (error) {
         // Whatever it failed with, it is because of that.

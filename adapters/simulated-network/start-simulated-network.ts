@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Agent } from 'undici';
 import type { Orm } from '../../db/orm.ts';
+import { asService } from '../../db/working-for.ts';
 import { simulatedCardKey, simulatedNetworkCredentials } from './credentials.ts';
 import { networkApi } from './network-api.ts';
 import { type CallbackOptions, sendDueCallbacks } from './send-callbacks.ts';
@@ -41,7 +42,9 @@ export async function startSimulatedNetwork(
   const cardKeys = [simulatedCardKey(current), ...others.map(simulatedCardKey)] as const;
   const api = networkApi({ orm, bearerToken, cardKeys, logger });
   // Longer than its clients keep a connection, so that none is closed under a request.
-  const server = createServer({ keepAliveTimeout: 20_000 }, api);
+  const server = createServer({ keepAliveTimeout: 20_000 }, (request, response) =>
+    asService('simulated network', () => api(request, response)),
+  );
   await listen(server, options.port ?? 0);
 
   const stopping = new AbortController();

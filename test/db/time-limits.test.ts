@@ -7,7 +7,7 @@ import { type Orm, openOrm } from '../../db/orm.ts';
 import { checkSession, SERVICE_LIMITS, SessionUnlimited, type TimeLimits } from '../../db/session.ts';
 import { query, type Sql } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
-import { asAccount, untilAborted } from '../../db/working-for.ts';
+import { asAccount, asService, untilAborted } from '../../db/working-for.ts';
 import { createTestDatabase, operatorUrlOf, ownerUrlOf } from '../support/postgres.ts';
 import { until } from '../workflows/support/until.ts';
 
@@ -217,7 +217,7 @@ describe('turns at a pool', () => {
   let owner: pg.Client;
   before(async () => {
     const databaseUrl = await createTestDatabase();
-    orm = await openOrm({ databaseUrl, poolSize: 6, shares: { accounts: 4, eachAccount: 2 } });
+    orm = await openOrm({ databaseUrl, poolSize: 8, shares: { accounts: 4, eachAccount: 2 } });
     owner = new pg.Client(ownerUrlOf(databaseUrl));
     await owner.connect();
   });
@@ -240,6 +240,22 @@ describe('turns at a pool', () => {
       ...[1, 2, 3].map(() => query(orm.em.fork(), 'SELECT 1')),
     ]);
     assert.ok((await busySessions(owner)) <= 2);
+    stop.abort(new Error('enough'));
+    await Promise.all(flood);
+  });
+
+  it('let one part of the service take no more than its part either', async () => {
+    const stop = new AbortController();
+    const flood = Array.from({ length: 50 }, () =>
+      asService('a part', () =>
+        untilAborted(stop.signal, () => query(orm.em.fork(), 'SELECT pg_sleep(60)')),
+      ).catch((error: Error) => error.name),
+    );
+    await until('it has its part', async () => (await busySessions(owner)) === 2);
+    await Promise.all([
+      query(orm.em.fork(), 'SELECT 1'),
+      asService('another part', () => query(orm.em.fork(), 'SELECT 1')),
+    ]);
     stop.abort(new Error('enough'));
     await Promise.all(flood);
   });
