@@ -13,7 +13,7 @@ describe('the relay of webhooks', function () {
   let partner: TestPartner;
   let receiver: Receiver;
   before(async () => {
-    stack = await startTestStack({ webhookTimeoutMs: 2_000 });
+    stack = await startTestStack();
   });
   after(() => stack.stop());
   beforeEach(async () => {
