@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { EVENT_WRITTEN } from '../db/channels.ts';
 import type { Orm } from '../db/orm.ts';
 import { query } from '../db/sql.ts';
+import { asService } from '../db/working-for.ts';
 
 /** How far apart those of one process are: under load a few hundred settlements share one. */
 const PAUSE_MS = 10;
@@ -29,6 +30,7 @@ export function createEventAnnouncer(orm: Orm, onError: (error: unknown) => void
   }
   return () => {
     isWanted = true;
-    if (!isUnderWay) void announce();
+    // For all accounts, whichever of them was the first.
+    if (!isUnderWay) void asService('events', announce);
   };
 }

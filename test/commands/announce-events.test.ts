@@ -4,6 +4,10 @@ import type pg from 'pg';
 import { createEventAnnouncer } from '../../commands/announce-events.ts';
 import { createSettlementQueue } from '../../commands/settlement-queue.ts';
 import { EVENT_WRITTEN } from '../../db/channels.ts';
+import { openOrm } from '../../db/orm.ts';
+import { query } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import { asAccount } from '../../db/working-for.ts';
 import { openCommands, type TestCommands } from './support/open-commands.ts';
 import { seedCard } from './support/seed-card.ts';
 import { settlementOf } from './support/settlements.ts';
@@ -35,6 +39,34 @@ describe('createEventAnnouncer', () => {
     const later = once(listener, 'notification');
     tell();
     await later;
+  });
+
+  it('waits for no turn of the account whose event it hears of first', async () => {
+    const shared = await openOrm({
+      databaseUrl: commands.context.orm.config.get('clientUrl') as string,
+      poolSize: 3,
+      shares: { accounts: 2, eachAccount: 1 },
+    });
+    const account = { partnerId: 'prt_busy', mode: 'test' } as const;
+    const isBusy = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    const busy = asAccount(account, () =>
+      transaction(shared, async (tx) => {
+        await query(tx, 'SELECT');
+        isBusy.resolve();
+        await goOn.promise;
+      }),
+    );
+    await isBusy.promise;
+    const notified = once(listener, 'notification');
+    asAccount(
+      account,
+      createEventAnnouncer(shared, (error) => errors.push(error)),
+    );
+    await notified;
+    goOn.resolve();
+    await busy;
+    await shared.close();
   });
 
   it('is told of settled transactions', async () => {
