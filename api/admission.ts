@@ -1,26 +1,39 @@
 import { Counter, Gauge, type Metric } from 'prom-client';
 import type { Tenant } from '../db/tenant.ts';
+import { NoTurn, Turns } from '../db/turns.ts';
 import { ApiError } from '../domain/api-error.ts';
 
 /** How many requests of an account may be here beyond those at work. */
 const QUEUE_LENGTH = 200;
+
+/** How many requests of an account are served at a time where other accounts are served too. */
+const REQUESTS_BESIDE_OTHERS = 2;
+/** The same of those that start workflows, each of which costs ten times what another request does; and of all accounts. */
+const STARTS_BESIDE_OTHERS = 1;
+const STARTS = 8;
+/** For so long an account that has asked for something counts as one of the others. */
+const BESIDE_MS = 10_000;
 
 export interface AdmissionOptions {
   /** How many requests of an account, which is a partner in one mode, are at work at once. */
   accountConcurrency: number;
   /** How long a request may wait before its work begins. */
   longestWaitMs: number;
+  /** After that a request takes no other's turn any more: what it still waits for is the card network, or a lock. */
+  longestTurnMs: number;
 }
 
 /** One request on its way through. */
 export interface Visit {
   /**
    * Waits until it is the request's turn to work. Nothing of it may have begun before.
-   * @param gone says that nobody waits for the answer; the request then leaves the queue.
-   * @returns whether there is somebody to answer
+   * @param startsWorkflow whether its work is a workflow's
+   * @returns false where it has left meanwhile
    * @throws ApiError `unavailable` where that took too long, or the process stops
    */
-  begin(gone: AbortSignal): Promise<boolean>;
+  begin(startsWorkflow: boolean): Promise<boolean>;
+  /** Nobody waits for its answer: it waits no longer. */
+  leave(): void;
   /** Gives back what the request holds, whether it worked, waited or neither. */
   end(): void;
 }
@@ -33,78 +46,93 @@ export interface Admission {
   metrics: Metric[];
 }
 
-interface Waiter {
-  settle(outcome: 'turn' | 'gone' | 'too_late' | 'stopping'): void;
-}
+type Ending = 'left' | 'too_late' | 'stopping';
 
-interface Account {
-  /** All its requests in this process: those whose body is still coming, those waiting, those at work. */
-  present: number;
-  atWork: number;
-  /** In the order of arrival. */
-  waiting: Set<Waiter>;
+/** Whether a request's body is still coming, whether it waits for its turn, or works. */
+interface Stay {
+  at: 'door' | 'queue' | 'work';
+  /** Aborted with its {@link Ending} when it is to wait no longer. */
+  waiting: AbortController;
 }
 
 /**
  * Lets each account have so many requests at work in this process; the rest wait in the account's own queue, first come
- * first served (docs/decisions/fair-admission.md).
+ * first served. The accounts are served in turn, few requests at a time (docs/decisions/fair-admission.md).
  */
-export function createAdmission({ accountConcurrency, longestWaitMs }: AdmissionOptions): Admission {
-  const accounts = new Map<string, Account>();
+export function createAdmission({
+  accountConcurrency,
+  longestWaitMs,
+  longestTurnMs,
+}: AdmissionOptions): Admission {
+  const places = new Turns({ places: Number.POSITIVE_INFINITY, each: accountConcurrency, longestWaitMs });
+  const requests = paced(Math.max(accountConcurrency, 16), REQUESTS_BESIDE_OTHERS);
+  const starts = paced(STARTS, STARTS_BESIDE_OTHERS);
+  /** When each account asked last, the longest ago first. */
+  const active = new Map<string, number>();
+  /** All requests in this process, by account. */
+  const present = new Map<string, Set<Stay>>();
+  const metrics = createMetrics(() => [...present.values()].flatMap((stays) => [...stays]));
   let stopping = false;
-  const metrics = createMetrics(accounts);
 
   function arrive({ partnerId, mode }: Tenant): Visit {
+    const account = `${partnerId}/${mode}`;
+    const stays = present.get(account) ?? new Set();
     if (stopping) throw refusal('stopping');
-    const id = `${partnerId}/${mode}`;
-    const account = accounts.get(id) ?? { present: 0, atWork: 0, waiting: new Set() };
-    if (account.present >= accountConcurrency + QUEUE_LENGTH) throw refusal('queue_full');
-    account.present += 1;
-    accounts.set(id, account);
-    let working = false;
+    if (stays.size >= accountConcurrency + QUEUE_LENGTH) throw refusal('queue_full');
+    const stay: Stay = { at: 'door', waiting: new AbortController() };
+    present.set(account, stays.add(stay));
+    const held: (() => void)[] = [];
 
-    async function begin(gone: AbortSignal): Promise<boolean> {
-      if (gone.aborted) return false;
-      if (stopping) throw refusal('stopping');
-      if (account.atWork < accountConcurrency) {
-        account.atWork += 1;
-      } else {
-        const outcome = await wait(account, gone);
-        if (outcome === 'gone') return false;
-        if (outcome !== 'turn') throw refusal(outcome);
-      }
-      working = true;
-      return true;
-    }
-
-    function end(): void {
-      account.present -= 1;
-      if (account.present === 0) accounts.delete(id);
-      if (!working) return;
-      const [next] = account.waiting;
-      // The place goes on to the next one without becoming free: who comes now stands behind it.
-      if (next === undefined) account.atWork -= 1;
-      else next.settle('turn');
-    }
-
-    return { begin, end };
+    return {
+      async begin(startsWorkflow) {
+        const { signal } = stay.waiting;
+        const patience = setTimeout(() => stay.waiting.abort('too_late'), longestWaitMs);
+        stay.at = 'queue';
+        try {
+          held.push(await places.take(account, signal));
+          countAsActive(account);
+          const giveBack = await (startsWorkflow ? starts : requests).take(account, signal);
+          const timer = setTimeout(giveBack, longestTurnMs);
+          held.push(giveBack, () => clearTimeout(timer));
+        } catch (error) {
+          const ending: Ending = signal.aborted ? signal.reason : 'too_late';
+          if (!signal.aborted && !(error instanceof NoTurn)) throw error;
+          if (ending === 'left') return false;
+          throw refusal(ending);
+        } finally {
+          clearTimeout(patience);
+        }
+        stay.at = 'work';
+        return true;
+      },
+      leave: () => stay.waiting.abort('left'),
+      end() {
+        for (const giveBack of held) giveBack();
+        stays.delete(stay);
+        if (stays.size === 0) present.delete(account);
+      },
+    };
   }
 
-  function wait(account: Account, gone: AbortSignal): Promise<'turn' | 'gone' | 'too_late' | 'stopping'> {
-    return new Promise((resolve) => {
-      const leave = () => waiter.settle('gone');
-      const patience = setTimeout(() => waiter.settle('too_late'), longestWaitMs);
-      const waiter: Waiter = {
-        settle(outcome) {
-          account.waiting.delete(waiter);
-          clearTimeout(patience);
-          gone.removeEventListener('abort', leave);
-          resolve(outcome);
-        },
-      };
-      gone.addEventListener('abort', leave);
-      account.waiting.add(waiter);
+  /** Turns of which an account may have all where it is alone. */
+  function paced(turns: number, besideOthers: number): Turns {
+    return new Turns({
+      places: turns,
+      get each() {
+        return active.size > 1 ? besideOthers : turns;
+      },
+      longestWaitMs,
     });
+  }
+
+  function countAsActive(account: string): void {
+    const nowMs = performance.now();
+    active.delete(account);
+    active.set(account, nowMs);
+    for (const [other, askedMs] of active) {
+      if (askedMs > nowMs - BESIDE_MS) break;
+      active.delete(other);
+    }
   }
 
   function refusal(reason: keyof typeof REFUSALS): ApiError {
@@ -117,7 +145,7 @@ export function createAdmission({ accountConcurrency, longestWaitMs }: Admission
     arrive,
     stop() {
       stopping = true;
-      for (const { waiting } of accounts.values()) for (const waiter of waiting) waiter.settle('stopping');
+      for (const stays of present.values()) for (const { waiting } of stays) waiting.abort('stopping');
     },
     metrics: Object.values(metrics),
   };
@@ -145,24 +173,23 @@ const REFUSALS = {
   },
 } as const;
 
-function createMetrics(accounts: Map<string, Account>) {
-  const sum = (of: (account: Account) => number) =>
-    [...accounts.values()].reduce((total, account) => total + of(account), 0);
+function createMetrics(stays: () => Stay[]) {
+  const count = (at: Stay['at']) => stays().filter((stay) => stay.at === at).length;
   return {
     atWork: new Gauge({
       name: 'admission_requests_at_work',
       help: 'Requests of all accounts that are at work',
       registers: [],
       collect() {
-        this.set(sum(({ atWork }) => atWork));
+        this.set(count('work'));
       },
     }),
     waiting: new Gauge({
       name: 'admission_requests_waiting',
-      help: "Requests of all accounts that wait in their account's queue",
+      help: 'Requests of all accounts that wait for their turn to work',
       registers: [],
       collect() {
-        this.set(sum(({ waiting }) => waiting.size));
+        this.set(count('queue'));
       },
     }),
     refused: new Counter({

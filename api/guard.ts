@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http';
 import type { RouterContext, RouterMiddleware } from '@koa/router';
 import { asAccount } from '../db/working-for.ts';
 import { ApiError } from '../domain/api-error.ts';
@@ -40,6 +39,7 @@ export function guard<Query, Body>(
       throw new ApiError(route.mode === 'test' ? 'live_key_not_allowed' : 'test_key_not_allowed');
     }
     const visit = admission.arrive(caller);
+    ctx.res.once('close', () => visit.leave());
     let reply: Reply;
     try {
       refuseRepeated(req);
@@ -54,7 +54,7 @@ export function guard<Query, Body>(
       const issues = [...parsed.issues, ...query.issues, ...body.issues];
       if (issues.length > 0) throw ApiError.ofFields(issues);
 
-      const begun = await visit.begin(whenGone(ctx.res));
+      const begun = await visit.begin(route.liveIsWorkflow === true && caller.mode === 'live');
       // The second is said only here of a request that was sent before the one ahead of it was answered.
       if (!begun || req.socket.destroyed) {
         ctx.status = CLIENT_CLOSED_REQUEST;
@@ -81,11 +81,4 @@ export function guard<Query, Body>(
     ctx.type = 'application/json';
     ctx.body = typeof reply.body === 'string' ? reply.body : JSON.stringify(reply.body);
   };
-}
-
-/** Aborts when the connection closes before the answer, and after it. */
-function whenGone(response: ServerResponse): AbortSignal {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
-  return gone.signal;
 }

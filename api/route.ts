@@ -37,6 +37,8 @@ export interface Route<Query = unknown, Body = unknown> {
   mode?: Mode;
   /** `accepted`: used where it is sent. Left out: a key that is sent has no meaning. */
   idempotencyKey?: 'required' | 'accepted';
+  /** In live mode its work is a workflow's. */
+  liveIsWorkflow?: true;
   query: z.ZodType<Query>;
   body?: z.ZodType<Body>;
   /** The body may be left out, and is then `{}` whatever Content-Type says. */

@@ -44,6 +44,7 @@ function statusRoute(
     method: 'post',
     ...words,
     idempotencyKey: 'accepted',
+    liveIsWorkflow: true,
     query: z.strictObject({}),
     body: z.strictObject({}),
     bodyIsOptional: true,

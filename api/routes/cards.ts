@@ -22,6 +22,7 @@ export const createCard = (dependencies: IssuingDependencies) =>
     description:
       'Debits the amount and its fees from the balance. 201: active. 202: poll GET /cards/{cardId}.',
     idempotencyKey: 'required',
+    liveIsWorkflow: true,
     query: z.strictObject({}),
     body: CreateCardRequest,
     responses: { 201: CardResource, 202: CardResource },

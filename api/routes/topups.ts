@@ -23,6 +23,7 @@ export const createTopUp = (dependencies: TopUpDependencies) =>
       'Debits the amount and its fees from the balance. The card has to be active. 201: it is loaded. 202: poll ' +
       'GET /topups/{topupId}.',
     idempotencyKey: 'required',
+    liveIsWorkflow: true,
     query: z.strictObject({}),
     body: TopUpRequest,
     responses: { 201: TopUpResource, 202: TopUpResource },

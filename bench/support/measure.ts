@@ -14,10 +14,13 @@ export async function measure(
   const startedAt = performance.now();
   const durationsMs = await drive(count, inFlight, work);
   const seconds = (performance.now() - startedAt) / 1_000;
-  durationsMs.sort((a, b) => a - b);
-  const quantile = (q: number) =>
-    durationsMs[Math.min(durationsMs.length - 1, Math.floor(durationsMs.length * q))] ?? 0;
-  return { perSecond: count / seconds, p50Ms: quantile(0.5), p99Ms: quantile(0.99) };
+  return { perSecond: count / seconds, ...summarize(durationsMs) };
+}
+
+export function summarize(durationsMs: readonly number[]): { p50Ms: number; p99Ms: number } {
+  const sorted = durationsMs.toSorted((a, b) => a - b);
+  const quantile = (q: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0;
+  return { p50Ms: quantile(0.5), p99Ms: quantile(0.99) };
 }
 
 async function drive(count: number, inFlight: number, work: () => Promise<void>): Promise<number[]> {

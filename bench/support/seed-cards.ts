@@ -24,7 +24,7 @@ export async function seedCards(
          RETURNING id
        )
        INSERT INTO ledger.account (id, partner_id, mode, kind, card_id, posted)
-       SELECT 'card/' || id, $1, 'test', 'card', id, 1000 FROM made`,
+       SELECT 'card/' || id, $1, 'test', 'card', id, 0 FROM made`,
       [partnerId, from, to],
     );
     await client.query('VACUUM ANALYZE card');

@@ -16,11 +16,13 @@ import { testTemporal } from '../../test/support/temporal.ts';
 import { startProcess } from './start-process.ts';
 
 export interface BenchService {
-  /** Without /v1. */
+  /** Of the first API process, without /v1. */
   origin: string;
+  /** Of all of them. */
+  origins: string[];
   /** The service's. */
   databaseUrl: string;
-  temporal: { address: string; namespace: string };
+  temporal: { address: string; namespace: string; source: string };
   partnerId: string;
   testKey: string;
   /** As the operator's command line works. */
@@ -34,16 +36,22 @@ export interface BenchService {
 
 const entry = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 
+export interface BenchServiceOptions {
+  worker: boolean;
+  /** How many API processes; one unless given. */
+  apis?: number;
+  /** More of their configuration. */
+  env?: Record<string, string>;
+}
+
 /** API and worker as processes of their own on a fresh database, with one partner. */
-export async function startService(options: { worker: boolean }): Promise<BenchService> {
+export async function startService(options: BenchServiceOptions): Promise<BenchService> {
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-bench-'));
   const temporal = await testTemporal();
   const databaseUrl = await createTestDatabase();
   const secret = randomBytes(32);
-  const port = await freePort();
   const env = {
     HOST: '127.0.0.1',
-    PORT: String(port),
     DATABASE_URL: databaseUrl,
     TEMPORAL_ADDRESS: temporal.address,
     TEMPORAL_NAMESPACE: temporal.namespace,
@@ -52,6 +60,7 @@ export async function startService(options: { worker: boolean }): Promise<BenchS
     CARD_NETWORK: 'simulated',
     RATE_LIMIT_PER_SECOND: '0',
     WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
+    ...options.env,
   };
   const orm = await openOperatorOrm(databaseUrl);
   const ring = new KeyRing([{ id: 'k1', secret }]);
@@ -60,16 +69,24 @@ export async function startService(options: { worker: boolean }): Promise<BenchS
   const partner = await createPartner(operator, { name: 'Bench', secureDetailsEnabled: false });
   const { key } = await createApiKey(operator, { partnerId: partner.id, mode: 'test', name: null });
 
-  const api = startProcess(entry('api/main.ts'), env, join(folder, 'api.log'));
+  const ports: number[] = [];
+  while (ports.length < (options.apis ?? 1)) ports.push(await freePort());
+  const apis = ports.map((port) =>
+    startProcess(entry('api/main.ts'), { ...env, PORT: String(port) }, join(folder, `api-${port}.log`)),
+  );
+  const origins = ports.map((port) => `http://127.0.0.1:${port}`);
   const worker = options.worker
-    ? startProcess(entry('worker/main.ts'), env, join(folder, 'worker.log'))
+    ? startProcess(entry('worker/main.ts'), { ...env, PORT: String(ports[0]) }, join(folder, 'worker.log'))
     : undefined;
-  await until(async () => {
-    const { workers, status } = (await (await fetch(`http://127.0.0.1:${port}/readyz`)).json()) as Readiness;
-    return status === 'ready' && (!options.worker || Object.values(workers).every((count) => count > 0));
-  });
+  for (const origin of origins) {
+    await until(async () => {
+      const { workers, status } = (await (await fetch(`${origin}/readyz`)).json()) as Readiness;
+      return status === 'ready' && (!options.worker || Object.values(workers).every((count) => count > 0));
+    });
+  }
   return {
-    origin: `http://127.0.0.1:${port}`,
+    origin: origins[0] ?? '',
+    origins,
     databaseUrl,
     temporal,
     partnerId: partner.id,
@@ -79,7 +96,7 @@ export async function startService(options: { worker: boolean }): Promise<BenchS
     workerPid: worker?.child.pid ?? 0,
     webhooksTaskQueue: webhooksTaskQueue(env.TASK_QUEUE_PREFIX),
     stop: async () => {
-      await api.stop();
+      await Promise.all(apis.map((api) => api.stop()));
       await worker?.stop();
       await orm.close();
       await rm(folder, { recursive: true });

@@ -13,7 +13,10 @@ const PACED_SECONDS = 5;
 export const PACED_PER_SECOND = 100;
 
 /** @returns when each was committed, by id */
-async function writeEvents({ orm }: BenchService, to: Endpoint[]): Promise<Map<string, number>> {
+export async function writeEvents(
+  { orm }: Pick<BenchService, 'orm'>,
+  to: Endpoint[],
+): Promise<Map<string, number>> {
   const events = to.map(({ partnerId }) => {
     const id = newId('evt');
     return { id, partnerId, body: bodyOf(id) };

@@ -16,11 +16,9 @@ import { expectError } from './support/expect-error.ts';
 import { balanceOf, createCard, fundedPartner, settledCard } from './support/prepare.ts';
 import { sharedStack } from './support/shared-stack.ts';
 
-const HERE = new AbortController().signal;
-
 describe('createAdmission', () => {
-  const admissionOf = (accountConcurrency = 2, longestWaitMs = 60_000) =>
-    createAdmission({ accountConcurrency, longestWaitMs });
+  const admissionOf = (accountConcurrency: number, longestWaitMs = 60_000, longestTurnMs = 60_000) =>
+    createAdmission({ accountConcurrency, longestWaitMs, longestTurnMs });
   const account = (partnerId: string, mode: 'test' | 'live' = 'live') => ({ partnerId, mode });
   /** Lets everything happen that is not waiting for something else to. */
   const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -28,13 +26,13 @@ describe('createAdmission', () => {
   /** Requests of one account whose work ends when it is told to. */
   function requestsOf(admission: Admission, partnerId: string, mode?: 'test' | 'live') {
     const begun: number[] = [];
-    const arrive = (name: number, gone = HERE) => {
+    const arrive = (name: number, startsWorkflow = false) => {
       const visit = admission.arrive(account(partnerId, mode));
-      const began = visit.begin(gone).then((isHere) => {
+      const began = visit.begin(startsWorkflow).then((isHere) => {
         if (isHere) begun.push(name);
         return isHere;
       });
-      return { began, end: () => visit.end() };
+      return { ...visit, began };
     };
     return { begun, arrive };
   }
@@ -102,17 +100,18 @@ describe('createAdmission', () => {
   });
 
   it('lets those go who have nobody to answer, waiting or not', async () => {
-    const { begun, arrive } = requestsOf(admissionOf(1), 'prt_1');
+    const admission = admissionOf(1);
+    const { begun, arrive } = requestsOf(admission, 'prt_1');
     const first = arrive(1);
-    const gone = new AbortController();
-    const second = arrive(2, gone.signal);
+    const second = arrive(2);
     const third = arrive(3);
-    gone.abort();
+    second.leave();
     assert.equal(await second.began, false);
     second.end();
-    const fourth = arrive(4, gone.signal);
-    assert.equal(await fourth.began, false);
-    fourth.end();
+    const goneAtTheDoor = admission.arrive(account('prt_1'));
+    goneAtTheDoor.leave();
+    assert.equal(await goneAtTheDoor.begin(false), false);
+    goneAtTheDoor.end();
     first.end();
     assert.equal(await third.began, true);
     assert.deepEqual(begun, [1, 3]);
@@ -124,13 +123,90 @@ describe('createAdmission', () => {
     const first = arrive(1);
     const second = arrive(2);
     const late = admission.arrive(account('prt_1'));
+    await settled();
     admission.stop();
     await assert.rejects(second.began, isRefusal('unavailable'));
-    await assert.rejects(late.begin(HERE), isRefusal('unavailable'));
+    await assert.rejects(late.begin(false), isRefusal('unavailable'));
     assert.throws(() => admission.arrive(account('prt_2')), isRefusal('unavailable'));
     assert.equal(await first.began, true);
     for (const visit of [first, second, late]) visit.end();
     assert.deepEqual(begun, [1]);
+  });
+
+  it('lets two begin of each account where several ask, and goes on after the longest turn', async () => {
+    const admission = admissionOf(16);
+    const [flood, quiet] = [requestsOf(admission, 'prt_1'), requestsOf(admission, 'prt_2')];
+    const first = [1, 2, 3].map((name) => flood.arrive(name));
+    await settled();
+    quiet.arrive(1);
+    const more = [4, 5, 6].map((name) => flood.arrive(name));
+    await settled();
+    assert.deepEqual([flood.begun, quiet.begun], [[1, 2, 3], [1]]);
+    for (const request of first) request.end();
+    await settled();
+    assert.deepEqual(flood.begun, [1, 2, 3, 4, 5]);
+    more[0]?.end();
+    await settled();
+    assert.deepEqual(flood.begun, [1, 2, 3, 4, 5, 6]);
+
+    const hasty = admissionOf(16, 60_000, 10);
+    requestsOf(hasty, 'prt_1').arrive(1);
+    const slow = requestsOf(hasty, 'prt_2');
+    const begun = [1, 2, 3].map((name) => slow.arrive(name).began);
+    assert.deepEqual(await Promise.all(begun), [true, true, true]);
+  });
+
+  describe('of requests that start workflows', () => {
+    const startersOf = (admission: Admission, partnerId: string) => {
+      const { begun, arrive } = requestsOf(admission, partnerId);
+      return { begun, arrive: (name: number) => arrive(name, true) };
+    };
+
+    it('lets eight begin at once where one account alone starts some, and the next when one has ended', async () => {
+      const { begun, arrive } = startersOf(admissionOf(16), 'prt_1');
+      const requests = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(arrive);
+      await settled();
+      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8]);
+      requests[2]?.end();
+      await requests[8]?.began;
+      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    });
+
+    it('lets one begin of each account where several start some, and others at once', async () => {
+      const admission = admissionOf(16);
+      const [flood, quiet] = [startersOf(admission, 'prt_1'), startersOf(admission, 'prt_2')];
+      const asked = [flood.arrive(1), flood.arrive(2), flood.arrive(3)];
+      await settled();
+      quiet.arrive(1);
+      flood.arrive(4);
+      const read = requestsOf(admission, 'prt_1').arrive(5);
+      assert.equal(await read.began, true);
+      assert.deepEqual([flood.begun, quiet.begun], [[1, 2, 3], [1]]);
+      asked[0]?.end();
+      asked[1]?.end();
+      await settled();
+      assert.deepEqual(flood.begun, [1, 2, 3], 'one of its own is still on its way');
+      asked[2]?.end();
+      await settled();
+      assert.deepEqual(flood.begun, [1, 2, 3, 4]);
+    });
+
+    it('lets the next begin before a slow one has its answer', async () => {
+      const { arrive } = startersOf(admissionOf(16, 60_000, 10), 'prt_1');
+      const requests = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(arrive);
+      assert.equal(await requests[8]?.began, true);
+    });
+
+    it('counts both waits of a request together, and takes back what it held', async () => {
+      const admission = admissionOf(16, 20);
+      const { begun, arrive } = startersOf(admission, 'prt_1');
+      const requests = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(arrive);
+      await assert.rejects(requests[8]?.began ?? Promise.resolve(), isRefusal('unavailable'));
+      for (const request of requests) request.end();
+      for (const name of [10, 11, 12, 13, 14, 15, 16, 17]) arrive(name);
+      await settled();
+      assert.equal(begun.length, 16);
+    });
   });
 
   it('tells how many work and wait, and how many it refused for what', async () => {
@@ -138,6 +214,7 @@ describe('createAdmission', () => {
     const { arrive } = requestsOf(admission, 'prt_1');
     const [first, second] = [arrive(1), arrive(2)];
     requestsOf(admission, 'prt_2').arrive(1);
+    await settled();
     const values = async () =>
       Object.fromEntries(
         (await Promise.all(admission.metrics.map((metric) => metric.get()))).map(({ name, values: all }) => [

@@ -14,7 +14,7 @@ let folder: string | undefined;
  * The Temporal server of this test run, started by the first test that asks for it: the one at TEMPORAL_ADDRESS, or
  * one of our own, which takes minutes when it has to be built first (the progress is shown).
  */
-export function testTemporal(): Promise<{ address: string; namespace: string }> {
+export function testTemporal(): Promise<Pick<RunningTemporal, 'address' | 'namespace' | 'source'>> {
   running ??= start();
   return running;
 }

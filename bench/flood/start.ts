@@ -1,0 +1,23 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { FloodOrder } from './main.ts';
+
+export interface Flood {
+  /** @returns how often which status was answered, once everything that was asked is answered */
+  stop(): Promise<Record<string, number>>;
+}
+
+export function startFlood(order: FloodOrder): Flood {
+  const child = fork(fileURLToPath(new URL('./main.ts', import.meta.url)));
+  child.send(order);
+  return {
+    stop: async () => {
+      const told = once(child, 'message');
+      child.send('stop');
+      const [statuses] = (await told) as [Record<string, number>];
+      child.disconnect();
+      return statuses;
+    },
+  };
+}

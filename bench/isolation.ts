@@ -1,0 +1,250 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Pool } from 'undici';
+import { adjustBalance } from '../commands/adjust-balance.ts';
+import { createApiKey } from '../commands/create-api-key.ts';
+import { updatePartner } from '../commands/update-partner.ts';
+import type { Mode } from '../domain/mode.ts';
+import { checkLedger } from '../ledger/check-ledger.ts';
+import type { FloodRequest } from './flood/main.ts';
+import { type Flood, startFlood } from './flood/start.ts';
+import { summarize } from './support/measure.ts';
+import { middleOf } from './support/median.ts';
+import { seedCards } from './support/seed-cards.ts';
+import { seedEvents } from './support/seed-events.ts';
+import { type BenchService, startService } from './support/start-service.ts';
+import { createEndpoints, type Endpoint } from './webhook-load/endpoints.ts';
+import { allReceived, writeEvents } from './webhook-load/load.ts';
+import { type BenchReceiver, startBenchReceiver } from './webhook-receiver/start.ts';
+
+const ROUNDS = 3;
+const ALONE_MS = 2_000;
+const BESIDE_MS = 3_000;
+/** A flood has filled its queues by then. */
+const ONSET_MS = 1_000;
+/** The general limit of a key, and a flood, in each process. */
+const FLOOD_PER_SECOND = 100;
+const SEEDED_CARDS = 10_000;
+const SEEDED_EVENTS = 50_000;
+
+/** What the quiet account does, one after the other. */
+const QUIET = ['POST /cards, live', 'GET /cards', 'webhook'] as const;
+type Quiet = (typeof QUIET)[number];
+
+interface Watched {
+  durationsMs: Record<Quiet, number[]>;
+  accepted: number;
+  failed: number;
+}
+
+/** A quiet account alone, and beside another's flood; rounds of both alternate. */
+export async function run(): Promise<void> {
+  for (const apis of [1, 2]) {
+    const service = await startService({
+      worker: true,
+      apis,
+      env: { CARD_NETWORK: 'simulated', RATE_LIMIT_PER_SECOND: String(FLOOD_PER_SECOND) },
+    });
+    const receiver = await startBenchReceiver();
+    try {
+      console.log(`${apis} API process(es), Temporal: ${service.temporal.source}`);
+      const quiet = await createQuietAccount(service, receiver);
+      for (const [name, begin] of await createFloods(service, receiver)) {
+        await compare(name, quiet, receiver, begin);
+      }
+      const violations = await checkLedger(service.orm.em.fork());
+      if (violations.length > 0) throw new Error(`the ledger is wrong: ${JSON.stringify(violations[0])}`);
+    } finally {
+      receiver.stop();
+      await service.stop();
+    }
+  }
+}
+
+async function compare(
+  name: string,
+  quiet: QuietAccount,
+  receiver: BenchReceiver,
+  begin: () => Flood,
+): Promise<void> {
+  const rounds: { alone: Watched; beside: Watched }[] = [];
+  const answered: Record<string, number> = {};
+  for (let round = 0; round < ROUNDS; round++) {
+    const alone = await quiet.watch(ALONE_MS);
+    const flood = begin();
+    await sleep(ONSET_MS);
+    rounds.push({ alone, beside: await quiet.watch(BESIDE_MS) });
+    for (const [status, count] of Object.entries(await flood.stop())) {
+      answered[status] = (answered[status] ?? 0) + count;
+    }
+    await receiver.forget();
+  }
+  const answers = Object.entries(answered).map(([status, count]) => `${count} times ${status}`);
+  console.log(`  beside ${name}${answers.length > 0 ? ` (answered ${answers.join(', ')})` : ''}`);
+  for (const what of QUIET) {
+    const figures = rounds.map(({ alone, beside }) => ({
+      alone: summarize(alone.durationsMs[what]),
+      beside: summarize(beside.durationsMs[what]),
+    }));
+    const ratio = middleOf(figures.map(({ alone, beside }) => beside.p50Ms / alone.p50Ms));
+    const alone = describe(figures.map((figure) => figure.alone));
+    const beside = describe(figures.map((figure) => figure.beside));
+    console.log(
+      `    ${what.padEnd(18)} alone ${alone} beside ${beside} p50, times ${ratio.toFixed(2)} (goal at most 3)`,
+    );
+  }
+  const total = (of: (watched: Watched) => number) => rounds.reduce((sum, { beside }) => sum + of(beside), 0);
+  console.log(
+    `    5xx ${total(({ failed }) => failed)}, 202 ${total(({ accepted }) => accepted)} (goal 0 and 0)`,
+  );
+}
+
+/** The middle of the rounds. */
+function describe(rounds: { p50Ms: number; p99Ms: number }[]): string {
+  const [p50, p99] = (['p50Ms', 'p99Ms'] as const).map((of) => middleOf(rounds.map((round) => round[of])));
+  return `p50 ${p50?.toFixed(1)}, p99 ${p99?.toFixed(1)} ms`.padEnd(28);
+}
+
+interface QuietAccount {
+  watch(forMs: number): Promise<Watched>;
+}
+
+async function createQuietAccount(service: BenchService, receiver: BenchReceiver): Promise<QuietAccount> {
+  const [endpoint] = await createEndpoints(service, receiver, { endpoints: 1 });
+  const { partnerId } = endpoint as Endpoint;
+  const key = await fundedKey(service, partnerId, 'live');
+  const pools = service.origins.map((origin) => new Pool(origin, { connections: 2 }));
+
+  async function watch(forMs: number): Promise<Watched> {
+    const watched: Watched = {
+      durationsMs: { 'POST /cards, live': [], 'GET /cards': [], webhook: [] },
+      accepted: 0,
+      failed: 0,
+    };
+    const ask = async (what: Quiet, pool: Pool, request: FloodRequest) => {
+      const startedAt = performance.now();
+      const { statusCode, body } = await pool.request({
+        method: request.method,
+        path: `/v1${request.path}`,
+        headers: {
+          authorization: `Bearer ${key}`,
+          'idempotency-key': randomUUID(),
+          ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
+        body: request.body ?? null,
+      });
+      await body.dump();
+      watched.durationsMs[what].push(performance.now() - startedAt);
+      if (statusCode === 202) watched.accepted += 1;
+      if (statusCode >= 500) watched.failed += 1;
+      if (statusCode >= 400 && statusCode < 500) throw new Error(`${request.path} answered ${statusCode}`);
+    };
+    const committed = new Map<string, number>();
+    const startedAt = performance.now();
+    for (let turn = 0; performance.now() - startedAt < forMs; turn++) {
+      const pool = pools[turn % pools.length] as Pool;
+      await ask('POST /cards, live', pool, { method: 'POST', path: '/cards', body: newCard(randomUUID()) });
+      await ask('GET /cards', pool, { method: 'GET', path: '/cards' });
+      for (const [id, at] of await writeEvents(service, [endpoint as Endpoint])) committed.set(id, at);
+      await sleep(10);
+    }
+    const received = await allReceived(receiver, committed);
+    for (const [id, at] of committed) watched.durationsMs.webhook.push((received.get(id) ?? 0) - at);
+    return watched;
+  }
+  // Connections are made, and code is compiled, the first time.
+  await watch(ALONE_MS);
+  return { watch };
+}
+
+/** What each flood is, and how it is begun. */
+async function createFloods(
+  service: BenchService,
+  receiver: BenchReceiver,
+): Promise<[string, () => Flood][]> {
+  const { partnerId } = service;
+  await updatePartner({ orm: service.orm, actor: 'bench' }, partnerId, { secureDetailsEnabled: true });
+  const testKey = await fundedKey(service, partnerId, 'test');
+  const liveKey = await fundedKey(service, partnerId, 'live');
+  await seedCards(service.databaseUrl, partnerId, 1, SEEDED_CARDS);
+  await seedEvents(service.databaseUrl, partnerId, SEEDED_EVENTS);
+  const cardIds: string[] = [];
+  for (let i = 0; i < 8; i++) cardIds.push(await issueCard(service, testKey));
+
+  const requests = (key: string, asked: FloodRequest[]) => () =>
+    startFlood({ origins: service.origins, key, perSecond: FLOOD_PER_SECOND, requests: asked });
+  const deliveries = async (how: { failing?: number; hanging?: boolean }) => {
+    const [endpoint] = await createEndpoints(service, receiver, { endpoints: 1, ...how });
+    return () => startEvents(service, endpoint as Endpoint);
+  };
+  return [
+    [
+      'test-mode writes',
+      requests(testKey, [
+        ...cardIds.map((id) => ({ method: 'POST' as const, path: `/cards/${id}/freeze` })),
+        ...cardIds.map(() => ({ method: 'POST' as const, path: '/cards', body: newCard('$unique') })),
+        ...cardIds.map((id) => ({ method: 'POST' as const, path: `/cards/${id}/unfreeze` })),
+      ]),
+    ],
+    ['live writes', requests(liveKey, [{ method: 'POST', path: '/cards', body: newCard('$unique') }])],
+    [
+      'expensive reads and reveals',
+      requests(
+        testKey,
+        [
+          '/cards?limit=100',
+          '/cards?limit=100&status=blocked',
+          '/events?limit=100&type=topup.failed',
+          '/events?limit=100&delivery_status=delivered&type=card.issued',
+          '/balance/transactions?limit=100',
+          `/cards/${cardIds[0]}/secure-details`,
+        ].map((path) => ({ method: 'GET', path })),
+      ),
+    ],
+    ['failing webhooks', await deliveries({ failing: 1 })],
+    ['hanging webhooks', await deliveries({ hanging: true })],
+  ];
+}
+
+/** An account's events at its full rate, to an endpoint that does not take them. */
+function startEvents(service: BenchService, to: Endpoint): Flood {
+  let stopped = false;
+  const writing = (async () => {
+    while (!stopped) {
+      await writeEvents(
+        service,
+        Array.from({ length: FLOOD_PER_SECOND / 20 }, () => to),
+      );
+      await sleep(50);
+    }
+  })();
+  return {
+    stop: async () => {
+      stopped = true;
+      await writing;
+      return {};
+    },
+  };
+}
+
+async function fundedKey({ orm, ring }: BenchService, partnerId: string, mode: Mode): Promise<string> {
+  const operator = { orm, ring, actor: 'bench' };
+  const funding = { partnerId, mode, amountCents: 1_000_000_000, reason: 'a measurement', key: null };
+  await adjustBalance(operator, funding);
+  return (await createApiKey(operator, { partnerId, mode, name: null })).key;
+}
+
+const newCard = (externalRef: string) => JSON.stringify({ amount: 1_000, external_ref: externalRef });
+
+async function issueCard({ origin }: BenchService, key: string): Promise<string> {
+  const answer = await fetch(`${origin}/v1/cards`, {
+    method: 'POST',
+    headers: {
+      ...{ authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      'idempotency-key': randomUUID(),
+    },
+    body: newCard(randomUUID()),
+  });
+  const { id } = (await answer.json()) as { id: string };
+  return id;
+}
