@@ -12,12 +12,12 @@ GRANT card_issuing_operator TO CURRENT_USER;
 
 -- Nothing is left to whoever happens to reach the database.
 REVOKE CREATE ON SCHEMA public FROM PUBLIC;
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC;
+REVOKE ALL ON FUNCTION lock_funding_terms, lock_test_terms, queue_deliveries FROM PUBLIC;
 ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
 
 -- The service: what partners' requests, the network and the passing of time change. Keys, settings, products and
 -- adjustments are the operator's to make.
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO card_issuing_app;
+GRANT EXECUTE ON FUNCTION lock_funding_terms, lock_test_terms TO card_issuing_app;
 REVOKE INSERT, UPDATE ON partner, api_key, product, account_usage FROM card_issuing_app;
 REVOKE INSERT, DELETE ON partner_product FROM card_issuing_app;
 REVOKE INSERT ON balance_adjustment FROM card_issuing_app;

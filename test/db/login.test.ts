@@ -231,6 +231,7 @@ describe('the rights', () => {
         'SELECT FROM ledger.account',
         'CREATE TABLE mine (id int)',
         `SELECT lock_funding_terms('a', 'b')`,
+        `SELECT lock_test_terms('a', 'b', 'c', true)`,
         `SELECT ledger.apply_operations('[]')`,
       ]) {
         await assert.rejects(nobody.query(statement), INSUFFICIENT_PRIVILEGE, statement);
