@@ -8,8 +8,10 @@ const QUEUE_LENGTH = 200;
 
 /** How many requests of an account are served at a time where other accounts are served too. */
 const REQUESTS_BESIDE_OTHERS = 2;
-/** The same of those that start workflows, each of which costs ten times what another request does; and of all accounts. */
+/** The same of requests that start workflows, each of which costs ten times what another does. */
 const STARTS_BESIDE_OTHERS = 1;
+/** And of all accounts together. */
+const REQUESTS = 16;
 const STARTS = 8;
 /** For so long an account that has asked for something counts as one of the others. */
 const BESIDE_MS = 10_000;
@@ -65,7 +67,7 @@ export function createAdmission({
   longestTurnMs,
 }: AdmissionOptions): Admission {
   const places = new Turns({ places: Number.POSITIVE_INFINITY, each: accountConcurrency, longestWaitMs });
-  const requests = paced(Math.max(accountConcurrency, 16), REQUESTS_BESIDE_OTHERS);
+  const requests = paced(Math.max(accountConcurrency, REQUESTS), REQUESTS_BESIDE_OTHERS);
   const starts = paced(STARTS, STARTS_BESIDE_OTHERS);
   /** When each account asked last, the longest ago first. */
   const active = new Map<string, number>();
@@ -162,8 +164,8 @@ const REFUSALS = {
   too_late: {
     code: 'unavailable',
     message:
-      "The account's other requests took so long that this one did not begin. Retry it with the same " +
-      'Idempotency-Key, with fewer at a time.',
+      'The requests before this one took so long that it did not begin. Retry it with the same Idempotency-Key, with ' +
+      'fewer at a time.',
     retryAfterSeconds: 1,
   },
   stopping: {
