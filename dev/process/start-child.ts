@@ -61,7 +61,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
       const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
       // What it printed last may still be in the pipe; a grandchild can keep the pipe open for ever.
       child.once('close', () => resolve(how));
-      setTimeout(resolve, 200, how).unref();
+      setTimeout(resolve, 1_000, how).unref();
     });
   });
   await new Promise<void>((resolve, reject) => {

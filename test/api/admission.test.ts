@@ -293,67 +293,71 @@ describe('admission', () => {
   });
 
   describe('while 16 requests of an account are at work', () => {
+    const live = { mode: 'live' } as const;
     let partner: TestPartner;
     let other: TestPartner;
-    let cardId: string;
-    let held: { release(): Promise<void> };
     let atWork: Promise<unknown>;
+    let isReleased: boolean;
     before(async () => {
       partner = await fundedPartner(stack, 100_000);
       other = await fundedPartner(stack, 100_000);
-      cardId = (await createCard(partner, { amount: 1_000 })).json.id;
     });
+    // Live issuances: without a worker they wait for the first answer of their workflows.
     beforeEach(async () => {
-      held = await holdCards(stack);
-      atWork = Promise.all(Array.from({ length: 16 }, () => partner.call('GET', `/cards/${cardId}`)));
+      isReleased = false;
+      atWork = Promise.all(Array.from({ length: 16 }, () => createCard(partner, { amount: 1_000 }, live)));
       await untilAdmitted(stack, 16, 0);
     });
     afterEach(async () => {
-      await held.release();
-      await atWork;
+      await release();
+      await stack.stopWorker();
     });
 
+    async function release(): Promise<void> {
+      if (isReleased) return;
+      isReleased = true;
+      await stack.startWorker();
+      await atWork;
+    }
+
     it('queues 200 more, whichever key they come with, and answers the 217th 429 with Retry-After', async () => {
-      const { key } = await createApiKey(stack.operator, {
-        ...{ partnerId: partner.id, mode: 'test', name: null },
-      });
+      const { key } = await createApiKey(stack.operator, { ...live, partnerId: partner.id, name: null });
       const headers = { authorization: `Bearer ${key}` };
       const queued = Promise.all(
         Array.from({ length: 200 }, (_, i) =>
-          partner.call('GET', '/balance', i % 2 === 0 ? { headers } : {}),
+          partner.call('GET', '/balance', i % 2 === 0 ? { headers } : live),
         ),
       );
       await untilAdmitted(stack, 16, 200);
-      for (const options of [{}, { headers }]) {
+      for (const options of [live, { headers }]) {
         const refused = await partner.call('GET', '/balance', options);
         expectError(refused, 'rate_limited');
         assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
       }
-      assert.equal((await partner.call('GET', '/balance', { mode: 'live' })).status, 200);
-      assert.equal((await other.call('GET', '/balance')).status, 200);
+      assert.equal((await partner.call('GET', '/balance', { mode: 'test' })).status, 200);
+      assert.equal((await other.call('GET', '/balance', live)).status, 200);
       await untilAdmitted(stack, 16, 200);
-      await held.release();
+      await release();
       assert.ok((await queued).every(({ status }) => status === 200));
     });
 
     it('forgets the one whose client hangs up while it waits', async () => {
       const key = randomUUID();
       const hangUp = new AbortController();
-      const asked = fetch(`http://${stack.config.host}:${stack.config.port}/v1/test/credit`, {
+      const asked = fetch(`http://${stack.config.host}:${stack.config.port}/v1/cards`, {
         method: 'POST',
         headers: {
-          ...{ authorization: `Bearer ${partner.keys.test}`, 'content-type': 'application/json' },
+          ...{ authorization: `Bearer ${partner.keys.live}`, 'content-type': 'application/json' },
           'idempotency-key': key,
         },
-        body: '{"amount":1000}',
+        body: '{"amount":1000,"external_ref":"nobody-waits"}',
         signal: hangUp.signal,
       });
       await untilAdmitted(stack, 16, 1);
       hangUp.abort();
       await assert.rejects(asked);
       await untilAdmitted(stack, 16, 0);
-      await held.release();
-      await atWork;
+      await release();
       assert.deepEqual(await claims(stack, key), []);
     });
   });

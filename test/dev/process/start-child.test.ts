@@ -21,6 +21,7 @@ describe('startChild', () => {
   it('keeps what the child prints in its log, and says how it ended', async () => {
     const child = await start('echo out; echo err >&2; exit 7');
     assert.equal(await child.exited, 'exit code 7');
+    await eventually(() => child.lastLines().length === 2);
     assert.deepEqual(child.lastLines().sort(), ['err', 'out']);
     await eventually(async () => {
       const log = await readFile(join(scratch.path, 'child.log'), 'utf8');
