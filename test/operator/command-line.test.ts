@@ -107,7 +107,10 @@ describe('the operator’s command line', () => {
     ...['show', 'resolve'].map((verb) => ['topup', verb]),
     ['transaction', 'list'],
     ['network-event', 'send'],
-    ...['set', 'show', 'rotate-secret', 'disable', 'enable'].map((verb) => ['webhook-endpoint', verb]),
+    ...['set', 'show', 'rotate-secret', 'reseal', 'disable', 'enable'].map((verb) => [
+      'webhook-endpoint',
+      verb,
+    ]),
     ...['list', 'show', 'requeue'].map((verb) => ['webhook', verb]),
     ...['check', 'balance'].map((verb) => ['ledger', verb]),
     ['attention', 'list'],

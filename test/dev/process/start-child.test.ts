@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { processIdentity } from '../../../dev/process/process-identity.ts';
 import { startChild } from '../../../dev/process/start-child.ts';
@@ -19,6 +19,8 @@ describe('startChild', () => {
     });
 
   it('keeps what the child prints in its log, and says how it ended', async () => {
+    // It is opened for appending, at the latest when something is written.
+    await writeFile(join(scratch.path, 'child.log'), '');
     const child = await start('echo out; echo err >&2; exit 7');
     assert.equal(await child.exited, 'exit code 7');
     await eventually(() => child.lastLines().length === 2);
