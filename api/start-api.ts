@@ -66,7 +66,7 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
   const admission = createAdmission({
     accountConcurrency: config.accountConcurrency,
     longestWaitMs: config.cardCreationWaitMs,
-    longestTurnMs: 250,
+    longestTurnMs: 100,
   });
 
   const apps = createApps({
