@@ -2,7 +2,7 @@ import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/e
 import type { z } from 'zod';
 import type { RingKey } from './db/key-ring.ts';
 import { Environment, KNOWN, OUR_PREFIX } from './environment.ts';
-import { tronProblems } from './tron-environment.ts';
+import { type TronConfig, tronConfig, tronProblems } from './tron-environment.ts';
 
 const PRODUCT_VARIABLES = { PRODUCT_CODE: true, PRODUCT_BIN: true, PRODUCT_NETWORK: true } as const;
 
@@ -31,6 +31,9 @@ export interface Config {
   rateLimitBurst: number;
   /** Requests of one account and mode at work at once in an API process. */
   accountConcurrency: number;
+  depositAddressTtlMs: number;
+  /** Null: no deposits. */
+  tron: TronConfig | null;
   logLevel: string;
 }
 
@@ -70,6 +73,8 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     rateLimitPerSecond: values.RATE_LIMIT_PER_SECOND,
     rateLimitBurst: values.RATE_LIMIT_BURST,
     accountConcurrency: values.ACCOUNT_CONCURRENCY,
+    depositAddressTtlMs: values.DEPOSIT_ADDRESS_TTL,
+    tron: tronConfig(values),
     logLevel: values.LOG_LEVEL,
   };
 }

@@ -77,8 +77,8 @@ export const Environment = z.object({
   RATE_LIMIT_BURST: wholeNumber(0, 1_000_000).default(200),
   ACCOUNT_CONCURRENCY: wholeNumber(1, 1_000).default(16),
   ...TRON_VARIABLES,
-  DEPOSIT_ADDRESS_TTL: PositiveDuration.optional(),
-  TRON_SCAN_INTERVAL: PositiveDuration.optional(),
+  DEPOSIT_ADDRESS_TTL: PositiveDuration.default(8 * 3_600_000),
+  TRON_SCAN_INTERVAL: PositiveDuration.default(3_000),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
 });
 

@@ -21,7 +21,7 @@ const Xpub = z.string().transform((text, ctx) => {
   return text;
 });
 
-/** What deposits are configured by; checked, and of no use until there are deposits. */
+/** What deposits are configured by. */
 export const TRON_VARIABLES = {
   TRON_NETWORK: z
     .enum(['mainnet', 'nile', 'shasta', 'private'], 'must be mainnet, nile, shasta or private')
@@ -41,12 +41,62 @@ export const TRON_VARIABLES = {
   TRON_XPUB: Xpub.optional(),
 };
 
+export interface TronConfig {
+  network: 'mainnet' | 'nile' | 'shasta' | 'private';
+  /** In the order they are asked: what a full node serves, and what it serves of solid blocks. */
+  nodes: { full: string; solidity: string }[];
+  apiKey: string | null;
+  /** Whose tokens count. */
+  usdtContract: string;
+  /** The account's extended public key, m/44'/195'/0'. */
+  xpub: string;
+  scanIntervalMs: number;
+}
+
+interface TronValues {
+  TRON_NETWORK?: TronConfig['network'] | undefined;
+  TRON_NODE_URLS?: string | undefined;
+  TRON_API_KEY?: string | undefined;
+  TRON_USDT_CONTRACT?: string | undefined;
+  TRON_XPUB?: string | undefined;
+  TRON_SCAN_INTERVAL: number;
+}
+
+/** Public nodes and the contract of each network (design/deposits.md); a private one has none that is known. */
+const KNOWN_NETWORKS: Partial<Record<TronConfig['network'], { node: string; usdtContract?: string }>> = {
+  mainnet: { node: 'https://api.trongrid.io', usdtContract: 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t' },
+  nile: { node: 'https://nile.trongrid.io', usdtContract: 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf' },
+  shasta: { node: 'https://api.shasta.trongrid.io' },
+};
+
+/** @returns null where there are no deposits. {@link tronProblems} has said what is missing. */
+export function tronConfig(values: TronValues): TronConfig | null {
+  const { TRON_NETWORK: network, TRON_XPUB: xpub } = values;
+  if (network === undefined || xpub === undefined) return null;
+  const known = KNOWN_NETWORKS[network];
+  const urls = values.TRON_NODE_URLS ?? known?.node ?? '';
+  return {
+    network,
+    nodes: urls.split(',').map((node) => {
+      const [full = '', solidity = full] = node.trim().split('|');
+      return { full, solidity };
+    }),
+    apiKey: values.TRON_API_KEY ?? null,
+    usdtContract: values.TRON_USDT_CONTRACT ?? known?.usdtContract ?? '',
+    xpub,
+    scanIntervalMs: values.TRON_SCAN_INTERVAL,
+  };
+}
+
 /** What is missing beside what is set. */
 export function tronProblems(set: NodeJS.ProcessEnv): string[] {
   return [
     ...(set.TRON_NETWORK && !set.TRON_XPUB ? ['TRON_XPUB: is required with TRON_NETWORK'] : []),
-    ...(set.TRON_NETWORK === 'private' && !set.TRON_USDT_CONTRACT
-      ? ['TRON_USDT_CONTRACT: is required with TRON_NETWORK=private']
+    ...(['shasta', 'private'].includes(set.TRON_NETWORK ?? '') && !set.TRON_USDT_CONTRACT
+      ? [`TRON_USDT_CONTRACT: is required with TRON_NETWORK=${set.TRON_NETWORK}`]
+      : []),
+    ...(set.TRON_NETWORK === 'private' && !set.TRON_NODE_URLS
+      ? ['TRON_NODE_URLS: is required with TRON_NETWORK=private']
       : []),
   ];
 }

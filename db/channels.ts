@@ -5,3 +5,6 @@ export const CLAIM_ANSWERED = 'claim_answered';
 
 /** No payload: there are events to send. */
 export const EVENT_WRITTEN = 'event_written';
+
+/** No payload: deposits have payments to be judged, or news for their workflows. */
+export const DEPOSIT_CHANGED = 'deposit_changed';

@@ -1,5 +1,5 @@
 /** What an Idempotency-Key can be used for (partner-api.md, "Idempotency"; decisions.md). */
-export type ClaimOperation = WorkflowOperation | 'credit_faucet' | 'simulate_transaction';
+export type ClaimOperation = WorkflowOperation | 'credit_faucet' | 'simulate_transaction' | 'create_deposit';
 
 /** Those a workflow carries out in live mode. */
 export type WorkflowOperation =

@@ -7,3 +7,8 @@ export function cardsTaskQueue(prefix: string): string {
 export function webhooksTaskQueue(prefix: string): string {
   return `${prefix}webhooks`;
 }
+
+/** Of its own, so that a scan that catches up never keeps a card waiting. */
+export function depositsTaskQueue(prefix: string): string {
+  return `${prefix}deposits`;
+}

@@ -129,6 +129,7 @@ describe('what a configuration that is not usable says', () => {
     assert.deepEqual(problemsOf({ ...NEEDED, TRON_NETWORK: 'private' }), [
       'TRON_XPUB: is required with TRON_NETWORK',
       'TRON_USDT_CONTRACT: is required with TRON_NETWORK=private',
+      'TRON_NODE_URLS: is required with TRON_NETWORK=private',
     ]);
     assert.match(problemsOf({ ...NEEDED, TRON_XPUB: 'xprv9s21ZrQH143K' })[0] ?? '', /private key/);
   });

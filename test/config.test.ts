@@ -36,6 +36,8 @@ describe('readConfig', () => {
       rateLimitPerSecond: 100,
       rateLimitBurst: 200,
       accountConcurrency: 16,
+      depositAddressTtlMs: 8 * 3_600_000,
+      tron: null,
       logLevel: 'info',
     });
   });

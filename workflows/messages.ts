@@ -1,6 +1,7 @@
 import { defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { IssuanceDecision, TopUpDecision } from '../domain/decision.ts';
 import type { DeliveryStatus } from '../domain/delivery-status.ts';
+import type { DepositDecision, TronNetwork } from '../domain/deposit.ts';
 
 /** What POST /cards and POST topups start. Nothing personal: the request lies sealed in the claim's row. */
 export interface NetworkOperationInput {
@@ -62,3 +63,23 @@ export const progress = defineSignal<[DeliveryProgress]>('progress');
 
 /** Starts the attempts of an event again from the first, whether it waits for its next one or was given up. */
 export const requeue = defineSignal('requeue');
+
+/** What an address that was given out starts. */
+export interface WatchDepositInput {
+  depositId: string;
+}
+export interface ScanChainInput {
+  network: TronNetwork;
+}
+
+export const WATCH_DEPOSIT = 'watchDeposit';
+export const SCAN_CHAIN = 'scanChain';
+
+export const watchDepositWorkflowId = (depositId: string): string => `deposit/${depositId}`;
+export const scanChainWorkflowId = (network: TronNetwork): string => `scan-chain/${network}`;
+
+/** A hint that a deposit's row has changed; the workflow reads it. */
+export const depositChanged = defineSignal('changed');
+
+/** A decision on what waits for review. Whether it may be, the database says. */
+export const resolveDeposit = defineSignal<[DepositDecision]>('resolve');

@@ -95,6 +95,8 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     rateLimitPerSecond: 0,
     rateLimitBurst: 0,
     accountConcurrency: 16,
+    depositAddressTtlMs: 8 * 3_600_000,
+    tron: null,
     logLevel: 'info',
     ...overrides,
   };

@@ -1,0 +1,99 @@
+-- Up Migration
+
+-- USDT (TRC-20) deposits: partner-api.md, "Deposit instruction"; decisions.md, "Deposit".
+
+-- Numbers of addresses below the account's xpub (BIP-32: not hardened, so at most 2^31 - 1). None is ever used twice.
+CREATE SEQUENCE deposit_address_index AS integer MINVALUE 0 MAXVALUE 2147483647 START 0 NO CYCLE;
+
+CREATE TABLE deposit (
+  id text COLLATE "C" PRIMARY KEY,
+  partner_id text COLLATE "C" NOT NULL REFERENCES partner,
+  mode text COLLATE "C" NOT NULL CHECK (mode = 'live'),
+  -- The chain, and the contract whose tokens count there.
+  network text COLLATE "C" NOT NULL CHECK (network IN ('mainnet', 'nile', 'shasta', 'private')),
+  contract_address text NOT NULL,
+  address_index integer NOT NULL UNIQUE,
+  address text NOT NULL,
+  -- What logs on the chain have of an address: its 20 bytes.
+  address_hash bytea NOT NULL CHECK (octet_length(address_hash) = 20),
+  amount_cents bigint NOT NULL CHECK (amount_cents BETWEEN 1 AND 9007199254740991),
+  status text COLLATE "C" NOT NULL DEFAULT 'awaiting_payment'
+    CHECK (status IN ('awaiting_payment', 'confirming', 'confirmed', 'expired', 'needs_review', 'returned')),
+  -- Of all its payments together; and what of them is in the balance.
+  received_micro_usdt numeric(78, 0) NOT NULL DEFAULT 0 CHECK (received_micro_usdt >= 0),
+  credited_cents bigint NOT NULL DEFAULT 0 CHECK (credited_cents BETWEEN 0 AND 9007199254740991),
+  -- Of 'confirming': the block, not solid yet, that a payment was seen in.
+  seen_block_number bigint,
+  created_at timestamptz NOT NULL,
+  expires_at timestamptz NOT NULL,
+  confirmed_at timestamptz,
+  review_since timestamptz,
+  -- Counts the changes of this row; and the one that its workflow has heard of.
+  version integer NOT NULL DEFAULT 1,
+  told_version integer NOT NULL DEFAULT 0,
+  -- Until when somebody may be taken to be telling it.
+  lease_expires_at timestamptz NOT NULL DEFAULT '-infinity',
+  UNIQUE (network, address_hash),
+  UNIQUE (id, partner_id, mode),
+  CHECK ((status = 'confirming') = (seen_block_number IS NOT NULL)),
+  CHECK ((status = 'needs_review') = (review_since IS NOT NULL)),
+  CHECK ((confirmed_at IS NOT NULL) = (credited_cents > 0))
+) WITH (fillfactor = 80);
+CREATE INDEX deposit_newest ON deposit (partner_id, mode, id);
+CREATE INDEX deposit_newest_of_status ON deposit (status, id);
+CREATE INDEX deposit_to_expire ON deposit (network, expires_at) WHERE status = 'awaiting_payment';
+CREATE INDEX deposit_confirming ON deposit (network, seen_block_number) WHERE status = 'confirming';
+CREATE INDEX deposit_open_of_account ON deposit (partner_id, mode) WHERE status IN ('awaiting_payment', 'confirming');
+CREATE INDEX deposit_untold ON deposit (partner_id, id) WHERE told_version < version;
+
+-- A transfer of the token to an address of ours, in a solid block. What was found is never forgotten, and found once.
+CREATE TABLE deposit_payment (
+  network text COLLATE "C" NOT NULL,
+  tx_hash text COLLATE "C" NOT NULL CHECK (tx_hash ~ '^[0-9a-f]{64}$'),
+  -- Its place in the transaction's log.
+  log_index integer NOT NULL CHECK (log_index >= 0),
+  deposit_id text COLLATE "C" NOT NULL,
+  partner_id text COLLATE "C" NOT NULL,
+  mode text COLLATE "C" NOT NULL,
+  value_micro_usdt numeric(78, 0) NOT NULL CHECK (value_micro_usdt > 0),
+  block_number bigint NOT NULL CHECK (block_number > 0),
+  -- Of the transaction in its block.
+  transaction_index integer NOT NULL,
+  block_time timestamptz NOT NULL,
+  -- Another node that has this block and denies this transfer.
+  denied_by text,
+  -- found: not judged yet.
+  status text COLLATE "C" NOT NULL DEFAULT 'found' CHECK (status IN ('found', 'credited', 'in_review', 'returned')),
+  review_reason text CHECK (review_reason IN ('other_amount', 'late', 'already_paid', 'nodes_disagree')),
+  found_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (network, tx_hash, log_index),
+  FOREIGN KEY (deposit_id, partner_id, mode) REFERENCES deposit (id, partner_id, mode),
+  CHECK (status <> 'in_review' OR review_reason IS NOT NULL)
+);
+CREATE INDEX deposit_payment_of_deposit ON deposit_payment (deposit_id, block_number, transaction_index, log_index);
+CREATE INDEX deposit_payment_found ON deposit_payment (partner_id, deposit_id) WHERE status = 'found';
+
+-- How far each chain has been read. The block is the last one taken, with everything in it that is ours.
+CREATE TABLE chain_scan (
+  network text COLLATE "C" PRIMARY KEY CHECK (network IN ('mainnet', 'nile', 'shasta', 'private')),
+  block_number bigint NOT NULL CHECK (block_number >= 0),
+  -- NULL after a rescan was asked for: whatever block comes next is taken.
+  block_hash text COLLATE "C",
+  block_time timestamptz,
+  -- What was last heard of the chain: its newest solid block, and each node: [{ name, state, problem, since }].
+  solid_block_number bigint,
+  node text,
+  nodes jsonb NOT NULL DEFAULT '[]',
+  checked_at timestamptz
+) WITH (fillfactor = 50);
+
+GRANT USAGE ON SEQUENCE deposit_address_index TO card_issuing_app;
+GRANT SELECT, INSERT ON deposit, deposit_payment, chain_scan TO card_issuing_app;
+GRANT UPDATE (status, received_micro_usdt, credited_cents, seen_block_number, confirmed_at, review_since, version,
+  told_version, lease_expires_at) ON deposit TO card_issuing_app;
+GRANT UPDATE (status, review_reason) ON deposit_payment TO card_issuing_app, card_issuing_operator;
+GRANT UPDATE (block_number, block_hash, block_time, solid_block_number, node, nodes, checked_at)
+  ON chain_scan TO card_issuing_app;
+GRANT SELECT ON deposit, deposit_payment, chain_scan TO card_issuing_operator;
+GRANT UPDATE (status, credited_cents, confirmed_at, review_since, version) ON deposit TO card_issuing_operator;
+GRANT UPDATE (block_number, block_hash, block_time) ON chain_scan TO card_issuing_operator;
