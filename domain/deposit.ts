@@ -19,7 +19,12 @@ export type DepositStatus = z.infer<typeof DepositStatus>;
 export type PaymentStatus = 'found' | 'credited' | 'in_review' | 'returned';
 
 /** Why a payment waits for an operator. */
-export type ReviewReason = 'other_amount' | 'late' | 'already_paid' | 'nodes_disagree';
+export type ReviewReason =
+  | 'other_amount'
+  | 'late'
+  | 'already_paid'
+  | 'nodes_disagree'
+  | 'balance_out_of_range';
 
 /** USDT has six decimals. */
 export const MICRO_USDT_PER_CENT = 10_000n;

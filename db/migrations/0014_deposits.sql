@@ -64,7 +64,8 @@ CREATE TABLE deposit_payment (
   denied_by text,
   -- found: not judged yet.
   status text COLLATE "C" NOT NULL DEFAULT 'found' CHECK (status IN ('found', 'credited', 'in_review', 'returned')),
-  review_reason text CHECK (review_reason IN ('other_amount', 'late', 'already_paid', 'nodes_disagree')),
+  review_reason text
+    CHECK (review_reason IN ('other_amount', 'late', 'already_paid', 'nodes_disagree', 'balance_out_of_range')),
   found_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (network, tx_hash, log_index),
   FOREIGN KEY (deposit_id, partner_id, mode) REFERENCES deposit (id, partner_id, mode),
@@ -95,5 +96,6 @@ GRANT UPDATE (status, review_reason) ON deposit_payment TO card_issuing_app, car
 GRANT UPDATE (block_number, block_hash, block_time, solid_block_number, node, nodes, checked_at)
   ON chain_scan TO card_issuing_app;
 GRANT SELECT ON deposit, deposit_payment, chain_scan TO card_issuing_operator;
-GRANT UPDATE (status, credited_cents, confirmed_at, review_since, version) ON deposit TO card_issuing_operator;
+GRANT UPDATE (status, received_micro_usdt, credited_cents, seen_block_number, confirmed_at, review_since, version)
+  ON deposit TO card_issuing_operator;
 GRANT UPDATE (block_number, block_hash, block_time) ON chain_scan TO card_issuing_operator;
