@@ -3,8 +3,11 @@ import { problemsOf } from './support/config-problems.ts';
 
 const SECRET = Buffer.alloc(32, 7);
 const KEY = `k1:${SECRET.toString('base64')}`;
-// BIP-32, test vector 1, m/0'.
+// Of the mnemonic test … junk, m/44'/195'/0'.
 const XPUB =
+  'xpub6BuRy7ZmkGfP2RWhoor1kWB1w9DvrtmJbFBvnC1bQ4SB5NbCHTyQYCJSXZtxDbFyHTmC7wkU2he3nYYdpZ3Vf6qUAkXSnL6RPif4BDtDEKr';
+// BIP-32, test vector 1, m/0'.
+const XPUB_OF_DEPTH_1 =
   'xpub68Gmy5EdvgibQVfPdqkBBCHxA5htiqg55crXYuXoQRKfDBFA1WEjWgP6LHhwBZeNK1VTsfTFUHCdrfp1bgwQ9xv5ski8PX9rL2dZXvgGDnw';
 const NEEDED = {
   DATABASE_URL: 'postgres://user:pass@db:5432/cards',
@@ -103,6 +106,7 @@ describe('what a configuration that is not usable says', () => {
         XPUB.slice(0, -1),
         `${XPUB.slice(0, -1)}1`,
         contract,
+        XPUB_OF_DEPTH_1,
         'xprv9s21ZrQH143K',
         'tprv8ZgxMBicQKsP',
       ],

@@ -11,11 +11,21 @@ const TEMPORAL_WORKFLOW = ['@temporalio/workflow', '@temporalio/common'];
 /** docs/ARCHITECTURE.md, "Import directions". The longest path that a file's own begins with decides. */
 export const DIRECTIONS: Record<string, Direction> = {
   domain: { rooms: [], packages: ['zod', 'ipaddr.js'] },
+  crypto: {
+    rooms: ['domain'],
+    packages: [
+      '@noble/curves/secp256k1.js',
+      '@noble/hashes/sha2.js',
+      '@noble/hashes/sha3.js',
+      '@scure/base',
+      '@scure/bip32',
+    ],
+  },
   db: { rooms: ['domain'] },
   'db/migrate-main.ts': { rooms: ['domain', 'db', 'commands', 'config.ts', 'run-process.ts'] },
   ledger: { rooms: ['domain', 'db'] },
-  commands: { rooms: ['domain', 'db', 'ledger'] },
-  adapters: { rooms: ['domain', 'db'] },
+  commands: { rooms: ['domain', 'crypto', 'db', 'ledger'] },
+  adapters: { rooms: ['domain', 'crypto', 'db'], types: ['tron-environment.ts'] },
   activities: { rooms: ['domain', 'db', 'commands', 'adapters'] },
   workflows: { rooms: ['domain'], types: ['activities'], packages: TEMPORAL_WORKFLOW },
   'workflows/client': { rooms: ['domain', 'workflows/messages.ts', 'workflows/search-attributes.ts'] },
@@ -63,11 +73,11 @@ export const DIRECTIONS: Record<string, Direction> = {
       'config.ts',
     ],
   },
-  'tron-environment.ts': { rooms: [] },
+  'tron-environment.ts': { rooms: ['crypto'] },
   'environment.ts': { rooms: ['domain', 'tron-environment.ts'], types: ['db'] },
   'config.ts': { rooms: ['environment.ts', 'tron-environment.ts'], types: ['db'] },
   'operator-config.ts': { rooms: ['config.ts', 'environment.ts'], types: ['db'] },
   'logger.ts': { rooms: [] },
   'run-process.ts': { rooms: ['domain', 'config.ts', 'db/session.ts'] },
-  dev: { rooms: ['domain', 'db', 'commands', 'config.ts', 'environment.ts', 'run-process.ts'] },
+  dev: { rooms: ['domain', 'crypto', 'db', 'commands', 'config.ts', 'environment.ts', 'run-process.ts'] },
 };
