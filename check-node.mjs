@@ -1,4 +1,7 @@
 // Runs before anything an older Node could not read: the service is TypeScript, run as it is.
+import module from 'node:module';
+import { fileURLToPath } from 'node:url';
+
 const OLDEST = 24;
 
 if (Number.parseInt(process.versions.node, 10) < OLDEST) {
@@ -8,3 +11,6 @@ if (Number.parseInt(process.versions.node, 10) < OLDEST) {
   );
   process.exit(1);
 }
+
+// What one process has compiled starts the next in half the time. Where the folder can't be written, nothing is kept.
+module.enableCompileCache(fileURLToPath(new URL('node_modules/.cache/node', import.meta.url)));

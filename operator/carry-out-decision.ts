@@ -44,7 +44,7 @@ export async function carryOutDecision<Resource extends Pending>(
   { noun, before, claim, decided, record, read }: DecisionByOperator<Resource>,
 ): Promise<Resource> {
   const { id, partner_id: partnerId, mode } = before;
-  const client = session.temporal();
+  const client = await session.temporal();
   const inTime = <T>(call: () => Promise<T>) => client.withDeadline(Date.now() + TEMPORAL_TIMEOUT_MS, call);
   // What could not be handed over is not recorded either.
   await inTime(() => readWorkflowStatus(client, before.workflow_id));

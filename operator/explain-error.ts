@@ -1,4 +1,3 @@
-import { isGrpcServiceError, ServiceError } from '@temporalio/client';
 import { Refusal } from '../commands/refusal.ts';
 import { ConfigurationError } from '../config.ts';
 import { SessionRefused } from '../db/session.ts';
@@ -22,11 +21,11 @@ const HINTS: readonly [code: RegExp, hint: string][] = [
 ];
 
 /** What is told of an error: what happened and what to do next; never a row's values, a password or a key. */
-export function explainError(error: unknown, config: () => OperatorConfig): string {
+export async function explainError(error: unknown, config: () => OperatorConfig): Promise<string> {
   if (error instanceof WrongUsage) return `error: ${error.message}\n(--help shows the usage and examples)`;
   if ([Refusal, ConfigurationError, SessionRefused].some((known) => error instanceof known))
     return (error as Error).message;
-  if (isTemporalError(error)) {
+  if (await isTemporalError(error)) {
     const address = config().temporal?.connectionOptions.address ?? 'its address';
     return `Temporal does not answer at ${address}: see that it runs (npm start) and that TEMPORAL_ADDRESS is right, then run this again.`;
   }
@@ -40,7 +39,8 @@ export function explainError(error: unknown, config: () => OperatorConfig): stri
   return `This should not have happened. Nothing was printed, so look before you run it again. ${name}: ${summary}\n${stack ?? ''}`;
 }
 
-export function isTemporalError(error: unknown): boolean {
+export async function isTemporalError(error: unknown): Promise<boolean> {
+  const { isGrpcServiceError, ServiceError } = await import('@temporalio/client');
   return error instanceof ServiceError || isGrpcServiceError(error);
 }
 

@@ -1,17 +1,5 @@
 import { Command } from 'commander';
 import type { Answer } from './answer.ts';
-import { attentionNoun } from './nouns/attention.ts';
-import { auditNoun } from './nouns/audit.ts';
-import { cardNoun } from './nouns/card.ts';
-import { keyNoun } from './nouns/key.ts';
-import { ledgerNoun } from './nouns/ledger.ts';
-import { networkEventNoun } from './nouns/network-event.ts';
-import { partnerNoun } from './nouns/partner.ts';
-import { productNoun } from './nouns/product.ts';
-import { topUpNoun } from './nouns/topup.ts';
-import { transactionNoun } from './nouns/transaction.ts';
-import { webhookNoun } from './nouns/webhook.ts';
-import { webhookEndpointNoun } from './nouns/webhook-endpoint.ts';
 import type { Session } from './session.ts';
 import type { Verbs } from './verbs.ts';
 
@@ -24,8 +12,44 @@ export interface ProgramOptions {
   resolveWaitMs: number;
 }
 
-/** The grammar of the command line: one noun a file. Errors of usage are thrown as CommanderError. */
-export function createProgram({ session, out, err, confirm, print, resolveWaitMs }: ProgramOptions): Command {
+type Noun = (noun: Command, verbs: Verbs) => void;
+
+/** What each noun is about, and the file of its verbs, which a command line loads when it names the noun. */
+const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]> = {
+  partner: ['the accounts of partners', async () => (await import('./nouns/partner.ts')).partnerNoun],
+  key: ['the API keys of partners', async () => (await import('./nouns/key.ts')).keyNoun],
+  product: [
+    'the card products of the platform',
+    async () => (await import('./nouns/product.ts')).productNoun,
+  ],
+  card: ['cards and their issuance', async () => (await import('./nouns/card.ts')).cardNoun],
+  topup: ['top-ups of cards', async () => (await import('./nouns/topup.ts')).topUpNoun],
+  transaction: ['what cardholders did', async () => (await import('./nouns/transaction.ts')).transactionNoun],
+  'network-event': [
+    "what the simulated network would tell of a live card's use",
+    async () => (await import('./nouns/network-event.ts')).networkEventNoun,
+  ],
+  'webhook-endpoint': [
+    'where the events of partners are sent',
+    async () => (await import('./nouns/webhook-endpoint.ts')).webhookEndpointNoun,
+  ],
+  webhook: [
+    'the events of partners and their delivery',
+    async () => (await import('./nouns/webhook.ts')).webhookNoun,
+  ],
+  ledger: ['the books', async () => (await import('./nouns/ledger.ts')).ledgerNoun],
+  attention: ['what waits for a person', async () => (await import('./nouns/attention.ts')).attentionNoun],
+  audit: ['who changed or revealed what, and when', async () => (await import('./nouns/audit.ts')).auditNoun],
+};
+
+/**
+ * The grammar of the command line, with the verbs of the nouns that `args` name: the others are only listed.
+ * Errors of usage are thrown as CommanderError.
+ */
+export async function createProgram(
+  args: readonly string[],
+  { session, out, err, confirm, print, resolveWaitMs }: ProgramOptions,
+): Promise<Command> {
   const verbs: Verbs = {
     session,
     err,
@@ -50,21 +74,9 @@ export function createProgram({ session, out, err, confirm, print, resolveWaitMs
       'after',
       verbs.examples('partner create --name "Acme Ltd"', 'card resolve --help', 'attention list --json'),
     );
-  for (const noun of [
-    partnerNoun,
-    keyNoun,
-    productNoun,
-    cardNoun,
-    topUpNoun,
-    transactionNoun,
-    networkEventNoun,
-    webhookEndpointNoun,
-    webhookNoun,
-    ledgerNoun,
-    attentionNoun,
-    auditNoun,
-  ]) {
-    noun(program, verbs);
+  for (const [name, [about, load]] of Object.entries(NOUNS)) {
+    const noun = program.command(name).description(about);
+    if (args.includes(name)) (await load())(noun, verbs);
   }
   return program;
 }

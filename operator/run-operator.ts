@@ -29,7 +29,7 @@ export async function runOperator(args: readonly string[], options: OperatorOpti
   const err = (text: string) => options.err(text.split('\n').map(visible).join('\n'));
   const session = createSession(options.readConfig, options.actor, err);
   let failed = false;
-  const program = createProgram({
+  const program = await createProgram(args, {
     session,
     out,
     err,
@@ -46,7 +46,7 @@ export async function runOperator(args: readonly string[], options: OperatorOpti
   } catch (error) {
     // commander has said what it has to say.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    err(`${explainError(error, () => session.config)}\n`);
+    err(`${await explainError(error, () => session.config)}\n`);
     return error instanceof WrongUsage ? 2 : 1;
   } finally {
     await session.close();

@@ -1,14 +1,17 @@
-import { Client, Connection } from '@temporalio/client';
+import type { Client, Connection } from '@temporalio/client';
 import type { Operator, OperatorContext } from '../commands/operator-context.ts';
 import { ConfigurationError } from '../config.ts';
 import { KeyRing } from '../db/key-ring.ts';
 import { OPERATOR_ROLE } from '../db/login.ts';
-import { type Orm, openOrm } from '../db/orm.ts';
+import type { Orm } from '../db/orm.ts';
 import { OPERATOR_LIMITS } from '../db/session.ts';
 import { cardsTaskQueue } from '../domain/task-queues.ts';
 import type { OperatorConfig } from '../operator-config.ts';
 
-/** What verbs work with. Each part is opened when it is first asked for, so what a verb does not use may be away. */
+/**
+ * What verbs work with. Each part is loaded and opened when it is first asked for: what a verb does not use may be away,
+ * and costs it no time.
+ */
 export interface Session {
   readonly config: OperatorConfig;
   readonly taskQueue: string;
@@ -19,7 +22,7 @@ export interface Session {
   /** @throws ConfigurationError where the key ring is not known. */
   withKeys(): Promise<OperatorContext>;
   /** @throws ConfigurationError where Temporal's address is not known. */
-  temporal(): Client;
+  temporal(): Promise<Client>;
   close(): Promise<void>;
 }
 
@@ -41,15 +44,7 @@ export function createSession(
       return cardsTaskQueue(session.config.taskQueuePrefix);
     },
     orm() {
-      const { databaseUrl, allowOwnerLogin } = session.config;
-      orm ??= openOrm({
-        databaseUrl,
-        poolSize: 2,
-        applicationName: 'card-issuing-operator',
-        limits: OPERATOR_LIMITS,
-        role: OPERATOR_ROLE,
-        onOwnerLogin: allowOwnerLogin ? (why) => err(`warning: ${why} (ALLOW_OWNER_LOGIN)\n`) : undefined,
-      });
+      orm ??= openAsOperator(session.config, err);
       return orm;
     },
     operator: async () => ({ orm: await session.orm(), actor }),
@@ -64,9 +59,10 @@ export function createSession(
       }
       return { ...(await session.operator()), ring };
     },
-    temporal() {
+    async temporal() {
       const { temporal } = session.config;
       if (temporal === null) throw new ConfigurationError(['TEMPORAL_ADDRESS: is required here']);
+      const { Client, Connection } = await import('@temporalio/client');
       connection ??= Connection.lazy(temporal.connectionOptions);
       return new Client({ connection, namespace: temporal.namespace ?? 'default' });
     },
@@ -80,4 +76,19 @@ export function createSession(
     },
   };
   return session;
+}
+
+async function openAsOperator(
+  { databaseUrl, allowOwnerLogin }: OperatorConfig,
+  err: (text: string) => void,
+): Promise<Orm> {
+  const { openOrm } = await import('../db/orm.ts');
+  return openOrm({
+    databaseUrl,
+    poolSize: 2,
+    applicationName: 'card-issuing-operator',
+    limits: OPERATOR_LIMITS,
+    role: OPERATOR_ROLE,
+    onOwnerLogin: allowOwnerLogin ? (why) => err(`warning: ${why} (ALLOW_OWNER_LOGIN)\n`) : undefined,
+  });
 }

@@ -2,10 +2,8 @@ import type { Command } from 'commander';
 import { readAttention } from '../reads/read-attention.ts';
 import type { Verbs } from '../verbs.ts';
 
-export function attentionNoun(program: Command, { session, verb, examples }: Verbs): void {
-  program
-    .command('attention')
-    .description('what waits for a person')
+export function attentionNoun(attention: Command, { session, verb, examples }: Verbs): void {
+  attention
     .addHelpText('after', examples('attention list'))
     .command('list')
     .description('everything that waits for a person, longest first, with the command that settles it')

@@ -3,10 +3,8 @@ import { read, Since } from '../flag-values.ts';
 import { readAudit } from '../reads/read-audit.ts';
 import type { Verbs } from '../verbs.ts';
 
-export function auditNoun(program: Command, { session, verb, examples }: Verbs): void {
-  program
-    .command('audit')
-    .description('who changed or revealed what, and when')
+export function auditNoun(audit: Command, { session, verb, examples }: Verbs): void {
+  audit
     .addHelpText('after', examples('audit list --since 24h'))
     .command('list')
     .description("operators' changes and partners' reveals, newest first")

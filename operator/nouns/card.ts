@@ -3,16 +3,11 @@ import { NetworkId } from '../../domain/fields.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import { read, Text } from '../flag-values.ts';
 import { readCard } from '../reads/read-card.ts';
-import { readWorkflowStatus } from '../reads/read-workflow-status.ts';
-import { resolveCard } from '../resolve-card.ts';
 import type { Verbs } from '../verbs.ts';
 import { WrongUsage } from '../wrong-usage.ts';
 
-export function cardNoun(program: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
-  const card = program
-    .command('card')
-    .description('cards and their issuance')
-    .addHelpText('after', examples('card show card_01k0…'));
+export function cardNoun(card: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
+  card.addHelpText('after', examples('card show card_01k0…'));
 
   card
     .command('show')
@@ -21,6 +16,7 @@ export function cardNoun(program: Command, { session, verb, examples, err, resol
     .addHelpText('after', examples('card show card_01k0…'))
     .action(
       verb(async (id: string) => {
+        const { readWorkflowStatus } = await import('../reads/read-workflow-status.ts');
         const value = await readCard(await session.orm(), id);
         return {
           value: {
@@ -64,6 +60,7 @@ export function cardNoun(program: Command, { session, verb, examples, err, resol
           outcome: issued ? ('issued' as const) : ('failed' as const),
           ...(networkCardId !== undefined && { networkCardId }),
         };
+        const { resolveCard } = await import('../resolve-card.ts');
         return { value: await resolveCard(session, id, { ...decision, reason }, resolveWaitMs) };
       }),
     );

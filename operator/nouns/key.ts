@@ -6,11 +6,8 @@ import { ModeName, read, Text } from '../flag-values.ts';
 import { readApiKey, readApiKeys } from '../reads/read-api-keys.ts';
 import type { Verbs } from '../verbs.ts';
 
-export function keyNoun(program: Command, { session, verb, examples }: Verbs): void {
-  const key = program
-    .command('key')
-    .description('the API keys of partners')
-    .addHelpText('after', examples('key create prt_01k0… --mode test', 'key list prt_01k0…'));
+export function keyNoun(key: Command, { session, verb, examples }: Verbs): void {
+  key.addHelpText('after', examples('key create prt_01k0… --mode test', 'key list prt_01k0…'));
 
   key
     .command('create')

@@ -7,11 +7,8 @@ import { presentAmounts } from '../present-amounts.ts';
 import { readPartner } from '../reads/read-partners.ts';
 import type { Verbs } from '../verbs.ts';
 
-export function ledgerNoun(program: Command, { session, verb, examples }: Verbs): void {
-  const ledger = program
-    .command('ledger')
-    .description('the books')
-    .addHelpText('after', examples('ledger check', 'ledger balance prt_01k0… --mode live'));
+export function ledgerNoun(ledger: Command, { session, verb, examples }: Verbs): void {
+  ledger.addHelpText('after', examples('ledger check', 'ledger balance prt_01k0… --mode live'));
 
   ledger
     .command('check')

@@ -23,10 +23,8 @@ const CategoryCode = z.string().regex(/^\d{4}$/, 'must be four digits');
 const EXAMPLE =
   'network-event send --card card_01k0… --type purchase --amount 1250 --network-transaction-id auth-4711';
 
-export function networkEventNoun(program: Command, { session, verb, examples }: Verbs): void {
-  program
-    .command('network-event')
-    .description("what the simulated network would tell of a live card's use")
+export function networkEventNoun(networkEvent: Command, { session, verb, examples }: Verbs): void {
+  networkEvent
     .addHelpText('after', examples(EXAMPLE))
     .command('send')
     .description('settle a transaction; sent again it answers with the same one')

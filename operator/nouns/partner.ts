@@ -15,12 +15,9 @@ import { planVerb } from './partner-plan.ts';
 
 const NAME = read(Text(255));
 
-export function partnerNoun(program: Command, verbs: Verbs): void {
+export function partnerNoun(partner: Command, verbs: Verbs): void {
   const { session, verb, examples } = verbs;
-  const partner = program
-    .command('partner')
-    .description('the accounts of partners')
-    .addHelpText('after', examples('partner list', 'partner create --name "Acme Ltd"'));
+  partner.addHelpText('after', examples('partner list', 'partner create --name "Acme Ltd"'));
 
   partner
     .command('create')

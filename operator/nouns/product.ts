@@ -8,11 +8,8 @@ import type { Verbs } from '../verbs.ts';
 
 const COLUMNS = ['product_code', 'bin', 'network', 'current', 'created', 'retired_at'];
 
-export function productNoun(program: Command, { session, verb, examples }: Verbs): void {
-  const product = program
-    .command('product')
-    .description('the card products of the platform')
-    .addHelpText('after', examples('product list'));
+export function productNoun(product: Command, { session, verb, examples }: Verbs): void {
+  product.addHelpText('after', examples('product list'));
 
   product
     .command('list')

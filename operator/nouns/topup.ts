@@ -1,16 +1,11 @@
 import { type Command, Option } from 'commander';
 import { read, Text } from '../flag-values.ts';
 import { readTopUp } from '../reads/read-topup.ts';
-import { readWorkflowStatus } from '../reads/read-workflow-status.ts';
-import { resolveTopUp } from '../resolve-topup.ts';
 import type { Verbs } from '../verbs.ts';
 import { WrongUsage } from '../wrong-usage.ts';
 
-export function topUpNoun(program: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
-  const topUp = program
-    .command('topup')
-    .description('top-ups of cards')
-    .addHelpText('after', examples('topup show topup_01k0…'));
+export function topUpNoun(topUp: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
+  topUp.addHelpText('after', examples('topup show topup_01k0…'));
 
   topUp
     .command('show')
@@ -19,6 +14,7 @@ export function topUpNoun(program: Command, { session, verb, examples, err, reso
     .addHelpText('after', examples('topup show topup_01k0…'))
     .action(
       verb(async (id: string) => {
+        const { readWorkflowStatus } = await import('../reads/read-workflow-status.ts');
         const value = await readTopUp(await session.orm(), id);
         const workflow_status = await readWorkflowStatus(session, value.workflow_id, err);
         return { value: { ...value, workflow_status } };
@@ -50,6 +46,7 @@ export function topUpNoun(program: Command, { session, verb, examples, err, reso
           { succeeded, reason, failed }: { succeeded?: true; failed?: true; reason: string },
         ) => {
           if (!succeeded && !failed) throw new WrongUsage('give --succeeded or --failed');
+          const { resolveTopUp } = await import('../resolve-topup.ts');
           const outcome = succeeded ? 'succeeded' : 'failed';
           return { value: await resolveTopUp(session, id, { outcome, reason }, resolveWaitMs) };
         },

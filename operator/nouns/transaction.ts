@@ -4,10 +4,8 @@ import { readCard } from '../reads/read-card.ts';
 import { readTransactions } from '../reads/read-transactions.ts';
 import type { Verbs } from '../verbs.ts';
 
-export function transactionNoun(program: Command, { session, verb, examples }: Verbs): void {
-  program
-    .command('transaction')
-    .description('what cardholders did')
+export function transactionNoun(transaction: Command, { session, verb, examples }: Verbs): void {
+  transaction
     .addHelpText('after', examples('transaction list --card card_01k0…'))
     .command('list')
     .description("a card's newest 100 transactions, declines included, newest first")

@@ -19,11 +19,11 @@ interface Flags {
 
 const SHOWN_ONCE = 'The secret cannot be shown again: hand it over now.';
 
-export function webhookEndpointNoun(program: Command, { session, verb, examples }: Verbs): void {
-  const noun = program
-    .command('webhook-endpoint')
-    .description('where the events of partners are sent')
-    .addHelpText('after', examples('webhook-endpoint set prt_01k0… --url https://hooks.acme.example/cards'));
+export function webhookEndpointNoun(noun: Command, { session, verb, examples }: Verbs): void {
+  noun.addHelpText(
+    'after',
+    examples('webhook-endpoint set prt_01k0… --url https://hooks.acme.example/cards'),
+  );
 
   const command = (name: string, description: string) =>
     noun

@@ -6,7 +6,6 @@ import { read, Since, Text, WholeNumber } from '../flag-values.ts';
 import { readPartner } from '../reads/read-partners.ts';
 import { readWebhook } from '../reads/read-webhook.ts';
 import { readWebhooks } from '../reads/read-webhooks.ts';
-import { readWorkflowStatus } from '../reads/read-workflow-status.ts';
 import { requeueWebhook } from '../requeue-webhook.ts';
 import { requeueWebhooks } from '../requeue-webhooks.ts';
 import type { Verbs } from '../verbs.ts';
@@ -27,11 +26,8 @@ const COLUMNS = [
 ];
 const SINCE = 'only those created from then on: 24h, 2026-11-20 or 2026-11-20T08:00:00Z';
 
-export function webhookNoun(program: Command, verbs: Verbs): void {
-  const webhook = program
-    .command('webhook')
-    .description('the events of partners and their delivery')
-    .addHelpText('after', verbs.examples('webhook list --status given_up', 'webhook requeue evt_01k0…'));
+export function webhookNoun(webhook: Command, verbs: Verbs): void {
+  webhook.addHelpText('after', verbs.examples('webhook list --status given_up', 'webhook requeue evt_01k0…'));
   listVerb(webhook, verbs);
   showVerb(webhook, verbs);
   requeueVerb(webhook, verbs);
@@ -85,6 +81,7 @@ function showVerb(webhook: Command, { session, verb, examples, err }: Verbs): vo
     .addHelpText('after', examples('webhook show evt_01k0…'))
     .action(
       verb(async (eventId: string) => {
+        const { readWorkflowStatus } = await import('../reads/read-workflow-status.ts');
         const value = await readWebhook(await session.orm(), session.keys(), eventId);
         return {
           value: {

@@ -15,11 +15,11 @@ export async function readWorkflowStatus(
     err('TEMPORAL_ADDRESS is not set: the status of the workflow is not known.\n');
     return null;
   }
-  const client = session.temporal();
+  const client = await session.temporal();
   try {
     return await client.withDeadline(Date.now() + TIMEOUT_MS, () => read(client, workflowId));
   } catch (error) {
-    if (!isTemporalError(error)) throw error;
+    if (!(await isTemporalError(error))) throw error;
     err(`Temporal does not answer at ${address}: the status of the workflow is not known.\n`);
     return null;
   }
