@@ -14,7 +14,7 @@ import { seedCards } from './support/seed-cards.ts';
 import { seedEvents } from './support/seed-events.ts';
 import { type BenchService, startService } from './support/start-service.ts';
 import { createEndpoints, type Endpoint } from './webhook-load/endpoints.ts';
-import { allReceived, writeEvents } from './webhook-load/load.ts';
+import { allReceived, delaysOf, writeEvents } from './webhook-load/load.ts';
 import { type BenchReceiver, startBenchReceiver } from './webhook-receiver/start.ts';
 
 const ROUNDS = 3;
@@ -47,7 +47,7 @@ export async function run(): Promise<void> {
     });
     const receiver = await startBenchReceiver();
     try {
-      console.log(`${apis} API process(es), Temporal: ${service.temporal.source}`);
+      console.log(`${apis} API process(es)`);
       const quiet = await createQuietAccount(service, receiver);
       for (const [name, begin] of await createFloods(service, receiver)) {
         await compare(name, quiet, receiver, begin);
@@ -149,7 +149,7 @@ async function createQuietAccount(service: BenchService, receiver: BenchReceiver
       await sleep(10);
     }
     const received = await allReceived(receiver, committed);
-    for (const [id, at] of committed) watched.durationsMs.webhook.push((received.get(id) ?? 0) - at);
+    watched.durationsMs.webhook.push(...delaysOf(committed, received));
     return watched;
   }
   // Connections are made, and code is compiled, the first time.

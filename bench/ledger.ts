@@ -23,6 +23,7 @@ const POOL_SIZE = 20;
 
 /** One transfer a call on one hot prepaid account: the SQL function as bare as can be, and through the module. */
 export async function run(): Promise<void> {
+  console.log('PostgreSQL alone, no Temporal');
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-bench-'));
   await chmod(folder, 0o755);
   const postgres = await startEmbeddedPostgres({

@@ -18,6 +18,7 @@ const POOL_SIZE = 20;
 
 /** Purchases through the settlement queue beside bare SQL that does the same writes, one transaction each. */
 export async function run(): Promise<void> {
+  console.log('PostgreSQL alone, no Temporal');
   const databaseUrl = await createTestDatabase();
   const orm = await openOrm({ databaseUrl, poolSize: POOL_SIZE });
   const operatorOrm = await openOperatorOrm(databaseUrl);

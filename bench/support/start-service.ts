@@ -49,6 +49,7 @@ export async function startService(options: BenchServiceOptions): Promise<BenchS
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-bench-'));
   const temporal = await testTemporal();
   const databaseUrl = await createTestDatabase();
+  console.log(`Temporal: ${temporal.source}`);
   const secret = randomBytes(32);
   const env = {
     HOST: '127.0.0.1',

@@ -2,8 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { EVENT_WRITTEN } from '../../db/channels.ts';
 import { newId } from '../../db/new-id.ts';
 import { query } from '../../db/sql.ts';
-import type { Measurement } from '../support/measure.ts';
-import { nowMs } from '../support/now-ms.ts';
+import { transaction } from '../../db/transaction.ts';
+import { type Measurement, summarize } from '../support/measure.ts';
+import { monotonicMs } from '../support/monotonic-ms.ts';
 import type { BenchService } from '../support/start-service.ts';
 import type { BenchReceiver } from '../webhook-receiver/start.ts';
 import type { Endpoint } from './endpoints.ts';
@@ -12,7 +13,7 @@ const BATCH = 250;
 const PACED_SECONDS = 5;
 export const PACED_PER_SECOND = 100;
 
-/** @returns when each was committed, by id */
+/** @returns when each was about to be committed, by id: a relay that is awake may send it before the writer hears of it */
 export async function writeEvents(
   { orm }: Pick<BenchService, 'orm'>,
   to: Endpoint[],
@@ -21,16 +22,17 @@ export async function writeEvents(
     const id = newId('evt');
     return { id, partnerId, body: bodyOf(id) };
   });
-  const em = orm.em.fork();
-  await query(
-    em,
-    `INSERT INTO event (id, partner_id, mode, type, body, created_at)
-     SELECT e.id, e.partner_id, 'test', 'ping', e.body, now()
-     FROM unnest($1::text[], $2::text[], $3::text[]) e (id, partner_id, body)`,
-    [events.map(({ id }) => id), events.map(({ partnerId }) => partnerId), events.map(({ body }) => body)],
-  );
-  const committedAt = nowMs();
-  await query(em, 'SELECT pg_notify($1, $2)', [EVENT_WRITTEN, '']);
+  const committedAt = await transaction(orm, async (tx) => {
+    await query(
+      tx,
+      `INSERT INTO event (id, partner_id, mode, type, body, created_at)
+       SELECT e.id, e.partner_id, 'test', 'ping', e.body, now()
+       FROM unnest($1::text[], $2::text[], $3::text[]) e (id, partner_id, body)`,
+      [events.map(({ id }) => id), events.map(({ partnerId }) => partnerId), events.map(({ body }) => body)],
+    );
+    return monotonicMs();
+  });
+  await query(orm.em.fork(), 'SELECT pg_notify($1, $2)', [EVENT_WRITTEN, '']);
   return new Map(events.filter((_, i) => to[i]?.counted).map(({ id }) => [id, committedAt]));
 }
 
@@ -111,9 +113,21 @@ export async function allReceived(
 }
 
 export function summary(committed: Map<string, number>, received: Map<string, number>): Measurement {
-  const delaysMs = [...committed].map(([id, at]) => (received.get(id) ?? 0) - at).sort((a, b) => a - b);
+  const delaysMs = delaysOf(committed, received);
   const times = [...committed.keys()].map((id) => received.get(id) ?? 0);
   const seconds = (Math.max(...times) - Math.min(...committed.values())) / 1_000;
-  const quantile = (q: number) => delaysMs[Math.floor(delaysMs.length * q)] ?? 0;
-  return { perSecond: committed.size / seconds, p50Ms: quantile(0.5), p99Ms: quantile(0.99) };
+  return { perSecond: committed.size / seconds, ...summarize(delaysMs) };
+}
+
+/** From each event's commit to its receipt. @throws where one was received before it was committed, or not at all */
+export function delaysOf(
+  committed: ReadonlyMap<string, number>,
+  received: ReadonlyMap<string, number>,
+): number[] {
+  return [...committed].map(([id, at]) => {
+    const delayMs = (received.get(id) ?? Number.NaN) - at;
+    if (!(delayMs >= 0))
+      throw new Error(`${id} was received ${delayMs} ms after its commit: the clocks are wrong`);
+    return delayMs;
+  });
 }

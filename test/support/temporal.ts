@@ -27,8 +27,12 @@ export async function stopTestTemporal(): Promise<void> {
 
 async function start(): Promise<RunningTemporal> {
   folder = await mkdtemp(join(tmpdir(), 'card-issuing-temporal-'));
-  const { TEMPORAL_ADDRESS, TEMPORAL_CLI } = process.env;
-  const asked = { TEMPORAL_ADDRESS: TEMPORAL_ADDRESS || undefined, TEMPORAL_CLI: TEMPORAL_CLI || undefined };
+  const { TEMPORAL_ADDRESS, TEMPORAL_CLI, TEMPORAL_SERVER } = process.env;
+  const asked = {
+    TEMPORAL_ADDRESS: TEMPORAL_ADDRESS || undefined,
+    TEMPORAL_CLI: TEMPORAL_CLI || undefined,
+    TEMPORAL_SERVER: TEMPORAL_SERVER === 'production' ? TEMPORAL_SERVER : 'cli',
+  } as const;
   return startTemporal({
     ...temporalSearch(asked, (line) => console.error(line)),
     dataDir: folder,

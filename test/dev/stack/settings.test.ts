@@ -4,11 +4,12 @@ import { problemsOf } from '../../support/config-problems.ts';
 
 describe('the settings of the local stack', () => {
   it('have the defaults of operations.md, and take an empty value for none', () => {
-    const { DATA_DIR, HOST, PORT, TEMPORAL_NAMESPACE, ...rest } = readSettings({
+    const { DATA_DIR, HOST, PORT, TEMPORAL_NAMESPACE, TEMPORAL_SERVER, ...rest } = readSettings({
       PORT: '',
       TEMPORAL_ADDRESS: '',
     });
     assert.deepEqual([DATA_DIR, HOST, PORT, TEMPORAL_NAMESPACE], ['.data', '127.0.0.1', 3000, 'default']);
+    assert.equal(TEMPORAL_SERVER, 'cli');
     assert.deepEqual(
       Object.values(rest).filter((value) => value !== undefined),
       [],
@@ -22,6 +23,7 @@ describe('the settings of the local stack', () => {
       POSTGRES_PORT: 'x',
       TEMPORAL_PORT: '0',
       TEMPORAL_UI_PORT: '1.5',
+      TEMPORAL_SERVER: 'prod',
     };
     assert.throws(
       () => readSettings(bad),
@@ -42,6 +44,18 @@ describe('the settings of the local stack', () => {
       [...Object.keys(bad), 'PRODUCT_CODE, PRODUCT_BIN, PRODUCT_NETWORK'].sort(),
     );
     assert.doesNotMatch(problems.join('\n'), /hunter2|xprv9/);
+  });
+
+  it('take the production server, unless another is named beside it', () => {
+    assert.equal(readSettings({ TEMPORAL_SERVER: 'production' }).TEMPORAL_SERVER, 'production');
+    const others = { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_CLI: '/usr/bin/temporal' };
+    assert.deepEqual(
+      problemsOf({ ...others, TEMPORAL_SERVER: 'production' }, readSettings),
+      Object.keys(others).map(
+        (name) => `${name}: names another server than TEMPORAL_SERVER=production; unset one of them`,
+      ),
+    );
+    assert.deepEqual(problemsOf({ ...others, TEMPORAL_SERVER: 'cli' }, readSettings), []);
   });
 
   it('need neither a database nor keys, but what is set has to be right', () => {

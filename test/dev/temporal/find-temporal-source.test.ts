@@ -56,6 +56,18 @@ describe('findTemporalSource', () => {
     );
   });
 
+  it('for production takes an earlier build, and no CLI', async () => {
+    const search = { ...emptySearch(scratch.path), production: true };
+    await writeCli(join(search.searchPath, 'temporal'), '1.32.0');
+    await writeCli(join(search.cacheFolder, DOWNLOADED, 'temporal'), '1.32.0');
+    await assert.rejects(
+      findTemporalSource(search),
+      /no build in .*there is no `go` on PATH\n.*TEMPORAL_SERVER=production takes Go 1\.26/s,
+    );
+    await mkdir(join(search.cacheFolder, 'temporal-server-1.32.0'));
+    assert.equal((await findTemporalSource(search)).kind, 'built');
+  });
+
   it('does not overlook a TEMPORAL_CLI that does not work', async () => {
     const search = emptySearch(scratch.path);
     await writeCli(join(search.searchPath, 'temporal'), '1.32.0');
