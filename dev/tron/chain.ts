@@ -1,0 +1,148 @@
+import { createHash } from 'node:crypto';
+import type { Draft } from './drafts.ts';
+import { Transaction } from './transaction.ts';
+
+/** What nodes show of a chain. */
+export interface Chain {
+  headNumber(): number;
+  /** The newest block that is never replaced. */
+  solidNumber(): number;
+  /** Undefined before the first block and beyond the head. */
+  block(number: number): Block | undefined;
+  /** The block that has this transaction, by its id. */
+  numberOf(txId: string): number | undefined;
+}
+
+/** A block's hash is made of its number, its content and `branch`; so it is known without the blocks before it. */
+export class Block {
+  readonly number: number;
+  readonly timeMs: number;
+  readonly transactions: readonly Transaction[];
+  /** Sets apart the blocks of one number on two forks. */
+  readonly #branch: string;
+  #hash: string | undefined;
+
+  constructor(number: number, timeMs: number, transactions: readonly Transaction[] = [], branch = '') {
+    this.number = number;
+    this.timeMs = timeMs;
+    this.transactions = transactions;
+    this.#branch = branch;
+  }
+
+  get hash(): string {
+    this.#hash ??= blockHash(
+      this.number,
+      `${this.#branch} ${this.timeMs} ${this.transactions.map(({ id }) => id).join()}`,
+    );
+    return this.#hash;
+  }
+}
+
+/** As TRON's: the number in its first 8 bytes. */
+export function blockHash(number: number, content: string): string {
+  const digest = createHash('sha256').update(`${number} ${content}`).digest('hex');
+  return number.toString(16).padStart(16, '0') + digest.slice(16);
+}
+
+export interface HandChainOptions {
+  /** Of the first block; by default an hour ago. */
+  startTime?: Date;
+  /** By default 0, the genesis block. A node that has forgotten older ones begins later. */
+  firstNumber?: number;
+  /** From block to block. */
+  everyMs?: number;
+  /** How many newer blocks make a block solid; TRON has 27 witnesses, of which 19 have to follow. */
+  solidAfterBlocks?: number;
+}
+
+/** A chain that a test drives: there is a new block when it says so, at the time it says. */
+export class HandChain implements Chain {
+  readonly #blocks: Block[];
+  readonly #firstNumber: number;
+  readonly #everyMs: number;
+  readonly #solidAfterBlocks: number;
+  readonly #numbers = new Map<string, number>();
+  #forks = 0;
+
+  constructor(options: HandChainOptions = {}) {
+    const { firstNumber = 0, everyMs = 3_000, solidAfterBlocks = 19 } = options;
+    const { startTime = new Date(Math.floor(Date.now() / 1_000 - 3_600) * 1_000) } = options;
+    this.#firstNumber = firstNumber;
+    this.#everyMs = everyMs;
+    this.#solidAfterBlocks = solidAfterBlocks;
+    this.#blocks = [new Block(firstNumber, startTime.getTime())];
+  }
+
+  headNumber(): number {
+    return this.#firstNumber + this.#blocks.length - 1;
+  }
+
+  solidNumber(): number {
+    return Math.max(this.#firstNumber, this.headNumber() - this.#solidAfterBlocks);
+  }
+
+  block(number: number): Block | undefined {
+    return this.#blocks[number - this.#firstNumber];
+  }
+
+  numberOf(txId: string): number | undefined {
+    return this.#numbers.get(txId);
+  }
+
+  get head(): Block {
+    return this.#blocks[this.#blocks.length - 1] as Block;
+  }
+
+  /** Makes the next block. @param time by default that of the block before it and one interval */
+  mine(content: readonly (Draft | Transaction)[] = [], { time }: { time?: Date } = {}): Block {
+    const timeMs = time?.getTime() ?? this.head.timeMs + this.#everyMs;
+    if (timeMs <= this.head.timeMs)
+      throw new RangeError(`block ${this.headNumber() + 1} must be later than its parent`);
+    const number = this.headNumber() + 1;
+    const transactions = content.map((one, index) =>
+      one instanceof Transaction
+        ? one
+        : new Transaction(one, { blockNumber: number, blockTimeMs: timeMs, index }),
+    );
+    const block = new Block(number, timeMs, transactions, `fork ${this.#forks}`);
+    this.#blocks.push(block);
+    for (const { id } of transactions) this.#numbers.set(id, number);
+    return block;
+  }
+
+  /** Makes so many empty blocks. @returns the last */
+  mineMany(count: number, everyMs = this.#everyMs): Block {
+    for (let made = 0; made < count; made++) this.mine([], { time: new Date(this.head.timeMs + everyMs) });
+    return this.head;
+  }
+
+  /** Makes empty blocks until the time has come, none later than it, and the head is that time's. */
+  mineUntil(time: Date): Block {
+    while (this.head.timeMs + this.#everyMs < time.getTime()) this.mine();
+    if (this.head.timeMs < time.getTime()) this.mine([], { time });
+    return this.head;
+  }
+
+  /** Makes as many empty blocks as make the present head solid. @returns the block that became solid */
+  solidify(): Block {
+    const { head } = this;
+    this.mineMany(this.#solidAfterBlocks);
+    return head;
+  }
+
+  /**
+   * Puts other blocks in the place of the newest `depth` ones, as a fork does that is longer.
+   * @param contents of its blocks; filled up with an empty one so that it is longer
+   */
+  fork(depth: number, contents: readonly (readonly (Draft | Transaction)[])[] = []): Block[] {
+    if (depth < 1 || depth > this.headNumber() - this.solidNumber())
+      throw new RangeError(
+        `a fork replaces from 1 to ${this.headNumber() - this.solidNumber()} blocks: those that are not solid`,
+      );
+    for (const block of this.#blocks.splice(-depth))
+      for (const { id } of block.transactions) this.#numbers.delete(id);
+    this.#forks++;
+    const length = Math.max(depth + 1, contents.length);
+    return Array.from({ length }, (_, at) => this.mine(contents[at]));
+  }
+}

@@ -1,0 +1,112 @@
+import { addressHash, addressOf, hashOfName } from './address.ts';
+
+/** What is to become a transaction once it is in a block. Hashes of accounts and contracts are 20 bytes, in hex. */
+export interface Draft {
+  from: string;
+  call: { kind: 'contract'; contract: string; data: string } | { kind: 'trx'; to: string; amountSun: number };
+  logs: Log[];
+  result: 'SUCCESS' | 'REVERT' | 'OUT_OF_ENERGY';
+}
+
+/** As java-tron shows it: the emitter without its 41. */
+export interface Log {
+  address: string;
+  topics: string[];
+  data: string;
+}
+
+export interface Payment {
+  /** `T…` */
+  to: string;
+  valueMicroUsdt: bigint;
+  /** `T…`; by default somebody. */
+  from?: string;
+}
+
+/** The contract that fake nodes know as USDT. */
+export const FAKE_USDT_CONTRACT = addressOf(hashOfName('USDT'));
+
+/** Transfer(address,address,uint256), Approval(address,address,uint256): keccak-256 of the signature. */
+const TRANSFER = 'ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
+const APPROVAL = '8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925';
+const METHODS = { transfer: 'a9059cbb', approve: '095ea7b3', disperse: 'c73a2d60' };
+const SOMEBODY = addressOf(hashOfName('somebody'));
+
+/** One transaction that transfers the token: one payment directly, several through a contract that pays them all. */
+export function tokenTransfer(payments: Payment | Payment[], contract = FAKE_USDT_CONTRACT): Draft {
+  const all = [payments].flat();
+  const [first] = all;
+  const emitter = hashOf(contract);
+  const data = `${METHODS.transfer}${word(hashOf(first?.to ?? SOMEBODY))}${word(hex(first?.valueMicroUsdt ?? 0n))}`;
+  return {
+    from: hashOf(first?.from ?? SOMEBODY),
+    call: {
+      kind: 'contract',
+      ...(all.length === 1
+        ? { contract: emitter, data }
+        : { contract: hashOfName('disperse'), data: METHODS.disperse }),
+    },
+    logs: all.map(({ from = SOMEBODY, to, valueMicroUsdt }) => ({
+      address: emitter,
+      topics: [TRANSFER, word(hashOf(from)), word(hashOf(to))],
+      data: word(hex(valueMicroUsdt)),
+    })),
+    result: 'SUCCESS',
+  };
+}
+
+/** A transfer that fails. `logs`: as a node would show it that lies about them; a real one shows none. */
+export function failedTransfer(
+  payment: Payment,
+  result: 'REVERT' | 'OUT_OF_ENERGY',
+  logs: 'no logs' | 'logs' = 'no logs',
+): Draft {
+  const draft = tokenTransfer(payment);
+  return { ...draft, result, logs: logs === 'logs' ? draft.logs : [] };
+}
+
+/** Lets somebody spend; nothing is paid. */
+export function approval({ to, valueMicroUsdt, from = SOMEBODY }: Payment): Draft {
+  const contract = hashOf(FAKE_USDT_CONTRACT);
+  return {
+    from: hashOf(from),
+    call: {
+      kind: 'contract',
+      contract,
+      data: METHODS.approve + word(hashOf(to)) + word(hex(valueMicroUsdt)),
+    },
+    logs: [
+      {
+        address: contract,
+        topics: [APPROVAL, word(hashOf(from)), word(hashOf(to))],
+        data: word(hex(valueMicroUsdt)),
+      },
+    ],
+    result: 'SUCCESS',
+  };
+}
+
+/** A transfer of TRX itself: it runs no contract and has no log. */
+export function trxTransfer(to: string, amountSun: number): Draft {
+  return {
+    from: hashOf(SOMEBODY),
+    call: { kind: 'trx', to: hashOf(to), amountSun },
+    logs: [],
+    result: 'SUCCESS',
+  };
+}
+
+function hashOf(address: string): string {
+  const hash = addressHash(address);
+  if (hash === null) throw new TypeError(`${address} is not a TRON address`);
+  return hash;
+}
+
+/** 32 bytes, as contracts have them. */
+function word(hexDigits: string): string {
+  return hexDigits.padStart(64, '0');
+}
+
+function hex(value: bigint): string {
+  return value.toString(16);
+}

@@ -1,0 +1,116 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Api, answerCall } from './api.ts';
+import type { Chain } from './chain.ts';
+import { answerWithFault, Faults } from './faults.ts';
+import { NodeView } from './node-view.ts';
+
+export interface FakeNodeOptions {
+  /** By default `node`. */
+  name?: string;
+  /** A bare node serves the API of solid blocks on a port of its own; by default both are under one address. */
+  isBare?: boolean;
+  /** By default any free one. */
+  port?: number;
+  /** Answers what is not the API of TRON. @returns whether it did */
+  alsoServe?: (request: IncomingMessage, body: string, response: ServerResponse) => boolean;
+}
+
+export interface FakeNode {
+  /** As TRON_NODE_URLS takes it: `http://…`, or `http://…|http://…` of a bare node. */
+  url: string;
+  /** What it shows of the chain. */
+  view: NodeView;
+  faults: Faults;
+  /** How often each path was asked. */
+  calls: Map<string, number>;
+  /** Of the last call. */
+  lastHeaders: IncomingMessage['headers'];
+  /** How many calls it had to answer at once, at most. */
+  mostAtOnce: number;
+  /** How long each answer takes. */
+  latencyMs: number;
+  /** If it is set, a call without it in TRON-PRO-API-KEY gets a 401. */
+  apiKey: string | null;
+  stop(): Promise<void>;
+}
+
+/** Starts a node on loopback that speaks the HTTP API of java-tron and TronGrid. */
+export async function startFakeNode(chain: Chain, options: FakeNodeOptions = {}): Promise<FakeNode> {
+  const { name = 'node', isBare = false, port = 0, alsoServe } = options;
+  let atOnce = 0;
+  const servers: Server[] = [];
+  const node: FakeNode = {
+    url: '',
+    view: new NodeView(chain, name),
+    faults: new Faults(),
+    calls: new Map(),
+    lastHeaders: {},
+    mostAtOnce: 0,
+    latencyMs: 0,
+    apiKey: null,
+    stop: async () => {
+      await Promise.all(servers.map(close));
+    },
+  };
+
+  const serve = async (apis: readonly Api[], request: IncomingMessage, response: ServerResponse) => {
+    const body = await readBody(request);
+    const url = new URL(request.url ?? '/', 'http://node');
+    node.calls.set(url.pathname, (node.calls.get(url.pathname) ?? 0) + 1);
+    node.lastHeaders = request.headers;
+    if (node.latencyMs > 0) await delay(node.latencyMs);
+    const fault = node.faults.next(url.pathname);
+    const answer = () => answerCall(node.view, apis, request.method, url, body);
+    if (fault !== undefined) {
+      answerWithFault(fault, request, response, () => answer() ?? '');
+    } else if (node.apiKey !== null && request.headers['tron-pro-api-key'] !== node.apiKey) {
+      send(response, 401, '{"Error":"ApiKey not exists"}');
+    } else if (alsoServe?.(request, body, response) !== true) {
+      const text = answer();
+      if (text === undefined) send(response, 404, '{"Error":"not found"}');
+      else send(response, 200, text);
+    }
+  };
+  const listen = async (apis: readonly Api[], onPort: number): Promise<string> => {
+    const server = createServer((request, response) => {
+      atOnce++;
+      node.mostAtOnce = Math.max(node.mostAtOnce, atOnce);
+      response.on('close', () => {
+        atOnce--;
+      });
+      // Whoever asked may be gone.
+      serve(apis, request, response).catch((error) => response.destroy(error));
+    });
+    servers.push(server);
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject).listen(onPort, '127.0.0.1', resolve);
+    });
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  };
+
+  node.url = isBare
+    ? `${await listen(['wallet'], port)}|${await listen(['walletsolidity'], 0)}`
+    : await listen(['wallet', 'walletsolidity'], port);
+  return node;
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
+
+function send(response: ServerResponse, status: number, text: string): void {
+  const body = Buffer.from(text);
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length }).end(body);
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    // Those that hang, too.
+    server.closeAllConnections();
+  });
+}

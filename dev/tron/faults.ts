@@ -1,0 +1,84 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+/** What nodes were seen to do in place of answering. */
+export type Fault =
+  | 'empty list'
+  | 'empty object'
+  | 'overloaded'
+  | 'lite'
+  | 'forbidden'
+  | 'rate limited'
+  | 'internal error'
+  | 'hang'
+  | 'truncated'
+  | 'disconnect';
+
+export interface FaultRule {
+  fault: Fault;
+  /** Part of the path, for instance `gettransactioninfobyblocknum` or `/walletsolidity/`; by default every call. */
+  path?: string;
+  /** How many calls it happens to before it is over; by default all. */
+  times?: number;
+  /** It happens to every n-th call: 3 spares two of three. By default to each. */
+  every?: number;
+}
+
+const ANSWERS: Record<Exclude<Fault, 'hang' | 'disconnect' | 'truncated'>, [status: number, body: string]> = {
+  'empty list': [200, '[]'],
+  'empty object': [200, '{}'],
+  overloaded: [200, '{"Error":"class java.lang.IllegalAccessException : lack of computing resources"}'],
+  lite: [200, 'this API is closed because this node is a lite fullnode'],
+  forbidden: [403, '{"Success":false,"Error":"Exceed the user daily usage (100000), please wait."}'],
+  'rate limited': [429, '{"Error":"The key exceeds the frequency limit(15)"}'],
+  'internal error': [500, '<html><head><title>Error 500 Server Error</title></head><body></body></html>'],
+};
+
+/** The faults of one node. */
+export class Faults {
+  readonly #rules = new Set<{ rule: FaultRule; seen: number; hit: number }>();
+
+  /** @returns how to take it back */
+  add(rule: FaultRule): () => void {
+    const entry = { rule, seen: 0, hit: 0 };
+    this.#rules.add(entry);
+    return () => this.#rules.delete(entry);
+  }
+
+  clear(): void {
+    this.#rules.clear();
+  }
+
+  /** What happens to this call; of several the one that was added first. */
+  next(path: string): Fault | undefined {
+    for (const entry of this.#rules) {
+      const { fault, path: part = '', times = Number.POSITIVE_INFINITY, every = 1 } = entry.rule;
+      if (!path.includes(part) || entry.hit >= times) continue;
+      entry.seen++;
+      if (entry.seen % every !== 0) continue;
+      entry.hit++;
+      return fault;
+    }
+    return undefined;
+  }
+}
+
+/** Answers as the fault has it. @param answer what a node in order would have said */
+export function answerWithFault(
+  fault: Fault,
+  request: IncomingMessage,
+  response: ServerResponse,
+  answer: () => string,
+): void {
+  if (fault === 'hang') return;
+  if (fault === 'disconnect') {
+    request.socket.destroy();
+    return;
+  }
+  const text = fault === 'truncated' ? answer() : '';
+  const [status, body] = fault === 'truncated' ? [200, text.slice(0, text.length / 2)] : ANSWERS[fault];
+  response.writeHead(status, {
+    'content-type': body.startsWith('<') ? 'text/html;charset=iso-8859-1' : 'application/json; charset=utf-8',
+    ...(status === 429 && { 'retry-after': '1' }),
+  });
+  response.end(body);
+}

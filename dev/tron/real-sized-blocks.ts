@@ -1,0 +1,57 @@
+import { createHash } from 'node:crypto';
+import { addressOf, hashOfName } from './address.ts';
+import { approval, type Draft, failedTransfer, tokenTransfer, trxTransfer } from './drafts.ts';
+import { Transaction } from './transaction.ts';
+
+const POOL_SIZE = 1_200;
+const OTHER_TOKEN = addressOf(hashOfName('other token'));
+
+/**
+ * Content for blocks as large as real ones: 100 to 300 transactions, a third of them USDT transfers, to strangers. They
+ * come from one pool, so a block costs next to nothing; a transaction is in many blocks, but once in each.
+ */
+export class RealSizedBlocks {
+  readonly #pool: readonly Transaction[];
+
+  constructor() {
+    const origin = { blockNumber: 1, blockTimeMs: Date.UTC(2026, 0, 1) };
+    this.#pool = Array.from(
+      { length: POOL_SIZE },
+      (_, index) => new Transaction(draftOf(index), { ...origin, index }),
+    );
+  }
+
+  /** @param number decides what it is, the same at any time */
+  contentOf(number: number): Transaction[] {
+    const digest = createHash('sha256').update(`content ${number}`).digest();
+    const count = 100 + (digest.readUInt16BE(0) % 201);
+    const first = digest.readUInt32BE(2) % this.#pool.length;
+    return Array.from(
+      { length: count },
+      (_, at) => this.#pool[(first + at) % this.#pool.length] as Transaction,
+    );
+  }
+}
+
+function draftOf(index: number): Draft {
+  const to = addressOf(hashOfName(`stranger ${index}`));
+  const valueMicroUsdt = BigInt(1_000_000 + index * 10_007);
+  if (index % 3 === 0) return tokenTransfer({ to, valueMicroUsdt });
+  switch (index % 12) {
+    case 1:
+      return approval({ to, valueMicroUsdt });
+    case 2:
+      return failedTransfer({ to, valueMicroUsdt }, 'OUT_OF_ENERGY');
+    case 4:
+    case 5:
+      return tokenTransfer(
+        [
+          { to, valueMicroUsdt },
+          { to, valueMicroUsdt: 1n },
+        ],
+        OTHER_TOKEN,
+      );
+    default:
+      return trxTransfer(to, 1_000_000 + index);
+  }
+}
