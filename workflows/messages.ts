@@ -67,6 +67,16 @@ export const requeue = defineSignal('requeue');
 /** What an address that was given out starts. */
 export interface WatchDepositInput {
   depositId: string;
+  /**
+   * Of a run that goes on with another one's work: which version of the row that showed, what it
+   * said beside it, and what it has yet to see to.
+   */
+  continued?: { version: number; remark: string; told: ToldDecision[] };
+}
+/** A decision that came by signal, null where it is none, and the version that was shown then, null before the first. */
+export interface ToldDecision {
+  decision: DepositDecision | null;
+  version: number | null;
 }
 export interface ScanChainInput {
   network: TronNetwork;

@@ -74,6 +74,19 @@ CREATE TABLE deposit_payment (
 CREATE INDEX deposit_payment_of_deposit ON deposit_payment (deposit_id, block_number, transaction_index, log_index);
 CREATE INDEX deposit_payment_found ON deposit_payment (partner_id, deposit_id) WHERE status = 'found';
 
+-- What operators decided about all payments of a deposit that waited for review.
+CREATE TABLE deposit_resolution (
+  deposit_id text COLLATE "C" NOT NULL REFERENCES deposit,
+  -- Of the deposit, when it was decided.
+  version integer NOT NULL,
+  outcome text NOT NULL CHECK (outcome IN ('credited', 'returned')),
+  credited_cents bigint NOT NULL CHECK ((credited_cents > 0) = (outcome = 'credited')),
+  reason text NOT NULL,
+  actor text NOT NULL,
+  resolved_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (deposit_id, version)
+);
+
 -- How far each chain has been read. The block is the last one taken, with everything in it that is ours.
 CREATE TABLE chain_scan (
   network text COLLATE "C" PRIMARY KEY CHECK (network IN ('mainnet', 'nile', 'shasta', 'private')),
@@ -90,6 +103,7 @@ CREATE TABLE chain_scan (
 
 GRANT USAGE ON SEQUENCE deposit_address_index TO card_issuing_app;
 GRANT SELECT, INSERT ON deposit, deposit_payment, chain_scan TO card_issuing_app;
+GRANT SELECT, INSERT ON deposit_resolution TO card_issuing_app, card_issuing_operator;
 GRANT UPDATE (status, received_micro_usdt, credited_cents, seen_block_number, confirmed_at, review_since, version,
   told_version, lease_expires_at) ON deposit TO card_issuing_app;
 GRANT UPDATE (status, review_reason) ON deposit_payment TO card_issuing_app, card_issuing_operator;

@@ -1,0 +1,33 @@
+import { announceEvents } from '../commands/announce-events.ts';
+import { readWatchedDeposit, type WatchedDeposit } from '../commands/deposits/read-watched-deposit.ts';
+import { resolveDeposit } from '../commands/deposits/resolve-deposit.ts';
+import type { Orm } from '../db/orm.ts';
+import type { DepositVerdict, VersionedDecision } from '../domain/deposit-review.ts';
+import { Label } from '../domain/fields.ts';
+
+export type { WatchedDeposit } from '../commands/deposits/read-watched-deposit.ts';
+
+export interface WatchDepositActivities {
+  /** Null where there is no such deposit. */
+  readDeposit(depositId: string): Promise<WatchedDeposit | null>;
+  /** Null where there is no such deposit. */
+  resolveDepositByHand(depositId: string, decision: VersionedDecision): Promise<DepositVerdict | null>;
+}
+
+/** Whoever can reach Temporal can send a decision: this is who is recorded as having made it. */
+const ACTOR = 'temporal';
+
+/** The effects that `watchDeposit` asks for. Each can be run again at any point. */
+export function createWatchDepositActivities(orm: Orm): WatchDepositActivities {
+  return {
+    readDeposit: (depositId) => readWatchedDeposit(orm, depositId),
+
+    async resolveDepositByHand(depositId, decision) {
+      if (!Label(500).safeParse(decision.reason).success)
+        return { resolved: false, because: 'unreadable_reason' };
+      const verdict = await resolveDeposit({ orm, actor: ACTOR }, { depositId, ...decision });
+      if (verdict?.resolved) await announceEvents(orm);
+      return verdict;
+    },
+  };
+}

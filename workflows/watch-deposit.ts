@@ -1,0 +1,169 @@
+import {
+  condition,
+  continueAsNew,
+  proxyActivities,
+  proxyLocalActivities,
+  setCurrentDetails,
+  setHandler,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { WatchDepositActivities, WatchedDeposit } from '../activities/watch-deposit.ts';
+import type { DepositDecision } from '../domain/deposit.ts';
+import type { WhyNotResolved } from '../domain/deposit-review.ts';
+import { AT_ONCE, LATER } from './activity-options.ts';
+import { depositChanged, resolveDeposit, type ToldDecision, type WatchDepositInput } from './messages.ts';
+import { needsAttentionAttribute } from './search-attributes.ts';
+
+const { readDeposit } = proxyLocalActivities<WatchDepositActivities>(AT_ONCE);
+const { resolveDepositByHand } = proxyActivities<WatchDepositActivities>(LATER);
+
+/** It is told of every change; these are for a word that got lost. Doubled each time nothing was new. */
+const FIRST_PAUSE_MS = 60_000;
+const LONGEST_PAUSE_MS = 3_600_000;
+/** At 7 events a look, and 11 a decision. */
+const LONGEST_HISTORY = 1_000;
+
+/** More at once than anybody means: what comes beyond them is dropped. */
+const MOST_TOLD = 50;
+const LONGEST_REASON = 1_000;
+
+/**
+ * Shows operators how a deposit stands, by its row, and takes their decision on what waits for review. It changes nothing
+ * by itself: payments are found by the scan, which also lets the deposit expire. It ends when nothing more is expected; a
+ * later payment starts it again.
+ */
+export async function watchDeposit({ depositId, continued }: WatchDepositInput): Promise<void> {
+  const told: ToldDecision[] = continued?.told ?? [];
+  let isChanged = false;
+  let version = continued?.version ?? null;
+  let remark = continued?.remark ?? '';
+  setHandler(depositChanged, () => {
+    isChanged = true;
+  });
+  setHandler(resolveDeposit, (sent: unknown) => {
+    if (told.length < MOST_TOLD) told.push({ decision: decisionOf(sent), version });
+  });
+
+  for (let pauseMs = FIRST_PAUSE_MS; ; ) {
+    const decided = told.shift();
+    if (decided !== undefined) remark = await carriedOut(decided);
+    isChanged = false;
+    const deposit = await readDeposit(depositId);
+    if (deposit === null) return;
+    pauseMs = deposit.version === version ? Math.min(pauseMs * 2, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
+    version = deposit.version;
+    show(depositId, deposit, remark);
+
+    // What is signalled before the server has the end of a run takes the end back, and is heard first.
+    if (workflowInfo().historyLength > LONGEST_HISTORY)
+      await continueAsNew<typeof watchDeposit>({ depositId, continued: { version, remark, told } });
+    const isNews = () => isChanged || told.length > 0;
+    if (isNews()) continue;
+    if (isOver(deposit)) return;
+    const untilExpiryMs = Date.parse(deposit.expiresAt) - Date.now();
+    const expires = isAwaited(deposit) && untilExpiryMs > 0;
+    await condition(isNews, expires ? untilExpiryMs : pauseMs, {
+      summary: expires ? 'until it may expire' : 'until it looks by itself',
+    });
+  }
+
+  /** @returns what to show of a decision that was not carried out */
+  async function carriedOut(decided: ToldDecision): Promise<string> {
+    const why = await whyNot(decided);
+    return why === null ? '' : `A decision came at ${new Date().toISOString()} and changed nothing: ${why}`;
+  }
+
+  async function whyNot({ decision, version: decidedOn }: ToldDecision): Promise<string | null> {
+    if (decision === null) return NO_DECISION;
+    if (decidedOn === null || decidedOn !== version) return NOT_CARRIED_OUT.changed_meanwhile;
+    const verdict = await resolveDepositByHand(depositId, { ...decision, version: decidedOn });
+    return verdict === null || verdict.resolved ? null : NOT_CARRIED_OUT[verdict.because];
+  }
+}
+
+/** A signal can carry anything. @returns null for what is no decision */
+function decisionOf(sent: unknown): DepositDecision | null {
+  const { outcome, reason } = (sent ?? {}) as Partial<Record<keyof DepositDecision, unknown>>;
+  if (outcome !== 'credited' && outcome !== 'returned') return null;
+  return typeof reason === 'string' && reason.length <= LONGEST_REASON ? { outcome, reason } : null;
+}
+
+const isAwaited = ({ status, isJudging }: WatchedDeposit): boolean =>
+  status === 'awaiting_payment' && !isJudging;
+
+/** Whether nothing more is expected. */
+const isOver = ({ status, isJudging }: WatchedDeposit): boolean =>
+  !isJudging && ['confirmed', 'expired', 'returned'].includes(status);
+
+function show(depositId: string, deposit: WatchedDeposit, remark: string): void {
+  const needsAttention = deposit.review !== null;
+  const shown = workflowInfo().typedSearchAttributes.get(needsAttentionAttribute) ?? false;
+  if (needsAttention !== shown)
+    upsertSearchAttributes([{ key: needsAttentionAttribute, value: needsAttention }]);
+  setCurrentDetails([...stateOf(depositId, deposit), ...(remark === '' ? [] : [remark])].join('\n\n'));
+}
+
+/** Paragraphs, as Markdown. */
+function stateOf(depositId: string, deposit: WatchedDeposit): string[] {
+  const { status, address, network, amountUsdt, expiresAt, creditedUsd, seenBlock, review } = deposit;
+  if (review !== null) return reviewOf(depositId, deposit, review);
+  if (deposit.isJudging) return ['A payment was found. It is being judged.'];
+  switch (status) {
+    case 'awaiting_payment':
+      return Date.parse(expiresAt) > Date.now()
+        ? [
+            `Waits for one payment of exactly ${amountUsdt} USDT to ${address} (${network}) until ${expiresAt}.`,
+          ]
+        : [
+            `Nothing has arrived until ${expiresAt}, as far as the chain has been read: ${readUntil(deposit)}. It expires ` +
+              'once that time has been read, too. If it does not move, see `operator tron status`.',
+          ];
+    case 'confirming':
+      return [`A payment was seen in block ${seenBlock}, which is not solid yet. It counts once it is.`];
+    case 'confirmed':
+      return [`Confirmed: ${creditedUsd} USD are in the balance. ${LATER_PAYMENTS}`];
+    case 'expired':
+      return [`Expired at ${expiresAt}; nothing had arrived. ${LATER_PAYMENTS}`];
+    case 'returned':
+      return [`Everything that arrived was sent back. ${LATER_PAYMENTS}`];
+    case 'needs_review':
+      return ['Waits for review.'];
+  }
+}
+
+const readUntil = ({ scannedUntil }: WatchedDeposit): string =>
+  scannedUntil === null ? 'no block was read yet' : `to ${scannedUntil}`;
+
+const LATER_PAYMENTS = 'A later payment is found all the same, and starts this again.';
+
+function reviewOf(
+  depositId: string,
+  { amountUsdt, version }: WatchedDeposit,
+  { count, payments, creditableUsd, amountUsdt: inReviewUsdt }: NonNullable<WatchedDeposit['review']>,
+): string[] {
+  const lines = payments.map(
+    (payment) =>
+      `- ${payment.amountUsdt} USDT, transaction ${payment.txHash} in block ${payment.block}: ${payment.why}`,
+  );
+  if (count > payments.length) lines.push(`- and ${count - payments.length} more`);
+  return [
+    `**Waits for an operator.** ${amountUsdt} USDT were asked for. ${inReviewUsdt} USDT arrived that nobody has decided on:`,
+    lines.join('\n'),
+    'See on the chain that they are there. Then, to add ' +
+      `${creditableUsd} USD to the balance, send the signal \`resolve\` with ` +
+      '`{"outcome": "credited", "reason": "…"}`. If you have sent them back, or they are to stay uncredited, send ' +
+      '`{"outcome": "returned", "reason": "…"}`. Or run `operator deposit resolve ' +
+      `${depositId} --credit|--returned --if-version ${version} --reason R\`. A payment that comes meanwhile is not decided on.`,
+  ];
+}
+
+const NO_DECISION = 'it has to be `{"outcome": "credited" or "returned", "reason": "…"}`.';
+
+const NOT_CARRIED_OUT: Record<WhyNotResolved, string> = {
+  nothing_in_review: 'nothing waits for review.',
+  changed_meanwhile: 'it was not about what is shown here. Look at it, and decide again.',
+  below_a_cent: 'together they add less than a cent, so they can only be "returned".',
+  past_the_largest_balance: 'the balance would go past the largest there can be.',
+  unreadable_reason: 'its reason has to be 1 to 500 characters on one line.',
+};
