@@ -1,3 +1,4 @@
+import { createDeposit, type DepositDependencies, getDeposit, listDeposits } from './deposits.ts';
 import type { IssuingDependencies } from './issue-card.ts';
 import type { RevealDependencies } from './reveal-card.ts';
 import type { Route } from './route.ts';
@@ -29,6 +30,7 @@ export interface RouteDependencies
     TopUpDependencies,
     RevealDependencies,
     SimulationDependencies,
+    DepositDependencies,
     WebhookDependencies {}
 
 /** Every route of /v1, in the order of the reference. */
@@ -38,6 +40,9 @@ export function createRoutes(dependencies: RouteDependencies): Route[] {
     getBalance(dependencies),
     listBalanceTransactions(dependencies),
     listProducts(dependencies),
+    createDeposit(dependencies),
+    listDeposits(dependencies),
+    getDeposit(dependencies),
     createQuote(dependencies),
     createCard(dependencies),
     listCards(dependencies),

@@ -4,11 +4,14 @@ import { verifyCallback } from '../adapters/card-network/callback-signature.ts';
 import { testCardIssuer, testCardRevealer } from '../adapters/card-network/test-cards.ts';
 import { startLiveNetwork } from '../adapters/live-network.ts';
 import { simulatedNetworkCredentials } from '../adapters/simulated-network/credentials.ts';
-import { createEventAnnouncer } from '../commands/announce-events.ts';
+import { announceDeposits, announceEvents, createAnnouncer } from '../commands/announce-events.ts';
+import type { DepositTerms } from '../commands/deposits/open-deposit.ts';
 import { createSettlementQueue } from '../commands/settlement-queue.ts';
 import type { Config } from '../config.ts';
+import { deriveDepositAddress } from '../crypto/tron-address.ts';
 import { apiKeyHasher, simulatedNetworkSecrets } from '../db/derived-keys.ts';
 import { KeyRing } from '../db/key-ring.ts';
+import type { Orm } from '../db/orm.ts';
 import { openServiceDatabase } from '../db/service-database.ts';
 import { describeError } from '../domain/describe-error.ts';
 import { cardsTaskQueue, webhooksTaskQueue } from '../domain/task-queues.ts';
@@ -28,6 +31,14 @@ export interface RunningApi {
    * closes what it opened.
    */
   stop(): Promise<void>;
+}
+
+/** By what deposits are opened; null where there are none. */
+function depositTermsOf({ tron, depositAddressTtlMs }: Config): DepositTerms | null {
+  if (tron === null) return null;
+  const { network, usdtContract, xpub } = tron;
+  const deriveAddress = (index: number) => deriveDepositAddress(xpub, index);
+  return { network, usdtContract, addressTtlMs: depositAddressTtlMs, deriveAddress };
 }
 
 /** Opens what the API needs and listens. */
@@ -56,12 +67,17 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
     logger,
   });
 
-  const eventsWritten = createEventAnnouncer(orm, (error) =>
-    logger.warn(
-      { error: describeError(error) },
-      'could not tell that there are events; the relay finds them',
-    ),
-  );
+  const announcer = (what: string, announce: (orm: Orm) => Promise<void>) =>
+    createAnnouncer(
+      () => announce(orm),
+      (error) =>
+        logger.warn(
+          { error: describeError(error) },
+          `could not tell that there are ${what}; the worker finds them`,
+        ),
+    );
+  const eventsWritten = announcer('events', announceEvents);
+  const depositsChanged = announcer('deposits', announceDeposits);
 
   const admission = createAdmission({
     accountConcurrency: config.accountConcurrency,
@@ -90,6 +106,8 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
     rateLimit: createRateLimit({ perSecond: config.rateLimitPerSecond, burst: config.rateLimitBurst }),
     admission,
     eventsWritten,
+    depositTerms: depositTermsOf(config),
+    depositsChanged,
     settlements: createSettlementQueue(orm, eventsWritten),
     // Where there is no network nobody speaks for it.
     verifyCallback: (body, signature) =>

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createEventAnnouncer } from '../commands/announce-events.ts';
+import { announceEvents, createAnnouncer } from '../commands/announce-events.ts';
 import { setCurrentProduct } from '../commands/set-current-product.ts';
 import { createSettlementQueue } from '../commands/settlement-queue.ts';
 import { openOrm } from '../db/orm.ts';
@@ -24,7 +24,10 @@ export async function run(): Promise<void> {
   const operatorOrm = await openOperatorOrm(databaseUrl);
   const operator = { orm: operatorOrm, actor: 'bench' };
   await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', network: 'visa' });
-  const queue = createSettlementQueue(orm, createEventAnnouncer(orm, console.error));
+  const queue = createSettlementQueue(
+    orm,
+    createAnnouncer(() => announceEvents(orm), console.error),
+  );
   const bare = createBareSettlement(databaseUrl, POOL_SIZE);
   try {
     for (const [name, accounts, cardsEach] of [

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { EVENT_WRITTEN } from '../db/channels.ts';
+import { DEPOSIT_CHANGED, EVENT_WRITTEN } from '../db/channels.ts';
 import type { Orm } from '../db/orm.ts';
 import { query } from '../db/sql.ts';
 import { asService } from '../db/working-for.ts';
@@ -12,18 +12,26 @@ export async function announceEvents(orm: Orm): Promise<void> {
   await query(orm.em.fork(), 'SELECT pg_notify($1, $2)', [EVENT_WRITTEN, '']);
 }
 
+/** Tells the workers that a deposit's row was made or changed, in the manner of {@link announceEvents}. */
+export async function announceDeposits(orm: Orm): Promise<void> {
+  await query(orm.em.fork(), 'SELECT pg_notify($1, $2)', [DEPOSIT_CHANGED, '']);
+}
+
 /**
- * {@link announceEvents} for who writes events all the time: at once where it is quiet, else soon, together with others.
- * @param onError is told what went wrong; the relays then find the events when they next look by themselves.
+ * Either of these for who has news all the time: at once where it is quiet, else soon, together with others.
+ * @param onError is told what went wrong; whoever is to hear of the news then finds it when it next looks by itself.
  */
-export function createEventAnnouncer(orm: Orm, onError: (error: unknown) => void): () => void {
+export function createAnnouncer(
+  announce: () => Promise<void>,
+  onError: (error: unknown) => void,
+): () => void {
   let isUnderWay = false;
   let isWanted = false;
-  async function announce(): Promise<void> {
+  async function announceWanted(): Promise<void> {
     isUnderWay = true;
     while (isWanted) {
       isWanted = false;
-      await announceEvents(orm).catch(onError);
+      await announce().catch(onError);
       await sleep(PAUSE_MS, undefined, { ref: false });
     }
     isUnderWay = false;
@@ -31,6 +39,6 @@ export function createEventAnnouncer(orm: Orm, onError: (error: unknown) => void
   return () => {
     isWanted = true;
     // For all accounts, whichever of them was the first.
-    if (!isUnderWay) void asService('events', announce);
+    if (!isUnderWay) void asService('announcements', announceWanted);
   };
 }

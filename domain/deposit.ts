@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { amountBetween } from './fields.ts';
 import type { Mode } from './mode.ts';
 import { MAX_AMOUNT_CENTS } from './money.ts';
 
@@ -31,6 +32,17 @@ export const MICRO_USDT_PER_CENT = 10_000n;
 
 /** How many payments of a deposit are shown; only someone who sends dust on purpose makes more. */
 export const MOST_PAYMENTS_SHOWN = 100;
+
+/** Of one deposit: $1 to $100,000,000. A payment below the first is not worth its fee, one above the other not one payment. */
+const AMOUNT_LIMITS = { leastCents: 100, mostCents: 10_000_000_000 };
+
+/** Body of POST /funding/deposit-address. */
+export const DepositRequest = z.strictObject({
+  amount: amountBetween(AMOUNT_LIMITS.leastCents, AMOUNT_LIMITS.mostCents).meta({
+    description: 'Cents to be credited: $1 to $100,000,000.',
+  }),
+});
+export type DepositRequest = z.infer<typeof DepositRequest>;
 
 const Payment = z.object({
   tx_hash: z.string(),

@@ -62,6 +62,11 @@ export const ERRORS = {
     type: 'not_found',
     message: "There is no such top-up on this account in this key's mode.",
   },
+  deposit_not_found: {
+    status: 404,
+    type: 'not_found',
+    message: "There is no such deposit on this account in this key's mode. Deposits are live mode's alone.",
+  },
   event_not_found: {
     status: 404,
     type: 'not_found',

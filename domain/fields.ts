@@ -1,15 +1,17 @@
 import { z } from 'zod';
 import { MAX_AMOUNT_CENTS } from './money.ts';
 
-const IN_RANGE = `must be from 1 to ${MAX_AMOUNT_CENTS}`;
+/** Integer cents, `least` to `most`. */
+export const amountBetween = (least: number, most: number) => {
+  const inRange = `must be from ${least} to ${most}`;
+  return z
+    .int({ error: ({ code }) => (code === 'invalid_type' ? 'must be an integer number of cents' : inRange) })
+    .min(least, inRange)
+    .max(most, inRange);
+};
 
 /** Integer cents, 1 to 2^53 − 1 (decisions.md, "Envelope"). */
-export const AmountCents = z
-  .int({
-    error: ({ code }) => (code === 'invalid_type' ? 'must be an integer number of cents' : IN_RANGE),
-  })
-  .min(1, IN_RANGE)
-  .max(MAX_AMOUNT_CENTS, IN_RANGE);
+export const AmountCents = amountBetween(1, MAX_AMOUNT_CENTS);
 
 /** What the card network calls something of its own. */
 export const NetworkId = z

@@ -61,7 +61,7 @@ function pathParameters(route: Route): object[] {
 }
 
 /** Of the ids in paths, by what they are the ids of. */
-const PREFIXES = { card: 'card', topup: 'topup', event: 'evt' } as const;
+const PREFIXES = { card: 'card', topup: 'topup', deposit: 'dep', event: 'evt' } as const;
 
 function queryParameters(route: Route): object[] {
   const { properties = {}, required = [] } = jsonSchema(route.query, 'input') as {

@@ -38,8 +38,10 @@ export const DIRECTIONS: Record<string, Direction> = {
   'api/start-api.ts': {
     rooms: [
       'domain',
+      'crypto',
       'db',
       'commands/announce-events.ts',
+      'commands/deposits/open-deposit.ts',
       'commands/settlement-queue.ts',
       'adapters/card-network',
       'adapters/live-network.ts',

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { z } from 'zod';
 import { updatePartner } from '../../commands/update-partner.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { TEST_TRON } from '../support/deposits.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { startReceiver } from '../webhooks/support/receiver.ts';
 import { arbitraryRequest, type FuzzRequest, type Text } from './fuzz/arbitrary-requests.ts';
@@ -42,7 +43,7 @@ describe(`${REQUESTS} requests drawn from the API document (FUZZ_SEED=${SEED})`,
   const statuses = new Map<string, number>();
 
   before(async () => {
-    stack = await startTestStack();
+    stack = await startTestStack({ tron: TEST_TRON });
     receiver = await startReceiver();
     partner = await fundedPartner(stack, 1_000_000_000);
     await updatePartner(stack.operator, partner.id, { secureDetailsEnabled: true });
@@ -96,7 +97,7 @@ describe(`${REQUESTS} requests drawn from the API document (FUZZ_SEED=${SEED})`,
 
   function remember(mode: Mode, text: string): void {
     const known = seen[mode];
-    for (const [id] of text.matchAll(/\b(card|topup|evt|txn|btx)_[0-9a-z]{26}\b/g)) {
+    for (const [id] of text.matchAll(/\b(card|topup|evt|txn|btx|dep)_[0-9a-z]{26}\b/g)) {
       if (!known.includes(id)) known.push(id);
     }
     if (known.length > 300) known.splice(0, known.length - 200);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type pg from 'pg';
-import { createEventAnnouncer } from '../../commands/announce-events.ts';
+import { announceEvents, createAnnouncer } from '../../commands/announce-events.ts';
 import { createSettlementQueue } from '../../commands/settlement-queue.ts';
 import { EVENT_WRITTEN } from '../../db/channels.ts';
 import { openOrm } from '../../db/orm.ts';
@@ -12,7 +12,7 @@ import { openCommands, type TestCommands } from './support/open-commands.ts';
 import { seedCard } from './support/seed-card.ts';
 import { settlementOf } from './support/settlements.ts';
 
-describe('createEventAnnouncer', () => {
+describe('createAnnouncer', () => {
   let commands: TestCommands;
   let listener: pg.Client;
   const errors: unknown[] = [];
@@ -27,7 +27,11 @@ describe('createEventAnnouncer', () => {
     assert.deepEqual(errors.splice(0), []);
   });
 
-  const announcer = () => createEventAnnouncer(commands.context.orm, (error) => errors.push(error));
+  const announcer = () =>
+    createAnnouncer(
+      () => announceEvents(commands.context.orm),
+      (error) => errors.push(error),
+    );
 
   it('tells at once, and again for those that come while it tells', async () => {
     const tell = announcer();
@@ -61,7 +65,10 @@ describe('createEventAnnouncer', () => {
     const notified = once(listener, 'notification');
     asAccount(
       account,
-      createEventAnnouncer(shared, (error) => errors.push(error)),
+      createAnnouncer(
+        () => announceEvents(shared),
+        (error) => errors.push(error),
+      ),
     );
     await notified;
     goOn.resolve();

@@ -56,7 +56,7 @@ function arbitraryValid(operation: Operation, hookUrl: string): fc.Arbitrary<Fuz
   return fc
     .record({
       // Live mode has workflows behind it: fewer of these.
-      mode: fc.constantFrom<Mode>(...Array.from({ length: 9 }, () => operation.mode ?? 'test'), 'live'),
+      mode: fc.constantFrom<Mode>(...Array.from({ length: 9 }, () => operation.fruitfulMode), 'live'),
       path: textsOf(ofPlace('path')),
       query: textsOf(ofPlace('query')),
       headers: textsOf(ofPlace('header')),

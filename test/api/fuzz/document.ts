@@ -29,7 +29,10 @@ export interface Operation {
   method: string;
   /** With `{name}` for parameters, below /v1. */
   path: string;
+  /** The only mode whose keys may use it. */
   mode: 'test' | 'live' | undefined;
+  /** The mode in which there is something to be found. */
+  fruitfulMode: 'test' | 'live';
   parameters: Parameter[];
   body: { required: boolean; schema: JsonSchema } | undefined;
   /** By status; null where there is no body. */
@@ -54,6 +57,7 @@ export function readOperations(): Operation[] {
       };
       return {
         ...{ method: method.toUpperCase(), path, mode: operation['x-mode'], parameters },
+        fruitfulMode: operation['x-mode'] ?? onlyModeOf(responses) ?? 'test',
         body: requestBody && { required: requestBody.required, schema: schemaOf(requestBody) },
         responses: new Map(
           // biome-ignore lint/suspicious/noExplicitAny: as above.
@@ -62,6 +66,13 @@ export function readOperations(): Operation[] {
       };
     }),
   );
+}
+
+/** The mode of all that an operation answers with, where that can be one alone. */
+// biome-ignore lint/suspicious/noExplicitAny: a document as it is read.
+function onlyModeOf(responses: Record<string, any>): 'test' | 'live' | undefined {
+  const { properties } = responses[200]?.content?.['application/json'].schema ?? {};
+  return (properties?.data?.items ?? { properties }).properties?.mode?.const;
 }
 
 /** Whether a value, or a parameter's text, is what the schema says: as far as schemas of requests go. */

@@ -1,0 +1,122 @@
+import { z } from 'zod';
+import type { CommandContext } from '../commands/command-context.ts';
+import { type DepositTerms, openDeposit } from '../commands/deposits/open-deposit.ts';
+import { depositColumns, paymentsOf } from '../db/deposit-columns.ts';
+import { newestOf } from '../db/newest.ts';
+import type { Orm } from '../db/orm.ts';
+import type { Tenant } from '../db/tenant.ts';
+import { tenantQuery } from '../db/tenant-query.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { DepositRequest, DepositResource, type DepositRow, presentDeposit } from '../domain/deposit.ts';
+import { isId, siblingId } from '../domain/ids.ts';
+import { watchDepositWorkflowId } from '../workflows/messages.ts';
+import { keyedRequest, replyOnce } from './claim-operation.ts';
+import { Limit, listOf, presentList, StartingAfter } from './list-envelope.ts';
+import { route } from './route.ts';
+
+export interface DepositDependencies extends CommandContext {
+  /** Null: this installation takes no deposits. */
+  depositTerms: DepositTerms | null;
+  /** Tells the workers that there is a deposit to watch. */
+  depositsChanged(): void;
+}
+
+export const createDeposit = (dependencies: DepositDependencies) =>
+  route({
+    method: 'post',
+    path: '/funding/deposit-address',
+    summary: 'Ask for an address to fund the live balance with USDT (TRC-20)',
+    description:
+      'Send one payment of exactly `amount_usdt` to `address` before `expires_at`. The balance is credited about a ' +
+      'minute after the payment is on the chain: `deposit.confirmed`. Ask for a new address for every deposit.',
+    mode: 'live',
+    idempotencyKey: 'accepted',
+    query: z.strictObject({}),
+    body: DepositRequest,
+    responses: { 201: DepositResource },
+    errors: ['test_key_not_allowed', 'idempotency_in_flight', 'limit_exceeded', 'idempotency_conflict'],
+    async handle(input) {
+      const { depositTerms } = dependencies;
+      if (depositTerms === null) {
+        throw new ApiError('unavailable', {
+          message: 'This installation takes no USDT deposits. Ask us how to fund your balance.',
+        });
+      }
+      const request = keyedRequest('create_deposit', input, null);
+      const answer = await openDeposit(dependencies, depositTerms, request, input.body.amount);
+      if (!answer.replayed)
+        input.log({ workflowId: watchDepositWorkflowId(siblingId('dep', request.claimId)) });
+      return replyOnce(answer, dependencies.depositsChanged);
+    },
+  });
+
+export const listDeposits = ({ orm }: { orm: Orm }) =>
+  route({
+    method: 'get',
+    path: '/funding/deposits',
+    summary: 'List deposits, newest first',
+    description: 'Every address you asked for, with how it stands and what arrived. Empty in test mode.',
+    query: z.strictObject({ limit: Limit, starting_after: StartingAfter('dep') }),
+    responses: { 200: listOf(DepositResource) },
+    async handle({ caller, query: { limit, starting_after: startingAfter } }) {
+      const deposits = await readDepositPage(orm, caller, { limit, startingAfter });
+      return { status: 200, body: presentList(deposits, limit) };
+    },
+  });
+
+export const getDeposit = ({ orm }: { orm: Orm }) =>
+  route({
+    method: 'get',
+    path: '/funding/deposits/:depositId',
+    summary: 'Read a deposit',
+    query: z.strictObject({}),
+    responses: { 200: DepositResource },
+    errors: ['deposit_not_found'],
+    async handle({ caller, params: { depositId = '' } }) {
+      const [row] = isId('dep', depositId)
+        ? await tenantQuery<DepositRow>(orm.em.fork(), caller, ONE, [depositId])
+        : [];
+      if (row === undefined) throw new ApiError('deposit_not_found');
+      return { status: 200, body: presentDeposit(row) };
+    },
+  });
+
+/**
+ * Up to `limit` + 1 deposits, newest first, by key.
+ * @throws ApiError `validation_failed` where `startingAfter` is no deposit of the tenant.
+ */
+export async function readDepositPage(
+  orm: Orm,
+  tenant: Tenant,
+  { limit, startingAfter }: { limit: number; startingAfter?: string | undefined },
+): Promise<DepositResource[]> {
+  const rows = await tenantQuery<DepositRow & { known: boolean }>(
+    orm.em.fork(),
+    tenant,
+    startingAfter === undefined ? NEWEST : AFTER,
+    [limit + 1, ...(startingAfter === undefined ? [] : [startingAfter])],
+  );
+  if (rows[0]?.known === false)
+    throw ApiError.ofField('starting_after', 'starting_after is not the id of a deposit');
+  return rows.filter((row) => row.id !== null).map(presentDeposit);
+}
+
+const page = (known: string, before?: string): string => `
+  SELECT k.known, page.*, ${paymentsOf('page')} AS payments
+  FROM (SELECT ${known} AS known) k
+    LEFT JOIN (${newestOf({
+      table: 'deposit',
+      columns: depositColumns('deposit'),
+      where: { partner_id: '$1', mode: '$2' },
+      id: 'id',
+      before,
+      limit: '$3',
+    })}) page ON page.partner_id = $1 AND page.mode = $2
+  ORDER BY page.id DESC`;
+
+const NEWEST = page('true');
+const AFTER = page('EXISTS (SELECT FROM deposit WHERE partner_id = $1 AND mode = $2 AND id = $4)', '$4');
+
+const ONE = `
+  SELECT ${depositColumns('d')}, ${paymentsOf('d')} AS payments
+  FROM deposit d WHERE d.partner_id = $1 AND d.mode = $2 AND d.id = $3`;
