@@ -1,0 +1,102 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { NodeState } from '../../db/entities/deposit.ts';
+import { query } from '../../db/sql.ts';
+import type { TronNetwork } from '../../domain/deposit.ts';
+
+/** Where the scan of a chain stands: the last block that was taken. */
+export interface ScanCursor {
+  number: number;
+  /** Null after a rescan was asked for: whatever block comes next is taken. */
+  hash: string | null;
+  time: Date | null;
+}
+
+/** @returns null where the scan has not begun. */
+export async function readCursor(em: EntityManager, network: TronNetwork): Promise<ScanCursor | null> {
+  const [row] = await query<{ block_number: string; block_hash: string | null; block_time: string | null }>(
+    em,
+    'SELECT block_number, block_hash, block_time FROM chain_scan WHERE network = $1',
+    [network],
+  );
+  if (row === undefined) return null;
+  const { block_number: number, block_hash: hash, block_time: time } = row;
+  return { number: Number(number), hash, time: time === null ? null : new Date(time) };
+}
+
+/** When the first address of the chain was given out; null where none was. No payment is older. */
+export async function readFirstDepositTime(em: EntityManager, network: TronNetwork): Promise<Date | null> {
+  const [first] = await query<{ created_at: string }>(
+    em,
+    'SELECT created_at FROM deposit WHERE network = $1 ORDER BY id LIMIT 1',
+    [network],
+  );
+  return first === undefined ? null : new Date(first.created_at);
+}
+
+/** Begins the scan behind this block, unless another process has begun it. */
+export async function beginScan(
+  em: EntityManager,
+  network: TronNetwork,
+  { number, hash, time }: ScanCursor,
+): Promise<void> {
+  await query(
+    em,
+    `INSERT INTO chain_scan (network, block_number, block_hash, block_time) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (network) DO NOTHING`,
+    [network, number, hash, time],
+  );
+}
+
+/** Records what was last heard of the chain and its nodes, for operators; before the scan has begun there is no place for it. */
+export async function recordChainState(
+  em: EntityManager,
+  network: TronNetwork,
+  state: { solidBlockNumber: number | null; node: string | null; nodes: readonly NodeState[] },
+): Promise<void> {
+  await query(
+    em,
+    `UPDATE chain_scan SET solid_block_number = coalesce($2, solid_block_number), node = $3, nodes = $4,
+       checked_at = clock_timestamp() WHERE network = $1`,
+    [network, state.solidBlockNumber, state.node, JSON.stringify(state.nodes)],
+  );
+}
+
+/** Whether any deposit's payment is still to be seen: only then are blocks worth a look that are not solid. */
+export async function isAnyAwaited(em: EntityManager, network: TronNetwork): Promise<boolean> {
+  const [row] = await query<{ awaited: boolean }>(
+    em,
+    `SELECT EXISTS (SELECT FROM deposit WHERE network = $1 AND status = 'awaiting_payment') AS awaited`,
+    [network],
+  );
+  return row?.awaited ?? false;
+}
+
+/**
+ * Shows deposits as `confirming` whose payment was seen in a block that is not solid yet: a hint, which the scan confirms or
+ * takes back when it has passed that block. Those that somebody holds stay as they are.
+ * @param seen blocks by the address' 20 bytes in hex
+ * @returns how many deposits it changed
+ */
+export async function markConfirming(
+  em: EntityManager,
+  network: TronNetwork,
+  seen: ReadonlyMap<string, number>,
+): Promise<number> {
+  const rows = [...seen].map(([hash, blockNumber]) => ({ hash, block_number: blockNumber }));
+  const [row] = await query<{ count: number }>(em, MARK, [network, JSON.stringify(rows)]);
+  return row?.count ?? 0;
+}
+
+// What the scan has passed by now it has taken itself.
+const MARK = `
+  WITH due AS (
+    SELECT d.id, s.block_number
+    FROM json_to_recordset($2) AS s (hash text, block_number bigint)
+      JOIN deposit d ON d.network = $1 AND d.address_hash = decode(s.hash, 'hex')
+    WHERE d.status = 'awaiting_payment'
+      AND s.block_number > (SELECT c.block_number FROM chain_scan c WHERE c.network = $1)
+    FOR NO KEY UPDATE OF d SKIP LOCKED
+  ), changed AS (
+    UPDATE deposit d SET status = 'confirming', seen_block_number = due.block_number, version = version + 1
+    FROM due WHERE d.id = due.id RETURNING 1)
+  SELECT count(*)::int FROM changed`;

@@ -1,0 +1,153 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import type { Orm } from '../../db/orm.ts';
+import { query } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import { judgePayment, type PaymentRow, type ReviewReason } from '../../domain/deposit.ts';
+import { applyOperations } from '../../ledger/apply-operations.ts';
+import { encodeOperation } from '../../ledger/encode-operation.ts';
+import { LedgerRejected } from '../../ledger/ledger-error.ts';
+import {
+  creditOperation,
+  type DepositChange,
+  type LockedDeposit,
+  lockDeposits,
+  writeDeposits,
+} from './deposit-state.ts';
+
+/** Deposits of an account in one transaction. */
+const MOST_AT_ONCE = 100;
+
+/** A payment that was judged. */
+interface Verdict {
+  deposit: LockedDeposit;
+  payment: PaymentRow;
+  /** Why an operator has to look at it; null: it is credited. */
+  reason: ReviewReason | null;
+}
+
+/** How many payments were judged, and how many of them credited. */
+export interface CreditedPayments {
+  judged: number;
+  credited: number;
+}
+
+/**
+ * Judges the payments that were found for these deposits, in the chain's order, and credits the balance with what is to be
+ * credited: ledger, payments, deposits and their events in one transaction of six statements, however many they are.
+ * Deposits of one account, since it holds the account's balance; those that another process has in hand are left to it.
+ * A credit that would take the balance past the largest integer is not made: such a payment goes to review.
+ */
+export function creditPayments(orm: Orm, depositIds: readonly string[]): Promise<CreditedPayments> {
+  return transaction(orm, async (tx) => {
+    const deposits = (await lockDeposits(tx, depositIds, 'skip')).filter(({ found }) => found.length > 0);
+    if (deposits.length === 0) return { judged: 0, credited: 0 };
+    const verdicts = await moveMoney(tx, deposits.flatMap(judgeFound));
+    await query(tx, JUDGED, [JSON.stringify(verdicts.map(rowOf))]);
+    const byDeposit = Map.groupBy(verdicts, ({ deposit }) => deposit);
+    await writeDeposits(tx, [...byDeposit].map(changeOf));
+    return { judged: verdicts.length, credited: verdicts.filter(isCredit).length };
+  });
+}
+
+/** An account with payments to be judged, and the deposits they are for: some of them, oldest first. */
+export interface UncreditedAccount {
+  partnerId: string;
+  depositIds: string[];
+}
+
+/**
+ * Finds what {@link creditPayments} has to do, in the order of the accounts.
+ * @param request.after the account to begin behind; null: the first one
+ * @param request.except accounts that are passed over
+ * @param request.limit how many accounts
+ */
+export async function findUncredited(
+  em: EntityManager,
+  request: { after: string | null; except: readonly string[]; limit: number },
+): Promise<UncreditedAccount[]> {
+  const rows = await query<{ partner_id: string; deposit_ids: string[] }>(em, FIND, [
+    request.after ?? '',
+    request.except,
+    request.limit,
+  ]);
+  return rows.map(({ partner_id, deposit_ids }) => ({ partnerId: partner_id, depositIds: deposit_ids }));
+}
+
+function judgeFound(deposit: LockedDeposit): Verdict[] {
+  let isPaid = deposit.is_paid;
+  return deposit.found.map((payment) => {
+    const judged = judgePayment(
+      { amountCents: Number(deposit.amount_cents), expiresAt: new Date(deposit.expires_at), isPaid },
+      {
+        valueMicroUsdt: BigInt(payment.value_micro_usdt),
+        blockTime: new Date(payment.block_time),
+        deniedBy: payment.denied_by,
+      },
+    );
+    if (judged.status === 'credited') isPaid = true;
+    return { deposit, payment, reason: judged.status === 'credited' ? null : judged.reason };
+  });
+}
+
+async function moveMoney(tx: EntityManager, verdicts: readonly Verdict[]): Promise<Verdict[]> {
+  const credits = verdicts.filter(isCredit);
+  const operations = credits.map(({ deposit, payment: { tx_hash, log_index } }) =>
+    creditOperation(deposit, `${deposit.network}/${tx_hash}/${log_index}`, Number(deposit.amount_cents)),
+  );
+  const answers = operations.length === 0 ? [] : await applyOperations(tx, operations.map(encodeOperation));
+  const refused = new Set<Verdict>();
+  for (const [index, answer] of answers.entries()) {
+    if (answer instanceof LedgerRejected && answer.reason === 'balance_out_of_range')
+      refused.add(credits[index] as Verdict);
+    else if (answer instanceof Error) throw answer;
+    // Its payment is judged in the same transaction, so it can't have been moved before.
+    else if (answer.outcome !== 'applied') throw new Error(`a credit can not be ${answer.outcome}`);
+  }
+  return verdicts.map((verdict) =>
+    refused.has(verdict) ? { ...verdict, reason: 'balance_out_of_range' as const } : verdict,
+  );
+}
+
+const isCredit = ({ reason }: Verdict): boolean => reason === null;
+
+const statusOf = (verdict: Verdict) => (isCredit(verdict) ? ('credited' as const) : ('in_review' as const));
+
+function changeOf([deposit, verdicts]: [LockedDeposit, Verdict[]]): DepositChange {
+  return {
+    deposit,
+    statuses: [...deposit.statuses, ...verdicts.map(statusOf)],
+    newlyCreditedCents: verdicts.some(isCredit) ? Number(deposit.amount_cents) : 0,
+  };
+}
+
+function rowOf(verdict: Verdict) {
+  const { deposit, payment, reason } = verdict;
+  return {
+    network: deposit.network,
+    tx_hash: payment.tx_hash,
+    log_index: payment.log_index,
+    status: statusOf(verdict),
+    review_reason: reason,
+  };
+}
+
+const JUDGED = `
+  UPDATE deposit_payment p SET status = j.status, review_reason = j.review_reason
+  FROM json_to_recordset($1) AS j (network text, tx_hash text, log_index integer, status text, review_reason text)
+  WHERE p.network = j.network AND p.tx_hash = j.tx_hash AND p.log_index = j.log_index`;
+
+// The accounts are found by skipping through the index, not by reading the payments.
+const FIND = `
+  WITH RECURSIVE following (partner_id) AS (
+    (SELECT partner_id FROM deposit_payment WHERE status = 'found' AND partner_id > $1 ORDER BY partner_id LIMIT 1)
+    UNION ALL
+    SELECT further.partner_id FROM following f CROSS JOIN LATERAL (
+      SELECT p.partner_id FROM deposit_payment p WHERE p.status = 'found' AND p.partner_id > f.partner_id
+      ORDER BY p.partner_id LIMIT 1) further
+  ), account AS MATERIALIZED (
+    SELECT partner_id FROM following WHERE partner_id <> ALL ($2) LIMIT $3
+  )
+  SELECT a.partner_id, array(
+    SELECT DISTINCT p.deposit_id FROM deposit_payment p WHERE p.status = 'found' AND p.partner_id = a.partner_id
+    ORDER BY p.deposit_id LIMIT ${MOST_AT_ONCE}) AS deposit_ids
+  FROM account a ORDER BY a.partner_id`;

@@ -1,0 +1,42 @@
+import { query } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import type { TronNetwork } from '../../domain/deposit.ts';
+import { type Operator, recordAudit } from '../operator-context.ts';
+import { Refusal } from '../refusal.ts';
+
+/**
+ * Has the scan of a chain read it again from a block on, while it runs. What was found before stays as it is, and is not
+ * found again.
+ * @returns the block the scan had come to
+ * @throws Refusal where the scan has not begun, or has yet to come to that block: it skips none.
+ */
+export function rescanFrom(
+  { orm, actor }: Operator,
+  { network, fromBlock }: { network: TronNetwork; fromBlock: number },
+): Promise<{ cameTo: number }> {
+  return transaction(orm, async (tx) => {
+    const [scan] = await query<{ block_number: string }>(
+      tx,
+      'SELECT block_number FROM chain_scan WHERE network = $1 FOR NO KEY UPDATE',
+      [network],
+    );
+    if (scan === undefined) {
+      throw new Refusal(
+        `Nothing of ${network} has been read yet: the scan begins by itself before the first deposit address was made.`,
+      );
+    }
+    const cameTo = Number(scan.block_number);
+    if (fromBlock > cameTo) {
+      throw new Refusal(
+        `The scan of ${network} stands at block ${cameTo} and will come to ${fromBlock} by itself: name a block up to ${cameTo}.`,
+      );
+    }
+    await query(
+      tx,
+      'UPDATE chain_scan SET block_number = $2, block_hash = NULL, block_time = NULL WHERE network = $1',
+      [network, fromBlock - 1],
+    );
+    recordAudit(tx, actor, 'tron.rescan', network, { fromBlock, cameTo });
+    return { cameTo };
+  });
+}
