@@ -20,7 +20,7 @@ const { resolveDepositByHand } = proxyActivities<WatchDepositActivities>(LATER);
 
 /** It is told of every change; these are for a word that got lost. Doubled each time nothing was new. */
 const FIRST_PAUSE_MS = 60_000;
-const LONGEST_PAUSE_MS = 3_600_000;
+const LONGEST_PAUSE_MS = 6 * 3_600_000;
 /** At 7 events a look, and 11 a decision. */
 const LONGEST_HISTORY = 1_000;
 

@@ -97,6 +97,6 @@ const MARK = `
       AND s.block_number > (SELECT c.block_number FROM chain_scan c WHERE c.network = $1)
     FOR NO KEY UPDATE OF d SKIP LOCKED
   ), changed AS (
-    UPDATE deposit d SET status = 'confirming', seen_block_number = due.block_number, version = version + 1
+    UPDATE deposit d SET status = 'confirming', seen_block_number = due.block_number, version = version + 1, changed_at = now()
     FROM due WHERE d.id = due.id RETURNING 1)
   SELECT count(*)::int FROM changed`;

@@ -132,7 +132,8 @@ const READ = `
 
 const WRITE = `
   UPDATE deposit d SET status = w.status, received_micro_usdt = w.received_micro_usdt, credited_cents = w.credited_cents,
-    seen_block_number = NULL, confirmed_at = w.confirmed_at, review_since = w.review_since, version = d.version + 1
+    seen_block_number = NULL, confirmed_at = w.confirmed_at, review_since = w.review_since, version = d.version + 1,
+    changed_at = now()
   FROM json_to_recordset($1) AS w (id text, status text, received_micro_usdt numeric, credited_cents bigint,
     confirmed_at timestamptz, review_since timestamptz)
   WHERE d.id = w.id`;

@@ -139,7 +139,7 @@ const AWAIT_AGAIN = `
       AND NOT EXISTS (SELECT FROM deposit_payment p WHERE p.deposit_id = d.id)
     FOR NO KEY UPDATE SKIP LOCKED
   ), changed AS (
-    UPDATE deposit d SET status = 'awaiting_payment', seen_block_number = NULL, version = version + 1
+    UPDATE deposit d SET status = 'awaiting_payment', seen_block_number = NULL, version = version + 1, changed_at = now()
     FROM due WHERE d.id = due.id RETURNING 1)
   SELECT count(*)::int FROM changed`;
 
@@ -150,6 +150,6 @@ const EXPIRE = `
       AND NOT EXISTS (SELECT FROM deposit_payment p WHERE p.deposit_id = d.id)
     ORDER BY d.expires_at LIMIT ${MOST_EXPIRED} FOR NO KEY UPDATE SKIP LOCKED
   ), changed AS (
-    UPDATE deposit d SET status = 'expired', version = version + 1
+    UPDATE deposit d SET status = 'expired', version = version + 1, changed_at = now()
     FROM due WHERE d.id = due.id RETURNING 1)
   SELECT count(*)::int FROM changed`;

@@ -25,6 +25,7 @@ export const DepositEntity = defineEntity({
     confirmedAt: p.datetime().nullable(),
     reviewSince: p.datetime().nullable(),
     version: p.integer().default(1),
+    changedAt: p.datetime().onCreate(() => new Date()),
     toldVersion: p.integer().default(0),
     leaseExpiresAt: p.datetime(),
   },

@@ -28,8 +28,9 @@ CREATE TABLE deposit (
   expires_at timestamptz NOT NULL,
   confirmed_at timestamptz,
   review_since timestamptz,
-  -- Counts the changes of this row; and the one that its workflow has heard of.
+  -- Counts the changes of this row, with the time of the last; and the one that its workflow has heard of.
   version integer NOT NULL DEFAULT 1,
+  changed_at timestamptz NOT NULL DEFAULT now(),
   told_version integer NOT NULL DEFAULT 0,
   -- Until when somebody may be taken to be telling it.
   lease_expires_at timestamptz NOT NULL DEFAULT '-infinity',
@@ -104,12 +105,12 @@ CREATE TABLE chain_scan (
 GRANT USAGE ON SEQUENCE deposit_address_index TO card_issuing_app;
 GRANT SELECT, INSERT ON deposit, deposit_payment, chain_scan TO card_issuing_app;
 GRANT SELECT, INSERT ON deposit_resolution TO card_issuing_app, card_issuing_operator;
-GRANT UPDATE (status, received_micro_usdt, credited_cents, seen_block_number, confirmed_at, review_since, version,
+GRANT UPDATE (status, received_micro_usdt, credited_cents, seen_block_number, confirmed_at, review_since, version, changed_at,
   told_version, lease_expires_at) ON deposit TO card_issuing_app;
 GRANT UPDATE (status, review_reason) ON deposit_payment TO card_issuing_app, card_issuing_operator;
 GRANT UPDATE (block_number, block_hash, block_time, solid_block_number, node, nodes, checked_at)
   ON chain_scan TO card_issuing_app;
 GRANT SELECT ON deposit, deposit_payment, chain_scan TO card_issuing_operator;
-GRANT UPDATE (status, received_micro_usdt, credited_cents, seen_block_number, confirmed_at, review_since, version)
-  ON deposit TO card_issuing_operator;
+GRANT UPDATE (status, received_micro_usdt, credited_cents, seen_block_number, confirmed_at, review_since, version,
+  changed_at) ON deposit TO card_issuing_operator;
 GRANT UPDATE (block_number, block_hash, block_time) ON chain_scan TO card_issuing_operator;
