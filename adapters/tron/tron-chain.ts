@@ -3,17 +3,22 @@ import type { NodeState } from '../../db/entities/deposit.ts';
 /** The chain as the scan reads it, whatever nodes it comes from. Hashes are lower-case hex. */
 export interface TronChain {
   /**
-   * The solid blocks that follow `after`, in order, each the child of the one before it, as many as there are at once but
-   * at most `atMost`: none where no node has the next one yet.
+   * The solid blocks that follow `after`, in order, each the child of the one before it, as many as can be read in a few
+   * seconds but at most `atMost`: none if no node has the next one yet.
    * A block is whole: its header, and as many infos as it has transactions, and theirs.
+   * To take them while the next ones are being read, call it again with the last of them before they are committed.
    * @param after with `hash` null any block of the next number is taken
-   * @throws ChainUnreadable where no node answers, or none has a block that follows.
+   * @throws ChainUnreadable if no node answers, or none has a block that follows. It costs nothing to try again soon: a
+   * node that asked for a pause gets it.
    */
   readBlocks(after: BlockRef, atMost: number, signal: AbortSignal): Promise<SolidBlock[]>;
-  /** The last solid block that was made before `time`; the first block there is where none was. @throws ChainUnreadable */
+  /**
+   * The last solid block that was made before `time`; if the whole chain is younger, block 0 with `hash` null and `time`
+   * itself. @throws ChainUnreadable, also if no node has blocks that old: it has forgotten what may be ours.
+   */
   findLastBlockBefore(time: Date, signal: AbortSignal): Promise<BlockRef & { time: Date }>;
   /**
-   * Asks the other nodes that have this block whether they know these transfers.
+   * Asks the other nodes whether they know these transfers, those that have a solid block of its number.
    * @returns of each that is denied the name of a node that does; one that is alone denies nothing.
    */
   findDenied(
@@ -22,15 +27,18 @@ export interface TronChain {
     signal: AbortSignal,
   ): Promise<Map<UsdtTransfer, string>>;
   /**
-   * Transfers in blocks that are not solid yet: a hint. It looks once at each block, from after `number` on (or the newest).
+   * Transfers in blocks that are not solid yet: a hint. It looks once at each block, from after `number` on (or the
+   * newest), and passes over some if there are more than a few. Mostly one call; call it once per interval.
    * @returns the last block looked at. Never throws for a node's sake: then there is no hint.
    */
   readUnsolid(
     after: number | null,
     signal: AbortSignal,
-  ): Promise<{ number: number; transfers: UsdtTransfer[] } | null>;
+  ): Promise<{ number: number; transfers: SeenTransfer[] } | null>;
   /** What is known of the nodes, without asking them. */
   state(): ChainState;
+  /** Ends its connections. */
+  close(): void;
 }
 
 export interface BlockRef {
@@ -60,6 +68,9 @@ export interface UsdtTransfer {
   toHash: string;
   valueMicroUsdt: bigint;
 }
+
+/** Called for in a block that is not solid. Its place is not known, and tokens moved by other contracts aren't seen. */
+export type SeenTransfer = Pick<UsdtTransfer, 'toHash' | 'valueMicroUsdt' | 'blockNumber'>;
 
 export interface ChainState {
   /** The newest solid block that a node in use was heard to have; null before the first answer. */

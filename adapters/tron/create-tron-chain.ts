@@ -1,0 +1,186 @@
+import type { Logger } from 'pino';
+import { tronAddressHash } from '../../crypto/tron-address.ts';
+import type { TronConfig } from '../../tron-environment.ts';
+import { keyHeaders } from './node-api.ts';
+import { NodeProblem } from './node-health.ts';
+import { type BlockRef, ChainUnreadable, type TronChain, type UsdtTransfer } from './tron-chain.ts';
+import { type ChainTimings, TronNode } from './tron-node.ts';
+
+const TIMINGS: ChainTimings = {
+  requestTimeoutMs: 10_000,
+  patienceMs: 30_000,
+  runMs: 5_000,
+  checkEveryMs: 60_000,
+  firstBackoffMs: 1_000,
+  mostBackoffMs: 30_000,
+  recoveryMs: 60_000,
+};
+
+/**
+ * The chain by the nodes of TRON_NODE_URLS: read from the first that is sound, and at once from the next if it fails.
+ * Those not read from are looked at on the side, so that no node's state costs the scan time.
+ * @param timings for tests
+ */
+export function createTronChain(
+  config: Pick<TronConfig, 'nodes' | 'apiKey' | 'usdtContract'>,
+  logger: Logger,
+  timings: Partial<ChainTimings> = {},
+): TronChain {
+  const limits = { ...TIMINGS, ...timings };
+  const nodes = openNodes(config, limits, logger);
+  const closed = new AbortController();
+  /** When each node that isn't read from is looked at next. */
+  const nextChecksMs = new Map<TronNode, number>();
+  let inUse: TronNode | null = null;
+  /** The newest block that a node has given, whole. */
+  let reachedNumber = 0;
+
+  /** The sound ones first, then those whose last problem is a while ago. */
+  function inOrder(): TronNode[] {
+    const sound = nodes.filter(({ health }) => health.isSound);
+    return [...sound, ...nodes.filter(({ health }) => !health.isSound && health.isDue)];
+  }
+
+  /** @returns undefined if it failed */
+  async function attempt<T>(node: TronNode, asking: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+    try {
+      const answer = await asking;
+      node.health.passed();
+      return answer;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof NodeProblem)) throw error;
+      node.failed(error);
+      return undefined;
+    }
+  }
+
+  function use(node: TronNode): void {
+    if (inUse === node) return;
+    inUse?.health.placed();
+    node.health.placed();
+    inUse = node;
+  }
+
+  function checkOthers(after: BlockRef): void {
+    if (inUse === null) return;
+    for (const node of nodes) {
+      const isDue = node.health.isDue && performance.now() >= (nextChecksMs.get(node) ?? 0);
+      if (node === inUse || !isDue) continue;
+      nextChecksMs.set(node, Number.POSITIVE_INFINITY);
+      attempt(node, node.check(after, closed.signal), closed.signal)
+        .catch((error) => {
+          if (!closed.signal.aborted) logger.error({ err: error, node: node.name }, "a node's check failed");
+        })
+        .finally(() => {
+          const waitMs = node.health.isSound ? limits.checkEveryMs : limits.recoveryMs / 10;
+          nextChecksMs.set(node, performance.now() + waitMs);
+        });
+    }
+  }
+
+  function unreadable(): ChainUnreadable {
+    const why = nodes.map(({ name, health }) => `${name}: ${health.problem ?? 'has nothing newer'}`);
+    return new ChainUnreadable(`no TRON node can be read from (${why.join('; ')})`);
+  }
+
+  return {
+    async readBlocks(after, atMost, signal) {
+      checkOthers(after);
+      let quiet: TronNode | null = null;
+      for (const node of inOrder()) {
+        // There is nothing to be had that is worth a wait for a node that failed.
+        if (quiet !== null && !node.health.isSound) break;
+        const answer = await attempt(node, node.readAfter(after, atMost, reachedNumber, signal), signal);
+        const last = answer?.blocks.at(-1);
+        if (answer !== undefined && last !== undefined) {
+          reachedNumber = Math.max(reachedNumber, last.number);
+          use(node);
+          return answer.blocks;
+        }
+        if (answer !== undefined) quiet ??= node;
+        if (answer?.isStale === false) break;
+      }
+      if (quiet === null) throw unreadable();
+      if (inUse === null || !inUse.health.isSound) use(quiet);
+      return [];
+    },
+
+    async findLastBlockBefore(time, signal) {
+      for (const node of inOrder()) {
+        const found = await attempt(node, node.findLastBefore(time, signal), signal);
+        if (found !== undefined) return found;
+      }
+      throw unreadable();
+    },
+
+    async findDenied(block, transfers, signal) {
+      const denied = new Map<UsdtTransfer, string>();
+      const others = nodes.filter(
+        ({ name, health }) =>
+          name !== block.node && (health.isDue || health.problem?.state === 'contradicting'),
+      );
+      const ask = async (node: TronNode) => {
+        const denials = await attempt(node, node.denies(block, transfers, signal), signal);
+        if (denials === undefined || denials.length === 0) return;
+        for (const transfer of denials) denied.set(transfer, node.name);
+        node.failed(new NodeProblem('contradicting', 'denies_payment'));
+        logger.error(
+          { node: block.node, deniedBy: node.name, block: block.number, payments: denials.length },
+          'a TRON node denies payments that another one shows: they wait for an operator',
+        );
+      };
+      await Promise.all(others.map(ask));
+      return denied;
+    },
+
+    async readUnsolid(after, signal) {
+      const node = nodes.find(({ hints }) => hints.isSound) ?? nodes.find(({ hints }) => hints.isDue);
+      if (node === undefined) return null;
+      try {
+        const seen = await node.readUnsolid(after, signal);
+        node.hints.passed();
+        return seen;
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!(error instanceof NodeProblem)) throw error;
+        node.hints.failed(error);
+        return null;
+      }
+    },
+
+    state: () => {
+      const heard = nodes.flatMap((node) =>
+        node.health.isSound || node === inUse ? (node.heardNumber ?? []) : [],
+      );
+      return {
+        solidBlockNumber: heard.length === 0 ? null : Math.max(...heard),
+        node: inUse?.name ?? null,
+        nodes: nodes.map((node) => node.health.state(node === inUse)),
+      };
+    },
+
+    close: () => {
+      closed.abort();
+      for (const node of nodes) node.close();
+    },
+  };
+}
+
+function openNodes(
+  { nodes, apiKey, usdtContract }: Pick<TronConfig, 'nodes' | 'apiKey' | 'usdtContract'>,
+  timings: ChainTimings,
+  logger: Logger,
+): TronNode[] {
+  const usdtHash = tronAddressHash(usdtContract)?.toString('hex');
+  if (usdtHash === undefined) throw new TypeError('the contract is not a TRON address');
+  const isKeySent = (url: string) => Object.keys(keyHeaders(url, apiKey)).length > 0;
+  if (apiKey !== null && !nodes.some(({ full, solidity }) => isKeySent(full) || isKeySent(solidity)))
+    logger.warn('TRON_API_KEY is sent to no node: none is at https://….trongrid.io');
+  const hosts = nodes.map(({ full }) => new URL(full).host);
+  return nodes.map((urls, at) => {
+    const host = new URL(urls.full).host;
+    const name = hosts.indexOf(host) === at ? host : `${host} (${at + 1})`;
+    return new TronNode(name, urls, apiKey, usdtHash, timings, logger);
+  });
+}

@@ -1,0 +1,129 @@
+import { NodeProblem } from './node-health.ts';
+import type { SeenTransfer, SolidBlock, UsdtTransfer } from './tron-chain.ts';
+
+/** keccak256('Transfer(address,address,uint256)') */
+const TRANSFER_TOPIC = 'ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
+/** Calls of a token: where the words of recipient and value begin, after the function's 4 bytes. */
+const TRANSFER_CALLS = new Map([
+  ['a9059cbb', 8],
+  ['23b872dd', 72],
+]);
+const WORD = 64;
+
+/** A block without what its transactions did. */
+export interface Header {
+  number: number;
+  hash: string;
+  parentHash: string;
+  time: Date;
+  /** In the block's order. */
+  txHashes: string[];
+}
+
+/**
+ * A block as a node gave it, for whose word nothing is taken but its content. Null of `{}`: it doesn't have the block.
+ * @throws NodeProblem if it isn't one
+ */
+export function readHeader(answer: unknown): Header | null {
+  const { blockID, block_header, transactions = [] } = objectOf(answer);
+  if (blockID === undefined && block_header === undefined) return null;
+  // Protobuf's JSON leaves a 0 out.
+  const { number = 0, parentHash, timestamp } = objectOf(objectOf(block_header).raw_data);
+  const time = new Date(typeof timestamp === 'number' ? timestamp : Number.NaN);
+  if (!isWholeNumber(number) || Number.isNaN(time.getTime())) throw malformed();
+  const hash = hashOf(blockID);
+  if (Number.parseInt(hash.slice(0, 16), 16) !== number) throw malformed();
+  return {
+    number,
+    hash,
+    parentHash: hashOf(parentHash),
+    time,
+    txHashes: listOf(transactions).map((one) => hashOf(objectOf(one).txID)),
+  };
+}
+
+/**
+ * The block with its transfers. Null if there are fewer infos than transactions: the node does not have them (yet).
+ * @param infos of all its transactions, in any order
+ * @param usdtHash the 20 bytes of the contract, in hex
+ * @throws NodeProblem if they are of other transactions, or aren't infos
+ */
+export function readSolidBlock(
+  { txHashes, ...header }: Header,
+  infos: unknown,
+  usdtHash: string,
+  node: string,
+): SolidBlock | null {
+  const list = Array.isArray(infos) ? infos : [];
+  if (list.length < txHashes.length) return null;
+  const indexes = new Map(txHashes.map((hash, index) => [hash, index]));
+  const transfers = list.flatMap((one) => {
+    const info = objectOf(one);
+    const txHash = hashOf(info.id);
+    const transactionIndex = indexes.get(txHash);
+    if (transactionIndex === undefined || info.blockNumber !== header.number)
+      throw new NodeProblem('contradicting', 'foreign_infos');
+    indexes.delete(txHash);
+    return transfersOf(info, { txHash, transactionIndex, blockNumber: header.number }, usdtHash);
+  });
+  transfers.sort((a, b) => a.transactionIndex - b.transactionIndex || a.logIndex - b.logIndex);
+  return { ...header, node, transfers };
+}
+
+function transfersOf(
+  info: Record<string, unknown>,
+  place: Pick<UsdtTransfer, 'txHash' | 'transactionIndex' | 'blockNumber'>,
+  usdtHash: string,
+): UsdtTransfer[] {
+  if (info.log === undefined || info.result === 'FAILED' || objectOf(info.receipt).result !== 'SUCCESS')
+    return [];
+  return listOf(info.log).flatMap((one, logIndex) => {
+    const { address, topics, data } = objectOf(one);
+    if (typeof address !== 'string' || address.toLowerCase() !== usdtHash) return [];
+    const [event, , recipient, ...more] = listOf(topics ?? []);
+    if (String(event).toLowerCase() !== TRANSFER_TOPIC || recipient === undefined || more.length > 0)
+      return [];
+    const word = typeof data === 'string' && data.length === WORD ? hashOf(data) : null;
+    const valueMicroUsdt = word === null ? 0n : BigInt(`0x${word}`);
+    if (valueMicroUsdt === 0n) return [];
+    return [{ ...place, logIndex, toHash: hashOf(recipient).slice(-40), valueMicroUsdt }];
+  });
+}
+
+/** Transfers as they were called for: nothing is known of logs before a block's infos are read. Never throws. */
+export function readCalls(answer: unknown, blockNumber: number, usdtHash: string): SeenTransfer[] {
+  const transactions = (answer as { transactions?: unknown } | null)?.transactions;
+  return (Array.isArray(transactions) ? transactions : []).flatMap((one) => {
+    if (one?.ret?.[0]?.contractRet !== 'SUCCESS') return [];
+    const { contract_address: contract, data } = one.raw_data?.contract?.[0]?.parameter?.value ?? {};
+    if (contract !== `41${usdtHash}` || typeof data !== 'string') return [];
+    const start = TRANSFER_CALLS.get(data.slice(0, 8)) ?? data.length;
+    const words = data.slice(start, start + 2 * WORD);
+    if (!/^[0-9a-f]{128}$/.test(words)) return [];
+    const valueMicroUsdt = BigInt(`0x${words.slice(WORD)}`);
+    return [{ blockNumber, toHash: words.slice(24, WORD), valueMicroUsdt }];
+  });
+}
+
+function objectOf(value: unknown): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformed();
+  return value as Record<string, unknown>;
+}
+
+function listOf(value: unknown): unknown[] {
+  if (!Array.isArray(value)) throw malformed();
+  return value;
+}
+
+function hashOf(value: unknown): string {
+  if (typeof value !== 'string' || !/^[0-9a-f]{64}$/i.test(value)) throw malformed();
+  return value.toLowerCase();
+}
+
+function isWholeNumber(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function malformed(): NodeProblem {
+  return new NodeProblem('failing', 'wrong_shape');
+}

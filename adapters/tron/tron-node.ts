@@ -1,0 +1,209 @@
+import type { Logger } from 'pino';
+import { type NodeApi, openNodeApi } from './node-api.ts';
+import { NodeHealth, NodeProblem, type Recovery } from './node-health.ts';
+import { type Header, readCalls, readHeader, readSolidBlock } from './read-block.ts';
+import { readRun } from './read-run.ts';
+import type { BlockRef, SeenTransfer, SolidBlock, UsdtTransfer } from './tron-chain.ts';
+
+export interface ChainTimings extends Recovery {
+  /** For a whole answer. */
+  requestTimeoutMs: number;
+  /** How long a node may say that it has a block without giving it. */
+  patienceMs: number;
+  /** How long one run of blocks may be read for. */
+  runMs: number;
+  /** How often a node that is not read from is looked at. */
+  checkEveryMs: number;
+}
+
+/** Blocks fetched at a time, and so in memory with all their transactions. */
+const MOST_AT_ONCE = 8;
+/** A node that is overrun is asked half as much at once, and for this long no more again. */
+const SLOWED_MS = 60_000;
+/** A minute of blocks: nodes behind one address disagree by a few. */
+const BEHIND_BLOCKS = 20;
+/** The newest solid block is about 57 s old; if it is older, another node may have newer ones. */
+const STALE_MS = 75_000;
+/** Unsolid blocks looked at in one turn. */
+const MOST_UNSOLID = 5;
+
+/** One node, and what is known of it. What it throws is a {@link NodeProblem}, or the reason of an aborted signal. */
+export class TronNode {
+  readonly name: string;
+  /** As a source of solid blocks. */
+  readonly health: NodeHealth;
+  /** As a source of hints: a node can have one of them without the other. */
+  readonly hints: NodeHealth;
+  /** The newest solid block it said it has. */
+  heardNumber: number | null = null;
+  readonly #api: NodeApi;
+  readonly #usdtHash: string;
+  readonly #timings: ChainTimings;
+  #atOnce = MOST_AT_ONCE;
+  #slowedAtMs = 0;
+  /** The block it did not give although it is there, and since when. */
+  #missing: { number: number; sinceMs: number } | null = null;
+
+  /** @param usdtHash the contract's 20 bytes, in hex */
+  constructor(
+    name: string,
+    urls: { full: string; solidity: string },
+    apiKey: string | null,
+    usdtHash: string,
+    timings: ChainTimings,
+    logger: Logger,
+  ) {
+    this.name = name;
+    this.#api = openNodeApi(urls, apiKey, timings.requestTimeoutMs);
+    this.#usdtHash = usdtHash;
+    this.#timings = timings;
+    this.health = new NodeHealth(name, 'solid blocks', timings, logger);
+    this.hints = new NodeHealth(name, 'blocks that are not solid yet', timings, logger);
+  }
+
+  /**
+   * The blocks it has after that one. At the chain's head a block takes two calls, and a look that finds none takes one.
+   * @param reachedNumber a block it should have
+   * @returns with `isStale` if another node may have more
+   */
+  async readAfter(
+    after: BlockRef,
+    atMost: number,
+    reachedNumber: number,
+    signal: AbortSignal,
+  ): Promise<{ blocks: SolidBlock[]; isStale: boolean }> {
+    const newest = await this.#hearNewest(Math.max(after.number, reachedNumber), signal);
+    const isStale = Date.now() - newest.time.getTime() > STALE_MS;
+    if (newest.number === after.number) mustBeSame(newest, after);
+    if (newest.number <= after.number) return { blocks: [], isStale };
+    const read = async (number: number, ownSignal: AbortSignal) => {
+      const header = number === newest.number ? newest : await this.#api.solidBlock(number, ownSignal);
+      return header === null ? null : this.#readWhole(header, ownSignal);
+    };
+    const last = Math.min(newest.number, after.number + atMost);
+    const atOnce = this.#mayAskAtOnce();
+    const { blocks, problem } = await readRun(
+      read,
+      after,
+      { last, atOnce, runMs: this.#timings.runMs },
+      signal,
+    );
+    if (problem !== null && blocks.length === 0) throw problem;
+    if (problem !== null) this.failed(problem);
+    if (blocks.length === 0) this.#missed(after.number + 1);
+    return { blocks, isStale: isStale || blocks.length === 0 };
+  }
+
+  /** Whether it could be read from. */
+  async check(after: BlockRef, signal: AbortSignal): Promise<void> {
+    const newest = await this.#hearNewest(after.number, signal);
+    if (newest.number < after.number) return;
+    const header = await this.#api.solidBlock(after.number, signal);
+    if (header === null) return;
+    mustBeSame(header, after);
+    if ((await this.#readWhole(header, signal)) === null)
+      throw new NodeProblem('failing', 'block_incomplete');
+  }
+
+  /** The last solid block before `time`; block 0 if there is none. */
+  async findLastBefore(time: Date, signal: AbortSignal): Promise<BlockRef & { time: Date }> {
+    const newest = await this.#hearNewest(0, signal);
+    let before: BlockRef & { time: Date } = { number: 0, hash: null, time };
+    if (newest.time < time) before = newest;
+    let notBefore = newest.number;
+    while (notBefore - before.number > 1) {
+      const middle = Math.floor((before.number + notBefore) / 2);
+      const header = await this.#api.solidBlock(middle, signal);
+      if (header === null) throw new NodeProblem('failing', 'block_forgotten');
+      if (header.time < time) before = header;
+      else notBefore = middle;
+    }
+    return { number: before.number, hash: before.hash, time: before.time };
+  }
+
+  /** Which of the transfers it denies: all of another block than its own. None if it doesn't have the block whole. */
+  async denies(
+    block: SolidBlock,
+    transfers: readonly UsdtTransfer[],
+    signal: AbortSignal,
+  ): Promise<readonly UsdtTransfer[]> {
+    const header = await this.#api.solidBlock(block.number, signal);
+    if (header === null) return [];
+    if (header.hash !== block.hash) return transfers;
+    const known = (await this.#readWhole(header, signal))?.transfers;
+    if (known === undefined) return [];
+    return transfers.filter((transfer) => !known.some((one) => isSame(one, transfer)));
+  }
+
+  /** What is called for in its newest blocks after that one. */
+  async readUnsolid(
+    after: number | null,
+    signal: AbortSignal,
+  ): Promise<{ number: number; transfers: SeenTransfer[] }> {
+    const answer = await this.#api.newestBlock(signal);
+    const newest = readHeader(answer);
+    if (newest === null) throw new NodeProblem('failing', 'no_blocks');
+    const { number } = newest;
+    if (after !== null && number <= after) return { number: after, transfers: [] };
+    const from = Math.max(after === null ? number : after + 1, number - MOST_UNSOLID + 1);
+    const earlier = Array.from({ length: number - from }, (_, at) => from + at);
+    const answers = await Promise.all(earlier.map((one) => this.#api.block(one, signal)));
+    const transfers = [...answers, answer].flatMap((one, at) => readCalls(one, from + at, this.#usdtHash));
+    return { number, transfers };
+  }
+
+  failed(problem: NodeProblem): void {
+    this.health.failed(problem);
+    if (!/^(http_4|timeout|overloaded)/.test(problem.code)) return;
+    this.#atOnce = Math.max(1, Math.floor(this.#atOnce / 2));
+    this.#slowedAtMs = performance.now();
+  }
+
+  close(): void {
+    this.#api.close();
+  }
+
+  async #hearNewest(expectedNumber: number, signal: AbortSignal): Promise<Header> {
+    const newest = await this.#api.newestSolid(signal);
+    this.heardNumber = newest.number;
+    if (newest.number + BEHIND_BLOCKS < expectedNumber)
+      throw new NodeProblem('behind', `${expectedNumber - newest.number}_blocks_behind`);
+    return newest;
+  }
+
+  async #readWhole(header: Header, signal: AbortSignal): Promise<SolidBlock | null> {
+    const infos = header.txHashes.length === 0 ? [] : await this.#api.solidInfos(header.number, signal);
+    const block = readSolidBlock(header, infos, this.#usdtHash, this.name);
+    if (block !== null && block.number === this.#missing?.number) this.#missing = null;
+    return block;
+  }
+
+  /** A node that has just got a block, or is several behind one address, may lack it for a while. */
+  #missed(number: number): void {
+    const nowMs = performance.now();
+    if (this.#missing?.number !== number) this.#missing = { number, sinceMs: nowMs };
+    if (nowMs - this.#missing.sinceMs >= this.#timings.patienceMs)
+      throw new NodeProblem('failing', 'block_incomplete');
+  }
+
+  #mayAskAtOnce(): number {
+    if (this.#atOnce < MOST_AT_ONCE && performance.now() - this.#slowedAtMs > SLOWED_MS) {
+      this.#atOnce *= 2;
+      this.#slowedAtMs = performance.now();
+    }
+    return this.#atOnce;
+  }
+}
+
+function mustBeSame(header: Header, ref: BlockRef): void {
+  if (ref.hash !== null && header.hash !== ref.hash) throw new NodeProblem('contradicting', 'other_chain');
+}
+
+function isSame(one: UsdtTransfer, other: UsdtTransfer): boolean {
+  return (
+    one.txHash === other.txHash &&
+    one.logIndex === other.logIndex &&
+    one.toHash === other.toHash &&
+    one.valueMicroUsdt === other.valueMicroUsdt
+  );
+}
