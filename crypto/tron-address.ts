@@ -28,7 +28,12 @@ export function deriveDepositAddress(xpub: string, index: number): TronAddress {
   // The hash is of both coordinates, without the byte that says so.
   const point = secp256k1.Point.fromBytes(publicKey).toBytes(false).subarray(1);
   const addressHash = Buffer.from(keccak_256(point).subarray(-20));
-  return { address: base58check.encode(Buffer.of(ADDRESS_PREFIX, ...addressHash)), addressHash };
+  return { address: tronAddress(addressHash), addressHash };
+}
+
+/** `T…` of the 20 bytes. */
+export function tronAddress(addressHash: Buffer): string {
+  return base58check.encode(Buffer.of(ADDRESS_PREFIX, ...addressHash));
 }
 
 /** The 20 bytes of `T…`; null if it isn't an address. */

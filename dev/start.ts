@@ -1,3 +1,4 @@
+import { Command } from 'commander';
 import { describeFailure } from './process/describe-failure.ts';
 import { readSettings } from './stack/settings.ts';
 import { type StartedStack, startStack } from './stack/start-stack.ts';
@@ -25,7 +26,13 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 }
 
 try {
-  const stack = await startStack({ settings: readSettings(process.env), report, disposables });
+  const { withTron } = new Command('npm start --')
+    .description('Brings up the whole service on this machine.')
+    .option('--with-tron', 'with a fake TRON node, so that deposits can be tried out')
+    .parse()
+    .opts<{ withTron?: true }>();
+  const settings = readSettings(process.env, { withTron });
+  const stack = await startStack({ settings, withTron, report, disposables });
   report(readyLine(stack));
 } catch (error) {
   if (stoppingSince === undefined) await stop(1, describeFailure(error));
@@ -52,6 +59,7 @@ function readyLine(stack: StartedStack): string {
   const origin = stack.apiUrl.replace(/\/v1$/, '');
   const parts = [`API ${stack.apiUrl}`, `reference ${origin}/docs`];
   if (stack.temporalUiUrl !== null) parts.push(`Temporal UI ${stack.temporalUiUrl}`);
+  if (stack.tronUrl !== undefined) parts.push(`TRON node ${stack.tronUrl}`);
   if (stack.demoIsNew) {
     const { partnerId, testKey, liveKey } = stack.demo;
     parts.push(`demo partner ${partnerId}`, `test key ${testKey}`, `live key ${liveKey}`);

@@ -18,6 +18,8 @@ export interface DataFolder {
   /** Where PostgreSQL's data is when it can't be here. */
   postgresLocation: string;
   temporal: string;
+  /** What the fake TRON node's chain is made of. */
+  tron: string;
   logs: string;
 }
 
@@ -35,6 +37,7 @@ export function dataFolder(dataDir: string): DataFolder {
     postgres: join(path, 'postgres'),
     postgresLocation: join(path, 'postgres-location.json'),
     temporal: join(path, 'temporal'),
+    tron: join(path, 'tron.json'),
     logs: join(path, 'logs'),
   };
 }

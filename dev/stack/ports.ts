@@ -3,11 +3,17 @@ import { freePort, isPortFree } from '../free-port.ts';
 import { readJsonFile } from '../process/read-json-file.ts';
 import { writePrivateFile } from '../process/write-private-file.ts';
 
-const Ports = z.object({ postgres: z.number(), temporal: z.number(), temporalUi: z.number() });
+const Ports = z.object({
+  postgres: z.number(),
+  temporal: z.number(),
+  temporalUi: z.number(),
+  /** Of the fake TRON node, where there is one. */
+  tron: z.number().optional(),
+});
 
 export type Ports = z.infer<typeof Ports>;
 
-export type AskedPorts = { [Name in keyof Ports]: number | undefined };
+export type AskedPorts = Record<keyof typeof VARIABLES, number | undefined> & { withTron?: boolean };
 
 const VARIABLES = {
   postgres: 'POSTGRES_PORT',
@@ -18,19 +24,21 @@ const VARIABLES = {
 /** The port asked for; else the one of last time if it is still free; else any free one. */
 export async function choosePorts(file: string, asked: AskedPorts): Promise<Ports> {
   const last = readJsonFile(file, Ports);
-  const choose = async (name: keyof Ports): Promise<number> => {
-    const wanted = asked[name];
-    if (wanted !== undefined) {
-      await demandFree(wanted, VARIABLES[name]);
-      return wanted;
-    }
+  const again = async (name: keyof Ports): Promise<number> => {
     const before = last?.[name];
     return before !== undefined && (await isPortFree(before)) ? before : freePort();
+  };
+  const choose = async (name: keyof typeof VARIABLES): Promise<number> => {
+    const wanted = asked[name];
+    if (wanted === undefined) return again(name);
+    await demandFree(wanted, VARIABLES[name]);
+    return wanted;
   };
   const ports = {
     postgres: await choose('postgres'),
     temporal: await choose('temporal'),
     temporalUi: await choose('temporalUi'),
+    ...(asked.withTron && { tron: await again('tron') }),
   };
   writePrivateFile(file, JSON.stringify(ports, null, 2));
   return ports;

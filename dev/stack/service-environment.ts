@@ -11,6 +11,8 @@ export interface ServiceEnvironmentOptions {
   databaseUrl: string;
   temporalAddress: string;
   encryptionKeys: string;
+  /** Variables of deposits, where the stack brings its own chain. */
+  tron: NodeJS.ProcessEnv | undefined;
 }
 
 const FIRST_PRODUCT = { PRODUCT_CODE: 'visa-virtual-usd', PRODUCT_BIN: '424242', PRODUCT_NETWORK: 'visa' };
@@ -41,6 +43,7 @@ export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.P
     HOST: settings.HOST,
     PORT: String(settings.PORT),
     ENCRYPTION_KEYS: options.encryptionKeys,
+    ...options.tron,
   };
 }
 

@@ -25,10 +25,13 @@ const StackEnvironment = Environment.extend({
 /** The environment as the local stack reads it (operations.md, "Configuration"). */
 export type Settings = ReturnType<typeof readSettings>;
 
-/** @throws ConfigurationError naming every problem of the stack and of the service; an empty value counts as unset. */
-export function readSettings(env: NodeJS.ProcessEnv) {
+/**
+ * @param withTron whether the stack brings its own TRON node
+ * @throws ConfigurationError naming every problem of the stack and of the service; an empty value counts as unset.
+ */
+export function readSettings(env: NodeJS.ProcessEnv, { withTron = false } = {}) {
   const { set, values } = parse(StackEnvironment, env, (set) => [
-    ...serviceProblems(set),
+    ...(withTron ? tronProblems(set) : serviceProblems(set)),
     ...serverProblems(set),
   ]);
   const { DATA_DIR, HOST, PORT, OPERATIONS_HOST, OPERATIONS_PORT, POSTGRES_PORT } = values;
@@ -55,6 +58,18 @@ export function readSettings(env: NodeJS.ProcessEnv) {
     // As it was written: it is handed on.
     ENCRYPTION_KEYS: set.ENCRYPTION_KEYS,
   };
+}
+
+/** What is wrong where the stack configures deposits itself. */
+function tronProblems(set: NodeJS.ProcessEnv): string[] {
+  const isTron = ([name]: [string, unknown]) => name.startsWith('TRON_');
+  const entries = Object.entries(set);
+  return [
+    ...serviceProblems(Object.fromEntries(entries.filter((entry) => !isTron(entry)))),
+    ...entries
+      .filter(isTron)
+      .map(([name]) => `${name}: --with-tron sets it; unset it, or start without --with-tron`),
+  ];
 }
 
 function serverProblems(set: NodeJS.ProcessEnv): string[] {

@@ -16,6 +16,8 @@ const StackFile = z.object({
   /** Ends in `/v1`. */
   apiUrl: z.string(),
   temporalUiUrl: z.string().nullable(),
+  /** Of the fake TRON node; only with `--with-tron`. */
+  tronUrl: z.string().optional(),
   demo: DemoPartner,
 });
 
@@ -25,7 +27,7 @@ export function writeStackFile(file: string, content: StackFile): void {
   writePrivateFile(file, `${JSON.stringify(content, null, 2)}\n`);
 }
 
-/** The demo partner the stack before told of; undefined where none ever became ready. */
-export function readDemoPartner(file: string): DemoPartner | undefined {
-  return readJsonFile(file, StackFile.pick({ demo: true }))?.demo;
+/** What the stack before told of; undefined where none ever became ready. */
+export function readStackFile(file: string): Pick<StackFile, 'demo' | 'tronUrl'> | undefined {
+  return readJsonFile(file, StackFile.pick({ demo: true, tronUrl: true }));
 }

@@ -4,6 +4,7 @@ import { setUpDemo } from '../demo-partner.ts';
 import { ChildRegistry } from '../process/child-registry.ts';
 import { stopOrphans } from '../process/stop-orphans.ts';
 import { findTemporalSource } from '../temporal/find-temporal-source.ts';
+import { startLocalTron } from '../tron/local-tron.ts';
 import { dataFolder } from './data-folder.ts';
 import { keepTemporal } from './keep-temporal.ts';
 import { makeLogins } from './make-logins.ts';
@@ -12,7 +13,7 @@ import { choosePorts, demandFree } from './ports.ts';
 import { loadSecrets } from './secrets.ts';
 import { serviceEnvironment } from './service-environment.ts';
 import type { Settings } from './settings.ts';
-import { readDemoPartner, type StackFile, writeStackFile } from './stack-file.ts';
+import { readStackFile, type StackFile, writeStackFile } from './stack-file.ts';
 import { startDatabase } from './start-database.ts';
 import { type ServicesOptions, startServices } from './start-services.ts';
 import { takeDataFolder } from './take-data-folder.ts';
@@ -20,6 +21,8 @@ import { temporalSearch } from './temporal-search.ts';
 
 export interface StackOptions {
   settings: Settings;
+  /** Whether it brings a fake TRON node, and so deposits. */
+  withTron?: boolean;
   report: (line: string) => void;
   /** What is started is registered here; disposing of it stops everything, the last first. */
   disposables: AsyncDisposableStack;
@@ -34,7 +37,7 @@ export interface StartedStack extends StackFile {
 
 /** Brings up the whole service on this machine, and returns once it answers. */
 export async function startStack(options: StackOptions): Promise<StartedStack> {
-  const { settings, report, disposables } = options;
+  const { settings, withTron = false, report, disposables } = options;
   const folder = dataFolder(settings.DATA_DIR);
   const lock = takeDataFolder(folder);
   disposables.defer(() => lock.release());
@@ -51,9 +54,17 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     postgres: settings.POSTGRES_PORT,
     temporal: settings.TEMPORAL_PORT,
     temporalUi: settings.TEMPORAL_UI_PORT,
+    withTron,
   });
+  const tron =
+    ports.tron === undefined ? undefined : await startLocalTron({ file: folder.tron, port: ports.tron });
+  disposables.defer(async () => tron?.stop());
   const environment = (databaseUrl: string, address: string) =>
-    serviceEnvironment({ folder, settings, databaseUrl, temporalAddress: address, encryptionKeys });
+    serviceEnvironment({
+      ...{ folder, settings, databaseUrl, encryptionKeys },
+      temporalAddress: address,
+      tron: tron?.environment,
+    });
 
   const source = await findTemporalSource(temporalSearch(settings, report));
   const onSpawn = (name: string, pid: number) => registry.record(name, pid);
@@ -92,8 +103,9 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     apiUrl: `${originOf(config)}/v1`,
     temporalUiUrl: temporal.uiUrl,
     demo,
+    ...(tron !== undefined && { tronUrl: tron.url }),
   };
-  const demoIsNew = readDemoPartner(folder.stack)?.partnerId !== demo.partnerId;
+  const demoIsNew = readStackFile(folder.stack)?.demo.partnerId !== demo.partnerId;
   writeStackFile(folder.stack, stack);
   return { ...stack, demoIsNew };
 }

@@ -24,6 +24,14 @@ describe('choosePorts', () => {
     assert.deepEqual([second.postgres, second.temporalUi], [first.postgres, first.temporalUi]);
   });
 
+  it('has one for the TRON node where that is asked for, and keeps it', async () => {
+    const file = join(scratch.path, 'tron.json');
+    assert.equal((await choosePorts(file, none)).tron, undefined);
+    const { tron } = await choosePorts(file, { ...none, withTron: true });
+    assert.ok(tron !== undefined);
+    assert.equal((await choosePorts(file, { ...none, withTron: true })).tron, tron);
+  });
+
   it('takes the ports asked for, and refuses one that is taken', async () => {
     const file = join(scratch.path, 'asked.json');
     const asked = { ...none, temporalUi: await freePort() };

@@ -66,4 +66,18 @@ describe('the settings of the local stack', () => {
     );
     assert.match(problem ?? '', /TEMPORAL_TLS_….*\/nowhere\/cert\.pem/);
   });
+
+  it('refuse with --with-tron what the flag sets, by name, and check the rest as ever', () => {
+    const asked = { TRON_NETWORK: 'nile', TRON_XPUB: 'xprv9s21', TRON_SCAN_INTERVAL: '5s', TRON_API_KEY: '' };
+    const withTron = (env: NodeJS.ProcessEnv) => readSettings(env, { withTron: true });
+    const problems = problemsOf({ ...asked, DEPOSIT_ADDRESS_TTL: 'soon' }, withTron);
+    for (const name of ['TRON_NETWORK', 'TRON_XPUB', 'TRON_SCAN_INTERVAL'])
+      assert.ok(
+        problems.includes(`${name}: --with-tron sets it; unset it, or start without --with-tron`),
+        name,
+      );
+    assert.ok(problems.some((problem) => problem.startsWith('DEPOSIT_ADDRESS_TTL: ')));
+    assert.ok(!problems.some((problem) => problem.startsWith('TRON_API_KEY: ')));
+    assert.deepEqual(problemsOf({ DEPOSIT_ADDRESS_TTL: '1h' }, withTron), []);
+  });
 });

@@ -1,0 +1,150 @@
+import { z } from 'zod';
+import { readJsonFile } from '../process/read-json-file.ts';
+import { writePrivateFile } from '../process/write-private-file.ts';
+import { Block, type Chain } from './chain.ts';
+import { type Payment, tokenTransfer } from './drafts.ts';
+import { Transaction } from './transaction.ts';
+
+/** Blocks at equal distances, up to the first of the next segment. */
+const Segment = z.object({ firstNumber: z.int(), startTimeMs: z.int(), everyMs: z.int() });
+type Segment = z.infer<typeof Segment>;
+
+const State = z.object({
+  segments: z.array(Segment).min(1),
+  /** Until when blocks may have been shown: those stay as they are. */
+  shownUntilMs: z.int(),
+  /** Nothing else is in a block. */
+  payments: z.array(
+    z.object({ block: z.int(), from: z.string().optional(), to: z.string(), valueMicroUsdt: z.string() }),
+  ),
+});
+
+const EVERY_MS = 1_000;
+const EVERY_MS_WHILE_STOPPED = 60_000;
+const FIRST_BLOCKS = 60;
+const PROMISE_MS = 60_000;
+
+/**
+ * A chain that lives by the clock and goes on where it was after a stop: a block every second, and one a minute while
+ * nobody runs it, so that a weekend is caught up with in no time. The file has what it is made of, never its blocks.
+ */
+export class ClockChain implements Chain {
+  readonly solidAfterBlocks = 2;
+  readonly #file: string;
+  readonly #nowMs: () => number;
+  readonly #state: z.infer<typeof State>;
+  readonly #contents = new Map<number, Transaction[]>();
+  readonly #numbers = new Map<string, number>();
+  #newestMs: number;
+
+  /** @param nowMs the clock */
+  constructor(file: string, nowMs: () => number = Date.now) {
+    this.#file = file;
+    this.#nowMs = nowMs;
+    this.#newestMs = nowMs();
+    this.#state = resumed(readJsonFile(file, State), this.#newestMs);
+    for (const { block, valueMicroUsdt, ...payment } of this.#state.payments)
+      this.#put(block, { ...payment, valueMicroUsdt: BigInt(valueMicroUsdt) });
+    this.#save();
+  }
+
+  headNumber(): number {
+    // A clock that was put back takes no block away.
+    this.#newestMs = Math.max(this.#newestMs, this.#nowMs());
+    if (this.#newestMs > this.#state.shownUntilMs - PROMISE_MS / 2) {
+      this.#state.shownUntilMs = this.#newestMs + PROMISE_MS;
+      this.#save();
+    }
+    return numberAt(this.#state.segments, this.#newestMs);
+  }
+
+  solidNumber(): number {
+    return this.headNumber() - this.solidAfterBlocks;
+  }
+
+  block(number: number): Block | undefined {
+    if (number < 0 || number > this.headNumber()) return undefined;
+    return new Block(number, timeOf(this.#state.segments, number), this.#contents.get(number));
+  }
+
+  numberOf(txId: string): number | undefined {
+    return this.#numbers.get(txId);
+  }
+
+  /** Puts a payment into the next block. It is on disk before that block is shown to anybody. */
+  pay(payment: Payment): { txId: string; block: number } {
+    const block = this.headNumber() + 1;
+    this.#state.payments.push({ ...payment, block, valueMicroUsdt: payment.valueMicroUsdt.toString() });
+    this.#save();
+    return { txId: this.#put(block, payment).id, block };
+  }
+
+  /** To be called last, so that the time until the next start counts as a stop. */
+  close(): void {
+    this.#state.shownUntilMs = this.#newestMs;
+    this.#save();
+  }
+
+  #put(number: number, payment: Payment): Transaction {
+    const content = this.#contents.get(number) ?? [];
+    this.#contents.set(number, content);
+    const transaction = new Transaction(tokenTransfer(payment), {
+      blockNumber: number,
+      blockTimeMs: timeOf(this.#state.segments, number),
+      index: content.length,
+    });
+    content.push(transaction);
+    this.#numbers.set(transaction.id, number);
+    return transaction;
+  }
+
+  #save(): void {
+    writePrivateFile(this.#file, JSON.stringify(this.#state));
+  }
+}
+
+/** The state as a start finds it: what was shown is kept, and what was missed since is made up for. */
+function resumed(known: z.infer<typeof State> | undefined, nowMs: number): z.infer<typeof State> {
+  const startMs = Math.ceil(nowMs / EVERY_MS) * EVERY_MS;
+  if (known === undefined) {
+    const startTimeMs = startMs - FIRST_BLOCKS * EVERY_MS_WHILE_STOPPED;
+    const slow = { firstNumber: 0, startTimeMs, everyMs: EVERY_MS_WHILE_STOPPED };
+    const run = { firstNumber: FIRST_BLOCKS, startTimeMs: startMs, everyMs: EVERY_MS };
+    return { segments: [slow, run], shownUntilMs: nowMs, payments: [] };
+  }
+  const segments = [...known.segments];
+  const lastPaid = Math.max(0, ...known.payments.map(({ block }) => block));
+  let last = Math.max(numberAt(segments, known.shownUntilMs), lastPaid);
+  let lastMs = timeOf(segments, last);
+  const missed = Math.floor((startMs - 1 - lastMs) / EVERY_MS_WHILE_STOPPED);
+  if (missed > 0) {
+    segments.push({
+      firstNumber: last + 1,
+      startTimeMs: lastMs + EVERY_MS_WHILE_STOPPED,
+      everyMs: EVERY_MS_WHILE_STOPPED,
+    });
+    last += missed;
+    lastMs += missed * EVERY_MS_WHILE_STOPPED;
+  }
+  segments.push({
+    firstNumber: last + 1,
+    startTimeMs: Math.max(startMs, lastMs + EVERY_MS),
+    everyMs: EVERY_MS,
+  });
+  return { ...known, segments };
+}
+
+function numberAt(segments: readonly Segment[], timeMs: number): number {
+  const at = segments.findLastIndex(({ startTimeMs }) => startTimeMs <= timeMs);
+  const segment = segments[at];
+  if (segment === undefined) return -1;
+  const number = segment.firstNumber + Math.floor((timeMs - segment.startTimeMs) / segment.everyMs);
+  const next = segments[at + 1];
+  return next === undefined ? number : Math.min(number, next.firstNumber - 1);
+}
+
+function timeOf(segments: readonly Segment[], number: number): number {
+  const segment = segments.findLast(({ firstNumber }) => firstNumber <= number);
+  if (segment === undefined) throw new RangeError(`the chain has no block ${number}`);
+  return segment.startTimeMs + (number - segment.firstNumber) * segment.everyMs;
+}
