@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
+import { readDepositPage } from '../../api/deposits.ts';
 import { readBalanceTransactionPage } from '../../api/read-balance-transactions.ts';
 import { readCardPage } from '../../api/read-cards.ts';
 import { readEventPage } from '../../api/read-events.ts';
@@ -147,6 +148,22 @@ describe('the rows a list reads', function () {
         assert.equal(later.length, LIMIT + 1);
       });
 
+      it('GET /funding/deposits is a small multiple of the page, payments included', async () => {
+        for (const [partnerId, cursors] of [
+          [OWNER.partnerId, [undefined, 100_000, 198_900]],
+          [OTHER.partnerId, [undefined, 199_010]],
+        ] as const) {
+          for (const n of cursors) {
+            const page = { limit: LIMIT, startingAfter: n === undefined ? n : idOf('dep', n) };
+            const read = () => readDepositPage(orm, { partnerId, mode: 'live' }, page);
+            const deposits = await readsLittle({ partnerId, ...page }, read);
+            assert.equal(deposits.length, LIMIT + 1);
+            assert.ok(deposits.some(({ payments }) => payments.length === 3));
+          }
+        }
+        assert.deepEqual(await readsLittle({}, () => readDepositPage(orm, OWNER, { limit: LIMIT })), []);
+      });
+
       it("the operator's webhook list of a partner is a small multiple of the page, whatever the filters", async () => {
         for (const status of [null, ...DeliveryStatus.options]) {
           for (const since of [null, at(100), at(199_999)]) {
@@ -195,19 +212,19 @@ describe('the rows a list reads', function () {
   async function seed(): Promise<void> {
     await owner.query(`SET session_replication_role = replica`);
     await owner.query(
-      `CREATE TEMP TABLE row (n int PRIMARY KEY, partner text, at timestamptz, card text, evt text, topup text, txn text)`,
+      `CREATE TEMP TABLE row (n int PRIMARY KEY, partner text, at timestamptz, card text, evt text, topup text, txn text, dep text)`,
     );
     for (let from = 0; from < ROWS; from += 20_000) {
       const numbers = Array.from({ length: 20_000 }, (_, i) => from + i);
       const ids = (prefix: IdPrefix) => numbers.map((n) => idOf(prefix, n));
       await owner.query(
         `INSERT INTO row SELECT * FROM unnest($1::int[], $2::text[], $3::timestamptz[], $4::text[], $5::text[],
-           $6::text[], $7::text[])`,
+           $6::text[], $7::text[], $8::text[])`,
         [
           numbers,
           numbers.map((n) => (n >= 199_000 && n < 199_700 ? OTHER.partnerId : OWNER.partnerId)),
           numbers.map((n) => at(n).toISOString()),
-          ...[ids('card'), ids('evt'), ids('topup'), ids('txn')],
+          ...[ids('card'), ids('evt'), ids('topup'), ids('txn'), ids('dep')],
         ],
       );
     }
@@ -245,6 +262,14 @@ const SEED = [
      amount_cents, fees, charged_to, card_balance_after_cents, created_at)
    SELECT txn, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= 199900)::int), txn, 'purchase', false, 'purchase', 100, '[]',
      'card', 0, at FROM row`,
+  `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash, amount_cents,
+     status, created_at, expires_at)
+   SELECT dep, partner, 'live', 'private', 'T', n, 'T', decode(lpad(to_hex(n), 40, '0'), 'hex'), 100, 'expired', at, at
+   FROM row`,
+  `INSERT INTO deposit_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt, block_number,
+     transaction_index, block_time, status)
+   SELECT 'private', md5(n::text) || md5(n::text), i, dep, partner, 'live', 1, n + 1, 0, at, 'returned'
+   FROM row CROSS JOIN generate_series(0, 2) i WHERE n % 4 = 0`,
   `INSERT INTO ledger.transfer (id, fingerprint, operation_id, partner_id, mode, code, phase, debit_id, credit_id, amount)
    SELECT md5(n::text)::uuid, '', 'faucet/credit_' || n, '${OWNER.partnerId}', 'test', 'fund_faucet', 'single',
      'faucet/test/${OWNER.partnerId}', 'prepaid/test/${OWNER.partnerId}', 100 FROM row`,

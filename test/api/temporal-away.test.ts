@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { TEST_TRON } from '../support/deposits.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { testTemporal } from '../support/temporal.ts';
 import { expectError } from './support/expect-error.ts';
@@ -17,7 +18,10 @@ describe('while Temporal is away', () => {
     // Longer than the test may take: an answer that comes at all then comes before it.
     const cardCreationWaitMs = 120_000;
     stack = await startTestStack(
-      { temporal: { connectionOptions: { address: proxy.address }, namespace }, cardCreationWaitMs },
+      {
+        ...{ temporal: { connectionOptions: { address: proxy.address }, namespace }, cardCreationWaitMs },
+        tron: TEST_TRON,
+      },
       { worker: false },
     );
     partner = await fundedPartner(stack, 10_000);
@@ -51,6 +55,17 @@ describe('while Temporal is away', () => {
     assert.deepEqual([blocked.status, blocked.balance], ['blocked', 0]);
     // Fees: 100 and 50 of the issuance, 50 of the top-up, 10 and half a percent of the purchase.
     assert.deepEqual(await balanceOf(partner), [14_488, 0, 14_488]);
+    await proxy.restore();
+  });
+
+  it('a deposit address is given out, though no node of the chain answers either', async () => {
+    await proxy.cut();
+    const { status, json, text } = await partner.call('POST', '/funding/deposit-address', {
+      ...{ mode: 'live', body: { amount: 2_500 }, idempotencyKey: randomUUID() },
+    });
+    assert.deepEqual([status, json.status], [201, 'awaiting_payment'], text);
+    const { json: list } = await partner.call('GET', '/funding/deposits', { mode: 'live' });
+    assert.deepEqual(list.data, [json]);
     await proxy.restore();
   });
 

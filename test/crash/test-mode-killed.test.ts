@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { freePort } from '../../dev/free-port.ts';
 import { readCardBalance } from '../../ledger/read-card-balance.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
+import { startTestStack, type TestStack } from '../support/stack.ts';
 import { cardIn } from '../workflows/support/card-status.ts';
 import { eventTypes } from '../workflows/support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../workflows/support/money.ts';
+import { askUntilEnd, ENDS, type End } from './support/ask-until-end.ts';
 import { inParallel } from './support/in-parallel.ts';
-import { askAt } from './support/operations.ts';
-import { kill, scratchFolder, startApiProcess } from './support/processes.ts';
+import { scratchFolder } from './support/processes.ts';
 
 const CARD_CENTS = 10_000;
 
@@ -22,10 +21,6 @@ const OPERATIONS = {
   block: { of: 'active', verb: 'block', event: 'card.blocked', loaded: 0 },
 } as const;
 type Name = keyof typeof OPERATIONS;
-
-/** When the only COMMIT of the request meets its end, and whether it took place. */
-const ENDS = { 'before 1': false, 'after 1': true, 'cut before 1': false, 'cut after 1': true } as const;
-type End = keyof typeof ENDS;
 
 describe('a test-mode operation whose process is killed -9, or loses its connection, around its COMMIT', function () {
   this.timeout(240_000);
@@ -71,7 +66,7 @@ describe('a test-mode operation whose process is killed -9, or loses its connect
           ? { amount: CARD_CENTS }
           : {};
     const idempotencyKey = randomUUID();
-    await askUntilEnd(partner, end, { path, body, idempotencyKey });
+    await askUntilEnd(stack.config, folder, end, { mode: 'test', partner, path, body, key: idempotencyKey });
 
     const retry = await partner.call('POST', path, { body, idempotencyKey });
     assert.equal(retry.status, verb === '' || verb === 'topups' ? 201 : 200, retry.text);
@@ -94,29 +89,5 @@ describe('a test-mode operation whose process is killed -9, or loses its connect
       (name === 'top up' ? priceOf(CARD_CENTS, 'card_topup') : 0) -
       (name === 'block' ? CARD_CENTS : 0);
     await assertBalance(stack, partner, 'test', { spentCents, heldCents: 0 });
-  }
-
-  /** Sends a request to an API process of its own that does not answer it. */
-  async function askUntilEnd(
-    partner: TestPartner,
-    end: End,
-    { path, body, idempotencyKey }: { path: string; body: object; idempotencyKey: string },
-  ): Promise<void> {
-    const config = { ...stack.config, port: await freePort() };
-    const api = await startApiProcess(config, folder, {
-      execArgv: ['--import', './test/crash/die-at-commit.ts'],
-      env: { DIE_AT_COMMIT: end },
-    });
-    try {
-      const request = { case: { mode: 'test' as const }, partner, key: idempotencyKey, path, body };
-      const asked = askAt(`http://${config.host}:${config.port}`, request);
-      if (end.startsWith('cut')) assert.equal((await asked).status, 503);
-      else {
-        await assert.rejects(asked, /fetch failed/);
-        assert.equal(await api.exited, 'signal SIGKILL');
-      }
-    } finally {
-      await kill(api);
-    }
   }
 });

@@ -26,6 +26,20 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
     RATE_LIMIT_PER_SECOND: String(config.rateLimitPerSecond),
     RATE_LIMIT_BURST: String(config.rateLimitBurst),
     ACCOUNT_CONCURRENCY: String(config.accountConcurrency),
+    DEPOSIT_ADDRESS_TTL: `${config.depositAddressTtlMs}ms`,
+    ...tronEnvironment(config.tron),
     LOG_LEVEL: config.logLevel,
+  };
+}
+
+function tronEnvironment(tron: Config['tron']): NodeJS.ProcessEnv {
+  if (tron === null) return {};
+  return {
+    TRON_NETWORK: tron.network,
+    TRON_NODE_URLS: tron.nodes.map(({ full, solidity }) => `${full}|${solidity}`).join(','),
+    TRON_API_KEY: tron.apiKey ?? '',
+    TRON_USDT_CONTRACT: tron.usdtContract,
+    TRON_XPUB: tron.xpub,
+    TRON_SCAN_INTERVAL: `${tron.scanIntervalMs}ms`,
   };
 }
