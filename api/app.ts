@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { Histogram, Registry } from 'prom-client';
 import { ApiError } from '../domain/api-error.ts';
 import { describeError } from '../domain/describe-error.ts';
+import { createDepositMetrics } from './deposit-metrics.ts';
 import { type GuardDependencies, guard } from './guard.ts';
 import { answerErrors } from './middleware/errors.ts';
 import { logRequest, type RequestDurations } from './middleware/log-request.ts';
@@ -39,8 +40,13 @@ export interface Apps {
 export function createApps(dependencies: AppDependencies): Apps {
   const routes = createRoutes(dependencies);
   const registry = new Registry();
-  const waiting = createWebhookMetrics(dependencies.orm, dependencies.logger);
-  for (const metric of [...dependencies.admission.metrics, ...waiting]) registry.registerMetric(metric);
+  const { orm, logger, admission, depositTerms } = dependencies;
+  const metrics = [
+    ...admission.metrics,
+    ...createWebhookMetrics(orm, logger),
+    ...createDepositMetrics(orm, depositTerms?.network ?? null, logger),
+  ];
+  for (const metric of metrics) registry.registerMetric(metric);
   const durations = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time from the request to its answer',
@@ -51,7 +57,6 @@ export function createApps(dependencies: AppDependencies): Apps {
   const v1 = new Router<RequestState>({ prefix: '/v1' });
   for (const route of routes) v1[route.method](route.path, guard(route, dependencies));
   const ofOperators = [operations(dependencies, registry)];
-  const { logger } = dependencies;
   return {
     api: createApp(logger, durations, [
       v1,

@@ -14,7 +14,7 @@ import { KeyRing } from '../db/key-ring.ts';
 import type { Orm } from '../db/orm.ts';
 import { openServiceDatabase } from '../db/service-database.ts';
 import { describeError } from '../domain/describe-error.ts';
-import { cardsTaskQueue, webhooksTaskQueue } from '../domain/task-queues.ts';
+import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../domain/task-queues.ts';
 import { createAdmission } from './admission.ts';
 import { openAnswerHints } from './answer-hints.ts';
 import { createApps } from './app.ts';
@@ -93,7 +93,9 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
     client,
     logger,
     taskQueue: cardsTaskQueue(config.taskQueuePrefix),
-    taskQueues: [cardsTaskQueue(config.taskQueuePrefix), webhooksTaskQueue(config.taskQueuePrefix)],
+    taskQueues: [cardsTaskQueue, webhooksTaskQueue, ...(config.tron === null ? [] : [depositsTaskQueue])].map(
+      (queue) => queue(config.taskQueuePrefix),
+    ),
     cardCreationWaitMs: config.cardCreationWaitMs,
     issuanceDeadlineMs: config.issuanceDeadlineMs,
     topUpDeadlineMs: config.topUpDeadlineMs,

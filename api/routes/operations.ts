@@ -6,6 +6,8 @@ import { expectedMigrations } from '../../db/migration-names.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import { describeError } from '../../domain/describe-error.ts';
+import { readScanState } from '../deposit-metrics.ts';
+import type { DepositDependencies } from '../deposits.ts';
 import type { RequestState } from '../request-state.ts';
 
 const PROBE_TIMEOUT_MS = 3_000;
@@ -18,6 +20,8 @@ export interface ReadinessDependencies {
   client: Client;
   /** Those that workers poll. */
   taskQueues: string[];
+  /** Null: there is no chain to be read. */
+  depositTerms: DepositDependencies['depositTerms'];
   logger: Logger;
 }
 
@@ -32,7 +36,7 @@ export function health(): Router<RequestState> {
 
 /**
  * `GET /readyz`: PostgreSQL, its migrations and Temporal answer. It says which does not; what came of asking it is in
- * the log. `GET /metrics` for Prometheus: requests by route and status, and the process itself.
+ * the log. Workers, and how far the chain has been read, are for information. `GET /metrics` for Prometheus: requests by route and status, and the process itself.
  */
 export function operations(dependencies: ReadinessDependencies, registry: Registry): Router<RequestState> {
   collectDefaultMetrics({ register: registry });
@@ -70,9 +74,10 @@ function atMostOften<T>(intervalMs: number, compute: () => Promise<T>): () => Pr
 async function computeReadiness(
   dependencies: ReadinessDependencies,
 ): Promise<{ status: number; body: object }> {
-  const [postgresql, temporal] = await Promise.all([
+  const [postgresql, temporal, scan] = await Promise.all([
     probe(dependencies, 'postgresql', () => findMissingMigrations(dependencies)),
     probe(dependencies, 'temporal', () => countPollers(dependencies)),
+    probe(dependencies, 'scan', () => presentScan(dependencies)),
   ]);
   const problems = {
     ...(postgresql === null && { postgresql: UNREACHABLE }),
@@ -84,7 +89,7 @@ async function computeReadiness(
   const isReady = Object.keys(problems).length === 0;
   return {
     status: isReady ? 200 : 503,
-    body: { status: isReady ? 'ready' : 'not_ready', problems, workers: temporal ?? {} },
+    body: { status: isReady ? 'ready' : 'not_ready', problems, workers: temporal ?? {}, scan },
   };
 }
 
@@ -102,7 +107,7 @@ async function probe<T>(
   try {
     return await Promise.race([check(), timeout]);
   } catch (error) {
-    logger.warn({ part, error: describeError(error) }, 'not ready: this part is unreachable');
+    logger.warn({ part, error: describeError(error) }, 'readiness: this part is unreachable');
     return null;
   }
 }
@@ -113,6 +118,16 @@ async function findMissingMigrations({ orm }: ReadinessDependencies): Promise<st
   ]);
   const applied = new Set(rows.map((row) => row.name));
   return (await expectedMigrations()).filter((name) => !applied.has(name));
+}
+
+/** How far the chain has been read, for information: a payment that was not seen yet is found later. */
+async function presentScan({ orm, depositTerms }: ReadinessDependencies): Promise<object | null> {
+  if (depositTerms === null) return null;
+  const { network, waitsFor, height, lag, node } = await readScanState(orm, depositTerms.network);
+  return {
+    ...{ network, waits_for: waitsFor, height },
+    ...{ lag_blocks: lag.blocks, lag_seconds: lag.seconds, node },
+  };
 }
 
 /** The workers that poll each queue, for information: without one nothing is lost, it waits. */
