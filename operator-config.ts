@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { ConfigurationError, parse } from './config.ts';
 import type { RingKey } from './db/key-ring.ts';
 import { Environment } from './environment.ts';
+import type { TronConfig } from './tron-environment.ts';
 
 /** What the operator's command line works with. */
 export interface OperatorConfig {
@@ -20,6 +21,8 @@ export interface OperatorConfig {
   issuanceDeadlineMs: number;
   topUpDeadlineMs: number;
   webhookAllowLoopbackHttp: boolean;
+  /** Null where it is not known; only the reading of the chain takes it. */
+  tronNetwork: TronConfig['network'] | null;
 }
 
 const OperatorEnvironment = Environment.pick({
@@ -33,6 +36,7 @@ const OperatorEnvironment = Environment.pick({
   ISSUANCE_DEADLINE: true,
   TOPUP_DEADLINE: true,
   WEBHOOK_ALLOW_LOOPBACK_HTTP: true,
+  TRON_NETWORK: true,
 }).partial({ TEMPORAL_ADDRESS: true, ENCRYPTION_KEYS: true });
 
 // What the local stack keeps in DATA_DIR: its public file, and the one that remembers what it generated.
@@ -90,6 +94,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
     issuanceDeadlineMs: values.ISSUANCE_DEADLINE,
     topUpDeadlineMs: values.TOPUP_DEADLINE,
     webhookAllowLoopbackHttp: values.WEBHOOK_ALLOW_LOOPBACK_HTTP === 'true',
+    tronNetwork: values.TRON_NETWORK ?? null,
   };
 }
 

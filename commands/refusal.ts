@@ -15,4 +15,9 @@ export function unknownId(prefix: IdPrefix, id: string, next: string): Refusal {
   return new Refusal(`That is not the id of a ${known} (${prefix}_ and 26 letters or digits): ${next}.`);
 }
 
-const NOUNS: Partial<Record<IdPrefix, string>> = { prt: 'partner', topup: 'top-up', evt: 'event' };
+const NOUNS: Partial<Record<IdPrefix, string>> = {
+  prt: 'partner',
+  topup: 'top-up',
+  evt: 'event',
+  dep: 'deposit',
+};

@@ -24,6 +24,11 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
   ],
   card: ['cards and their issuance', async () => (await import('./nouns/card.ts')).cardNoun],
   topup: ['top-ups of cards', async () => (await import('./nouns/topup.ts')).topUpNoun],
+  deposit: [
+    'USDT deposits and what arrived for them',
+    async () => (await import('./nouns/deposit.ts')).depositNoun,
+  ],
+  tron: ['the reading of the chain', async () => (await import('./nouns/tron.ts')).tronNoun],
   transaction: ['what cardholders did', async () => (await import('./nouns/transaction.ts')).transactionNoun],
   'network-event': [
     "what the simulated network would tell of a live card's use",

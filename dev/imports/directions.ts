@@ -78,7 +78,7 @@ export const DIRECTIONS: Record<string, Direction> = {
   'tron-environment.ts': { rooms: ['crypto'] },
   'environment.ts': { rooms: ['domain', 'tron-environment.ts'], types: ['db'] },
   'config.ts': { rooms: ['environment.ts', 'tron-environment.ts'], types: ['db'] },
-  'operator-config.ts': { rooms: ['config.ts', 'environment.ts'], types: ['db'] },
+  'operator-config.ts': { rooms: ['config.ts', 'environment.ts'], types: ['db', 'tron-environment.ts'] },
   'logger.ts': { rooms: [] },
   'run-process.ts': { rooms: ['domain', 'config.ts', 'db/session.ts'] },
   dev: { rooms: ['domain', 'crypto', 'db', 'commands', 'config.ts', 'environment.ts', 'run-process.ts'] },

@@ -1,11 +1,22 @@
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import { readGivenUp } from './read-given-up.ts';
+import { readWaitingDeposits } from './read-waiting-deposits.ts';
 import { readWaitingStatusChanges } from './read-waiting-status-changes.ts';
 
 /** Something that waits for a person, and the command that settles it. */
 export interface AttentionItem {
-  kind: 'card_issuance' | 'card_topup' | 'card_status_change' | 'card_network_id' | 'request' | 'webhook';
+  kind:
+    | 'card_issuance'
+    | 'card_topup'
+    | 'card_status_change'
+    | 'card_network_id'
+    | 'request'
+    | 'webhook'
+    | 'deposit'
+    | 'deposit_payment'
+    | 'deposit_workflow'
+    | 'chain_scan';
   id: string;
   since: string;
   reason: string;
@@ -27,6 +38,7 @@ export async function readAttention(orm: Orm, deadlines: Deadlines): Promise<Att
     readWithoutNetworkId(orm),
     readNotBegun(orm),
     readGivenUp(orm),
+    readWaitingDeposits(orm),
   ]);
   return found.flat().sort((a, b) => (`${a.since} ${a.id}` < `${b.since} ${b.id}` ? -1 : 1));
 }

@@ -1,0 +1,129 @@
+import { type Command, Option } from 'commander';
+import { z } from 'zod';
+import { DepositStatus } from '../../domain/deposit.ts';
+import { read, Text, WholeNumber } from '../flag-values.ts';
+import type { Verbs } from '../verbs.ts';
+import { WrongUsage } from '../wrong-usage.ts';
+
+const COLUMNS = [
+  ...['created', 'id', 'partner_id', 'status', 'amount', 'received_amount', 'credited_amount', 'expires_at'],
+];
+const StatusName = z.enum(DepositStatus.options, `must be one of ${DepositStatus.options.join(', ')}`);
+
+export function depositNoun(deposit: Command, verbs: Verbs): void {
+  deposit.addHelpText(
+    'after',
+    verbs.examples('deposit list --status needs_review', 'deposit show dep_01k0…'),
+  );
+  listVerb(deposit, verbs);
+  showVerb(deposit, verbs);
+  resolveVerb(deposit, verbs);
+}
+
+interface ListFlags {
+  status?: DepositStatus;
+  partner?: string;
+  limit?: number;
+}
+
+function listVerb(deposit: Command, { session, verb, examples, err }: Verbs): void {
+  deposit
+    .command('list')
+    .description('the addresses given out and what arrived at them, newest first')
+    .option('--status <status>', 'only those that stand so', read(StatusName))
+    .option('--partner <id>', 'only those of this partner', read(Text(100)))
+    .option(
+      '--limit <number>',
+      'at most so many (default: 100)',
+      read(WholeNumber(z.number().min(1).max(10_000))),
+    )
+    .addHelpText(
+      'after',
+      examples('deposit list --status needs_review', 'deposit list --partner prt_01k0… --limit 1000'),
+    )
+    .action(
+      verb(async ({ status, partner, limit = 100 }: ListFlags) => {
+        const [{ readDeposits }, { readPartner }] = await Promise.all([
+          import('../reads/read-deposits.ts'),
+          import('../reads/read-partners.ts'),
+        ]);
+        const orm = await session.orm();
+        if (partner !== undefined) await readPartner(orm, partner);
+        const filter = { status: status ?? null, partnerId: partner ?? null, limit: limit + 1 };
+        const found = await readDeposits(orm, filter);
+        if (found.length > limit)
+          err(`There are more than these ${limit}: narrow it down, or raise --limit.\n`);
+        return {
+          value: found.slice(0, limit),
+          columns: COLUMNS,
+          note: found.length === 0 ? 'There are none.' : 'See one whole with "operator deposit show ID".',
+        };
+      }),
+    );
+}
+
+function showVerb(deposit: Command, { session, verb, examples, err }: Verbs): void {
+  deposit
+    .command('show')
+    .description('a deposit, every payment and why it waits, what was decided, and its workflow')
+    .argument('<id>', 'of the deposit')
+    .addHelpText('after', examples('deposit show dep_01k0…'))
+    .action(
+      verb(async (id: string) => {
+        const { readDeposit } = await import('../reads/read-deposits.ts');
+        const { readWorkflowStatus } = await import('../reads/read-workflow-status.ts');
+        const value = await readDeposit(await session.orm(), id);
+        const workflow_status = await readWorkflowStatus(session, value.workflow_id, err);
+        return { value: { ...value, workflow_status } };
+      }),
+    );
+}
+
+interface ResolveFlags {
+  credit?: true;
+  returned?: true;
+  reason: string;
+  ifVersion?: number;
+}
+
+function resolveVerb(deposit: Command, { session, verb, examples }: Verbs): void {
+  deposit
+    .command('resolve')
+    .description('settle what arrived and waits for review, when you have seen it on the chain')
+    .argument('<id>', 'of the deposit')
+    .addOption(
+      new Option(
+        '--credit',
+        'add what arrived and is not credited to the balance, to the whole cent',
+      ).conflicts('returned'),
+    )
+    .option('--returned', 'it was sent back, or is to stay uncredited: the balance stays as it is')
+    .requiredOption('--reason <reason>', 'how you know, for the audit', read(Text(500)))
+    .option(
+      '--if-version <number>',
+      'only if nothing has come since "deposit show" gave this version',
+      read(WholeNumber(z.number().min(1).max(2_147_483_647))),
+    )
+    .addHelpText(
+      'after',
+      examples(
+        'attention list',
+        'deposit resolve dep_01k0… --credit --if-version 3 --reason "the partner sent it in two parts, ticket 4711"',
+        'deposit resolve dep_01k0… --returned --reason "sent back in transaction 7c1f…, ticket 4712"',
+      ),
+    )
+    .action(
+      verb(async (id: string, { credit, returned, reason, ifVersion }: ResolveFlags) => {
+        if (!credit && !returned) throw new WrongUsage('give --credit or --returned');
+        const { resolveDeposit } = await import('../resolve-deposit.ts');
+        const decision = {
+          outcome: credit ? 'credited' : 'returned',
+          reason,
+          version: ifVersion ?? null,
+        } as const;
+        const { deposit: value, creditedCents } = await resolveDeposit(session, id, decision);
+        const done = credit ? `${creditedCents} cents were added to the balance` : 'Nothing was credited';
+        return { value, note: `${done}; the deposit is ${value.status}.` };
+      }),
+    );
+}

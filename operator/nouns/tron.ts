@@ -1,0 +1,64 @@
+import type { Command } from 'commander';
+import { z } from 'zod';
+import { TronNetwork } from '../../domain/deposit.ts';
+import { read, WholeNumber } from '../flag-values.ts';
+import type { Verbs } from '../verbs.ts';
+
+const NetworkName = z.enum(TronNetwork.options, `must be one of ${TronNetwork.options.join(', ')}`);
+const NETWORK =
+  'of these chains (default: TRON_NETWORK; where that is not set, the only one that has been read)';
+
+interface Flags {
+  network?: TronNetwork;
+}
+
+export function tronNoun(tron: Command, verbs: Verbs): void {
+  tron.addHelpText('after', verbs.examples('tron status', 'tron rescan --from 70123456'));
+  statusVerb(tron, verbs);
+  rescanVerb(tron, verbs);
+}
+
+function statusVerb(tron: Command, { session, verb, examples, err }: Verbs): void {
+  tron
+    .command('status')
+    .description('how far the chain has been read, how far that is behind it, and what its nodes do')
+    .option('--network <name>', NETWORK, read(NetworkName))
+    .addHelpText('after', examples('tron status', 'tron status --network mainnet --json'))
+    .action(
+      verb(async ({ network }: Flags) => {
+        const { readScan } = await import('../reads/read-scans.ts');
+        const { readWorkflowStatus } = await import('../reads/read-workflow-status.ts');
+        const orm = await session.orm();
+        const scan = await readScan(orm, network ?? null, session.config.tronNetwork);
+        const workflow_status = await readWorkflowStatus(session, scan.workflow_id, err);
+        return { value: { ...scan, workflow_status } };
+      }),
+    );
+}
+
+function rescanVerb(tron: Command, { session, verb, examples }: Verbs): void {
+  tron
+    .command('rescan')
+    .description('read the chain again from a block on; what was found before stays as it is')
+    .requiredOption(
+      '--from <block>',
+      'the first one to be read again',
+      read(WholeNumber(z.number().min(1, 'must be at least 1'))),
+    )
+    .option('--network <name>', NETWORK, read(NetworkName))
+    .addHelpText('after', examples('tron rescan --from 70123456'))
+    .action(
+      verb(async ({ from, network }: Flags & { from: number }) => {
+        const { rescanFrom } = await import('../../commands/deposits/rescan.ts');
+        const { readScan } = await import('../reads/read-scans.ts');
+        const orm = await session.orm();
+        const scan = await readScan(orm, network ?? null, session.config.tronNetwork);
+        const rescan = { network: scan.network, fromBlock: from };
+        const { cameTo } = await rescanFrom(await session.operator(), rescan);
+        return {
+          value: await readScan(orm, scan.network, null),
+          note: `It had come to block ${cameTo}. Nothing that was credited changes.`,
+        };
+      }),
+    );
+}

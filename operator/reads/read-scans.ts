@@ -1,0 +1,91 @@
+import { Refusal } from '../../commands/refusal.ts';
+import type { NodeState } from '../../db/entities/deposit.ts';
+import type { Orm } from '../../db/orm.ts';
+import { query } from '../../db/sql.ts';
+import type { TronNetwork } from '../../domain/deposit.ts';
+import { scanLag } from '../../domain/scan-lag.ts';
+import { scanChainWorkflowId } from '../../workflows/messages.ts';
+
+/** How far a chain has been read. */
+export interface ScanResource {
+  object: 'chain_scan';
+  network: TronNetwork;
+  /** The last one that was taken. */
+  block: number;
+  /** Null right after a rescan was asked for. */
+  block_time: string | null;
+  /** The newest solid one that a node was heard to have. */
+  solid_block: number | null;
+  lag_blocks: number | null;
+  lag_seconds: number | null;
+  /** That the last block came from. */
+  node: string | null;
+  nodes: NodeState[];
+  /** When the scan last said anything. */
+  checked_at: string | null;
+  workflow_id: string;
+}
+
+/** Of every chain that deposits were ever made on. */
+export async function readScans(orm: Orm): Promise<ScanResource[]> {
+  const rows = await query<ScanRow>(
+    orm.em.fork(),
+    `SELECT network, block_number, block_time, solid_block_number, node, nodes, checked_at FROM chain_scan
+     ORDER BY network`,
+  );
+  return rows.map((row) => {
+    const blockNumber = Number(row.block_number);
+    const blockTime = row.block_time === null ? null : new Date(row.block_time);
+    const solidBlockNumber = row.solid_block_number === null ? null : Number(row.solid_block_number);
+    const lag = scanLag({ blockNumber, blockTime, solidBlockNumber });
+    return {
+      object: 'chain_scan',
+      network: row.network,
+      block: blockNumber,
+      block_time: blockTime?.toISOString() ?? null,
+      solid_block: solidBlockNumber,
+      lag_blocks: lag.blocks,
+      lag_seconds: lag.seconds,
+      node: row.node,
+      nodes: row.nodes,
+      checked_at: row.checked_at === null ? null : new Date(row.checked_at).toISOString(),
+      workflow_id: scanChainWorkflowId(row.network),
+    };
+  });
+}
+
+/**
+ * The scan that is meant.
+ * @param named by a flag
+ * @param configured TRON_NETWORK; null where it is not set
+ * @throws Refusal where it has not begun, or it can't be told which one is meant.
+ */
+export async function readScan(
+  orm: Orm,
+  named: TronNetwork | null,
+  configured: TronNetwork | null,
+): Promise<ScanResource> {
+  const scans = await readScans(orm);
+  const wanted = named ?? configured;
+  const found = scans.filter(({ network }) => wanted === null || network === wanted);
+  if (found.length > 1) {
+    const known = found.map(({ network }) => network).join(', ');
+    throw new Refusal(`Several chains have been read (${known}): name one with --network.`);
+  }
+  const [scan] = found;
+  if (scan !== undefined) return scan;
+  throw new Refusal(
+    `Nothing has been read${wanted === null ? '' : ` of ${wanted}`} yet: the scan begins when the first deposit address ` +
+      'was given out, with a worker that has TRON_NETWORK and reaches a node.',
+  );
+}
+
+interface ScanRow {
+  network: TronNetwork;
+  block_number: string;
+  block_time: string | Date | null;
+  solid_block_number: string | null;
+  node: string | null;
+  nodes: NodeState[];
+  checked_at: string | Date | null;
+}

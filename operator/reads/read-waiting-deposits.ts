@@ -1,0 +1,132 @@
+import type { Orm } from '../../db/orm.ts';
+import { query } from '../../db/sql.ts';
+import { type TronNetwork, usdt } from '../../domain/deposit.ts';
+import { LONGEST_LAG_SECONDS } from '../../domain/scan-lag.ts';
+import { scanChainWorkflowId, watchDepositWorkflowId } from '../../workflows/messages.ts';
+import type { AttentionItem } from './read-attention.ts';
+import { readScans, type ScanResource } from './read-scans.ts';
+
+/** Everything about deposits that waits for a person. */
+export async function readWaitingDeposits(orm: Orm): Promise<AttentionItem[]> {
+  const found = await Promise.all([readInReview(orm), readLate(orm), readUncredited(orm), readUntold(orm)]);
+  return found.flat();
+}
+
+/** Payments that were found for a deposit and that nobody has decided on. */
+async function readInReview(orm: Orm): Promise<AttentionItem[]> {
+  const rows = await query<{
+    id: string;
+    version: number;
+    review_since: string;
+    count: number;
+    micro_usdt: string;
+    amount_micro_usdt: string;
+    is_denied: boolean;
+  }>(orm.em.fork(), IN_REVIEW);
+  return rows.map(({ id, version, review_since, count, ...row }) => ({
+    kind: 'deposit',
+    id,
+    since: new Date(review_since).toISOString(),
+    reason:
+      `${usdt(BigInt(row.micro_usdt), 2)} USDT in ${count === 1 ? 'a payment' : `${count} payments`} ` +
+      `of ${usdt(BigInt(row.amount_micro_usdt), 2)} that were asked for are not credited` +
+      (row.is_denied ? '; a node denies what another one says' : ''),
+    command: `npm run operator -- deposit resolve ${id} --credit|--returned --if-version ${version} --reason R`,
+  }));
+}
+
+const IN_REVIEW = `
+  SELECT d.id, d.version, d.review_since, d.amount_cents * 10000 AS amount_micro_usdt, waiting.*
+  FROM deposit d CROSS JOIN LATERAL (
+    SELECT count(*)::int AS count, sum(p.value_micro_usdt)::text AS micro_usdt,
+      bool_or(p.review_reason = 'nodes_disagree') AS is_denied
+    FROM deposit_payment p WHERE p.deposit_id = d.id AND p.status = 'in_review') waiting
+  WHERE d.status = 'needs_review'`;
+
+/** How long a scan may say nothing; it does so with every look at the chain. */
+const LONGEST_SILENCE_MS = 60_000;
+
+/** Chains that are read too late for a payment to be credited in time. */
+async function readLate(orm: Orm): Promise<AttentionItem[]> {
+  const [scans, unread] = await Promise.all([readScans(orm), query<Unread>(orm.em.fork(), UNREAD)]);
+  return [
+    ...scans.flatMap((scan) => lateItem(scan)),
+    ...unread.map(({ network, since }) => ({
+      ...itemOf(network, since),
+      reason:
+        'addresses were given out and the chain is not read: see that a worker with TRON_NETWORK runs and reaches a node',
+      command: `temporal workflow describe --workflow-id ${scanChainWorkflowId(network)}`,
+    })),
+  ];
+}
+
+function lateItem(scan: ScanResource): AttentionItem[] {
+  const { network, lag_seconds: lagSeconds, lag_blocks: lagBlocks, checked_at, block_time, nodes } = scan;
+  const isSilent = checked_at !== null && Date.now() - Date.parse(checked_at) > LONGEST_SILENCE_MS;
+  const isLate = (lagSeconds ?? 0) > LONGEST_LAG_SECONDS;
+  if (!isSilent && !isLate) return [];
+  const troubled = nodes.filter(({ problem }) => problem !== null);
+  const said = troubled.map(({ name, problem }) => `${name}: ${problem}`).join('; ');
+  const behind = `${lagSeconds} s${lagBlocks === null ? '' : ` and ${lagBlocks} blocks`} behind the chain`;
+  const why = isSilent
+    ? 'and nothing is heard of the scan: see that a worker with TRON_NETWORK runs'
+    : `; its nodes: ${said === '' ? 'no problem is known' : said}`;
+  return [
+    {
+      ...itemOf(network, (isSilent ? checked_at : block_time) ?? new Date()),
+      reason: `the reading is ${behind}${isSilent ? ', ' : ''}${why}`,
+      command: `npm run operator -- tron status --network ${network}`,
+    },
+  ];
+}
+
+const itemOf = (network: TronNetwork, since: string | Date) =>
+  ({ kind: 'chain_scan', id: network, since: new Date(since).toISOString() }) as const;
+
+interface Unread {
+  network: TronNetwork;
+  since: string;
+}
+
+const UNREAD = `
+  SELECT d.network, min(d.created_at) AS since FROM deposit d
+  WHERE d.status = 'awaiting_payment' AND d.created_at < now() - interval '2 minutes'
+    AND NOT EXISTS (SELECT FROM chain_scan s WHERE s.network = d.network)
+  GROUP BY d.network`;
+
+/** How long what takes seconds may take. */
+const PATIENCE = '10 minutes';
+
+/** Accounts with payments that were found and that no worker has judged. */
+async function readUncredited(orm: Orm): Promise<AttentionItem[]> {
+  const rows = await query<{ partner_id: string; count: number; since: string }>(
+    orm.em.fork(),
+    `SELECT partner_id, count(*)::int AS count, min(found_at) AS since FROM deposit_payment
+     WHERE status = 'found' AND found_at < now() - interval '${PATIENCE}' GROUP BY partner_id`,
+  );
+  return rows.map(({ partner_id, count, since }) => ({
+    kind: 'deposit_payment',
+    id: partner_id,
+    since: new Date(since).toISOString(),
+    reason: `${count} payments were found and are not credited: see that a worker runs, and what its log says`,
+    command: `npm run operator -- deposit list --partner ${partner_id}`,
+  }));
+}
+
+/** Accounts with deposits whose workflows do not know how they stand. No money waits for that. */
+async function readUntold(orm: Orm): Promise<AttentionItem[]> {
+  const rows = await query<{ partner_id: string; count: number; first: string; since: string }>(
+    orm.em.fork(),
+    `SELECT partner_id, count(*)::int AS count, min(id) AS first, min(changed_at) AS since FROM deposit
+     WHERE told_version < version AND changed_at < now() - interval '${PATIENCE}' GROUP BY partner_id`,
+  );
+  return rows.map(({ partner_id, count, first, since }) => ({
+    kind: 'deposit_workflow',
+    id: partner_id,
+    since: new Date(since).toISOString(),
+    reason:
+      `the workflows of ${count} deposits could not be told of their last change, which delays no credit: see that a ` +
+      "worker with TRON_NETWORK runs and reaches Temporal; its log has Temporal's answer",
+    command: `temporal workflow describe --workflow-id ${watchDepositWorkflowId(first)}`,
+  }));
+}

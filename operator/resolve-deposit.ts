@@ -1,0 +1,51 @@
+import { announceDeposits, announceEvents } from '../commands/announce-events.ts';
+import { resolveDeposit as resolve } from '../commands/deposits/resolve-deposit.ts';
+import { Refusal } from '../commands/refusal.ts';
+import type { DepositDecision } from '../domain/deposit.ts';
+import type { WhyNotResolved } from '../domain/deposit-review.ts';
+import { type DepositDetail, readDeposit } from './reads/read-deposits.ts';
+import type { Session } from './session.ts';
+
+/**
+ * Settles what arrived for a deposit and waits for review. Its workflow is told by a worker, as of every change.
+ * @param decision.version what was looked at; null: what there is
+ * @returns the deposit as it then is, and the cents that were added to the balance
+ * @throws Refusal where nothing waits, it has changed since, or it can't be credited.
+ */
+export async function resolveDeposit(
+  session: Session,
+  depositId: string,
+  { outcome, reason, version }: DepositDecision & { version: number | null },
+): Promise<{ deposit: DepositDetail; creditedCents: number }> {
+  const orm = await session.orm();
+  const verdict = await resolve(await session.operator(), {
+    ...{ depositId, outcome, reason },
+    version: version ?? undefined,
+  });
+  // Refuses an id that nothing has.
+  const deposit = await readDeposit(orm, depositId);
+  if (verdict === null || !verdict.resolved)
+    throw new Refusal(`Nothing was changed. ${whyNot(deposit, verdict?.because ?? 'nothing_in_review')}`);
+  if (verdict.repeated) throw new Refusal(`You have resolved ${depositId} so before; nothing was changed.`);
+  await announceEvents(orm);
+  await announceDeposits(orm);
+  return { deposit, creditedCents: verdict.creditedCents };
+}
+
+function whyNot({ id, status, version }: DepositDetail, because: WhyNotResolved): string {
+  switch (because) {
+    case 'nothing_in_review':
+      return `Nothing that arrived for ${id} waits for review, it is ${status}: see "operator deposit show ${id}".`;
+    case 'changed_meanwhile':
+      return `${id} has changed and is at version ${version}: look at it with "operator deposit show ${id}", then decide again.`;
+    case 'below_a_cent':
+      return (
+        `What arrived for ${id} and is not credited is less than a cent. Use --returned: it stays recorded, and nothing ` +
+        'is owed.'
+      );
+    case 'past_the_largest_balance':
+      return 'The balance would go past the largest possible: send it back, and use --returned.';
+    case 'unreadable_reason':
+      return 'The reason has to be 1 to 500 characters on one line.';
+  }
+}
