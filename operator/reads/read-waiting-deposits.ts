@@ -61,23 +61,26 @@ async function readLate(orm: Orm): Promise<AttentionItem[]> {
 }
 
 function lateItem(scan: ScanResource): AttentionItem[] {
-  const { network, lag_seconds: lagSeconds, lag_blocks: lagBlocks, checked_at, block_time, nodes } = scan;
-  const isSilent = checked_at !== null && Date.now() - Date.parse(checked_at) > LONGEST_SILENCE_MS;
-  const isLate = (lagSeconds ?? 0) > LONGEST_LAG_SECONDS;
-  if (!isSilent && !isLate) return [];
-  const troubled = nodes.filter(({ problem }) => problem !== null);
-  const said = troubled.map(({ name, problem }) => `${name}: ${problem}`).join('; ');
-  const behind = `${lagSeconds} s${lagBlocks === null ? '' : ` and ${lagBlocks} blocks`} behind the chain`;
-  const why = isSilent
-    ? 'and nothing is heard of the scan: see that a worker with TRON_NETWORK runs'
-    : `; its nodes: ${said === '' ? 'no problem is known' : said}`;
+  const { network, lag_seconds: lagSeconds, checked_at: checkedAt, block_time: blockTime } = scan;
+  const isSilent = checkedAt !== null && Date.now() - Date.parse(checkedAt) > LONGEST_SILENCE_MS;
+  if (!isSilent && (lagSeconds ?? 0) <= LONGEST_LAG_SECONDS) return [];
   return [
     {
-      ...itemOf(network, (isSilent ? checked_at : block_time) ?? new Date()),
-      reason: `the reading is ${behind}${isSilent ? ', ' : ''}${why}`,
+      ...itemOf(network, (isSilent ? checkedAt : blockTime) ?? new Date()),
+      reason: isSilent
+        ? `nothing is heard of its reading, which is ${behind(scan)}: see that a worker with TRON_NETWORK runs`
+        : `its reading is ${behind(scan)}: ${problemsOf(scan)}`,
       command: `npm run operator -- tron status --network ${network}`,
     },
   ];
+}
+
+const behind = ({ lag_seconds: seconds, lag_blocks: blocks }: ScanResource): string =>
+  `${seconds ?? '?'} s${blocks === null ? '' : ` and ${blocks} blocks`} behind`;
+
+function problemsOf({ nodes }: ScanResource): string {
+  const problems = nodes.flatMap(({ name, problem }) => (problem === null ? [] : [`${name}: ${problem}`]));
+  return problems.length === 0 ? 'no node is known to have a problem' : problems.join('; ');
 }
 
 const itemOf = (network: TronNetwork, since: string | Date) =>

@@ -105,6 +105,8 @@ describe('the operator’s command line', () => {
     ...['list', 'set-current', 'allow', 'retire'].map((verb) => ['product', verb]),
     ...['show', 'resolve'].map((verb) => ['card', verb]),
     ...['show', 'resolve'].map((verb) => ['topup', verb]),
+    ...['list', 'show', 'resolve'].map((verb) => ['deposit', verb]),
+    ...['status', 'rescan'].map((verb) => ['tron', verb]),
     ['transaction', 'list'],
     ['network-event', 'send'],
     ...['set', 'show', 'rotate-secret', 'reseal', 'disable', 'enable'].map((verb) => [

@@ -53,9 +53,10 @@ describe('what the operator’s command line loads', () => {
       ['webhook', 'requeue', '--partner', partner, '--yes'],
       ['ledger', 'check'],
       ['ledger', 'balance', partner, '--mode', 'test'],
+      ['deposit', 'list'],
       ['attention', 'list'],
       ['audit', 'list'],
-      ...['card', 'topup', 'transaction', 'network-event'].map((noun) => [noun, '--help']),
+      ...['card', 'topup', 'deposit', 'tron', 'transaction', 'network-event'].map((noun) => [noun, '--help']),
     );
     assert.deepEqual(among(loaded, [...DATABASE, ...TEMPORAL_CLIENT]), DATABASE);
   });

@@ -20,13 +20,14 @@ import type { ClaimOperation } from '../../../domain/claim-operation.ts';
 import type { CreateCardRequest } from '../../../domain/create-card-request.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import type { Mode } from '../../../domain/mode.ts';
-import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
+import { createTestDatabase, openOperatorOrm, operatorUrlOf, ownerUrlOf } from '../../support/postgres.ts';
 
 export interface TestCommands {
   /** As the service works. */
   context: IssuanceContext & TestIssuanceContext;
-  /** As the operator's command line works. */
+  /** As the operator's command line works, and the URL that it has. */
   operator: OperatorContext;
+  operatorUrl: string;
   /** As the tables' owner. */
   owner: pg.Client;
   /** Another connection as the owner, for the caller to end. */
@@ -104,6 +105,7 @@ export async function openCommands(): Promise<TestCommands> {
   return {
     context,
     operator,
+    operatorUrl: operatorUrlOf(databaseUrl),
     owner,
     connect,
     async createFundedPartner(amountCents) {
