@@ -13,7 +13,11 @@ const WebhookTimeout = Duration.refine(
   (timeoutMs) => timeoutMs >= 1 && timeoutMs <= 20_000,
   'must be a duration from 1ms to 20s, since an attempt holds a place of its endpoint for as long',
 );
-const PositiveDuration = Duration.refine((durationMs) => durationMs > 0, 'must be longer than 0');
+const durationUpTo = (mostMs: number, most: string) =>
+  Duration.refine(
+    (durationMs) => durationMs > 0 && durationMs <= mostMs,
+    `must be longer than 0 and at most ${most}`,
+  );
 const Durations = z
   .string()
   .transform((text) => text.split(',').map((part) => part.trim()))
@@ -77,8 +81,9 @@ export const Environment = z.object({
   RATE_LIMIT_BURST: wholeNumber(0, 1_000_000).default(200),
   ACCOUNT_CONCURRENCY: wholeNumber(1, 1_000).default(16),
   ...TRON_VARIABLES,
-  DEPOSIT_ADDRESS_TTL: PositiveDuration.default(8 * 3_600_000),
-  TRON_SCAN_INTERVAL: PositiveDuration.default(3_000),
+  DEPOSIT_ADDRESS_TTL: durationUpTo(30 * 24 * 3_600_000, '720h').default(8 * 3_600_000),
+  // A longer one would by itself be the lag that operators are alerted of.
+  TRON_SCAN_INTERVAL: durationUpTo(60_000, '1m').default(3_000),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
 });
 

@@ -1,10 +1,16 @@
 import { z } from 'zod';
 import { tronAddressHash, xpubProblem } from './crypto/tron-address.ts';
 
-const NodeUrls = z.string().refine((text) => {
-  const nodes = text.split(',').map((node) => node.trim().split('|'));
-  return nodes.every((urls) => urls.length <= 2 && urls.every(isHttpUrl));
-}, 'must be http(s) URLs, comma-separated; a bare node as http://host:8090|http://host:8091');
+const NodeUrls = z
+  .string()
+  .refine(
+    (text) => pairsOf(text).every((urls) => urls.length <= 2 && urls.every(isHttpUrl)),
+    'must be http(s) URLs, comma-separated; a bare node as http://host:8090|http://host:8091',
+  )
+  .refine((text) => {
+    const urls = pairsOf(text).map(([full = '']) => (URL.canParse(full) ? new URL(full).href : full));
+    return new Set(urls).size === urls.length;
+  }, 'must not name one node twice: what a node says is held against what another one says');
 
 const Xpub = z.string().superRefine((text, ctx) => {
   const problem = xpubProblem(text);
@@ -67,10 +73,7 @@ export function tronConfig(values: TronValues): TronConfig | null {
   const urls = values.TRON_NODE_URLS ?? known?.node ?? '';
   return {
     network,
-    nodes: urls.split(',').map((node) => {
-      const [full = '', solidity = full] = node.trim().split('|');
-      return { full, solidity };
-    }),
+    nodes: pairsOf(urls).map(([full = '', solidity = full]) => ({ full, solidity })),
     apiKey: values.TRON_API_KEY ?? null,
     usdtContract: values.TRON_USDT_CONTRACT ?? known?.usdtContract ?? '',
     xpub,
@@ -78,7 +81,9 @@ export function tronConfig(values: TronValues): TronConfig | null {
   };
 }
 
-/** What is missing beside what is set. */
+const pairsOf = (urls: string): string[][] => urls.split(',').map((node) => node.trim().split('|'));
+
+/** What is missing beside what is set, or does not go with it. */
 export function tronProblems(set: NodeJS.ProcessEnv): string[] {
   return [
     ...(set.TRON_NETWORK && !set.TRON_XPUB ? ['TRON_XPUB: is required with TRON_NETWORK'] : []),
@@ -88,6 +93,24 @@ export function tronProblems(set: NodeJS.ProcessEnv): string[] {
     ...(set.TRON_NETWORK === 'private' && !set.TRON_NODE_URLS
       ? ['TRON_NODE_URLS: is required with TRON_NETWORK=private']
       : []),
+    ...ofOtherNetwork(set),
+  ];
+}
+
+/** A public network has one contract whose tokens are USDT, and other networks' blocks are worth nothing on it. */
+function ofOtherNetwork({ TRON_NETWORK: network, ...set }: NodeJS.ProcessEnv): string[] {
+  if (network === undefined || network === 'private') return [];
+  const { TRON_USDT_CONTRACT: contract, TRON_NODE_URLS: urls = '' } = set;
+  const others = Object.entries(KNOWN_NETWORKS).filter(([name]) => name !== network);
+  const ofContract = contract && others.find(([, known]) => known.usdtContract === contract)?.[0];
+  const ofNode = others.find(([, known]) => urls.includes(new URL(known.node).host))?.[0];
+  return [
+    ...(network === 'mainnet' && contract && contract !== KNOWN_NETWORKS.mainnet?.usdtContract
+      ? ['TRON_USDT_CONTRACT: is not the one of USDT on mainnet; leave it out, and the right one is used']
+      : ofContract
+        ? [`TRON_USDT_CONTRACT: is the one of ${ofContract}, and TRON_NETWORK is ${network}`]
+        : []),
+    ...(ofNode ? [`TRON_NODE_URLS: names a node of ${ofNode}, and TRON_NETWORK is ${network}`] : []),
   ];
 }
 

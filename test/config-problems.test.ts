@@ -93,6 +93,8 @@ describe('what a configuration that is not usable says', () => {
         'http://a,',
         'http://a|http://b|http://c',
         'http://me:key@node',
+        'http://one:8090,http://two:8090,http://one:8090/',
+        'http://one:8090|http://one:8091, HTTP://ONE:8090',
       ],
       TRON_API_KEY: ['a b', 'ключ'],
       TRON_USDT_CONTRACT: [
@@ -110,8 +112,8 @@ describe('what a configuration that is not usable says', () => {
         'xprv9s21ZrQH143K',
         'tprv8ZgxMBicQKsP',
       ],
-      DEPOSIT_ADDRESS_TTL: ['8', '0h', '-1h', '1d'],
-      TRON_SCAN_INTERVAL: ['3', '0s', 'often'],
+      DEPOSIT_ADDRESS_TTL: ['8', '0h', '-1h', '1d', '721h', '99999999999h'],
+      TRON_SCAN_INTERVAL: ['3', '0s', 'often', '61s'],
     };
     for (const [name, values] of Object.entries(wrong)) {
       for (const value of values) {
@@ -136,6 +138,36 @@ describe('what a configuration that is not usable says', () => {
       'TRON_NODE_URLS: is required with TRON_NETWORK=private',
     ]);
     assert.match(problemsOf({ ...NEEDED, TRON_XPUB: 'xprv9s21ZrQH143K' })[0] ?? '', /private key/);
+  });
+
+  it('refuses for a network of TRON what belongs to another one', () => {
+    const [mainnet, nile] = ['TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t', 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf'];
+    const own = 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6';
+    const problems = (set: Record<string, string>) => problemsOf({ ...NEEDED, TRON_XPUB: XPUB, ...set });
+    for (const TRON_USDT_CONTRACT of [nile, own]) {
+      assert.deepEqual(problems({ TRON_NETWORK: 'mainnet', TRON_USDT_CONTRACT }), [
+        'TRON_USDT_CONTRACT: is not the one of USDT on mainnet; leave it out, and the right one is used',
+      ]);
+    }
+    for (const network of ['nile', 'shasta']) {
+      assert.deepEqual(problems({ TRON_NETWORK: network, TRON_USDT_CONTRACT: mainnet }), [
+        `TRON_USDT_CONTRACT: is the one of mainnet, and TRON_NETWORK is ${network}`,
+      ]);
+      assert.deepEqual(problems({ TRON_NETWORK: network, TRON_USDT_CONTRACT: own }), []);
+    }
+    assert.deepEqual(problems({ TRON_NETWORK: 'mainnet', TRON_NODE_URLS: 'https://nile.trongrid.io' }), [
+      'TRON_NODE_URLS: names a node of nile, and TRON_NETWORK is mainnet',
+    ]);
+    const right: Record<string, string>[] = [
+      { TRON_NETWORK: 'mainnet', TRON_USDT_CONTRACT: mainnet },
+      {
+        TRON_NETWORK: 'mainnet',
+        TRON_NODE_URLS: 'https://api.trongrid.io,http://tron:8090|http://tron:8091',
+      },
+      { TRON_NETWORK: 'nile', TRON_USDT_CONTRACT: nile, TRON_NODE_URLS: 'https://nile.trongrid.io' },
+      { TRON_NETWORK: 'shasta', TRON_USDT_CONTRACT: own, TRON_NODE_URLS: 'https://api.shasta.trongrid.io' },
+    ];
+    for (const set of right) assert.deepEqual(problems(set), [], JSON.stringify(set));
   });
 
   it("says which file of Temporal's configuration can't be read", () => {

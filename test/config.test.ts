@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readConfig, readMigrationConfig } from '../config.ts';
 import { problemsOf } from './support/config-problems.ts';
+import { TEST_TRON } from './support/deposits.ts';
 
 const SECRET = Buffer.alloc(32, 7);
 const KEY = `k1:${SECRET.toString('base64')}`;
@@ -90,6 +91,38 @@ describe('readConfig', () => {
     );
     const { namespace, connectionOptions } = config.temporal;
     assert.deepEqual([namespace, connectionOptions?.apiKey, connectionOptions?.tls], ['ns', 'secret', true]);
+  });
+
+  it('knows the nodes and the contract of a public network, and takes both halves of a bare node', () => {
+    const { xpub } = TEST_TRON;
+    const tronOf = (env: Record<string, string>) => {
+      const { tron, depositAddressTtlMs } = readConfig({ ...NEEDED, TRON_XPUB: xpub, ...env });
+      return { ...tron, depositAddressTtlMs };
+    };
+    const grid = 'https://api.trongrid.io';
+    assert.deepEqual(tronOf({ TRON_NETWORK: 'mainnet' }), {
+      ...{ network: 'mainnet', nodes: [{ full: grid, solidity: grid }], apiKey: null, xpub },
+      usdtContract: 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t',
+      ...{ scanIntervalMs: 3_000, depositAddressTtlMs: 8 * 3_600_000 },
+    });
+    const set = {
+      ...{ TRON_NETWORK: 'private', TRON_API_KEY: 'key', TRON_USDT_CONTRACT: TEST_TRON.usdtContract },
+      ...{
+        TRON_NODE_URLS: 'http://a:1|http://a:2 , http://b/c',
+        TRON_SCAN_INTERVAL: '1s',
+        DEPOSIT_ADDRESS_TTL: '30m',
+      },
+    };
+    assert.deepEqual(tronOf(set), {
+      ...{ network: 'private', apiKey: 'key', usdtContract: TEST_TRON.usdtContract, xpub },
+      nodes: [
+        { full: 'http://a:1', solidity: 'http://a:2' },
+        { full: 'http://b/c', solidity: 'http://b/c' },
+      ],
+      ...{ scanIntervalMs: 1_000, depositAddressTtlMs: 1_800_000 },
+    });
+    // Without a network nothing else about deposits has a meaning.
+    assert.equal(readConfig({ ...NEEDED, TRON_XPUB: xpub }).tron, null);
   });
 
   it('takes an empty value for unset', () => {
