@@ -113,8 +113,7 @@ function resumed(known: z.infer<typeof State> | undefined, nowMs: number): z.inf
     return { segments: [slow, run], shownUntilMs: nowMs, payments: [] };
   }
   const segments = [...known.segments];
-  const lastPaid = Math.max(0, ...known.payments.map(({ block }) => block));
-  let last = Math.max(numberAt(segments, known.shownUntilMs), lastPaid);
+  let last = Math.max(numberAt(segments, known.shownUntilMs), known.payments.at(-1)?.block ?? 0);
   let lastMs = timeOf(segments, last);
   const missed = Math.floor((startMs - 1 - lastMs) / EVERY_MS_WHILE_STOPPED);
   if (missed > 0) {

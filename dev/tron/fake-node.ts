@@ -80,8 +80,11 @@ export async function startFakeNode(chain: Chain, options: FakeNodeOptions = {})
       response.on('close', () => {
         atOnce--;
       });
-      // Whoever asked may be gone.
-      serve(apis, request, response).catch((error) => response.destroy(error));
+      serve(apis, request, response).catch((error) => {
+        // Whoever asked is gone, or this is a fault of ours.
+        if (response.headersSent) response.destroy();
+        else send(response, 500, JSON.stringify({ Error: String(error) }));
+      });
     });
     servers.push(server);
     await new Promise<void>((resolve, reject) => {

@@ -19,9 +19,14 @@ export interface StackProcess {
   ended: Promise<number | string>;
 }
 
-/** Runs `npm start` or `npm run reset` as a process of its own. */
-export function runStack(script: 'start' | 'reset', env: Record<string, string>): StackProcess {
-  const child = spawn(process.execPath, [`dev/${script}.ts`], { cwd: ROOT, env: { ...process.env, ...env } });
+/** Runs `npm start`, `npm run reset` or `npm run tron` as a process of its own. */
+export function runStack(
+  script: 'start' | 'reset' | 'tron/main',
+  env: Record<string, string>,
+  args: readonly string[] = [],
+): StackProcess {
+  const options = { cwd: ROOT, env: { ...process.env, ...env } };
+  const child = spawn(process.execPath, [`dev/${script}.ts`, ...args], options);
   const lines: string[] = [];
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream }).on('line', (line) => lines.push(line));

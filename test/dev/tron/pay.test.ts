@@ -1,19 +1,17 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { deriveDepositAddress } from '../../../crypto/tron-address.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { type LocalTron, startLocalTron } from '../../../dev/tron/local-tron.ts';
 import { eventually } from '../support/eventually.ts';
+import { runStack } from '../support/run-stack.ts';
 import { scratchFolder } from '../support/scratch-folder.ts';
 
 const ALICE = 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6';
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 describe('npm run tron -- pay', function () {
   this.timeout(60_000);
@@ -22,13 +20,10 @@ describe('npm run tron -- pay', function () {
   after(() => tron.stop());
   const scratch = scratchFolder();
   const run = (...args: string[]) => runOn(scratch.path, ...args);
-  const runOn = (dataDir: string, ...args: string[]) =>
-    new Promise<{ code: number; out: string; err: string }>((resolve) => {
-      const env = { ...process.env, DATA_DIR: dataDir };
-      execFile(process.execPath, ['dev/tron/main.ts', ...args], { cwd: ROOT, env }, (error, out, err) =>
-        resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err }),
-      );
-    });
+  const runOn = async (dataDir: string, ...args: string[]) => {
+    const { ended, lines } = runStack('tron/main', { DATA_DIR: dataDir }, args);
+    return { code: await ended, text: lines.join('\n') };
+  };
   const folderWith = (name: string, stack: object) => {
     const path = join(scratch.path, name);
     mkdirSync(path);
@@ -44,11 +39,11 @@ describe('npm run tron -- pay', function () {
   });
 
   it('pays, and says with which transaction and in which block', async () => {
-    const { code, out, err } = await runOn(running, 'pay', ALICE, '12.3456');
-    assert.deepEqual([code, err], [0, '']);
+    const { code, text } = await runOn(running, 'pay', ALICE, '12.3456');
+    assert.equal(code, 0, text);
     const [, txId, block, solid] =
-      /transaction ([0-9a-f]{64})\nblock (\d+), solid with block (\d+)/.exec(out) ?? [];
-    assert.ok(Number(solid) > Number(block), out);
+      /transaction ([0-9a-f]{64})\nblock (\d+), solid with block (\d+)/.exec(text) ?? [];
+    assert.ok(Number(solid) > Number(block), text);
     // biome-ignore lint/suspicious/noExplicitAny: what a client would read.
     const info: any = await eventually(async () => {
       const response = await fetch(`${tron.url}/walletsolidity/gettransactioninfobyid?value=${txId}`);
@@ -84,27 +79,28 @@ describe('npm run tron -- pay', function () {
     ])
       assert.match(await askedFor(ALICE, amount), /^the amount must be/, amount);
 
-    const { code, out, err } = await runOn(running, 'pay', ALICE, '1.1234567');
-    assert.deepEqual([code, out], [1, '']);
-    assert.match(err, /^the amount must be a decimal with at most 6 places, for instance 25 or 25\.00\n$/);
+    assert.deepEqual(await runOn(running, 'pay', ALICE, '1.1234567'), {
+      code: 1,
+      text: 'the amount must be a decimal with at most 6 places, for instance 25 or 25.00',
+    });
     for (const args of [['pay', ALICE], ['pay', ALICE, '1', '2'], ['send'], ['pay', ALICE, '1', '--fast']])
       assert.equal((await runOn(running, ...args)).code, 1, args.join());
   });
 
   it('says what to do where no stack, or none with a TRON node, runs', async () => {
-    assert.match((await run('pay', ALICE, '1')).err, /run `npm start -- --with-tron`/);
+    assert.match((await run('pay', ALICE, '1')).text, /run `npm start -- --with-tron`/);
     const without = folderWith('without', {});
-    assert.match((await runOn(without, 'pay', ALICE, '1')).err, /run `npm start -- --with-tron`/);
+    assert.match((await runOn(without, 'pay', ALICE, '1')).text, /run `npm start -- --with-tron`/);
     const stopped = folderWith('stopped', { tronUrl: `http://127.0.0.1:${await freePort()}` });
     assert.match(
-      (await runOn(stopped, 'pay', ALICE, '1')).err,
+      (await runOn(stopped, 'pay', ALICE, '1')).text,
       /see that `npm start -- --with-tron` runs on/,
     );
     const other = createServer((_, response) => response.end('hello')).listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
     const taken = folderWith('taken', { tronUrl: `http://127.0.0.1:${port}` });
-    assert.match((await runOn(taken, 'pay', ALICE, '1')).err, /is not the TRON node of/);
+    assert.match((await runOn(taken, 'pay', ALICE, '1')).text, /is not the TRON node of/);
     other.close();
   });
 
