@@ -16,7 +16,7 @@ export interface Header {
   hash: string;
   parentHash: string;
   time: Date;
-  /** In the block's order. */
+  /** In the block's order, as the node wrote them. */
   txHashes: string[];
 }
 
@@ -38,7 +38,7 @@ export function readHeader(answer: unknown): Header | null {
     hash,
     parentHash: hashOf(parentHash),
     time,
-    txHashes: listOf(transactions).map((one) => hashOf(objectOf(one).txID)),
+    txHashes: listOf(transactions).map((one) => String(objectOf(one).txID)),
   };
 }
 
@@ -59,12 +59,12 @@ export function readSolidBlock(
   const indexes = new Map(txHashes.map((hash, index) => [hash, index]));
   const transfers = list.flatMap((one) => {
     const info = objectOf(one);
-    const txHash = hashOf(info.id);
-    const transactionIndex = indexes.get(txHash);
+    const id = String(info.id);
+    const transactionIndex = indexes.get(id);
     if (transactionIndex === undefined || info.blockNumber !== header.number)
       throw new NodeProblem('contradicting', 'foreign_infos');
-    indexes.delete(txHash);
-    return transfersOf(info, { txHash, transactionIndex, blockNumber: header.number }, usdtHash);
+    indexes.delete(id);
+    return transfersOf(info, transactionIndex, usdtHash);
   });
   transfers.sort((a, b) => a.transactionIndex - b.transactionIndex || a.logIndex - b.logIndex);
   return { ...header, node, transfers };
@@ -72,21 +72,26 @@ export function readSolidBlock(
 
 function transfersOf(
   info: Record<string, unknown>,
-  place: Pick<UsdtTransfer, 'txHash' | 'transactionIndex' | 'blockNumber'>,
+  transactionIndex: number,
   usdtHash: string,
 ): UsdtTransfer[] {
   if (info.log === undefined || info.result === 'FAILED' || objectOf(info.receipt).result !== 'SUCCESS')
     return [];
   return listOf(info.log).flatMap((one, logIndex) => {
-    const { address, topics, data } = objectOf(one);
+    const { address, topics = [], data } = objectOf(one);
     if (typeof address !== 'string' || address.toLowerCase() !== usdtHash) return [];
-    const [event, , recipient, ...more] = listOf(topics ?? []);
+    const [event, , recipient, ...more] = listOf(topics);
     if (String(event).toLowerCase() !== TRANSFER_TOPIC || recipient === undefined || more.length > 0)
       return [];
-    const word = typeof data === 'string' && data.length === WORD ? hashOf(data) : null;
-    const valueMicroUsdt = word === null ? 0n : BigInt(`0x${word}`);
+    const valueMicroUsdt = BigInt(`0x${hashOf(data)}`);
     if (valueMicroUsdt === 0n) return [];
-    return [{ ...place, logIndex, toHash: hashOf(recipient).slice(-40), valueMicroUsdt }];
+    const place = {
+      txHash: hashOf(info.id),
+      logIndex,
+      transactionIndex,
+      blockNumber: Number(info.blockNumber),
+    };
+    return [{ ...place, toHash: hashOf(recipient).slice(-40), valueMicroUsdt }];
   });
 }
 
@@ -115,6 +120,7 @@ function listOf(value: unknown): unknown[] {
   return value;
 }
 
+/** 32 bytes, in lower-case hex. */
 function hashOf(value: unknown): string {
   if (typeof value !== 'string' || !/^[0-9a-f]{64}$/i.test(value)) throw malformed();
   return value.toLowerCase();
