@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { keyHeaders } from '../../../adapters/tron/node-api.ts';
+import { ChainUnreadable } from '../../../adapters/tron/tron-chain.ts';
+import { tokenTransfer } from '../../../dev/tron/drafts.ts';
+import { until } from '../../workflows/support/until.ts';
+import {
+  ALICE,
+  BOB,
+  type ChainOfNodes,
+  NEVER,
+  nameOf,
+  readUpTo,
+  startChainOfNodes,
+} from './support/chain-of-nodes.ts';
+
+const START = { number: 0, hash: null };
+
+describe('TRON nodes that disagree', () => {
+  let all: ChainOfNodes;
+  afterEach(() => all.stop());
+  const mine = (count: number) => {
+    for (let made = 0; made < count; made++)
+      all.chain.mine([tokenTransfer({ to: ALICE, valueMicroUsdt: 1n })]);
+    return all.chain.head;
+  };
+  const stateOf = (at: number) => all.tron.state().nodes[at];
+
+  it('about how far the chain is: one 1,000 blocks behind is left for the next one', async () => {
+    all = await startChainOfNodes([{}, {}]);
+    mine(1_100);
+    const [slow, good] = all.nodes;
+    assert.ok(slow);
+    slow.view.lagBlocks = 1_000;
+    const after = { number: 1_050, hash: all.chain.block(1_050)?.hash ?? null };
+    const [block] = await all.tron.readBlocks(after, 1, NEVER);
+    assert.deepEqual([block?.number, block?.node], [1_051, nameOf(good)]);
+    assert.deepEqual([stateOf(0)?.state, stateOf(0)?.problem], ['behind', '952_blocks_behind']);
+    assert.deepEqual([all.tron.state().solidBlockNumber, all.log.length], [1_098, 1]);
+    slow.view.reform();
+    await until('it has caught up', async () => {
+      await all.tron.readBlocks(after, 1, NEVER);
+      return stateOf(0)?.state === 'in_use';
+    });
+  });
+
+  it('about how far the chain is: what the first one has is read from it, and the rest from the next', async () => {
+    all = await startChainOfNodes([{}, {}]);
+    mine(102);
+    const [slow, good] = all.nodes;
+    assert.ok(slow);
+    slow.view.stopsAt = 40;
+    const blocks = await readUpTo(all.tron, START, 100, 10);
+    assert.equal(blocks.length, 100);
+    assert.equal(blocks[39]?.node, nameOf(slow));
+    assert.ok(blocks.slice(40).every(({ node }) => node === nameOf(good)));
+    assert.equal(stateOf(0)?.state, 'behind');
+  });
+
+  it('by a few blocks, as nodes do behind one address, which is no problem of theirs', async () => {
+    all = await startChainOfNodes([{}, {}]);
+    mine(12);
+    const [slow] = all.nodes;
+    assert.ok(slow);
+    slow.view.lagBlocks = 5;
+    assert.equal((await readUpTo(all.tron, START, 10)).length, 10);
+    assert.deepEqual([stateOf(0)?.problem, all.log], [null, []]);
+  });
+
+  it('about a block: only one that follows from the last one is taken', async () => {
+    all = await startChainOfNodes([{}, {}]);
+    mine(32);
+    const [liar, good] = all.nodes;
+    assert.ok(liar);
+    const taken = await readUpTo(all.tron, START, 10);
+    liar.view.forksAt = 5;
+    const blocks = await readUpTo(all.tron, taken.at(-1) ?? START, 30);
+    assert.ok(
+      blocks.every(
+        ({ node, number, hash }) => node === nameOf(good) && hash === all.chain.block(number)?.hash,
+      ),
+    );
+    assert.deepEqual([stateOf(0)?.state, stateOf(0)?.problem], ['contradicting', 'other_chain']);
+    assert.equal(all.log.length, 1);
+    assert.deepEqual([all.log[0]?.node, all.log[0]?.state], [nameOf(liar), 'contradicting']);
+  });
+
+  it('about the newest block of all, even if there is none to follow it', async () => {
+    all = await startChainOfNodes([{}, {}]);
+    const head = mine(12);
+    const [last] = (await readUpTo(all.tron, START, 10)).slice(-1);
+    assert.equal(head.number, 12);
+    const [liar, good] = all.nodes;
+    assert.ok(liar && last);
+    liar.view.forksAt = 10;
+    assert.deepEqual(await all.tron.readBlocks(last, 10, NEVER), []);
+    assert.deepEqual([stateOf(0)?.state, all.tron.state().node], ['contradicting', nameOf(good)]);
+  });
+
+  it('about a block that follows in none of them: the scan is told, and goes on once one does', async () => {
+    all = await startChainOfNodes([{}, {}]);
+    mine(12);
+    const elsewhere = { number: 3, hash: 'ab'.repeat(32) };
+    await assert.rejects(all.tron.readBlocks(elsewhere, 10, NEVER), (error) => {
+      assert.ok(error instanceof ChainUnreadable);
+      assert.match(error.message, /other_chain.*other_chain/);
+      return true;
+    });
+    assert.equal((await readUpTo(all.tron, { number: 3, hash: null }, 10)).length, 7);
+  });
+
+  it('about which transactions a block has: infos of others are not taken for its own', async () => {
+    const foreign = [{ id: 'ab'.repeat(32), blockNumber: 1, receipt: { result: 'SUCCESS' } }];
+    const alsoServe = (request: IncomingMessage, _body: string, response: ServerResponse) => {
+      if (!request.url?.endsWith('gettransactioninfobyblocknum')) return false;
+      response.end(JSON.stringify(foreign));
+      return true;
+    };
+    all = await startChainOfNodes([{ alsoServe }, {}]);
+    mine(3);
+    const [read] = await all.tron.readBlocks(START, 1, NEVER);
+    assert.deepEqual([read?.node, read?.transfers.length], [nameOf(all.nodes[1]), 1]);
+    assert.deepEqual([stateOf(0)?.state, stateOf(0)?.problem], ['contradicting', 'foreign_infos']);
+  });
+});
+
+describe('a payment that is shown to the other nodes', () => {
+  let all: ChainOfNodes;
+  afterEach(() => all.stop());
+  const payment = tokenTransfer({ to: ALICE, valueMicroUsdt: 25_000_000n });
+  const read = async () => {
+    const [block] = await all.tron.readBlocks(START, 1, NEVER);
+    assert.ok(block);
+    return { block, ask: () => all.tron.findDenied(block, block.transfers, NEVER) };
+  };
+
+  it('is denied by one that has the block without it, and by name', async () => {
+    all = await startChainOfNodes([{}, {}, {}]);
+    all.chain.mine([payment, payment]);
+    all.chain.solidify();
+    const [liar, honest] = all.nodes;
+    const forged = liar?.view.forge(1, tokenTransfer({ to: BOB, valueMicroUsdt: 7_000_000n }));
+    const { block, ask } = await read();
+    assert.deepEqual([block.node, block.transfers.length], [nameOf(liar), 3]);
+    const denied = await ask();
+    assert.deepEqual(
+      [...denied.keys()].map(({ txHash }) => txHash),
+      [forged?.id],
+    );
+    assert.ok(all.nodes.slice(1).some((node) => [...denied.values()].includes(nameOf(node))));
+    assert.ok(all.log.some((line) => line.level === 50 && line.node === nameOf(liar)));
+    const state = all.tron.state().nodes[1];
+    assert.deepEqual(
+      [state?.name, state?.state, state?.problem],
+      [nameOf(honest), 'contradicting', 'denies_payment'],
+    );
+  });
+
+  it('is denied if its amount or its recipient is another, and if the block is', async () => {
+    all = await startChainOfNodes([{}, {}]);
+    const block = all.chain.mine([payment]);
+    all.chain.solidify();
+    const [, other] = all.nodes;
+    assert.ok(other);
+    const lies = [
+      () => other.view.hideLogs(block.transactions[0]?.id ?? ''),
+      () =>
+        other.view.rewrite(1, (all) =>
+          all.map((one) => one.altered(tokenTransfer({ to: ALICE, valueMicroUsdt: 1n }))),
+        ),
+      () =>
+        other.view.rewrite(1, (all) =>
+          all.map((one) => one.altered(tokenTransfer({ to: BOB, valueMicroUsdt: 25_000_000n }))),
+        ),
+      () => {
+        other.view.forksAt = 1;
+      },
+    ];
+    for (const lie of lies) {
+      other.view.reform();
+      lie();
+      const { block: shown, ask } = await read();
+      assert.deepEqual([...(await ask())], [[shown.transfers[0], nameOf(other)]]);
+    }
+    other.view.reform();
+    const { ask } = await read();
+    assert.equal((await ask()).size, 0);
+  });
+
+  const faults = [
+    'overloaded',
+    'empty list',
+    'empty object',
+    'truncated',
+    'hang',
+    'forbidden',
+    'lite',
+  ] as const;
+  for (const fault of faults) {
+    it(`is not denied by one that can't say: ${fault}`, async () => {
+      all = await startChainOfNodes([{}, {}], { timings: { requestTimeoutMs: 1_000 } });
+      all.chain.mine([payment]);
+      all.chain.solidify();
+      const { ask } = await read();
+      all.nodes[1]?.faults.add({ fault });
+      assert.equal((await ask()).size, 0);
+      assert.ok([...(all.nodes[1]?.calls.values() ?? [])].length > 0);
+    });
+  }
+
+  it("is not denied by one that doesn't have the block, or not all infos of it", async () => {
+    all = await startChainOfNodes([{}, {}]);
+    const mined = all.chain.mine([payment]);
+    all.chain.solidify();
+    const { ask } = await read();
+    const [, other] = all.nodes;
+    assert.ok(other);
+    other.view.lagBlocks = 1;
+    assert.equal((await ask()).size, 0);
+    other.view.reform();
+    other.view.dropInfo(mined.transactions[0]?.id ?? '');
+    assert.equal((await ask()).size, 0);
+    assert.equal(other.calls.get('/walletsolidity/gettransactioninfobyblocknum'), 1);
+  });
+
+  it('is denied by nobody if there is no other node', async () => {
+    all = await startChainOfNodes();
+    all.chain.mine([payment]);
+    all.chain.solidify();
+    const { ask } = await read();
+    assert.equal((await ask()).size, 0);
+    assert.equal(all.nodes[0]?.calls.get('/walletsolidity/getblockbynum'), undefined);
+  });
+});
+
+describe('TRON_API_KEY', () => {
+  it("is TronGrid's, and goes to no other owner's node, nor in clear over the network", () => {
+    const isSent = (url: string) => keyHeaders(url, 'a-key')['TRON-PRO-API-KEY'] === 'a-key';
+    for (const url of [
+      'https://api.trongrid.io',
+      'https://nile.trongrid.io/',
+      'https://api.shasta.trongrid.io',
+    ])
+      assert.ok(isSent(url), url);
+    const others = [
+      'https://api.trongrid.io.evil.example',
+      'https://eviltrongrid.io',
+      'https://evil.example/trongrid.io',
+    ];
+    for (const url of [
+      'http://api.trongrid.io',
+      'http://127.0.0.1:8090',
+      'https://trongrid.io@evil.example',
+      ...others,
+    ])
+      assert.ok(!isSent(url), url);
+    assert.deepEqual(keyHeaders('https://api.trongrid.io', null), {});
+  });
+});
