@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { ApplicationFailure } from '@temporalio/common';
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
 import type { Logger } from 'pino';
@@ -10,6 +11,14 @@ const MARGIN_MS = 500;
 
 /** How often Temporal hears of an attempt, where its options ask for that. */
 export const SIGN_OF_LIFE_MS = 1_500;
+
+const progress = new AsyncLocalStorage<{ latest: unknown }>();
+
+/** Lets Temporal show how far the attempt that is under way has come, with its next sign of life. */
+export function reportProgress(latest: unknown): void {
+  const own = progress.getStore();
+  if (own !== undefined) own.latest = latest;
+}
 
 /** What stands around every attempt of an activity. */
 export const attemptInterceptors = (logger: Logger): ActivityInterceptorsFactory[] => [
@@ -26,8 +35,9 @@ const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
   inbound: {
     async execute(input, next) {
       const { info, cancellationSignal } = context;
+      const reported = { latest: undefined as unknown };
       const life = info.heartbeatTimeoutMs
-        ? setInterval(() => context.heartbeat(), SIGN_OF_LIFE_MS)
+        ? setInterval(() => context.heartbeat(reported.latest), SIGN_OF_LIFE_MS)
         : undefined;
       const expiry = new AbortController();
       const expire = () =>
@@ -38,10 +48,12 @@ const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
       const account = accountOf(input.headers);
       const givenUp = AbortSignal.any([cancellationSignal, expiry.signal]);
       try {
-        return await untilAborted(givenUp, () =>
-          account === undefined
-            ? asService('attempts', () => next(input))
-            : asAccount(account, () => next(input)),
+        return await progress.run(reported, () =>
+          untilAborted(givenUp, () =>
+            account === undefined
+              ? asService('attempts', () => next(input))
+              : asAccount(account, () => next(input)),
+          ),
         );
       } catch (error) {
         // Whatever it failed with, it is because of that.

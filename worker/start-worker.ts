@@ -12,6 +12,7 @@ import { describeError } from '../domain/describe-error.ts';
 import { cardsTaskQueue } from '../domain/task-queues.ts';
 import { attemptInterceptors, SIGN_OF_LIFE_MS } from './attempts.ts';
 import { bundleWorkflows } from './bundle-workflows.ts';
+import { type DepositActivities, startDeposits } from './deposits/start-deposits.ts';
 import { startIdentifying } from './identify-cards.ts';
 import { startPruning } from './prune-claims.ts';
 import { startEventPruning } from './prune-events.ts';
@@ -29,8 +30,9 @@ export interface WorkerOptions {
   workflowBundle?: WorkflowBundleOption;
   /** Stands around the effects, for tests that kill the process between them. */
   around?: {
-    activities(activities: CardActivities): CardActivities;
-    network(network: CardNetwork): CardNetwork;
+    activities?(activities: CardActivities): CardActivities;
+    depositActivities?(activities: DepositActivities): DepositActivities;
+    network?(network: CardNetwork): CardNetwork;
   };
 }
 
@@ -49,12 +51,17 @@ export async function startWorker(
   });
   const callbackUrl = `http://${config.host}:${config.port}/network/callbacks`;
   const live = await startLiveNetwork({ cardNetwork: config.cardNetwork, callbackUrl, orm, ring, logger });
-  const around = options.around ?? { activities: (same) => same, network: (same) => same };
+  const same = <T>(effects: T): T => effects;
+  const {
+    activities: aroundActivities = same,
+    depositActivities: aroundDeposits = same,
+    network: aroundNetwork = same,
+  } = options.around ?? {};
   const connection = await NativeConnection.connect(config.temporal.connectionOptions ?? {});
   const namespace = config.temporal.namespace ?? 'default';
   const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
 
-  const liveNetwork = live.network && around.network(live.network);
+  const liveNetwork = live.network && aroundNetwork(live.network);
   const activities = createCardActivities({
     orm,
     ring,
@@ -74,7 +81,7 @@ export async function startWorker(
     namespace,
     taskQueue,
     workflowBundle,
-    activities: around.activities(activities),
+    activities: aroundActivities(activities),
     interceptors: { activity: attemptInterceptors(logger) },
     maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
     // Those of accounts whose rows are locked wait, for a turn or the lock: the others' still find a place.
@@ -93,8 +100,13 @@ export async function startWorker(
     workflowBundle,
     logger,
   });
-  const workers = [cards, webhooks.worker];
+  const deposits = await startDeposits({
+    ...{ config, orm, direct, connection, client, workflowBundle, logger },
+    around: aroundDeposits,
+  });
+  const workers = [cards, webhooks.worker, deposits.worker];
   const shutDown = () => {
+    deposits.leave();
     for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
   };
   // One without the other is no worker: the process ends, and whoever supervises it starts another.
@@ -108,7 +120,7 @@ export async function startWorker(
     .then(() => {})
     .finally(async () => {
       const repeated = [sweep, identifying, pruning, eventPruning];
-      await Promise.all([...repeated.map((one) => one.stop()), webhooks.stop()]);
+      await Promise.all([...repeated.map((one) => one.stop()), webhooks.stop(), deposits.stop()]);
       await live.stop();
       await connection.close();
       await orm.close();

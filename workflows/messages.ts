@@ -86,7 +86,9 @@ export const WATCH_DEPOSIT = 'watchDeposit';
 export const SCAN_CHAIN = 'scanChain';
 
 export const watchDepositWorkflowId = (depositId: string): string => `deposit/${depositId}`;
-export const scanChainWorkflowId = (network: TronNetwork): string => `scan-chain/${network}`;
+/** One for each chain and installation, whose prefix of task queues keeps it apart from others. */
+export const scanChainWorkflowId = (network: TronNetwork, taskQueuePrefix: string): string =>
+  `${taskQueuePrefix}scan-chain/${network}`;
 
 /** A hint that a deposit's row has changed; the workflow reads it. */
 export const depositChanged = defineSignal('changed');

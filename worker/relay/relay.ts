@@ -5,10 +5,10 @@ import { disableEndpoint } from '../../commands/disable-endpoint.ts';
 import { parkDeliveries } from '../../commands/park-deliveries.ts';
 import { type TakenDelivery, takeDeliveries } from '../../commands/take-deliveries.ts';
 import { describeError } from '../../domain/describe-error.ts';
+import { Waker } from '../waker.ts';
 import { type AttemptMade, attemptWebhook, type Delivery } from './attempt-webhook.ts';
 import { Outcomes } from './outcomes.ts';
 import { Rooms } from './rooms.ts';
-import { Waker } from './waker.ts';
 
 const MOST_IN_FLIGHT = 2_000;
 const MOST_TAKEN = 250;

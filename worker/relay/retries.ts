@@ -4,10 +4,9 @@ import { handOverOverdue } from '../../commands/requeue-events.ts';
 import { markTold, takeUntold, type UntoldDelivery } from '../../commands/take-untold.ts';
 import type { Orm } from '../../db/orm.ts';
 import type { Tenant } from '../../db/tenant.ts';
-import { describeError } from '../../domain/describe-error.ts';
 import { tellWorkflow } from '../../workflows/client/deliver-webhook.ts';
 import { repeat } from '../repeat.ts';
-import { Waker } from './waker.ts';
+import { tellInTurns } from '../tell-in-turns.ts';
 
 /** An account's allowance is there again after as long. */
 const IDLE_MS = 200;
@@ -31,7 +30,6 @@ export function startRetries(dependencies: {
   wake(): void;
 }): Retries {
   const { orm, client, logger, taskQueue, wake } = dependencies;
-  const waker = new Waker(IDLE_MS);
 
   async function tell(untold: UntoldDelivery): Promise<void> {
     const { event_id: eventId, partner_id: partnerId, type, mode, status } = untold;
@@ -51,32 +49,10 @@ export function startRetries(dependencies: {
     await markTold(orm.em.fork(), untold);
   }
 
-  /** @returns the account to go on behind */
-  async function turn(after: Tenant | null): Promise<Tenant | null> {
-    const { untold, last } = await takeUntold(orm.em.fork(), after);
-    const told = await Promise.allSettled(untold.map(tell));
-    const failed = told.filter((end) => end.status === 'rejected');
-    if (failed.length > 0) {
-      logger.warn(
-        { events: failed.length, error: describeError(failed[0]?.reason) },
-        'the workflows of events could not be reached; they are told again when their leases end',
-      );
-    }
-    if (untold.length > 0 && failed.length === untold.length) await waker.pause();
-    else if (untold.length > 0 || last !== null) waker.wake();
-    return last;
-  }
-
-  const telling = (async () => {
-    for (let after: Tenant | null = null; !waker.stopped; await waker.turn()) {
-      try {
-        after = await turn(after);
-      } catch (error) {
-        logger.error({ error: describeError(error) }, 'could not read what workflows have to hear of events');
-        await waker.pause();
-      }
-    }
-  })();
+  const telling = tellInTurns({
+    ...{ what: 'events', idleMs: IDLE_MS, roundPauseMs: 0, logger, tell },
+    take: (after: Tenant | null) => takeUntold(orm.em.fork(), after),
+  });
   const overdue = repeat('the sweep of overdue events', OVERDUE_INTERVAL_MS, logger, async () => {
     const count = await handOverOverdue(orm);
     if (count === 0) return;
@@ -86,8 +62,7 @@ export function startRetries(dependencies: {
 
   return {
     stop: async () => {
-      waker.stop();
-      await Promise.all([telling, overdue.stop()]);
+      await Promise.all([telling.stop(), overdue.stop()]);
     },
   };
 }

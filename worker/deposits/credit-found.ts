@@ -1,0 +1,137 @@
+import type { Logger } from 'pino';
+import {
+  type CreditedPayments,
+  creditPayments,
+  findUncredited,
+  type UncreditedAccount,
+} from '../../commands/deposits/credit-payments.ts';
+import type { Orm } from '../../db/orm.ts';
+import { asAccount, asService } from '../../db/working-for.ts';
+import { describeError } from '../../domain/describe-error.ts';
+import { Waker } from '../waker.ts';
+
+/** Accounts at once, each with one transaction at a time: its balance takes no more anyway. */
+const MOST_AT_ONCE = 6;
+/** How often it looks by itself. */
+const IDLE_MS = 1_000;
+/** After which an account is tried again that another process serves, or whose transaction failed. */
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 30_000;
+const LOCK_NOT_AVAILABLE = '55P03';
+
+export interface Crediting {
+  /** There may be payments to be judged. */
+  wake(): void;
+  stop(): Promise<void>;
+}
+
+/** An account that is being served, or left alone for a while. */
+interface Served {
+  /** performance.now() from which on it is served again; infinite while it is. */
+  againAtMs: number;
+  failures: number;
+}
+
+/**
+ * Credits what the scan has found, the accounts in turn and several at a time: one whose balance somebody has locked, or
+ * whose transactions fail, keeps no other waiting.
+ * @param dependencies.credited is called after each commit
+ */
+export function startCrediting(dependencies: { orm: Orm; logger: Logger; credited(): void }): Crediting {
+  const { orm, logger, credited } = dependencies;
+  const waker = new Waker(IDLE_MS);
+  const served = new Map<string, Served>();
+  const underWay = new Set<Promise<void>>();
+  let after: string | null = null;
+
+  async function turn(): Promise<void> {
+    const now = performance.now();
+    for (const [partnerId, { againAtMs, failures }] of served)
+      if (againAtMs <= now && failures === 0) served.delete(partnerId);
+    const except = [...served].filter(([, { againAtMs }]) => againAtMs > now).map(([partnerId]) => partnerId);
+    const limit = MOST_AT_ONCE - underWay.size;
+    if (limit === 0) return;
+    const found = await asService('deposits', () => findUncredited(orm.em.fork(), { after, except, limit }));
+    // Those before it have their turn again when those behind it have had theirs.
+    if (after !== null && found.length < limit) waker.wake();
+    after = found.length < limit ? null : (found.at(-1)?.partnerId ?? null);
+    for (const account of found) start(account);
+  }
+
+  function start(account: UncreditedAccount): void {
+    const { partnerId } = account;
+    const failures = served.get(partnerId)?.failures ?? 0;
+    served.set(partnerId, { againAtMs: Number.POSITIVE_INFINITY, failures });
+    const work = asAccount({ partnerId, mode: 'live' }, () => serve(account, failures)).then((next) => {
+      served.set(partnerId, next);
+      underWay.delete(work);
+      waker.wake();
+    });
+    underWay.add(work);
+  }
+
+  /** Does not fail. @returns when the account is served again */
+  async function serve({ partnerId, depositIds }: UncreditedAccount, failures: number): Promise<Served> {
+    try {
+      const { judged } = await creditTogetherOrApart(depositIds);
+      if (judged > 0) credited();
+      // Without any, another process has these in hand.
+      return { againAtMs: performance.now() + (judged > 0 ? 0 : FIRST_PAUSE_MS), failures: 0 };
+    } catch (error) {
+      const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS);
+      logger.error(
+        { partnerId, deposits: depositIds.length, error: describeError(error), againInMs: pauseMs },
+        'payments of an account could not be credited; it is tried again',
+      );
+      return { againAtMs: performance.now() + pauseMs, failures: failures + 1 };
+    }
+  }
+
+  /** Where they fail together, each alone: what fails then is not the others' fault. @throws the last of their errors */
+  async function creditTogetherOrApart(depositIds: readonly string[]): Promise<CreditedPayments> {
+    try {
+      return await creditPayments(orm, depositIds);
+    } catch (error) {
+      const { code } = error as { code?: unknown };
+      if (depositIds.length === 1 || code === LOCK_NOT_AVAILABLE) throw error;
+    }
+    const all: CreditedPayments = { judged: 0, credited: 0 };
+    let failure: unknown;
+    for (const depositId of depositIds) {
+      if (waker.stopped) break;
+      try {
+        const one = await creditPayments(orm, [depositId]);
+        all.judged += one.judged;
+        all.credited += one.credited;
+      } catch (error) {
+        failure = error;
+      }
+    }
+    if (all.judged > 0) credited();
+    if (failure !== undefined) throw failure;
+    return all;
+  }
+
+  const running = (async () => {
+    while (!waker.stopped) {
+      try {
+        await turn();
+      } catch (error) {
+        logger.error(
+          { error: describeError(error) },
+          'could not read which payments to credit; it is tried again',
+        );
+        await waker.pause();
+      }
+      await waker.turn();
+    }
+    await Promise.all(underWay);
+  })();
+  return {
+    wake: () => waker.wake(),
+    stop: async () => {
+      waker.stop();
+      await running;
+    },
+  };
+}

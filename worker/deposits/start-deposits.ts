@@ -1,0 +1,138 @@
+import type { Client } from '@temporalio/client';
+import { type NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
+import type { Logger } from 'pino';
+import { createScanChainActivities, type ScanChainActivities } from '../../activities/scan-chain.ts';
+import { createWatchDepositActivities, type WatchDepositActivities } from '../../activities/watch-deposit.ts';
+import { createTronChain } from '../../adapters/tron/create-tron-chain.ts';
+import { announceDeposits, announceEvents, createAnnouncer } from '../../commands/announce-events.ts';
+import { markDepositTold, takeUntoldDeposits } from '../../commands/deposits/untold-deposits.ts';
+import type { Config } from '../../config.ts';
+import { DEPOSIT_CHANGED } from '../../db/channels.ts';
+import { listen } from '../../db/listen.ts';
+import type { Orm } from '../../db/orm.ts';
+import type { ServiceDatabase } from '../../db/service-database.ts';
+import { describeError } from '../../domain/describe-error.ts';
+import { depositsTaskQueue } from '../../domain/task-queues.ts';
+import { ensureScan, tellDeposit } from '../../workflows/client/deposits.ts';
+import { attemptInterceptors, reportProgress, SIGN_OF_LIFE_MS } from '../attempts.ts';
+import { repeat } from '../repeat.ts';
+import { tellInTurns } from '../tell-in-turns.ts';
+import { startCrediting } from './credit-found.ts';
+
+/** How often it is seen to that the scan runs: one that was terminated is back that soon. */
+const ENSURE_INTERVAL_MS = 10_000;
+const CALL_TIMEOUT_MS = 5_000;
+/** How often it looks by itself which workflows have something to hear. */
+const IDLE_MS = 1_000;
+/** With 4 of each account in a round: at most 20 of one account in a second. */
+const ROUND_PAUSE_MS = 200;
+
+export interface DepositActivities extends ScanChainActivities, WatchDepositActivities {}
+
+export interface DepositsOptions {
+  config: Config;
+  orm: Orm;
+  direct: ServiceDatabase['direct'];
+  connection: NativeConnection;
+  client: Client;
+  workflowBundle: WorkflowBundleOption;
+  logger: Logger;
+  around(activities: DepositActivities): DepositActivities;
+}
+
+export interface RunningDeposits {
+  worker: Worker;
+  /** Ends the scan's round, so that the worker need not wait for it; another worker goes on. */
+  leave(): void;
+  stop(): Promise<void>;
+}
+
+/**
+ * Everything between a chain and a balance: the worker that scans it and has the workflows of deposits, on a task queue of
+ * its own; the crediting of what was found; and what those workflows are told of their rows. Without TRON_NETWORK nothing is
+ * scanned, and what was found before is still credited and decided on.
+ */
+export async function startDeposits(options: DepositsOptions): Promise<RunningDeposits> {
+  const { config, orm, client, logger } = options;
+  const taskQueue = depositsTaskQueue(config.taskQueuePrefix);
+  const stopping = new AbortController();
+  const announce = (what: string, send: (orm: Orm) => Promise<void>) =>
+    createAnnouncer(
+      () => send(orm),
+      (error) => logger.warn({ error: describeError(error) }, `could not tell that there are ${what}`),
+    );
+  const announceEvent = announce('events', announceEvents);
+  // This process hears it, too.
+  const announceDeposit = announce('changed deposits', announceDeposits);
+  const tron = config.tron && {
+    network: config.tron.network,
+    scanIntervalMs: config.tron.scanIntervalMs,
+    chain: createTronChain(config.tron, logger),
+  };
+  const worker = await Worker.create({
+    connection: options.connection,
+    namespace: client.options.namespace,
+    taskQueue,
+    workflowBundle: options.workflowBundle,
+    activities: options.around({
+      ...createWatchDepositActivities(orm),
+      ...createScanChainActivities({
+        ...{ orm, tron, logger, changed: announceDeposit, report: reportProgress },
+        stopping: stopping.signal,
+      }),
+    }),
+    interceptors: { activity: attemptInterceptors(logger) },
+    maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
+    stickyQueueScheduleToStartTimeout: '5s',
+    maxCachedWorkflows: 200,
+    shutdownGraceTime: '5s',
+    shutdownForceTime: '10s',
+  });
+
+  const crediting = startCrediting({
+    orm,
+    logger,
+    credited: () => {
+      announceEvent();
+      announceDeposit();
+    },
+  });
+  const telling = tellInTurns({
+    ...{ what: 'deposits', idleMs: IDLE_MS, roundPauseMs: ROUND_PAUSE_MS, logger },
+    take: (after: string | null) => takeUntoldDeposits(orm.em.fork(), after),
+    tell: async (deposit) => {
+      const { id: depositId, partner_id: partnerId, mode } = deposit;
+      await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
+        tellDeposit(client, { depositId, partnerId, mode }, taskQueue),
+      );
+      // Not before it has heard: a process that dies here tells it again.
+      await markDepositTold(orm.em.fork(), deposit);
+    },
+  });
+  const ensuring =
+    tron &&
+    repeat('the start of the scan', ENSURE_INTERVAL_MS, logger, () =>
+      client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
+        ensureScan(client, tron.network, { taskQueuePrefix: config.taskQueuePrefix, taskQueue }),
+      ),
+    );
+  const wake = () => {
+    crediting.wake();
+    telling.wake();
+  };
+  const listening = listen({
+    database: options.direct,
+    logger,
+    on: { [DEPOSIT_CHANGED]: wake },
+    onListening: wake,
+  });
+  return {
+    worker,
+    leave: () => stopping.abort(),
+    stop: async () => {
+      await listening.stop();
+      await Promise.all([crediting.stop(), telling.stop(), ensuring?.stop()]);
+      tron?.chain.close();
+    },
+  };
+}

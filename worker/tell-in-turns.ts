@@ -1,0 +1,69 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { describeError } from '../domain/describe-error.ts';
+import { Waker } from './waker.ts';
+
+export interface Telling {
+  /** There may be something to tell. */
+  wake(): void;
+  stop(): Promise<void>;
+}
+
+/**
+ * Tells workflows what their rows say and they have yet to hear: a few of each account in turn. What can't be told is taken
+ * again when its lease has ended, and keeps nothing else waiting.
+ */
+export function tellInTurns<News, Account>(options: {
+  /** What the workflows are of, for the log. */
+  what: string;
+  /** How often it looks by itself. */
+  idleMs: number;
+  /** Between two rounds of all accounts. */
+  roundPauseMs: number;
+  logger: Logger;
+  /** Leases what is to be told, behind this account. @returns `last`: the account to go on behind; null: that was the last one. */
+  take(after: Account | null): Promise<{ untold: News[]; last: Account | null }>;
+  /** Tells one workflow, and then records that. */
+  tell(news: News): Promise<void>;
+}): Telling {
+  const { what, idleMs, roundPauseMs, logger, take, tell } = options;
+  const waker = new Waker(idleMs);
+
+  /** @returns the account to go on behind */
+  async function turn(after: Account | null): Promise<Account | null> {
+    const { untold, last } = await take(after);
+    const told = await Promise.allSettled(untold.map(tell));
+    const failed = told.filter((end) => end.status === 'rejected');
+    if (failed.length > 0) {
+      logger.warn(
+        { count: failed.length, error: describeError(failed[0]?.reason) },
+        `the workflows of ${what} could not be reached; they are told again when their leases end`,
+      );
+    }
+    if (untold.length > 0 && failed.length === untold.length) await waker.pause();
+    else if (untold.length > 0 || last !== null) waker.wake();
+    if (untold.length > 0 && last === null && !waker.stopped) await sleep(roundPauseMs);
+    return last;
+  }
+
+  const telling = (async () => {
+    for (let after: Account | null = null; !waker.stopped; await waker.turn()) {
+      try {
+        after = await turn(after);
+      } catch (error) {
+        logger.error(
+          { error: describeError(error) },
+          `could not read what workflows have to hear of ${what}`,
+        );
+        await waker.pause();
+      }
+    }
+  })();
+  return {
+    wake: () => waker.wake(),
+    stop: async () => {
+      waker.stop();
+      await telling;
+    },
+  };
+}

@@ -1,0 +1,96 @@
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  continueAsNew,
+  isCancellation,
+  proxyActivities,
+  setCurrentDetails,
+  sleep,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { ScanChainActivities, ScanProgress } from '../activities/scan-chain.ts';
+import { LONGEST_LAG_SECONDS } from '../domain/scan-lag.ts';
+import type { ScanChainInput } from './messages.ts';
+import { needsAttentionAttribute } from './search-attributes.ts';
+
+/** Each is 6 events of the history and lasts 20 s. */
+const MOST_ROUNDS = 150;
+const PAUSE_AFTER_FAILURE = '10s';
+
+/** A worker that died or froze is noticed by its silence; then another one's round begins where it came to. */
+const { scanBlocks } = proxyActivities<ScanChainActivities>({
+  startToCloseTimeout: '90s',
+  heartbeatTimeout: '6s',
+  retry: { initialInterval: '1s', maximumAttempts: 3 },
+});
+
+/**
+ * Reads a chain's solid blocks one after the other, for ever. Where it stands is in the database, and moves with what was
+ * found: whoever terminates this loses nothing, and a worker starts it again within seconds.
+ */
+export async function scanChain({ network }: ScanChainInput): Promise<void> {
+  for (let round = 0; round < MOST_ROUNDS; round++) {
+    const report = await scanBlocks(network).catch(failureOf);
+    if (typeof report === 'string') {
+      show(
+        `**Blocks can't be taken**, so no deposit on ${network} is credited: ${report}. It is tried again.`,
+        true,
+      );
+      await sleep(PAUSE_AFTER_FAILURE);
+    } else if (report.state === 'not_configured') {
+      return;
+    } else if (report.state === 'idle') {
+      show(`Waits for the first deposit address on ${network}: nothing can have been paid before.`, false);
+    } else {
+      show(detailsOf(network, report), isBehind(report));
+    }
+  }
+  await continueAsNew<typeof scanChain>({ network });
+}
+
+/** @returns what happened, as a log would say it */
+function failureOf(error: unknown): string {
+  if (!(error instanceof ActivityFailure) || isCancellation(error)) throw error;
+  const { cause } = error;
+  if (cause instanceof ApplicationFailure) return `${cause.type ?? 'Error'}: ${cause.message}`;
+  return "the worker's time ran out";
+}
+
+const isBehind = ({ lag, unreadable }: ScanProgress): boolean =>
+  unreadable !== null || (lag.seconds ?? 0) > LONGEST_LAG_SECONDS;
+
+function show(details: string, needsAttention: boolean): void {
+  setCurrentDetails(details);
+  const shown = workflowInfo().typedSearchAttributes.get(needsAttentionAttribute) ?? false;
+  if (needsAttention !== shown)
+    upsertSearchAttributes([{ key: needsAttentionAttribute, value: needsAttention }]);
+}
+
+/** Paragraphs, as Markdown. */
+function detailsOf(network: string, report: ScanProgress): string {
+  const { block, lag, solidBlockNumber, node, nodes, unreadable } = report;
+  const where =
+    block === null
+      ? `No block of ${network} could be read yet.`
+      : `Read up to block ${block.number} of ${network}, made at ${block.time ?? 'an unknown time'}.`;
+  const behind = [
+    ...(lag.seconds === null ? [] : [`${lag.seconds} s`]),
+    ...(lag.blocks === null ? [] : [`${lag.blocks} blocks`]),
+  ];
+  return [
+    where,
+    ...(behind.length === 0
+      ? []
+      : [`Behind by ${behind.join(', ')}. The newest solid block is ${solidBlockNumber ?? 'unknown'}.`]),
+    ...(unreadable === null ? [] : [`**Nothing can be read at the moment:** ${unreadable}. ${WHAT_TO_DO}`]),
+    ...(unreadable === null && isBehind(report) ? [`**It is catching up.** ${WHAT_TO_DO}`] : []),
+    ...(node === null ? [] : [`Reads from ${node}.`]),
+    nodes
+      .map(({ name, state, problem }) => `- ${name}: ${state}${problem === null ? '' : ` (${problem})`}`)
+      .join('\n'),
+  ].join('\n\n');
+}
+
+const WHAT_TO_DO =
+  'Payments are found once it has passed them. See TRON_NODE_URLS and the log of the worker.';
