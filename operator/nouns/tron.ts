@@ -29,7 +29,7 @@ function statusVerb(tron: Command, { session, verb, examples, err }: Verbs): voi
         const { readScan } = await import('../reads/read-scans.ts');
         const { readWorkflowStatus } = await import('../reads/read-workflow-status.ts');
         const orm = await session.orm();
-        const scan = await readScan(orm, network ?? null, session.config.tronNetwork);
+        const scan = await readScan(orm, network ?? null, session.config);
         const workflow_status = await readWorkflowStatus(session, scan.workflow_id, err);
         return { value: { ...scan, workflow_status } };
       }),
@@ -52,11 +52,11 @@ function rescanVerb(tron: Command, { session, verb, examples }: Verbs): void {
         const { rescanFrom } = await import('../../commands/deposits/rescan.ts');
         const { readScan } = await import('../reads/read-scans.ts');
         const orm = await session.orm();
-        const scan = await readScan(orm, network ?? null, session.config.tronNetwork);
+        const scan = await readScan(orm, network ?? null, session.config);
         const rescan = { network: scan.network, fromBlock: from };
         const { cameTo } = await rescanFrom(await session.operator(), rescan);
         return {
-          value: await readScan(orm, scan.network, null),
+          value: await readScan(orm, scan.network, session.config),
           note: `It had come to block ${cameTo}. Nothing that was credited changes.`,
         };
       }),

@@ -1,5 +1,6 @@
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
+import type { OperatorConfig } from '../../operator-config.ts';
 import { readGivenUp } from './read-given-up.ts';
 import { readWaitingDeposits } from './read-waiting-deposits.ts';
 import { readWaitingStatusChanges } from './read-waiting-status-changes.ts';
@@ -23,22 +24,22 @@ export interface AttentionItem {
   command: string;
 }
 
-/** How long a network may take. */
-export interface Deadlines {
-  issuanceDeadlineMs: number;
-  topUpDeadlineMs: number;
-}
+/** How long a network may take; and what workflows' ids have, if it is set. */
+export type AttentionSettings = Pick<
+  OperatorConfig,
+  'issuanceDeadlineMs' | 'topUpDeadlineMs' | 'taskQueuePrefix'
+>;
 
 /** Longest waiting first. */
-export async function readAttention(orm: Orm, deadlines: Deadlines): Promise<AttentionItem[]> {
+export async function readAttention(orm: Orm, settings: AttentionSettings): Promise<AttentionItem[]> {
   const found = await Promise.all([
-    readOverdue(orm, ISSUANCES, deadlines.issuanceDeadlineMs),
-    readOverdue(orm, TOP_UPS, deadlines.topUpDeadlineMs),
+    readOverdue(orm, ISSUANCES, settings.issuanceDeadlineMs),
+    readOverdue(orm, TOP_UPS, settings.topUpDeadlineMs),
     readWaitingStatusChanges(orm),
     readWithoutNetworkId(orm),
     readNotBegun(orm),
     readGivenUp(orm),
-    readWaitingDeposits(orm),
+    readWaitingDeposits(orm, settings.taskQueuePrefix),
   ]);
   return found.flat().sort((a, b) => (`${a.since} ${a.id}` < `${b.since} ${b.id}` ? -1 : 1));
 }

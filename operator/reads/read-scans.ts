@@ -4,6 +4,7 @@ import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import type { TronNetwork } from '../../domain/deposit.ts';
 import { scanLag } from '../../domain/scan-lag.ts';
+import type { OperatorConfig } from '../../operator-config.ts';
 import { scanChainWorkflowId } from '../../workflows/messages.ts';
 
 /** How far a chain has been read. */
@@ -27,7 +28,7 @@ export interface ScanResource {
 }
 
 /** Of every chain that deposits were ever made on. */
-export async function readScans(orm: Orm): Promise<ScanResource[]> {
+export async function readScans(orm: Orm, taskQueuePrefix: string): Promise<ScanResource[]> {
   const rows = await query<ScanRow>(
     orm.em.fork(),
     `SELECT network, block_number, block_time, solid_block_number, node, nodes, checked_at FROM chain_scan
@@ -49,7 +50,7 @@ export async function readScans(orm: Orm): Promise<ScanResource[]> {
       node: row.node,
       nodes: row.nodes,
       checked_at: row.checked_at === null ? null : new Date(row.checked_at).toISOString(),
-      workflow_id: scanChainWorkflowId(row.network),
+      workflow_id: scanChainWorkflowId(row.network, taskQueuePrefix),
     };
   });
 }
@@ -57,16 +58,15 @@ export async function readScans(orm: Orm): Promise<ScanResource[]> {
 /**
  * The scan that is meant.
  * @param named by a flag
- * @param configured TRON_NETWORK; null where it is not set
  * @throws Refusal where it has not begun, or it can't be told which one is meant.
  */
 export async function readScan(
   orm: Orm,
   named: TronNetwork | null,
-  configured: TronNetwork | null,
+  { tronNetwork, taskQueuePrefix }: Pick<OperatorConfig, 'tronNetwork' | 'taskQueuePrefix'>,
 ): Promise<ScanResource> {
-  const scans = await readScans(orm);
-  const wanted = named ?? configured;
+  const scans = await readScans(orm, taskQueuePrefix);
+  const wanted = named ?? tronNetwork;
   const found = scans.filter(({ network }) => wanted === null || network === wanted);
   if (found.length > 1) {
     const known = found.map(({ network }) => network).join(', ');

@@ -7,8 +7,13 @@ import type { AttentionItem } from './read-attention.ts';
 import { readScans, type ScanResource } from './read-scans.ts';
 
 /** Everything about deposits that waits for a person. */
-export async function readWaitingDeposits(orm: Orm): Promise<AttentionItem[]> {
-  const found = await Promise.all([readInReview(orm), readLate(orm), readUncredited(orm), readUntold(orm)]);
+export async function readWaitingDeposits(orm: Orm, taskQueuePrefix: string): Promise<AttentionItem[]> {
+  const found = await Promise.all([
+    readInReview(orm),
+    readLate(orm, taskQueuePrefix),
+    readUncredited(orm),
+    readUntold(orm),
+  ]);
   return found.flat();
 }
 
@@ -47,15 +52,18 @@ const IN_REVIEW = `
 const LONGEST_SILENCE_MS = 60_000;
 
 /** Chains that are read too late for a payment to be credited in time. */
-async function readLate(orm: Orm): Promise<AttentionItem[]> {
-  const [scans, unread] = await Promise.all([readScans(orm), query<Unread>(orm.em.fork(), UNREAD)]);
+async function readLate(orm: Orm, taskQueuePrefix: string): Promise<AttentionItem[]> {
+  const [scans, unread] = await Promise.all([
+    readScans(orm, taskQueuePrefix),
+    query<Unread>(orm.em.fork(), UNREAD),
+  ]);
   return [
     ...scans.flatMap((scan) => lateItem(scan)),
     ...unread.map(({ network, since }) => ({
       ...itemOf(network, since),
       reason:
         'addresses were given out and the chain is not read: see that a worker with TRON_NETWORK runs and reaches a node',
-      command: `temporal workflow describe --workflow-id ${scanChainWorkflowId(network)}`,
+      command: `temporal workflow describe --workflow-id ${scanChainWorkflowId(network, taskQueuePrefix)}`,
     })),
   ];
 }

@@ -67,8 +67,9 @@ describe('the sweep beside 1,000 claims whose workflows Temporal refuses to star
 
   it('tells a person of those that have not begun for ten minutes', async () => {
     const attention = async () => {
-      const deadlines = { issuanceDeadlineMs: 86_400_000, topUpDeadlineMs: 86_400_000 };
-      const items = await readAttention(stack.orm, deadlines);
+      const dayMs = 86_400_000;
+      const settings = { issuanceDeadlineMs: dayMs, topUpDeadlineMs: dayMs, taskQueuePrefix: '' };
+      const items = await readAttention(stack.orm, settings);
       return items.map(({ kind, id, reason }) => [kind, id, reason.split(' (')[0]]);
     };
     assert.deepEqual(await attention(), []);
