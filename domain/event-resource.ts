@@ -22,7 +22,11 @@ export const EventResource = z.object({
   type: EventType,
   created: z.iso.datetime(),
   mode: Mode,
-  data: z.looseObject({}).meta({ description: 'The full resources after the change, each under its name.' }),
+  data: z.looseObject({}).meta({
+    description:
+      'The full resources after the change, each under its name: `card` of card.*, `topup` and `card` of topup.*, ' +
+      '`transaction` and `card` of card.transaction.created, `deposit` of deposit.confirmed.',
+  }),
   delivery: z.object({
     status: DeliveryStatus,
     next_attempt_at: z.iso.datetime().nullable(),
