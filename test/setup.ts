@@ -1,15 +1,42 @@
-import { pino } from 'pino';
-import { installRuntime } from '../worker/install-runtime.ts';
-import { stopTestPostgres } from './support/postgres.ts';
-import { stopTestTemporal, testTemporal } from './support/temporal.ts';
+import { appendFileSync } from 'node:fs';
+import { relative } from 'node:path';
+import type { Context, Runner } from 'mocha';
+import { needsServers } from './support/needs-servers.ts';
 
-/** Before any test's own time limit runs: the Temporal server may have to be built first, which takes minutes. */
-export async function mochaGlobalSetup(): Promise<void> {
+const { TEST_DURATIONS, TEST_SERVERS } = process.env;
+
+async function prepareTemporal(): Promise<void> {
+  const { pino } = await import('pino');
+  const { installRuntime } = await import('../worker/install-runtime.ts');
   installRuntime(pino({ level: 'error' }, process.stderr));
-  await testTemporal();
+}
+
+/** `npx mocha FILE …`: before any test's own time limit runs, since the Temporal server may have to be built first. */
+export async function mochaGlobalSetup(this: Runner): Promise<void> {
+  if (process.env.TEST_RUN !== undefined) return;
+  if (!this.suite.suites.some(({ file }) => file !== undefined && needsServers(file))) return;
+  await prepareTemporal();
+  await (await import('./support/temporal.ts')).testTemporal();
 }
 
 export async function mochaGlobalTeardown(): Promise<void> {
-  await stopTestTemporal();
-  await stopTestPostgres();
+  if (process.env.TEST_RUN !== undefined) return;
+  await (await import('./support/temporal.ts')).stopTestTemporal();
+  await (await import('./support/postgres.ts')).stopTestPostgres();
 }
+
+// In a worker of a run in parallel (test/run.ts), which has no global setup.
+if (process.env.MOCHA_WORKER_ID !== undefined && TEST_SERVERS !== undefined) await prepareTemporal();
+
+let since = performance.now();
+
+export const mochaHooks = {
+  /** After each file of a run in parallel: how long it took, with loading it. */
+  afterAll(this: Context): void {
+    const file = this.test?.parent?.suites[0]?.file;
+    if (TEST_DURATIONS === undefined || file === undefined) return;
+    const now = performance.now();
+    appendFileSync(TEST_DURATIONS, `${relative('.', file)} ${((now - since) / 1_000).toFixed(1)}\n`);
+    since = now;
+  },
+};

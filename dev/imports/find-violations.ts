@@ -13,8 +13,7 @@ await init;
 export function findViolations(path: string, code: string): string[] {
   const [room, direction] = directionOf(path);
   if (direction === undefined) return [`${path}: belongs to no room of dev/imports/directions.ts`];
-  const [imports] = parse(stripTypeScriptTypes(code));
-  const runtime = imports.flatMap((one) => ('specifier' in one ? (one.specifier ?? []) : []));
+  const runtime = runtimeImports(code);
   const types = [...code.matchAll(/^(?:import|export) type [^;]*? from '([^']+)'/gm)].flatMap(
     ([, one]) => one ?? [],
   );
@@ -22,6 +21,12 @@ export function findViolations(path: string, code: string): string[] {
     ...runtime.filter((one) => !allowed(path, room, one, direction.rooms, direction.packages)),
     ...types.filter((one) => !allowed(path, room, one, [...direction.rooms, ...(direction.types ?? [])])),
   ].map((specifier) => `${path}: may not import ${specifier}`);
+}
+
+/** What a file of TypeScript imports when it runs, types left out. */
+export function runtimeImports(code: string): string[] {
+  const [imports] = parse(stripTypeScriptTypes(code));
+  return imports.flatMap((one) => ('specifier' in one ? (one.specifier ?? []) : []));
 }
 
 function directionOf(path: string): [room: string, direction: Direction | undefined] {

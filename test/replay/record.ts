@@ -1,8 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
-import { mochaGlobalSetup, mochaGlobalTeardown } from '../setup.ts';
+import { pino } from 'pino';
+import { installRuntime } from '../../worker/install-runtime.ts';
+import { stopTestPostgres } from '../support/postgres.ts';
 import { startTestStack } from '../support/stack.ts';
+import { stopTestTemporal, testTemporal } from '../support/temporal.ts';
 import { historyFile, RECORDINGS } from './recordings.ts';
 
 /**
@@ -10,7 +13,8 @@ import { historyFile, RECORDINGS } from './recordings.ts';
  * been versioned, or for an outcome that is new. Histories of older code stay valid only as long as they replay.
  */
 const [beginning = ''] = process.argv.slice(2);
-await mochaGlobalSetup();
+installRuntime(pino({ level: 'error' }, process.stderr));
+await testTemporal();
 const deadlines = { issuanceDeadlineMs: 6_000, topUpDeadlineMs: 6_000 };
 const stack = await startTestStack({ cardCreationWaitMs: 30_000, ...deadlines });
 try {
@@ -28,7 +32,8 @@ try {
   );
 } finally {
   await stack.stop();
-  await mochaGlobalTeardown();
+  await stopTestTemporal();
+  await stopTestPostgres();
 }
 process.exit(0);
 

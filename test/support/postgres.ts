@@ -9,18 +9,22 @@ import { OPERATOR_LIMITS } from '../../db/session.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { createLogin, urlFor } from '../../dev/postgres/create-login.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.ts';
+import { urlOf } from '../../dev/postgres/url-of.ts';
+import { serversOfRun } from './servers-of-run.ts';
 
 const TEMPLATE = 'migrated_template';
 const OWNER = { user: 'postgres', password: 'test' };
 const SERVICE = { user: 'test_service', password: 'test', role: SERVICE_ROLE };
 const OPERATOR = { user: 'test_operator', password: 'test', role: OPERATOR_ROLE };
-let running: Promise<RunningPostgres> | undefined;
-let folder: string | undefined;
+let running: Promise<TestPostgres> | undefined;
 let count = 0;
 
-/** The PostgreSQL server of this test run, started by the first test that asks for it. */
-export function testPostgres(): Promise<RunningPostgres> {
-  running ??= start();
+export type TestPostgres = Pick<RunningPostgres, 'url' | 'urlOf' | 'createDatabase' | 'stop'>;
+
+/** The PostgreSQL server of this process, started by the first test that asks for it. */
+export function testPostgres(): Promise<TestPostgres> {
+  const url = serversOfRun()?.postgresUrl;
+  running ??= url === undefined ? startTestPostgres() : Promise.resolve(runningAt(url));
   return running;
 }
 
@@ -68,22 +72,41 @@ export async function createTestDatabase(): Promise<string> {
 }
 
 export async function stopTestPostgres(): Promise<void> {
-  if (running === undefined) return;
-  await (await running).stop();
-  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+  await (await running)?.stop();
 }
 
-async function start(): Promise<RunningPostgres> {
-  folder = await mkdtemp(join(tmpdir(), 'card-issuing-test-'));
+/** A server with the template of test databases. */
+export async function startTestPostgres(): Promise<TestPostgres> {
+  const folder = await mkdtemp(join(tmpdir(), 'card-issuing-test-'));
   // As root the server runs as another user, who has to reach its data folder through this one.
   await chmod(folder, 0o755);
   const postgres = await startEmbeddedPostgres({
     dataDir: join(folder, 'pg'),
     port: await freePort(),
     password: OWNER.password,
+    // Nothing outlives the run; tests that kill a server start one of their own.
+    settings: ['fsync=off', 'full_page_writes=off'],
   });
   await postgres.createDatabase(TEMPLATE);
   await migrate(postgres.urlOf(TEMPLATE));
   await createTestLogins(postgres.urlOf(TEMPLATE));
-  return postgres;
+  return {
+    ...postgres,
+    stop: async () => {
+      await postgres.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** One that the runner has started, and stops. */
+function runningAt(url: string): TestPostgres {
+  return {
+    url,
+    urlOf: (database) => urlOf(url, database),
+    createDatabase: async (name) => {
+      await asOwner(url, `CREATE DATABASE ${name}`);
+    },
+    stop: async () => {},
+  };
 }

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { Client, Connection } from '@temporalio/client';
 import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import { pino } from 'pino';
@@ -16,6 +17,7 @@ import type { Mode } from '../../domain/mode.ts';
 import { bundleWorkflows } from '../../worker/bundle-workflows.ts';
 import { type RunningWorker, startWorker, type WorkerOptions } from '../../worker/start-worker.ts';
 import { createTestDatabase, openOperatorOrm } from './postgres.ts';
+import { serversOfRun } from './servers-of-run.ts';
 import { testTemporal } from './temporal.ts';
 
 export const TEST_PRODUCT = { code: 'TEST-USD', bin: '424242', network: 'visa' };
@@ -61,7 +63,13 @@ let bundle: Promise<WorkflowBundleWithSourceMap> | undefined;
 
 /** The workflows, bundled once for all workers of a test run. */
 export function testWorkflowBundle(): Promise<WorkflowBundleWithSourceMap> {
-  bundle ??= bundleWorkflows({
+  const file = serversOfRun()?.bundleFile;
+  bundle ??= file === undefined ? bundleForTests() : readFile(file, 'utf8').then(JSON.parse);
+  return bundle;
+}
+
+export function bundleForTests(): Promise<WorkflowBundleWithSourceMap> {
+  return bundleWorkflows({
     log() {},
     trace() {},
     debug() {},
@@ -69,7 +77,6 @@ export function testWorkflowBundle(): Promise<WorkflowBundleWithSourceMap> {
     warn: console.warn,
     error: console.error,
   });
-  return bundle;
 }
 
 export async function testConfig(overrides: Partial<Config> = {}): Promise<Config> {

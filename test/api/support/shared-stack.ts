@@ -12,5 +12,6 @@ export function sharedStack(): Promise<TestStack> {
   return stack;
 }
 
-// Loaded outside any describe, so it runs after the last file.
-after(async () => (await stack)?.stop());
+// Loaded outside any describe, so it runs after the last file. A worker of a run in parallel has a last file only when it
+// ends, and its stack ends with it.
+if (process.env.MOCHA_WORKER_ID === undefined) after(async () => (await stack)?.stop());

@@ -1,0 +1,111 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { needsServers } from './support/needs-servers.ts';
+import type { ServersOfRun } from './support/servers-of-run.ts';
+
+/**
+ * `npm test` and `npm run test:unit`: mocha's own parallel mode, where each process has a PostgreSQL and a Temporal
+ * server that nobody else uses. The files that took longest come first.
+ *
+ *     node test/run.ts [--unit] [--jobs N] [--record] [FILE …]
+ *
+ * `--unit` takes the files that need no server; `--record` keeps the durations, and writes them into the docs.
+ */
+const { values: flags, positionals } = parseArgs({
+  options: {
+    unit: { type: 'boolean', default: false },
+    record: { type: 'boolean', default: false },
+    jobs: { type: 'string', default: '3' },
+  },
+  allowPositionals: true,
+});
+const DURATIONS = new URL('durations.json', import.meta.url);
+const CONTRIBUTING = new URL('../docs/CONTRIBUTING.md', import.meta.url);
+const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'));
+const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/node', import.meta.url));
+/** Of a file that was never recorded. */
+const UNKNOWN_SECONDS = 10;
+
+type Durations = Record<string, number>;
+
+await using cleanUp = new AsyncDisposableStack();
+const folder = await mkdtemp(join(tmpdir(), 'card-issuing-tests-'));
+cleanUp.defer(() => rm(folder, { recursive: true, force: true }));
+
+const recorded: Durations = JSON.parse(await readFile(DURATIONS, 'utf8'));
+const secondsOf = (file: string) => recorded[file] ?? UNKNOWN_SECONDS;
+const asked = positionals.length > 0 ? positionals : globSync('test/**/*.test.ts');
+const files = asked
+  .filter((file) => !flags.unit || !needsServers(file))
+  .toSorted((a, b) => secondsOf(b) - secondsOf(a));
+const jobs = Number(flags.jobs);
+
+const servers = files.some(needsServers) ? await startServers() : undefined;
+const durationsFile = join(folder, 'durations');
+await writeFile(durationsFile, '');
+const mocha = spawn(process.execPath, [MOCHA, '--parallel', '--jobs', flags.jobs, '--fail-zero', ...files], {
+  stdio: 'inherit',
+  env: {
+    ...process.env,
+    NODE_COMPILE_CACHE: COMPILE_CACHE,
+    TEST_RUN: '1',
+    TEST_DURATIONS: durationsFile,
+    ...(servers && { TEST_SERVERS: JSON.stringify(servers) }),
+  },
+});
+// The terminal sends Ctrl-C to mocha as well; what was started here is stopped when it has ended.
+process.on('SIGINT', () => {});
+process.on('SIGTERM', () => mocha.kill('SIGTERM'));
+const [code] = (await once(mocha, 'exit')) as [number | null];
+process.exitCode = code ?? 1;
+await report();
+
+async function startServers(): Promise<ServersOfRun[]> {
+  const { bundleForTests } = await import('./support/stack.ts');
+  const bundleFile = join(folder, 'workflows.json');
+  const bundling = bundleForTests().then((bundle) => writeFile(bundleFile, JSON.stringify(bundle)));
+  // The first alone: it may have to download or build the Temporal server.
+  const first = await startPair(bundleFile);
+  const others = await Promise.all(Array.from({ length: jobs - 1 }, () => startPair(bundleFile)));
+  await bundling;
+  return [first, ...others];
+}
+
+async function startPair(bundleFile: string): Promise<ServersOfRun> {
+  const { startTestPostgres } = await import('./support/postgres.ts');
+  const { startTestTemporal } = await import('./support/temporal.ts');
+  const postgres = await startTestPostgres();
+  cleanUp.defer(() => postgres.stop());
+  const { stop, address, namespace, source } = await startTestTemporal(postgres);
+  cleanUp.defer(stop);
+  return { postgresUrl: postgres.url, temporal: { address, namespace, source }, bundleFile };
+}
+
+/** Says which files took longest, so that the next slow one is seen. */
+async function report(): Promise<void> {
+  const took: Durations = {};
+  for (const line of (await readFile(durationsFile, 'utf8')).trim().split('\n')) {
+    const [file = '', seconds] = line.split(' ');
+    took[file] = Number(seconds);
+  }
+  const slowest = Object.entries(took).toSorted(([, a], [, b]) => b - a);
+  console.log(`The slowest of ${slowest.length} files:`);
+  for (const [file, seconds] of slowest.slice(0, 10))
+    console.log(`${seconds.toFixed(1).padStart(7)} s  ${file}`);
+  if (!flags.record) return;
+  const all = { ...recorded, ...took };
+  const kept = Object.entries(all).filter(([file]) => globSync(file).length > 0);
+  await writeFile(DURATIONS, `${JSON.stringify(Object.fromEntries(kept.toSorted()), null, 2)}\n`);
+  const rows = kept.toSorted(([, a], [, b]) => b - a).slice(0, 10);
+  const table = ['| file | seconds |', '|---|---|', ...rows.map(([file, s]) => `| ${file} | ${s} |`)].join(
+    '\n',
+  );
+  const page = await readFile(CONTRIBUTING, 'utf8');
+  await writeFile(CONTRIBUTING, page.replace(/\| file \| seconds \|\n(\|.*\n)*/, `${table}\n`));
+}
