@@ -1,7 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { Context, Runner } from 'mocha';
-import { needsServers } from './support/needs-servers.ts';
 
 const { TEST_DURATIONS, TEST_SERVERS } = process.env;
 
@@ -14,6 +13,7 @@ async function prepareTemporal(): Promise<void> {
 /** `npx mocha FILE …`: before any test's own time limit runs, since the Temporal server may have to be built first. */
 export async function mochaGlobalSetup(this: Runner): Promise<void> {
   if (process.env.TEST_RUN !== undefined) return;
+  const { needsServers } = await import('./support/needs-servers.ts');
   if (!this.suite.suites.some(({ file }) => file !== undefined && needsServers(file))) return;
   await prepareTemporal();
   await (await import('./support/temporal.ts')).testTemporal();

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { binariesIn } from '../../../../dev/temporal/built/server-binaries.ts';
@@ -19,13 +20,21 @@ describe('freshBuild', () => {
     );
   const buildingSearch = () => {
     const search = emptySearch(scratch.path);
-    return { ...search, searchPath: `${search.searchPath}:${SYSTEM_PATH}` };
+    return { ...search, searchPath: `${search.searchPath}:${SYSTEM_PATH}`, cliWheel: undefined };
   };
 
   it('is done once by two who come at the same time, under the official names, with its progress shown', async () => {
     const search = buildingSearch();
     const calls = join(scratch.path, 'calls');
-    await go(search, `echo "$@" >> ${calls}; sleep 0.3; echo "binary of $4" > "$GOBIN/server"`);
+    const allowed = join(scratch.path, 'allowed');
+    await go(
+      search,
+      `echo "$@" >> ${calls}; until [ -e ${allowed} ]; do sleep 0.05; done; echo "binary of $4" > "$GOBIN/server"`,
+    );
+    search.onProgress = (line) => {
+      search.progress.push(line);
+      if (line.includes('another process is building')) writeFileSync(allowed, '');
+    };
     const found = await Promise.all([findTemporalSource(search), findTemporalSource(search)]);
     assert.deepEqual(
       found.map(({ kind }) => kind),
