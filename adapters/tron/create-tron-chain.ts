@@ -7,7 +7,7 @@ import { type BlockRef, ChainUnreadable, type TronChain, type UsdtTransfer } fro
 import { type ChainTimings, TronNode } from './tron-node.ts';
 
 const TIMINGS: ChainTimings = {
-  requestTimeoutMs: 10_000,
+  requestTimeoutMs: 5_000,
   patienceMs: 30_000,
   runMs: 5_000,
   checkEveryMs: 60_000,
@@ -32,8 +32,6 @@ export function createTronChain(
   /** When each node that isn't read from is looked at next. */
   const nextChecksMs = new Map<TronNode, number>();
   let inUse: TronNode | null = null;
-  /** The newest block that a node has given, whole. */
-  let reachedNumber = 0;
 
   /** The sound ones first, then those whose last problem is a while ago. */
   function inOrder(): TronNode[] {
@@ -80,7 +78,7 @@ export function createTronChain(
   }
 
   function unreadable(): ChainUnreadable {
-    const why = nodes.map(({ name, health }) => `${name}: ${health.problem ?? 'has nothing newer'}`);
+    const why = nodes.map(({ name, health }) => `${name}: ${health.problem?.code ?? 'nothing newer'}`);
     return new ChainUnreadable(`no TRON node can be read from (${why.join('; ')})`);
   }
 
@@ -91,15 +89,14 @@ export function createTronChain(
       for (const node of inOrder()) {
         // There is nothing to be had that is worth a wait for a node that failed.
         if (quiet !== null && !node.health.isSound) break;
-        const answer = await attempt(node, node.readAfter(after, atMost, reachedNumber, signal), signal);
-        const last = answer?.blocks.at(-1);
-        if (answer !== undefined && last !== undefined) {
-          reachedNumber = Math.max(reachedNumber, last.number);
+        const answer = await attempt(node, node.readAfter(after, atMost, signal), signal);
+        if (answer === undefined) continue;
+        if (answer.blocks.length > 0) {
           use(node);
           return answer.blocks;
         }
-        if (answer !== undefined) quiet ??= node;
-        if (answer?.isStale === false) break;
+        quiet ??= node;
+        if (!answer.isStale) break;
       }
       if (quiet === null) throw unreadable();
       if (inUse === null || !inUse.health.isSound) use(quiet);
@@ -125,10 +122,6 @@ export function createTronChain(
         if (denials === undefined || denials.length === 0) return;
         for (const transfer of denials) denied.set(transfer, node.name);
         node.failed(new NodeProblem('contradicting', 'denies_payment'));
-        logger.error(
-          { node: block.node, deniedBy: node.name, block: block.number, payments: denials.length },
-          'a TRON node denies payments that another one shows: they wait for an operator',
-        );
       };
       await Promise.all(others.map(ask));
       return denied;

@@ -6,6 +6,8 @@ import { type Header, readHeader } from './read-block.ts';
 
 /** A block is at most 2 MB, and its JSON about five times that. */
 const ANSWER_LIMIT_BYTES = 16 * 1_048_576;
+/** To one node at a time; others wait for their turn, within their time limit. */
+const MOST_CALLS = 16;
 /** How long a node that limits its callers is left alone if it does not say. */
 const LIMITED_MS = 5_000;
 const LONGEST_RETRY_AFTER_MS = 300_000;
@@ -32,21 +34,22 @@ export function openNodeApi(
   apiKey: string | null,
   timeoutMs: number,
 ): NodeApi {
-  const httpAgent = new HttpAgent({ keepAlive: true });
-  const httpsAgent = new HttpsAgent({ keepAlive: true });
+  const httpAgent = new HttpAgent({ keepAlive: true, maxSockets: MOST_CALLS });
+  const httpsAgent = new HttpsAgent({ keepAlive: true, maxSockets: MOST_CALLS });
   const provider = (url: string) => new providers.HttpProvider(url, 0, '', '', keyHeaders(url, apiKey));
   const full = provider(urls.full);
   const solidity = urls.solidity === urls.full ? full : provider(urls.solidity);
 
   async function ask({ instance }: typeof full, path: string, question: object, signal: AbortSignal) {
     signal.throwIfAborted();
-    const timeout = AbortSignal.timeout(timeoutMs);
+    const timeout = new AbortController();
+    const timer = setTimeout(() => timeout.abort(), timeoutMs);
     try {
       const response: Answer = await instance.request({
         method: 'post',
         url: path,
         data: question,
-        signal: AbortSignal.any([signal, timeout]),
+        signal: AbortSignal.any([signal, timeout.signal]),
         httpAgent,
         httpsAgent,
         maxContentLength: ANSWER_LIMIT_BYTES,
@@ -61,7 +64,9 @@ export function openNodeApi(
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof NodeProblem) throw error;
-      throw new NodeProblem('failing', timeout.aborted ? 'timeout' : codeOf(error));
+      throw new NodeProblem('failing', timeout.signal.aborted ? 'timeout' : codeOf(error));
+    } finally {
+      clearTimeout(timer);
     }
   }
 

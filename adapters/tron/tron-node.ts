@@ -63,16 +63,14 @@ export class TronNode {
 
   /**
    * The blocks it has after that one. At the chain's head a block takes two calls, and a look that finds none takes one.
-   * @param reachedNumber a block it should have
    * @returns with `isStale` if another node may have more
    */
   async readAfter(
     after: BlockRef,
     atMost: number,
-    reachedNumber: number,
     signal: AbortSignal,
   ): Promise<{ blocks: SolidBlock[]; isStale: boolean }> {
-    const newest = await this.#hearNewest(Math.max(after.number, reachedNumber), signal);
+    const newest = await this.#hearNewest(after.number, signal);
     const isStale = Date.now() - newest.time.getTime() > STALE_MS;
     if (newest.number === after.number) mustBeSame(newest, after);
     if (newest.number <= after.number) return { blocks: [], isStale };

@@ -81,5 +81,7 @@ export const DIRECTIONS: Record<string, Direction> = {
   'operator-config.ts': { rooms: ['config.ts', 'environment.ts'], types: ['db', 'tron-environment.ts'] },
   'logger.ts': { rooms: [] },
   'run-process.ts': { rooms: ['domain', 'config.ts', 'db/session.ts'] },
+  // Reads a real network with the adapter of the product.
+  'dev/smoke-nile.ts': { rooms: ['adapters/tron', 'config.ts', 'environment.ts', 'tron-environment.ts'] },
   dev: { rooms: ['domain', 'crypto', 'db', 'commands', 'config.ts', 'environment.ts', 'run-process.ts'] },
 };
