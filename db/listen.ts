@@ -38,7 +38,9 @@ export function listen(options: {
       ...CLIENT_KEEPALIVE,
     });
     const ended = new Promise<void>((resolve) => client?.once('end', resolve));
-    client.on('error', (error) => options.logger.warn({ error: describeError(error) }, 'lost the database'));
+    client.on('error', (error) => {
+      if (!stopping.signal.aborted) options.logger.warn({ error: describeError(error) }, 'lost the database');
+    });
     client.on('notification', ({ channel, payload }) => options.on[channel]?.(payload ?? ''));
     await client.connect();
     await checkLogin(client, { role: SERVICE_ROLE, pooled: false, onOwnerLogin });
