@@ -156,6 +156,12 @@ describe('deposits', function () {
       assert.equal(rows.length, 4 * 14);
       assert.equal(new Set(rows.map(({ address }) => address)).size, rows.length);
       assert.ok(rows.every(({ n }) => n > Number(before?.n)));
+      for (const other of others) {
+        const created = (await list('', other)).json.data.map(
+          (deposit: { created: string }) => deposit.created,
+        );
+        assert.deepEqual(created, created.toSorted().reverse(), 'out of order');
+      }
     });
 
     it('never gives out the number of a deposit that was rolled back', async () => {

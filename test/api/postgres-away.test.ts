@@ -25,7 +25,13 @@ describe('while PostgreSQL is away', () => {
   it('every route answers 503, nothing is kept under a key, and all goes on when it is back', async () => {
     await proxy.cut();
     const create = () => createCard(partner, { amount: 1_000, external_ref: 'r' }, { idempotencyKey: 'k' });
-    for (const path of ['/balance', '/products', '/cards', `/cards/card_${'0'.repeat(26)}`]) {
+    for (const path of [
+      '/balance',
+      '/products',
+      '/cards',
+      '/funding/deposits',
+      `/cards/card_${'0'.repeat(26)}`,
+    ]) {
       expectError(await partner.call('GET', path), 'unavailable');
     }
     expectError(await create(), 'unavailable');
