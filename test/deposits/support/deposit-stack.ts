@@ -1,4 +1,5 @@
 import type { Config } from '../../../config.ts';
+import { query } from '../../../db/sql.ts';
 import { HandChain, type HandChainOptions } from '../../../dev/tron/chain.ts';
 import { FAKE_USDT_CONTRACT } from '../../../dev/tron/drafts.ts';
 import { type FakeNode, type FakeNodeOptions, startFakeNode } from '../../../dev/tron/fake-node.ts';
@@ -96,13 +97,52 @@ export const untilDeposit = (partner: TestPartner, id: string, status: string) =
 
 /** Waits until everything up to this block was taken, and judged. */
 export async function untilScanned({ stack }: DepositStack, blockNumber: number): Promise<void> {
-  const { asOwner } = await import('../../support/postgres.ts');
-  await until(`block ${blockNumber} was taken`, async () => {
-    const [row] = await asOwner<{ done: boolean }>(
-      stack.config.databaseUrl,
-      `SELECT coalesce((SELECT block_number >= ${blockNumber} FROM chain_scan), false)
+  await until(`block ${blockNumber} was taken, and what was in it judged`, async () => {
+    const [row] = await query<{ done: boolean }>(
+      stack.orm.em.fork(),
+      `SELECT coalesce((SELECT block_number >= $1 FROM chain_scan), false)
          AND NOT EXISTS (SELECT FROM deposit_payment WHERE status = 'found') AS done`,
+      [blockNumber],
     );
     return row?.done;
   });
+}
+
+/** What is left of a deposit: its status, what its partner sees, why payments wait, events, and the balance. */
+export interface Left {
+  status: string;
+  receivedCents: number;
+  /** `credited`, `returned`, or why it waits; in the chain's order. */
+  payments: string[];
+  confirmedEvents: number;
+  /** Of the whole account. */
+  balanceCents: number;
+}
+
+export async function readLeft(
+  { stack }: DepositStack,
+  partner: TestPartner,
+  depositId: string,
+): Promise<Left> {
+  const [seen, events, balance] = await Promise.all([
+    readDeposit(partner, depositId),
+    partner.call('GET', '/events?type=deposit.confirmed&limit=100', { mode: 'live' }),
+    partner.call('GET', '/balance', { mode: 'live' }),
+  ]);
+  const payments = await query<{ judged: string }>(
+    stack.orm.em.fork(),
+    `SELECT CASE status WHEN 'in_review' THEN review_reason ELSE status END AS judged FROM deposit_payment
+     WHERE deposit_id = $1 ORDER BY block_number, transaction_index, log_index`,
+    [depositId],
+  );
+  const own = events.json.data.filter(
+    (event: { data: { deposit: { id: string } } }) => event.data.deposit.id === depositId,
+  );
+  return {
+    status: seen.status,
+    receivedCents: seen.received_amount,
+    payments: payments.map(({ judged }) => judged),
+    confirmedEvents: own.length,
+    balanceCents: balance.json.total,
+  };
 }
