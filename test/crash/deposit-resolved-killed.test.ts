@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { checkLedger } from '../../ledger/check-ledger.ts';
+import { readBalance } from '../../ledger/read-balance.ts';
+import { openCommands, type TestCommands } from '../commands/support/open-commands.ts';
+import { seedDeposits } from '../deposits/support/deposits.ts';
+import { depositEvents, pay, readDepositState } from '../deposits/support/paying.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const DIE = fileURLToPath(new URL('die-at-commit.ts', import.meta.url));
+const FUNDS = 1_000;
+
+/** Where the command line's only COMMIT ends it, and whether what it committed has happened. */
+const ENDS = { 'before 1': false, 'after 1': true, 'cut before 1': false, 'cut after 1': true } as const;
+
+describe('deposit resolve, killed -9, or cut off, around its COMMIT', function () {
+  this.timeout(240_000);
+  let commands: TestCommands;
+  before(async () => {
+    commands = await openCommands();
+  });
+  after(async () => {
+    assert.deepEqual(await checkLedger(commands.context.orm.em.fork()), []);
+    await commands.close();
+  });
+
+  /** A process of its own. @returns its exit code, null where it was killed, and what it said on standard error */
+  const resolve = (id: string, version: number, dieAt?: string) =>
+    new Promise<{ code: number | null; err: string }>((done) => {
+      const decision = ['--credit', '--if-version', String(version), '--reason', 'in a test'];
+      const killed = dieAt === undefined ? [] : ['--import', DIE];
+      execFile(
+        process.execPath,
+        [...killed, 'operator/main.ts', 'deposit', 'resolve', id, ...decision],
+        {
+          cwd: ROOT,
+          env: { PATH: process.env.PATH, DATABASE_URL: commands.operatorUrl, DIE_AT_COMMIT: dieAt },
+        },
+        (error, _, err) => done({ code: error === null ? 0 : (error.code as unknown as number | null), err }),
+      );
+    });
+
+  for (const [end, hasHappened] of Object.entries(ENDS)) {
+    it(`${end}: all of it or nothing, and run again it is there once, whatever has arrived meanwhile`, async () => {
+      const { orm } = commands.context;
+      const partnerId = await commands.createFundedPartner(FUNDS);
+      const [id = ''] = await seedDeposits(commands.owner, { partnerId });
+      await pay(orm, id, { usdt: '12.345' });
+      const { version } = await readDepositState(orm, id);
+
+      const ended = await resolve(id, version, end);
+      assert.equal(ended.code, end.startsWith('cut') ? 1 : null, ended.err);
+      const left = await readDepositState(orm, id);
+      assert.deepEqual(
+        [left.status, left.creditedCents],
+        hasHappened ? ['confirmed', 1_234] : ['needs_review', 0],
+      );
+
+      if (hasHappened) await pay(orm, id, { usdt: '7' });
+      const again = await resolve(id, version);
+      assert.equal(again.code, hasHappened ? 1 : 0, again.err);
+      if (hasHappened) assert.match(again.err, /You have resolved .* so before; nothing was changed/);
+      assert.equal((await readDepositState(orm, id)).creditedCents, 1_234);
+      assert.equal((await readBalance(orm.em.fork(), partnerId, 'live')).totalCents, FUNDS + 1_234);
+      assert.equal((await depositEvents(orm, id)).length, 1);
+    });
+  }
+});
