@@ -1,6 +1,7 @@
 import { announceEvents } from '../commands/announce-events.ts';
 import { readWatchedDeposit, type WatchedDeposit } from '../commands/deposits/read-watched-deposit.ts';
 import { resolveDeposit } from '../commands/deposits/resolve-deposit.ts';
+import { markDepositTold } from '../commands/deposits/untold-deposits.ts';
 import type { Orm } from '../db/orm.ts';
 import type { DepositVerdict, VersionedDecision } from '../domain/deposit-review.ts';
 import { Label } from '../domain/fields.ts';
@@ -26,7 +27,10 @@ export function createWatchDepositActivities(orm: Orm): WatchDepositActivities {
       if (!Label(500).safeParse(decision.reason).success)
         return { resolved: false, because: 'unreadable_reason' };
       const verdict = await resolveDeposit({ orm, actor: ACTOR }, { depositId, ...decision });
-      if (verdict?.resolved) await announceEvents(orm);
+      if (!verdict?.resolved) return verdict;
+      await announceEvents(orm);
+      // The workflow reads the row next: to be told would start it again after its end.
+      await markDepositTold(orm.em.fork(), { id: depositId, version: decision.version + 1 });
       return verdict;
     },
   };

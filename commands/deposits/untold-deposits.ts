@@ -35,7 +35,10 @@ export async function takeUntoldDeposits(
 }
 
 /** Records that a workflow has heard. What has happened since then it has yet to hear. */
-export async function markDepositTold(em: EntityManager, { id, version }: UntoldDeposit): Promise<void> {
+export async function markDepositTold(
+  em: EntityManager,
+  { id, version }: Pick<UntoldDeposit, 'id' | 'version'>,
+): Promise<void> {
   await query(
     em,
     `UPDATE deposit SET told_version = $2, lease_expires_at = '-infinity' WHERE id = $1 AND told_version < $2`,

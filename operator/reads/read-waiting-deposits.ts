@@ -49,7 +49,7 @@ const IN_REVIEW = `
   WHERE d.status = 'needs_review'`;
 
 /** How long a scan may say nothing; it does so with every look at the chain. */
-const LONGEST_SILENCE_MS = 60_000;
+const LONGEST_SILENCE_MS = 120_000;
 
 /** Chains that are read too late for a payment to be credited in time. */
 async function readLate(orm: Orm, taskQueuePrefix: string): Promise<AttentionItem[]> {

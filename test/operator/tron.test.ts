@@ -147,7 +147,7 @@ describe('operator tron', () => {
 
     it('has one that nothing is heard of, however far it was read', async () => {
       await scanned(5_000, 0);
-      await commands.owner.query("UPDATE chain_scan SET checked_at = now() - interval '2 minutes'");
+      await commands.owner.query("UPDATE chain_scan SET checked_at = now() - interval '3 minutes'");
       const [item] = await attention();
       assert.equal(item.kind, 'chain_scan');
       assert.match(

@@ -1,6 +1,7 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import type { TestStack } from '../support/stack.ts';
 import { DELIVERIES } from './deliveries.ts';
+import { DEPOSITS } from './deposits.ts';
 import { ISSUANCES } from './issuances.ts';
 import { STATUS_CHANGES } from './status-changes.ts';
 import { TOP_UPS } from './top-ups.ts';
@@ -14,6 +15,7 @@ export const RECORDINGS: Record<string, Recording> = {
   ...TOP_UPS,
   ...STATUS_CHANGES,
   ...DELIVERIES,
+  ...DEPOSITS,
 };
 
 /**

@@ -1,0 +1,115 @@
+import type { WorkflowHandle } from '@temporalio/client';
+import { announceDeposits } from '../../commands/announce-events.ts';
+import { resolveDeposit as resolveByCommand } from '../../commands/deposits/resolve-deposit.ts';
+import { query } from '../../db/sql.ts';
+import { depositsTaskQueue } from '../../domain/task-queues.ts';
+import {
+  resolveDeposit,
+  WATCH_DEPOSIT,
+  type WatchDepositInput,
+  watchDepositWorkflowId,
+} from '../../workflows/messages.ts';
+import { pay } from '../deposits/support/paying.ts';
+import { seedDeposit } from '../support/deposits.ts';
+import type { TestStack } from '../support/stack.ts';
+import { skipTime } from '../workflows/support/skip-time.ts';
+import { untilStarted } from '../workflows/support/started-workflow.ts';
+import { until } from '../workflows/support/until.ts';
+import type { Recording } from './recordings.ts';
+
+const HOUR_MS = 3_600_000;
+const CREDIT = { outcome: 'credited', reason: 'ticket 7' } as const;
+const RETURNED = { outcome: 'returned', reason: 'ticket 8' } as const;
+
+interface Deposit {
+  id: string;
+  stack: TestStack;
+  workflow: WorkflowHandle;
+  /** A payment of so much USDT, found, judged and told. */
+  receive(usdt: string): Promise<void>;
+  says(words: string): Promise<unknown>;
+}
+
+/** A deposit of 25.00 USDT whose workflow waits for its payment, until `then` has made something else of it. */
+function deposit(then: (deposit: Deposit) => Promise<void>): Recording {
+  return async (stack) => {
+    const partner = await stack.createPartner();
+    const id = await seedDeposit(stack, partner.id);
+    await announceDeposits(stack.orm);
+    const workflow = stack.client.workflow.getHandle(watchDepositWorkflowId(id));
+    await untilStarted(workflow);
+    const says = (words: string) =>
+      until(`its details say "${words}"`, async () => {
+        const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+        return metadata.currentDetails?.includes(words);
+      });
+    await says('Waits for one payment');
+    const receive = async (usdt: string) => {
+      await pay(stack.orm, id, { usdt });
+      await announceDeposits(stack.orm);
+    };
+    await then({ id, stack, workflow, receive, says });
+    return workflow;
+  };
+}
+
+const inReview = (then: (deposit: Deposit) => Promise<void>): Recording =>
+  deposit(async (one) => {
+    await one.receive('10');
+    await one.says('Waits for an operator');
+    await then(one);
+  });
+
+const change = async ({ id, stack }: Deposit, change: string): Promise<void> => {
+  await query(stack.orm.em.fork(), `UPDATE deposit SET ${change}, version = version + 1 WHERE id = $1`, [id]);
+  await announceDeposits(stack.orm);
+};
+
+/** Every outcome of watchDeposit. */
+export const DEPOSITS: Record<string, Recording> = {
+  'deposit-confirmed': deposit(({ receive }) => receive('25')),
+  'deposit-confirming-first': deposit(async (one) => {
+    await change(one, "status = 'confirming', seen_block_number = 4711");
+    await one.says('not solid yet');
+    await one.receive('25');
+  }),
+  'deposit-expired': deposit(async (one) => {
+    await skipTime(one.workflow, 9 * HOUR_MS);
+    await one.says('Nothing has arrived until');
+    await change(one, "status = 'expired'");
+  }),
+  'deposit-credited': inReview(({ workflow }) => workflow.signal(resolveDeposit, CREDIT)),
+  'deposit-returned': inReview(({ workflow }) => workflow.signal(resolveDeposit, RETURNED)),
+  'deposit-resolved-by-command': inReview(async ({ id, stack }) => {
+    await resolveByCommand(stack.operator, { depositId: id, ...CREDIT });
+    await announceDeposits(stack.orm);
+  }),
+  'deposit-decisions-refused': deposit(async ({ workflow, receive, says }) => {
+    await workflow.signal(resolveDeposit, CREDIT);
+    await says('nothing waits for review');
+    await workflow.signal('resolve', { outcome: 'issued' });
+    await says('it has to be');
+    await receive('0.001');
+    await says('Waits for an operator');
+    await workflow.signal(resolveDeposit, CREDIT);
+    await says('less than a cent');
+    await workflow.signal(resolveDeposit, RETURNED);
+  }),
+  'deposit-paid-twice': deposit(async ({ workflow, receive, says }) => {
+    await receive('25');
+    await workflow.result();
+    await receive('25');
+    await says('the exact amount had been paid before');
+    await workflow.signal(resolveDeposit, RETURNED);
+  }),
+  // A run that goes on with what another one has yet to see to.
+  'deposit-continued': inReview(async ({ id, stack, workflow }) => {
+    await workflow.terminate();
+    const told = [{ decision: CREDIT, version: 2 }];
+    const args: [WatchDepositInput] = [{ depositId: id, continued: { version: 2, remark: '', told } }];
+    await stack.client.workflow.start(WATCH_DEPOSIT, {
+      ...{ workflowId: workflow.workflowId, args },
+      taskQueue: depositsTaskQueue(stack.config.taskQueuePrefix),
+    });
+  }),
+};
