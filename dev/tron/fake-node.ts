@@ -31,8 +31,6 @@ export interface FakeNode {
   mostAtOnce: number;
   /** How long each answer takes. */
   latencyMs: number;
-  /** If it is set, a call without it in TRON-PRO-API-KEY gets a 401. */
-  apiKey: string | null;
   stop(): Promise<void>;
 }
 
@@ -49,7 +47,6 @@ export async function startFakeNode(chain: Chain, options: FakeNodeOptions = {})
     lastHeaders: {},
     mostAtOnce: 0,
     latencyMs: 0,
-    apiKey: null,
     stop: async () => {
       await Promise.all(servers.map(close));
     },
@@ -65,8 +62,6 @@ export async function startFakeNode(chain: Chain, options: FakeNodeOptions = {})
     const answer = () => answerCall(node.view, apis, request.method, url, body);
     if (fault !== undefined) {
       answerWithFault(fault, request, response, () => answer() ?? '');
-    } else if (node.apiKey !== null && request.headers['tron-pro-api-key'] !== node.apiKey) {
-      send(response, 401, '{"Error":"ApiKey not exists"}');
     } else if (alsoServe?.(request, body, response) !== true) {
       const text = answer();
       if (text === undefined) send(response, 404, '{"Error":"not found"}');

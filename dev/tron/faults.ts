@@ -6,6 +6,7 @@ export type Fault =
   | 'empty object'
   | 'overloaded'
   | 'lite'
+  | 'unknown key'
   | 'forbidden'
   | 'rate limited'
   | 'internal error'
@@ -28,6 +29,7 @@ const ANSWERS: Record<Exclude<Fault, 'hang' | 'disconnect' | 'truncated'>, [stat
   'empty object': [200, '{}'],
   overloaded: [200, '{"Error":"class java.lang.IllegalAccessException : lack of computing resources"}'],
   lite: [200, 'this API is closed because this node is a lite fullnode'],
+  'unknown key': [401, '{"Error":"ApiKey not exists"}'],
   forbidden: [403, '{"Success":false,"Error":"Exceed the user daily usage (100000), please wait."}'],
   'rate limited': [429, '{"Error":"The key exceeds the frequency limit(15)"}'],
   'internal error': [500, '<html><head><title>Error 500 Server Error</title></head><body></body></html>'],

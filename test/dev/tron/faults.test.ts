@@ -34,6 +34,7 @@ describe('the faults of a fake TRON node', () => {
     ['empty object', 200, /^\{\}$/],
     ['overloaded', 200, /^\{"Error":".*lack of computing resources"\}$/],
     ['lite', 200, /^this API is closed because this node is a lite fullnode$/],
+    ['unknown key', 401, /ApiKey/],
     ['forbidden', 403, /Error/],
     ['rate limited', 429, /frequency/],
     ['internal error', 500, /^<html>/],
