@@ -4,7 +4,7 @@ import type { TronConfig } from '../../tron-environment.ts';
 import { keyHeaders } from './node-api.ts';
 import { NodeProblem } from './node-health.ts';
 import { type BlockRef, ChainUnreadable, type TronChain, type UsdtTransfer } from './tron-chain.ts';
-import { type ChainTimings, TronNode } from './tron-node.ts';
+import { BEHIND_BLOCKS, type ChainTimings, TronNode } from './tron-node.ts';
 
 const TIMINGS: ChainTimings = {
   requestTimeoutMs: 5_000,
@@ -15,6 +15,9 @@ const TIMINGS: ChainTimings = {
   mostBackoffMs: 30_000,
   recoveryMs: 60_000,
 };
+
+/** There is a block every 3 s: if none came for so long, a node that is level may have stopped. */
+const OVERDUE_MS = 10_000;
 
 /**
  * The chain by the nodes of TRON_NODE_URLS: read from the first that is sound, and at once from the next if it fails.
@@ -32,11 +35,18 @@ export function createTronChain(
   /** When each node that isn't read from is looked at next. */
   const nextChecksMs = new Map<TronNode, number>();
   let inUse: TronNode | null = null;
+  let lastBlockAtMs = 0;
 
-  /** The sound ones first, then those whose last problem is a while ago. */
+  /** The sound ones first, of these the ones with the newest blocks; then those whose last problem is a while ago. */
   function inOrder(): TronNode[] {
-    const sound = nodes.filter(({ health }) => health.isSound);
-    return [...sound, ...nodes.filter(({ health }) => !health.isSound && health.isDue)];
+    const newest = Math.max(
+      ...nodes.map(({ health, heardNumber }) => (health.isSound ? (heardNumber ?? 0) : 0)),
+    );
+    const rank = ({ health, heardNumber }: TronNode) => {
+      if (!health.isSound) return 2;
+      return (heardNumber ?? newest) + BEHIND_BLOCKS < newest ? 1 : 0;
+    };
+    return nodes.filter(({ health }) => health.isDue).toSorted((a, b) => rank(a) - rank(b));
   }
 
   /** @returns undefined if it failed */
@@ -93,10 +103,11 @@ export function createTronChain(
         if (answer === undefined) continue;
         if (answer.blocks.length > 0) {
           use(node);
+          lastBlockAtMs = performance.now();
           return answer.blocks;
         }
         quiet ??= node;
-        if (!answer.isStale) break;
+        if (answer.isLevel && performance.now() - lastBlockAtMs < OVERDUE_MS) break;
       }
       if (quiet === null) throw unreadable();
       if (inUse === null || !inUse.health.isSound) use(quiet);
@@ -128,7 +139,7 @@ export function createTronChain(
     },
 
     async readUnsolid(after, signal) {
-      const node = nodes.find(({ hints }) => hints.isSound) ?? nodes.find(({ hints }) => hints.isDue);
+      const node = inOrder().find(({ hints }) => hints.isSound) ?? nodes.find(({ hints }) => hints.isDue);
       if (node === undefined) return null;
       try {
         const seen = await node.readUnsolid(after, signal);

@@ -21,9 +21,7 @@ const MOST_AT_ONCE = 8;
 /** A node that is overrun is asked half as much at once, and for this long no more again. */
 const SLOWED_MS = 60_000;
 /** A minute of blocks: nodes behind one address disagree by a few. */
-const BEHIND_BLOCKS = 20;
-/** The newest solid block is about 57 s old; if it is older, another node may have newer ones. */
-const STALE_MS = 75_000;
+export const BEHIND_BLOCKS = 20;
 /** Unsolid blocks looked at in one turn. */
 const MOST_UNSOLID = 5;
 
@@ -63,17 +61,17 @@ export class TronNode {
 
   /**
    * The blocks it has after that one. At the chain's head a block takes two calls, and a look that finds none takes one.
-   * @returns with `isStale` if another node may have more
+   * @returns with `isLevel` if that one is its newest itself
    */
   async readAfter(
     after: BlockRef,
     atMost: number,
     signal: AbortSignal,
-  ): Promise<{ blocks: SolidBlock[]; isStale: boolean }> {
+  ): Promise<{ blocks: SolidBlock[]; isLevel: boolean }> {
     const newest = await this.#hearNewest(after.number, signal);
-    const isStale = Date.now() - newest.time.getTime() > STALE_MS;
-    if (newest.number === after.number) mustBeSame(newest, after);
-    if (newest.number <= after.number) return { blocks: [], isStale };
+    const isLevel = newest.number === after.number;
+    if (isLevel) mustBeSame(newest, after);
+    if (newest.number <= after.number) return { blocks: [], isLevel };
     const read = async (number: number, ownSignal: AbortSignal) => {
       const header = number === newest.number ? newest : await this.#api.solidBlock(number, ownSignal);
       return header === null ? null : this.#readWhole(header, ownSignal);
@@ -89,7 +87,7 @@ export class TronNode {
     if (problem !== null && blocks.length === 0) throw problem;
     if (problem !== null) this.failed(problem);
     if (blocks.length === 0) this.#missed(after.number + 1);
-    return { blocks, isStale: isStale || blocks.length === 0 };
+    return { blocks, isLevel };
   }
 
   /** Whether it could be read from. */

@@ -44,17 +44,65 @@ describe('TRON nodes that disagree', () => {
     });
   });
 
-  it('about how far the chain is: what the first one has is read from it, and the rest from the next', async () => {
+  it('about how far the chain is: one that has stopped is left for the next one', async () => {
     all = await startChainOfNodes([{}, {}]);
     mine(102);
+    const [stopped, good] = all.nodes;
+    assert.ok(stopped);
+    const taken = await readUpTo(all.tron, START, 20, 10);
+    stopped.view.stopsAt = 20;
+    const blocks = await readUpTo(all.tron, taken.at(-1) ?? START, 100, 10);
+    assert.equal(taken[0]?.node, nameOf(stopped));
+    assert.ok(blocks.length === 80 && blocks.every(({ node }) => node === nameOf(good)));
+    await until('it is known to be behind', async () => {
+      await all.tron.readBlocks(blocks.at(-1) ?? START, 1, NEVER);
+      return stateOf(0)?.state === 'behind';
+    });
+  });
+
+  it('about how far the chain is: one that keeps its distance is left for the next one, too', async () => {
+    all = await startChainOfNodes([{}, {}]);
+    mine(1_100);
     const [slow, good] = all.nodes;
     assert.ok(slow);
-    slow.view.stopsAt = 40;
-    const blocks = await readUpTo(all.tron, START, 100, 10);
-    assert.equal(blocks.length, 100);
-    assert.equal(blocks[39]?.node, nameOf(slow));
-    assert.ok(blocks.slice(40).every(({ node }) => node === nameOf(good)));
-    assert.equal(stateOf(0)?.state, 'behind');
+    slow.view.lagBlocks = 500;
+    const [first] = await readUpTo(all.tron, START, 1);
+    assert.equal(first?.node, nameOf(slow));
+    let number = 1;
+    await until('the one with newer blocks is read from', async () => {
+      mine(1);
+      const [next] = await all.tron.readBlocks({ number, hash: null }, 1, NEVER);
+      number = next?.number ?? number;
+      return next?.node === nameOf(good);
+    });
+    assert.ok(number < 500, `only at block ${number}`);
+  });
+
+  it('by a lie: one that claims newer blocks than there are keeps nobody from reading them', async () => {
+    all = await startChainOfNodes([{}, {}]);
+    mine(62);
+    const [good, liar] = all.nodes;
+    assert.ok(liar);
+    const alsoBefore = await readUpTo(all.tron, START, 1);
+    const { newestNumber, blockJson } = liar.view;
+    liar.view.newestNumber = (isSolid) => newestNumber.call(liar.view, isSolid) + 1_000_000;
+    liar.view.blockJson = (number, isSolid) =>
+      number < 1_000_000
+        ? blockJson.call(liar.view, number, isSolid)
+        : JSON.stringify({
+            blockID: number.toString(16).padStart(16, '0') + 'ab'.repeat(24),
+            block_header: { raw_data: { number, parentHash: 'ab'.repeat(32), timestamp: Date.now() } },
+          });
+    const blocks = await readUpTo(all.tron, alsoBefore.at(-1) ?? START, 60, 1);
+    assert.equal(blocks.length, 59);
+    liar.faults.add({ fault: 'empty object', path: 'getblockbynum' });
+    const last = blocks.at(-1) ?? START;
+    await until('it is found out', async () => {
+      assert.deepEqual(await all.tron.readBlocks(last, 10, NEVER), []);
+      return stateOf(1)?.problem === 'block_incomplete' && all.tron.state().solidBlockNumber === 60;
+    });
+    mine(1);
+    assert.equal((await readUpTo(all.tron, last, 61))[0]?.node, nameOf(good));
   });
 
   it('by a few blocks, as nodes do behind one address, which is no problem of theirs', async () => {
