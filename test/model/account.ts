@@ -1,5 +1,6 @@
 import type { Answer } from '../support/stack.ts';
 import type { CardState } from './rules/card-state.ts';
+import type { Decision, DepositState, DepositTerms, Transfer } from './rules/deposit.ts';
 import type { Operation } from './rules/operation.ts';
 import type { Prices } from './rules/prices.ts';
 
@@ -28,6 +29,7 @@ export interface Account {
   prices: Prices;
   limits: Limits;
   cards: Card[];
+  deposits: Deposit[];
   /** Since the last quiet point. */
   movements: Movement[];
   /** At the last quiet point, as everything below. */
@@ -42,10 +44,10 @@ export interface Account {
 
 export const utcDay = (): string => new Date().toISOString().slice(0, 10);
 
-/** A faucet credit or an operator's adjustment. */
+/** A faucet credit, an operator's adjustment, or what was credited of a deposit. */
 export interface Movement {
   name: string;
-  type: 'faucet_credit' | 'adjustment';
+  type: 'faucet_credit' | 'adjustment' | 'deposit';
   cents: number;
   made: boolean;
   askedAt: number;
@@ -71,6 +73,23 @@ export interface Card {
   transactions: Map<string, Answer['json']>;
   /** Ids of those that were compared. */
   events: Set<string>;
+}
+
+/** An address that was given out. */
+export interface Deposit {
+  account: Account;
+  id: string;
+  address: string;
+  /** Its 20 bytes, in hex. */
+  addressHash: string;
+  terms: DepositTerms;
+  /** As it was at the last quiet point. */
+  state: DepositState;
+  /** Since then, as the chain has them. */
+  transfers: Transfer[];
+  decisions: Decision[];
+  /** Everything that was done with it so far, a line each. */
+  log: string[];
 }
 
 export interface Repeatable {

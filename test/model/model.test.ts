@@ -5,7 +5,7 @@ import { type RunningService, startService } from './start-service.ts';
 import { describeTally, newTally, operationsOf } from './tally.ts';
 
 const SCRIPTS = 3;
-const SIZE = { rounds: 6, lanes: 24 };
+const SIZE = { rounds: 6, lanes: 24, depositLanes: 10 };
 const LEAST_OPERATIONS = 2_000;
 
 /** What happens dozens of times in them, unless the scripts have lost their edge. */
@@ -19,6 +19,12 @@ const HARD_ONES = [
   ...[
     'live card.transaction.created purchase partner_balance',
     'live card.transaction.created decline card_blocked',
+  ],
+  ...['live deposit.confirmed', 'live deposit is expired', 'live deposit is needs_review'],
+  ...[
+    'live deposit credited: done',
+    'live deposit returned: done',
+    'live deposit credited: nothing_in_review',
   ],
 ];
 

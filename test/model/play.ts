@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { checkLedger } from '../../ledger/check-ledger.ts';
-import type { Account, Card } from './account.ts';
+import type { Account, Card, Deposit } from './account.ts';
 import { fund } from './clients/fund.ts';
 import { changePrices, openAccounts } from './clients/open-accounts.ts';
 import type { Run } from './clients/run.ts';
+import { runDepositLane } from './clients/run-deposit-lane.ts';
 import { runLane } from './clients/run-lane.ts';
 import { type Service, untilThere } from './clients/running-service.ts';
 import { compareAccount } from './compare/compare-account.ts';
@@ -38,7 +39,9 @@ export async function play(
       service.troubled = kills(index);
       await playRound(run, round, `r${index}`);
       service.troubled = false;
-      await Promise.all(accounts.map((account) => compareAccount(run, account)));
+      const settled = service.chain.settle();
+      await untilQuiet(service, accounts, settled);
+      await Promise.all(accounts.map((account) => compareAccount(run, account, settled)));
       const em = service.stack.orm.em.fork();
       demandSame('the invariants of the ledger', await untilThere(() => checkLedger(em)), []);
     }
@@ -67,13 +70,26 @@ async function playRound(run: Run, round: Round, name: string): Promise<void> {
     await sleep(round.killAfterMs);
     count(tally.seen, `killed: ${await service.kill()}`);
   };
+  const deposits = round.deposits.map((lane, index) => {
+    const account = find({ ...lane, mode: 'live' });
+    const deposit = lane.deposit === 'new' ? undefined : chooseDeposit(account, lane.pick);
+    return () => runDepositLane(run, account, lane, deposit, `${name}.deposit${index}`);
+  });
+  service.chain.wake(round.trouble);
   const results = await Promise.allSettled([
     ...clients.map((work) => work()),
+    ...deposits.map((work) => work()),
     ...round.funding.map((one, index) => fund(run, find(one), one, `${name}.fund${index}`)),
     ...(service.troubled ? [killing()] : []),
   ]);
   for (const result of results) if (result.status === 'rejected') throw result.reason;
-  await untilQuiet(service, accounts);
+}
+
+/** Half of the time one that waits for an operator. Several clients may have the same one. */
+function chooseDeposit({ deposits }: Account, pick: number): Deposit | undefined {
+  const waiting = deposits.filter(({ state }) => state.payments.some(({ status }) => status === 'in_review'));
+  const among = pick % 2 === 0 && waiting.length > 0 ? waiting : deposits;
+  return among[pick % among.length];
 }
 
 /**

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import type { Fault } from '../../dev/tron/faults.ts';
 import type { Prices } from './rules/prices.ts';
 
 /** What fast-check draws for one operation; what it means depends on the card it meets. */
@@ -27,6 +28,36 @@ export interface Lane {
   steps: Draw[][];
 }
 
+/** What fast-check draws for one deed on a deposit. */
+export interface DepositDraw {
+  kind: (typeof DEPOSIT_KINDS)[number];
+  /** Of what is paid that is not the exact amount. */
+  micro: number;
+  pick: number;
+}
+
+const DEPOSIT_KINDS = [
+  ...['exact', 'exact', 'exact', 'twice', 'pair', 'halves', 'other', 'other', 'dust', 'dust', 'nothing'],
+  ...['credited', 'credited', 'credited', 'returned', 'returned', 'test_key'],
+] as const;
+
+/** One client on one deposit, beside the cards. */
+export interface DepositLane {
+  partner: number;
+  deposit: 'new' | 'existing';
+  pick: number;
+  cents: number;
+  /** The address is asked for twice at the same time. */
+  twice: boolean;
+  steps: DepositDraw[][];
+}
+
+/** What the chain's first node does in a round in place of answering, to every so many-th call. */
+export interface NodeTrouble {
+  rule: { fault: Fault; every: number };
+  lagBlocks: number;
+}
+
 /** Money that comes and goes beside the cards. */
 export interface Funding {
   partner: number;
@@ -40,6 +71,8 @@ export interface Funding {
 export interface Round {
   lanes: Lane[];
   funding: Funding[];
+  deposits: DepositLane[];
+  trouble: NodeTrouble | null;
   /** What the partners pay from this round on, where it changes. */
   prices: (Prices | null)[];
   /** When something is killed, after the round's start. */
@@ -123,6 +156,42 @@ const funding: fc.Arbitrary<Funding> = fc.record({
   twice: sometimes,
 });
 
+const depositDraw: fc.Arbitrary<DepositDraw> = fc.record({
+  kind: fc.constantFrom(...DEPOSIT_KINDS),
+  micro: fc.integer({ min: 1, max: 1_000_000_000 }),
+  pick: fc.nat(1_000_000),
+});
+
+const depositLane: fc.Arbitrary<DepositLane> = fc.record({
+  partner,
+  deposit: fc.constantFrom('new', 'new', 'existing'),
+  pick: fc.nat(1_000_000),
+  cents: fc.oneof(fc.integer({ min: 100, max: 50_000 }), fc.integer({ min: 100, max: 110 })),
+  twice: sometimes,
+  steps: fc
+    .integer({ min: 0, max: 3 })
+    .chain((count) =>
+      several(
+        fc.oneof(
+          { weight: 2, arbitrary: several(depositDraw, 1) },
+          { weight: 1, arbitrary: several(depositDraw, 2) },
+        ),
+        count,
+      ),
+    ),
+});
+
+const trouble: fc.Arbitrary<NodeTrouble> = fc.record({
+  rule: fc.record({
+    fault: fc.constantFrom<Fault>(
+      ...(['empty list', 'empty object', 'overloaded', 'lite', 'forbidden', 'rate limited'] as const),
+      ...(['internal error', 'truncated', 'disconnect'] as const),
+    ),
+    every: fc.integer({ min: 1, max: 4 }),
+  }),
+  lagBlocks: fc.constantFrom(0, 0, 2, 10),
+});
+
 /** Zero, which leaves a fee out, is among them as often as all others. */
 const upTo = (most: number) => fc.oneof(fc.constant(0), fc.integer({ min: 1, max: most }));
 const prices: fc.Arbitrary<Prices> = fc.record({
@@ -137,12 +206,15 @@ const prices: fc.Arbitrary<Prices> = fc.record({
 export interface ScriptSize {
   rounds: number;
   lanes: number;
+  depositLanes: number;
 }
 
 export function scripts(size: ScriptSize): fc.Arbitrary<Script> {
   const round: fc.Arbitrary<Round> = fc.record({
     lanes: several(lane, size.lanes),
     funding: several(funding, 4),
+    deposits: several(depositLane, size.depositLanes),
+    trouble: fc.option(trouble, { freq: 1, nil: null }),
     prices: several(fc.option(prices, { freq: 2, nil: null }), PARTNERS),
     killAfterMs: fc.integer({ min: 100, max: 2_500 }),
   });

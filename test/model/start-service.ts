@@ -1,10 +1,13 @@
 import { rmSync } from 'node:fs';
 import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/start-child.ts';
+import { FAKE_USDT_CONTRACT } from '../../dev/tron/drafts.ts';
 import { kill, scratchFolder, startApiProcess, startProcess } from '../crash/support/processes.ts';
+import { TEST_TRON } from '../support/deposits.ts';
 import { startOwnPostgres } from '../support/own-postgres.ts';
 import { startTestStack } from '../support/stack.ts';
 import type { Service } from './clients/running-service.ts';
+import { startTokenChain } from './clients/token-chain.ts';
 
 export type Victim = 'worker' | 'API' | 'PostgreSQL';
 
@@ -16,6 +19,7 @@ export interface RunningService extends Service {
 export async function startService(victims: readonly Victim[]): Promise<RunningService> {
   const folder = scratchFolder();
   const postgres = victims.includes('PostgreSQL') ? await startOwnPostgres() : undefined;
+  const chain = await startTokenChain();
   const stack = await startTestStack(
     {
       // Short, so that an operator has something to decide, and no client waits long for what was killed.
@@ -24,6 +28,21 @@ export async function startService(victims: readonly Victim[]): Promise<RunningS
         issuanceDeadlineMs: 20_000,
         topUpDeadlineMs: 20_000,
         logLevel: 'error',
+      },
+      // Some are paid in time, and some late.
+      depositAddressTtlMs: 6_000,
+      tron: {
+        ...{
+          network: 'private',
+          usdtContract: FAKE_USDT_CONTRACT,
+          xpub: TEST_TRON.xpub,
+          apiKey: null,
+          scanIntervalMs: 200,
+        },
+        nodes: chain.nodes.map(({ url }) => {
+          const [full = '', solidity = full] = url.split('|');
+          return { full, solidity };
+        }),
       },
       ...(postgres === undefined ? {} : { databaseUrl: postgres.databaseUrl }),
     },
@@ -41,6 +60,7 @@ export async function startService(victims: readonly Victim[]): Promise<RunningS
 
   return {
     stack,
+    chain,
     troubled: false,
     nextOrigin: () => `http://${config.host}:${ports[requests++ % ports.length]}`,
     async kill() {
@@ -60,6 +80,7 @@ export async function startService(victims: readonly Victim[]): Promise<RunningS
       await kill(worker);
       if (api !== undefined) await kill(api);
       await stack.stop();
+      await chain.stop();
       await postgres?.close();
       rmSync(folder, { recursive: true, force: true });
     },

@@ -34,7 +34,14 @@ export async function openAccounts(stack: TestStack, startCents: readonly number
         } as const;
         return {
           ...{ name: `partner ${index} ${mode}`, partnerId, mode, key: keys[mode], limits },
-          ...{ prices: PLATFORM_PRICES, cards: [], movements: [start], changes: [], day: utcDay() },
+          ...{
+            prices: PLATFORM_PRICES,
+            cards: [],
+            deposits: [],
+            movements: [start],
+            changes: [],
+            day: utcDay(),
+          },
           ...{ availableCents: 0, openCards: 0, loadedCents: 0 },
         };
       }),

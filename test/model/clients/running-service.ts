@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isOutage } from '../../../api/outage.ts';
 import type { TestStack } from '../../support/stack.ts';
+import type { TokenChain } from './token-chain.ts';
 
 const GIVE_UP_AFTER_MS = 120_000;
 
 /** The running service as a model's clients meet it. */
 export interface Service {
   stack: TestStack;
+  chain: TokenChain;
   /** http://host:port of an API process, another at each call where there are several. */
   nextOrigin(): string;
   /** While something is killed and starts again connections break, and answers are lost. */

@@ -1,18 +1,24 @@
 import { type Account, utcDay } from '../account.ts';
 import type { Run } from '../clients/run.ts';
+import type { Settled } from '../clients/token-chain.ts';
 import { demandSame } from '../difference.ts';
 import { atRest, type Effect, heldBy } from '../rules/card-state.ts';
 import { judgeShared } from '../rules/judge-shared.ts';
 import { count } from '../tally.ts';
+import { compareDeposits } from './compare-deposits.ts';
 import { explainCard } from './explain-card.ts';
 import { type ObservedAccount, observeAccount, observeCard } from './observe.ts';
 
 /**
- * At a quiet point: finds the one state of each card that explains what was answered and what can be read, and holds
+ * At a quiet point: finds the one state of each card and deposit that explains what was answered and what can be read, and holds
  * everything about the account to it.
  * @throws Difference
  */
-export async function compareAccount({ service, tally }: Run, account: Account): Promise<void> {
+export async function compareAccount(
+  { service, tally }: Run,
+  account: Account,
+  settled: Settled,
+): Promise<void> {
   const touched = account.cards.filter(({ steps }) => steps.length > 0);
   const observed = await observeAccount(service, account);
   const known = account.changes.length;
@@ -33,7 +39,9 @@ export async function compareAccount({ service, tally }: Run, account: Account):
     const ids = new Set([seen.card, ...seen.topUps, ...seen.transactions].map(({ id }) => id));
     const own = changes.filter(({ source }) => ids.has(source.id));
     for (const change of own) unexplained.delete(change);
-    const events = observed.events.filter(({ id, data }) => data.card.id === card.id && !card.events.has(id));
+    const events = observed.events.filter(
+      ({ id, data }) => data.card?.id === card.id && !card.events.has(id),
+    );
     card.states = [explainCard(card, { ...seen, changes: own, events })];
     for (const event of events) {
       card.events.add(event.id);
@@ -41,6 +49,7 @@ export async function compareAccount({ service, tally }: Run, account: Account):
     }
     for (const transaction of seen.transactions) card.transactions.set(transaction.id, transaction);
   }
+  compareDeposits(account, { ...observed, changes }, settled, tally);
   const effects = touched.flatMap(({ states }) => states.flatMap((state) => state.effects));
   judgeShared(
     account,
@@ -106,7 +115,14 @@ function compareTotals(
     cards.map(({ id, status, balance: cents }) => `${id} ${status} ${cents}`).sort(),
     account.cards.map(({ id, states: [state] }) => `${id} ${state?.status} ${state?.balance}`).sort(),
   );
-  demandSame(`${name}: number of events`, events.length, sum(account.cards.map((card) => card.events.size)));
+  demandSame(
+    `${name}: number of events`,
+    events.length,
+    [
+      ...account.cards.map((card) => card.events.size),
+      ...account.deposits.map(({ state }) => state.credits.length),
+    ].reduce((total, one) => total + one, 0),
+  );
 }
 
 function describeEvent({

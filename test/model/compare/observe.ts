@@ -5,6 +5,7 @@ import { networkStatus } from '../../workflows/support/card-status.ts';
 import type { Account, Card } from '../account.ts';
 import { ask } from '../clients/ask.ts';
 import { type Service, untilThere } from '../clients/running-service.ts';
+import type { Settled } from '../clients/token-chain.ts';
 import { Difference } from '../difference.ts';
 
 type Resource = Answer['json'];
@@ -34,20 +35,23 @@ export interface ObservedAccount {
   balance: Resource;
   /** Oldest first. */
   changes: Resource[];
+  /** Newest first. */
+  deposits: Resource[];
   /** Bodies. */
   events: Resource[];
   usage: { openCards: number; loadedCents: number };
 }
 
 export async function observeAccount(service: Service, account: Account): Promise<ObservedAccount> {
-  const [cards, balance, changes, events, usage] = await Promise.all([
+  const [cards, balance, changes, deposits, events, usage] = await Promise.all([
     listAll(service, account, '/cards'),
     get(service, account, '/balance'),
     listAll(service, account, '/balance/transactions'),
+    listAll(service, account, '/funding/deposits'),
     readEvents(service, account),
     readUsage(service, account),
   ]);
-  return { cards, balance, changes: changes.reverse(), events, usage };
+  return { cards, balance, changes: changes.reverse(), deposits, events, usage };
 }
 
 async function get(service: Service, { key }: Account, path: string): Promise<Resource> {
@@ -93,7 +97,11 @@ async function readUsage(service: Service, { partnerId, mode }: Account) {
 }
 
 /** Waits until nothing is in flight but what waits for an operator. */
-export async function untilQuiet(service: Service, accounts: readonly Account[]): Promise<void> {
+export async function untilQuiet(
+  service: Service,
+  accounts: readonly Account[],
+  { solidNumber }: Settled,
+): Promise<void> {
   const giveUpAt = Date.now() + 120_000;
   for (;;) {
     const open = await untilThere(() =>
@@ -103,8 +111,13 @@ export async function untilQuiet(service: Service, accounts: readonly Account[])
          UNION ALL
          SELECT id FROM topup WHERE partner_id = ANY ($1) AND status = 'pending' AND amount_cents % 100 <> 47
          UNION ALL
-         SELECT id FROM idempotency_claim WHERE partner_id = ANY ($1) AND response_status IS NULL`,
-        [accounts.map(({ partnerId }) => partnerId)],
+         SELECT id FROM idempotency_claim WHERE partner_id = ANY ($1) AND response_status IS NULL
+         UNION ALL
+         SELECT deposit_id FROM deposit_payment WHERE partner_id = ANY ($1) AND status = 'found'
+         UNION ALL
+         SELECT id FROM deposit WHERE partner_id = ANY ($1) AND (told_version < version
+           OR NOT EXISTS (SELECT FROM chain_scan s WHERE s.network = deposit.network AND s.block_number >= $2))`,
+        [accounts.map(({ partnerId }) => partnerId), solidNumber],
       ),
     );
     if (open.length === 0) return;

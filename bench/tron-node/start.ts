@@ -1,0 +1,34 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { Done, Order, Preparation } from './main.ts';
+
+export interface BenchNode {
+  url: string;
+  /** It alone is solid at first. */
+  firstNumber: number;
+  prepare(preparation: Preparation): Promise<void>;
+  /** Makes prepared blocks solid. @returns when, on the monotonic clock */
+  solidify(through: number): Promise<number>;
+  stop(): void;
+}
+
+export async function startBenchNode(): Promise<BenchNode> {
+  const child = fork(fileURLToPath(new URL('./main.ts', import.meta.url)));
+  const [{ url, firstNumber }] = (await once(child, 'message')) as [{ url: string; firstNumber: number }];
+  const carryOut = async (order: Order): Promise<number> => {
+    const carriedOut = once(child, 'message');
+    child.send(order);
+    const [{ atMs }] = (await carriedOut) as [Done];
+    return atMs;
+  };
+  return {
+    url,
+    firstNumber,
+    prepare: async (preparation) => {
+      await carryOut({ prepare: preparation });
+    },
+    solidify: (through) => carryOut({ solid: through }),
+    stop: () => child.disconnect(),
+  };
+}

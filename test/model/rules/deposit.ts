@@ -1,0 +1,125 @@
+/** A transfer of the token to a deposit's address, as the chain has it. */
+export interface Transfer {
+  txHash: string;
+  /** Its place in the transaction's log. */
+  logIndex: number;
+  microUsdt: bigint;
+  blockNumber: number;
+  blockTimeMs: number;
+  /** On the run's clock: nobody could know of it before. */
+  sentAt: number;
+}
+
+/** An operator's word on what waits. Unknown: it was given, and whether it was taken was not heard. */
+export interface Decision {
+  name: string;
+  outcome: 'credited' | 'returned';
+  taken: boolean | 'unknown';
+  askedAt: number;
+  heardAt: number;
+}
+
+/** What can be told apart of a deposit, as one order of transfers and decisions leaves it. */
+export interface DepositState {
+  /** In the chain's order. */
+  payments: readonly { transfer: Transfer; status: 'credited' | 'in_review' | 'returned' }[];
+  /** Oldest first: each is a change of the balance and an event, at some time in between on the run's clock. */
+  credits: readonly { cents: number; from: number; to: number }[];
+  /** Whether a payment of the exact amount was credited by itself. */
+  isPaid: boolean;
+}
+
+export interface DepositTerms {
+  amountCents: number;
+  expiresAtMs: number;
+}
+
+export const UNPAID: DepositState = { payments: [], credits: [], isPaid: false };
+
+const MICRO_PER_CENT = 10_000n;
+
+/**
+ * Every state that a deposit can be in after these transfers arrived, in the chain's order, while these decisions were made.
+ * Transfers are found at any time after they were sent; decisions that did not overlap were made one after the other.
+ */
+export function explainDeposit(
+  terms: DepositTerms,
+  state: DepositState,
+  transfers: readonly Transfer[],
+  decisions: readonly Decision[],
+): DepositState[] {
+  const [transfer, ...laterTransfers] = transfers;
+  const isAhead = (decision: Decision) => !decisions.some(({ heardAt }) => heardAt < decision.askedAt);
+  const decided = decisions.filter(isAhead).flatMap((decision) => {
+    const others = decisions.filter((other) => other !== decision);
+    return decide(state, decision).flatMap((next) => explainDeposit(terms, next, transfers, others));
+  });
+  const isSentLater = transfer !== undefined && decisions.some(({ heardAt }) => heardAt < transfer.sentAt);
+  if (transfer !== undefined && !isSentLater) {
+    return [...decided, ...explainDeposit(terms, arrive(terms, state, transfer), laterTransfers, decisions)];
+  }
+  return transfer === undefined && decisions.length === 0 ? [state] : decided;
+}
+
+/** decisions.md, "Deposit": the first payment of the exact amount, not later than `expires_at`, is credited. */
+function arrive(
+  { amountCents, expiresAtMs }: DepositTerms,
+  state: DepositState,
+  transfer: Transfer,
+): DepositState {
+  const isExact = transfer.microUsdt === BigInt(amountCents) * MICRO_PER_CENT;
+  if (!isExact || transfer.blockTimeMs > expiresAtMs || state.isPaid) {
+    return { ...state, payments: [...state.payments, { transfer, status: 'in_review' }] };
+  }
+  return {
+    payments: [...state.payments, { transfer, status: 'credited' }],
+    credits: [...state.credits, { cents: amountCents, from: transfer.sentAt, to: Number.POSITIVE_INFINITY }],
+    isPaid: true,
+  };
+}
+
+/** What arrived and is not yet credited, rounded down to a cent; less than a cent is refused, and so is what is settled. */
+function decide(state: DepositState, { outcome, taken, askedAt, heardAt }: Decision): DepositState[] {
+  const settled = state.payments.map((payment) =>
+    payment.status === 'in_review' ? { ...payment, status: outcome } : payment,
+  );
+  const isWaiting = state.payments.some(({ status }) => status === 'in_review');
+  const kept = sum(
+    settled.filter(({ status }) => status !== 'returned').map(({ transfer }) => transfer.microUsdt),
+  );
+  const cents = Number(kept / MICRO_PER_CENT) - state.credits.reduce((total, one) => total + one.cents, 0);
+  const isPossible = isWaiting && (outcome === 'returned' || cents > 0);
+  const credits =
+    outcome === 'credited' ? [...state.credits, { cents, from: askedAt, to: heardAt }] : state.credits;
+  return [
+    ...(isPossible && taken !== false ? [{ ...state, payments: settled, credits }] : []),
+    ...(!isPossible && taken !== true ? [state] : []),
+    ...(isPossible && taken === 'unknown' ? [state] : []),
+  ];
+}
+
+/** @param scannedToMs the time of the last block that was taken */
+export function statusOf(state: DepositState, { expiresAtMs }: DepositTerms, scannedToMs: number): string {
+  const statuses = state.payments.map(({ status }) => status);
+  if (statuses.length === 0) return expiresAtMs < scannedToMs ? 'expired' : 'awaiting_payment';
+  if (statuses.includes('in_review')) return 'needs_review';
+  return statuses.includes('credited') ? 'confirmed' : 'returned';
+}
+
+/** Cents: everything that arrived, rounded down. */
+export function receivedCents({ payments }: DepositState): number {
+  return Number(sum(payments.map(({ transfer }) => transfer.microUsdt)) / MICRO_PER_CENT);
+}
+
+/** `25.00`, `0.123456`: no more places than it needs, and at least two. */
+export function decimalOf(microUsdt: bigint): string {
+  const places = (microUsdt % 1_000_000n)
+    .toString()
+    .padStart(6, '0')
+    .replace(/0{1,4}$/, '');
+  return `${microUsdt / 1_000_000n}.${places}`;
+}
+
+function sum(values: readonly bigint[]): bigint {
+  return values.reduce((total, one) => total + one, 0n);
+}
