@@ -11,8 +11,6 @@ import { monotonicMs } from '../support/monotonic-ms.ts';
 export interface Preparation {
   through: number;
   payments: [blockNumber: number, to: string, valueMicroUsdt: string][];
-  /** Beside the payments nothing is in them. */
-  isEmpty?: boolean;
 }
 
 /** What the parent orders: blocks, or that those up to a number are solid. */
@@ -29,7 +27,7 @@ const BLOCK_EVERY_MS = 3_000;
  */
 class PreparedChain implements Chain {
   readonly firstNumber = 70_000_000;
-  readonly #startMs = Date.now() - 3_600_000;
+  readonly #startMs = Date.now() - 12 * 3_600_000;
   readonly #blocks = new Map<number, Block>();
   readonly #content = new RealSizedBlocks();
   readonly #view = new NodeView(this, 'bench');
@@ -46,7 +44,7 @@ class PreparedChain implements Chain {
   numberOf = (): undefined => undefined;
 
   /** What was prepared before is thrown away but for the last of it. */
-  prepare({ through, payments, isEmpty = false }: Preparation): void {
+  prepare({ through, payments }: Preparation): void {
     const paid = Map.groupBy(payments, ([number]) => number);
     const last = this.#blocks.get(this.#solid);
     this.#blocks.clear();
@@ -59,8 +57,7 @@ class PreparedChain implements Chain {
         const payment: Payment = { to, valueMicroUsdt: BigInt(value) };
         return new Transaction(tokenTransfer(payment), { blockNumber: number, blockTimeMs: timeMs, index });
       });
-      const strangers = isEmpty ? [] : this.#content.contentOf(number);
-      this.#blocks.set(number, new Block(number, timeMs, [...strangers, ...ours]));
+      this.#blocks.set(number, new Block(number, timeMs, [...this.#content.contentOf(number), ...ours]));
     }
     // Rendered as of blocks that are solid.
     this.#solid = through;

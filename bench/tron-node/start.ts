@@ -5,8 +5,8 @@ import type { Done, Order, Preparation } from './main.ts';
 
 export interface BenchNode {
   url: string;
-  /** It alone is solid at first. */
-  firstNumber: number;
+  /** The last block that is solid. */
+  readonly solidNumber: number;
   prepare(preparation: Preparation): Promise<void>;
   /** Makes prepared blocks solid. @returns when, on the monotonic clock */
   solidify(through: number): Promise<number>;
@@ -16,6 +16,7 @@ export interface BenchNode {
 export async function startBenchNode(): Promise<BenchNode> {
   const child = fork(fileURLToPath(new URL('./main.ts', import.meta.url)));
   const [{ url, firstNumber }] = (await once(child, 'message')) as [{ url: string; firstNumber: number }];
+  let solidNumber = firstNumber;
   const carryOut = async (order: Order): Promise<number> => {
     const carriedOut = once(child, 'message');
     child.send(order);
@@ -24,11 +25,17 @@ export async function startBenchNode(): Promise<BenchNode> {
   };
   return {
     url,
-    firstNumber,
+    get solidNumber() {
+      return solidNumber;
+    },
     prepare: async (preparation) => {
       await carryOut({ prepare: preparation });
     },
-    solidify: (through) => carryOut({ solid: through }),
+    solidify: async (through) => {
+      const atMs = await carryOut({ solid: through });
+      solidNumber = through;
+      return atMs;
+    },
     stop: () => child.disconnect(),
   };
 }

@@ -1,6 +1,7 @@
 import { createPartner } from '../../commands/create-partner.ts';
 import { sealEndpointSecret } from '../../commands/endpoint-secret.ts';
 import { query } from '../../db/sql.ts';
+import type { Mode } from '../../domain/mode.ts';
 import type { BenchService } from '../support/start-service.ts';
 import type { BenchReceiver } from '../webhook-receiver/start.ts';
 
@@ -15,8 +16,9 @@ export interface Endpoint {
 export async function createEndpoints(
   { orm, ring }: BenchService,
   { origin }: BenchReceiver,
-  options: { endpoints: number; failing?: number; hanging?: boolean },
+  options: { endpoints: number; failing?: number; hanging?: boolean; mode?: Mode },
 ): Promise<Endpoint[]> {
+  const { mode = 'test' } = options;
   const made: Endpoint[] = [];
   // One endpoint can't fail a tenth of the time by its path: ten take turns then, one of which fails.
   const count = options.failing === undefined ? options.endpoints : Math.max(options.endpoints, 10);
@@ -29,11 +31,11 @@ export async function createEndpoints(
     const kind = options.hanging ? 'hang' : fails ? 'fail' : 'ok';
     await query(
       orm.em.fork(),
-      `INSERT INTO webhook_endpoint (partner_id, mode, url, secret) VALUES ($1, 'test', $2, $3)`,
+      `INSERT INTO webhook_endpoint (partner_id, mode, url, secret) VALUES ($1, $2, $3, $4)`,
       [
-        partner.id,
+        ...[partner.id, mode],
         `${origin}/${kind}/${i}`,
-        sealEndpointSecret(ring, { partner_id: partner.id, mode: 'test' }, SECRET),
+        sealEndpointSecret(ring, { partner_id: partner.id, mode }, SECRET),
       ],
     );
     made.push({ partnerId: partner.id, counted: kind === 'ok' });
