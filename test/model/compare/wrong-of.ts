@@ -92,9 +92,9 @@ function contents(
   ];
 }
 
-/** Undefined: what it says of one that is not issued, or by an operator's word alone, is its own affair. */
-function networkStatusOf({ account }: Card, { status, reachable }: CardState): string | undefined {
-  const isThere = account.mode === 'live' && reachable && ['active', 'frozen', 'blocked'].includes(status);
+/** Undefined: what it says of one that is not issued is its own affair. */
+function networkStatusOf({ account }: Card, { status }: CardState): string | undefined {
+  const isThere = account.mode === 'live' && ['active', 'frozen', 'blocked'].includes(status);
   return isThere ? status : undefined;
 }
 

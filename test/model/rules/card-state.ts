@@ -5,8 +5,6 @@ export interface CardState {
   status: 'none' | 'funding_pending' | 'active' | 'frozen' | 'blocked' | 'failed';
   balance: number;
   failure: string | null;
-  /** Whether the network's id of it is known: not where an operator took it for issued. */
-  reachable: boolean;
   /** The network has blocked it already, and we have not. */
   networkBlocked: boolean;
   /** What holds money. */
@@ -67,7 +65,6 @@ export const NO_CARD: CardState = {
   status: 'none',
   balance: 0,
   failure: null,
-  reachable: true,
   networkBlocked: false,
   pending: [],
   topUps: [],

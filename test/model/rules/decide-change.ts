@@ -14,7 +14,7 @@ export function decideChange(
   state: CardState,
   { op, verb, answer }: { op: string; verb: Verb; answer: Answer },
 ): CardState[] {
-  const isPossible = FROM[verb].includes(state.status) && state.reachable;
+  const isPossible = FROM[verb].includes(state.status);
   const outcome = outcomeOf(answer);
   if (outcome === '409 invalid_state') {
     return !isPossible && namesStatus(answer, state.status) ? [state] : [];

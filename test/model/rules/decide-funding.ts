@@ -19,7 +19,7 @@ export function decideFunding(
   const { cents } = question;
   const isIssue = question.kind === 'issue';
   const refTaken = isIssue && question.refTaken;
-  const isPossible = state.reachable && state.status === (isIssue ? 'none' : 'active');
+  const isPossible = state.status === (isIssue ? 'none' : 'active');
   const refused: CardState = { ...state, ended: { ...state.ended, [op]: 'refused' } };
   const outcome = outcomeOf(answer);
   const pending: Pending = {

@@ -38,9 +38,7 @@ export function decide(state: CardState, operation: Operation, circumstances: Ci
     case 'resolve': {
       const pending = state.pending.find(({ op }) => op === question.subject);
       if (pending === undefined) return [state];
-      if (!question.succeeded) return [fail(state, pending, 'operator_failed')];
-      const done = succeed(state, pending);
-      return [pending.what === 'card' ? { ...done, reachable: false } : done];
+      return [question.succeeded ? succeed(state, pending) : fail(state, pending, 'operator_failed')];
     }
   }
 }
