@@ -5,7 +5,7 @@ import { type RunningService, startService } from './start-service.ts';
 import { describeTally, newTally, operationsOf } from './tally.ts';
 
 const SCRIPTS = 3;
-const SIZE = { rounds: 6, lanes: 24, depositLanes: 10 };
+const SIZE = { rounds: 6, lanes: 24, depositLanes: 7 };
 const LEAST_OPERATIONS = 2_000;
 
 /** What happens dozens of times in them, unless the scripts have lost their edge. */

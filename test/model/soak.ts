@@ -12,7 +12,7 @@ import { describeTally, newTally, operationsOf } from './tally.ts';
  * `npm run soak [-- --minutes N]`: the model test for as long as is asked, while workers, an API and PostgreSQL are
  * killed -9 in turn. Exit code 1, and the script's seed, at the first difference; 2 for wrong usage.
  */
-const SIZE = { rounds: 6, lanes: 24, depositLanes: 10 };
+const SIZE = { rounds: 6, lanes: 24, depositLanes: 7 };
 const PROGRESS_MS = 30_000;
 
 const { values } = parseArgs({ options: { minutes: { type: 'string', default: '30' } } });

@@ -7,7 +7,7 @@ import type { Transaction } from '../../../dev/tron/transaction.ts';
 import type { Transfer } from '../rules/deposit.ts';
 
 const SOLID_AFTER_BLOCKS = 3;
-const BLOCK_EVERY_MS = 150;
+const BLOCK_EVERY_MS = 250;
 /** Blocks whose place others take: every so many-th goes with the one before it. */
 const FORK_EVERY = 7;
 const USDT = addressHash(FAKE_USDT_CONTRACT);
