@@ -1,9 +1,8 @@
 import { rmSync } from 'node:fs';
 import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/start-child.ts';
-import { FAKE_USDT_CONTRACT } from '../../dev/tron/drafts.ts';
 import { kill, scratchFolder, startApiProcess, startProcess } from '../crash/support/processes.ts';
-import { TEST_TRON } from '../support/deposits.ts';
+import { tronConfigOf } from '../deposits/support/deposit-stack.ts';
 import { startOwnPostgres } from '../support/own-postgres.ts';
 import { startTestStack } from '../support/stack.ts';
 import type { Service } from './clients/running-service.ts';
@@ -31,19 +30,7 @@ export async function startService(victims: readonly Victim[]): Promise<RunningS
       },
       // Some are paid in time, and some late.
       depositAddressTtlMs: 6_000,
-      tron: {
-        ...{
-          network: 'private',
-          usdtContract: FAKE_USDT_CONTRACT,
-          xpub: TEST_TRON.xpub,
-          apiKey: null,
-          scanIntervalMs: 200,
-        },
-        nodes: chain.nodes.map(({ url }) => {
-          const [full = '', solidity = full] = url.split('|');
-          return { full, solidity };
-        }),
-      },
+      tron: { ...tronConfigOf(chain.nodes), scanIntervalMs: 300 },
       ...(postgres === undefined ? {} : { databaseUrl: postgres.databaseUrl }),
     },
     { worker: false },
