@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openNodeApi } from '../adapters/tron/node-api.ts';
-import { beginScan } from '../commands/deposits/chain-scan.ts';
 import { query } from '../db/sql.ts';
 import { FAKE_USDT_CONTRACT } from '../dev/tron/drafts.ts';
 import { TEST_TRON } from '../test/support/deposits.ts';
@@ -8,7 +7,13 @@ import { cpuSecondsOf } from './support/cpu-seconds.ts';
 import { summarize } from './support/measure.ts';
 import { middleOf } from './support/median.ts';
 import { monotonicMs } from './support/monotonic-ms.ts';
-import { DEPOSIT_CENTS, type Range, seedDeposits, seededDeposit } from './support/seed-deposits.ts';
+import {
+  beginScan,
+  DEPOSIT_CENTS,
+  type Range,
+  seedDeposits,
+  seededDeposit,
+} from './support/seed-deposits.ts';
 import { type BenchService, startService } from './support/start-service.ts';
 import { type BenchNode, startBenchNode } from './tron-node/start.ts';
 import { createEndpoints } from './webhook-load/endpoints.ts';
@@ -33,7 +38,6 @@ export async function run(): Promise<void> {
   const receiver = await startBenchReceiver();
   try {
     await withService(node, '100ms', async (bench) => {
-      console.log(`Temporal: ${bench.service.temporal.source}`);
       for (const watched of WATCHED) await catchUp(bench, node, watched);
       await payManyAtOnce(bench, node, receiver);
       await timeWebhooks(bench, node, receiver, { blocks: 150, everyMs: 200 });
@@ -69,7 +73,7 @@ async function withService(
   });
   try {
     const bench = { service, scanInterval, seeded: 0 };
-    await beginScan(service.orm.em.fork(), 'private', { number: node.solidNumber, hash: null, time: null });
+    await beginScan(service.databaseUrl, node.solidNumber);
     await work(bench);
   } finally {
     await service.stop();

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import pg from 'pg';
 import { lowestId } from '../../db/new-id.ts';
 import { addressOf } from '../../dev/tron/address.ts';
 import { FAKE_USDT_CONTRACT } from '../../dev/tron/drafts.ts';
-import { ownerUrlOf } from '../../test/support/postgres.ts';
+import { asOwner } from '../../test/support/postgres.ts';
 
 export const DEPOSIT_CENTS = 2_500;
 
@@ -18,6 +17,14 @@ export interface Range {
   to: number;
 }
 
+/** Begins the scan behind this block. */
+export async function beginScan(databaseUrl: string, blockNumber: number): Promise<void> {
+  await asOwner(
+    databaseUrl,
+    `INSERT INTO chain_scan (network, block_number) VALUES ('private', ${blockNumber})`,
+  );
+}
+
 /**
  * Gives partners in turn open deposits with these numbers, as the owner of the database: for 8 hours, of
  * an address each. Their workflows are taken to know of them.
@@ -27,22 +34,16 @@ export async function seedDeposits(
   partnerIds: readonly string[],
   { from, to }: Range,
 ): Promise<void> {
-  const client = new pg.Client(ownerUrlOf(databaseUrl));
-  await client.connect();
-  try {
-    await client.query(
-      `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash,
-         amount_cents, told_version, created_at, expires_at)
-       SELECT $1 || lpad(n::text, 16, '0'), ($2::text[])[1 + n % array_length($2, 1)], 'live', 'private', $3,
-         nextval('deposit_address_index'), 'T' || n, substring(sha256(n::text::bytea) FOR 20), $4, 1, now(),
-         now() + interval '8 hours'
-       FROM generate_series($5::int, $6::int) n`,
-      [ID_PREFIX, partnerIds, FAKE_USDT_CONTRACT, DEPOSIT_CENTS, from, to - 1],
-    );
-    await client.query('VACUUM ANALYZE deposit');
-  } finally {
-    await client.end();
-  }
+  await asOwner(
+    databaseUrl,
+    `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash,
+       amount_cents, told_version, created_at, expires_at)
+     SELECT '${ID_PREFIX}' || lpad(n::text, 16, '0'), partner[1 + n % array_length(partner, 1)], 'live', 'private',
+       '${FAKE_USDT_CONTRACT}', nextval('deposit_address_index'), 'T' || n, substring(sha256(n::text::bytea) FOR 20),
+       ${DEPOSIT_CENTS}, 1, now(), now() + interval '8 hours'
+     FROM generate_series(${from}, ${to - 1}) n, (SELECT '{${partnerIds}}'::text[]) p (partner)`,
+    'VACUUM ANALYZE deposit',
+  );
 }
 
 export function seededDeposit(number: number): SeededDeposit {
