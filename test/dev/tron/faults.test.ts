@@ -54,6 +54,37 @@ describe('the faults of a fake TRON node', () => {
     assert.throws(() => JSON.parse(text), SyntaxError);
   });
 
+  it('trickle, endless: answers for ever, slowly or fast', async () => {
+    const bytesWithin = async (timeoutMs: number) => {
+      let bytes = 0;
+      const response = await fetch(`${node.url}/wallet/getnowblock`, {
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      await assert.rejects(
+        async () => {
+          for await (const chunk of response.body ?? []) {
+            bytes += chunk.length;
+            if (bytes > 30_000_000) throw new RangeError('enough');
+          }
+        },
+        { name: /TimeoutError|RangeError/ },
+      );
+      return bytes;
+    };
+    const undo = node.faults.add({ fault: 'trickle' });
+    const few = await bytesWithin(500);
+    assert.ok(few > 0 && few < 100, String(few));
+    undo();
+    node.faults.add({ fault: 'endless' });
+    assert.ok((await bytesWithin(60_000)) > 30_000_000);
+  });
+
+  it('redirect: points elsewhere', async () => {
+    node.faults.add({ fault: 'redirect' });
+    const response = await fetch(`${node.url}/wallet/getnowblock`, { redirect: 'manual' });
+    assert.deepEqual([response.status, response.headers.get('location')], [302, '/elsewhere']);
+  });
+
   it('hang, disconnect: never answers, and hangs up', async () => {
     const undo = node.faults.add({ fault: 'hang' });
     const signal = AbortSignal.timeout(100);
