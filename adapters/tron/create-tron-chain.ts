@@ -10,14 +10,12 @@ const TIMINGS: ChainTimings = {
   requestTimeoutMs: 5_000,
   patienceMs: 30_000,
   runMs: 5_000,
+  overdueMs: 10_000,
   checkEveryMs: 60_000,
   firstBackoffMs: 1_000,
   mostBackoffMs: 30_000,
   recoveryMs: 60_000,
 };
-
-/** There is a block every 3 s: if none came for so long, a node that is level may have stopped. */
-const OVERDUE_MS = 10_000;
 
 /**
  * The chain by the nodes of TRON_NODE_URLS: read from the first that is sound, and at once from the next if it fails.
@@ -107,7 +105,7 @@ export function createTronChain(
           return answer.blocks;
         }
         quiet ??= node;
-        if (answer.isLevel && performance.now() - lastBlockAtMs < OVERDUE_MS) break;
+        if (answer.isLevel && performance.now() - lastBlockAtMs < limits.overdueMs) break;
       }
       if (quiet === null) throw unreadable();
       if (inUse === null || !inUse.health.isSound) use(quiet);

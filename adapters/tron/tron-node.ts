@@ -12,6 +12,8 @@ export interface ChainTimings extends Recovery {
   patienceMs: number;
   /** How long one run of blocks may be read for. */
   runMs: number;
+  /** There is a block every 3 s: if none came for so long, a node that has no newer one may have stopped. */
+  overdueMs: number;
   /** How often a node that is not read from is looked at. */
   checkEveryMs: number;
 }

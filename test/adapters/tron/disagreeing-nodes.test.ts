@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { keyHeaders } from '../../../adapters/tron/node-api.ts';
 import { ChainUnreadable } from '../../../adapters/tron/tron-chain.ts';
 import { tokenTransfer } from '../../../dev/tron/drafts.ts';
 import { until } from '../../workflows/support/until.ts';
@@ -277,30 +276,5 @@ describe('a payment that is shown to the other nodes', () => {
     const { ask } = await read();
     assert.equal((await ask()).size, 0);
     assert.equal(all.nodes[0]?.calls.get('/walletsolidity/getblockbynum'), undefined);
-  });
-});
-
-describe('TRON_API_KEY', () => {
-  it("is TronGrid's, and goes to no other owner's node, nor in clear over the network", () => {
-    const isSent = (url: string) => keyHeaders(url, 'a-key')['TRON-PRO-API-KEY'] === 'a-key';
-    for (const url of [
-      'https://api.trongrid.io',
-      'https://nile.trongrid.io/',
-      'https://api.shasta.trongrid.io',
-    ])
-      assert.ok(isSent(url), url);
-    const others = [
-      'https://api.trongrid.io.evil.example',
-      'https://eviltrongrid.io',
-      'https://evil.example/trongrid.io',
-    ];
-    for (const url of [
-      'http://api.trongrid.io',
-      'http://127.0.0.1:8090',
-      'https://trongrid.io@evil.example',
-      ...others,
-    ])
-      assert.ok(!isSent(url), url);
-    assert.deepEqual(keyHeaders('https://api.trongrid.io', null), {});
   });
 });

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
 import { createTronChain } from '../../../../adapters/tron/create-tron-chain.ts';
 import {
   type BlockRef,
@@ -21,7 +21,7 @@ export const NEVER = new AbortController().signal;
 
 /** So short that tests see a node fall out and come back. */
 const TIMINGS: ChainTimings = {
-  ...{ requestTimeoutMs: 20_000, patienceMs: 100, runMs: 20_000, checkEveryMs: 10 },
+  ...{ requestTimeoutMs: 20_000, patienceMs: 100, runMs: 20_000, overdueMs: 50, checkEveryMs: 10 },
   ...{ firstBackoffMs: 1, mostBackoffMs: 50, recoveryMs: 200 },
 };
 
@@ -43,13 +43,7 @@ export async function startChainOfNodes(
   }: { timings?: Partial<ChainTimings>; chain?: HandChain } = {},
 ): Promise<ChainOfNodes> {
   const nodes = await Promise.all(nodeOptions.map((one) => startFakeNode(chain, one)));
-  const log: Record<string, unknown>[] = [];
-  const stream = new Writable({
-    write: (line, _encoding, done) => {
-      log.push(JSON.parse(String(line)));
-      done();
-    },
-  });
+  const { log, logger } = keptLog();
   const tron = createTronChain(
     {
       nodes: nodes.map(({ url }) => {
@@ -59,7 +53,7 @@ export async function startChainOfNodes(
       apiKey: null,
       usdtContract: FAKE_USDT_CONTRACT,
     },
-    pino(stream),
+    logger,
     { ...TIMINGS, ...timings },
   );
   const stop = async () => {
@@ -67,6 +61,17 @@ export async function startChainOfNodes(
     await Promise.all(nodes.map((node) => node.stop()));
   };
   return { chain, nodes, tron, log, stop };
+}
+
+export function keptLog(): { log: Record<string, unknown>[]; logger: Logger } {
+  const log: Record<string, unknown>[] = [];
+  const stream = new Writable({
+    write: (line, _encoding, done) => {
+      log.push(JSON.parse(String(line)));
+      done();
+    },
+  });
+  return { log, logger: pino(stream) };
 }
 
 export function nameOf(node: FakeNode | undefined): string {
