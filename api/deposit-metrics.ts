@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import type { Metric } from 'prom-client';
-import { readFirstDepositTime } from '../commands/deposits/chain-scan.ts';
-import type { NodeState } from '../db/entities/deposit.ts';
+import { readFirstDepositTime, readScanStates, type ScanState } from '../commands/deposits/chain-scan.ts';
 import type { Orm } from '../db/orm.ts';
 import { query } from '../db/sql.ts';
 import type { TronNetwork } from '../domain/deposit.ts';
@@ -11,50 +10,26 @@ import { type DatabaseGauge, databaseGauges } from './database-gauges.ts';
 /** More than these are not counted: how many more changes nothing for whoever reads it. */
 const MOST_COUNTED = 10_000;
 
-/** How the scan of a chain stands. */
-export interface ScanState {
+/** How far the chain of deposits has been read. */
+export interface ScanProgress {
   network: TronNetwork;
-  /** Why it has not begun; null: it has. `first_deposit`: there is nothing to look for yet. */
+  /** Why its reading has not begun; null: it has. `first_deposit`: there is nothing to look for yet. */
   waitsFor: 'first_deposit' | 'node' | null;
-  /** The last block that was taken, and the newest solid one there is. */
-  height: number | null;
-  solidHeight: number | null;
   lag: ScanLag;
-  /** The one that is read from. */
-  node: string | null;
-  nodes: NodeState[];
+  /** Null where it has not begun. */
+  state: ScanState | null;
 }
 
-export async function readScanState(orm: Orm, network: TronNetwork): Promise<ScanState> {
+export async function readScanProgress(orm: Orm, network: TronNetwork): Promise<ScanProgress> {
   const em = orm.em.fork();
-  const [row] = await query<ScanRow>(
-    em,
-    `SELECT block_number, block_time, solid_block_number, node, nodes FROM chain_scan WHERE network = $1`,
-    [network],
-  );
-  if (row === undefined) {
-    const firstAt = await readFirstDepositTime(em, network);
-    const waitsFor = firstAt === null ? 'first_deposit' : 'node';
-    // What has not begun is as far behind as the first payment it could miss.
-    const from = { blockNumber: 0, blockTime: firstAt, solidBlockNumber: firstAt === null ? 0 : null };
-    return { network, waitsFor, height: null, solidHeight: null, lag: scanLag(from), node: null, nodes: [] };
-  }
-  const blockNumber = Number(row.block_number);
-  const solidBlockNumber = row.solid_block_number === null ? null : Number(row.solid_block_number);
-  const blockTime = row.block_time === null ? null : new Date(row.block_time);
-  return {
-    ...{ network, waitsFor: null, height: blockNumber, solidHeight: solidBlockNumber },
-    lag: scanLag({ blockNumber, blockTime, solidBlockNumber }),
-    ...{ node: row.node, nodes: row.nodes },
-  };
-}
-
-interface ScanRow {
-  block_number: string;
-  block_time: string | null;
-  solid_block_number: string | null;
-  node: string | null;
-  nodes: NodeState[];
+  const [state] = await readScanStates(em, network);
+  if (state !== undefined) return { network, waitsFor: null, lag: state.lag, state };
+  const firstAt = await readFirstDepositTime(em, network);
+  if (firstAt === null)
+    return { network, waitsFor: 'first_deposit', lag: { seconds: 0, blocks: 0 }, state: null };
+  // It is as far behind as the first payment it could miss.
+  const lag = scanLag({ blockNumber: 0, blockTime: firstAt, solidBlockNumber: null });
+  return { network, waitsFor: 'node', lag, state: null };
 }
 
 /** How far the chain has been read, and what of the deposits waits. @param network null: there is no chain to read */
@@ -62,7 +37,7 @@ export function createDepositMetrics(orm: Orm, network: TronNetwork | null, logg
   const ofScan = (
     name: string,
     help: string,
-    value: (scan: ScanState) => number | null,
+    value: (scan: ScanProgress) => number | null,
   ): DatabaseGauge<Read> => ({
     ...{ name: `deposit_scan_${name}`, help, labels: ['network'] },
     measure: ({ scan }) => {
@@ -73,18 +48,22 @@ export function createDepositMetrics(orm: Orm, network: TronNetwork | null, logg
   return databaseGauges<Read>({
     what: 'what there is of deposits',
     read: async () => ({
-      scan: network && (await readScanState(orm, network)),
+      scan: network && (await readScanProgress(orm, network)),
       waiting: await query<Waiting>(orm.em.fork(), WAITING),
     }),
     gauges: [
       ofScan('lag_seconds', 'How far the reading of the chain is behind it', ({ lag }) => lag.seconds),
       ofScan('lag_blocks', 'How many solid blocks have yet to be read', ({ lag }) => lag.blocks),
-      ofScan('height', 'The last block that was read', ({ height }) => height),
-      ofScan('solid_height', 'The newest solid block of the chain', ({ solidHeight }) => solidHeight),
+      ofScan('height', 'The last block that was read', ({ state }) => state?.blockNumber ?? null),
+      ofScan(
+        'solid_height',
+        'The newest solid block of the chain',
+        ({ state }) => state?.solidBlockNumber ?? null,
+      ),
       {
         ...{ name: 'deposit_node_state', help: 'How each node of the chain does: 1 for the state it is in' },
         labels: ['node', 'state'],
-        measure: ({ scan }) => (scan?.nodes ?? []).map(({ name, state }) => [[name, state], 1]),
+        measure: ({ scan }) => (scan?.state?.nodes ?? []).map(({ name, state }) => [[name, state], 1]),
       },
       {
         name: 'deposits_waiting',
@@ -98,7 +77,7 @@ export function createDepositMetrics(orm: Orm, network: TronNetwork | null, logg
 }
 
 interface Read {
-  scan: ScanState | null;
+  scan: ScanProgress | null;
   waiting: Waiting[];
 }
 

@@ -33,14 +33,6 @@ export interface RunningApi {
   stop(): Promise<void>;
 }
 
-/** By what deposits are opened; null where there are none. */
-function depositTermsOf({ tron, depositAddressTtlMs }: Config): DepositTerms | null {
-  if (tron === null) return null;
-  const { network, usdtContract, xpub } = tron;
-  const deriveAddress = (index: number) => deriveDepositAddress(xpub, index);
-  return { network, usdtContract, addressTtlMs: depositAddressTtlMs, deriveAddress };
-}
-
 /** Opens what the API needs and listens. */
 export async function startApi(config: Config, logger: Logger): Promise<RunningApi> {
   const ring = new KeyRing(config.encryptionKeys);
@@ -130,4 +122,12 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
       await orm.close();
     },
   };
+}
+
+/** By what deposits are opened; null where there are none. */
+function depositTermsOf({ tron, depositAddressTtlMs }: Config): DepositTerms | null {
+  if (tron === null) return null;
+  const { network, usdtContract, xpub } = tron;
+  const deriveAddress = (index: number) => deriveDepositAddress(xpub, index);
+  return { network, usdtContract, addressTtlMs: depositAddressTtlMs, deriveAddress };
 }

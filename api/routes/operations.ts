@@ -6,7 +6,7 @@ import { expectedMigrations } from '../../db/migration-names.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import { describeError } from '../../domain/describe-error.ts';
-import { readScanState } from '../deposit-metrics.ts';
+import { readScanProgress } from '../deposit-metrics.ts';
 import type { DepositDependencies } from '../deposits.ts';
 import type { RequestState } from '../request-state.ts';
 
@@ -36,7 +36,8 @@ export function health(): Router<RequestState> {
 
 /**
  * `GET /readyz`: PostgreSQL, its migrations and Temporal answer. It says which does not; what came of asking it is in
- * the log. Workers, and how far the chain has been read, are for information. `GET /metrics` for Prometheus: requests by route and status, and the process itself.
+ * the log. Workers, and how far the chain has been read, are for information. `GET /metrics` for Prometheus: requests by
+ * route and status, and the process itself.
  */
 export function operations(dependencies: ReadinessDependencies, registry: Registry): Router<RequestState> {
   collectDefaultMetrics({ register: registry });
@@ -123,10 +124,10 @@ async function findMissingMigrations({ orm }: ReadinessDependencies): Promise<st
 /** How far the chain has been read, for information: a payment that was not seen yet is found later. */
 async function presentScan({ orm, depositTerms }: ReadinessDependencies): Promise<object | null> {
   if (depositTerms === null) return null;
-  const { network, waitsFor, height, lag, node } = await readScanState(orm, depositTerms.network);
+  const { network, waitsFor, lag, state } = await readScanProgress(orm, depositTerms.network);
   return {
-    ...{ network, waits_for: waitsFor, height },
-    ...{ lag_blocks: lag.blocks, lag_seconds: lag.seconds, node },
+    ...{ network, waits_for: waitsFor, height: state?.blockNumber ?? null },
+    ...{ lag_blocks: lag.blocks, lag_seconds: lag.seconds, node: state?.node ?? null },
   };
 }
 

@@ -2,6 +2,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { NodeState } from '../../db/entities/deposit.ts';
 import { query } from '../../db/sql.ts';
 import type { TronNetwork } from '../../domain/deposit.ts';
+import { type ScanLag, scanLag } from '../../domain/scan-lag.ts';
 
 /** Where the scan of a chain stands: the last block that was taken. */
 export interface ScanCursor {
@@ -21,6 +22,54 @@ export async function readCursor(em: EntityManager, network: TronNetwork): Promi
   if (row === undefined) return null;
   const { block_number: number, block_hash: hash, block_time: time } = row;
   return { number: Number(number), hash, time: time === null ? null : new Date(time) };
+}
+
+/** How far a chain has been read, and what was last heard of its nodes. */
+export interface ScanState {
+  network: TronNetwork;
+  /** The last one that was taken. */
+  blockNumber: number;
+  /** Null right after a rescan was asked for. */
+  blockTime: Date | null;
+  /** The newest solid one that a node was heard to have. */
+  solidBlockNumber: number | null;
+  lag: ScanLag;
+  /** That the last block came from. */
+  node: string | null;
+  nodes: NodeState[];
+  /** When the scan last said anything. */
+  checkedAt: Date | null;
+}
+
+/** Of every chain whose scan has begun, by name. @param network of this one alone; null: of all */
+export async function readScanStates(em: EntityManager, network: TronNetwork | null): Promise<ScanState[]> {
+  const rows = await query<ScanRow>(
+    em,
+    `SELECT network, block_number, block_time, solid_block_number, node, nodes, checked_at FROM chain_scan
+     WHERE $1::text IS NULL OR network = $1 ORDER BY network`,
+    [network],
+  );
+  return rows.map((row) => {
+    const blockNumber = Number(row.block_number);
+    const blockTime = row.block_time === null ? null : new Date(row.block_time);
+    const solidBlockNumber = row.solid_block_number === null ? null : Number(row.solid_block_number);
+    return {
+      ...{ network: row.network, blockNumber, blockTime, solidBlockNumber },
+      lag: scanLag({ blockNumber, blockTime, solidBlockNumber }),
+      ...{ node: row.node, nodes: row.nodes },
+      checkedAt: row.checked_at === null ? null : new Date(row.checked_at),
+    };
+  });
+}
+
+interface ScanRow {
+  network: TronNetwork;
+  block_number: string;
+  block_time: string | null;
+  solid_block_number: string | null;
+  node: string | null;
+  nodes: NodeState[];
+  checked_at: string | null;
 }
 
 /** When the first address of the chain was given out; null where none was. No payment is older. */

@@ -1,9 +1,8 @@
+import { readScanStates } from '../../commands/deposits/chain-scan.ts';
 import { Refusal } from '../../commands/refusal.ts';
 import type { NodeState } from '../../db/entities/deposit.ts';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
 import type { TronNetwork } from '../../domain/deposit.ts';
-import { scanLag } from '../../domain/scan-lag.ts';
 import type { OperatorConfig } from '../../operator-config.ts';
 import { scanChainWorkflowId } from '../../workflows/messages.ts';
 
@@ -29,30 +28,20 @@ export interface ScanResource {
 
 /** Of every chain that deposits were ever made on. */
 export async function readScans(orm: Orm, taskQueuePrefix: string): Promise<ScanResource[]> {
-  const rows = await query<ScanRow>(
-    orm.em.fork(),
-    `SELECT network, block_number, block_time, solid_block_number, node, nodes, checked_at FROM chain_scan
-     ORDER BY network`,
-  );
-  return rows.map((row) => {
-    const blockNumber = Number(row.block_number);
-    const blockTime = row.block_time === null ? null : new Date(row.block_time);
-    const solidBlockNumber = row.solid_block_number === null ? null : Number(row.solid_block_number);
-    const lag = scanLag({ blockNumber, blockTime, solidBlockNumber });
-    return {
-      object: 'chain_scan',
-      network: row.network,
-      block: blockNumber,
-      block_time: blockTime?.toISOString() ?? null,
-      solid_block: solidBlockNumber,
-      lag_blocks: lag.blocks,
-      lag_seconds: lag.seconds,
-      node: row.node,
-      nodes: row.nodes,
-      checked_at: row.checked_at === null ? null : new Date(row.checked_at).toISOString(),
-      workflow_id: scanChainWorkflowId(row.network, taskQueuePrefix),
-    };
-  });
+  const states = await readScanStates(orm.em.fork(), null);
+  return states.map(({ network, lag, ...state }) => ({
+    object: 'chain_scan',
+    network,
+    block: state.blockNumber,
+    block_time: state.blockTime?.toISOString() ?? null,
+    solid_block: state.solidBlockNumber,
+    lag_blocks: lag.blocks,
+    lag_seconds: lag.seconds,
+    node: state.node,
+    nodes: state.nodes,
+    checked_at: state.checkedAt?.toISOString() ?? null,
+    workflow_id: scanChainWorkflowId(network, taskQueuePrefix),
+  }));
 }
 
 /**
@@ -78,14 +67,4 @@ export async function readScan(
     `Nothing has been read${wanted === null ? '' : ` of ${wanted}`} yet: the scan begins when the first deposit address ` +
       'was given out, with a worker that has TRON_NETWORK and reaches a node.',
   );
-}
-
-interface ScanRow {
-  network: TronNetwork;
-  block_number: string;
-  block_time: string | Date | null;
-  solid_block_number: string | null;
-  node: string | null;
-  nodes: NodeState[];
-  checked_at: string | Date | null;
 }

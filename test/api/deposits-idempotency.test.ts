@@ -87,10 +87,12 @@ describe('an Idempotency-Key on POST /funding/deposit-address', function () {
     expectError(await post(2_500, 'k'), 'idempotency_in_flight');
     await holder.query('ROLLBACK');
     await holder.end();
-    const answer = await first;
+    const waited = await first;
+    // On a busy machine it can have waited for longer than a lock is waited for: then it has made nothing.
+    const answer = waited.status === 503 ? await post(2_500, 'k') : waited;
     assert.equal(answer.status, 201, answer.text);
     expectReplay(await post(2_500, 'k'), answer);
-    assert.equal((await deposits()).length, 1);
+    assert.deepEqual(await deposits(), [answer.json]);
   });
 
   it('gets 422 for another amount or another endpoint, whichever came first', async () => {
