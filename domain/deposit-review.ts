@@ -1,6 +1,6 @@
 import type { DepositDecision, PaymentRow, ReviewReason } from './deposit.ts';
 
-/** {@link DepositDecision}, and the version of the deposit's row that it is about: what came later is not decided on. */
+/** A decision that says what it is about. */
 export interface VersionedDecision extends DepositDecision {
   version: number;
 }

@@ -183,4 +183,6 @@ export function statusOfPaid(
 export interface DepositDecision {
   outcome: 'credited' | 'returned';
   reason: string;
+  /** Of the deposit's row, as it was looked at. If it has changed since nothing is done: nobody decides on a payment unseen. */
+  version?: number | undefined;
 }

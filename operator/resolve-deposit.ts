@@ -8,20 +8,16 @@ import type { Session } from './session.ts';
 
 /**
  * Settles what arrived for a deposit and waits for review. Its workflow is told by a worker, as of every change.
- * @param decision.version what was looked at; null: what there is
  * @returns the deposit as it then is, and the cents that were added to the balance
  * @throws Refusal where nothing waits, it has changed since, or it can't be credited.
  */
 export async function resolveDeposit(
   session: Session,
   depositId: string,
-  { outcome, reason, version }: DepositDecision & { version: number | null },
+  decision: DepositDecision,
 ): Promise<{ deposit: DepositDetail; creditedCents: number }> {
   const orm = await session.orm();
-  const verdict = await resolve(await session.operator(), {
-    ...{ depositId, outcome, reason },
-    version: version ?? undefined,
-  });
+  const verdict = await resolve(await session.operator(), { depositId, ...decision });
   // Refuses an id that nothing has.
   const deposit = await readDeposit(orm, depositId);
   if (verdict === null || !verdict.resolved)

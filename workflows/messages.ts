@@ -73,7 +73,7 @@ export interface WatchDepositInput {
    */
   continued?: { version: number; remark: string; told: ToldDecision[] };
 }
-/** A decision that came by signal, null where it is none, and the version that was shown then, null before the first. */
+/** A decision that came by signal, null where it is none, and the version it is about, null before any was shown. */
 export interface ToldDecision {
   decision: DepositDecision | null;
   version: number | null;

@@ -19,7 +19,7 @@ const { readDeposit } = proxyLocalActivities<WatchDepositActivities>(AT_ONCE);
 const { resolveDepositByHand } = proxyActivities<WatchDepositActivities>(LATER);
 
 /** It is told of every change; these are for a word that got lost. Doubled each time nothing was new. */
-const FIRST_PAUSE_MS = 60_000;
+const FIRST_PAUSE_MS = 120_000;
 const LONGEST_PAUSE_MS = 6 * 3_600_000;
 /** At 7 events a look, and 11 a decision. */
 const LONGEST_HISTORY = 1_000;
@@ -42,7 +42,9 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
     isChanged = true;
   });
   setHandler(resolveDeposit, (sent: unknown) => {
-    if (told.length < MOST_TOLD) told.push({ decision: decisionOf(sent), version });
+    const decision = decisionOf(sent);
+    // What does not say what it is about is about what is shown.
+    if (told.length < MOST_TOLD) told.push({ decision, version: decision?.version ?? version });
   });
 
   for (let pauseMs = FIRST_PAUSE_MS; ; ) {
@@ -84,9 +86,11 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
 
 /** A signal can carry anything. @returns null for what is no decision */
 function decisionOf(sent: unknown): DepositDecision | null {
-  const { outcome, reason } = (sent ?? {}) as Partial<Record<keyof DepositDecision, unknown>>;
+  const { outcome, reason, version } = (sent ?? {}) as Partial<Record<keyof DepositDecision, unknown>>;
   if (outcome !== 'credited' && outcome !== 'returned') return null;
-  return typeof reason === 'string' && reason.length <= LONGEST_REASON ? { outcome, reason } : null;
+  if (typeof reason !== 'string' || reason.length > LONGEST_REASON) return null;
+  if (version === undefined) return { outcome, reason };
+  return typeof version === 'number' ? { outcome, reason, version } : null;
 }
 
 const isAwaited = ({ status, isJudging }: WatchedDeposit): boolean =>
@@ -152,13 +156,14 @@ function reviewOf(
     lines.join('\n'),
     'See on the chain that they are there. Then, to add ' +
       `${creditableUsd} USD to the balance, send the signal \`resolve\` with ` +
-      '`{"outcome": "credited", "reason": "…"}`. If you have sent them back, or they are to stay uncredited, send ' +
-      '`{"outcome": "returned", "reason": "…"}`. Or run `operator deposit resolve ' +
-      `${depositId} --credit|--returned --if-version ${version} --reason R\`. A payment that comes meanwhile is not decided on.`,
+      `\`{"outcome": "credited", "reason": "…", "version": ${version}}\`. If you have sent them back, or they are to stay ` +
+      `uncredited, send \`{"outcome": "returned", "reason": "…", "version": ${version}}\`. Or run ` +
+      `\`operator deposit resolve ${depositId} --credit|--returned --if-version ${version} --reason R\`. A payment that ` +
+      'comes meanwhile is not decided on.',
   ];
 }
 
-const NO_DECISION = 'it has to be `{"outcome": "credited" or "returned", "reason": "…"}`.';
+const NO_DECISION = 'it has to be `{"outcome": "credited" or "returned", "reason": "…", "version": number}`.';
 
 const NOT_CARRIED_OUT: Record<WhyNotResolved, string> = {
   nothing_in_review: 'nothing waits for review.',

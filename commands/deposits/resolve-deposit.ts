@@ -11,17 +11,12 @@ import { creditOperation, type LockedDeposit, lockDeposits, writeDeposits } from
 
 export interface DepositByHand extends DepositDecision {
   depositId: string;
-  /**
-   * Which version of the deposit's row was looked at. Where it has changed since, nothing is done: a payment that came
-   * later is not decided on unseen. Left out, it is decided on what there is.
-   */
-  version?: number | undefined;
 }
 
 /**
  * Carries out what an operator decides about all payments of a deposit that wait for review (decisions.md, "Deposit"):
  * they are credited, to the whole cent, with `deposit.confirmed`, or recorded as sent back. Payments, balance, event and
- * audit are one transaction. Asked again by the same actor, with the version it was asked with before, it answers the
+ * audit are one transaction. Without a version it decides on whatever there is. Asked again by the same actor, with the version it was asked with before, it answers the
  * same and does nothing. The caller announces afterwards.
  * @returns null where there is no such deposit
  */
@@ -77,7 +72,7 @@ async function credit(tx: EntityManager, deposit: LockedDeposit): Promise<number
 /** @returns what the same decision credited when it was carried out; null where it was not */
 async function readRepeated(
   tx: EntityManager,
-  { depositId, version, actor, outcome, reason }: Required<DepositByHand> & { actor: string },
+  { depositId, version, actor, outcome, reason }: DepositByHand & { actor: string },
 ): Promise<number | null> {
   const [made] = await query<{ credited_cents: string }>(
     tx,

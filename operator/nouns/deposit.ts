@@ -119,7 +119,7 @@ function resolveVerb(deposit: Command, { session, verb, examples }: Verbs): void
         const decision = {
           outcome: credit ? 'credited' : 'returned',
           reason,
-          version: ifVersion ?? null,
+          version: ifVersion,
         } as const;
         const { deposit: value, creditedCents } = await resolveDeposit(session, id, decision);
         const done = credit ? `${creditedCents} cents were added to the balance` : 'Nothing was credited';

@@ -194,7 +194,8 @@ describe('the workflow that watches a deposit', function () {
     assert.match(said, /to add 10\.00 USD to the balance/);
     assert.ok(said.includes(`operator deposit resolve ${id} --credit|--returned --if-version 2`), said);
     assert.equal(await attribute(workflow, 'NeedsAttention'), true);
-    await workflow.signal(resolveDeposit, CREDIT);
+    const [payload = ''] = /\{"outcome": "credited".*?\}/.exec(said) ?? [];
+    await workflow.signal('resolve', JSON.parse(payload.replace('…', CREDIT.reason)));
     await workflow.result();
     assert.equal(await attribute(workflow, 'NeedsAttention'), false);
     assert.deepEqual(await one.state(), {
@@ -281,6 +282,14 @@ describe('the workflow that watches a deposit', function () {
     await startWorker();
     const said = await untilSaid(one.workflow, 'and changed nothing: it was not about what is shown here');
     assert.match(said, /the node node-b denies it/);
+    const { version } = await one.state();
+    await one.workflow.signal(resolveDeposit, {
+      ...CREDIT,
+      reason: 'of what was there before',
+      version: version - 1,
+    });
+    await one.workflow.signal(resolveDeposit, { ...CREDIT, reason: 'x'.repeat(501) });
+    await untilSaid(one.workflow, 'its reason has to be');
     assert.deepEqual((await one.state()).payments, ['in_review', 'in_review']);
     assert.deepEqual(await audited(one), []);
     await one.workflow.signal(resolveDeposit, RETURNED);
