@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Connection, type ConnectionOptions } from '@temporalio/client';
 import { cardsTaskQueue } from '../../domain/task-queues.ts';
+import { allOf } from '../process/all-of.ts';
 import { keepRunning } from '../process/keep-running.ts';
 import { echoErrors } from './echo-errors.ts';
 import { isApiReady } from './is-api-ready.ts';
@@ -36,13 +37,13 @@ export async function startServices(options: ServicesOptions): Promise<void> {
     disposables.defer(() => kept.stop());
   };
   const common = { env, onSpawn };
-  await keep('worker', (stopping) => {
+  const worker = keep('worker', (stopping) => {
     const sinceMs = Date.now();
     return startService({
       ...common,
       stopping,
       name: 'worker',
-      args: options.workerArgs ?? [entry('worker/main.ts')],
+      args: options.workerArgs ?? [...NODE_ARGS, entry('worker/main.ts')],
       logFile: join(logs, 'worker.log'),
       onLine: echoErrors('worker', report),
       isReady: () => isWorkerPolling(connection, { namespace, taskQueue, sinceMs }),
@@ -50,19 +51,23 @@ export async function startServices(options: ServicesOptions): Promise<void> {
       stopSteps: [{ signal: 'SIGTERM', graceMs: 6_000 }],
     });
   });
-  await keep('API', (stopping) =>
+  const api = keep('API', (stopping) =>
     startService({
       ...common,
       stopping,
       name: 'API',
-      args: options.apiArgs ?? [entry('api/main.ts')],
+      args: options.apiArgs ?? [...NODE_ARGS, entry('api/main.ts')],
       logFile: join(logs, 'api.log'),
       onLine: echoErrors('API', report),
       isReady: () => isApiReady(options.readinessOrigin),
       stopSteps: [{ signal: 'SIGTERM', graceMs: 3_000 }],
     }),
   );
+  await allOf([worker, api]);
 }
+
+/** As `npm run worker` and `npm run api`. */
+const NODE_ARGS = ['--import', new URL('../../check-node.mjs', import.meta.url).href];
 
 function entry(path: string): string {
   return fileURLToPath(new URL(`../../${path}`, import.meta.url));

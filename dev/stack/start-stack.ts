@@ -1,6 +1,7 @@
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { readConfig, readMigrationConfig } from '../../config.ts';
 import { setUpDemo } from '../demo-partner.ts';
+import { allOf } from '../process/all-of.ts';
 import { ChildRegistry } from '../process/child-registry.ts';
 import { stopOrphans } from '../process/stop-orphans.ts';
 import { findTemporalSource } from '../temporal/find-temporal-source.ts';
@@ -66,17 +67,23 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
       tron: tron?.environment,
     });
 
-  const source = await findTemporalSource(temporalSearch(settings, report));
   const onSpawn = (name: string, pid: number) => registry.record(name, pid);
   const shared = { folder, report, onSpawn, disposables };
-  const needsPostgres = settings.DATABASE_URL === undefined || source.kind === 'built';
-  const embedded = needsPostgres
-    ? await startDatabase({ ...shared, port: ports.postgres, password: secrets.postgresPassword })
-    : undefined;
+  const startEmbedded = () =>
+    startDatabase({ ...shared, port: ports.postgres, password: secrets.postgresPassword });
+  // Side by side: one waits for the network or the compiler, the other for the disk.
+  const [source, early] = await allOf([
+    findTemporalSource(temporalSearch(settings, report)),
+    settings.DATABASE_URL === undefined ? startEmbedded() : undefined,
+  ]);
+  const embedded = early ?? (source.kind === 'built' ? await startEmbedded() : undefined);
   const ownerDatabaseUrl = settings.DATABASE_URL ?? (embedded?.databaseUrl as string);
-  await migrateDatabase(ownerDatabaseUrl, report);
-  const { databaseUrl, operatorDatabaseUrl } = await makeLogins(ownerDatabaseUrl, secrets.logins, settings);
-  const temporal = await keepTemporal({ ...shared, settings, source, ports, postgres: embedded?.postgres });
+  const [temporal, { databaseUrl, operatorDatabaseUrl }] = await allOf([
+    keepTemporal({ ...shared, settings, source, ports, postgres: embedded?.postgres }),
+    migrateDatabase(ownerDatabaseUrl, report).then(() =>
+      makeLogins(ownerDatabaseUrl, secrets.logins, settings),
+    ),
+  ]);
   const env = environment(databaseUrl, temporal.address);
   const config = readConfig(env);
   const demo = await setUpDemo({
