@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Connection, type ConnectionOptions } from '@temporalio/client';
 import { cardsTaskQueue } from '../../domain/task-queues.ts';
-import { allOf } from '../process/all-of.ts';
 import { keepRunning } from '../process/keep-running.ts';
 import { echoErrors } from './echo-errors.ts';
 import { isApiReady } from './is-api-ready.ts';
@@ -31,10 +30,9 @@ export async function startServices(options: ServicesOptions): Promise<void> {
   const connection = Connection.lazy(options.temporal.connection);
   disposables.defer(() => connection.close());
 
-  const keep = async (name: string, start: Parameters<typeof keepRunning>[0]['start']) => {
+  const keep = (name: string, start: Parameters<typeof keepRunning>[0]['start']) => {
     report(`starting the ${name}`);
-    const kept = await keepRunning({ name, report, start });
-    disposables.defer(() => kept.stop());
+    return keepRunning({ name, report, start });
   };
   const common = { env, onSpawn };
   const worker = keep('worker', (stopping) => {
@@ -63,7 +61,11 @@ export async function startServices(options: ServicesOptions): Promise<void> {
       stopSteps: [{ signal: 'SIGTERM', graceMs: 3_000 }],
     }),
   );
-  await allOf([worker, api]);
+  // The API is stopped first, whichever was ready first.
+  for (const started of await Promise.allSettled([worker, api])) {
+    if (started.status === 'fulfilled') disposables.defer(() => started.value.stop());
+  }
+  await Promise.all([worker, api]);
 }
 
 /** As `npm run worker` and `npm run api`. */

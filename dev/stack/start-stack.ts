@@ -1,7 +1,6 @@
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { readConfig, readMigrationConfig } from '../../config.ts';
 import { setUpDemo } from '../demo-partner.ts';
-import { allOf } from '../process/all-of.ts';
 import { ChildRegistry } from '../process/child-registry.ts';
 import { stopOrphans } from '../process/stop-orphans.ts';
 import { findTemporalSource } from '../temporal/find-temporal-source.ts';
@@ -119,4 +118,12 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
 
 function originOf({ host, port }: { host: string; port: number }): string {
   return `http://${host === '::1' ? '[::1]' : host}:${port}`;
+}
+
+/** As Promise.all, but a failure is told when everything has ended: nothing is still being started while the rest is stopped. */
+async function allOf<const T extends readonly unknown[]>(
+  works: T,
+): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  await Promise.allSettled(works);
+  return Promise.all(works);
 }

@@ -22,6 +22,8 @@ export interface TemporalOptions extends TemporalSearch {
   connection?: Omit<ConnectionOptions, 'address'>;
   /** Where the UI has payloads decoded. */
   codecEndpoint?: string;
+  /** Nothing has to outlive the machine: the CLI's server does not wait for the disk. */
+  ephemeral?: boolean;
   /** Found before; otherwise it is searched for. */
   source?: TemporalSource;
   onSpawn?: (name: string, pid: number) => void;

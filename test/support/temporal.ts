@@ -41,6 +41,7 @@ export async function startTestTemporal(postgres: Pick<TestPostgres, 'url'>): Pr
     ...temporalSearch(asked, (line) => console.error(line)),
     dataDir: folder,
     postgres,
+    ephemeral: true,
     namespace: process.env.TEMPORAL_NAMESPACE || 'default',
     port: await freePort(),
   });

@@ -47,6 +47,7 @@ function argumentsOf(options: TemporalOptions): string[] {
     ...['--log-level', 'warn', '--log-format', 'json'],
     ...(uiPort === undefined ? ['--headless'] : ['--ui-port', String(uiPort)]),
     ...(codecEndpoint === undefined ? [] : ['--ui-codec-endpoint', codecEndpoint]),
+    ...(options.ephemeral ? ['--sqlite-pragma', 'synchronous=OFF'] : []),
     ...settings,
   ];
 }
