@@ -27,8 +27,6 @@ export interface SeededDeposits {
   expiresAt?: Date;
 }
 
-let nextIndex = 0;
-
 /** Addresses given out, without the API. @returns the ids, in their order */
 export async function seedDeposits(owner: pg.Client, seeded: SeededDeposits): Promise<string[]> {
   const {
@@ -40,13 +38,13 @@ export async function seedDeposits(owner: pg.Client, seeded: SeededDeposits): Pr
   } = seeded;
   const rows = Array.from({ length: count }, () => {
     const id = newId('dep');
-    return { id, address_index: nextIndex++, hash: addressHashOf(id) };
+    return { id, hash: addressHashOf(id) };
   }).sort((a, b) => (a.id < b.id ? -1 : 1));
   await owner.query(
     `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash,
        amount_cents, created_at, expires_at)
-     SELECT id, $2, 'live', 'private', 'TContract', address_index, 'T' || id, decode(hash, 'hex'), $3, ${createdAt}, $4
-     FROM json_to_recordset($1) AS r (id text, address_index integer, hash text)`,
+     SELECT id, $2, 'live', 'private', 'TContract', nextval('deposit_address_index'), 'T' || id, decode(hash, 'hex'), $3, ${createdAt}, $4
+     FROM json_to_recordset($1) AS r (id text, hash text)`,
     [JSON.stringify(rows), partnerId, amountCents, expiresAt],
   );
   return rows.map(({ id }) => id);
