@@ -22,7 +22,7 @@ const PAUSE_AFTER_FAILURE = '10s';
 const { scanBlocks } = proxyActivities<ScanChainActivities>({
   startToCloseTimeout: '90s',
   heartbeatTimeout: '6s',
-  retry: { initialInterval: '1s', maximumAttempts: 3 },
+  retry: { initialInterval: '1s', backoffCoefficient: 1, maximumAttempts: 3 },
 });
 
 /**
@@ -32,12 +32,12 @@ const { scanBlocks } = proxyActivities<ScanChainActivities>({
 export async function scanChain({ network }: ScanChainInput): Promise<void> {
   for (let round = 0; round < MOST_ROUNDS; round++) {
     const report = await scanBlocks(network).catch(failureOf);
-    if (typeof report === 'string') {
+    if (report.state === 'failed') {
       show(
-        `**Blocks can't be taken**, so no deposit on ${network} is credited: ${report}. It is tried again.`,
+        `**Blocks can't be taken**, so no deposit on ${network} is credited: ${report.why}. It is tried again.`,
         true,
       );
-      await sleep(PAUSE_AFTER_FAILURE);
+      if (!report.timedOut) await sleep(PAUSE_AFTER_FAILURE);
     } else if (report.state === 'not_configured') {
       return;
     } else if (report.state === 'idle') {
@@ -49,12 +49,20 @@ export async function scanChain({ network }: ScanChainInput): Promise<void> {
   await continueAsNew<typeof scanChain>({ network });
 }
 
-/** @returns what happened, as a log would say it */
-function failureOf(error: unknown): string {
+interface Failed {
+  state: 'failed';
+  /** As a log would say it. */
+  why: string;
+  /** Its worker is gone: another one needs no pause. */
+  timedOut: boolean;
+}
+
+function failureOf(error: unknown): Failed {
   if (!(error instanceof ActivityFailure) || isCancellation(error)) throw error;
   const { cause } = error;
-  if (cause instanceof ApplicationFailure) return `${cause.type ?? 'Error'}: ${cause.message}`;
-  return "the worker's time ran out";
+  if (cause instanceof ApplicationFailure)
+    return { state: 'failed', why: `${cause.type ?? 'Error'}: ${cause.message}`, timedOut: false };
+  return { state: 'failed', why: 'the worker has stopped giving signs of life', timedOut: true };
 }
 
 const isBehind = ({ lag, unreadable }: ScanProgress): boolean =>
