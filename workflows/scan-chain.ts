@@ -21,7 +21,7 @@ const PAUSE_AFTER_FAILURE = '10s';
 /** A worker that died or froze is noticed by its silence; then another one's round begins where it came to. */
 const { scanBlocks } = proxyActivities<ScanChainActivities>({
   startToCloseTimeout: '90s',
-  heartbeatTimeout: '6s',
+  heartbeatTimeout: '5s',
   retry: { initialInterval: '1s', backoffCoefficient: 1, maximumAttempts: 3 },
 });
 

@@ -84,6 +84,9 @@ export async function startDeposits(options: DepositsOptions): Promise<RunningDe
     interceptors: { activity: attemptInterceptors(logger) },
     maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
     stickyQueueScheduleToStartTimeout: '5s',
+    // Each can bring a frozen worker one more task, for which others then wait: as few as keep up.
+    maxConcurrentActivityTaskPolls: 1,
+    maxConcurrentWorkflowTaskPolls: 2,
     maxCachedWorkflows: 200,
     shutdownGraceTime: '5s',
     shutdownForceTime: '10s',
