@@ -5,6 +5,7 @@ import { resolveDeposit, watchDepositWorkflowId } from '../../workflows/messages
 import { environmentOf, type Operate, operateIn } from '../operator/support/operate.ts';
 import type { TestPartner } from '../support/stack.ts';
 import { assertLedgerClean } from '../workflows/support/money.ts';
+import { untilStarted } from '../workflows/support/started-workflow.ts';
 import { until } from '../workflows/support/until.ts';
 import { type DepositStack, openAddress, startDepositStack, untilDeposit } from './support/deposit-stack.ts';
 
@@ -42,11 +43,13 @@ describe('a deposit that needs review', function () {
   };
   const workflowOf = (id: string): WorkflowHandle =>
     deposits.stack.client.workflow.getHandle(watchDepositWorkflowId(id));
-  const untilEnded = (id: string) =>
-    until('its workflow has ended', async () => {
+  const untilEnded = async (id: string) => {
+    await untilStarted(workflowOf(id));
+    await until('its workflow has ended', async () => {
       const { status, searchAttributes } = await workflowOf(id).describe();
       return status.name === 'COMPLETED' && searchAttributes.NeedsAttention?.[0] !== true;
     });
+  };
   /** What the partner has, and was told. */
   async function partners() {
     const [balance, changes, events] = await Promise.all(
@@ -127,8 +130,10 @@ describe('a deposit that needs review', function () {
     const { json: shown } = await operate('deposit', 'show', id);
     assert.match(shown.payments[0].reason, /^the node 127\.0\.0\.1:\d+ denies it$/);
     assert.match((await waiting(id)).reason, /a node denies what another one says/);
-    const { json: scan } = await operate('tron', 'status');
-    assert.ok(scan.nodes.some(({ state }: { state: string }) => state === 'contradicting'));
+    await until('its nodes are said to disagree', async () => {
+      const { json: scan } = await operate('tron', 'status');
+      return scan.nodes.some(({ state }: { state: string }) => state === 'contradicting');
+    });
 
     const { code, err } = await operate(
       'deposit',
