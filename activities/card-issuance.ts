@@ -32,6 +32,8 @@ export interface CardIssuanceDependencies extends IssuanceContext {
   issuanceDeadlineMs: number;
   /** Called when a claim has its answer, for whoever waits for it; does not fail. */
   answered(claimId: string): void;
+  /** Called when the first step is made and the network is asked next; does not fail. */
+  opened?(claimId: string): void;
 }
 
 /** The effects that `issueCard` asks for. Each can be run again at any point and then does what was left to do. */
@@ -40,6 +42,7 @@ export function createCardIssuanceActivities(dependencies: CardIssuanceDependenc
     async openIssuance(claimId) {
       const opening = await openIssuance(dependencies, claimId);
       if (opening === 'answered') dependencies.answered(claimId);
+      else dependencies.opened?.(claimId);
       return opening;
     },
     flagIssuanceOverdue: (claimId) =>

@@ -18,6 +18,8 @@ export interface CardStatusDependencies extends CommandContext {
   liveNetwork: CardNetwork | null;
   /** Called when a claim has its answer, for whoever waits for it; does not fail. */
   answered(claimId: string): void;
+  /** Called when the first step is made and the network is asked next; does not fail. */
+  opened?(claimId: string): void;
 }
 
 /** The effects that `changeCardStatus` asks for. Each can be run again at any point and then does what was left to do. */
@@ -27,6 +29,7 @@ export function createCardStatusActivities(dependencies: CardStatusDependencies)
       const opening = await openStatusChange(dependencies, claimId);
       if (opening === 'busy') throw cardBusy();
       if (opening === 'answered') dependencies.answered(claimId);
+      else dependencies.opened?.(claimId);
       return opening;
     },
 

@@ -29,6 +29,8 @@ export interface CardTopUpDependencies extends CommandContext {
   topUpDeadlineMs: number;
   /** Called when a claim has its answer, for whoever waits for it; does not fail. */
   answered(claimId: string): void;
+  /** Called when the first step is made and the network is asked next; does not fail. */
+  opened?(claimId: string): void;
 }
 
 /** The effects that `topUpCard` asks for. Each can be run again at any point and then does what was left to do. */
@@ -37,6 +39,7 @@ export function createCardTopUpActivities(dependencies: CardTopUpDependencies): 
     async openTopUp(claimId) {
       const opening = await openTopUp(dependencies, claimId);
       if (opening === 'answered') dependencies.answered(claimId);
+      else dependencies.opened?.(claimId);
       return opening;
     },
     flagTopUpOverdue: (claimId) =>

@@ -21,8 +21,10 @@ export interface AdmissionOptions {
   accountConcurrency: number;
   /** How long a request may wait before its work begins. */
   longestWaitMs: number;
-  /** After that a request takes no other's turn any more: what it still waits for is the card network, or a lock. */
+  /** After that a request takes no other's turn any more: what it still waits for is a lock. */
   longestTurnMs: number;
+  /** The same of one that starts a workflow; it passes its turn as soon as its money is held. */
+  longestStartMs: number;
 }
 
 /** One request on its way through. */
@@ -34,6 +36,8 @@ export interface Visit {
    * @throws ApiError `unavailable` where that took too long, or the process stops
    */
   begin(startsWorkflow: boolean): Promise<boolean>;
+  /** Lets another work, though it is not done: what is left of it waits for the card network. */
+  passTurn(): void;
   /** Nobody waits for its answer: it waits no longer. */
   leave(): void;
   /** Gives back what the request holds, whether it worked, waited or neither. */
@@ -65,6 +69,7 @@ export function createAdmission({
   accountConcurrency,
   longestWaitMs,
   longestTurnMs,
+  longestStartMs,
 }: AdmissionOptions): Admission {
   const places = new Turns({ places: Number.POSITIVE_INFINITY, each: accountConcurrency, longestWaitMs });
   const requests = paced(Math.max(accountConcurrency, REQUESTS), REQUESTS_BESIDE_OTHERS);
@@ -84,6 +89,7 @@ export function createAdmission({
     const stay: Stay = { at: 'door', waiting: new AbortController() };
     present.set(account, stays.add(stay));
     const held: (() => void)[] = [];
+    let passTurn = () => {};
 
     return {
       async begin(startsWorkflow) {
@@ -94,8 +100,9 @@ export function createAdmission({
           held.push(await places.take(account, signal));
           countAsActive(account);
           const giveBack = await (startsWorkflow ? starts : requests).take(account, signal);
-          const timer = setTimeout(giveBack, longestTurnMs);
+          const timer = setTimeout(giveBack, startsWorkflow ? longestStartMs : longestTurnMs);
           held.push(giveBack, () => clearTimeout(timer));
+          passTurn = giveBack;
         } catch (error) {
           const ending: Ending = signal.aborted ? signal.reason : 'too_late';
           if (!signal.aborted && !(error instanceof NoTurn)) throw error;
@@ -107,6 +114,7 @@ export function createAdmission({
         stay.at = 'work';
         return true;
       },
+      passTurn: () => passTurn(),
       leave: () => stay.waiting.abort('left'),
       end() {
         for (const giveBack of held) giveBack();

@@ -1,18 +1,21 @@
-import type { Client } from '@temporalio/client';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import type { AnswerHint } from '../commands/announce-answer.ts';
 import { forgetClaim, readClaimResponse } from '../commands/claim-response.ts';
 import type { CommandContext } from '../commands/command-context.ts';
 import type { StoredResponse } from '../commands/idempotency-response.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { ClaimedWorkflow } from '../workflows/client/claimed-workflow.ts';
-import { awaitFirstAnswer, startClaimed } from '../workflows/client/start-claimed.ts';
+import type { Started } from '../workflows/client/start-claimed.ts';
 import type { AnswerHints } from './answer-hints.ts';
+import type { LiveWork } from './live-work.ts';
 import { whileLeased } from './while-leased.ts';
 
-const START_TIMEOUT_MS = 3_000;
+/** A start that went by the queue takes no other's turn for longer: nobody tells when its money is held. */
+const QUEUED_TURN_MS = 100;
 
 export interface AnsweringDependencies extends CommandContext {
-  client: Client;
+  liveWork: Pick<LiveWork, 'start'>;
   logger: Logger;
   answerHints: AnswerHints;
   /** Called after a commit, so that events are sent without delay. */
@@ -22,28 +25,36 @@ export interface AnsweringDependencies extends CommandContext {
   cardCreationWaitMs: number;
 }
 
+/** What a request does beside the work of its claim. */
+export interface Meanwhile {
+  /** Gives the claim an answer where the outcome takes too long, if there can be one before it. */
+  answer(): Promise<void>;
+  /** Lets another request work: what is left of this one waits for the network. */
+  passTurn(): void;
+}
+
 /**
  * Starts or joins the work of a claim and gives its answer. When that takes too long the work goes on.
- * @param answerMeanwhile then gives the claim an answer, if there can be one before the outcome.
  * @throws ServiceError where Temporal can't be reached, ApiError `unavailable` where the outcome is unknown.
  */
 export async function answerClaimed(
   dependencies: AnsweringDependencies,
   workflow: ClaimedWorkflow,
-  answerMeanwhile: () => Promise<void>,
+  meanwhile: Meanwhile,
 ): Promise<StoredResponse> {
-  const { client, answerHints, cardCreationWaitMs } = dependencies;
+  const { liveWork, ring } = dependencies;
   const { claimId } = workflow;
-  const answer = await whileLeased(dependencies, claimId, async () => {
-    const updated = awaitFirstAnswer(client, workflow, cardCreationWaitMs);
-    const soonest = await answerHints.sooner(claimId, updated);
-    if (soonest !== 'pending') {
-      const hinted = soonest === 'over' ? null : soonest.open(dependencies.ring);
+  const answer = await whileLeased(dependencies, claimId, async (foundAnswered) => {
+    const started = liveWork.start(workflow);
+    const { passTurn } = meanwhile;
+    const first = await firstWord(dependencies, claimId, { started, foundAnswered, passTurn });
+    if (first !== 'late') {
+      const hinted = typeof first === 'string' ? null : first.open(ring);
       const given = hinted ?? (await readClaimResponse(dependencies, claimId));
       if (given !== null) return given;
     }
-    await client.withDeadline(Date.now() + START_TIMEOUT_MS, () => startClaimed(client, workflow));
-    await answerMeanwhile();
+    await started;
+    await meanwhile.answer();
     const late = await readClaimResponse(dependencies, claimId);
     if (late === null) throw new ApiError('unavailable');
     return late;
@@ -51,4 +62,34 @@ export async function answerClaimed(
   // decisions.md, "Idempotency": a 400 is not kept, though this one took the account's fees to find.
   if (answer.status === 400) await forgetClaim(dependencies.orm, claimId);
   return answer;
+}
+
+interface Waiting {
+  started: Promise<Started>;
+  /** Settles when who gives the claim's signs of life finds it answered. */
+  foundAnswered: Promise<'answered'>;
+  passTurn(): void;
+}
+
+/** What is known of a claim first: its answer, that its work is over, or that it takes too long. */
+async function firstWord(
+  { answerHints, cardCreationWaitMs }: AnsweringDependencies,
+  claimId: string,
+  { started, foundAnswered, passTurn }: Waiting,
+): Promise<AnswerHint | 'answered' | 'over' | 'late'> {
+  const waiting = new AbortController();
+  try {
+    return await answerHints.hear(claimId, ({ answered, opened }) => {
+      void opened.then(passTurn);
+      const overOrAnswered = started.then(async (state) => {
+        if (state === 'over') return state;
+        if (state === 'queued') setTimeout(passTurn, QUEUED_TURN_MS).unref();
+        return answered;
+      });
+      const late = sleep(cardCreationWaitMs, 'late' as const, { signal: waiting.signal });
+      return Promise.race([answered, foundAnswered, overOrAnswered, late]);
+    });
+  } finally {
+    waiting.abort();
+  }
 }

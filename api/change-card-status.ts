@@ -22,12 +22,20 @@ export interface ClaimedStatusChange {
 export async function changeCardStatus(
   dependencies: AnsweringDependencies,
   claim: ClaimedStatusChange,
+  passTurn: () => void,
 ): Promise<StoredResponse> {
   const { taskQueue } = dependencies;
   try {
-    return await answerClaimed(dependencies, { ...claim, taskQueue, deadlineMs: 0 }, async () => {
-      await openStatusChange(dependencies, claim.claimId);
-    });
+    return await answerClaimed(
+      dependencies,
+      { ...claim, taskQueue, deadlineMs: 0 },
+      {
+        passTurn,
+        async answer() {
+          await openStatusChange(dependencies, claim.claimId);
+        },
+      },
+    );
   } catch (error) {
     // The claim stands: whoever can't be reached now, the sweep starts what it is about.
     const goesOn = error instanceof ApiError ? error.code === 'unavailable' : isOutage(error);

@@ -69,6 +69,7 @@ export function guard<Query, Body>(
           query: query.value,
           body: body.value,
           idempotencyKey,
+          passTurn: () => visit.passTurn(),
           log: (fields) => Object.assign(state.logFields, fields),
         }),
       );

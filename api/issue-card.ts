@@ -19,12 +19,16 @@ export interface IssuingDependencies extends AnsweringDependencies, IssuanceCont
 export function issueCard(
   dependencies: IssuingDependencies,
   claim: { claimId: string; partnerId: string; mode: Mode },
+  passTurn: () => void,
 ): Promise<StoredResponse> {
   const { taskQueue, issuanceDeadlineMs: deadlineMs } = dependencies;
   const cardId = siblingId('card', claim.claimId);
   const workflow = { ...claim, operation: 'create_card', cardId, taskQueue, deadlineMs } as const;
-  return answerClaimed(dependencies, workflow, async () => {
-    await openIssuance(dependencies, claim.claimId);
-    await acceptIssuance(dependencies, claim.claimId);
+  return answerClaimed(dependencies, workflow, {
+    passTurn,
+    async answer() {
+      await openIssuance(dependencies, claim.claimId);
+      await acceptIssuance(dependencies, claim.claimId);
+    },
   });
 }

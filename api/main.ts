@@ -1,4 +1,5 @@
 import { readConfig } from '../config.ts';
+import { cardsTaskQueue } from '../domain/task-queues.ts';
 import { createLogger } from '../logger.ts';
 import { runProcess } from '../run-process.ts';
 import { startApi } from './start-api.ts';
@@ -6,7 +7,14 @@ import { startApi } from './start-api.ts';
 await runProcess('api', async () => {
   const config = readConfig();
   const logger = createLogger('api', config.logLevel);
-  const api = await startApi(config, logger);
+  const api = await startApi(config, logger, {
+    hostWorker: async (activities) => {
+      // Loaded when the API listens: reads and test mode do without it.
+      const { startEagerWorker } = await import('../worker/eager-worker.ts');
+      const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
+      return startEagerWorker({ config, taskQueue, activities, logger });
+    },
+  });
   logger.info({ url: api.url }, 'the API listens');
   return { stop: api.stop, ended: new Promise(() => {}) };
 });

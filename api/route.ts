@@ -15,6 +15,8 @@ export interface RouteInput<Query, Body> {
   body: Body;
   /** Empty where none was sent, or the route takes none. */
   idempotencyKey: string;
+  /** Lets another request work though this one has no answer yet: what is left of it waits. */
+  passTurn(): void;
   /** Adds to the request's log line. */
   log(fields: Record<string, string>): void;
 }

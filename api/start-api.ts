@@ -1,6 +1,7 @@
 import { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { verifyCallback } from '../adapters/card-network/callback-signature.ts';
+import type { CardNetwork } from '../adapters/card-network/card-network.ts';
 import { testCardIssuer, testCardRevealer } from '../adapters/card-network/test-cards.ts';
 import { startLiveNetwork } from '../adapters/live-network.ts';
 import { simulatedNetworkCredentials } from '../adapters/simulated-network/credentials.ts';
@@ -20,6 +21,7 @@ import { openAnswerHints } from './answer-hints.ts';
 import { createApps } from './app.ts';
 import { createAuthenticate } from './authenticate.ts';
 import { serveHttp } from './http-server.ts';
+import { type HostWorker, openLiveWork } from './live-work.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { connectLazily } from './temporal-connection.ts';
 
@@ -33,8 +35,19 @@ export interface RunningApi {
   stop(): Promise<void>;
 }
 
-/** Opens what the API needs and listens. */
-export async function startApi(config: Config, logger: Logger): Promise<RunningApi> {
+export interface ApiOptions {
+  /** Starts the worker that the process hosts; left out: it hosts none, and all live work goes by the queue. */
+  hostWorker?: HostWorker | undefined;
+  /** Stands around the calls of the card network, for tests that kill the process between them. */
+  aroundNetwork?: (network: CardNetwork) => CardNetwork;
+}
+
+/** Opens what the API needs and listens; then it starts the worker that it hosts, which nothing waits for. */
+export async function startApi(
+  config: Config,
+  logger: Logger,
+  options: ApiOptions = {},
+): Promise<RunningApi> {
   const ring = new KeyRing(config.encryptionKeys);
   const { orm, direct } = await openServiceDatabase(config, logger, {
     poolSize: 20,
@@ -50,7 +63,7 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
 
   const answerHints = openAnswerHints(direct, logger);
 
-  // Reveals alone ask it here; its callbacks are the worker's to send.
+  // Its callbacks are the worker's to send.
   const live = await startLiveNetwork({
     cardNetwork: config.cardNetwork,
     callbackUrl: null,
@@ -75,13 +88,22 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
     accountConcurrency: config.accountConcurrency,
     longestWaitMs: config.cardCreationWaitMs,
     longestTurnMs: 100,
+    longestStartMs: 1_000,
   });
 
+  const liveNetwork = live.network && (options.aroundNetwork?.(live.network) ?? live.network);
+  const operations = {
+    ...{ orm, ring, liveNetwork, liveNetworkConfigured: live.network !== null },
+    issuanceDeadlineMs: config.issuanceDeadlineMs,
+    topUpDeadlineMs: config.topUpDeadlineMs,
+  };
+  const liveWork = openLiveWork({ ...operations, client, answerHints, eventsWritten, logger });
+
   const apps = createApps({
+    ...operations,
     operationsApart: config.operations !== null,
     answerHints,
-    orm,
-    ring,
+    liveWork,
     client,
     logger,
     taskQueue: cardsTaskQueue(config.taskQueuePrefix),
@@ -89,13 +111,9 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
       (queue) => queue(config.taskQueuePrefix),
     ),
     cardCreationWaitMs: config.cardCreationWaitMs,
-    issuanceDeadlineMs: config.issuanceDeadlineMs,
-    topUpDeadlineMs: config.topUpDeadlineMs,
     webhookAllowLoopbackHttp: config.webhookAllowLoopbackHttp,
-    liveNetworkConfigured: live.network !== null,
     issueTestCard: testCardIssuer(ring),
     revealTestCard: testCardRevealer(ring),
-    liveNetwork: live.network,
     authenticate: createAuthenticate(orm, apiKeyHasher(ring), admission),
     rateLimit: createRateLimit({ perSecond: config.rateLimitPerSecond, burst: config.rateLimitBurst }),
     admission,
@@ -110,12 +128,14 @@ export async function startApi(config: Config, logger: Logger): Promise<RunningA
   });
   const stopServers = [await serveHttp(apps.api, config)];
   if (config.operations !== null) stopServers.push(await serveHttp(apps.operations, config.operations));
+  if (options.hostWorker !== undefined) liveWork.host(options.hostWorker);
 
   return {
     url: `http://${config.host}:${config.port}/v1`,
     stop: async () => {
       admission.stop();
       for (const stop of stopServers) await stop();
+      await liveWork.stop();
       await live.stop();
       await answerHints.stop();
       await connection.close();

@@ -18,11 +18,15 @@ export interface TopUpDependencies extends AnsweringDependencies {
 export function topUpCard(
   dependencies: TopUpDependencies,
   claim: { claimId: string; cardId: string; partnerId: string; mode: Mode },
+  passTurn: () => void,
 ): Promise<StoredResponse> {
   const { taskQueue, topUpDeadlineMs: deadlineMs } = dependencies;
   const workflow = { ...claim, operation: 'top_up_card', taskQueue, deadlineMs } as const;
-  return answerClaimed(dependencies, workflow, async () => {
-    await openTopUp(dependencies, claim.claimId);
-    await acceptTopUp(dependencies, claim.claimId);
+  return answerClaimed(dependencies, workflow, {
+    passTurn,
+    async answer() {
+      await openTopUp(dependencies, claim.claimId);
+      await acceptTopUp(dependencies, claim.claimId);
+    },
   });
 }

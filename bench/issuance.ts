@@ -6,91 +6,138 @@ import { Client, Connection, WithStartWorkflowOperation } from '@temporalio/clie
 import { Pool } from 'undici';
 import { adjustBalance } from '../commands/adjust-balance.ts';
 import { createApiKey } from '../commands/create-api-key.ts';
+import { createPartner } from '../commands/create-partner.ts';
 import { negotiateLimits } from '../commands/negotiate-limits.ts';
 import type { Mode } from '../domain/mode.ts';
+import { issueCardWorkflowId } from '../workflows/messages.ts';
 import { createBareIssuance } from './bare-issuance/bare-issuance.ts';
+import { createEagerStarts } from './empty-workflow/eager-starts.ts';
 import { done } from './empty-workflow/workflow.ts';
 import { describe, type Measurement, measure } from './support/measure.ts';
 import { median, middleOf } from './support/median.ts';
-import { type BenchService, startService } from './support/start-service.ts';
+import { type BenchService, startService, until } from './support/start-service.ts';
 
 const ROUNDS = 5;
+const ACCOUNTS = 50;
 
 /** What POST /cards is held against, and how near it should come. */
-interface Comparison {
-  floor: string;
-  mode: Mode;
+interface Floor {
+  name: string;
+  goals: string;
   execute(): Promise<void>;
+}
+
+/** POST /cards of some accounts in turn. */
+interface Comparison {
+  name: string;
+  floors: Floor[];
+  create(): Promise<void>;
   /** In flight, and how many calls a round has. */
   loads: [number, number][];
-  goals: string;
 }
 
 /**
  * POST /cards over the whole HTTP path: in live mode, on the simulated network, beside update-with-start of an empty
- * workflow on the same server; in test mode beside the bare SQL of the same writes. Rounds alternate and each is
- * compared by itself, so that what else the machine does hits both; the median is printed.
+ * workflow, and beside an eager start of one that asks the network and does no more; in test mode beside the bare SQL of
+ * the same writes. Rounds alternate and each is compared by itself, so that what else the machine does hits all; the
+ * median is printed.
  */
 export async function run(): Promise<void> {
   const service = await startService({ worker: true });
-  const empty = await startEmptyWorkflows(service);
-  const bare = createBareIssuance(service.databaseUrl, service.partnerId, 20);
-  const cards = await fundedCardCreation(service);
+  const updates = await startUpdates(service);
+  const eager = await createEagerStarts(service);
+  const bare = createBareIssuance(service.databaseUrl, 20);
+  const accounts = await fundedAccounts(service);
+  const [hot] = accounts;
+  const pool = new Pool(service.origin, { connections: 20 });
+  const createOf = (mode: Mode, of: Account[]) => inTurn(of, (account) => createCard(pool, mode, account));
+  const bareOf = (of: Account[]): Floor => ({
+    name: 'bare SQL',
+    goals: 'goals: throughput at least 0.6, p50 of one in flight at most 8 ms',
+    execute: inTurn(of, ({ partnerId }) => bare.issue(partnerId)),
+  });
+  const testLoads: Comparison['loads'] = [
+    [1, 400],
+    [20, 1_500],
+  ];
   const comparisons: Comparison[] = [
     {
-      floor: 'empty workflow',
-      mode: 'live',
-      execute: empty.execute,
+      name: 'live',
+      floors: [
+        {
+          name: 'update-with-start, empty',
+          goals: 'goals: p50 at most 1.74 and 1.55, throughput at least 0.92 and 0.70, by what was before',
+          execute: updates.execute,
+        },
+        {
+          name: 'eager start that asks the network',
+          goals: 'goals: p50 at most 1.3, throughput at least 0.7',
+          execute: eager.execute,
+        },
+      ],
+      create: createOf('live', [hot]),
       loads: [
         [1, 100],
         [20, 400],
       ],
-      goals: 'a live card asks the network on top of it',
     },
     {
-      floor: 'bare SQL',
-      mode: 'test',
-      execute: bare.issue,
-      loads: [
-        [1, 400],
-        [20, 1_500],
-      ],
-      goals: 'goals: throughput at least 0.6, p50 of one in flight at most 8 ms',
+      name: 'test, one account',
+      floors: [bareOf([hot])],
+      create: createOf('test', [hot]),
+      loads: testLoads,
+    },
+    {
+      name: `test, ${ACCOUNTS} accounts`,
+      floors: [bareOf(accounts)],
+      create: createOf('test', accounts),
+      loads: testLoads,
     },
   ];
   try {
-    for (const comparison of comparisons) await compare(comparison, () => cards.create(comparison.mode));
+    await until(() => isStartedEagerly(service, pool, hot));
+    for (const comparison of comparisons) await compare(comparison);
   } finally {
-    await empty.stop();
+    await updates.stop();
+    await eager.stop();
     await bare.stop();
-    await cards.stop();
+    await pool.close();
     await service.stop();
   }
 }
 
-async function compare(
-  { floor, mode, execute, loads, goals }: Comparison,
-  create: () => Promise<void>,
-): Promise<void> {
+async function compare({ name, floors, create, loads }: Comparison): Promise<void> {
   for (const [inFlight, count] of loads) {
-    const rounds: { floor: Measurement; cards: Measurement }[] = [];
+    const cards: Measurement[] = [];
+    const rounds: Measurement[][] = floors.map(() => []);
     for (let round = 0; round < ROUNDS; round++) {
-      rounds.push({
-        floor: await measure(count, inFlight, execute),
-        cards: await measure(count, inFlight, create),
-      });
+      for (const [index, floor] of floors.entries()) {
+        rounds[index]?.push(await measure(count, inFlight, floor.execute));
+      }
+      cards.push(await measure(count, inFlight, create));
     }
-    console.log(describe(`${floor}, ${inFlight} in flight`, median(rounds.map((round) => round.floor))));
-    console.log(
-      describe(`POST /cards, ${mode}, ${inFlight} in flight`, median(rounds.map((round) => round.cards))),
-    );
-    const p50 = middleOf(rounds.map((round) => round.cards.p50Ms / round.floor.p50Ms));
-    const throughput = middleOf(rounds.map((round) => round.cards.perSecond / round.floor.perSecond));
-    console.log(`ratios: p50 ${p50.toFixed(2)}, throughput ${throughput.toFixed(2)} (${goals})`);
+    console.log(describe(`POST /cards, ${name}, ${inFlight} in flight`, median(cards)));
+    for (const [index, floor] of floors.entries()) {
+      const measured = rounds[index] ?? [];
+      const times = (of: (one: Measurement) => number) =>
+        middleOf(measured.map((one, round) => of(cards[round] as Measurement) / of(one))).toFixed(2);
+      console.log(describe(`  ${floor.name}`, median(measured)));
+      console.log(
+        `  ratios: p50 ${times((one) => one.p50Ms)}, throughput ${times((one) => one.perSecond)} (${floor.goals})`,
+      );
+    }
   }
 }
 
-async function startEmptyWorkflows({ temporal }: BenchService) {
+/** Calls `work` with one after the other. */
+function inTurn<T>(of: readonly T[], work: (one: T) => Promise<unknown>): () => Promise<void> {
+  let next = 0;
+  return async () => {
+    await work(of[next++ % of.length] as T);
+  };
+}
+
+async function startUpdates({ temporal }: BenchService) {
   const taskQueue = `bench-empty-${randomUUID()}`;
   const entry = fileURLToPath(new URL('./empty-workflow/worker.ts', import.meta.url));
   const worker = spawn(process.execPath, [entry, temporal.address, temporal.namespace, taskQueue], {
@@ -115,34 +162,61 @@ async function startEmptyWorkflows({ temporal }: BenchService) {
   };
 }
 
-async function fundedCardCreation({ origin, orm, ring, partnerId, testKey }: BenchService) {
+interface Account {
+  partnerId: string;
+  keys: Record<Mode, string>;
+}
+
+async function fundedAccounts({ orm, ring }: BenchService): Promise<[Account, ...Account[]]> {
   const operator = { orm, ring, actor: 'bench' };
-  const { key: liveKey } = await createApiKey(operator, { partnerId, mode: 'live', name: null });
-  const keys = { test: testKey, live: liveKey };
-  await negotiateLimits(operator, partnerId, {
-    maxOpenCards: 1_000_000,
-    maxIssuedPerDayCents: 1_000_000_000,
-  });
-  for (const mode of ['test', 'live'] as const) {
-    const funds = { partnerId, mode, amountCents: 1_000_000_000, reason: 'measuring', key: null };
-    await adjustBalance(operator, funds);
+  async function funded(): Promise<Account> {
+    const { id: partnerId } = await createPartner(operator, { name: 'Bench', secureDetailsEnabled: false });
+    await negotiateLimits(operator, partnerId, {
+      maxOpenCards: 1_000_000,
+      maxIssuedPerDayCents: 1_000_000_000,
+    });
+    const keys = { test: '', live: '' };
+    for (const mode of ['test', 'live'] as const) {
+      keys[mode] = (await createApiKey(operator, { partnerId, mode, name: null })).key;
+      const funds = { partnerId, mode, amountCents: 1_000_000_000, reason: 'measuring', key: null };
+      await adjustBalance(operator, funds);
+    }
+    return { partnerId, keys };
   }
-  const pool = new Pool(origin, { connections: 20 });
-  return {
-    create: async (mode: Mode) => {
-      const answer = await pool.request({
-        method: 'POST',
-        path: '/v1/cards',
-        headers: {
-          authorization: `Bearer ${keys[mode]}`,
-          'content-type': 'application/json',
-          'idempotency-key': randomUUID(),
-        },
-        body: JSON.stringify({ amount: 1_000, external_ref: randomUUID(), cardholder_first_name: 'Ada' }),
-      });
-      const text = await answer.body.text();
-      if (answer.statusCode !== 201) throw new Error(`POST /cards answered ${answer.statusCode}: ${text}`);
+  const hot = await funded();
+  const others: Account[] = [];
+  while (others.length < ACCOUNTS - 1) others.push(await funded());
+  return [hot, ...others];
+}
+
+/** @returns its id */
+async function createCard(pool: Pool, mode: Mode, { keys }: Account): Promise<string> {
+  const answer = await pool.request({
+    method: 'POST',
+    path: '/v1/cards',
+    headers: {
+      authorization: `Bearer ${keys[mode]}`,
+      'content-type': 'application/json',
+      'idempotency-key': randomUUID(),
     },
-    stop: () => pool.close(),
-  };
+    body: JSON.stringify({ amount: 1_000, external_ref: randomUUID(), cardholder_first_name: 'Ada' }),
+  });
+  const text = await answer.body.text();
+  if (answer.statusCode !== 201) throw new Error(`POST /cards answered ${answer.statusCode}: ${text}`);
+  return JSON.parse(text).id;
+}
+
+/** Whether the API process runs the first tasks of its workflows: the worker it hosts comes after its first answers. */
+async function isStartedEagerly({ temporal }: BenchService, pool: Pool, account: Account): Promise<boolean> {
+  const workflowId = issueCardWorkflowId(await createCard(pool, 'live', account));
+  const connection = await Connection.connect({ address: temporal.address });
+  try {
+    const client = new Client({ connection, namespace: temporal.namespace });
+    const { events } = await client.workflow.getHandle(workflowId).fetchHistory();
+    return (
+      events?.some((event) => event.workflowTaskStartedEventAttributes?.identity?.startsWith('api-')) ?? false
+    );
+  } finally {
+    await connection.close();
+  }
 }

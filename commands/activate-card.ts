@@ -1,15 +1,14 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { cardColumns } from '../db/card-columns.ts';
 import type { KeyRing } from '../db/key-ring.ts';
+import { query } from '../db/sql.ts';
 import { transaction } from '../db/transaction.ts';
 import type { CardRow } from '../domain/card-resource.ts';
 import { siblingId } from '../domain/ids.ts';
 import type { IssuedCard } from '../domain/issued-card.ts';
-import { applyOperation } from '../ledger/apply-operation.ts';
 import type { CommandContext } from './command-context.ts';
 import { finishCard } from './finish-card.ts';
 import { issuanceOperation } from './issuance-operation.ts';
-import { lockCard } from './lock-card.ts';
-import { lockClaim } from './lock-claim.ts';
 import { withIssued } from './with-issued.ts';
 
 /**
@@ -23,8 +22,7 @@ export async function activateCard(
 ): Promise<void> {
   const { orm, ring } = context;
   await transaction(orm, async (tx) => {
-    await lockClaim(tx, claimId);
-    const card = await lockCard(tx, siblingId('card', claimId));
+    const [card] = await query<CardRow>(tx, LOCK, [claimId, siblingId('card', claimId)]);
     if (card?.status !== 'funding_pending') return;
     await postIssuance(tx, ring, claimId, card, issued);
   });
@@ -38,6 +36,11 @@ export async function postIssuance(
   card: CardRow,
   issued: IssuedCard,
 ): Promise<void> {
-  await applyOperation(tx, issuanceOperation(card, 'post'));
-  await finishCard(tx, ring, claimId, withIssued(card, issued));
+  await finishCard(tx, ring, claimId, withIssued(card, issued), issuanceOperation(card, 'post'));
 }
+
+/** The claim, then the card. */
+const LOCK = `
+  SELECT ${cardColumns('d')} FROM idempotency_claim c CROSS JOIN card d
+  WHERE c.id = $1 AND d.id = $2
+  FOR NO KEY UPDATE`;

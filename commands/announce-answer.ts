@@ -23,6 +23,16 @@ export async function announceAnswer({ orm }: Pick<CommandContext, 'orm'>, claim
   );
 }
 
+/** {@link announceAnswer} for who does not wait for it. @param onError is told what went wrong: a hint got lost */
+export function createAnswerAnnouncer(
+  orm: CommandContext['orm'],
+  onError: (claimId: string, error: unknown) => void,
+): (claimId: string) => void {
+  return (claimId) => {
+    announceAnswer({ orm }, claimId).catch((error: unknown) => onError(claimId, error));
+  };
+}
+
 /** That a claim has its answer. */
 export interface AnswerHint {
   claimId: string;

@@ -18,14 +18,16 @@ export async function readClaimResponse(
     : { status: row.response_status, body: openBody(ring, claimId, row.response_body) };
 }
 
-/** A sign of life: the process that runs the claim's request still does. */
-export async function renewLease(orm: Orm, claimId: string, leaseMs: number): Promise<void> {
-  await query(
+/** A sign of life: the process that runs the claim's request still does. @returns false where the claim is answered */
+export async function renewLease(orm: Orm, claimId: string, leaseMs: number): Promise<boolean> {
+  const renewed = await query(
     orm.em.fork(),
     `UPDATE idempotency_claim SET lease_expires_at = now() + $2 * interval '1 millisecond'
-     WHERE id = $1 AND response_status IS NULL`,
+     WHERE id = $1 AND response_status IS NULL
+     RETURNING id`,
     [claimId, leaseMs],
   );
+  return renewed.length > 0;
 }
 
 /** Gives a key free again whose request turned out not to be valid. Any other answer stays. */

@@ -46,10 +46,11 @@ export async function voidIssuance(
 ): Promise<void> {
   const claimId = siblingId('claim', card.id);
   await uncountFunding(tx, card, card.funding_cents, 1);
-  await applyOperation(tx, issuanceOperation(card, 'void'));
+  const operation = issuanceOperation(card, 'void');
   if (claim.answered) {
-    await finishCard(tx, ring, claimId, { ...card, status: 'failed', failure_code: failure });
+    await finishCard(tx, ring, claimId, { ...card, status: 'failed', failure_code: failure }, operation);
   } else {
+    await applyOperation(tx, operation);
     await query(tx, 'DELETE FROM card WHERE id = $1', [card.id]);
     await refuseClaim(tx, ring, claimId, new ApiError('provider_declined'));
   }

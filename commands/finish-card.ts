@@ -1,20 +1,24 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { KeyRing } from '../db/key-ring.ts';
-import { query } from '../db/sql.ts';
 import type { CardRow } from '../domain/card-resource.ts';
+import { applyOperationWith } from '../ledger/apply-operation-with.ts';
+import type { LedgerOperation } from '../ledger/operation.ts';
 import { announcementOf } from './announcement.ts';
 import { issuanceNews } from './issuance-news.ts';
 
 /**
- * Ends a pending issuance in one statement, in the caller's transaction: the card's row, its event, and the answer of
- * the claim if nothing was answered yet.
+ * Ends a pending issuance in one statement, in the caller's transaction, which holds the claim and the card: its money,
+ * the card's row, its event, and the answer of the claim if nothing was answered yet.
  * @param card the row as it is to be; its status says how the issuance ended.
+ * @param operation what becomes of the hold
+ * @throws LedgerConflict, LedgerRejected: roll back
  */
 export async function finishCard(
   tx: EntityManager,
   ring: KeyRing,
   claimId: string,
   card: CardRow & { status: 'active' | 'failed' },
+  operation: LedgerOperation,
 ): Promise<void> {
   const own = [
     card.id,
@@ -26,15 +30,15 @@ export async function finishCard(
     card.failure_code,
   ];
   const announcement = announcementOf(ring, claimId, issuanceNews(card), own.length + 1);
-  await query(
-    tx,
-    `WITH done AS (
+  const ended = `done AS (
        UPDATE card SET status = $2, network_card_id = $3, last4 = $4, exp_month = $5, exp_year = $6, failure_code = $7,
          overdue_since = NULL
        WHERE id = $1 AND status = 'funding_pending'
        RETURNING id, partner_id, mode
-     ), ${announcement.ctes.join(', ')}
-     SELECT id FROM done`,
-    [...own, ...announcement.values],
-  );
+     )`;
+  await applyOperationWith(tx, operation, {
+    ctes: [ended, ...announcement.ctes],
+    values: [...own, ...announcement.values],
+    reads: {},
+  });
 }

@@ -3,8 +3,12 @@ import type { Logger } from 'pino';
 
 const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ERROR: 'error' } as const;
 
-/** Sends what the Temporal SDK says through our log; once a process, before its first worker. */
+let isInstalled = false;
+
+/** Sends what the Temporal SDK says through our log, before a process' first worker; later calls do nothing. */
 export function installRuntime(logger: Logger): void {
+  if (isInstalled) return;
+  isInstalled = true;
   const write = (level: LogEntry['level'], message: string, meta?: Record<string, unknown>) =>
     logger[LEVELS[level]]({ temporal: meta }, message);
   Runtime.install({
@@ -16,5 +20,7 @@ export function installRuntime(logger: Logger): void {
       warn: (message, meta) => write('WARN', message, meta),
       error: (message, meta) => write('ERROR', message, meta),
     },
+    // The process stops its parts in its own order (run-process.ts).
+    shutdownSignals: [],
   });
 }

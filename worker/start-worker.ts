@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
 import type { CardNetwork } from '../adapters/card-network/card-network.ts';
 import { startLiveNetwork } from '../adapters/live-network.ts';
-import { announceAnswer } from '../commands/announce-answer.ts';
+import { createAnswerAnnouncer } from '../commands/announce-answer.ts';
 import type { Config } from '../config.ts';
 import { KeyRing } from '../db/key-ring.ts';
 import { openServiceDatabase } from '../db/service-database.ts';
@@ -68,11 +68,9 @@ export async function startWorker(
     liveNetworkConfigured: live.network !== null,
     issuanceDeadlineMs: config.issuanceDeadlineMs,
     topUpDeadlineMs: config.topUpDeadlineMs,
-    answered: (claimId) => {
-      announceAnswer({ orm }, claimId).catch((error: unknown) =>
-        logger.warn({ claimId, error: describeError(error) }, 'could not tell that a claim has its answer'),
-      );
-    },
+    answered: createAnswerAnnouncer(orm, (claimId, error) =>
+      logger.warn({ claimId, error: describeError(error) }, 'could not tell that a claim has its answer'),
+    ),
     liveNetwork,
   });
   const workflowBundle = options.workflowBundle ?? (await bundleWorkflows(Runtime.instance().logger));

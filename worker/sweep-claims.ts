@@ -6,8 +6,8 @@ import type { Orm } from '../db/orm.ts';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
 import { type DescribedError, describeError } from '../domain/describe-error.ts';
 import { siblingId } from '../domain/ids.ts';
+import { isTemporalAway } from '../workflows/client/is-temporal-away.ts';
 import { startClaimed } from '../workflows/client/start-claimed.ts';
-import { isTemporalAway } from '../workflows/client/state-after-error.ts';
 import { type Repetition, repeat } from './repeat.ts';
 
 const INTERVAL_MS = 1_000;

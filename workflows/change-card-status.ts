@@ -42,6 +42,7 @@ const forEver = proxyActivities<CardStatusActivities>(LATER);
  */
 export async function changeCardStatus({ claimId }: ChangeCardStatusInput): Promise<void> {
   const answered = Promise.withResolvers<void>();
+  // API processes of the release before eager starts wait for it.
   setHandler(firstAnswer, () => answered.promise);
 
   // The scope that ignores cancellation costs 2 ms, which a refusal can do without.
@@ -72,7 +73,7 @@ export async function changeCardStatus({ claimId }: ChangeCardStatusInput): Prom
 
   async function finish(): Promise<void> {
     answered.resolve();
-    await condition(allHandlersFinished);
+    if (!allHandlersFinished()) await condition(allHandlersFinished);
   }
 }
 

@@ -48,7 +48,10 @@ export const changeCardStatusWorkflowId = (cardId: string, claimId: string): str
 
 export const deliverWebhookWorkflowId = (eventId: string): string => `webhook/${eventId}`;
 
-/** Completes as soon as the claim has an answer. The answer itself is in the claim. */
+/**
+ * Completes as soon as the claim has an answer. API processes of the release before eager starts wait for it, and
+ * histories have it.
+ */
 export const firstAnswer = defineUpdate<void>('firstAnswer');
 
 /** A hint from the network that there is news; the workflow asks for it. */

@@ -56,24 +56,21 @@ export async function runNetworkOperation<Outcome extends string>(
   let hints = 0;
   let decision: Decision<Outcome> | undefined;
 
+  // API processes of the release before eager starts wait for it.
   setHandler(firstAnswer, () => answered.promise);
 
   // The scope that ignores cancellation costs 2 ms, which most operations can do without: a cancelled step is repeated.
   const opening = await steps.open(claimId).catch(unlessCancelled);
-  if (opening === 'answered') {
-    answered.resolve();
-    await condition(allHandlersFinished);
-    return;
-  }
-  await CancellationScope.nonCancellable(async () => {
-    if ((opening ?? (await steps.open(claimId))) === 'held') {
-      listen();
-      await settle();
-    }
-    answered.resolve();
+  if (opening !== 'answered') {
+    listen();
+    const first = opening === 'held' ? await steps.settleAtOnce(claimId).catch(noAnswer) : undefined;
+    if (first !== 'settled') await CancellationScope.nonCancellable(() => goOn(first));
     waitNoLonger();
-    await condition(allHandlersFinished);
-  });
+  }
+  answered.resolve();
+  if (!allHandlersFinished()) {
+    await CancellationScope.nonCancellable(() => condition(allHandlersFinished));
+  }
 
   // Signals wait for their handlers; most operations are over without any, and each handler costs.
   function listen(): void {
@@ -91,9 +88,15 @@ export async function runNetworkOperation<Outcome extends string>(
     });
   }
 
-  async function settle(): Promise<void> {
-    let heard = hints;
-    let state = await steps.settleAtOnce(claimId).catch(noAnswer);
+  /** @param first what came of asking the network at once; undefined where the money is not known to be held */
+  async function goOn(first: SettlementState | 'unclear' | undefined): Promise<void> {
+    let heard = 0;
+    let state = first;
+    if (state === undefined) {
+      if ((await steps.open(claimId)) === 'answered') return;
+      heard = hints;
+      state = await steps.settleAtOnce(claimId).catch(noAnswer);
+    }
     for (let pollMs = FIRST_POLL_MS; state !== 'settled'; pollMs = nextPollMs(pollMs)) {
       if (state === 'accepted') answered.resolve();
       if (!overdue && Date.now() >= deadline) await waitForOperator();

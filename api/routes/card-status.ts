@@ -62,7 +62,7 @@ function statusRoute(
       if (claim.outcome === 'replay') return replay(claim.response);
       const { claimId } = claim;
       input.log({ workflowId: changeCardStatusWorkflowId(cardId, claimId) });
-      return changeCardStatus(dependencies, { claimId, partnerId, mode, cardId, operation });
+      return changeCardStatus(dependencies, { claimId, partnerId, mode, cardId, operation }, input.passTurn);
     },
   });
 }

@@ -51,7 +51,7 @@ export const createCard = (dependencies: IssuingDependencies) =>
       if (claim.outcome === 'replay') return replay(claim.response);
       const { claimId } = claim;
       input.log({ workflowId: issueCardWorkflowId(siblingId('card', claimId)) });
-      return issueCard(dependencies, { claimId, partnerId, mode });
+      return issueCard(dependencies, { claimId, partnerId, mode }, input.passTurn);
     },
   });
 

@@ -50,7 +50,7 @@ export const createTopUp = (dependencies: TopUpDependencies) =>
       if (claim.outcome === 'replay') return replay(claim.response);
       const { claimId } = claim;
       input.log({ workflowId: topUpCardWorkflowId(siblingId('topup', claimId)) });
-      return topUpCard(dependencies, { claimId, cardId, partnerId, mode });
+      return topUpCard(dependencies, { claimId, cardId, partnerId, mode }, input.passTurn);
     },
   });
 

@@ -13,10 +13,10 @@ const FEES = [
  * The floor of an issuance in test mode: `pg` alone, prepared statements, one transaction for each card with the same
  * locks, the same reads, the same call of the ledger and the same rows; no rules, no HTTP, nothing sealed.
  */
-export function createBareIssuance(databaseUrl: string, partnerId: string, poolSize: number) {
+export function createBareIssuance(databaseUrl: string, poolSize: number) {
   const transactions = createBareTransactions(databaseUrl, poolSize);
   return {
-    async issue(): Promise<void> {
+    async issue(partnerId: string): Promise<void> {
       await transactions.run(async (client) => {
         const claimId = `claim_${randomUUID()}`;
         await client.query({ name: 'lock', text: LOCK, values: [partnerId, claimId] });

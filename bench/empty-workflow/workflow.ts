@@ -1,9 +1,22 @@
-import { allHandlersFinished, condition, defineUpdate, setHandler } from '@temporalio/workflow';
+import {
+  allHandlersFinished,
+  condition,
+  defineUpdate,
+  proxyLocalActivities,
+  setHandler,
+} from '@temporalio/workflow';
 
 export const done = defineUpdate<void>('done');
 
-/** The floor of any issuance: a workflow that does nothing, started with update-with-start. */
+/** A workflow that does nothing, started with update-with-start. */
 export async function emptyWorkflow(): Promise<void> {
   setHandler(done, () => {});
   await condition(allHandlersFinished);
+}
+
+const local = proxyLocalActivities<{ askNetwork(id: string): Promise<void> }>({ startToCloseTimeout: '10s' });
+
+/** The floor of a live issuance: a workflow that asks the network and does no more. */
+export async function askingWorkflow(id: string): Promise<void> {
+  await local.askNetwork(id);
 }

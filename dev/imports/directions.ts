@@ -35,6 +35,17 @@ export const DIRECTIONS: Record<string, Direction> = {
   },
   // The one question a request asks of the outside world without a workflow: its answer must not lie in a history.
   'api/reveal-card.ts': { rooms: ['domain', 'db', 'commands', 'adapters/card-network/card-network.ts'] },
+  // It gives the activities to the worker that the process hosts.
+  'api/live-work.ts': {
+    rooms: [
+      'domain',
+      'commands/announce-answer.ts',
+      'activities/card-activities.ts',
+      'workflows/client',
+      'worker/repeat.ts',
+    ],
+    types: ['worker/eager-worker.ts'],
+  },
   'api/start-api.ts': {
     rooms: [
       'domain',
@@ -49,7 +60,9 @@ export const DIRECTIONS: Record<string, Direction> = {
     ],
     types: ['config.ts'],
   },
-  'api/main.ts': { rooms: ['config.ts', 'logger.ts', 'run-process.ts'] },
+  'api/main.ts': {
+    rooms: ['domain', 'config.ts', 'logger.ts', 'run-process.ts', 'worker/eager-worker.ts'],
+  },
   worker: {
     rooms: [
       'domain',

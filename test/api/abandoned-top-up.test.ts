@@ -24,7 +24,7 @@ const BODY = { amount: 1_000 };
 describe('a top-up whose process died, asked for again under its key', () => {
   let stack: TestStack;
   before(async () => {
-    stack = await startTestStack({ cardCreationWaitMs: 30_000 });
+    stack = await startTestStack({ cardCreationWaitMs: 30_000 }, { hosted: false });
   });
   after(() => stack.stop());
 

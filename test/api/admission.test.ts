@@ -18,7 +18,7 @@ import { sharedStack } from './support/shared-stack.ts';
 
 describe('createAdmission', () => {
   const admissionOf = (accountConcurrency: number, longestWaitMs = 60_000, longestTurnMs = 60_000) =>
-    createAdmission({ accountConcurrency, longestWaitMs, longestTurnMs });
+    createAdmission({ accountConcurrency, longestWaitMs, longestTurnMs, longestStartMs: longestTurnMs });
   const account = (partnerId: string, mode: 'test' | 'live' = 'live') => ({ partnerId, mode });
   /** Lets everything happen that is not waiting for something else to. */
   const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -195,6 +195,24 @@ describe('createAdmission', () => {
       const { arrive } = startersOf(admissionOf(16, 60_000, 10), 'prt_1');
       const requests = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(arrive);
       assert.equal(await requests[8]?.began, true);
+    });
+
+    it('lets the next begin when one has passed its turn, and counts that one until its end', async () => {
+      const admission = admissionOf(9);
+      const { begun, arrive } = startersOf(admission, 'prt_1');
+      const requests = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(arrive);
+      await settled();
+      requests[2]?.passTurn();
+      requests[2]?.passTurn();
+      requests[9]?.passTurn();
+      await settled();
+      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+      requests[3]?.passTurn();
+      await settled();
+      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8, 9], 'nine are at work');
+      requests[2]?.end();
+      await requests[9]?.began;
+      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     });
 
     it('counts both waits of a request together, and takes back what it held', async () => {

@@ -19,7 +19,7 @@ describe('POST /cards/{cardId}/topups when no worker gets to it in time', () => 
   let test: Cardholder;
   let live: Cardholder;
   before(async () => {
-    stack = await startTestStack({ cardCreationWaitMs: 300 });
+    stack = await startTestStack({ cardCreationWaitMs: 2_000 }, { hosted: false });
     test = await cardholder(stack, 'test', FUNDS);
     live = await cardholder(stack, 'live', FUNDS);
     await stack.stopWorker();

@@ -37,7 +37,7 @@ describe('operator card', () => {
   let partner: TestPartner;
 
   async function startStack(issuanceDeadlineMs: number): Promise<void> {
-    stack = await startTestStack({ issuanceDeadlineMs });
+    stack = await startTestStack({ issuanceDeadlineMs }, { hosted: false });
     operate = operateIn(environmentOf(stack.config));
     partner = await stack.createPartner();
     await operate(

@@ -2,7 +2,8 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { Client, Connection } from '@temporalio/client';
 import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
+import type { HostWorker } from '../../api/live-work.ts';
 import { type RunningApi, startApi } from '../../api/start-api.ts';
 import { createApiKey } from '../../commands/create-api-key.ts';
 import { createPartner } from '../../commands/create-partner.ts';
@@ -14,7 +15,9 @@ import { type Orm, openOrm } from '../../db/orm.ts';
 import { OPERATOR_LIMITS } from '../../db/session.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { cardsTaskQueue } from '../../domain/task-queues.ts';
 import { bundleWorkflows } from '../../worker/bundle-workflows.ts';
+import { startEagerWorker } from '../../worker/eager-worker.ts';
 import { type RunningWorker, startWorker, type WorkerOptions } from '../../worker/start-worker.ts';
 import { createTestDatabase, openOperatorOrm } from './postgres.ts';
 import { serversOfRun } from './servers-of-run.ts';
@@ -109,9 +112,22 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
   };
 }
 
+/** As production's API processes do. */
+export const hostTestWorker =
+  (config: Config, logger: Logger): HostWorker =>
+  async (activities) => {
+    const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
+    const workflowBundle = await testWorkflowBundle();
+    return startEagerWorker({ config, taskQueue, activities, workflowBundle, logger });
+  };
+
+/**
+ * @param options.worker whether a worker runs from the start
+ * @param options.hosted whether the API hosts one as well; as `worker` unless given
+ */
 export async function startTestStack(
   overrides: Partial<Config> = {},
-  options: { worker?: boolean; product?: boolean } = {},
+  options: { worker?: boolean; hosted?: boolean; product?: boolean } = {},
 ): Promise<TestStack> {
   const config = await testConfig(overrides);
   const logLines: string[] = [];
@@ -122,7 +138,8 @@ export async function startTestStack(
   const operator = { orm: operatorOrm, ring: new KeyRing(config.encryptionKeys), actor: 'test' };
   if (options.product ?? true) await setCurrentProduct(operator, TEST_PRODUCT);
   const connection = await Connection.connect(config.temporal.connectionOptions ?? {});
-  const api: RunningApi = await startApi(config, logger);
+  const hostWorker = (options.hosted ?? options.worker ?? true) ? hostTestWorker(config, logger) : undefined;
+  const api: RunningApi = await startApi(config, logger, { hostWorker });
   let worker: RunningWorker | undefined;
 
   const stack: TestStack = {

@@ -142,7 +142,7 @@ describe('a status change while no worker runs', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
-    stack = await startTestStack({ cardCreationWaitMs: 500 });
+    stack = await startTestStack({ cardCreationWaitMs: 500 }, { hosted: false });
     partner = await fundedPartner(stack);
   });
   after(() => stack.stop());

@@ -71,9 +71,10 @@ describe('POST /cards while no worker runs', () => {
 
 describe('POST /cards whose workflow is asked to stop before its first answer', () => {
   let stack: TestStack;
-  beforeEach(async () => {
-    stack = await startTestStack({ cardCreationWaitMs: 30_000 }, { worker: false });
-  });
+  /** @param cardCreationWaitMs what is terminated gets its answer when that is over */
+  const startStack = async (cardCreationWaitMs: number) => {
+    stack = await startTestStack({ cardCreationWaitMs }, { worker: false });
+  };
   afterEach(() => stack.stop());
 
   for (const [how, digits, status] of [
@@ -82,6 +83,7 @@ describe('POST /cards whose workflow is asked to stop before its first answer', 
     ['terminated', 0, 202],
   ] as const) {
     it(`answers ${status} and releases no money: ${how}, amount ending in ${digits}`, async () => {
+      await startStack(how === 'cancelled' ? 30_000 : 3_000);
       const partner = await fundedPartner(stack);
       const amountCents = 10_000 + digits;
       const answer = createCard(partner, 'live', amountCents);
@@ -104,6 +106,7 @@ describe('POST /cards whose workflow is asked to stop before its first answer', 
   }
 
   it('answers 202 where the network says nothing and the workflow is terminated meanwhile', async () => {
+    await startStack(5_000);
     const silence = () => Promise.reject(new CardNetworkUnavailable('no answer, in a test'));
     await stack.startWorker({
       around: {

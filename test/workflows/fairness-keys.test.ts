@@ -5,7 +5,7 @@ import { newId } from '../../db/new-id.ts';
 import type { WorkflowOperation } from '../../domain/claim-operation.ts';
 import { tellWorkflow } from '../../workflows/client/deliver-webhook.ts';
 import { resolveOperation } from '../../workflows/client/resolve-operation.ts';
-import { awaitFirstAnswer, startClaimed } from '../../workflows/client/start-claimed.ts';
+import { startClaimed } from '../../workflows/client/start-claimed.ts';
 import { testTemporal } from '../support/temporal.ts';
 
 /** On a task queue without a worker, so that what is started waits. */
@@ -47,8 +47,6 @@ describe('partners share Temporal', () => {
     'a freeze': begin('freeze_card'),
     'an unfreeze': begin('unfreeze_card'),
     'a block': begin('block_card'),
-    'what is started and answered in one call': (partnerId) =>
-      awaitFirstAnswer(client, { ...claimOf(partnerId), operation: 'create_card' }, 100),
     'the retries of an event': tell('retrying'),
     'an event that was given up before it had a workflow': tell('given_up'),
     'a decision on an issuance': decide('create_card'),

@@ -1,49 +1,28 @@
-import {
-  type Client,
-  WithStartWorkflowOperation,
-  WorkflowExecutionAlreadyStartedError,
-} from '@temporalio/client';
-import { firstAnswer } from '../messages.ts';
+import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { type ClaimedWorkflow, identityOf, startOptions } from './claimed-workflow.ts';
-import { stateAfterError } from './state-after-error.ts';
-
-/** Starts the work of a claim unless it was started before, whether it still runs or has ended. */
-export async function startClaimed(client: Client, workflow: ClaimedWorkflow): Promise<void> {
-  try {
-    await client.workflow.start(identityOf(workflow).type, startOptions(workflow));
-  } catch (error) {
-    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-  }
-}
 
 /**
- * Starts the work of a claim, or joins it, and waits for its first answer in the same round trip.
- * @returns `over` where the workflow ended or was answered; `pending` where that took longer than `waitMs` or can't be
- * told: then it may even be unknown whether it started.
+ * `eager`: its first task is this process' own. `queued`: whoever asks for it next has it, or it runs already. `over`:
+ * it was started before, and has ended.
+ */
+export type Started = 'eager' | 'queued' | 'over';
+
+/**
+ * Starts the work of a claim unless it was started before, whether it still runs or has ended.
+ * @param requestEagerStart of a client whose connection a worker of this process shares
  * @throws ServiceError where Temporal can't be reached.
  */
-export async function awaitFirstAnswer(
+export async function startClaimed(
   client: Client,
   workflow: ClaimedWorkflow,
-  waitMs: number,
-): Promise<'over' | 'pending'> {
-  const startWorkflowOperation = new WithStartWorkflowOperation(
-    identityOf(workflow).type,
-    startOptions(workflow),
-  );
-  // It rejects with the call's own error, which is handled below.
-  startWorkflowOperation.workflowHandle().catch(() => {});
+  requestEagerStart = false,
+): Promise<Started> {
   try {
-    await client.withDeadline(Date.now() + waitMs, () =>
-      client.workflow.executeUpdateWithStart(firstAnswer, {
-        updateId: workflow.claimId,
-        startWorkflowOperation,
-      }),
-    );
-    return 'over';
+    const options = { ...startOptions(workflow), requestEagerStart };
+    const { eagerlyStarted } = await client.workflow.start(identityOf(workflow).type, options);
+    return eagerlyStarted ? 'eager' : 'queued';
   } catch (error) {
-    const state = stateAfterError(error);
-    if (state === undefined) throw error;
-    return state;
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return 'over';
+    throw error;
   }
 }

@@ -34,13 +34,14 @@ export function startProcess(
   });
 }
 
-/** An API process of its own, once it answers. */
+/** An API process of its own, once it answers. @param options.file production's own unless given */
 export async function startApiProcess(
   config: Config,
   folder: string,
-  options: { execArgv?: string[]; env?: NodeJS.ProcessEnv } = {},
+  options: { file?: string; execArgv?: string[]; env?: NodeJS.ProcessEnv } = {},
 ): Promise<Child> {
-  const api = await startProcess(config, folder, 'api/main.ts', options);
+  const { file = 'api/main.ts', ...others } = options;
+  const api = await startProcess(config, folder, file, others);
   await until('the API answers', async () => {
     const response = await fetch(`http://${config.host}:${config.port}/healthz`).catch(
       (error: Error) => error,

@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { bundleWorkflowCode } from '@temporalio/worker';
+import { pino } from 'pino';
+import { startLiveNetwork } from '../../adapters/live-network.ts';
+import { newId } from '../../db/new-id.ts';
+import { openServiceDatabase } from '../../db/service-database.ts';
+import { startEagerWorker } from '../../worker/eager-worker.ts';
+import type { BenchService } from '../support/start-service.ts';
+
+const CARD = { productCode: 'BENCH', bin: '424242', amountCents: 1_000, cardholderName: null };
+
+/** Eager starts in this process of a workflow that asks the simulated network for a card, each until it has one. */
+export async function createEagerStarts({ databaseUrl, temporal, ring }: BenchService) {
+  const { address, namespace } = temporal;
+  const logger = pino({ level: 'error' }, process.stderr);
+  const taskQueue = `bench-eager-${randomUUID()}`;
+  const { orm } = await openServiceDatabase(
+    { databaseUrl, databaseDirectUrl: null, allowOwnerLogin: false },
+    logger,
+    { poolSize: 20, shares: { accounts: 12, eachAccount: 12 }, applicationName: 'card-issuing-bench' },
+  );
+  const live = await startLiveNetwork({ cardNetwork: 'simulated', callbackUrl: null, orm, ring, logger });
+  const waiting = new Map<string, () => void>();
+  const worker = await startEagerWorker({
+    config: { temporal: { connectionOptions: { address }, namespace } },
+    taskQueue,
+    workflowBundle: await bundleWorkflowCode({
+      workflowsPath: fileURLToPath(new URL('./workflow.ts', import.meta.url)),
+      logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} },
+    }),
+    activities: {
+      async askNetwork(token: string) {
+        const answer = await live.network?.issueCard({ ...CARD, token });
+        if (answer?.status !== 'issued') throw new Error(`the network said ${answer?.status}`);
+        waiting.get(token)?.();
+        waiting.delete(token);
+      },
+    },
+    logger,
+  });
+  return {
+    async execute(): Promise<void> {
+      const id = newId('card');
+      const asked = new Promise<void>((resolve) => waiting.set(id, resolve));
+      await worker.client.workflow.start('askingWorkflow', {
+        ...{ taskQueue, workflowId: id, args: [id] },
+        requestEagerStart: true,
+      });
+      await asked;
+    },
+    async stop(): Promise<void> {
+      await worker.stop();
+      await live.stop();
+      await orm.close();
+    },
+  };
+}

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import type { Answer, TestStack } from '../support/stack.ts';
+import type { Fault } from './fault.ts';
+import { CASES, type CaseName } from './support/cases.ts';
+import { handedOverAfterMs, withFaultyApi } from './support/faulty-api.ts';
+import { inParallel } from './support/in-parallel.ts';
+import { ISSUANCE_STEPS, prepareIssuance } from './support/issuances.ts';
+import { ask, askAt, assertEnd, claimIdOf, type Operation, untilAnswered } from './support/operations.ts';
+import { prepareStatusChange, STATUS_CASES } from './support/status-changes.ts';
+import { prepareTopUp, TOP_UP_STEPS } from './support/top-ups.ts';
+
+type Step = 'open' | 'settle' | 'ask' | 'lookUp';
+type Prepare = (stack: TestStack) => Promise<Operation>;
+
+/** A task that its API has lost is over after 5 s. */
+const LONGEST_HAND_OVER_MS = 15_000;
+
+const OPENED: CaseName[] = ['live without funds', 'live 00', 'live 42'];
+const ASKED: CaseName[] = ['live 00', 'live 41', 'live 42', 'live 44'];
+const DECIDED: CaseName[] = ['live 00', 'live 42', 'live 44'];
+
+/** Every place of a first task. */
+const FAULTS: [Omit<Fault, 'steps'> & { step: Step }, CaseName[]][] = [
+  [{ step: 'open', run: 1, when: 'before' }, OPENED],
+  [{ step: 'open', run: 1, when: 'before commit' }, OPENED],
+  [{ step: 'open', run: 1, when: 'after commit' }, OPENED],
+  [{ step: 'open', run: 1, when: 'after' }, OPENED],
+  [{ step: 'settle', run: 1, when: 'before' }, ASKED],
+  [{ step: 'ask', run: 1, when: 'before' }, ASKED],
+  [{ step: 'ask', run: 'decided', when: 'after' }, ['live 00', 'live 42']],
+  [{ step: 'lookUp', run: 1, when: 'before' }, ['live 44']],
+  [{ step: 'settle', run: 'accepted', when: 'before commit' }, ['live 41']],
+  [{ step: 'settle', run: 'accepted', when: 'after commit' }, ['live 41']],
+  [{ step: 'settle', run: 'decided', when: 'before commit' }, DECIDED],
+  [{ step: 'settle', run: 'decided', when: 'after commit' }, DECIDED],
+  [{ step: 'settle', run: 'decided', when: 'after' }, DECIDED],
+];
+
+const STEPS_OF_STATUS_CHANGES: Fault[] = [
+  { steps: ['openStatusChange'], run: 1, when: 'after commit' },
+  { steps: ['changeCardStatus'], run: 1, when: 'after' },
+  { steps: ['applyStatusChange'], run: 1, when: 'after commit' },
+];
+
+function killApiAt(fault: Fault, operations: Prepare[]): Promise<void> {
+  return withFaultyApi(fault, operations, async ({ stack, prepared, api, origin, arm, untilStanding }) => {
+    arm();
+    // What was answered before the process died stays answered; of the others nobody hears.
+    const heard = Promise.all(
+      prepared.map((operation) => askAt(origin, operation).catch((error: unknown) => error)),
+    );
+    const claims = await untilStanding();
+    assert.equal(await api.exited, 'signal SIGKILL');
+    const claimIds = await Promise.all(prepared.map((operation) => claimIdOf(stack, operation)));
+    assert.deepEqual(claims.sort(), [...claimIds].sort());
+
+    const firsts = await heard;
+    await Promise.all(
+      prepared.map(async (operation, index) => {
+        const again = await untilAnswered(() => ask(operation));
+        const first = firsts[index];
+        if (!(first instanceof Error)) assert.equal((first as Answer).text, again.text);
+        await assertEnd(stack, operation, again);
+        const workflow = stack.client.workflow.getHandle(operation.workflowIdOf(claimIds[index] ?? ''));
+        const tookMs = await handedOverAfterMs(workflow);
+        assert.ok(tookMs < LONGEST_HAND_OVER_MS, `another worker had it after ${tookMs} ms`);
+      }),
+    );
+  });
+}
+
+const KILLS: [string, () => Promise<void>][] = [
+  ...FAULTS.map(([{ step, run, when }, cases]): (typeof KILLS)[number] => {
+    const steps = [ISSUANCE_STEPS[step], TOP_UP_STEPS[step]];
+    const operations = cases.flatMap((name): Prepare[] => [
+      (stack) => prepareIssuance(CASES[name], stack),
+      (stack) => prepareTopUp(CASES[name], stack),
+    ]);
+    const title = `${when} ${step}${typeof run === 'number' ? '' : `, ${run}`}, of ${operations.length} operations`;
+    return [title, () => killApiAt({ steps, run, when }, operations)];
+  }),
+  ...STEPS_OF_STATUS_CHANGES.map((fault): (typeof KILLS)[number] => [
+    `${fault.when} ${fault.steps[0]}`,
+    () => killApiAt(fault, [(stack) => prepareStatusChange(STATUS_CASES['live freeze'], stack)]),
+  ]),
+];
+
+describe('an API killed -9 inside the first task of what it started changes no outcome', function () {
+  this.timeout(240_000);
+  let ends: Promise<void>[];
+  before(() => {
+    ends = inParallel(
+      3,
+      KILLS.map(([, run]) => run),
+    );
+  });
+
+  KILLS.forEach(([title], index) => {
+    it(title, () => ends[index]);
+  });
+});
+
+describe('an API frozen inside the first task of what it started', function () {
+  this.timeout(240_000);
+
+  for (const when of ['before commit', 'after'] as const) {
+    it(`keeps nobody waiting ${when} the hold, and says the same as everybody when it is back`, async () => {
+      const fault = { steps: ['openIssuance'], run: 1, when, signal: 'SIGSTOP' } as const;
+      const operations = [(stack: TestStack) => prepareIssuance(CASES['live 00'], stack)];
+      await withFaultyApi(fault, operations, async ({ stack, prepared, api, origin, arm, untilStanding }) => {
+        const [issuance] = prepared as [Operation];
+        arm();
+        const asked = askAt(origin, issuance);
+        const [claimId = ''] = await untilStanding();
+        const again = await untilAnswered(() => ask(issuance));
+        await assertEnd(stack, issuance, again);
+        const workflow = stack.client.workflow.getHandle(issuance.workflowIdOf(claimId));
+        const tookMs = await handedOverAfterMs(workflow);
+        assert.ok(tookMs < LONGEST_HAND_OVER_MS, `another worker had it after ${tookMs} ms`);
+
+        process.kill(api.pid, 'SIGCONT');
+        const late = await asked;
+        assert.deepEqual([late.status, late.text], [again.status, again.text]);
+        await assertEnd(stack, issuance, again);
+      });
+    });
+  }
+});
