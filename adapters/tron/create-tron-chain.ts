@@ -13,7 +13,7 @@ const TIMINGS: ChainTimings = {
   overdueMs: 10_000,
   checkEveryMs: 60_000,
   firstBackoffMs: 1_000,
-  mostBackoffMs: 30_000,
+  mostBackoffMs: 10_000,
   recoveryMs: 60_000,
 };
 
