@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { Worker } from '@temporalio/worker';
 import { rescanFrom } from '../../commands/deposits/rescan.ts';
 import { query } from '../../db/sql.ts';
 import { tokenTransfer } from '../../dev/tron/drafts.ts';
 import { scanChainWorkflowId, watchDepositWorkflowId } from '../../workflows/messages.ts';
 import { asOwner } from '../support/postgres.ts';
+import { testWorkflowBundle } from '../support/stack.ts';
 import { assertLedgerClean } from '../workflows/support/money.ts';
 import { until } from '../workflows/support/until.ts';
 import {
@@ -194,5 +196,29 @@ describe('the scan of a chain', function () {
     forked.view.reform();
     const again = await paidDeposit(partner);
     await untilDeposit(partner, again.id, 'confirmed');
+  });
+
+  it('goes on in a new run after some rounds, so that no history grows for ever, and each replays', async () => {
+    deposits = await startDepositStack({}, { worker: false });
+    await deposits.stack.startWorker({
+      around: {
+        // Rounds that are over at once.
+        depositActivities: (activities) => ({ ...activities, scanBlocks: async () => ({ state: 'idle' }) }),
+      },
+    });
+    const first = await until('it runs', () =>
+      workflow()
+        .describe()
+        .catch(() => null),
+    );
+    await until(
+      'it has gone on in another run',
+      async () => (await workflow().describe()).runId !== first.runId,
+    );
+    const { client } = deposits.stack;
+    const before = client.workflow.getHandle(workflow().workflowId, first.runId);
+    const history = await before.fetchHistory();
+    assert.ok((history.events?.length ?? 0) < 1_200, `${history.events?.length} events`);
+    await Worker.runReplayHistory({ workflowBundle: await testWorkflowBundle() }, history);
   });
 });

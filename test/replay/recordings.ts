@@ -3,6 +3,7 @@ import type { TestStack } from '../support/stack.ts';
 import { DELIVERIES } from './deliveries.ts';
 import { DEPOSITS } from './deposits.ts';
 import { ISSUANCES } from './issuances.ts';
+import { SCANS } from './scans.ts';
 import { STATUS_CHANGES } from './status-changes.ts';
 import { TOP_UPS } from './top-ups.ts';
 
@@ -16,6 +17,7 @@ export const RECORDINGS: Record<string, Recording> = {
   ...STATUS_CHANGES,
   ...DELIVERIES,
   ...DEPOSITS,
+  ...SCANS,
 };
 
 /**

@@ -1,0 +1,42 @@
+import { pino } from 'pino';
+import { startWorker } from '../../worker/start-worker.ts';
+import { scanChainWorkflowId } from '../../workflows/messages.ts';
+import { openAddress, startDepositStack } from '../deposits/support/deposit-stack.ts';
+import { asOwner } from '../support/postgres.ts';
+import { testWorkflowBundle } from '../support/stack.ts';
+import { untilStarted } from '../workflows/support/started-workflow.ts';
+import { until } from '../workflows/support/until.ts';
+import type { Recording } from './recordings.ts';
+
+/** scanChain through all it can meet, until a worker of the same installation has no chain any more. */
+const throughEverything: Recording = async ({ client }) => {
+  const { stack, chain, nodes, stop } = await startDepositStack();
+  const { config } = stack;
+  const workflow = client.workflow.getHandle(scanChainWorkflowId('private', config.taskQueuePrefix));
+  const says = (words: string) =>
+    until(`its details say "${words}"`, async () => {
+      const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+      return metadata.currentDetails?.includes(words);
+    });
+  await untilStarted(workflow);
+  await says('Waits for the first deposit address');
+  await openAddress(await stack.createPartner(), 2_500);
+  await says(`Read up to block ${chain.solidNumber()}`);
+  for (const { faults } of nodes) faults.add({ fault: 'internal error' });
+  await says('Nothing can be read');
+  for (const { faults } of nodes) faults.clear();
+  await asOwner(config.databaseUrl, 'ALTER TABLE chain_scan RENAME TO chain_scan_away');
+  await says("Blocks can't be taken");
+  await asOwner(config.databaseUrl, 'ALTER TABLE chain_scan_away RENAME TO chain_scan');
+  await says('Read up to block');
+  await stack.stopWorker();
+  const worker = await startWorker({ ...config, tron: null }, pino({ level: 'silent' }), {
+    workflowBundle: await testWorkflowBundle(),
+  });
+  await workflow.result();
+  await worker.stop();
+  await stop();
+  return workflow;
+};
+
+export const SCANS: Record<string, Recording> = { 'scan-through-everything': throughEverything };
