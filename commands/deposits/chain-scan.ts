@@ -136,14 +136,18 @@ export async function markConfirming(
   return row?.count ?? 0;
 }
 
+/** About 20 minutes of blocks; some 20 are not solid yet. What a node claims beyond them is no hint. */
+const MOST_AHEAD = 400;
+
 // What the scan has passed by now it has taken itself.
 const MARK = `
   WITH due AS (
     SELECT d.id, s.block_number
-    FROM json_to_recordset($2) AS s (hash text, block_number bigint)
-      JOIN deposit d ON d.network = $1 AND d.address_hash = decode(s.hash, 'hex')
-    WHERE d.status = 'awaiting_payment'
-      AND s.block_number > (SELECT c.block_number FROM chain_scan c WHERE c.network = $1)
+    FROM chain_scan c
+      JOIN json_to_recordset($2) AS s (hash text, block_number bigint)
+        ON s.block_number BETWEEN c.block_number + 1 AND c.block_number + ${MOST_AHEAD}
+      JOIN deposit d ON d.network = c.network AND d.address_hash = decode(s.hash, 'hex')
+    WHERE c.network = $1 AND d.status = 'awaiting_payment'
     FOR NO KEY UPDATE OF d SKIP LOCKED
   ), changed AS (
     UPDATE deposit d SET status = 'confirming', seen_block_number = due.block_number, version = version + 1, changed_at = now()

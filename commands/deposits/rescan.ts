@@ -5,10 +5,10 @@ import { type Operator, recordAudit } from '../operator-context.ts';
 import { Refusal } from '../refusal.ts';
 
 /**
- * Has the scan of a chain read it again from a block on, while it runs. What was found before stays as it is, and is not
- * found again.
- * @returns the block the scan had come to
- * @throws Refusal where the scan has not begun, or has yet to come to that block: it skips none.
+ * Has the scan of a chain go on from a block that it has come to before, while it runs. What was found before stays as it
+ * is, and is not found again. A rescan from too early a block is taken back by one from where the scan had come to.
+ * @returns the last block that was ever taken
+ * @throws Refusal where the scan has not begun, or has yet to come to that block: it skips none that was never read.
  */
 export function rescanFrom(
   { orm, actor }: Operator,
@@ -17,7 +17,8 @@ export function rescanFrom(
   return transaction(orm, async (tx) => {
     const [scan] = await query<{ block_number: string }>(
       tx,
-      'SELECT block_number FROM chain_scan WHERE network = $1 FOR NO KEY UPDATE',
+      `SELECT greatest(block_number, furthest_block_number) AS block_number FROM chain_scan WHERE network = $1
+       FOR NO KEY UPDATE`,
       [network],
     );
     if (scan === undefined) {
@@ -28,7 +29,7 @@ export function rescanFrom(
     const cameTo = Number(scan.block_number);
     if (fromBlock > cameTo) {
       throw new Refusal(
-        `The scan of ${network} stands at block ${cameTo} and will come to ${fromBlock} by itself: name a block up to ${cameTo}.`,
+        `The scan of ${network} has come to block ${cameTo} and will come to ${fromBlock} by itself: name a block up to ${cameTo}.`,
       );
     }
     await query(

@@ -90,7 +90,8 @@ export function takeBlocks(orm: Orm, run: RunOfBlocks): Promise<TakenBlocks> {
 async function moveCursor(tx: EntityManager, { network, after, last }: RunOfBlocks): Promise<void> {
   const moved = await query(
     tx,
-    `UPDATE chain_scan SET block_number = $4, block_hash = $5, block_time = $6
+    `UPDATE chain_scan SET block_number = $4, block_hash = $5, block_time = $6,
+       furthest_block_number = greatest(furthest_block_number, $4)
      WHERE network = $1 AND block_number = $2 AND block_hash IS NOT DISTINCT FROM $3 RETURNING network`,
     [network, after.number, after.hash, last.number, last.hash, last.time],
   );

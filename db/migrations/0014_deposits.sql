@@ -92,6 +92,8 @@ CREATE TABLE deposit_resolution (
 CREATE TABLE chain_scan (
   network text COLLATE "C" PRIMARY KEY CHECK (network IN ('mainnet', 'nile', 'shasta', 'private')),
   block_number bigint NOT NULL CHECK (block_number >= 0),
+  -- The last one that was ever taken: a rescan may be told to begin anywhere up to it.
+  furthest_block_number bigint NOT NULL DEFAULT 0,
   -- NULL after a rescan was asked for: whatever block comes next is taken.
   block_hash text COLLATE "C",
   block_time timestamptz,
@@ -108,7 +110,7 @@ GRANT SELECT, INSERT ON deposit_resolution TO card_issuing_app, card_issuing_ope
 GRANT UPDATE (status, received_micro_usdt, credited_cents, seen_block_number, confirmed_at, review_since, version, changed_at,
   told_version, lease_expires_at) ON deposit TO card_issuing_app;
 GRANT UPDATE (status, review_reason) ON deposit_payment TO card_issuing_app, card_issuing_operator;
-GRANT UPDATE (block_number, block_hash, block_time, solid_block_number, node, nodes, checked_at)
+GRANT UPDATE (block_number, furthest_block_number, block_hash, block_time, solid_block_number, node, nodes, checked_at)
   ON chain_scan TO card_issuing_app;
 GRANT SELECT ON deposit, deposit_payment, chain_scan TO card_issuing_operator;
 GRANT UPDATE (status, received_micro_usdt, credited_cents, seen_block_number, confirmed_at, review_since, version,

@@ -163,10 +163,14 @@ describe('the scan of a chain', function () {
     const before = await readLeft(deposits, partner, deposit.id);
     await assert.rejects(rescanFrom(stack.operator, { network: 'private', fromBlock: 10_000 }), {
       name: 'Refusal',
-      message: /stands at block \d+ and will come to 10000 by itself/,
+      message: /has come to block \d+ and will come to 10000 by itself/,
     });
     const { cameTo } = await rescanFrom(stack.operator, { network: 'private', fromBlock: 2 });
     assert.ok(cameTo >= 8);
+    // Begun too early, it is taken back.
+    const takenBack = await rescanFrom(stack.operator, { network: 'private', fromBlock: cameTo });
+    assert.ok(takenBack.cameTo >= cameTo);
+    await rescanFrom(stack.operator, { network: 'private', fromBlock: 2 });
     const again = await paidDeposit(partner);
     await untilDeposit(partner, again.id, 'confirmed');
     await untilScanned(deposits, chain.solidNumber());

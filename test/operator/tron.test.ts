@@ -116,7 +116,7 @@ describe('operator tron', () => {
       const before = await cursor();
       const { code, out, err } = await operate('tron', 'rescan', '--from', '5001');
       assert.deepEqual([code, out], [1, '']);
-      assert.match(err, /stands at block 5000/);
+      assert.match(err, /has come to block 5000/);
       assert.deepEqual(await cursor(), before);
     });
 
