@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { DepositStatus } from '../../domain/deposit.ts';
 import { read, Text, WholeNumber } from '../flag-values.ts';
+import { listNewest, withLimit } from '../list-newest.ts';
 import type { Verbs } from '../verbs.ts';
 import { WrongUsage } from '../wrong-usage.ts';
 
@@ -21,43 +22,34 @@ export function depositNoun(deposit: Command, verbs: Verbs): void {
 }
 
 interface ListFlags {
-  status?: DepositStatus;
-  partner?: string;
+  status?: DepositStatus | null;
+  partner?: string | null;
   limit?: number;
 }
 
 function listVerb(deposit: Command, { session, verb, examples, err }: Verbs): void {
-  deposit
+  const list = deposit
     .command('list')
     .description('the addresses given out and what arrived at them, newest first')
     .option('--status <status>', 'only those that stand so', read(StatusName))
-    .option('--partner <id>', 'only those of this partner', read(Text(100)))
-    .option(
-      '--limit <number>',
-      'at most so many (default: 100)',
-      read(WholeNumber(z.number().min(1).max(10_000))),
-    )
+    .option('--partner <id>', 'only those of this partner', read(Text(100)));
+  withLimit(list)
     .addHelpText(
       'after',
       examples('deposit list --status needs_review', 'deposit list --partner prt_01k0… --limit 1000'),
     )
     .action(
-      verb(async ({ status, partner, limit = 100 }: ListFlags) => {
+      verb(async ({ status = null, partner = null, limit }: ListFlags) => {
         const [{ readDeposits }, { readPartner }] = await Promise.all([
           import('../reads/read-deposits.ts'),
           import('../reads/read-partners.ts'),
         ]);
         const orm = await session.orm();
-        if (partner !== undefined) await readPartner(orm, partner);
-        const filter = { status: status ?? null, partnerId: partner ?? null, limit: limit + 1 };
-        const found = await readDeposits(orm, filter);
-        if (found.length > limit)
-          err(`There are more than these ${limit}: narrow it down, or raise --limit.\n`);
-        return {
-          value: found.slice(0, limit),
-          columns: COLUMNS,
-          note: found.length === 0 ? 'There are none.' : 'See one whole with "operator deposit show ID".',
-        };
+        if (partner !== null) await readPartner(orm, partner);
+        return listNewest(err, {
+          ...{ noun: 'deposit', columns: COLUMNS, limit },
+          readNewest: (atMost) => readDeposits(orm, { status, partnerId: partner, limit: atMost }),
+        });
       }),
     );
 }

@@ -2,7 +2,8 @@ import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { DeliveryStatus } from '../../domain/delivery-status.ts';
 import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
-import { read, Since, Text, WholeNumber } from '../flag-values.ts';
+import { read, Since, Text } from '../flag-values.ts';
+import { listNewest, withLimit } from '../list-newest.ts';
 import { readPartner } from '../reads/read-partners.ts';
 import { readWebhook } from '../reads/read-webhook.ts';
 import { readWebhooks } from '../reads/read-webhooks.ts';
@@ -34,41 +35,32 @@ export function webhookNoun(webhook: Command, verbs: Verbs): void {
 }
 
 interface ListFlags {
-  status?: DeliveryStatus;
-  partner?: string;
-  since?: Date;
+  status?: DeliveryStatus | null;
+  partner?: string | null;
+  since?: Date | null;
   limit?: number;
 }
 
 function listVerb(webhook: Command, { session, verb, examples, err }: Verbs): void {
-  webhook
+  const list = webhook
     .command('list')
     .description('the events of the last 30 days, newest first')
     .addOption(statusOption('only those that stand so'))
     .option('--partner <id>', 'only those of this partner', read(Text(100)))
-    .option('--since <time>', SINCE, read(Since))
-    .option(
-      '--limit <number>',
-      'at most so many (default: 100)',
-      read(WholeNumber(z.number().min(1).max(10_000))),
-    )
+    .option('--since <time>', SINCE, read(Since));
+  withLimit(list)
     .addHelpText(
       'after',
       examples('webhook list --status given_up', 'webhook list --partner prt_01k0… --since 24h'),
     )
     .action(
-      verb(async ({ status = null, partner = null, since = null, limit = 100 }: Nullable<ListFlags>) => {
+      verb(async ({ status = null, partner = null, since = null, limit }: ListFlags) => {
         const orm = await session.orm();
         if (partner !== null) await readPartner(orm, partner);
-        const asked = limit ?? 100;
-        const found = await readWebhooks(orm, { status, partnerId: partner, since, limit: asked + 1 });
-        if (found.length > asked)
-          err(`There are more than these ${asked}: narrow it down, or raise --limit.\n`);
-        return {
-          value: found.slice(0, asked),
-          columns: COLUMNS,
-          note: found.length === 0 ? 'There are none.' : 'See one whole with "operator webhook show ID".',
-        };
+        return listNewest(err, {
+          ...{ noun: 'webhook', columns: COLUMNS, limit },
+          readNewest: (atMost) => readWebhooks(orm, { status, partnerId: partner, since, limit: atMost }),
+        });
       }),
     );
 }
@@ -140,5 +132,3 @@ const statusOption = (description: string) =>
   new Option('--status <status>', description).argParser(
     read(z.enum(DeliveryStatus.options, `must be one of ${DeliveryStatus.options.join(', ')}`)),
   );
-
-type Nullable<T> = { [K in keyof T]?: T[K] | null };

@@ -33,8 +33,8 @@ async function readInReview(orm: Orm): Promise<AttentionItem[]> {
     id,
     since: new Date(review_since).toISOString(),
     reason:
-      `${usdt(BigInt(row.micro_usdt), 2)} USDT in ${count === 1 ? 'a payment' : `${count} payments`} ` +
-      `of ${usdt(BigInt(row.amount_micro_usdt), 2)} that were asked for are not credited` +
+      `${usdt(BigInt(row.amount_micro_usdt), 2)} USDT were asked for; ${usdt(BigInt(row.micro_usdt), 2)} USDT in ` +
+      `${count === 1 ? 'a payment waits' : `${count} payments wait`} for a decision` +
       (row.is_denied ? '; a node denies what another one says' : ''),
     command: `npm run operator -- deposit resolve ${id} --credit|--returned --if-version ${version} --reason R`,
   }));

@@ -72,9 +72,9 @@ describe('a deposit that needs review', function () {
     pay(address, 10.006, 14.999);
     await untilDeposit(partner, id, 'needs_review');
     const item = await until('it waits for a person', () => waiting(id));
-    assert.match(item.reason, /^(10.006|25.005) USDT in/);
+    assert.match(item.reason, /^25\.00 USDT were asked for; (10\.006|25\.005) USDT in/);
     await until('both are judged', async () =>
-      (await waiting(id)).reason.startsWith('25.005 USDT in 2 payments'),
+      (await waiting(id)).reason.includes('25.005 USDT in 2 payments'),
     );
     assert.deepEqual(await partners(), { total: 0, sources: [], confirmed: [] });
 

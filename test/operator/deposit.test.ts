@@ -217,7 +217,7 @@ describe('operator deposit', () => {
           id,
           since: shown.review_since,
           reason:
-            '26.50 USDT in 2 payments of 25.00 that were asked for are not credited; a node denies what another one says',
+            '25.00 USDT were asked for; 26.50 USDT in 2 payments wait for a decision; a node denies what another one says',
           command: `npm run operator -- deposit resolve ${id} --credit|--returned --if-version 3 --reason R`,
         },
       ]);
