@@ -58,11 +58,11 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
     show(depositId, deposit, remark);
 
     // What is signalled before the server has the end of a run takes the end back, and is heard first.
+    const isNews = () => isChanged || told.length > 0;
+    if (isOver(deposit) && !isNews()) return;
     if (workflowInfo().historyLength > LONGEST_HISTORY)
       await continueAsNew<typeof watchDeposit>({ depositId, continued: { version, remark, told } });
-    const isNews = () => isChanged || told.length > 0;
     if (isNews()) continue;
-    if (isOver(deposit)) return;
     const untilExpiryMs = Date.parse(deposit.expiresAt) - Date.now();
     const expires = isAwaited(deposit) && untilExpiryMs > 0;
     await condition(isNews, expires ? untilExpiryMs : pauseMs, {

@@ -64,7 +64,7 @@ export async function readWatchedDeposit(orm: Orm, depositId: string): Promise<W
 }
 
 /** Cents as dollars: `25.00`. */
-export const usd = (cents: number): string => usdt(BigInt(cents) * MICRO_USDT_PER_CENT, 2);
+const usd = (cents: number): string => usdt(BigInt(cents) * MICRO_USDT_PER_CENT, 2);
 
 function reviewOf(row: Row): PaymentsInReview {
   const creditableCents = wholeCents(BigInt(row.kept_micro_usdt)) - Number(row.credited_cents);

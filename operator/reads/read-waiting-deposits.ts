@@ -1,6 +1,6 @@
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
-import { type TronNetwork, usdt } from '../../domain/deposit.ts';
+import { MICRO_USDT_PER_CENT, type TronNetwork, usdt } from '../../domain/deposit.ts';
 import { LONGEST_LAG_SECONDS } from '../../domain/scan-lag.ts';
 import { scanChainWorkflowId, watchDepositWorkflowId } from '../../workflows/messages.ts';
 import type { AttentionItem } from './read-attention.ts';
@@ -41,7 +41,8 @@ async function readInReview(orm: Orm): Promise<AttentionItem[]> {
 }
 
 const IN_REVIEW = `
-  SELECT d.id, d.version, d.review_since, d.amount_cents * 10000 AS amount_micro_usdt, waiting.*
+  SELECT d.id, d.version, d.review_since, d.amount_cents * ${MICRO_USDT_PER_CENT}::numeric AS amount_micro_usdt,
+    waiting.*
   FROM deposit d CROSS JOIN LATERAL (
     SELECT count(*)::int AS count, sum(p.value_micro_usdt)::text AS micro_usdt,
       bool_or(p.review_reason = 'nodes_disagree') AS is_denied

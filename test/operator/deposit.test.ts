@@ -225,6 +225,16 @@ describe('operator deposit', () => {
       assert.deepEqual(await attention(), []);
     });
 
+    it('has deposits of any amount, and of dust', async () => {
+      const amountCents = Number.MAX_SAFE_INTEGER;
+      const [id = ''] = await seedDeposits(commands.owner, { partnerId, amountCents });
+      await pay(orm, id, { usdt: '0.000001' });
+      const [item] = await attention();
+      const asked = '90071992547409.91 USDT were asked for';
+      assert.equal(item.reason, `${asked}; 0.000001 USDT in a payment waits for a decision`);
+      assert.equal((await operate('deposit', 'show', id)).json.creditable_amount, 0);
+    });
+
     it('has accounts whose payments nobody judges', async () => {
       const [id = ''] = await seed();
       await recordPayment(orm, id);
