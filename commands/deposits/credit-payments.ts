@@ -36,10 +36,16 @@ export interface CreditedPayments {
  * credited: ledger, payments, deposits and their events in one transaction of six statements, however many they are.
  * Deposits of one account, since it holds the account's balance; those that another process has in hand are left to it.
  * A credit that would take the balance past the largest integer is not made: such a payment goes to review.
+ * @param longestLockWaitMs after which the account's balance is given up with PostgreSQL's error; null: the session's own
  */
-export function creditPayments(orm: Orm, depositIds: readonly string[]): Promise<CreditedPayments> {
+export function creditPayments(
+  orm: Orm,
+  depositIds: readonly string[],
+  longestLockWaitMs: number | null = null,
+): Promise<CreditedPayments> {
   return transaction(orm, async (tx) => {
-    const deposits = (await lockDeposits(tx, depositIds, 'skip')).filter(({ found }) => found.length > 0);
+    const held = await lockDeposits(tx, depositIds, 'skip', longestLockWaitMs);
+    const deposits = held.filter(({ found }) => found.length > 0);
     if (deposits.length === 0) return { judged: 0, credited: 0 };
     const verdicts = await moveMoney(tx, deposits.flatMap(judgeFound));
     await query(tx, JUDGED, [JSON.stringify(verdicts.map(rowOf))]);

@@ -36,17 +36,18 @@ export interface LockedDeposit extends DepositRow {
  * Locks deposits until the transaction ends, in the order of their ids, and reads them with what has arrived. The scan goes
  * on recording payments meanwhile: it never waits for this lock.
  * @param locked what to do about those that another transaction holds
+ * @param longestLockWaitMs for all of the transaction's locks from then on; null: the session's own
  */
 export async function lockDeposits(
   tx: EntityManager,
   depositIds: readonly string[],
   locked: 'wait' | 'skip',
+  longestLockWaitMs: number | null = null,
 ): Promise<LockedDeposit[]> {
-  const held = await query<{ id: string }>(
-    tx,
-    `SELECT id FROM deposit WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE ${locked === 'skip' ? 'SKIP LOCKED' : ''}`,
-    [depositIds],
-  );
+  const held = await query<{ id: string }>(tx, `${LOCK} ${locked === 'skip' ? 'SKIP LOCKED' : ''}`, [
+    depositIds,
+    longestLockWaitMs,
+  ]);
   // A statement of its own: what the wait let in is not in the snapshot of the one that waited.
   return held.length === 0 ? [] : query<LockedDeposit>(tx, READ, [held.map(({ id }) => id)]);
 }
@@ -114,6 +115,12 @@ function confirmedEvent(row: LockedDeposit) {
   const body = JSON.stringify({ id, type: CONFIRMED, created, mode, data: { deposit: presentDeposit(row) } });
   return { id, partner_id, mode, body, created_at: created };
 }
+
+const LOCK = `
+  WITH patience AS MATERIALIZED (
+    SELECT set_config('lock_timeout', coalesce($2::integer || 'ms', current_setting('lock_timeout')), true)
+  )
+  SELECT d.id FROM patience, deposit d WHERE d.id = ANY ($1) ORDER BY d.id FOR NO KEY UPDATE OF d`;
 
 const READ = `
   SELECT ${depositColumns('d')}, d.review_since, d.version,

@@ -32,7 +32,7 @@ const SCAN: Record<string, Place> = {
   'after the commit of what it found': { text: 'INSERT INTO deposit_payment', when: 'after commit' },
 };
 const CREDIT: Record<string, Place> = {
-  'before it locks the deposits': { text: 'SELECT id FROM deposit WHERE id = ANY', when: 'before' },
+  'before it locks the deposits': { text: 'FROM patience, deposit d', when: 'before' },
   'before it moves the money': { text: 'ledger.apply_operations', when: 'before' },
   'before it judges the payments': { text: 'UPDATE deposit_payment', when: 'before' },
   'before it writes the deposits': { text: 'UPDATE deposit d SET status = w.status', when: 'before' },

@@ -17,6 +17,10 @@ const IDLE_MS = 1_000;
 /** After which an account is tried again that another process serves, or whose transaction failed. */
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
+/** Of an account whose balance somebody has locked: it may be free at any time. */
+const LONGEST_LOCKED_PAUSE_MS = 2_000;
+/** How long a locked account may keep its place from the others: it is tried again soon. */
+const LONGEST_LOCK_WAIT_MS = 250;
 const LOCK_NOT_AVAILABLE = '55P03';
 
 export interface Crediting {
@@ -78,7 +82,9 @@ export function startCrediting(dependencies: { orm: Orm; logger: Logger; credite
       // Without any, another process has these in hand.
       return { againAtMs: performance.now() + (judged > 0 ? 0 : FIRST_PAUSE_MS), failures: 0 };
     } catch (error) {
-      const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS);
+      const isLocked = (error as { code?: unknown }).code === LOCK_NOT_AVAILABLE;
+      const longestMs = isLocked ? LONGEST_LOCKED_PAUSE_MS : LONGEST_PAUSE_MS;
+      const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failures, longestMs);
       logger.error(
         { partnerId, deposits: depositIds.length, error: describeError(error), againInMs: pauseMs },
         'payments of an account could not be credited; it is tried again',
@@ -90,7 +96,7 @@ export function startCrediting(dependencies: { orm: Orm; logger: Logger; credite
   /** Where they fail together, each alone: what fails then is not the others' fault. @throws the last of their errors */
   async function creditTogetherOrApart(depositIds: readonly string[]): Promise<CreditedPayments> {
     try {
-      return await creditPayments(orm, depositIds);
+      return await creditPayments(orm, depositIds, LONGEST_LOCK_WAIT_MS);
     } catch (error) {
       const { code } = error as { code?: unknown };
       if (depositIds.length === 1 || code === LOCK_NOT_AVAILABLE) throw error;
@@ -100,7 +106,7 @@ export function startCrediting(dependencies: { orm: Orm; logger: Logger; credite
     for (const depositId of depositIds) {
       if (waker.stopped) break;
       try {
-        const one = await creditPayments(orm, [depositId]);
+        const one = await creditPayments(orm, [depositId], LONGEST_LOCK_WAIT_MS);
         all.judged += one.judged;
         all.credited += one.credited;
       } catch (error) {
