@@ -120,6 +120,7 @@ class Round {
 
   async run(): Promise<ScanReport> {
     const { stopping } = this.#dependencies;
+    this.#cursor = await readCursor(this.#orm.em.fork(), this.#tron.network);
     try {
       while (performance.now() < this.#endAtMs && !stopping.aborted) {
         const pauseMs = await this.#step();
@@ -150,6 +151,8 @@ class Round {
       }
       if (!(error instanceof ChainUnreadable)) throw error;
       this.#unreadable = error.message;
+      // Somebody may have had it go on elsewhere because of that.
+      this.#cursor = await readCursor(this.#orm.em.fork(), this.#tron.network);
       this.#pauseMs = Math.min(Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2), LONGEST_PAUSE_MS);
       return this.#pauseMs;
     }

@@ -29,9 +29,11 @@ export function tellInTurns<News, Account>(options: {
   const { what, idleMs, roundPauseMs, logger, take, tell } = options;
   const waker = new Waker(idleMs);
 
-  /** @returns the account to go on behind */
-  async function turn(after: Account | null): Promise<Account | null> {
+  let after: Account | null = null;
+
+  async function turn(): Promise<void> {
     const { untold, last } = await take(after);
+    after = last;
     const told = await Promise.allSettled(untold.map(tell));
     const failed = told.filter((end) => end.status === 'rejected');
     if (failed.length > 0) {
@@ -43,22 +45,11 @@ export function tellInTurns<News, Account>(options: {
     if (untold.length > 0 && failed.length === untold.length) await waker.pause();
     else if (untold.length > 0 || last !== null) waker.wake();
     if (untold.length > 0 && last === null && !waker.stopped) await sleep(roundPauseMs);
-    return last;
   }
 
-  const telling = (async () => {
-    for (let after: Account | null = null; !waker.stopped; await waker.turn()) {
-      try {
-        after = await turn(after);
-      } catch (error) {
-        logger.error(
-          { error: describeError(error) },
-          `could not read what workflows have to hear of ${what}`,
-        );
-        await waker.pause();
-      }
-    }
-  })();
+  const telling = waker.run(turn, (error) =>
+    logger.error({ error: describeError(error) }, `could not read what workflows have to hear of ${what}`),
+  );
   return {
     wake: () => waker.wake(),
     stop: async () => {

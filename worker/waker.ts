@@ -25,8 +25,21 @@ export class Waker {
     this.#wakeUp?.();
   }
 
+  /** Takes turns until it is stopped. After one that failed there is a pause. */
+  async run(turn: () => Promise<void>, onFailure: (error: unknown) => void): Promise<void> {
+    while (!this.#isStopped) {
+      try {
+        await turn();
+      } catch (error) {
+        onFailure(error);
+        await this.pause();
+      }
+      await this.#due();
+    }
+  }
+
   /** Waits until the next turn is due. */
-  async turn(): Promise<void> {
+  async #due(): Promise<void> {
     if (!this.#isWanted && !this.#isStopped) {
       await new Promise<void>((resolve) => {
         const idle = setTimeout(resolve, this.#idleMs);

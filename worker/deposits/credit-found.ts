@@ -118,26 +118,18 @@ export function startCrediting(dependencies: { orm: Orm; logger: Logger; credite
     return all;
   }
 
-  const running = (async () => {
-    while (!waker.stopped) {
-      try {
-        await turn();
-      } catch (error) {
-        logger.error(
-          { error: describeError(error) },
-          'could not read which payments to credit; it is tried again',
-        );
-        await waker.pause();
-      }
-      await waker.turn();
-    }
-    await Promise.all(underWay);
-  })();
+  const running = waker.run(turn, (error) =>
+    logger.error(
+      { error: describeError(error) },
+      'could not read which payments to credit; it is tried again',
+    ),
+  );
   return {
     wake: () => waker.wake(),
     stop: async () => {
       waker.stop();
       await running;
+      await Promise.all(underWay);
     },
   };
 }

@@ -129,24 +129,18 @@ export function startRelay(dependencies: RelayDependencies): Relay {
     if (eventIds.length > 0) follow(parkDeliveries(orm, eventIds), eventIds);
   }
 
-  const running = (async () => {
-    while (!waker.stopped) {
-      try {
-        begin(await take());
-      } catch (error) {
-        logger.error({ error: describeError(error) }, 'the relay could not read events; it tries again');
-        await waker.pause();
-      }
-      await waker.turn();
-    }
-    await Promise.all(underWay);
-  })();
+  const running = waker.run(
+    async () => begin(await take()),
+    (error) =>
+      logger.error({ error: describeError(error) }, 'the relay could not read events; it tries again'),
+  );
 
   return {
     wake: () => waker.wake(),
     stop: async () => {
       waker.stop();
       await running;
+      await Promise.all(underWay);
     },
   };
 }
