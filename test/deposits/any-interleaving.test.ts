@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { rescanFrom } from '../../commands/deposits/rescan.ts';
 import { query } from '../../db/sql.ts';
@@ -35,6 +36,7 @@ type Happening =
   | { does: 'fail to pay'; whom: number }
   | { does: 'mine'; blocks: number }
   | { does: 'fork' }
+  | { does: 'let it work'; forMs: number }
   | { does: 'fault'; node: number; fault: Fault; times: number }
   | { does: 'lag'; node: number; blocks: number }
   | { does: 'kill connections' }
@@ -58,6 +60,7 @@ const anything: fc.Arbitrary<Happening> = fc.oneof(
     arbitrary: fc.record({ does: fc.constant('mine' as const), blocks: fc.integer({ min: 1, max: 60 }) }),
   },
   { weight: 1, arbitrary: fc.record({ does: fc.constant('fork' as const) }) },
+  { weight: 4, arbitrary: fc.record({ does: fc.constant('let it work' as const), forMs: fc.nat(400) }) },
   {
     weight: 2,
     arbitrary: fc.record({
@@ -151,6 +154,8 @@ async function happen(
     case 'fork':
       chain.fork(1);
       return;
+    case 'let it work':
+      return sleep(happening.forMs);
     case 'fault':
       nodes[happening.node]?.faults.add(happening);
       return;
