@@ -29,8 +29,8 @@ const DURATIONS = new URL('durations.json', import.meta.url);
 const CONTRIBUTING = new URL('../docs/CONTRIBUTING.md', import.meta.url);
 const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'));
 const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/node', import.meta.url));
-/** Of a file that was never recorded. */
-const UNKNOWN_SECONDS = 10;
+/** Of a file that was never recorded: it comes early, in case it is slow. */
+const UNKNOWN_SECONDS = 100;
 
 type Durations = Record<string, number>;
 
@@ -44,21 +44,26 @@ const asked = positionals.length > 0 ? positionals : globSync('test/**/*.test.ts
 const files = asked
   .filter((file) => !flags.unit || !needsServers(file))
   .toSorted((a, b) => secondsOf(b) - secondsOf(a));
-const jobs = Number(flags.jobs);
+// With one, mocha is not in its parallel mode.
+const jobs = Math.max(2, Number(flags.jobs));
 
 const servers = files.some(needsServers) ? await startServers() : undefined;
 const durationsFile = join(folder, 'durations');
 await writeFile(durationsFile, '');
-const mocha = spawn(process.execPath, [MOCHA, '--parallel', '--jobs', flags.jobs, '--fail-zero', ...files], {
-  stdio: 'inherit',
-  env: {
-    ...process.env,
-    NODE_COMPILE_CACHE: COMPILE_CACHE,
-    TEST_RUN: '1',
-    TEST_DURATIONS: durationsFile,
-    ...(servers && { TEST_SERVERS: JSON.stringify(servers) }),
+const mocha = spawn(
+  process.execPath,
+  [MOCHA, '--parallel', '--jobs', String(jobs), '--fail-zero', ...files],
+  {
+    stdio: 'inherit',
+    env: {
+      ...process.env,
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
+      TEST_RUN: '1',
+      TEST_DURATIONS: durationsFile,
+      ...(servers && { TEST_SERVERS: JSON.stringify(servers) }),
+    },
   },
-});
+);
 // The terminal sends Ctrl-C to mocha as well; what was started here is stopped when it has ended.
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => mocha.kill('SIGTERM'));
@@ -90,7 +95,7 @@ async function startPair(bundleFile: string): Promise<ServersOfRun> {
 /** Says which files took longest, so that the next slow one is seen. */
 async function report(): Promise<void> {
   const took: Durations = {};
-  for (const line of (await readFile(durationsFile, 'utf8')).trim().split('\n')) {
+  for (const line of (await readFile(durationsFile, 'utf8')).trim().split('\n').filter(Boolean)) {
     const [file = '', seconds] = line.split(' ');
     took[file] = Number(seconds);
   }

@@ -30,7 +30,16 @@ if (process.env.MOCHA_WORKER_ID !== undefined && TEST_SERVERS !== undefined) awa
 
 let since = performance.now();
 
+/** In a run in parallel three files share the machine. A test's time limit ends what hangs, and says nothing of speed. */
+const TIMES_LONGER = 3;
+
 export const mochaHooks = {
+  beforeAll(this: Context): void {
+    if (process.env.TEST_RUN === undefined) return;
+    this.test?.parent?.eachTest((test) => {
+      test.timeout(test.timeout() * TIMES_LONGER);
+    });
+  },
   /** After each file of a run in parallel: how long it took, with loading it. */
   afterAll(this: Context): void {
     const file = this.test?.parent?.suites[0]?.file;

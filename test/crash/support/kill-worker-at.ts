@@ -6,8 +6,12 @@ import { type Answer, startTestStack, type TestStack } from '../../support/stack
 import { assertLedgerClean } from '../../workflows/support/money.ts';
 import type { Fault } from '../fault.ts';
 import type { FaultyWorkerOptions } from '../faulty-worker.ts';
+import { inParallel } from './in-parallel.ts';
 import { ask, assertEnd, claimIdOf, type Operation, resolveWhenOverdue } from './operations.ts';
 import { bundleFile, kill, scratchFolder, startProcess } from './processes.ts';
+
+/** The test's own pool has four connections. */
+const AT_ONCE = 4;
 
 /**
  * Asks for all these operations; the worker is killed when all of them stand at the fault's place, and started again.
@@ -40,13 +44,18 @@ export async function killWorkerAt(
     startProcess(stack.config, folder, 'test/crash/faulty-worker.ts', { args: [JSON.stringify(options)] });
   let worker = await startWorker();
   try {
-    const prepared = await Promise.all(operations.map((prepare) => prepare(stack)));
+    const prepared = await Promise.all(
+      inParallel(
+        AT_ONCE,
+        operations.map((prepare) => () => prepare(stack)),
+      ),
+    );
     writeFileSync(options.armedFile, '');
     const answers = Promise.all(prepared.map(ask));
     const resolved = Promise.all(prepared.map((operation) => resolveWhenOverdue(stack, operation)));
     const all = Promise.all([answers, resolved]);
 
-    const tooLate = all.then(() => sleep(60_000, 'not at all', { ref: false }));
+    const tooLate = all.then(() => sleep(180_000, 'not at all', { ref: false }));
     const end = await Promise.race([worker.exited, tooLate]);
     assert.equal(end, 'signal SIGKILL', worker.lastLines().join('\n'));
     const stood: string[] = JSON.parse(readFileSync(options.markerFile, 'utf8'));
@@ -55,9 +64,10 @@ export async function killWorkerAt(
 
     worker = await startWorker();
     const [firsts] = await all;
-    await Promise.all(
-      prepared.map((operation, index) => assertEnd(stack, operation, firsts[index] as Answer)),
+    const asserted = prepared.map(
+      (operation, index) => () => assertEnd(stack, operation, firsts[index] as Answer),
     );
+    await Promise.all(inParallel(AT_ONCE, asserted));
     await assertLedgerClean(stack);
   } catch (error) {
     const logged = [...stack.logLines, ...worker.lastLines()].join('\n');

@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
-
-/** Far more than anything here takes. */
-const LONGEST_MS = 90_000;
+import { LONGEST_MS } from './until.ts';
 
 /**
  * Lets a workflow's own time run ahead on the real server, from one timer to the next, by `durationMs`, and returns
