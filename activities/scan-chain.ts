@@ -11,7 +11,7 @@ import {
   type ScanCursor,
 } from '../commands/deposits/chain-scan.ts';
 import { CursorMoved, type FoundPayment, findOwners, takeBlocks } from '../commands/deposits/take-blocks.ts';
-import type { NodeState } from '../db/entities/deposit.ts';
+import type { NodeState } from '../db/entities/deposits.ts';
 import type { Orm } from '../db/orm.ts';
 import { currentWork } from '../db/working-for.ts';
 import type { TronNetwork } from '../domain/deposit.ts';

@@ -1,4 +1,4 @@
-import { ProductEntity } from '../db/entities/product.ts';
+import { ProductEntity } from '../db/entities/cards.ts';
 import { query } from '../db/sql.ts';
 import { transaction } from '../db/transaction.ts';
 import { lockPartner } from './lock-partner.ts';

@@ -1,6 +1,6 @@
 import { apiKeyHint, generateApiKey } from '../db/api-key.ts';
 import { apiKeyHasher } from '../db/derived-keys.ts';
-import { ApiKeyEntity } from '../db/entities/api-key.ts';
+import { ApiKeyEntity } from '../db/entities/accounts.ts';
 import { newId } from '../db/new-id.ts';
 import { transaction } from '../db/transaction.ts';
 import type { Mode } from '../domain/mode.ts';

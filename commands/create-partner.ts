@@ -1,5 +1,4 @@
-import { AccountUsageEntity } from '../db/entities/account-usage.ts';
-import { PartnerEntity } from '../db/entities/partner.ts';
+import { AccountUsageEntity, PartnerEntity } from '../db/entities/accounts.ts';
 import { newId } from '../db/new-id.ts';
 import { transaction } from '../db/transaction.ts';
 import { type Operator, recordAudit } from './operator-context.ts';

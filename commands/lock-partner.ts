@@ -1,5 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { type Partner, PartnerEntity } from '../db/entities/partner.ts';
+import { type Partner, PartnerEntity } from '../db/entities/accounts.ts';
 import { query } from '../db/sql.ts';
 import { unknownId } from './refusal.ts';
 

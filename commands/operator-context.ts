@@ -1,5 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { AuditEntryEntity } from '../db/entities/audit-entry.ts';
+import { AuditEntryEntity } from '../db/entities/accounts.ts';
 import { newId } from '../db/new-id.ts';
 import type { CommandContext } from './command-context.ts';
 

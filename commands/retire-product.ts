@@ -1,4 +1,4 @@
-import { ProductEntity } from '../db/entities/product.ts';
+import { ProductEntity } from '../db/entities/cards.ts';
 import { transaction } from '../db/transaction.ts';
 import { lockProducts } from './lock-products.ts';
 import { type Operator, recordAudit } from './operator-context.ts';

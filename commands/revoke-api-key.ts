@@ -1,4 +1,4 @@
-import { ApiKeyEntity } from '../db/entities/api-key.ts';
+import { ApiKeyEntity } from '../db/entities/accounts.ts';
 import { query } from '../db/sql.ts';
 import { transaction } from '../db/transaction.ts';
 import { type Operator, recordAudit } from './operator-context.ts';

@@ -1,6 +1,5 @@
 import { MikroORM } from '@mikro-orm/postgresql';
 import type { ClientBase, Pool } from 'pg';
-import { ENTITIES } from './entities/entities.ts';
 import { lendInTurns, type PoolShares } from './fair-pool.ts';
 import { checkLogin, type LoginRules, refusalOf, SERVICE_ROLE } from './login.ts';
 import { PreparedClient } from './prepared-client.ts';
@@ -13,6 +12,7 @@ import {
   type TimeLimits,
 } from './session.ts';
 import { query } from './sql.ts';
+import { ENTITIES } from './tables.ts';
 
 export type Orm = MikroORM;
 

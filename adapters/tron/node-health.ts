@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { NodeState } from '../../db/entities/deposit.ts';
+import type { NodeState } from '../../db/entities/deposits.ts';
 
 /** Why nothing was to be had from a node. It quotes nothing the node said, which may hold a key that was sent to it. */
 export class NodeProblem extends Error {

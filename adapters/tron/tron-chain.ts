@@ -1,4 +1,4 @@
-import type { NodeState } from '../../db/entities/deposit.ts';
+import type { NodeState } from '../../db/entities/deposits.ts';
 
 /** The chain as the scan reads it, whatever nodes it comes from. Hashes are lower-case hex. */
 export interface TronChain {

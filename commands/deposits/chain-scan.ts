@@ -1,5 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { NodeState } from '../../db/entities/deposit.ts';
+import type { NodeState } from '../../db/entities/deposits.ts';
 import { query } from '../../db/sql.ts';
 import type { TronNetwork } from '../../domain/deposit.ts';
 import { type ScanLag, scanLag } from '../../domain/scan-lag.ts';

@@ -1,4 +1,4 @@
-import { type ApiKey, ApiKeyEntity } from '../../db/entities/api-key.ts';
+import { type ApiKey, ApiKeyEntity } from '../../db/entities/accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { readPartner } from './read-partners.ts';

@@ -1,5 +1,5 @@
 import { unknownId } from '../../commands/refusal.ts';
-import { type Partner, PartnerEntity } from '../../db/entities/partner.ts';
+import { type Partner, PartnerEntity } from '../../db/entities/accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { DEFAULT_FEE_PLAN } from '../../domain/fees.ts';
 import { DEFAULT_LIMITS } from '../../domain/limits.ts';

@@ -1,4 +1,4 @@
-import { type Product, ProductEntity } from '../../db/entities/product.ts';
+import { type Product, ProductEntity } from '../../db/entities/cards.ts';
 import { issuableProducts } from '../../db/issuable-products.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';

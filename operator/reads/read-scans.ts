@@ -1,6 +1,6 @@
 import { readScanStates } from '../../commands/deposits/chain-scan.ts';
 import { Refusal } from '../../commands/refusal.ts';
-import type { NodeState } from '../../db/entities/deposit.ts';
+import type { NodeState } from '../../db/entities/deposits.ts';
 import type { Orm } from '../../db/orm.ts';
 import type { TronNetwork } from '../../domain/deposit.ts';
 import type { OperatorConfig } from '../../operator-config.ts';

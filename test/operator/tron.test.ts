@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { beginScan, readCursor, recordChainState } from '../../commands/deposits/chain-scan.ts';
 import { takeBlocks } from '../../commands/deposits/take-blocks.ts';
-import type { NodeState } from '../../db/entities/deposit.ts';
+import type { NodeState } from '../../db/entities/deposits.ts';
 import type { TronNetwork } from '../../domain/deposit.ts';
 import { openCommands, type TestCommands } from '../commands/support/open-commands.ts';
 import { paymentFor, seedDeposits } from '../deposits/support/deposits.ts';

@@ -1,0 +1,105 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type { FeePlan } from '../../domain/fees.ts';
+import type { AccountLimits } from '../../domain/limits.ts';
+import type { Mode } from '../../domain/mode.ts';
+
+export const PartnerEntity = defineEntity({
+  name: 'Partner',
+  tableName: 'partner',
+  properties: {
+    id: p.text().primary(),
+    name: p.text(),
+    secureDetailsEnabled: p.boolean().default(false),
+    /** Null: the platform's plan. */
+    feePlan: p.json().$type<FeePlan>().nullable(),
+    /** Null: the platform's limits. */
+    limits: p.json().$type<AccountLimits>().nullable(),
+    createdAt: p
+      .datetime()
+      .defaultRaw('now()')
+      .onCreate(() => new Date()),
+  },
+});
+export type Partner = InferEntity<typeof PartnerEntity>;
+
+/** What an account has used of its limits in one mode; one row for each mode from the account's birth on. */
+export const AccountUsageEntity = defineEntity({
+  name: 'AccountUsage',
+  tableName: 'account_usage',
+  properties: {
+    partnerId: p.text().primary(),
+    mode: p.text().$type<Mode>().primary(),
+    openCards: p.integer().default(0),
+    /** The UTC day that loadedCents counts. */
+    loadedOn: p.type('date').$type<string>().defaultRaw("'-infinity'"),
+    loadedCents: p.bigint('string').defaultRaw('0'),
+  },
+});
+
+export const ApiKeyEntity = defineEntity({
+  name: 'ApiKey',
+  tableName: 'api_key',
+  properties: {
+    id: p.text().primary(),
+    partnerId: p.text(),
+    mode: p.text().$type<Mode>(),
+    name: p.text().nullable(),
+    /** Keyed hash of the key, which is nowhere else. */
+    hash: p.blob().lazy(),
+    hint: p.text(),
+    createdAt: p
+      .datetime()
+      .defaultRaw('now()')
+      .onCreate(() => new Date()),
+    revokedAt: p.datetime().nullable(),
+  },
+});
+export type ApiKey = InferEntity<typeof ApiKeyEntity>;
+
+/** A credit of the faucet. */
+export const FaucetCreditEntity = defineEntity({
+  name: 'FaucetCredit',
+  tableName: 'faucet_credit',
+  properties: {
+    id: p.text().primary(),
+    partnerId: p.text(),
+    mode: p.text().$type<'test'>(),
+    amountCents: p.bigint('string'),
+    createdAt: p.datetime().defaultRaw('now()'),
+  },
+});
+
+/** A correction of a prepaid balance by an operator. */
+export const BalanceAdjustmentEntity = defineEntity({
+  name: 'BalanceAdjustment',
+  tableName: 'balance_adjustment',
+  properties: {
+    id: p.text().primary(),
+    partnerId: p.text(),
+    mode: p.text().$type<Mode>(),
+    /** Below zero for a debit. */
+    amountCents: p.bigint('string'),
+    reason: p.text(),
+    /** By which the operator can repeat the command. */
+    key: p.text().nullable(),
+    createdAt: p.datetime().defaultRaw('now()'),
+  },
+});
+
+/** Who changed what, when. Written in the transaction of the change. */
+export const AuditEntryEntity = defineEntity({
+  name: 'AuditEntry',
+  tableName: 'audit_entry',
+  properties: {
+    id: p.text().collation('C').primary(),
+    at: p
+      .datetime()
+      .defaultRaw('now()')
+      .onCreate(() => new Date()),
+    actor: p.text(),
+    action: p.text(),
+    subject: p.text(),
+    detail: p.json().$type<Record<string, unknown>>(),
+  },
+});
+export type AuditEntry = InferEntity<typeof AuditEntryEntity>;

@@ -1,0 +1,146 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type { CardStatus } from '../../domain/card-status.ts';
+import type { Decision, WhyNot } from '../../domain/decision.ts';
+import type { Fee } from '../../domain/fees.ts';
+import type { Mode } from '../../domain/mode.ts';
+import type { TopUpStatus } from '../../domain/topup-resource.ts';
+import type { TransactionFee } from '../../domain/transaction-fees.ts';
+import type { ChargedTo, DeclineReason, TransactionType } from '../../domain/transaction-resource.ts';
+
+/** What cards are issued from. */
+export const ProductEntity = defineEntity({
+  name: 'Product',
+  tableName: 'product',
+  properties: {
+    code: p.text().primary(),
+    bin: p.text(),
+    network: p.text(),
+    isCurrent: p.boolean().default(false),
+    retiredAt: p.datetime().nullable(),
+    createdAt: p
+      .datetime()
+      .defaultRaw('now()')
+      .onCreate(() => new Date()),
+  },
+});
+export type Product = InferEntity<typeof ProductEntity>;
+
+/** A product that an account may issue beside the current one. */
+export const PartnerProductEntity = defineEntity({
+  name: 'PartnerProduct',
+  tableName: 'partner_product',
+  properties: {
+    partnerId: p.text().primary(),
+    productCode: p.text().primary(),
+  },
+});
+
+export const CardEntity = defineEntity({
+  name: 'Card',
+  tableName: 'card',
+  properties: {
+    id: p.text().collation('C').primary(),
+    partnerId: p.text(),
+    mode: p.text().$type<Mode>(),
+    status: p.text().$type<CardStatus>(),
+    externalRef: p.text(),
+    cardName: p.text().nullable(),
+    cardholderFirstName: p.text().nullable(),
+    cardholderLastName: p.text().nullable(),
+    email: p.text().nullable(),
+    productCode: p.text(),
+    network: p.text(),
+    networkCardId: p.text().nullable(),
+    last4: p.text().fieldName('last4').nullable(),
+    expMonth: p.smallint().nullable(),
+    expYear: p.smallint().nullable(),
+    failureCode: p.text().nullable(),
+    fundingCents: p.bigint('string'),
+    fees: p.json().$type<Fee[]>(),
+    /** Since when its issuance waits for an operator. */
+    overdueSince: p.datetime().nullable(),
+    createdAt: p.datetime(),
+    /** The claim whose freeze, unfreeze or block the network is being asked for. */
+    statusChangeClaimId: p.text().collation('C').nullable(),
+    /** The UTC day whose usage it counts in. */
+    countedOn: p
+      .type('date')
+      .$type<string>()
+      .defaultRaw("((now() at time zone 'UTC'::text))::date")
+      .nullable(),
+    /** What an operator decided about its issuance. */
+    decision: p.json().$type<RecordedDecision>().nullable(),
+    /** Before which the network need not be asked for what it has not said of the card. */
+    lookUpAfter: p.datetime().defaultRaw("'-infinity'"),
+  },
+});
+
+export const TopUpEntity = defineEntity({
+  name: 'TopUp',
+  tableName: 'topup',
+  properties: {
+    id: p.text().collation('C').primary(),
+    partnerId: p.text(),
+    mode: p.text().$type<Mode>(),
+    cardId: p.text().collation('C'),
+    status: p.text().$type<TopUpStatus>(),
+    failureCode: p.text().nullable(),
+    amountCents: p.bigint('string'),
+    fees: p.json().$type<Fee[]>(),
+    /** The card's balance when it ended; null while pending. */
+    cardBalanceCents: p.bigint('string').nullable(),
+    overdueSince: p.datetime().nullable(),
+    createdAt: p.datetime(),
+    completedAt: p.datetime().nullable(),
+    countedOn: p
+      .type('date')
+      .$type<string>()
+      .defaultRaw("((now() at time zone 'UTC'::text))::date")
+      .nullable(),
+    decision: p.json().$type<RecordedDecision>().nullable(),
+  },
+});
+
+/** An operator's decision. One that was `refused` binds nobody. */
+type RecordedDecision = Decision & { refused?: WhyNot };
+
+/** What the network did with a card, as it was settled. */
+export const CardTransactionEntity = defineEntity({
+  name: 'CardTransaction',
+  tableName: 'card_transaction',
+  properties: {
+    id: p.text().collation('C').primary(),
+    partnerId: p.text(),
+    mode: p.text().$type<Mode>(),
+    cardId: p.text().collation('C'),
+    networkTransactionId: p.text(),
+    requestedType: p.text().$type<TransactionType>(),
+    forced: p.boolean(),
+    type: p.text().$type<TransactionType>(),
+    amountCents: p.bigint('string'),
+    fees: p.json().$type<TransactionFee[]>(),
+    merchantName: p.text().nullable(),
+    merchantCategoryCode: p.text().nullable(),
+    merchantCity: p.text().nullable(),
+    merchantCountry: p.text().nullable(),
+    declineReason: p.text().$type<DeclineReason>().nullable(),
+    chargedTo: p.text().$type<ChargedTo>(),
+    cardBalanceAfterCents: p.bigint('string'),
+    createdAt: p.datetime(),
+  },
+});
+
+/** A partner asked for the secure details of a card. */
+export const CardRevealEntity = defineEntity({
+  name: 'CardReveal',
+  tableName: 'card_reveal',
+  properties: {
+    id: p.text().collation('C').primary(),
+    partnerId: p.text(),
+    mode: p.text().$type<Mode>(),
+    cardId: p.text().collation('C'),
+    apiKeyId: p.text(),
+    requestId: p.text(),
+    createdAt: p.datetime().defaultRaw('clock_timestamp()'),
+  },
+});

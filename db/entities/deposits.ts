@@ -1,0 +1,99 @@
+import { defineEntity, p } from '@mikro-orm/core';
+import type { DepositStatus, PaymentStatus, ReviewReason } from '../../domain/deposit.ts';
+import type { Mode } from '../../domain/mode.ts';
+
+/** An address that was given out, and what became of it. */
+export const DepositEntity = defineEntity({
+  name: 'Deposit',
+  tableName: 'deposit',
+  properties: {
+    id: p.text().collation('C').primary(),
+    partnerId: p.text().collation('C'),
+    mode: p.text().$type<Mode>().collation('C'),
+    network: p.text().collation('C'),
+    contractAddress: p.text(),
+    addressIndex: p.integer(),
+    address: p.text(),
+    addressHash: p.blob(),
+    amountCents: p.bigint('string'),
+    status: p.text().$type<DepositStatus>().collation('C').default('awaiting_payment'),
+    receivedMicroUsdt: p.decimal('string').columnType('numeric(78,0)').default(0),
+    creditedCents: p.bigint('string').defaultRaw('0'),
+    seenBlockNumber: p.bigint('string').nullable(),
+    createdAt: p.datetime(),
+    expiresAt: p.datetime(),
+    confirmedAt: p.datetime().nullable(),
+    reviewSince: p.datetime().nullable(),
+    version: p.integer().default(1),
+    changedAt: p.datetime().defaultRaw('now()'),
+    toldVersion: p.integer().default(0),
+    leaseExpiresAt: p.datetime().defaultRaw("'-infinity'"),
+  },
+});
+
+/** A transfer of USDT to the address of a deposit, in a solid block. */
+export const DepositPaymentEntity = defineEntity({
+  name: 'DepositPayment',
+  tableName: 'deposit_payment',
+  properties: {
+    network: p.text().collation('C').primary(),
+    txHash: p.text().collation('C').primary(),
+    logIndex: p.integer().primary(),
+    depositId: p.text().collation('C'),
+    partnerId: p.text().collation('C'),
+    mode: p.text().$type<Mode>().collation('C'),
+    valueMicroUsdt: p.decimal('string').columnType('numeric(78,0)'),
+    blockNumber: p.bigint('string'),
+    transactionIndex: p.integer(),
+    blockTime: p.datetime(),
+    deniedBy: p.text().nullable(),
+    status: p.text().$type<PaymentStatus>().collation('C').default('found'),
+    reviewReason: p.text().$type<ReviewReason>().nullable(),
+    foundAt: p.datetime().defaultRaw('now()'),
+  },
+});
+
+/** What an operator decided about a deposit. */
+export const DepositResolutionEntity = defineEntity({
+  name: 'DepositResolution',
+  tableName: 'deposit_resolution',
+  properties: {
+    depositId: p.text().collation('C').primary(),
+    /** Of the deposit, when it was decided. */
+    version: p.integer().primary(),
+    outcome: p.text().$type<'credited' | 'returned'>(),
+    creditedCents: p.bigint('string'),
+    reason: p.text(),
+    actor: p.text(),
+    resolvedAt: p.datetime().defaultRaw('now()'),
+  },
+});
+
+/** How far a chain has been read. */
+export const ChainScanEntity = defineEntity({
+  name: 'ChainScan',
+  tableName: 'chain_scan',
+  properties: {
+    network: p.text().collation('C').primary(),
+    blockNumber: p.bigint('string'),
+    /** The last one that was ever taken. */
+    furthestBlockNumber: p.bigint('string').defaultRaw('0'),
+    blockHash: p.text().collation('C').nullable(),
+    blockTime: p.datetime().nullable(),
+    solidBlockNumber: p.bigint('string').nullable(),
+    node: p.text().nullable(),
+    nodes: p.json().$type<NodeState[]>().defaultRaw("'[]'"),
+    checkedAt: p.datetime().nullable(),
+  },
+});
+
+/** What the scan last saw of a node. */
+export interface NodeState {
+  /** Host and port; nothing of its path or key. */
+  name: string;
+  state: 'in_use' | 'standby' | 'behind' | 'failing' | 'contradicting';
+  /** A short code or sentence; null where there is none. */
+  problem: string | null;
+  /** ISO 8601. */
+  since: string;
+}

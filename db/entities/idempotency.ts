@@ -1,0 +1,28 @@
+import { defineEntity, p } from '@mikro-orm/core';
+import type { ClaimOperation } from '../../domain/claim-operation.ts';
+import type { Mode } from '../../domain/mode.ts';
+
+/** A request with an idempotency key, and the response it got. */
+export const IdempotencyClaimEntity = defineEntity({
+  name: 'IdempotencyClaim',
+  tableName: 'idempotency_claim',
+  properties: {
+    id: p.text().collation('C').primary(),
+    partnerId: p.text(),
+    mode: p.text().$type<Mode>(),
+    key: p.text().nullable(),
+    operation: p.text().$type<ClaimOperation>(),
+    fingerprint: p.blob(),
+    /** Sealed. */
+    request: p.blob().nullable(),
+    requestId: p.text(),
+    leaseExpiresAt: p.datetime(),
+    responseStatus: p.smallint().nullable(),
+    /** Sealed. */
+    responseBody: p.blob().nullable(),
+    createdAt: p.datetime().defaultRaw('now()'),
+    cardId: p.text().collation('C').nullable(),
+    sweepAfter: p.datetime().defaultRaw("'-infinity'"),
+    sweepAttempts: p.integer().default(0),
+  },
+});

@@ -1,0 +1,47 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+const schema = 'simulated_network';
+
+/** What the simulated network was asked for, and what it made of it. */
+export const SimulatedOperationEntity = defineEntity({
+  name: 'SimulatedOperation',
+  schema,
+  tableName: 'operation',
+  properties: {
+    token: p.text().primary(),
+    kind: p.text().$type<'card.issuance' | 'card.topup' | 'card.status'>(),
+    request: p.json().$type<Record<string, unknown>>(),
+    attempts: p.integer().default(1),
+    createdAt: p.datetime().defaultRaw('now()'),
+    takenAt: p.datetime().nullable(),
+    outcome: p.text().$type<'succeeded' | 'declined' | 'failed'>().nullable(),
+    /** Null: never. */
+    completesAt: p.datetime().nullable(),
+  },
+});
+
+export const SimulatedCardEntity = defineEntity({
+  name: 'SimulatedCard',
+  schema,
+  tableName: 'card',
+  properties: {
+    networkCardId: p.text().primary(),
+    token: p.text(),
+    last4: p.text().fieldName('last4'),
+    expMonth: p.smallint(),
+    expYear: p.smallint(),
+    status: p.text().$type<'active' | 'frozen' | 'blocked'>().default('active'),
+  },
+});
+
+export const SimulatedCallbackEntity = defineEntity({
+  name: 'SimulatedCallback',
+  schema,
+  tableName: 'callback',
+  properties: {
+    id: p.bigint('string').generated('identity').primary(),
+    token: p.text(),
+    dueAt: p.datetime(),
+    attempts: p.integer().default(0),
+  },
+});

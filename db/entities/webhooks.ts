@@ -1,0 +1,80 @@
+import { defineEntity, p } from '@mikro-orm/core';
+import type { DeliveryStatus } from '../../domain/delivery-status.ts';
+import type { EventType } from '../../domain/event-type.ts';
+import type { Mode } from '../../domain/mode.ts';
+
+/** Something that happened to an account, as partners are told of it. */
+export const EventEntity = defineEntity({
+  name: 'Event',
+  tableName: 'event',
+  properties: {
+    id: p.text().collation('C').primary(),
+    partnerId: p.text(),
+    mode: p.text().$type<Mode>(),
+    type: p.text().$type<EventType>(),
+    cardId: p.text().collation('C').nullable(),
+    /** The envelope's exact text. */
+    body: p.text(),
+    createdAt: p.datetime(),
+  },
+});
+
+/** Where an account's events go. */
+export const WebhookEndpointEntity = defineEntity({
+  name: 'WebhookEndpoint',
+  tableName: 'webhook_endpoint',
+  properties: {
+    partnerId: p.text().collation('C').primary(),
+    mode: p.text().$type<Mode>().collation('C').primary(),
+    url: p.text(),
+    status: p.text().$type<'enabled' | 'disabled'>().default('enabled'),
+    disabledReason: p.text().nullable(),
+    standardHeaders: p.boolean().default(false),
+    /** Sealed, both of them. */
+    secret: p.blob(),
+    previousSecret: p.blob().nullable(),
+    previousSecretExpiresAt: p.datetime().nullable(),
+    /** When its allowance of attempts, and of workflows, is whole again. */
+    allowanceFullAt: p.datetime().defaultRaw('now()'),
+    createdAt: p.datetime().defaultRaw('now()'),
+    workflowsFullAt: p.datetime().defaultRaw("'-infinity'"),
+  },
+});
+
+/** How far an event got. */
+export const DeliveryEntity = defineEntity({
+  name: 'Delivery',
+  tableName: 'delivery',
+  properties: {
+    eventId: p.text().collation('C').primary(),
+    partnerId: p.text().collation('C'),
+    mode: p.text().$type<Mode>().collation('C'),
+    status: p.text().$type<DeliveryStatus>(),
+    attemptCount: p.integer().default(0),
+    leaseExpiresAt: p.datetime().defaultRaw("'-infinity'"),
+    nextAttemptAt: p.datetime().nullable(),
+    /** Of the schedule that is under way. */
+    scheduleAttempts: p.integer().default(0),
+    /** Whether it has a workflow, and that has heard how it stands. */
+    workflow: p.text().$type<'none' | 'untold' | 'told'>().default('none'),
+    /** Its event's. */
+    type: p.text().$type<EventType>().collation('C'),
+  },
+});
+
+export const DeliveryAttemptEntity = defineEntity({
+  name: 'DeliveryAttempt',
+  tableName: 'delivery_attempt',
+  properties: {
+    eventId: p.text().collation('C').primary(),
+    number: p.integer().primary(),
+    startedAt: p.datetime(),
+    durationMs: p.integer(),
+    delivered: p.boolean(),
+    httpStatus: p.smallint().nullable(),
+    /** A short code where there was no 2xx. */
+    error: p.text().nullable(),
+    /** How the server's answer begins. */
+    answerStart: p.blob().nullable(),
+  },
+});

@@ -1,0 +1,57 @@
+import type { InferKyselyTable } from '@mikro-orm/sql';
+import type { ColumnType } from 'kysely';
+import * as accounts from './entities/accounts.ts';
+import * as cards from './entities/cards.ts';
+import * as deposits from './entities/deposits.ts';
+import { IdempotencyClaimEntity } from './entities/idempotency.ts';
+import * as ledger from './entities/ledger.ts';
+import * as simulatedNetwork from './entities/simulated-network.ts';
+import * as webhooks from './entities/webhooks.ts';
+
+/** Every table, by the name statements have for it. */
+const TABLES = {
+  partner: accounts.PartnerEntity,
+  account_usage: accounts.AccountUsageEntity,
+  api_key: accounts.ApiKeyEntity,
+  faucet_credit: accounts.FaucetCreditEntity,
+  balance_adjustment: accounts.BalanceAdjustmentEntity,
+  audit_entry: accounts.AuditEntryEntity,
+  product: cards.ProductEntity,
+  partner_product: cards.PartnerProductEntity,
+  card: cards.CardEntity,
+  topup: cards.TopUpEntity,
+  card_transaction: cards.CardTransactionEntity,
+  card_reveal: cards.CardRevealEntity,
+  idempotency_claim: IdempotencyClaimEntity,
+  event: webhooks.EventEntity,
+  webhook_endpoint: webhooks.WebhookEndpointEntity,
+  delivery: webhooks.DeliveryEntity,
+  delivery_attempt: webhooks.DeliveryAttemptEntity,
+  deposit: deposits.DepositEntity,
+  deposit_payment: deposits.DepositPaymentEntity,
+  deposit_resolution: deposits.DepositResolutionEntity,
+  chain_scan: deposits.ChainScanEntity,
+  'ledger.account': ledger.LedgerAccountEntity,
+  'ledger.code': ledger.LedgerCodeEntity,
+  'ledger.transfer': ledger.LedgerTransferEntity,
+  'ledger.entry': ledger.LedgerEntryEntity,
+  'simulated_network.operation': simulatedNetwork.SimulatedOperationEntity,
+  'simulated_network.card': simulatedNetwork.SimulatedCardEntity,
+  'simulated_network.callback': simulatedNetwork.SimulatedCallbackEntity,
+};
+
+/** Every entity the ORM maps. */
+export const ENTITIES = Object.values(TABLES);
+
+/** The tables as the driver gives and takes their rows: what Kysely types statements by. */
+export type Tables = { [Name in keyof typeof TABLES]: RawTable<InferKyselyTable<(typeof TABLES)[Name]>> };
+
+type RawTable<Table> = { [Column in keyof Table]: RawColumn<Table[Column]> };
+
+type RawColumn<Value> = [Value] extends [ColumnType<infer Selected, infer Inserted, infer Updated>]
+  ? ColumnType<Given<Selected>, Taken<Inserted>, Taken<Updated>>
+  : ColumnType<Given<Value>, Taken<Value>, Taken<Value>>;
+
+/** The driver gives timestamps as text, and binary data in buffers; bigint and numeric are text in the entities, too. */
+type Given<Value> = Value extends Date ? string : Value extends Uint8Array ? Buffer : Value;
+type Taken<Value> = Value extends Date ? Date | string : Value extends string ? Value | bigint : Value;
