@@ -165,20 +165,20 @@ const REFUSALS = {
   queue_full: {
     code: 'rate_limited',
     message:
-      'This account has as many requests at work and waiting as it may have. Retry after the time in Retry-After, ' +
-      'with fewer at a time.',
+      'This account has too many requests in progress and waiting. Retry after the number of seconds in Retry-After, and ' +
+      'send fewer at once.',
     retryAfterSeconds: 1,
   },
   too_late: {
     code: 'unavailable',
     message:
-      'The requests before this one took so long that it did not begin. Retry it with the same Idempotency-Key, with ' +
-      'fewer at a time.',
+      "This request waited too long for this account's earlier requests and was not started. Retry it with the same " +
+      'Idempotency-Key, and send fewer requests at once.',
     retryAfterSeconds: 1,
   },
   stopping: {
     code: 'unavailable',
-    message: 'This process is stopping, and the request did not begin. Retry with the same Idempotency-Key.',
+    message: 'The server is restarting and did not start this request. Retry with the same Idempotency-Key.',
     retryAfterSeconds: 1,
   },
 } as const;

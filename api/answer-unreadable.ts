@@ -10,7 +10,7 @@ const LINGER_MS = 5_000;
 
 /** For a request that HTTP/1.1 does not allow. */
 export function unreadable(): ApiError {
-  return ApiError.ofField('request', 'the request is not readable HTTP/1.1');
+  return ApiError.ofField('request', 'the request is not valid HTTP/1.1');
 }
 
 interface Exchange {

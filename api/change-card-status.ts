@@ -44,5 +44,5 @@ export async function changeCardStatus(
 }
 
 const GOES_ON =
-  "The card network has not confirmed the change yet. It goes on: the card's status, its event, or a retry with the " +
-  'same Idempotency-Key tells when it is made.';
+  'The card network has not confirmed the change yet, and we are still waiting for it. To learn the outcome, read the ' +
+  'card, wait for its event, or retry with the same Idempotency-Key.';

@@ -39,7 +39,7 @@ export const createDeposit = (dependencies: DepositDependencies) =>
       const { depositTerms } = dependencies;
       if (depositTerms === null) {
         throw new ApiError('unavailable', {
-          message: 'This installation takes no USDT deposits. Ask us how to fund your balance.',
+          message: 'USDT deposits are not available here. Ask us how to fund your balance.',
         });
       }
       const request = keyedRequest('create_deposit', input, null);

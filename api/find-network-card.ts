@@ -11,7 +11,6 @@ export async function findNetworkCard(orm: Orm, networkCardId: string): Promise<
     `SELECT id, partner_id, mode FROM card WHERE network_card_id = $1 AND mode = 'live'`,
     [networkCardId],
   );
-  if (row === undefined)
-    throw new ApiError('card_not_found', { message: 'No card here has this networkCardId.' });
+  if (row === undefined) throw new ApiError('card_not_found', { message: 'No card has this networkCardId.' });
   return { cardId: row.id, partnerId: row.partner_id, mode: row.mode };
 }

@@ -36,6 +36,6 @@ export function idempotencyKeyOf(req: IncomingMessage, use: 'required' | 'accept
 }
 
 function keyError(code: 'idempotency_key_missing' | 'idempotency_key_invalid'): ApiError {
-  const message = 'Idempotency-Key must be sent once, with 1 to 255 printable ASCII characters';
+  const message = 'Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters';
   return new ApiError(code, { issues: [{ path: 'Idempotency-Key', message }] });
 }

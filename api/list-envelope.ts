@@ -13,7 +13,7 @@ export const listOf = (item: z.ZodType) =>
 /** On the wire it is digits, and no other way of writing the number. */
 export const Limit = z
   .string()
-  .regex(/^([1-9][0-9]?|100)$/, 'must be an integer from 1 to 100')
+  .regex(/^([1-9][0-9]?|100)$/, 'must be an integer between 1 and 100')
   .transform(Number)
   .default(20)
   .meta({
@@ -24,7 +24,7 @@ export const Limit = z
 export const StartingAfter = (prefix: IdPrefix) =>
   z
     .string()
-    .regex(new RegExp(idPattern(prefix)), 'must be the id of the last item of the page before')
+    .regex(new RegExp(idPattern(prefix)), 'must be the id of the last item on the previous page')
     .optional()
     .meta({ description: 'The id of the last item of the page before.' });
 

@@ -14,7 +14,7 @@ export function parseJson(bytes: Buffer): unknown {
     return parse(utf8.decode(bytes));
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof TypeError) {
-      throw ApiError.ofField('body', 'body must be JSON in UTF-8, without a byte order mark');
+      throw ApiError.ofField('body', 'body must be valid JSON in UTF-8, without a byte order mark');
     }
     if (error instanceof RangeError) throw ApiError.ofField('body', 'body is nested too deeply');
     throw error;
@@ -38,6 +38,6 @@ function parse(text: string): unknown {
     },
   );
   const names = text.replace(STRINGS, '').split(':').length - 1;
-  if (names > members) throw ApiError.ofField('body', 'body must not name a field twice');
+  if (names > members) throw ApiError.ofField('body', 'body must not contain a field twice');
   return value;
 }

@@ -28,7 +28,7 @@ export async function readBytes(req: IncomingMessage): Promise<Buffer> {
     const kind = (error as { type?: string }).type;
     if (kind === 'entity.too.large') throw new ApiError('body_too_large');
     if (kind === 'request.size.invalid' || kind === 'request.aborted') {
-      throw ApiError.ofField('body', 'body must be as long as Content-Length says');
+      throw ApiError.ofField('body', 'body must have the length that Content-Length gives');
     }
     throw error;
   }

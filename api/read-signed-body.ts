@@ -20,7 +20,7 @@ export async function readSignedBody<T>(
 ): Promise<T> {
   const body = await readBytes(ctx.req);
   if (!verifyCallback(body, ctx.get('X-Network-Signature'))) {
-    throw new ApiError('invalid_api_key', { message: 'X-Network-Signature does not fit the body.' });
+    throw new ApiError('invalid_api_key', { message: 'X-Network-Signature does not match the body.' });
   }
   const { value, issues } = validate(schema, parseJson(body), 'body');
   if (issues.length > 0) throw ApiError.ofFields(issues);

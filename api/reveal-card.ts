@@ -55,8 +55,7 @@ async function admitOrRefuse(
       'a reveal was refused, as it could not be counted; look at PostgreSQL',
     );
     throw new ApiError('reveal_limit_reached', {
-      message:
-        'Reveals cannot be counted right now, so none is answered. Retry after the time in Retry-After.',
+      message: 'Card details cannot be revealed right now. Retry after the number of seconds in Retry-After.',
       retryAfterSeconds: 10,
     });
   }
@@ -76,6 +75,7 @@ async function askNetwork(
     if (!(error instanceof CardNetworkUnavailable)) throw error;
     logger.warn({ requestId, error: describeError(error) }, 'the card network told no details');
   }
-  const message = 'The card network does not answer right now. Retry; this attempt counts as a reveal.';
+  const message =
+    'The card network is not responding. Try again later. This attempt counts towards your reveal limit.';
   throw new ApiError('unavailable', { message });
 }

@@ -64,12 +64,12 @@ async function readRevealableCard(
     : [];
   if (card === undefined) throw new ApiError('card_not_found');
   if (card.status !== 'active' && card.status !== 'frozen') {
-    const message = `The card is ${card.status}; only active and frozen cards have details to read.`;
+    const message = `The card is ${card.status}. Only active and frozen cards have secure details.`;
     throw new ApiError('invalid_state', { message });
   }
   const { network_card_id } = card;
   if (network_card_id === null) {
-    const message = `The card is ${card.status}, but the network has not told its number. Ask us about it.`;
+    const message = `The card is ${card.status}, but we do not have its id at the card network. Contact us.`;
     throw new ApiError('invalid_state', { message });
   }
   return { ...card, network_card_id };

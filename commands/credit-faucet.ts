@@ -3,6 +3,7 @@ import { newId } from '../db/new-id.ts';
 import { query } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { presentBalance } from '../domain/balance-resource.ts';
+import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import { applyOperation } from '../ledger/apply-operation.ts';
 import { LedgerRejected } from '../ledger/ledger-error.ts';
 import type { LedgerOperation } from '../ledger/operation.ts';
@@ -39,7 +40,10 @@ export function creditFaucet(
     const credited = await applyOperation(tx, faucetOperation(creditId, partnerId, amountCents)).catch(
       (error: unknown) => {
         if (!(error instanceof LedgerRejected) || error.reason !== 'balance_out_of_range') throw error;
-        throw ApiError.ofField('amount', 'amount would take the balance past the largest integer');
+        throw ApiError.ofField(
+          'amount',
+          `amount would take the balance above ${MAX_AMOUNT_CENTS} cents, the most it can be`,
+        );
       },
     );
     if (credited.outcome === 'insufficient_funds' || credited.prepaid === null) {
@@ -70,7 +74,7 @@ async function refuseMoreThanAllowed(tx: EntityManager, partnerId: string): Prom
   );
   if (row !== undefined && row.credits >= CREDITS_AN_HOUR) {
     throw new ApiError('rate_limited', {
-      message: `At most ${CREDITS_AN_HOUR} faucet credits in any hour.`,
+      message: `You can credit a test balance ${CREDITS_AN_HOUR} times in any hour. Retry after the number of seconds in Retry-After.`,
       retryAfterSeconds: Math.max(1, row.wait_seconds),
     });
   }

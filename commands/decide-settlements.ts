@@ -55,7 +55,7 @@ export function decideSettlements(
 function conflict(): ApiError {
   return new ApiError('idempotency_conflict', {
     message:
-      'Another transaction was settled under this network transaction id: a new one needs an id of its own.',
+      'A different transaction was already settled with this network transaction id. Give each transaction its own id.',
   });
 }
 

@@ -17,7 +17,10 @@ export function draftTopUp(topUpId: string, terms: TopUpTerms, card: CardRow): T
   const { amount } = terms.request;
   const { fees } = quoteFunding(terms.feePlan, 'card_topup', amount);
   if (BigInt(terms.cardCents + amount) + terms.arrivingCents > BigInt(MAX_AMOUNT_CENTS)) {
-    throw ApiError.ofField('amount', "amount would take the card's balance past the largest integer");
+    throw ApiError.ofField(
+      'amount',
+      `amount would take the card's balance above ${MAX_AMOUNT_CENTS} cents, the most it can be`,
+    );
   }
   if (card.status !== 'active') throw topUpNotPossible(card.status);
   if (card.mode === 'live' && card.network_card_id === null) throw topUpOfUnknownCard();

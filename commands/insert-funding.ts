@@ -1,5 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { ApiError } from '../domain/api-error.ts';
+import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import { applyOperationWith } from '../ledger/apply-operation-with.ts';
 import { LedgerRejected } from '../ledger/ledger-error.ts';
 import type { LedgerOperation } from '../ledger/operation.ts';
@@ -53,7 +54,10 @@ export async function insertFunding(
     reads: { made: 'EXISTS (SELECT FROM done)', kept: announcement.kept },
   }).catch((error: unknown) => {
     if (!(error instanceof LedgerRejected) || error.reason !== 'balance_out_of_range') throw error;
-    throw ApiError.ofField('amount', 'amount would take a balance past the largest integer');
+    throw ApiError.ofField(
+      'amount',
+      `amount would take a balance above ${MAX_AMOUNT_CENTS} cents, the most it can be`,
+    );
   });
   if (!wrote.made) throw new ApiError('external_ref_taken');
   if (moved.outcome === 'insufficient_funds') throw new ApiError('insufficient_funds');

@@ -62,7 +62,7 @@ function refusalOfUnknown(card: CardRow): ApiError | null {
   if (card.network_card_id !== null) return null;
   return new ApiError('invalid_state', {
     message:
-      `The card is ${card.status}, and was activated without the card network's id of it, so that its status can not ` +
-      'be changed there. Ask us to look after it.',
+      `The card is ${card.status}, but we do not have its id at the card network, so its status cannot be changed. ` +
+      'Contact us.',
   });
 }

@@ -57,8 +57,8 @@ async function release(tx: EntityManager, card: CardRow, amountCents: number): P
 export function releaseNotPossible(): ApiError {
   return new ApiError('invalid_state', {
     message:
-      `What is on the card would take your balance past ${MAX_AMOUNT_CENTS} cents, the most it can be, so the card can ` +
-      'not be blocked. Freeze it, and ask us to look after it.',
+      `Blocking the card would release its balance and take yours above ${MAX_AMOUNT_CENTS} cents, the most it can be. ` +
+      'Freeze the card instead, and contact us.',
   });
 }
 

@@ -23,7 +23,7 @@ export function settleStatusChange(
     if (card.status_change_claim_id !== claimId) throw new Error(`${claimId} is not under way on ${card.id}`);
     if (decision === 'applied') return finishStatusChange(tx, ring, claimId, locked);
     await query(tx, 'UPDATE card SET status_change_claim_id = NULL WHERE id = $1', [card.id]);
-    const message = `The card network refused, and nothing has changed: the card is ${card.status}.`;
+    const message = `The card network refused the change. The card is still ${card.status}.`;
     await refuseClaim(tx, ring, claimId, new ApiError('invalid_state', { message }));
     return [claimId];
   });

@@ -34,7 +34,10 @@ export async function settleTransactions(
   } catch (error) {
     const isOutOfRange = error instanceof LedgerRejected && error.reason === 'balance_out_of_range';
     if (!isOutOfRange || settlements.length > 1) throw error;
-    throw ApiError.ofField('amount', 'amount would take the balance past the largest integer');
+    throw ApiError.ofField(
+      'amount',
+      `amount would take the balance more than ${MAX_AMOUNT_CENTS} cents above or below zero`,
+    );
   }
   await insertTransactions(tx, made);
   return decisions.map(outcomeOf);

@@ -22,12 +22,13 @@ export async function takeSendingTurn(tx: EntityManager, { partnerId, mode }: Te
   if (endpoint === undefined) throw new ApiError('webhook_endpoint_not_found');
   if (endpoint.status === 'disabled') {
     throw new ApiError('invalid_state', {
-      message: 'The webhook endpoint is disabled. PUT /webhook-endpoint enables it.',
+      message: 'The webhook endpoint is disabled. Enable it with PUT /webhook-endpoint.',
     });
   }
   if (endpoint.wait_seconds > 0) {
     throw new ApiError('rate_limited', {
-      message: 'Too many events asked for: 60 at once, and one more each second.',
+      message:
+        'Too many events requested: the limit is 60 at once and one more each second. Retry after the number of seconds in Retry-After.',
       retryAfterSeconds: endpoint.wait_seconds,
     });
   }

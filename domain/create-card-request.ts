@@ -11,6 +11,6 @@ export const CreateCardRequest = z.strictObject({
   card_name: Label(255).optional().meta({ description: 'Display label.' }),
   cardholder_first_name: Label(100).optional(),
   cardholder_last_name: Label(100).optional(),
-  email: z.email({ error: 'must be an e-mail address' }).max(254).optional(),
+  email: z.email({ error: 'must be a valid email address' }).max(254).optional(),
 });
 export type CreateCardRequest = z.infer<typeof CreateCardRequest>;

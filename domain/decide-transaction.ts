@@ -55,7 +55,10 @@ export function decideTransaction(
   const changeCents = type === 'refund' ? amountCents : -amountCents;
   const cardBalanceAfterCents = chargedTo === 'card' ? balanceCents + changeCents : balanceCents;
   if (type === 'refund' && BigInt(cardBalanceAfterCents) + arrivingCents > BigInt(MAX_AMOUNT_CENTS)) {
-    throw ApiError.ofField('amount', "amount would take the card's balance past the largest integer");
+    throw ApiError.ofField(
+      'amount',
+      `amount would take the card's balance above ${MAX_AMOUNT_CENTS} cents, the most it can be`,
+    );
   }
   const fees = transactionFees(plan, type, amountCents);
   return { type, declineReason: null, chargedTo, fees, cardBalanceAfterCents };
@@ -66,7 +69,7 @@ function refuseState(status: CardStatus, simulated: boolean): void {
   if (simulated ? status === 'active' : isIssued) return;
   throw new ApiError('invalid_state', {
     message: simulated
-      ? `The card is ${status}: transactions are simulated on active cards.`
-      : `The card is ${status}: it has not been issued, so it has no transactions.`,
+      ? `The card is ${status}. Transactions can be simulated only on an active card.`
+      : `The card is ${status}. A card that was not issued has no transactions.`,
   });
 }

@@ -21,129 +21,140 @@ export const ERRORS = {
   idempotency_key_missing: {
     status: 400,
     type: 'invalid_request',
-    message: 'This endpoint needs the header Idempotency-Key: any string that is unique to this operation.',
+    message: 'This endpoint requires an Idempotency-Key header: any string that is unique to the operation.',
   },
   idempotency_key_invalid: {
     status: 400,
     type: 'invalid_request',
-    message: 'Idempotency-Key must be sent once, with 1 to 255 printable ASCII characters.',
+    message: 'Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.',
   },
   invalid_api_key: {
     status: 401,
     type: 'authentication',
     message:
-      'Send a valid API key once, as Authorization: Bearer <API_KEY>. This one is unknown, revoked or malformed.',
+      'The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.',
   },
   insufficient_funds: {
     status: 402,
     type: 'payment',
-    message: 'The available balance does not cover the amount and its fees.',
+    message: 'The available balance does not cover the amount plus fees. Fund the balance and try again.',
   },
   provider_declined: {
     status: 402,
     type: 'payment',
-    message: 'The card network declined. Nothing was debited.',
+    message: 'The card network declined the request. Nothing was debited.',
   },
   secure_details_disabled: {
     status: 403,
     type: 'permission',
-    message: 'Secure card details are not enabled for this account.',
+    message: 'Secure card details are not enabled for this account. Contact us to enable them.',
   },
-  test_key_not_allowed: { status: 403, type: 'permission', message: 'This endpoint needs a live key.' },
-  live_key_not_allowed: { status: 403, type: 'permission', message: 'This endpoint needs a test key.' },
-  not_found: { status: 404, type: 'not_found', message: 'There is no such path. See the API reference.' },
+  test_key_not_allowed: { status: 403, type: 'permission', message: 'This endpoint requires a live key.' },
+  live_key_not_allowed: { status: 403, type: 'permission', message: 'This endpoint requires a test key.' },
+  not_found: {
+    status: 404,
+    type: 'not_found',
+    message: 'This path does not exist. Check it against the API reference.',
+  },
   card_not_found: {
     status: 404,
     type: 'not_found',
-    message: "There is no such card on this account in this key's mode.",
+    message: "This account has no such card in this key's mode.",
   },
   topup_not_found: {
     status: 404,
     type: 'not_found',
-    message: "There is no such top-up on this account in this key's mode.",
+    message: "This account has no such top-up in this key's mode.",
   },
   deposit_not_found: {
     status: 404,
     type: 'not_found',
-    message: "There is no such deposit on this account in this key's mode. Deposits are live mode's alone.",
+    message: 'This account has no such deposit. Deposits exist only in live mode: use a live key.',
   },
   event_not_found: {
     status: 404,
     type: 'not_found',
-    message: "There is no such event of the last 30 days on this account in this key's mode.",
+    message: "This account has no such event in this key's mode. Events are kept for 30 days.",
   },
   webhook_endpoint_not_found: {
     status: 404,
     type: 'not_found',
-    message: "There is no webhook endpoint for this key's mode. PUT /webhook-endpoint makes one.",
+    message:
+      "This account has no webhook endpoint in this key's mode. Create one with PUT /webhook-endpoint.",
   },
   method_not_allowed: {
     status: 405,
     type: 'invalid_request',
-    message: 'This path does not have this method; see the Allow header.',
+    message: 'This path does not support this method. The Allow header lists the methods it supports.',
   },
   external_ref_taken: {
     status: 409,
     type: 'conflict',
-    message: 'Another card of this account already has this external_ref.',
+    message: 'This account already has a card with this external_ref. Use another external_ref.',
   },
   idempotency_in_flight: {
     status: 409,
     type: 'conflict',
-    message: 'A request with this Idempotency-Key is still running. Retry shortly with the same key.',
+    message: 'A request with this Idempotency-Key is still in progress. Retry shortly with the same key.',
   },
   no_product_configured: {
     status: 409,
     type: 'conflict',
-    message: 'There is no card product this account can issue at the moment.',
+    message: 'This account has no card product to issue at the moment. Contact us.',
   },
   invalid_state: {
     status: 409,
     type: 'conflict',
-    message: 'The card is in a state that does not allow this.',
+    message: "The card's status does not allow this.",
   },
   body_too_large: { status: 413, type: 'invalid_request', message: 'The body is larger than 64 KiB.' },
   headers_too_large: {
     status: 431,
     type: 'invalid_request',
-    message: 'The path and the headers together are larger than 16 KiB.',
+    message: 'The path and headers together are larger than 16 KiB.',
   },
   unsupported_media_type: {
     status: 415,
     type: 'invalid_request',
-    message: 'Send the body as Content-Type: application/json, in UTF-8 and not compressed.',
+    message: 'Send the body uncompressed, in UTF-8, with Content-Type: application/json.',
   },
   idempotency_conflict: {
     status: 422,
     type: 'conflict',
-    message: 'This Idempotency-Key was used for another request. Use a new key for a new request.',
+    message:
+      'This Idempotency-Key was already used for a different request. Use a new key for each new request.',
   },
-  limit_exceeded: { status: 422, type: 'limit', message: "This would exceed one of the account's limits." },
+  limit_exceeded: {
+    status: 422,
+    type: 'limit',
+    message: "The request would exceed one of this account's limits.",
+  },
   product_not_allowed: {
     status: 422,
     type: 'invalid_request',
-    message: 'product_code is not one of the products in GET /products.',
+    message: 'This account cannot issue this product_code. GET /products lists the ones it can.',
   },
   rate_limited: {
     status: 429,
     type: 'rate_limit',
-    message: 'Too many requests. Retry after the time in Retry-After.',
+    message: 'Too many requests. Retry after the number of seconds in Retry-After.',
   },
   reveal_limit_reached: {
     status: 429,
     type: 'rate_limit',
-    message: 'At most 3 reveals in any minute and 20 in any 24 hours. Retry after the time in Retry-After.',
+    message:
+      'You can reveal card details 3 times in any minute and 20 times in any 24 hours. Retry after the number of seconds in Retry-After.',
   },
   internal_error: {
     status: 500,
     type: 'api',
-    message: 'Something went wrong on our side. Retrying with the same Idempotency-Key is safe.',
+    message: 'Something went wrong on our side. It is safe to retry with the same Idempotency-Key.',
   },
   unavailable: {
     status: 503,
     type: 'api',
     message:
-      'The service cannot answer right now. Retry with the same Idempotency-Key: an operation that began is joined.',
+      'The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.',
   },
 } as const satisfies Record<string, CatalogueEntry>;
 

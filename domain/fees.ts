@@ -54,7 +54,10 @@ export function quoteFunding(plan: FeePlan, kind: FundingKind, amountCents: numb
   ].filter((fee) => fee.amount > 0);
   const total = fees.reduce((sum, fee) => sum + BigInt(fee.amount), BigInt(amountCents));
   if (total > BigInt(MAX_AMOUNT_CENTS)) {
-    throw ApiError.ofField('amount', `amount and its fees must add up to at most ${MAX_AMOUNT_CENTS}`);
+    throw ApiError.ofField(
+      'amount',
+      `amount is too large: with fees it would be more than ${MAX_AMOUNT_CENTS} cents`,
+    );
   }
   return { fees, totalDebitedCents: Number(total) };
 }

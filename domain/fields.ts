@@ -3,7 +3,7 @@ import { MAX_AMOUNT_CENTS } from './money.ts';
 
 /** Integer cents, `least` to `most`. */
 export const amountBetween = (least: number, most: number) => {
-  const inRange = `must be from ${least} to ${most}`;
+  const inRange = `must be between ${least} and ${most}`;
   return z
     .int({ error: ({ code }) => (code === 'invalid_type' ? 'must be an integer number of cents' : inRange) })
     .min(least, inRange)
@@ -32,12 +32,12 @@ const Plain = (maxLength: number, pattern: RegExp) =>
     .refine((text) => text !== '', 'must not be empty')
     .refine(
       (text) => text.length <= maxLength || [...text].length <= maxLength,
-      `must have at most ${maxLength} characters`,
+      `must be at most ${maxLength} characters long`,
     )
     .refine((text) => text.isWellFormed(), 'must be well-formed Unicode')
     .regex(
       pattern,
-      'must not contain control characters, invisible ones, or ones that turn the direction of text',
+      'must not contain control characters, invisible characters, or characters that change the direction of text',
     )
     .meta({ minLength: 1, maxLength });
 

@@ -37,15 +37,17 @@ export function checkLimits(
 ): void {
   const { amountCents, newCards } = request;
   if (amountCents < limits.minCardCents)
-    throw exceeded(`amount is below the smallest allowed, ${limits.minCardCents}`);
+    throw exceeded(`amount must be at least ${limits.minCardCents} cents`);
   if (amountCents > limits.maxCardCents)
-    throw exceeded(`amount is above the largest allowed, ${limits.maxCardCents}`);
+    throw exceeded(`amount must be at most ${limits.maxCardCents} cents`);
   if (usage.openCards + newCards > limits.maxOpenCards) {
-    throw exceeded(`the account may have ${limits.maxOpenCards} open cards and has ${usage.openCards}`);
+    throw exceeded(
+      `this account can have ${limits.maxOpenCards} open cards and already has ${usage.openCards}`,
+    );
   }
   if (usage.loadedTodayCents + amountCents > limits.maxIssuedPerDayCents) {
     throw exceeded(
-      `the account may load ${limits.maxIssuedPerDayCents} cents a UTC day and has loaded ${usage.loadedTodayCents}`,
+      `this account can load ${limits.maxIssuedPerDayCents} cents per UTC day and has loaded ${usage.loadedTodayCents} today`,
     );
   }
 }

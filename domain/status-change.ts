@@ -29,6 +29,6 @@ export function refusalOf(status: CardStatus, operation: StatusChangeOperation):
   const { from, done } = STATUS_CHANGES[operation];
   if (from.includes(status)) return null;
   return new ApiError('invalid_state', {
-    message: `The card is ${status}: only a card that is ${from.join(' or ')} can be ${done}.`,
+    message: `The card is ${status}. Only a card that is ${from.join(' or ')} can be ${done}.`,
   });
 }

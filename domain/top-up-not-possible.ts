@@ -4,7 +4,7 @@ import type { CardStatus } from './card-status.ts';
 /** partner-api.md, "States and transitions": a top-up is for an `active` card alone. */
 export function topUpNotPossible(status: CardStatus): ApiError {
   return new ApiError('invalid_state', {
-    message: `The card is ${status}: only a card that is active can be topped up.`,
+    message: `The card is ${status}. Only an active card can be topped up.`,
   });
 }
 
@@ -12,7 +12,6 @@ export function topUpNotPossible(status: CardStatus): ApiError {
 export function topUpOfUnknownCard(): ApiError {
   return new ApiError('invalid_state', {
     message:
-      "The card is active, and was activated without the card network's id of it, so that it can not be topped up " +
-      'there. Ask us to look after it.',
+      'The card is active, but we do not have its id at the card network, so it cannot be topped up. Contact us.',
   });
 }

@@ -25,7 +25,10 @@ export function transactionFees(
       ? plan.declineFlatCents
       : plan.transactionFlatCents + basisPointsOf(amountCents, plan.transactionBasisPoints);
   if (cents > MAX_AMOUNT_CENTS) {
-    throw ApiError.ofField('amount', `amount must have a fee of at most ${MAX_AMOUNT_CENTS}`);
+    throw ApiError.ofField(
+      'amount',
+      `amount is too large: its fee would be more than ${MAX_AMOUNT_CENTS} cents`,
+    );
   }
   return cents === 0 ? [] : [{ type: type === 'decline' ? 'decline' : 'transaction', amount: cents }];
 }

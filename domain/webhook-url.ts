@@ -4,11 +4,12 @@ import { isAddress, isLoopbackAddress, isPublicAddress } from './public-address.
 export const WEBHOOK_URL_PROBLEMS = {
   url_invalid: 'must be a complete URL of at most 2,048 characters, without spaces or backslashes',
   url_scheme_not_allowed: 'must begin with https://',
-  url_userinfo_not_allowed: 'must not contain a user name or password; put a token into the path instead',
-  url_fragment_not_allowed: 'must not contain a # and what follows it',
+  url_userinfo_not_allowed: 'must not contain a user name or password; put a token in the path instead',
+  url_fragment_not_allowed: 'must not contain a fragment (# and what follows it)',
   url_port_not_allowed: 'must use port 443 or a port above 1023',
-  url_host_not_allowed: 'must name a host on the public internet, with a dot and without a dot at its end',
-  address_not_allowed: 'must lead to a public address',
+  url_host_not_allowed:
+    'must have a host name on the public internet: one that contains a dot and does not end with one',
+  address_not_allowed: 'must resolve to a public address',
 } as const;
 
 export type WebhookUrlProblem = keyof typeof WEBHOOK_URL_PROBLEMS;

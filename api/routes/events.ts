@@ -12,7 +12,10 @@ import { route } from '../route.ts';
 import type { WebhookDependencies } from '../webhook-dependencies.ts';
 
 const Timestamp = z.iso
-  .datetime({ offset: true, error: 'must be an ISO 8601 timestamp such as 2026-11-20T08:00:00.000Z' })
+  .datetime({
+    offset: true,
+    error: 'must be an ISO 8601 timestamp with a time zone, such as 2026-11-20T08:00:00.000Z',
+  })
   .transform((text) => new Date(text))
   .optional();
 

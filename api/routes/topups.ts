@@ -40,7 +40,7 @@ export const createTopUp = (dependencies: TopUpDependencies) =>
       }
       const { id: cardId } = await readCard(dependencies.orm, input.caller, input.params.cardId ?? '');
       if (!dependencies.liveNetworkConfigured) {
-        throw new ApiError('unavailable', { message: 'No card network is configured for live mode.' });
+        throw new ApiError('unavailable', { message: 'Live mode has no card network yet. Contact us.' });
       }
       const claim = await claimOperation(
         dependencies,

@@ -49,7 +49,7 @@ export const putWebhookEndpoint = ({ orm, ring, webhookAllowLoopbackHttp }: Webh
     body: z.strictObject({
       url: z
         .string({ error: 'must be a string' })
-        .refine((url) => [...url].length <= MAX_URL_LENGTH, 'must have at most 2,048 characters')
+        .refine((url) => [...url].length <= MAX_URL_LENGTH, 'must be at most 2,048 characters long')
         .meta({ format: 'uri', maxLength: MAX_URL_LENGTH }),
       standard_webhooks: z.boolean({ error: 'must be true or false' }).optional().meta({
         description: 'Send the headers of Standard Webhooks too. Left out: as it was, at first false.',

@@ -85,7 +85,7 @@ async function takeIndex(
   if (replay !== null) return replay;
   if (row.address_index === null) {
     throw new ApiError('limit_exceeded', {
-      message: `Limit exceeded: the account has ${MOST_OPEN_DEPOSITS} deposits that await their payment. Pay one of them, or wait until some have expired.`,
+      message: `Limit exceeded: this account already has ${MOST_OPEN_DEPOSITS} deposits awaiting payment. Pay some of them, or wait until some expire.`,
     });
   }
   return { index: row.address_index };

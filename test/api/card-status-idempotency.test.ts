@@ -87,7 +87,7 @@ for (const mode of ['test', 'live'] as const) {
       const answers = await Promise.all([freeze(), freeze()]);
       assert.deepEqual(statusesOf(answers), [200, 409]);
       const refused = answers.find(({ status }) => status === 409);
-      assert.match(refused?.json.error.message, /^The card is frozen: /);
+      assert.match(refused?.json.error.message, /^The card is frozen\. /);
       assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.frozen']);
     });
 

@@ -52,7 +52,7 @@ describe('POST /cards/{cardId}/freeze, unfreeze and block', () => {
 
           if (to === undefined) {
             expectError(answer, 'invalid_state');
-            assert.ok(answer.json.error.message.startsWith(`The card is ${status}: `), answer.text);
+            assert.ok(answer.json.error.message.startsWith(`The card is ${status}. `), answer.text);
             assert.deepEqual(await read(cardId, mode), card);
             assert.deepEqual(await eventTypes(stack, cardId), events);
           } else {

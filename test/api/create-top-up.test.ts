@@ -111,7 +111,7 @@ describe('POST /cards/{cardId}/topups in test mode', () => {
       ]);
       const answer = await topUp(holder, 500);
       expectError(answer, 'invalid_state');
-      assert.match(answer.json.error.message, new RegExp(`^The card is ${status}: `));
+      assert.match(answer.json.error.message, new RegExp(`^The card is ${status}\\. `));
       await expectNothing();
     });
   }
@@ -156,7 +156,10 @@ describe('POST /cards/{cardId}/topups for a live card that the network has no id
     await asOwner(stack, 'UPDATE card SET network_card_id = NULL WHERE id = $1', [holder.cardId]);
     const answer = await topUp(holder, 500);
     expectError(answer, 'invalid_state');
-    assert.match(answer.json.error.message, /^The card is active, and was activated without/);
+    assert.match(
+      answer.json.error.message,
+      /^The card is active, but we do not have its id at the card network/,
+    );
     assert.deepEqual(await balanceOf(holder.partner, 'live'), [FUNDS, 0, FUNDS]);
   });
 });

@@ -26,16 +26,16 @@ describe('limits of issuing', () => {
   };
 
   it('are 100 and 1,000,000 cents a card by default, both included', async () => {
-    await refused(create(99), /below the smallest allowed, 100/);
-    await refused(create(1_000_001), /above the largest allowed, 1000000/);
+    await refused(create(99), /amount must be at least 100 cents/);
+    await refused(create(1_000_001), /amount must be at most 1000000 cents/);
     assert.equal((await create(100)).status, 201);
     assert.equal((await create(1_000_000)).status, 201);
   });
 
   it('can be negotiated', async () => {
     await limit({ minCardCents: 7, maxCardCents: 9 });
-    await refused(create(6), /smallest allowed, 7/);
-    await refused(create(10), /largest allowed, 9/);
+    await refused(create(6), /must be at least 7 cents/);
+    await refused(create(10), /must be at most 9 cents/);
     for (const amount of [7, 9]) assert.equal((await create(amount)).status, 201);
   });
 
@@ -47,7 +47,7 @@ describe('limits of issuing', () => {
 
   it('leave a refused call without a trace but its answer', async () => {
     const before = await balanceOf(partner);
-    await refused(create(99), /smallest/);
+    await refused(create(99), /must be at least 100 cents/);
     assert.deepEqual(await balanceOf(partner), before);
     assert.deepEqual((await partner.call('GET', '/cards')).json.data, []);
     assert.equal((await asOwner(stack, 'SELECT FROM event WHERE partner_id = $1', [partner.id])).length, 0);
@@ -57,7 +57,7 @@ describe('limits of issuing', () => {
     await limit({ maxOpenCards: 2 });
     assert.equal((await create(1_047, 'live')).status, 202);
     assert.equal((await create(1_000, 'live')).status, 201);
-    await refused(create(1_000, 'live'), /may have 2 open cards and has 2/);
+    await refused(create(1_000, 'live'), /can have 2 open cards and already has 2/);
     for (let i = 0; i < 2; i++) assert.equal((await create(1_000)).status, 201);
     await refused(create(1_000), /2 open cards/);
   });
@@ -75,7 +75,7 @@ describe('limits of issuing', () => {
   it('count cents a UTC day, up to the last one', async () => {
     await limit({ maxIssuedPerDayCents: 5_000 });
     assert.equal((await create(2_000)).status, 201);
-    await refused(create(3_001), /may load 5000 cents a UTC day and has loaded 2000/);
+    await refused(create(3_001), /can load 5000 cents per UTC day and has loaded 2000 today/);
     assert.equal((await create(3_000)).status, 201);
     await refused(create(100), /has loaded 5000/);
     assert.equal((await create(5_000, 'live')).status, 201);

@@ -97,7 +97,7 @@ describe('GET /cards/{cardId}/secure-details', () => {
     const refused = async (cardId: string, status: string, mode: Mode = 'live') => {
       const answer = await reveal(partner, cardId, mode);
       expectError(answer, 'invalid_state');
-      assert.match(answer.json.error.message, new RegExp(`is ${status};`));
+      assert.match(answer.json.error.message, new RegExp(`is ${status}\\. Only active and frozen`));
     };
     await refused(await issueCard(partner, 'live', { amount: 1_047 }), 'funding_pending');
     const failing = await issueCard(partner, 'live', { amount: 1_043 });
@@ -121,7 +121,7 @@ describe('GET /cards/{cardId}/secure-details', () => {
     );
     const answer = await reveal(partner, cardId, 'live');
     expectError(answer, 'invalid_state');
-    assert.match(answer.json.error.message, /active, but the network has not told/);
+    assert.match(answer.json.error.message, /active, but we do not have its id at the card network/);
   });
 
   it('leaves a row that says who, which card, when and under which request, and nothing of the card', async () => {

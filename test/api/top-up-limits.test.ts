@@ -25,29 +25,29 @@ describe('limits of top-ups', () => {
   };
 
   it('are 100 and 1,000,000 cents each by default, both included', async () => {
-    refused(await topUp(test, 99), /below the smallest allowed, 100/);
-    refused(await topUp(test, 1_000_001), /above the largest allowed, 1000000/);
+    refused(await topUp(test, 99), /amount must be at least 100 cents/);
+    refused(await topUp(test, 1_000_001), /amount must be at most 1000000 cents/);
     assert.equal((await topUp(test, 100)).status, 201);
     assert.equal((await topUp(test, 1_000_000)).status, 201);
   });
 
   it('can be negotiated', async () => {
     await limit(test, { minCardCents: 7, maxCardCents: 9 });
-    refused(await topUp(test, 6), /smallest allowed, 7/);
-    refused(await topUp(test, 10), /largest allowed, 9/);
+    refused(await topUp(test, 6), /must be at least 7 cents/);
+    refused(await topUp(test, 10), /must be at most 9 cents/);
     for (const amount of [7, 9]) assert.equal((await topUp(test, amount)).status, 201);
   });
 
   it('do not take a top-up for an open card', async () => {
     await limit(test, { maxOpenCards: 1 });
     assert.equal((await topUp(test, 1_000)).status, 201);
-    refused(await createCard(test.partner, { amount: 1_000 }), /may have 1 open cards and has 1/);
+    refused(await createCard(test.partner, { amount: 1_000 }), /can have 1 open cards and already has 1/);
   });
 
   it('count the cents of cards and top-ups together a UTC day, up to the last one', async () => {
     await limit(test, { maxIssuedPerDayCents: 5_000 });
     assert.equal((await topUp(test, 2_000)).status, 201);
-    refused(await topUp(test, 2_001), /may load 5000 cents a UTC day and has loaded 3000/);
+    refused(await topUp(test, 2_001), /can load 5000 cents per UTC day and has loaded 3000 today/);
     assert.equal((await createCard(test.partner, { amount: 1_000 })).status, 201);
     assert.equal((await topUp(test, 1_000)).status, 201);
     refused(await createCard(test.partner, { amount: 100 }), /has loaded 5000/);

@@ -16,17 +16,17 @@ describe('checkLimits', () => {
 
   it('lets the limits themselves through and not a cent or card beyond', () => {
     passes(NOTHING, 100, 1);
-    exceeds(NOTHING, 99, 1, /below the smallest allowed, 100\./);
+    exceeds(NOTHING, 99, 1, /amount must be at least 100 cents\./);
     passes(NOTHING, 1_000_000, 1);
-    exceeds(NOTHING, 1_000_001, 1, /above the largest allowed, 1000000\./);
+    exceeds(NOTHING, 1_000_001, 1, /amount must be at most 1000000 cents\./);
     passes({ ...NOTHING, openCards: 9_999 }, 100, 1);
-    exceeds({ ...NOTHING, openCards: 10_000 }, 100, 1, /may have 10000 open cards and has 10000\./);
+    exceeds({ ...NOTHING, openCards: 10_000 }, 100, 1, /can have 10000 open cards and already has 10000\./);
     passes({ ...NOTHING, loadedTodayCents: 99_999_900 }, 100, 1);
     exceeds(
       { ...NOTHING, loadedTodayCents: 99_999_901 },
       100,
       1,
-      /100000000 cents a UTC day and has loaded 99999901\./,
+      /100000000 cents per UTC day and has loaded 99999901 today\./,
     );
   });
 

@@ -103,7 +103,7 @@ describe('a status change whose network', function () {
     const key = randomUUID();
     const answer = await change('freeze', key);
     expectError(answer, 'invalid_state');
-    assert.match(answer.json.error.message, /network refused.* the card is active\.$/);
+    assert.match(answer.json.error.message, /network refused.* The card is still active\.$/);
     await assertBoth('active', ['card.issued']);
     assert.equal((await change('freeze', key)).text, answer.text);
     assert.equal((await change('freeze')).status, 200);
@@ -127,7 +127,10 @@ describe('a status change whose network', function () {
     for (const verb of ['freeze', 'block'] as const) {
       const answer = await change(verb);
       expectError(answer, 'invalid_state');
-      assert.match(answer.json.error.message, /^The card is active, .*without the card network's id/);
+      assert.match(
+        answer.json.error.message,
+        /^The card is active, .*do not have its id at the card network/,
+      );
     }
     assert.deepEqual(network.asked, []);
     assert.deepEqual(await eventTypes(stack, cardId), ['card.issued']);
@@ -159,7 +162,10 @@ describe('a status change that takes longer than a request waits', function () {
     for (let attempt = 0; attempt < 2; attempt++) {
       const pending = await freeze(key);
       expectError(pending, 'unavailable');
-      assert.match(pending.json.error.message, /It goes on: the card's status, /);
+      assert.match(
+        pending.json.error.message,
+        /we are still waiting for it\. To learn the outcome, read the card, /,
+      );
     }
     assert.equal((await readCardRow(stack, cardId))?.status, 'active');
     network.usual = (ask) => ask();
