@@ -31,7 +31,7 @@ export async function runDepositLane(
 ): Promise<void> {
   const worked = deposit ?? (await open(run, account, lane, `${name}.open`));
   const isWaiting = worked.state.payments.some(({ status }) => status === 'in_review');
-  const kind = lane.pick % 3 === 0 ? 'returned' : 'credited';
+  const kind = lane.cents % 2 === 0 ? 'returned' : 'credited';
   // Else most decisions would come before what they are about.
   const first: DepositDraw[][] = isWaiting ? [[{ kind, micro: 0, pick: lane.pick }]] : [];
   for (const [index, draws] of [...first, ...lane.steps].entries()) {
