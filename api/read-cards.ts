@@ -1,4 +1,4 @@
-import { cardColumns } from '../db/card-columns.ts';
+import { cardColumns } from '../db/columns.ts';
 import { newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
 import type { Tenant } from '../db/tenant.ts';

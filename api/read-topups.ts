@@ -1,8 +1,8 @@
+import { topUpColumns } from '../db/columns.ts';
 import { newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
 import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
-import { topUpColumns } from '../db/topup-columns.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
 import { presentTopUp, type TopUpResource, type TopUpRow } from '../domain/topup-resource.ts';

@@ -1,5 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { cardColumns } from '../db/card-columns.ts';
+import { cardColumns } from '../db/columns.ts';
 import type { KeyRing } from '../db/key-ring.ts';
 import { query } from '../db/sql.ts';
 import { transaction } from '../db/transaction.ts';

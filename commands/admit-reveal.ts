@@ -1,5 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { cardColumns } from '../db/card-columns.ts';
+import { cardColumns } from '../db/columns.ts';
 import { newId } from '../db/new-id.ts';
 import type { Orm } from '../db/orm.ts';
 import { query } from '../db/sql.ts';

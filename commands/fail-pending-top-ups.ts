@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { topUpColumns } from '../db/columns.ts';
 import type { KeyRing } from '../db/key-ring.ts';
 import { query } from '../db/sql.ts';
-import { topUpColumns } from '../db/topup-columns.ts';
 import type { CardRow } from '../domain/card-resource.ts';
 import { siblingId } from '../domain/ids.ts';
 import { topUpNotPossible } from '../domain/top-up-not-possible.ts';

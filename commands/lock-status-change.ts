@@ -1,5 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { cardColumns } from '../db/card-columns.ts';
+import { cardColumns } from '../db/columns.ts';
 import { query } from '../db/sql.ts';
 import type { CardRow } from '../domain/card-resource.ts';
 import type { Mode } from '../domain/mode.ts';

@@ -1,6 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { topUpColumns } from '../db/columns.ts';
 import { query } from '../db/sql.ts';
-import { topUpColumns } from '../db/topup-columns.ts';
 import type { TopUpRow } from '../domain/topup-resource.ts';
 
 /** A top-up's row, locked until the transaction ends; undefined where there is none. Its card is locked before it. */

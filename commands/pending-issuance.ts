@@ -1,4 +1,4 @@
-import { cardColumns } from '../db/card-columns.ts';
+import { cardColumns } from '../db/columns.ts';
 import { query } from '../db/sql.ts';
 import type { CardRow } from '../domain/card-resource.ts';
 import { cardholderName } from '../domain/cardholder-name.ts';

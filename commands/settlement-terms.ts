@@ -1,7 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { cardColumns } from '../db/card-columns.ts';
+import { cardColumns, transactionColumns } from '../db/columns.ts';
 import { query } from '../db/sql.ts';
-import { transactionColumns } from '../db/transaction-columns.ts';
 import type { CardRow } from '../domain/card-resource.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../domain/fees.ts';
 import type { TransactionRow } from '../domain/transaction-resource.ts';

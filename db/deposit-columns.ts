@@ -1,16 +1,11 @@
 import { MOST_PAYMENTS_SHOWN } from '../domain/deposit.ts';
-
-const COLUMNS = [
-  ...['id', 'partner_id', 'mode', 'network', 'contract_address', 'address', 'amount_cents', 'status'],
-  ...['received_micro_usdt', 'credited_cents', 'created_at', 'expires_at', 'confirmed_at'],
-];
+import { DEPOSIT_COLUMNS, of } from './columns.ts';
 
 /**
- * The columns of a DepositRow but for its payments, never `*`, for the reason that card-columns.ts gives.
+ * The columns of a DepositRow but for its payments.
  * @param alias of table `deposit` in the statement
  */
-export const depositColumns = (alias: string): string =>
-  COLUMNS.map((column) => `${alias}.${column}`).join(', ');
+export const depositColumns = (alias: string): string => of(alias, DEPOSIT_COLUMNS).join(', ');
 
 /**
  * SQL of the payments of a deposit as JSON, in the chain's order: PaymentRow[], `[]` where there are none.

@@ -1,8 +1,31 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { CompiledQuery, type QueryExecutorProvider } from 'kysely';
+import {
+  type Compilable,
+  CompiledQuery,
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type QueryExecutorProvider,
+} from 'kysely';
+import type { ReadonlyKysely } from 'kysely/readonly';
+import type { Tables } from './tables.ts';
+import type { Tenant } from './tenant.ts';
 
-/** What can run a statement: the EntityManager, inside its transaction if it has one. */
+/** What can run a statement that reads: the EntityManager, inside its transaction if it has one. */
 export type Sql = EntityManager;
+
+declare const OPEN: unique symbol;
+
+/** What can run a statement that writes: the EntityManager that `transaction()` gives. */
+export type Transactor = EntityManager & { readonly [OPEN]: true };
+
+/** Builds statements that read; a column that a table does not have is a type error. */
+export type Reads = ReadonlyKysely<Tables>;
+
+/** Builds statements that write, too. */
+export type Writes = Kysely<Tables>;
 
 /**
  * Runs one statement with bound parameters (`$1`, `$2` …) in the EntityManager's transaction, or on a pooled
@@ -18,4 +41,75 @@ export async function query<Row>(em: Sql, text: string, values: readonly unknown
 
 interface Executor {
   executeQuery(query: CompiledQuery): Promise<{ rows: unknown[] }>;
+}
+
+/**
+ * A statement that reads, typed by the tables, for {@link query}: it is built once, here and now, and costs what written-out
+ * SQL does (docs/decisions/statements-are-built-once.md).
+ * @param build is called with stand-ins for the values: it may pass them on to the statement, and nothing else. What
+ *   it takes from elsewhere is bound as it is now; a constant that a partial index asks for needs `sql.lit`.
+ */
+export function readStatement<Values extends object, Row>(
+  build: (db: Reads, values: Values) => Compilable<Row>,
+): (em: Sql, values: Values) => Promise<Row[]> {
+  const { text, bind } = compile<Values>((values) => build(READER, values));
+  return (em, values) => query(em, text, bind(values));
+}
+
+/** {@link readStatement}, of one account's rows in one mode. @throws Error where the statement does not say whose they are. */
+export function tenantStatement<Values extends object, Row>(
+  build: (db: Reads, values: Values & Tenant) => Compilable<Row>,
+): (em: Sql, tenant: Tenant, values: Values) => Promise<Row[]> {
+  const { text, bind, names } = compile<Values & Tenant>((values) => build(READER, values));
+  const [, partnerId, mode] = /"partner_id" = \$(\d+) and (?:"\w+"\.)?"mode" = \$(\d+)/.exec(text) ?? [];
+  if (names[Number(partnerId) - 1] !== 'partnerId' || names[Number(mode) - 1] !== 'mode') {
+    throw new Error(
+      'a tenant statement must filter by partner_id and then mode, with the values it is given',
+    );
+  }
+  return (em, { partnerId, mode }, values) => query(em, text, bind({ ...values, partnerId, mode }));
+}
+
+/** {@link readStatement} for a statement that writes: it needs a transaction. */
+export function writeStatement<Values extends object, Row>(
+  build: (db: Writes, values: Values) => Compilable<Row>,
+): (tx: Transactor, values: Values) => Promise<Row[]> {
+  const { text, bind } = compile<Values>((values) => build(BUILDER, values));
+  return (tx, values) => query(tx, text, bind(values));
+}
+
+/** Builds statements and runs none. */
+const BUILDER = new Kysely<Tables>({
+  dialect: {
+    createAdapter: () => new PostgresAdapter(),
+    createDriver: () => new DummyDriver(),
+    createIntrospector: (db) => new PostgresIntrospector(db),
+    createQueryCompiler: () => new PostgresQueryCompiler(),
+  },
+});
+
+// Kysely's way to say it: the two types do not overlap.
+const READER = BUILDER as never as Reads;
+
+/** Stands for a value while a statement is built. */
+class StandIn {
+  readonly name: string;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+function compile<Values extends object>(build: (values: Values) => Compilable) {
+  const standIns = new Proxy({} as Values, { get: (_, name) => new StandIn(String(name)) });
+  const { sql: text, parameters } = build(standIns).compile();
+  return {
+    text,
+    /** Of the values, in the order of parameters; undefined for a constant. */
+    names: parameters.map((parameter) => (parameter instanceof StandIn ? parameter.name : undefined)),
+    bind: (values: Values) =>
+      parameters.map((parameter) =>
+        parameter instanceof StandIn ? values[parameter.name as keyof Values] : parameter,
+      ),
+  };
 }

@@ -1,5 +1,5 @@
 import { unknownId } from '../../commands/refusal.ts';
-import { cardColumns } from '../../db/card-columns.ts';
+import { cardColumns } from '../../db/columns.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import type { CardRow } from '../../domain/card-resource.ts';

@@ -1,7 +1,7 @@
 import { unknownId } from '../../commands/refusal.ts';
+import { topUpColumns } from '../../db/columns.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
-import { topUpColumns } from '../../db/topup-columns.ts';
 import { presentTopUp, type TopUpResource, type TopUpRow } from '../../domain/topup-resource.ts';
 import { topUpCardWorkflowId } from '../../workflows/messages.ts';
 

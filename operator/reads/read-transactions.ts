@@ -1,11 +1,7 @@
+import { TRANSACTION_COLUMNS } from '../../db/columns.ts';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
-import { transactionColumns } from '../../db/transaction-columns.ts';
-import {
-  presentTransaction,
-  type TransactionResource,
-  type TransactionRow,
-} from '../../domain/transaction-resource.ts';
+import { readStatement } from '../../db/sql.ts';
+import { presentTransaction, type TransactionResource } from '../../domain/transaction-resource.ts';
 
 const MOST = 100;
 
@@ -16,13 +12,18 @@ export interface OperatorTransaction extends TransactionResource {
 
 /** The newest hundred of a card, newest first. */
 export async function readTransactions(orm: Orm, cardId: string): Promise<OperatorTransaction[]> {
-  const rows = await query<TransactionRow>(
-    orm.em.fork(),
-    `SELECT ${transactionColumns('t')} FROM card_transaction t WHERE t.card_id = $1 ORDER BY t.id DESC LIMIT $2`,
-    [cardId, MOST],
-  );
+  const rows = await newestOfCard(orm.em.fork(), { cardId });
   return rows.map((row) => ({
     ...presentTransaction(row),
     network_transaction_id: row.network_transaction_id,
   }));
 }
+
+const newestOfCard = readStatement((db, { cardId }: { cardId: string }) =>
+  db
+    .selectFrom('card_transaction')
+    .select(TRANSACTION_COLUMNS)
+    .where('card_id', '=', cardId)
+    .orderBy('id', 'desc')
+    .limit(MOST),
+);

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import pg from 'pg';
 import { newId } from '../../db/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
-import { query, type Sql } from '../../db/sql.ts';
+import { query, type Reads, readStatement, type Sql, tenantStatement, writeStatement } from '../../db/sql.ts';
+import type { Tenant } from '../../db/tenant.ts';
 import { tenantQuery } from '../../db/tenant-query.ts';
 import { transaction } from '../../db/transaction.ts';
 import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../support/postgres.ts';
@@ -98,3 +101,112 @@ describe('queries', () => {
     for (const { name } of rows) assert.equal([...name].sort().join(''), 'ab');
   });
 });
+
+describe('statements', () => {
+  let orm: Orm;
+  before(async () => {
+    orm = await openOperatorOrm(await createTestDatabase());
+  });
+  after(() => orm.close());
+
+  it('are built once and bind what they are run with, and their constants', async () => {
+    let built = 0;
+    const insert = writeStatement((db, { id, name }: { id: string; name: string }) => {
+      built += 1;
+      return db.insertInto('partner').values({ id, name }).returning(['id', 'secure_details_enabled']);
+    });
+    const find = readStatement((db, { ids }: { ids: string[] }) =>
+      db
+        .selectFrom('partner')
+        .select(['id', 'name', 'fee_plan'])
+        .where('id', '=', sql<string>`any(${ids})`)
+        .where('name', '<>', 'b')
+        .orderBy('id'),
+    );
+    const ids = [newId('prt'), newId('prt'), newId('prt')].sort();
+    const rows = await transaction(orm, async (tx) => {
+      const inserted = [];
+      for (const [index, id] of ids.entries()) {
+        inserted.push(...(await insert(tx, { id, name: 'abc'.charAt(index) })));
+      }
+      return inserted;
+    });
+    assert.deepEqual(
+      rows,
+      ids.map((id) => ({ id, secure_details_enabled: false })),
+    );
+    assert.equal(built, 1);
+    assert.deepEqual(await find(orm.em.fork(), { ids }), [
+      { id: ids[0], name: 'a', fee_plan: null },
+      { id: ids[2], name: 'c', fee_plan: null },
+    ]);
+  });
+
+  it('give rows as the driver does, as their types say', async () => {
+    const partnerId = newId('prt');
+    const row = await transaction(orm, async (tx) => {
+      await query(tx, `INSERT INTO partner (id, name) VALUES ($1, 'x')`, [partnerId]);
+      const [usage] = await writeStatement((db, values: { partnerId: string }) =>
+        db
+          .insertInto('account_usage')
+          .values({ partner_id: values.partnerId, mode: 'test', loaded_cents: MOST })
+          .returning(['loaded_cents', 'loaded_on', 'open_cards']),
+      )(tx, { partnerId });
+      return usage;
+    });
+    const { loaded_cents, loaded_on, open_cards }: Given | undefined = row ?? assert.fail('no row');
+    assert.deepEqual([loaded_cents, loaded_on, open_cards], [String(MOST), '-infinity', 0]);
+  });
+
+  it('of a tenant are refused where they do not say whose rows', async () => {
+    const select = (db: Reads) => db.selectFrom('card').select('id');
+    assert.throws(() => tenantStatement((db) => select(db)), /must filter by/);
+    assert.throws(
+      () => tenantStatement((db, { partnerId }) => select(db).where('partner_id', '=', partnerId)),
+      /must filter by/,
+    );
+    assert.throws(
+      () =>
+        tenantStatement((db, { partnerId, mode }) =>
+          select(db).where('mode', '=', mode).where('partner_id', '=', partnerId),
+        ),
+      /must filter by/,
+    );
+    assert.throws(
+      () =>
+        tenantStatement((db, { partnerId }) =>
+          select(db).where('partner_id', '=', partnerId).where('mode', '=', 'test'),
+        ),
+      /must filter by/,
+    );
+    const cards = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
+      select(db).where('partner_id', '=', partnerId).where('mode', '=', mode).where('id', '=', cardId),
+    );
+    const tenant = { partnerId: newId('prt'), mode: 'test' } as const;
+    assert.deepEqual(await cards(orm.em.fork(), tenant, { cardId: newId('card') }), []);
+  });
+});
+
+/** Never run: the compiler has to find each of these wrong. */
+void ((tx: EntityManager) => [
+  // @ts-expect-error: no such column
+  readStatement((db) => db.selectFrom('card').select('iban')),
+  // @ts-expect-error: no such table
+  readStatement((db) => db.selectFrom('cards').select('id')),
+  // @ts-expect-error: no such status
+  readStatement((db) => db.selectFrom('card').select('id').where('status', '=', 'lost')),
+  // @ts-expect-error: a read does not write
+  readStatement((db) => db.deleteFrom('card')),
+  // @ts-expect-error: name is missing
+  writeStatement((db) => db.insertInto('partner').values({ id: 'prt_1' })),
+  // @ts-expect-error: a write needs a transaction's EntityManager
+  writeStatement((db) => db.deleteFrom('partner'))(tx, {}),
+]);
+
+const MOST = 2n ** 53n - 1n;
+
+interface Given {
+  loaded_cents: string;
+  loaded_on: string;
+  open_cards: number;
+}

@@ -1,6 +1,6 @@
 import { readClaimResponse } from '../../../commands/claim-response.ts';
+import { topUpColumns } from '../../../db/columns.ts';
 import { query } from '../../../db/sql.ts';
-import { topUpColumns } from '../../../db/topup-columns.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import type { TopUpRow } from '../../../domain/topup-resource.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { topUpColumns } from '../../../db/columns.ts';
 import { query } from '../../../db/sql.ts';
-import { topUpColumns } from '../../../db/topup-columns.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import type { TopUpRow } from '../../../domain/topup-resource.ts';
 import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';

@@ -1,0 +1,42 @@
+import type { Tables } from './tables.ts';
+
+/**
+ * The columns that each resource is read with, never `*`: a prepared statement whose columns a migration changes would
+ * fail in every process that runs through it.
+ */
+type Columns<Table extends keyof Tables> = readonly (keyof Tables[Table])[];
+
+export const CARD_COLUMNS = [
+  ...(['id', 'partner_id', 'mode', 'status', 'external_ref', 'card_name', 'cardholder_first_name'] as const),
+  ...(['cardholder_last_name', 'email', 'product_code', 'network', 'network_card_id', 'last4'] as const),
+  ...(['exp_month', 'exp_year', 'failure_code', 'funding_cents', 'fees', 'overdue_since'] as const),
+  'created_at',
+] as const satisfies Columns<'card'>;
+
+export const TOPUP_COLUMNS = [
+  ...(['id', 'partner_id', 'mode', 'card_id', 'status', 'failure_code', 'amount_cents', 'fees'] as const),
+  ...(['card_balance_cents', 'overdue_since', 'created_at', 'completed_at'] as const),
+] as const satisfies Columns<'topup'>;
+
+export const TRANSACTION_COLUMNS = [
+  ...(['id', 'partner_id', 'mode', 'card_id', 'network_transaction_id', 'requested_type'] as const),
+  ...(['forced', 'type', 'amount_cents', 'fees', 'merchant_name', 'merchant_category_code'] as const),
+  ...(['merchant_city', 'merchant_country', 'decline_reason', 'charged_to'] as const),
+  ...(['card_balance_after_cents', 'created_at'] as const),
+] as const satisfies Columns<'card_transaction'>;
+
+export const DEPOSIT_COLUMNS = [
+  ...(['id', 'partner_id', 'mode', 'network', 'contract_address', 'address', 'amount_cents'] as const),
+  ...(['status', 'received_micro_usdt', 'credited_cents', 'created_at', 'expires_at'] as const),
+  'confirmed_at',
+] as const satisfies Columns<'deposit'>;
+
+/** Columns of a table's alias in a statement. */
+export const of = <Alias extends string, Column extends string>(
+  alias: Alias,
+  columns: readonly Column[],
+): `${Alias}.${Column}`[] => columns.map((column) => `${alias}.${column}` as const);
+
+export const cardColumns = (alias: string): string => of(alias, CARD_COLUMNS).join(', ');
+export const topUpColumns = (alias: string): string => of(alias, TOPUP_COLUMNS).join(', ');
+export const transactionColumns = (alias: string): string => of(alias, TRANSACTION_COLUMNS).join(', ');
