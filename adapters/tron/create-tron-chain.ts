@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { tronAddressHash } from '../../crypto/tron-address.ts';
 import type { TronConfig } from '../../tron-environment.ts';
@@ -12,6 +13,7 @@ const TIMINGS: ChainTimings = {
   runMs: 5_000,
   overdueMs: 10_000,
   checkEveryMs: 60_000,
+  corroborationMs: 5_000,
   firstBackoffMs: 1_000,
   mostBackoffMs: 10_000,
   recoveryMs: 60_000,
@@ -126,9 +128,22 @@ export function createTronChain(
         ({ name, health }) =>
           name !== block.node && (health.isDue || health.problem?.state === 'contradicting'),
       );
+      const enough = AbortSignal.timeout(limits.corroborationMs);
       const ask = async (node: TronNode) => {
-        const denials = await attempt(node, node.denies(block, transfers, signal), signal);
-        if (denials === undefined || denials.length === 0) return;
+        const asked = AbortSignal.any([signal, enough]);
+        let denials: Awaited<ReturnType<TronNode['denies']>> | undefined;
+        for (let isFirst = true; ; isFirst = false) {
+          const asking = node.denies(block, transfers, asked).catch((error) => {
+            if (error !== enough.reason) throw error;
+            if (isFirst) throw new NodeProblem('failing', 'timeout');
+            return null;
+          });
+          denials = await attempt(node, asking, signal);
+          if (denials !== null || !node.health.isSound || enough.aborted) break;
+          // It is about to get the block: whoever lies about one that only it has would go unchallenged.
+          await sleep(limits.corroborationMs / 10, undefined, { signal });
+        }
+        if (!denials?.length) return;
         for (const transfer of denials) denied.set(transfer, node.name);
         node.failed(new NodeProblem('contradicting', 'denies_payment'));
       };

@@ -18,8 +18,9 @@ export interface TronChain {
    */
   findLastBlockBefore(time: Date, signal: AbortSignal): Promise<BlockRef & { time: Date }>;
   /**
-   * Asks the other nodes whether they know these transfers, those that have a solid block of its number.
-   * @returns of each that is denied the name of a node that does; one that is alone denies nothing.
+   * Asks the other nodes whether they know these transfers, and waits a few seconds for those that are about to get the
+   * block.
+   * @returns of each that is denied the name of a node that does. A node that can't say denies nothing.
    */
   findDenied(
     block: SolidBlock,

@@ -16,6 +16,8 @@ export interface ChainTimings extends Recovery {
   overdueMs: number;
   /** How often a node that is not read from is looked at. */
   checkEveryMs: number;
+  /** How long a payment waits for what the other nodes say of it. */
+  corroborationMs: number;
 }
 
 /** Blocks fetched at a time, and so in memory with all their transactions. */
@@ -119,17 +121,17 @@ export class TronNode {
     return { number: before.number, hash: before.hash, time: before.time };
   }
 
-  /** Which of the transfers it denies: all of another block than its own. None if it doesn't have the block whole. */
+  /** Which of the transfers it denies: all of another block than its own. Null if it doesn't have the block whole. */
   async denies(
     block: SolidBlock,
     transfers: readonly UsdtTransfer[],
     signal: AbortSignal,
-  ): Promise<readonly UsdtTransfer[]> {
+  ): Promise<readonly UsdtTransfer[] | null> {
     const header = await this.#api.solidBlock(block.number, signal);
-    if (header === null) return [];
+    if (header === null) return null;
     if (header.hash !== block.hash) return transfers;
     const known = (await this.#readWhole(header, signal))?.transfers;
-    if (known === undefined) return [];
+    if (known === undefined) return null;
     return transfers.filter((transfer) => !known.some((one) => isSame(one, transfer)));
   }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ChainUnreadable } from '../../../adapters/tron/tron-chain.ts';
 import { tokenTransfer } from '../../../dev/tron/drafts.ts';
 import { until } from '../../workflows/support/until.ts';
@@ -266,7 +267,36 @@ describe('a payment that is shown to the other nodes', () => {
     other.view.reform();
     other.view.dropInfo(mined.transactions[0]?.id ?? '');
     assert.equal((await ask()).size, 0);
-    assert.equal(other.calls.get('/walletsolidity/gettransactioninfobyblocknum'), 1);
+    assert.ok((other.calls.get('/walletsolidity/gettransactioninfobyblocknum') ?? 0) >= 1);
+  });
+
+  it('waits for a node that is about to get the block, which then denies it', async () => {
+    all = await startChainOfNodes([{}, {}], { timings: { corroborationMs: 60_000 } });
+    all.chain.mine([payment]);
+    all.chain.mine();
+    all.chain.solidify();
+    const [liar, honest] = all.nodes;
+    assert.ok(liar && honest);
+    const forged = liar.view.forge(1, tokenTransfer({ to: BOB, valueMicroUsdt: 7_000_000n }));
+    honest.view.lagBlocks = 10;
+    const { ask } = await read();
+    const denied = ask();
+    while (!honest.calls.has('/walletsolidity/getblockbynum')) await sleep(5);
+    honest.view.reform();
+    assert.deepEqual(
+      [...(await denied)].map(([{ txHash }, by]) => [txHash, by]),
+      [[forged?.id, nameOf(honest)]],
+    );
+  });
+
+  it('is not kept waiting by a node that hangs', async () => {
+    all = await startChainOfNodes([{}, {}], { timings: { corroborationMs: 200, requestTimeoutMs: 600_000 } });
+    all.chain.mine([payment]);
+    all.chain.solidify();
+    const { ask } = await read();
+    all.nodes[1]?.faults.add({ fault: 'hang' });
+    assert.equal((await ask()).size, 0);
+    assert.equal(all.tron.state().nodes[1]?.problem, 'timeout');
   });
 
   it('is denied by nobody if there is no other node', async () => {

@@ -21,7 +21,14 @@ export const NEVER = new AbortController().signal;
 
 /** So short that tests see a node fall out and come back. */
 const TIMINGS: ChainTimings = {
-  ...{ requestTimeoutMs: 20_000, patienceMs: 100, runMs: 20_000, overdueMs: 50, checkEveryMs: 10 },
+  ...{
+    requestTimeoutMs: 20_000,
+    patienceMs: 100,
+    runMs: 20_000,
+    overdueMs: 50,
+    checkEveryMs: 10,
+    corroborationMs: 100,
+  },
   ...{ firstBackoffMs: 1, mostBackoffMs: 50, recoveryMs: 200 },
 };
 
