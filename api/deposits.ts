@@ -12,6 +12,7 @@ import { isId, siblingId } from '../domain/ids.ts';
 import { watchDepositWorkflowId } from '../workflows/messages.ts';
 import { keyedRequest, replyOnce } from './claim-operation.ts';
 import { Limit, listOf, presentList, StartingAfter } from './list-envelope.ts';
+import * as EXAMPLES from './openapi/examples.ts';
 import { route } from './route.ts';
 
 export interface DepositDependencies extends CommandContext {
@@ -25,15 +26,18 @@ export const createDeposit = (dependencies: DepositDependencies) =>
   route({
     method: 'post',
     path: '/funding/deposit-address',
-    summary: 'Ask for an address to fund the live balance with USDT (TRC-20)',
+    operationId: 'deposits.create',
+    summary: 'Create a deposit address',
     description:
-      'Send one payment of exactly `amount_usdt` to `address` before `expires_at`. The balance is credited about a ' +
-      'minute after the payment is on the chain: `deposit.confirmed`. Ask for a new address for every deposit.',
+      'An address to which you send USDT (TRC-20). Send one payment of exactly `amount_usdt` to `address` before ' +
+      '`expires_at`. Your balance is credited about a minute after the payment is in a block, and `deposit.confirmed` ' +
+      'tells you. Create a new address for every deposit.',
     mode: 'live',
     idempotencyKey: 'accepted',
     query: z.strictObject({}),
     body: DepositRequest,
     responses: { 201: DepositResource },
+    examples: { body: { amount: 250_000 }, 201: EXAMPLES.DEPOSIT },
     errors: ['test_key_not_allowed', 'idempotency_in_flight', 'limit_exceeded', 'idempotency_conflict'],
     async handle(input) {
       const { depositTerms } = dependencies;
@@ -54,10 +58,13 @@ export const listDeposits = ({ orm }: { orm: Orm }) =>
   route({
     method: 'get',
     path: '/funding/deposits',
-    summary: 'List deposits, newest first',
-    description: 'Every address you asked for, with how it stands and what arrived. Empty in test mode.',
+    operationId: 'deposits.list',
+    summary: 'List deposits',
+    description:
+      'Every address you created, with its status and what has arrived at it, newest first. Empty in test mode.',
     query: z.strictObject({ limit: Limit, starting_after: StartingAfter('dep') }),
     responses: { 200: listOf(DepositResource) },
+    examples: { 200: EXAMPLES.listOf(EXAMPLES.CONFIRMED_DEPOSIT) },
     async handle({ caller, query: { limit, starting_after: startingAfter } }) {
       const deposits = await readDepositPage(orm, caller, { limit, startingAfter });
       return { status: 200, body: presentList(deposits, limit) };
@@ -68,9 +75,11 @@ export const getDeposit = ({ orm }: { orm: Orm }) =>
   route({
     method: 'get',
     path: '/funding/deposits/:depositId',
-    summary: 'Read a deposit',
+    operationId: 'deposits.get',
+    summary: 'Retrieve a deposit',
     query: z.strictObject({}),
     responses: { 200: DepositResource },
+    examples: { 200: EXAMPLES.CONFIRMED_DEPOSIT },
     errors: ['deposit_not_found'],
     async handle({ caller, params: { depositId = '' } }) {
       const [row] = isId('dep', depositId)

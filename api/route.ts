@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { ErrorCode } from '../domain/error-catalogue.ts';
 import type { Mode } from '../domain/mode.ts';
 import type { Caller } from './caller.ts';
+import type { OperationId } from './openapi/resources.ts';
 
 /** What a handler gets: everything checked. */
 export interface RouteInput<Query, Body> {
@@ -33,6 +34,8 @@ export interface Route<Query = unknown, Body = unknown> {
   method: 'get' | 'post' | 'put' | 'delete';
   /** Below /v1, with `:name` for parameters. */
   path: string;
+  /** What a generated client calls it: the resource and a verb, as in `cards.create`. */
+  operationId: OperationId;
   summary: string;
   description?: string;
   /** The only mode whose keys may use it. */
@@ -46,6 +49,8 @@ export interface Route<Query = unknown, Body = unknown> {
   /** The body may be left out, and is then `{}` whatever Content-Type says. */
   bodyIsOptional?: true;
   responses: Record<number, z.ZodType>;
+  /** For the reference: a body that is sent, and an answer for each status of `responses`, as the service would give it. */
+  examples: { body?: object; [status: number]: object };
   /** Beside those every route has: 400, 401, 429, 500, 503. */
   errors?: ErrorCode[];
   handle(input: RouteInput<Query, Body>): Promise<Reply>;

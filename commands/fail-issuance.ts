@@ -3,7 +3,7 @@ import type { KeyRing } from '../db/key-ring.ts';
 import { query } from '../db/sql.ts';
 import { transaction } from '../db/transaction.ts';
 import { ApiError } from '../domain/api-error.ts';
-import type { CardRow } from '../domain/card-resource.ts';
+import type { CardFailureCode, CardRow } from '../domain/card-resource.ts';
 import { siblingId } from '../domain/ids.ts';
 import { applyOperation } from '../ledger/apply-operation.ts';
 import { uncountFunding } from './account-usage.ts';
@@ -14,9 +14,6 @@ import { issuanceOperation } from './issuance-operation.ts';
 import { lockCard } from './lock-card.ts';
 import { type LockedClaim, lockUsageAndClaim } from './lock-claim.ts';
 
-/** Why an issuance failed, as the card's `failure_code` says it. */
-export type IssuanceFailure = 'provider_declined' | 'issuance_failed' | 'operator_failed';
-
 /**
  * A definite no: releases every held cent and the external_ref. Before the claim has an answer the refusal is the
  * answer, 402 `provider_declined`, and no card is left behind; after a 202 the card is `failed` and `card.issue_failed`
@@ -25,7 +22,7 @@ export type IssuanceFailure = 'provider_declined' | 'issuance_failed' | 'operato
 export async function failIssuance(
   context: CommandContext,
   claimId: string,
-  failure: IssuanceFailure,
+  failure: CardFailureCode,
 ): Promise<void> {
   const { orm, ring } = context;
   await transaction(orm, async (tx) => {
@@ -42,7 +39,7 @@ export async function voidIssuance(
   ring: KeyRing,
   claim: LockedClaim,
   card: CardRow,
-  failure: IssuanceFailure,
+  failure: CardFailureCode,
 ): Promise<void> {
   const claimId = siblingId('claim', card.id);
   await uncountFunding(tx, card, card.funding_cents, 1);

@@ -2,12 +2,13 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { KeyRing } from '../db/key-ring.ts';
 import { transaction } from '../db/transaction.ts';
 import { ApiError } from '../domain/api-error.ts';
+import type { TopUpFailureCode } from '../domain/topup-resource.ts';
 import { applyOperation } from '../ledger/apply-operation.ts';
 import { readCardBalance } from '../ledger/read-card-balance.ts';
 import type { CommandContext } from './command-context.ts';
 import { type LockedClaim, lockUsageAndClaim } from './lock-claim.ts';
 import { lockPendingTopUp, type PendingTopUpRows } from './lock-pending-top-up.ts';
-import { refuseTopUp, type TopUpFailure } from './refuse-top-up.ts';
+import { refuseTopUp } from './refuse-top-up.ts';
 import { topUpOperation } from './top-up-operation.ts';
 
 /**
@@ -18,7 +19,7 @@ import { topUpOperation } from './top-up-operation.ts';
 export async function failTopUp(
   { orm, ring }: CommandContext,
   claimId: string,
-  failure: TopUpFailure,
+  failure: TopUpFailureCode,
 ): Promise<void> {
   await transaction(orm, async (tx) => {
     const claim = await lockUsageAndClaim(tx, claimId);
@@ -34,7 +35,7 @@ export async function voidTopUp(
   ring: KeyRing,
   { answered }: LockedClaim,
   { topUp, card }: PendingTopUpRows,
-  failure: TopUpFailure,
+  failure: TopUpFailureCode,
 ): Promise<void> {
   await applyOperation(tx, topUpOperation(topUp, 'void'));
   const cardBalanceCents = await readCardBalance(tx, card.id);

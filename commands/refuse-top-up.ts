@@ -4,13 +4,10 @@ import { query } from '../db/sql.ts';
 import type { ApiError } from '../domain/api-error.ts';
 import type { CardRow } from '../domain/card-resource.ts';
 import { siblingId } from '../domain/ids.ts';
-import type { TopUpRow } from '../domain/topup-resource.ts';
+import type { TopUpFailureCode, TopUpRow } from '../domain/topup-resource.ts';
 import { uncountFunding } from './account-usage.ts';
 import { refuseClaim } from './answer-claim.ts';
 import { finishTopUp } from './finish-top-up.ts';
-
-/** Why a top-up failed, as its `failure_code` says it. */
-export type TopUpFailure = 'provider_declined' | 'topup_failed' | 'operator_failed' | 'card_blocked';
 
 /** A pending top-up that comes to nothing. */
 export interface RefusedTopUp {
@@ -18,7 +15,7 @@ export interface RefusedTopUp {
   /** As it is from now on. */
   card: CardRow;
   cardBalanceCents: number;
-  failure: TopUpFailure;
+  failure: TopUpFailureCode;
   /** What answers the claim where it has no answer yet. */
   refusal: ApiError;
   answered: boolean;

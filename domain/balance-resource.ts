@@ -1,15 +1,20 @@
 import { z } from 'zod';
+import { ObjectType, Usd } from './fields.ts';
 import { Mode } from './mode.ts';
 
 /** decisions.md, "Resources": available + held = total. */
-export const BalanceResource = z.object({
-  object: z.literal('balance'),
-  mode: Mode,
-  currency: z.literal('USD'),
-  available: z.int().meta({ description: 'Cents that can be spent.' }),
-  held: z.int().meta({ description: 'Cents reserved by operations still in flight.' }),
-  total: z.int(),
-});
+export const BalanceResource = z
+  .object({
+    object: ObjectType('balance'),
+    mode: Mode,
+    currency: Usd,
+    available: z
+      .int()
+      .describe('Cents you can spend. Below zero if fees or late debits exceeded the balance.'),
+    held: z.int().min(0).describe('Cents reserved for operations that are still running.'),
+    total: z.int().describe('`available` + `held`, in cents.'),
+  })
+  .meta({ id: 'Balance', description: 'Your prepaid balance in one mode.' });
 export type BalanceResource = z.infer<typeof BalanceResource>;
 
 export interface BalanceCents {

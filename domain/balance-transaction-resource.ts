@@ -1,37 +1,54 @@
 import { z } from 'zod';
+import { ObjectType } from './fields.ts';
 import { Mode } from './mode.ts';
 
-export const BalanceTransactionType = z.enum([
-  'faucet_credit',
-  'deposit',
-  'card_issue',
-  'card_topup',
-  'card_activation_fee',
-  'card_funding_fee',
-  'transaction_fee',
-  'decline_fee',
-  'card_release',
-  'late_debit',
-  'late_refund',
-  'adjustment',
-]);
+export const BalanceTransactionType = z
+  .enum([
+    'faucet_credit',
+    'deposit',
+    'card_issue',
+    'card_topup',
+    'card_activation_fee',
+    'card_funding_fee',
+    'transaction_fee',
+    'decline_fee',
+    'card_release',
+    'late_debit',
+    'late_refund',
+    'adjustment',
+  ])
+  .meta({
+    id: 'BalanceTransactionType',
+    description:
+      'Why the balance changed. `card_release`: the rest of a blocked card. `late_debit` and `late_refund`: ' +
+      'transactions that reached a card after it was blocked. `adjustment`: a correction made by us.',
+  });
 export type BalanceTransactionType = z.infer<typeof BalanceTransactionType>;
 
-export const BalanceTransactionSource = z.object({
-  type: z.enum(['card', 'topup', 'transaction', 'faucet_credit', 'deposit', 'adjustment']),
-  id: z.string(),
-});
+export const BalanceTransactionSource = z
+  .object({
+    type: z
+      .enum(['card', 'topup', 'transaction', 'faucet_credit', 'deposit', 'adjustment'])
+      .describe('The kind of object that changed the balance.'),
+    id: z.string().describe('Its id.'),
+  })
+  .meta({ id: 'BalanceTransactionSource', description: 'The object that changed the balance.' });
 export type BalanceTransactionSource = z.infer<typeof BalanceTransactionSource>;
 
 /** One change of the prepaid balance (decisions.md, "Resources"); all of them together add up to its total. */
-export const BalanceTransactionResource = z.object({
-  id: z.string(),
-  object: z.literal('balance_transaction'),
-  type: BalanceTransactionType,
-  amount: z.int().meta({ description: 'Cents: credits above zero, debits below.' }),
-  balance_after: z.int().meta({ description: 'The total right after it, in cents.' }),
-  source: BalanceTransactionSource.meta({ description: 'What it came from.' }),
-  mode: Mode,
-  created: z.iso.datetime(),
-});
+export const BalanceTransactionResource = z
+  .object({
+    id: z.string().describe('Prefix `btx_`. Ids sort in the order of the changes.'),
+    object: ObjectType('balance_transaction'),
+    type: BalanceTransactionType,
+    amount: z.int().describe('Cents: positive for a credit, negative for a debit.'),
+    balance_after: z.int().describe('The total balance right after this change, in cents.'),
+    source: BalanceTransactionSource,
+    mode: Mode,
+    created: z.iso.datetime().describe('When the balance changed.'),
+  })
+  .meta({
+    id: 'BalanceTransaction',
+    description: 'One change of your balance. The amounts of all of them add up to its total.',
+  });
 export type BalanceTransactionResource = z.infer<typeof BalanceTransactionResource>;

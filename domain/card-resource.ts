@@ -1,29 +1,56 @@
 import { z } from 'zod';
 import { CardStatus } from './card-status.ts';
 import type { Fee } from './fees.ts';
+import { ObjectType, Usd } from './fields.ts';
 import { Mode } from './mode.ts';
 
-/** A card as partners see it (partner-api.md, "Card"; decisions.md, "Resources"). */
-export const CardResource = z.object({
-  id: z.string(),
-  object: z.literal('card'),
-  status: CardStatus,
-  balance: z.int().meta({ description: 'Cents on the card.' }),
-  currency: z.literal('USD'),
-  external_ref: z.string(),
-  card_name: z.string().nullable(),
-  cardholder_first_name: z.string().nullable(),
-  cardholder_last_name: z.string().nullable(),
-  email: z.string().nullable(),
-  product_code: z.string(),
-  network: z.string(),
-  last4: z.string().nullable(),
-  exp_month: z.int().nullable(),
-  exp_year: z.int().nullable(),
-  mode: Mode,
-  failure_code: z.string().nullable(),
-  created: z.iso.datetime(),
+/** Why a card that was accepted could not be issued (decisions.md, "Resources"). */
+export const CardFailureCode = z.enum(['provider_declined', 'issuance_failed', 'operator_failed']).meta({
+  id: 'CardFailureCode',
+  description:
+    '`provider_declined`: the card network refused. `issuance_failed`: the card network accepted the card, then could ' +
+    'not issue it. `operator_failed`: the card network never answered, and we found that there is no card.',
 });
+export type CardFailureCode = z.infer<typeof CardFailureCode>;
+
+/** A card as partners see it (partner-api.md, "Card"; decisions.md, "Resources"). */
+export const CardResource = z
+  .object({
+    id: z.string().describe('Prefix `card_`.'),
+    object: ObjectType('card'),
+    status: CardStatus,
+    balance: z.int().min(0).describe('Cents on the card.'),
+    currency: Usd,
+    external_ref: z.string().describe('Your own id for the card.'),
+    card_name: z.string().nullable().describe('Your label for the card.'),
+    cardholder_first_name: z.string().nullable().describe("The cardholder's first name."),
+    cardholder_last_name: z.string().nullable().describe("The cardholder's last name."),
+    email: z.string().nullable().describe("The cardholder's email address."),
+    product_code: z.string().describe('The product the card was issued as. See `GET /products`.'),
+    network: z.string().describe('The card scheme, such as `visa`.'),
+    last4: z
+      .string()
+      .nullable()
+      .describe('The last four digits of the card number. Null until the card is issued.'),
+    exp_month: z
+      .int()
+      .min(1)
+      .max(12)
+      .nullable()
+      .describe('The month in which the card expires. Null until the card is issued.'),
+    exp_year: z
+      .int()
+      .min(2000)
+      .max(9999)
+      .nullable()
+      .describe('The year in which the card expires. Null until the card is issued.'),
+    mode: Mode,
+    failure_code: CardFailureCode.nullable().describe(
+      'Why the card could not be issued. Null unless it is `failed`.',
+    ),
+    created: z.iso.datetime().describe('When you asked for the card.'),
+  })
+  .meta({ id: 'Card', description: 'A virtual USD card.' });
 export type CardResource = z.infer<typeof CardResource>;
 
 /** A row of table `card`, as the driver gives it. */
@@ -43,7 +70,7 @@ export interface CardRow {
   last4: string | null;
   exp_month: number | null;
   exp_year: number | null;
-  failure_code: string | null;
+  failure_code: CardFailureCode | null;
   funding_cents: string;
   fees: Fee[];
   overdue_since: string | null;

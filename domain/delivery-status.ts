@@ -1,12 +1,14 @@
 import { z } from 'zod';
 
 /** How far an event got (decisions.md, "Event"). */
-export const DeliveryStatus = z.enum([
-  'pending',
-  'delivered',
-  'retrying',
-  'given_up',
-  'parked',
-  'no_endpoint',
-]);
+export const DeliveryStatus = z
+  .enum(['pending', 'delivered', 'retrying', 'given_up', 'parked', 'no_endpoint'])
+  .meta({
+    id: 'DeliveryStatus',
+    description:
+      '`pending`: about to be sent. `delivered`: you answered 2xx. `retrying`: the last attempt failed, and another one ' +
+      'follows. `given_up`: every attempt failed; resend the event if you want it. `parked`: the endpoint is disabled or ' +
+      'deleted; the event is sent when there is one again. `no_endpoint`: there was no endpoint when the event was ' +
+      'created; resend the event if you want it.',
+  });
 export type DeliveryStatus = z.infer<typeof DeliveryStatus>;

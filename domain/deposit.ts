@@ -1,19 +1,20 @@
 import { z } from 'zod';
-import { amountBetween } from './fields.ts';
+import { amountBetween, ObjectType, Usd } from './fields.ts';
 import type { Mode } from './mode.ts';
 import { MAX_AMOUNT_CENTS } from './money.ts';
 
 export const TronNetwork = z.enum(['mainnet', 'nile', 'shasta', 'private']);
 export type TronNetwork = z.infer<typeof TronNetwork>;
 
-export const DepositStatus = z.enum([
-  'awaiting_payment',
-  'confirming',
-  'confirmed',
-  'expired',
-  'needs_review',
-  'returned',
-]);
+export const DepositStatus = z
+  .enum(['awaiting_payment', 'confirming', 'confirmed', 'expired', 'needs_review', 'returned'])
+  .meta({
+    id: 'DepositStatus',
+    description:
+      '`awaiting_payment`: no payment has been seen. `confirming`: a payment is in a block that is not final yet. ' +
+      '`confirmed`: your balance was credited. `expired`: nothing arrived in time. `needs_review`: something arrived that ' +
+      'is not the one exact payment. `returned`: what arrived was sent back.',
+  });
 export type DepositStatus = z.infer<typeof DepositStatus>;
 
 /** How a payment stands. `found`: it is recorded and not judged yet. */
@@ -37,46 +38,56 @@ export const MOST_PAYMENTS_SHOWN = 100;
 const AMOUNT_LIMITS = { leastCents: 100, mostCents: 10_000_000_000 };
 
 /** Body of POST /funding/deposit-address. */
-export const DepositRequest = z.strictObject({
-  amount: amountBetween(AMOUNT_LIMITS.leastCents, AMOUNT_LIMITS.mostCents).meta({
-    description: 'Cents to be credited: $1 to $100,000,000.',
-  }),
-});
+export const DepositRequest = z
+  .strictObject({
+    amount: amountBetween(AMOUNT_LIMITS.leastCents, AMOUNT_LIMITS.mostCents).describe(
+      'Cents to credit: $1 to $100,000,000.',
+    ),
+  })
+  .meta({ id: 'CreateDepositRequest' });
 export type DepositRequest = z.infer<typeof DepositRequest>;
 
-const Payment = z.object({
-  tx_hash: z.string(),
-  amount_usdt: z.string().meta({ description: 'A decimal, exact to the last of six places.' }),
-  block: z.int(),
-  time: z.iso.datetime().meta({ description: "The block's time." }),
-});
+const Payment = z
+  .object({
+    tx_hash: z.string().describe('The transaction that made the payment.'),
+    amount_usdt: z.string().describe('What arrived: a decimal with up to six places, exact.'),
+    block: z.int().min(0).describe('The number of its block.'),
+    time: z.iso.datetime().describe('The time of its block.'),
+  })
+  .meta({ id: 'DepositPayment', description: 'A USDT payment that reached the address of a deposit.' });
 
 /** The deposit instruction and the history entry alike (decisions.md, "Deposit"). */
-export const DepositResource = z.object({
-  id: z.string(),
-  object: z.literal('deposit'),
-  status: DepositStatus,
-  amount: z.int().meta({ description: 'Cents to be credited.' }),
-  currency: z.literal('USD'),
-  asset: z.literal('USDT'),
-  network: z.literal('TRC-20'),
-  contract_address: z.string().meta({ description: 'Only tokens of this contract count.' }),
-  address: z
-    .string()
-    .meta({ description: 'Of this deposit alone. Send one payment of exactly amount_usdt to it.' }),
-  amount_usdt: z.string().meta({ description: 'The exact amount to send.' }),
-  received_amount: z
-    .int()
-    .meta({ description: 'Cents: everything that arrived at the address, rounded down.' }),
-  tx_hash: z.string().nullable().meta({ description: "The first payment's." }),
-  payments: z
-    .array(Payment)
-    .meta({ description: `What arrived, oldest first; at most the first ${MOST_PAYMENTS_SHOWN}.` }),
-  mode: z.literal('live'),
-  created: z.iso.datetime(),
-  expires_at: z.iso.datetime(),
-  confirmed_at: z.iso.datetime().nullable(),
-});
+export const DepositResource = z
+  .object({
+    id: z.string().describe('Prefix `dep_`.'),
+    object: ObjectType('deposit'),
+    status: DepositStatus,
+    amount: z.int().min(AMOUNT_LIMITS.leastCents).describe('Cents to be credited.'),
+    currency: Usd,
+    asset: z.literal('USDT').describe('The token to send: always `USDT`.'),
+    network: z.literal('TRC-20').describe("TRON's token standard: always `TRC-20`."),
+    contract_address: z.string().describe("The token's contract. Only tokens of this contract count."),
+    address: z
+      .string()
+      .describe('The address to pay, for this deposit only. Send one payment of exactly `amount_usdt`.'),
+    amount_usdt: z.string().describe('The exact amount to send.'),
+    received_amount: z
+      .int()
+      .min(0)
+      .describe('Everything that has arrived at the address, in cents, rounded down.'),
+    tx_hash: z.string().nullable().describe('The transaction of the first payment. Null until one arrives.'),
+    payments: z
+      .array(Payment)
+      .describe(`What arrived, oldest first. At most the first ${MOST_PAYMENTS_SHOWN} payments.`),
+    mode: z.literal('live').describe('Always `live`: test mode has no deposits.'),
+    created: z.iso.datetime().describe('When you asked for the address.'),
+    expires_at: z.iso.datetime().describe('The payment has to be in a block by then.'),
+    confirmed_at: z.iso
+      .datetime()
+      .nullable()
+      .describe('When your balance was first credited. Null until then.'),
+  })
+  .meta({ id: 'Deposit', description: 'A USDT (TRC-20) address, and what has arrived at it.' });
 export type DepositResource = z.infer<typeof DepositResource>;
 
 /** A row of table `deposit`, as the driver gives it, with its payments. */

@@ -1,18 +1,34 @@
 import { z } from 'zod';
 import type { ApiError } from './api-error.ts';
-import { ERRORS } from './error-catalogue.ts';
+import { ERROR_TYPES, ERRORS, type ErrorCode } from './error-catalogue.ts';
+
+const ErrorIssue = z
+  .object({
+    path: z.string().describe('The field, query parameter or header that is wrong.'),
+    message: z.string().describe('What is wrong with it.'),
+  })
+  .meta({ id: 'ErrorIssue', description: 'One thing that is wrong with a request.' });
 
 /** decisions.md, "Envelope": the body of every error. */
-export const ErrorBody = z.object({
-  error: z.object({
-    type: z.string(),
-    code: z.string(),
-    message: z.string(),
-    param: z.string().optional(),
-    issues: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
-    request_id: z.string(),
-  }),
-});
+export const ErrorBody = z
+  .object({
+    error: z
+      .object({
+        type: z.enum(ERROR_TYPES).meta({ id: 'ErrorType', description: 'The kind of error.' }),
+        code: z
+          .enum(Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]])
+          .meta({
+            id: 'ErrorCode',
+            description: 'What went wrong, for your code to act on. Codes do not change.',
+          }),
+        message: z.string().describe('What went wrong and what to do, for people to read. It can change.'),
+        param: z.string().optional().describe('The first field, query parameter or header that is wrong.'),
+        issues: z.array(ErrorIssue).optional().describe('Everything that is wrong with the request.'),
+        request_id: z.string().describe('Quote it when you ask us about the error. Prefix `req_`.'),
+      })
+      .describe('The error.'),
+  })
+  .meta({ id: 'Error', description: 'The body of every error.' });
 export type ErrorBody = z.infer<typeof ErrorBody>;
 
 export function presentError(error: ApiError, requestId: string): ErrorBody {

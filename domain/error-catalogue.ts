@@ -1,13 +1,15 @@
-export type ErrorType =
-  | 'invalid_request'
-  | 'authentication'
-  | 'permission'
-  | 'not_found'
-  | 'conflict'
-  | 'payment'
-  | 'limit'
-  | 'rate_limit'
-  | 'api';
+export const ERROR_TYPES = [
+  'invalid_request',
+  'authentication',
+  'permission',
+  'not_found',
+  'conflict',
+  'payment',
+  'limit',
+  'rate_limit',
+  'api',
+] as const;
+export type ErrorType = (typeof ERROR_TYPES)[number];
 
 interface CatalogueEntry {
   status: number;

@@ -1,39 +1,135 @@
 import { z } from 'zod';
+import { CardResource } from './card-resource.ts';
 import { DeliveryStatus } from './delivery-status.ts';
-import { EventType } from './event-type.ts';
+import { DepositResource } from './deposit.ts';
+import type { EventType } from './event-type.ts';
+import { ObjectType } from './fields.ts';
 import { Mode } from './mode.ts';
+import { TopUpResource } from './topup-resource.ts';
+import { TransactionResource } from './transaction-resource.ts';
+import { WebhookEndpointResource } from './webhook-endpoint-resource.ts';
 
 /** How long events are kept, in days (decisions.md, "Event"). */
 export const EVENTS_KEPT_DAYS = 30;
 
-const DeliveryAttempt = z.object({
-  number: z.int(),
-  status: z.enum(['succeeded', 'failed']),
-  http_status: z.int().nullable(),
-  started_at: z.iso.datetime(),
-  duration_ms: z.int(),
-  error: z.string().nullable().meta({ description: 'A short code where there was no 2xx.' }),
+const DeliveryAttempt = z
+  .object({
+    number: z.int().min(1).describe('1 for the first attempt.'),
+    status: z.enum(['succeeded', 'failed']).describe('`succeeded` if your endpoint answered 2xx.'),
+    http_status: z.int().nullable().describe('The status your endpoint answered. Null if there was none.'),
+    started_at: z.iso.datetime().describe('When the attempt began.'),
+    duration_ms: z.int().min(0).describe('How long it took, in milliseconds.'),
+    error: z
+      .string()
+      .nullable()
+      .describe('Why it failed, as a short code such as `http_503` or `timeout`. Null if it succeeded.'),
+  })
+  .meta({ id: 'DeliveryAttempt', description: 'One attempt to deliver an event.' });
+
+const Delivery = z
+  .object({
+    status: DeliveryStatus,
+    next_attempt_at: z.iso.datetime().nullable().describe('When the next retry is due. Null if none is.'),
+    attempts: z.array(DeliveryAttempt).describe('Every attempt so far, oldest first.'),
+  })
+  .meta({ id: 'EventDelivery', description: 'How far the delivery of an event has got.' });
+
+const card = CardResource.describe('The card right after the change.');
+const topup = TopUpResource.describe('The top-up right after the change.');
+const deposit = DepositResource.describe('The deposit right after the change.');
+const webhook_endpoint = WebhookEndpointResource.describe('The endpoint the ping is sent to.');
+
+const CARD = eventOf(
+  'Card',
+  ['card.issued', 'card.issue_failed', 'card.frozen', 'card.unfrozen', 'card.blocked'],
+  { card },
+);
+const TOPUP = eventOf('Topup', ['topup.succeeded', 'topup.failed'], { topup, card });
+const TRANSACTION = eventOf('Transaction', ['card.transaction.created'], {
+  transaction: TransactionResource,
+  card: CardResource.describe('The card right after the transaction.'),
+});
+const DEPOSIT = eventOf('Deposit', ['deposit.confirmed'], { deposit });
+const PING = eventOf('Ping', ['ping'], { webhook_endpoint });
+const KINDS = [CARD, TOPUP, TRANSACTION, DEPOSIT, PING];
+
+/** Events that are about the same: what is sent, and what GET /events shows, which has the delivery too. */
+function eventOf<const Types extends readonly EventType[], Data extends z.ZodRawShape>(
+  name: string,
+  types: Types,
+  data: Data,
+) {
+  const envelope = {
+    id: z.string().describe('Prefix `evt_`. It stays the same when the event is sent again.'),
+    type: z.enum(types).describe('What happened.'),
+    created: z.iso.datetime().describe('When it happened.'),
+    mode: Mode,
+    data: z.object(data).meta({
+      id: `${name}EventData`,
+      description: 'The full objects as they were right after the change.',
+    }),
+  };
+  return {
+    types,
+    sent: z
+      .object(envelope)
+      .meta({ id: `${name}WebhookEvent`, description: `What is sent for ${listed(types)}.` }),
+    shown: z
+      .object({ ...envelope, object: ObjectType('event'), delivery: Delivery })
+      .meta({ id: `${name}Event`, description: `An event of type ${listed(types)}.` }),
+  };
+}
+
+function listed(types: readonly string[]): string {
+  return new Intl.ListFormat('en', { type: 'disjunction' }).format(types.map((type) => `\`${type}\``));
+}
+
+/** What tells a reader of the API document which of the schemas an event's type belongs to. */
+const discriminator = (part: 'sent' | 'shown') => ({
+  propertyName: 'type',
+  mapping: Object.fromEntries(
+    KINDS.flatMap(({ types, [part]: schema }) =>
+      types.map((type) => [type, `#/components/schemas/${schema.meta()?.id}`]),
+    ),
+  ),
 });
 
 /** An event: the envelope that is sent, and how far it got (decisions.md, "Event"). */
-export const EventResource = z.object({
-  id: z.string(),
-  object: z.literal('event'),
-  type: EventType,
-  created: z.iso.datetime(),
-  mode: Mode,
-  data: z.looseObject({}).meta({
-    description:
-      'The full resources after the change, each under its name: `card` of card.*, `topup` and `card` of topup.*, ' +
-      '`transaction` and `card` of card.transaction.created, `deposit` of deposit.confirmed.',
-  }),
-  delivery: z.object({
-    status: DeliveryStatus,
-    next_attempt_at: z.iso.datetime().nullable(),
-    attempts: z.array(DeliveryAttempt),
-  }),
-});
+export const EventResource = z
+  .discriminatedUnion('type', [CARD.shown, TOPUP.shown, TRANSACTION.shown, DEPOSIT.shown, PING.shown])
+  .meta({
+    ...{ id: 'Event', description: 'Something that happened, and how far its delivery has got.' },
+    discriminator: discriminator('shown'),
+  });
 export type EventResource = z.infer<typeof EventResource>;
+
+/** The envelope that is sent. */
+export const WebhookEvent = z
+  .discriminatedUnion('type', [CARD.sent, TOPUP.sent, TRANSACTION.sent, DEPOSIT.sent, PING.sent])
+  .meta({
+    ...{ id: 'WebhookEvent', description: 'What your webhook endpoint receives.' },
+    discriminator: discriminator('sent'),
+  });
+export type WebhookEvent = z.infer<typeof WebhookEvent>;
+
+/** When an event of each type is sent (partner-api.md, "Event kinds"). */
+export const EVENT_SUMMARIES: Record<EventType, string> = {
+  'card.issued': 'A card was issued',
+  'card.issue_failed': 'A card could not be issued',
+  'topup.succeeded': 'A top-up succeeded',
+  'topup.failed': 'A top-up failed',
+  'card.transaction.created': 'A card was used, or a use was declined or refunded',
+  'card.frozen': 'A card was frozen',
+  'card.unfrozen': 'A card was unfrozen',
+  'card.blocked': 'A card was blocked',
+  'deposit.confirmed': 'A deposit was credited',
+  ping: 'You asked for a test event',
+};
+
+/** The schema of what is sent, by the event's type. */
+export const WEBHOOK_EVENTS: [EventType, z.ZodType][] = KINDS.flatMap(({ types, sent }) =>
+  types.map((type): [EventType, z.ZodType] => [type, sent]),
+);
 
 /** An event with its delivery, as the driver gives it. */
 export interface EventRow {

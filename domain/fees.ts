@@ -26,13 +26,20 @@ export const DEFAULT_FEE_PLAN: FeePlan = {
   declineFlatCents: 25,
 };
 
-export const FundingKind = z.enum(['card_issue', 'card_topup']);
+export const FundingKind = z.enum(['card_issue', 'card_topup']).meta({
+  id: 'FundingType',
+  description: '`card_issue`: a new card. `card_topup`: an existing card.',
+});
 export type FundingKind = z.infer<typeof FundingKind>;
 
-export const Fee = z.object({
-  type: z.enum(['card_activation', 'card_funding']),
-  amount: z.int().positive(),
-});
+export const Fee = z
+  .object({
+    type: z
+      .enum(['card_activation', 'card_funding'])
+      .describe('`card_activation`: for issuing a card. `card_funding`: for putting money on one.'),
+    amount: z.int().min(1).describe('Cents.'),
+  })
+  .meta({ id: 'Fee', description: 'A fee for issuing a card or topping one up.' });
 export type Fee = z.infer<typeof Fee>;
 
 export interface Quote {

@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import { MAX_AMOUNT_CENTS } from './money.ts';
 
+/** The field that says what kind of object this is. */
+export const ObjectType = <Name extends string>(name: Name) =>
+  z.literal(name).describe(`The kind of object: always \`${name}\`.`);
+
+export const Usd = z.literal('USD').describe('The currency: always `USD`.');
+
 /** Integer cents, `least` to `most`. */
 export const amountBetween = (least: number, most: number) => {
   const inRange = `must be between ${least} and ${most}`;

@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { AmountCents } from './fields.ts';
 
 /** Body of POST /cards/{cardId}/topups. */
-export const TopUpRequest = z.strictObject({
-  amount: AmountCents.meta({ description: 'Cents to land on the card.' }),
-});
+export const TopUpRequest = z
+  .strictObject({
+    amount: AmountCents.describe('Cents to land on the card.'),
+  })
+  .meta({ id: 'CreateTopupRequest' });
 export type TopUpRequest = z.infer<typeof TopUpRequest>;

@@ -1,27 +1,56 @@
 import { z } from 'zod';
 import { Fee } from './fees.ts';
+import { ObjectType } from './fields.ts';
 import { Mode } from './mode.ts';
 
-export const TopUpStatus = z.enum(['pending', 'succeeded', 'failed']);
+export const TopUpStatus = z.enum(['pending', 'succeeded', 'failed']).meta({
+  id: 'TopupStatus',
+  description:
+    '`pending`: the money is held, and the card network is loading the card. `succeeded`: it is on the card. ' +
+    '`failed`: it was released.',
+});
 export type TopUpStatus = z.infer<typeof TopUpStatus>;
 
+/** Why a top-up that was accepted came to nothing (decisions.md, "Resources"). */
+export const TopUpFailureCode = z
+  .enum(['provider_declined', 'topup_failed', 'card_blocked', 'operator_failed'])
+  .meta({
+    id: 'TopupFailureCode',
+    description:
+      '`provider_declined`: the card network refused. `topup_failed`: the card network accepted the top-up, then could ' +
+      'not load the card. `card_blocked`: the card was blocked while the top-up was pending. `operator_failed`: the card ' +
+      'network never answered, and we found that the card was not loaded.',
+  });
+export type TopUpFailureCode = z.infer<typeof TopUpFailureCode>;
+
 /** A top-up as partners see it (decisions.md, "Resources"). */
-export const TopUpResource = z.object({
-  id: z.string(),
-  object: z.literal('topup'),
-  card_id: z.string(),
-  amount: z.int().meta({ description: 'Cents for the card.' }),
-  fees: z.array(Fee),
-  total_debited: z.int().meta({
-    description: 'Amount and fees: held while pending, debited by a success, released by a failure.',
-  }),
-  status: TopUpStatus,
-  failure_code: z.string().nullable(),
-  card_balance: z.int().meta({ description: "The card's balance when the top-up ended; until then, now." }),
-  mode: Mode,
-  created: z.iso.datetime(),
-  completed_at: z.iso.datetime().nullable(),
-});
+export const TopUpResource = z
+  .object({
+    id: z.string().describe('Prefix `topup_`.'),
+    object: ObjectType('topup'),
+    card_id: z.string().describe('The card that is topped up.'),
+    amount: z.int().min(1).describe('Cents that land on the card.'),
+    fees: z.array(Fee).describe('Fees on top of the amount. A fee of zero is left out.'),
+    total_debited: z
+      .int()
+      .min(1)
+      .describe(
+        'The amount and its fees, in cents: held while pending, debited on success, released on failure.',
+      ),
+    status: TopUpStatus,
+    failure_code: TopUpFailureCode.nullable().describe('Why the top-up failed. Null unless it is `failed`.'),
+    card_balance: z
+      .int()
+      .min(0)
+      .describe('Cents on the card when the top-up ended. While it is pending, cents on the card now.'),
+    mode: Mode,
+    created: z.iso.datetime().describe('When you asked for the top-up.'),
+    completed_at: z.iso
+      .datetime()
+      .nullable()
+      .describe('When it succeeded or failed. Null while it is pending.'),
+  })
+  .meta({ id: 'Topup', description: 'Money that moves from your balance to a card.' });
 export type TopUpResource = z.infer<typeof TopUpResource>;
 
 /** A row of table `topup`, as the driver gives it. */
@@ -31,7 +60,7 @@ export interface TopUpRow {
   mode: Mode;
   card_id: string;
   status: TopUpStatus;
-  failure_code: string | null;
+  failure_code: TopUpFailureCode | null;
   amount_cents: string;
   fees: Fee[];
   /** The card's balance when it ended; null while pending. */

@@ -3,10 +3,14 @@ import { ApiError } from './api-error.ts';
 import type { FeePlan } from './fees.ts';
 import { basisPointsOf, MAX_AMOUNT_CENTS } from './money.ts';
 
-export const TransactionFee = z.object({
-  type: z.enum(['transaction', 'decline']),
-  amount: z.int().positive(),
-});
+export const TransactionFee = z
+  .object({
+    type: z
+      .enum(['transaction', 'decline'])
+      .describe('`transaction`: for a purchase. `decline`: for a decline.'),
+    amount: z.int().min(1).describe('Cents.'),
+  })
+  .meta({ id: 'TransactionFee', description: 'A fee for what a card was used for.' });
 export type TransactionFee = z.infer<typeof TransactionFee>;
 
 /**

@@ -1,20 +1,34 @@
 import { z } from 'zod';
+import { ObjectType } from './fields.ts';
 import { Mode } from './mode.ts';
 
 /** Where an account's events go, as partners see it (decisions.md, "Webhook endpoint"). */
-export const WebhookEndpointResource = z.object({
-  object: z.literal('webhook_endpoint'),
-  url: z.string(),
-  mode: Mode,
-  status: z.enum(['enabled', 'disabled']),
-  disabled_reason: z.string().nullable(),
-  standard_webhooks: z
-    .boolean()
-    .meta({ description: 'Whether the headers of Standard Webhooks are sent too.' }),
-  secret: z.string().optional().meta({ description: 'Only when it was created or rotated.' }),
-  previous_secret_expires_at: z.iso.datetime().nullable(),
-  created: z.iso.datetime(),
-});
+export const WebhookEndpointResource = z
+  .object({
+    object: ObjectType('webhook_endpoint'),
+    url: z.string().describe('Where events are sent.'),
+    mode: Mode,
+    status: z
+      .enum(['enabled', 'disabled'])
+      .describe('A `disabled` endpoint is sent nothing. Its events are parked until you set it again.'),
+    disabled_reason: z
+      .string()
+      .nullable()
+      .describe('Why the endpoint is disabled. Null while it is enabled.'),
+    standard_webhooks: z.boolean().describe('Whether the Standard Webhooks headers are sent as well.'),
+    secret: z
+      .string()
+      .optional()
+      .describe(
+        'The signing secret, prefix `whsec_`. Present only in the response that created or rotated it.',
+      ),
+    previous_secret_expires_at: z.iso
+      .datetime()
+      .nullable()
+      .describe('Until when the previous secret signs as well. Null if there is none.'),
+    created: z.iso.datetime().describe('When the endpoint was first set.'),
+  })
+  .meta({ id: 'WebhookEndpoint', description: 'Where the events of one mode are sent.' });
 export type WebhookEndpointResource = z.infer<typeof WebhookEndpointResource>;
 
 /** What is shown of a row of table `webhook_endpoint`, as the driver gives it. */

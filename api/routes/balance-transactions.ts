@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Orm } from '../../db/orm.ts';
 import { BalanceTransactionResource } from '../../domain/balance-transaction-resource.ts';
 import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
+import * as EXAMPLES from '../openapi/examples.ts';
 import { readBalanceTransactionPage } from '../read-balance-transactions.ts';
 import { route } from '../route.ts';
 
@@ -9,11 +10,14 @@ export const listBalanceTransactions = ({ orm }: { orm: Orm }) =>
   route({
     method: 'get',
     path: '/balance/transactions',
-    summary: 'List every change of the balance, newest first',
+    operationId: 'balanceTransactions.list',
+    summary: 'List balance transactions',
     description:
-      'For reconciliation: the amounts of all of them add up to the total. Holds are not among them.',
+      'Every change of your balance, newest first. Their amounts add up to its `total`. Money on hold is not listed; what ' +
+      'becomes of it is.',
     query: z.strictObject({ limit: Limit, starting_after: StartingAfter('btx') }),
     responses: { 200: listOf(BalanceTransactionResource) },
+    examples: { 200: EXAMPLES.listOf(EXAMPLES.BALANCE_TRANSACTION) },
     async handle({ caller, query }) {
       const { limit, starting_after: startingAfter } = query;
       const rows = await readBalanceTransactionPage(orm, caller, { limit, startingAfter });

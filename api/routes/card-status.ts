@@ -6,47 +6,54 @@ import { changeCardStatusWorkflowId } from '../../workflows/messages.ts';
 import type { AnsweringDependencies } from '../answer-claimed.ts';
 import { changeCardStatus } from '../change-card-status.ts';
 import { claimOperation, keyedRequest, replyOnce } from '../claim-operation.ts';
+import * as EXAMPLES from '../openapi/examples.ts';
 import { cardIdOf, readCard } from '../read-cards.ts';
 import { replay } from '../replay.ts';
-import { route } from '../route.ts';
+import { type Route, route } from '../route.ts';
 
 const IN_LIVE_MODE =
-  'In live mode the card network is told. 503 `unavailable`: it has not confirmed yet; the change goes on, and the ' +
-  "card's status tells.";
+  'In live mode the card network has to confirm. If it has not confirmed in time, you get 503 `unavailable` and the ' +
+  "change goes on: the card's status and an event tell you when it is done.";
 
 export const freezeCard = (dependencies: AnsweringDependencies) =>
   statusRoute(dependencies, 'freeze_card', {
     path: '/cards/:cardId/freeze',
+    operationId: 'cards.freeze',
     summary: 'Freeze a card',
-    description: `From active. Authorizations decline until it is unfrozen. ${IN_LIVE_MODE}`,
+    description: `The card has to be active. Authorizations decline until you unfreeze it. ${IN_LIVE_MODE}`,
+    examples: { 200: EXAMPLES.FROZEN_CARD },
   });
 
 export const unfreezeCard = (dependencies: AnsweringDependencies) =>
   statusRoute(dependencies, 'unfreeze_card', {
     path: '/cards/:cardId/unfreeze',
+    operationId: 'cards.unfreeze',
     summary: 'Unfreeze a card',
-    description: `From frozen. ${IN_LIVE_MODE}`,
+    description: `The card has to be frozen, and is active again. ${IN_LIVE_MODE}`,
+    examples: { 200: EXAMPLES.CARD },
   });
 
 export const blockCard = (dependencies: AnsweringDependencies) =>
   statusRoute(dependencies, 'block_card', {
     path: '/cards/:cardId/block',
-    summary: 'Block a card for good',
-    description: `From active or frozen. What is on the card goes to the balance. ${IN_LIVE_MODE}`,
+    operationId: 'cards.block',
+    summary: 'Block a card permanently',
+    description: `The card has to be active or frozen. What is on it goes to your balance. ${IN_LIVE_MODE}`,
+    examples: { 200: EXAMPLES.BLOCKED_CARD },
   });
 
 function statusRoute(
   dependencies: AnsweringDependencies,
   operation: StatusChangeOperation,
-  words: { path: string; summary: string; description: string },
+  declared: Pick<Route, 'path' | 'operationId' | 'summary' | 'description' | 'examples'>,
 ) {
   return route({
     method: 'post',
-    ...words,
+    ...declared,
     idempotencyKey: 'accepted',
     liveIsWorkflow: true,
     query: z.strictObject({}),
-    body: z.strictObject({}),
+    body: z.strictObject({}).meta({ id: 'NoFields', description: 'An empty object. You can leave it out.' }),
     bodyIsOptional: true,
     responses: { 200: CardResource },
     errors: ['card_not_found', 'invalid_state', 'idempotency_in_flight', 'idempotency_conflict'],

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Orm } from '../../db/orm.ts';
 import { TransactionResource } from '../../domain/transaction-resource.ts';
 import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
+import * as EXAMPLES from '../openapi/examples.ts';
 import { readTransactionPage } from '../read-transactions.ts';
 import { route } from '../route.ts';
 
@@ -9,9 +10,12 @@ export const listCardTransactions = ({ orm }: { orm: Orm }) =>
   route({
     method: 'get',
     path: '/cards/:cardId/transactions',
-    summary: "List a card's transactions, declines included, newest first",
+    operationId: 'transactions.list',
+    summary: "List a card's transactions",
+    description: 'Purchases, refunds and declines, newest first.',
     query: z.strictObject({ limit: Limit, starting_after: StartingAfter('txn') }),
     responses: { 200: listOf(TransactionResource) },
+    examples: { 200: EXAMPLES.listOf(EXAMPLES.TRANSACTION) },
     errors: ['card_not_found'],
     async handle({ caller, params, query }) {
       const { limit, starting_after: startingAfter } = query;

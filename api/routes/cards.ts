@@ -10,6 +10,7 @@ import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import { claimOperation, keyedRequest, replyOnce } from '../claim-operation.ts';
 import { type IssuingDependencies, issueCard } from '../issue-card.ts';
 import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
+import * as EXAMPLES from '../openapi/examples.ts';
 import { readCard, readCardPage } from '../read-cards.ts';
 import { replay } from '../replay.ts';
 import { route } from '../route.ts';
@@ -18,14 +19,22 @@ export const createCard = (dependencies: IssuingDependencies) =>
   route({
     method: 'post',
     path: '/cards',
-    summary: 'Create and fund a card',
+    operationId: 'cards.create',
+    summary: 'Create a card',
     description:
-      'Debits the amount and its fees from the balance. 201: active. 202: poll GET /cards/{cardId}.',
+      'Issues a card and funds it. The amount and its fees are debited from your balance; see `POST /quotes`. 201: the ' +
+      'card is active. 202: it is being issued; wait for `card.issued` or `card.issue_failed`, or poll ' +
+      '`GET /cards/{cardId}`.',
     idempotencyKey: 'required',
     liveIsWorkflow: true,
     query: z.strictObject({}),
     body: CreateCardRequest,
     responses: { 201: CardResource, 202: CardResource },
+    examples: {
+      body: EXAMPLES.CREATE_CARD,
+      201: EXAMPLES.CARD,
+      202: EXAMPLES.PENDING_CARD,
+    },
     errors: [
       ...([
         'insufficient_funds',
@@ -59,9 +68,11 @@ export const getCard = ({ orm }: { orm: Orm }) =>
   route({
     method: 'get',
     path: '/cards/:cardId',
-    summary: 'Read a card',
+    operationId: 'cards.get',
+    summary: 'Retrieve a card',
     query: z.strictObject({}),
     responses: { 200: CardResource },
+    examples: { 200: EXAMPLES.CARD },
     errors: ['card_not_found'],
     handle: async ({ caller, params }) => ({
       status: 200,
@@ -73,14 +84,17 @@ export const listCards = ({ orm }: { orm: Orm }) =>
   route({
     method: 'get',
     path: '/cards',
-    summary: 'List cards, newest first',
+    operationId: 'cards.list',
+    summary: 'List cards',
+    description: 'Newest first.',
     query: z.strictObject({
       limit: Limit,
       starting_after: StartingAfter('card'),
-      external_ref: Line(255).optional(),
-      status: CardStatus.optional(),
+      external_ref: Line(255).optional().describe('Only the card with this `external_ref`.'),
+      status: CardStatus.optional().describe('Only cards with this status.'),
     }),
     responses: { 200: listOf(CardResource) },
+    examples: { 200: EXAMPLES.listOf(EXAMPLES.CARD) },
     async handle({ caller, query }) {
       const { limit, starting_after: startingAfter, external_ref: externalRef, status } = query;
       const cards = await readCardPage(orm, caller, { limit, startingAfter, externalRef, status });

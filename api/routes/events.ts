@@ -7,6 +7,7 @@ import { EventResource } from '../../domain/event-resource.ts';
 import { EventType } from '../../domain/event-type.ts';
 import { isId } from '../../domain/ids.ts';
 import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
+import * as EXAMPLES from '../openapi/examples.ts';
 import { readEvent, readEventPage } from '../read-events.ts';
 import { route } from '../route.ts';
 import type { WebhookDependencies } from '../webhook-dependencies.ts';
@@ -23,17 +24,20 @@ export const listEvents = ({ orm }: { orm: Orm }) =>
   route({
     method: 'get',
     path: '/events',
-    summary: 'List the events of the last 30 days, newest first',
-    description: 'With or without a webhook endpoint: what was missed can be caught up with here.',
+    operationId: 'events.list',
+    summary: 'List events',
+    description:
+      'The events of the last 30 days, newest first, whether or not you have a webhook endpoint. Catch up here on what you missed.',
     query: z.strictObject({
       limit: Limit,
       starting_after: StartingAfter('evt'),
-      type: EventType.optional(),
-      delivery_status: DeliveryStatus.optional(),
-      created_gte: Timestamp.meta({ description: 'Created then or later.' }),
-      created_lte: Timestamp.meta({ description: 'Created then or before.' }),
+      type: EventType.optional().describe('Only events of this type.'),
+      delivery_status: DeliveryStatus.optional().describe('Only events whose delivery has this status.'),
+      created_gte: Timestamp.describe('Only events created at this time or later.'),
+      created_lte: Timestamp.describe('Only events created at this time or earlier.'),
     }),
     responses: { 200: listOf(EventResource) },
+    examples: { 200: EXAMPLES.listOf(EXAMPLES.EVENT) },
     async handle({ caller, query }) {
       const events = await readEventPage(orm, caller, {
         limit: query.limit,
@@ -51,9 +55,12 @@ export const getEvent = ({ orm }: { orm: Orm }) =>
   route({
     method: 'get',
     path: '/events/:eventId',
-    summary: 'Read an event, with every attempt to deliver it',
+    operationId: 'events.get',
+    summary: 'Retrieve an event',
+    description: 'The event with every attempt to deliver it.',
     query: z.strictObject({}),
     responses: { 200: EventResource },
+    examples: { 200: EXAMPLES.EVENT },
     errors: ['event_not_found'],
     handle: async ({ caller, params }) => ({
       status: 200,
@@ -65,10 +72,12 @@ export const resendEvent = ({ orm, eventsWritten }: WebhookDependencies) =>
   route({
     method: 'post',
     path: '/events/:eventId/resend',
-    summary: 'Send an event again, now',
-    description: 'Same id, same body. If it fails, the retries start anew.',
+    operationId: 'events.resend',
+    summary: 'Resend an event',
+    description: 'Sends it now, with the same id and the same body. If that fails, the retries start over.',
     query: z.strictObject({}),
     responses: { 202: EventResource },
+    examples: { 202: EXAMPLES.RESENT_EVENT },
     errors: ['event_not_found', 'webhook_endpoint_not_found', 'invalid_state'],
     async handle({ caller, params: { eventId = '' } }) {
       if (!isId('evt', eventId)) throw new ApiError('event_not_found');

@@ -3,17 +3,27 @@ import { issuableIn, issuableProducts, type Product } from '../../db/issuable-pr
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import { listOf } from '../list-envelope.ts';
+import * as EXAMPLES from '../openapi/examples.ts';
 import { route } from '../route.ts';
 
-const ProductResource = z.object({ product_code: z.string(), bin: z.string(), network: z.string() });
+const ProductResource = z
+  .object({
+    product_code: z.string().describe('What to send as `product_code` to get a card of this product.'),
+    bin: z.string().describe('The first digits of its card numbers.'),
+    network: z.string().describe('The card scheme, such as `visa`.'),
+  })
+  .meta({ id: 'Product', description: 'A card product.' });
 
 export const listProducts = ({ orm, liveNetworkConfigured }: { orm: Orm; liveNetworkConfigured: boolean }) =>
   route({
     method: 'get',
     path: '/products',
-    summary: 'The products the account may issue, the current one first',
+    operationId: 'products.list',
+    summary: 'List products',
+    description: 'The products your account can issue, the current one first.',
     query: z.strictObject({}),
     responses: { 200: listOf(ProductResource) },
+    examples: { 200: EXAMPLES.listOf(EXAMPLES.PRODUCT) },
     async handle({ caller }) {
       const [row] = await query<{ products: Product[] }>(
         orm.em.fork(),

@@ -2,28 +2,38 @@ import { z } from 'zod';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import { DEFAULT_FEE_PLAN, Fee, FeePlan, FundingKind, quoteFunding } from '../../domain/fees.ts';
-import { AmountCents } from '../../domain/fields.ts';
+import { AmountCents, Usd } from '../../domain/fields.ts';
+import * as EXAMPLES from '../openapi/examples.ts';
 import { route } from '../route.ts';
 
-const QuoteResource = z.object({
-  type: FundingKind,
-  currency: z.literal('USD'),
-  card_amount: z.int(),
-  total_debited: z.int(),
-  fees: z.array(Fee),
-});
+const QuoteRequest = z
+  .strictObject({
+    type: FundingKind.describe('What you want to pay for.'),
+    amount: AmountCents.describe('Cents to land on the card.'),
+  })
+  .meta({ id: 'CreateQuoteRequest' });
+
+const QuoteResource = z
+  .object({
+    type: FundingKind,
+    currency: Usd,
+    card_amount: z.int().min(1).describe('Cents that land on the card.'),
+    total_debited: z.int().min(1).describe('Cents debited from your balance: `card_amount` and all fees.'),
+    fees: z.array(Fee).describe('Fees on top of the amount. A fee of zero is left out.'),
+  })
+  .meta({ id: 'Quote', description: 'What a card or a top-up costs.' });
 
 export const createQuote = ({ orm }: { orm: Orm }) =>
   route({
     method: 'post',
     path: '/quotes',
-    summary: 'What funding a card would cost',
+    operationId: 'quotes.create',
+    summary: 'Create a quote',
+    description: 'What a card or a top-up would cost you now, at your rates. Nothing is debited.',
     query: z.strictObject({}),
-    body: z.strictObject({
-      type: FundingKind,
-      amount: AmountCents.meta({ description: 'Cents landing on the card.' }),
-    }),
+    body: QuoteRequest,
     responses: { 200: QuoteResource },
+    examples: { body: { type: 'card_issue', amount: 5_000 }, 200: EXAMPLES.QUOTE },
     async handle({ caller, body }) {
       const [row] = await query<{ fee_plan: unknown }>(
         orm.em.fork(),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { SecureDetails } from '../../domain/secure-details.ts';
+import * as EXAMPLES from '../openapi/examples.ts';
 import { type RevealDependencies, revealCard } from '../reveal-card.ts';
 import { route } from '../route.ts';
 
@@ -7,11 +8,15 @@ export const getSecureDetails = (dependencies: RevealDependencies) =>
   route({
     method: 'get',
     path: '/cards/:cardId/secure-details',
-    summary: "Read a card's full number, CVV and expiry",
+    operationId: 'cards.getSecureDetails',
+    summary: "Retrieve a card's secure details",
     description:
-      'Off unless enabled for the account. At most 3 in any minute and 20 in any 24 hours; an attempt the network does not answer counts.',
+      'The full card number, CVV and expiry, fetched from the card network at that moment. This is disabled until we ' +
+      'enable it for your account. You can make 3 requests in any minute and 20 in any 24 hours. A request that the card ' +
+      'network does not answer counts.',
     query: z.strictObject({}),
     responses: { 200: SecureDetails },
+    examples: { 200: EXAMPLES.SECURE_DETAILS },
     errors: ['secure_details_disabled', 'card_not_found', 'invalid_state', 'reveal_limit_reached'],
     async handle({ caller, params, requestId }) {
       const { partnerId, mode, keyId } = caller;

@@ -5,6 +5,7 @@ import { simulateTransaction } from '../../commands/simulate-transaction.ts';
 import { SimulateTransactionRequest } from '../../domain/simulate-transaction-request.ts';
 import { NO_MERCHANT, TransactionResource } from '../../domain/transaction-resource.ts';
 import { keyedRequest, replyOnce } from '../claim-operation.ts';
+import * as EXAMPLES from '../openapi/examples.ts';
 import { cardIdOf } from '../read-cards.ts';
 import { route } from '../route.ts';
 
@@ -18,15 +19,17 @@ export const simulateCardTransaction = (dependencies: SimulationDependencies) =>
   route({
     method: 'post',
     path: '/test/cards/:cardId/simulate-transaction',
-    summary: 'Simulate a purchase, decline or refund on a test card',
+    operationId: 'testHelpers.simulateTransaction',
+    summary: 'Simulate a transaction',
     description:
-      'Runs the settlement that live transactions run: money moves, fees post, the event is sent. A purchase above ' +
-      "the card's balance is recorded as a decline.",
+      'Makes a purchase, decline or refund on a test card, which has to be active. It is settled as in live mode: money ' +
+      "moves, fees are debited, and the event is sent. A purchase above the card's balance is declined.",
     mode: 'test',
     idempotencyKey: 'accepted',
     query: z.strictObject({}),
     body: SimulateTransactionRequest,
     responses: { 201: TransactionResource },
+    examples: { body: EXAMPLES.SIMULATE_TRANSACTION, 201: EXAMPLES.TRANSACTION },
     errors: [
       'live_key_not_allowed',
       'card_not_found',

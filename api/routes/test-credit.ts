@@ -4,23 +4,32 @@ import { creditFaucet } from '../../commands/credit-faucet.ts';
 import { BalanceResource } from '../../domain/balance-resource.ts';
 import { AmountCents } from '../../domain/fields.ts';
 import { keyedRequest, replyOnce } from '../claim-operation.ts';
+import * as EXAMPLES from '../openapi/examples.ts';
 import { route } from '../route.ts';
 
 const MAX_CREDIT_CENTS = 10_000_000;
+
+const CreditRequest = z
+  .strictObject({
+    amount: AmountCents.max(MAX_CREDIT_CENTS, `must be at most ${MAX_CREDIT_CENTS}`).describe(
+      'Cents to add.',
+    ),
+  })
+  .meta({ id: 'CreditBalanceRequest' });
 
 export const creditTestBalance = (dependencies: CommandContext) =>
   route({
     method: 'post',
     path: '/test/credit',
-    summary: 'Credit the test balance with pretend money',
-    description: 'At most $100,000 a call and 60 calls in any hour.',
+    operationId: 'testHelpers.creditBalance',
+    summary: 'Credit the test balance',
+    description: 'Adds pretend money: at most $100,000 a call, and 60 calls in any hour.',
     mode: 'test',
     idempotencyKey: 'required',
     query: z.strictObject({}),
-    body: z.strictObject({
-      amount: AmountCents.max(MAX_CREDIT_CENTS, `must be at most ${MAX_CREDIT_CENTS}`),
-    }),
+    body: CreditRequest,
     responses: { 201: BalanceResource },
+    examples: { body: { amount: 1_000_000 }, 201: EXAMPLES.BALANCE },
     errors: ['live_key_not_allowed', 'idempotency_in_flight', 'idempotency_conflict'],
     async handle(input) {
       const request = keyedRequest('credit_faucet', input, null);

@@ -8,6 +8,7 @@ import { TopUpResource } from '../../domain/topup-resource.ts';
 import { topUpCardWorkflowId } from '../../workflows/messages.ts';
 import { claimOperation, keyedRequest, replyOnce } from '../claim-operation.ts';
 import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
+import * as EXAMPLES from '../openapi/examples.ts';
 import { cardIdOf, readCard } from '../read-cards.ts';
 import { readTopUp, readTopUpPage } from '../read-topups.ts';
 import { replay } from '../replay.ts';
@@ -18,15 +19,17 @@ export const createTopUp = (dependencies: TopUpDependencies) =>
   route({
     method: 'post',
     path: '/cards/:cardId/topups',
+    operationId: 'topups.create',
     summary: 'Top up a card',
     description:
-      'Debits the amount and its fees from the balance. The card has to be active. 201: it is loaded. 202: poll ' +
-      'GET /topups/{topupId}.',
+      'The card has to be active. The amount and its fees are debited from your balance. 201: the money is on the card. ' +
+      '202: the card is being loaded; wait for `topup.succeeded` or `topup.failed`, or poll `GET /topups/{topupId}`.',
     idempotencyKey: 'required',
     liveIsWorkflow: true,
     query: z.strictObject({}),
     body: TopUpRequest,
     responses: { 201: TopUpResource, 202: TopUpResource },
+    examples: { body: { amount: 2_500 }, 201: EXAMPLES.TOPUP, 202: EXAMPLES.PENDING_TOPUP },
     errors: [
       ...(['insufficient_funds', 'provider_declined', 'card_not_found'] as const),
       ...(['invalid_state', 'idempotency_in_flight', 'limit_exceeded', 'idempotency_conflict'] as const),
@@ -58,9 +61,11 @@ export const getTopUp = ({ orm }: { orm: Orm }) =>
   route({
     method: 'get',
     path: '/topups/:topupId',
-    summary: 'Read a top-up',
+    operationId: 'topups.get',
+    summary: 'Retrieve a top-up',
     query: z.strictObject({}),
     responses: { 200: TopUpResource },
+    examples: { 200: EXAMPLES.TOPUP },
     errors: ['topup_not_found'],
     handle: async ({ caller, params }) => ({
       status: 200,
@@ -72,9 +77,12 @@ export const listTopUps = ({ orm }: { orm: Orm }) =>
   route({
     method: 'get',
     path: '/cards/:cardId/topups',
-    summary: "List a card's top-ups, newest first",
+    operationId: 'topups.list',
+    summary: "List a card's top-ups",
+    description: 'Newest first.',
     query: z.strictObject({ limit: Limit, starting_after: StartingAfter('topup') }),
     responses: { 200: listOf(TopUpResource) },
+    examples: { 200: EXAMPLES.listOf(EXAMPLES.TOPUP) },
     errors: ['card_not_found'],
     async handle({ caller, params, query: { limit, starting_after: startingAfter } }) {
       const cardId = params.cardId ?? '';

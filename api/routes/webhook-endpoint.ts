@@ -13,19 +13,41 @@ import {
   type WebhookEndpointRow,
 } from '../../domain/webhook-endpoint-resource.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from '../../domain/webhook-url.ts';
+import * as EXAMPLES from '../openapi/examples.ts';
 import { readEvent } from '../read-events.ts';
 import { route } from '../route.ts';
 import type { WebhookDependencies } from '../webhook-dependencies.ts';
 
 const MAX_URL_LENGTH = 2_048;
 
+const SetRequest = z
+  .strictObject({
+    url: z
+      .string({ error: 'must be a string' })
+      .refine((url) => [...url].length <= MAX_URL_LENGTH, 'must be at most 2,048 characters long')
+      .meta({
+        ...{ format: 'uri', maxLength: MAX_URL_LENGTH },
+        description: 'Where to send events: an https:// URL on port 443 or above 1023, at a public address.',
+      }),
+    standard_webhooks: z
+      .boolean({ error: 'must be true or false' })
+      .optional()
+      .describe(
+        'Whether to send the Standard Webhooks headers as well. If you leave it out it stays as it is.',
+      ),
+  })
+  .meta({ id: 'SetWebhookEndpointRequest' });
+
 export const getWebhookEndpoint = ({ orm }: WebhookDependencies) =>
   route({
     method: 'get',
     path: '/webhook-endpoint',
-    summary: "Where the events of the key's mode are sent",
+    operationId: 'webhookEndpoint.get',
+    summary: 'Retrieve the webhook endpoint',
+    description: "Where the events of the key's mode are sent.",
     query: z.strictObject({}),
     responses: { 200: WebhookEndpointResource },
+    examples: { 200: EXAMPLES.WEBHOOK_ENDPOINT },
     errors: ['webhook_endpoint_not_found'],
     async handle({ caller }) {
       const [row] = await tenantQuery<WebhookEndpointRow>(
@@ -41,21 +63,19 @@ export const putWebhookEndpoint = ({ orm, ring, webhookAllowLoopbackHttp }: Webh
   route({
     method: 'put',
     path: '/webhook-endpoint',
-    summary: 'Set where the events are sent, and enable it',
+    operationId: 'webhookEndpoint.set',
+    summary: 'Set the webhook endpoint',
     description:
-      'The first time the answer has the secret, which is not shown again. Changing the URL keeps the secret. What was ' +
-      'parked while the endpoint was disabled is sent.',
+      "Sets where the events of the key's mode are sent, and enables it. The first time, the answer has the secret: keep " +
+      'it, it is not shown again. A new URL keeps the secret. Events that were parked while the endpoint was disabled are ' +
+      'sent.',
     query: z.strictObject({}),
-    body: z.strictObject({
-      url: z
-        .string({ error: 'must be a string' })
-        .refine((url) => [...url].length <= MAX_URL_LENGTH, 'must be at most 2,048 characters long')
-        .meta({ format: 'uri', maxLength: MAX_URL_LENGTH }),
-      standard_webhooks: z.boolean({ error: 'must be true or false' }).optional().meta({
-        description: 'Send the headers of Standard Webhooks too. Left out: as it was, at first false.',
-      }),
-    }),
+    body: SetRequest,
     responses: { 200: WebhookEndpointResource },
+    examples: {
+      body: { url: EXAMPLES.WEBHOOK_ENDPOINT.url },
+      200: { ...EXAMPLES.WEBHOOK_ENDPOINT, secret: EXAMPLES.WEBHOOK_SECRET },
+    },
     async handle({ caller: { partnerId, mode }, body }) {
       const target = parseWebhookUrl(body.url, { allowLoopbackHttp: webhookAllowLoopbackHttp });
       if ('problem' in target) throw ApiError.ofField('url', `url ${WEBHOOK_URL_PROBLEMS[target.problem]}`);
@@ -71,9 +91,12 @@ export const deleteWebhookEndpoint = ({ orm }: WebhookDependencies) =>
   route({
     method: 'delete',
     path: '/webhook-endpoint',
-    summary: 'Send no more events; they can still be read',
+    operationId: 'webhookEndpoint.delete',
+    summary: 'Delete the webhook endpoint',
+    description: 'Nothing more is sent. Events can still be read with `GET /events`.',
     query: z.strictObject({}),
     responses: { 204: z.null() },
+    examples: {},
     errors: ['webhook_endpoint_not_found'],
     async handle({ caller }) {
       if (!(await removeEndpoint(orm, caller))) throw new ApiError('webhook_endpoint_not_found');
@@ -85,12 +108,14 @@ export const rotateWebhookSecret = ({ orm, ring }: WebhookDependencies) =>
   route({
     method: 'post',
     path: '/webhook-endpoint/rotate-secret',
-    summary: 'Replace the secret',
+    operationId: 'webhookEndpoint.rotateSecret',
+    summary: 'Rotate the webhook secret',
     description:
-      'The answer has the new secret, which signs from now on and is not shown again. Until ' +
-      '`previous_secret_expires_at`, 24 hours, the one before signs beside it in the Standard Webhooks header.',
+      'The answer has the new secret, which signs from now on: keep it, it is not shown again. For 24 hours, until ' +
+      '`previous_secret_expires_at`, the previous secret signs as well in the Standard Webhooks header.',
     query: z.strictObject({}),
     responses: { 200: WebhookEndpointResource },
+    examples: { 200: EXAMPLES.ROTATED_ENDPOINT },
     errors: ['webhook_endpoint_not_found'],
     async handle({ caller: { partnerId, mode } }) {
       const { endpoints, secret } = await rotateEndpointSecret({ orm, ring }, partnerId, [mode]);
@@ -102,10 +127,12 @@ export const testWebhookEndpoint = ({ orm, eventsWritten }: WebhookDependencies)
   route({
     method: 'post',
     path: '/webhook-endpoint/test',
-    summary: 'Send a ping event',
-    description: 'The event of type `ping` is delivered, retried and listed like any other.',
+    operationId: 'webhookEndpoint.test',
+    summary: 'Send a test event',
+    description: 'Sends an event of type `ping`, which is delivered, retried and listed like any other.',
     query: z.strictObject({}),
     responses: { 202: EventResource },
+    examples: { 202: EXAMPLES.PING_EVENT },
     errors: ['webhook_endpoint_not_found', 'invalid_state'],
     async handle({ caller }) {
       const eventId = await sendPing(orm, caller);

@@ -1,0 +1,314 @@
+import type { z } from 'zod';
+import type { BalanceResource } from '../../domain/balance-resource.ts';
+import type { BalanceTransactionResource } from '../../domain/balance-transaction-resource.ts';
+import type { CardResource } from '../../domain/card-resource.ts';
+import type { CreateCardRequest } from '../../domain/create-card-request.ts';
+import type { DepositResource } from '../../domain/deposit.ts';
+import type { EventResource, WebhookEvent } from '../../domain/event-resource.ts';
+import type { SecureDetails } from '../../domain/secure-details.ts';
+import type { SimulateTransactionRequest } from '../../domain/simulate-transaction-request.ts';
+import type { TopUpResource } from '../../domain/topup-resource.ts';
+import type { TransactionResource } from '../../domain/transaction-resource.ts';
+import type { WebhookEndpointResource } from '../../domain/webhook-endpoint-resource.ts';
+
+// The API reference's examples: what a service answered to the requests that are shown, one after the other.
+
+export const REQUEST_ID = 'req_01m810261f56tm02pjpg6322pv';
+
+export const listOf = <Item>(...data: Item[]) => ({
+  object: 'list',
+  data,
+  has_more: false,
+  next_cursor: null,
+});
+
+export const PING = {
+  ok: true,
+  partner_id: 'prt_01m810203vnznn24cgx7j7hxc3',
+  partner_name: 'Acme Inc.',
+  mode: 'test',
+};
+
+export const PRODUCT = { product_code: 'TEST-USD', bin: '424242', network: 'visa' };
+
+export const QUOTE = {
+  type: 'card_issue',
+  currency: 'USD',
+  card_amount: 5_000,
+  total_debited: 5_200,
+  fees: [
+    { type: 'card_activation', amount: 100 },
+    { type: 'card_funding', amount: 100 },
+  ],
+};
+
+/** Right after POST /test/credit. */
+export const BALANCE: BalanceResource = {
+  object: 'balance',
+  mode: 'test',
+  currency: 'USD',
+  available: 1_000_000,
+  held: 0,
+  total: 1_000_000,
+};
+
+/** While a card is being issued. */
+export const BALANCE_WITH_HOLD: BalanceResource = {
+  object: 'balance',
+  mode: 'live',
+  currency: 'USD',
+  available: 244_800,
+  held: 5_200,
+  total: 250_000,
+};
+
+export const CREATE_CARD: CreateCardRequest = {
+  amount: 5_000,
+  external_ref: 'order-4711',
+  card_name: 'Ads',
+  cardholder_first_name: 'Ada',
+  cardholder_last_name: 'Lovelace',
+  email: 'ada@example.com',
+};
+
+export const CARD: CardResource = {
+  id: 'card_01m81020qvkyxj583kerfehgpc',
+  object: 'card',
+  status: 'active',
+  balance: 5_000,
+  currency: 'USD',
+  external_ref: 'order-4711',
+  card_name: 'Ads',
+  cardholder_first_name: 'Ada',
+  cardholder_last_name: 'Lovelace',
+  email: 'ada@example.com',
+  product_code: 'TEST-USD',
+  network: 'visa',
+  last4: '5632',
+  exp_month: 10,
+  exp_year: 2031,
+  mode: 'test',
+  failure_code: null,
+  created: '2026-11-22T06:45:50.459Z',
+};
+
+export const PENDING_CARD: CardResource = {
+  ...CARD,
+  id: 'card_01m8102545dbxq176nvw1atk3a',
+  status: 'funding_pending',
+  balance: 0,
+  last4: null,
+  exp_month: null,
+  exp_year: null,
+  mode: 'live',
+  created: '2026-11-22T06:45:54.949Z',
+};
+
+const FAILED_CARD: CardResource = { ...PENDING_CARD, status: 'failed', failure_code: 'issuance_failed' };
+export const FROZEN_CARD: CardResource = { ...CARD, status: 'frozen' };
+export const BLOCKED_CARD: CardResource = { ...CARD, status: 'blocked', balance: 0 };
+
+export const SECURE_DETAILS: SecureDetails = {
+  card_id: CARD.id,
+  pan: '4242801506965632',
+  cvv: '130',
+  exp_month: '10',
+  exp_year: '2031',
+  cardholder_name: 'Ada Lovelace',
+};
+
+export const TOPUP: TopUpResource = {
+  id: 'topup_01m81020xw82ckyg63jwrcs1h5',
+  object: 'topup',
+  card_id: CARD.id,
+  amount: 2_500,
+  fees: [{ type: 'card_funding', amount: 50 }],
+  total_debited: 2_550,
+  status: 'succeeded',
+  failure_code: null,
+  card_balance: 7_500,
+  mode: 'test',
+  created: '2026-11-22T06:45:50.652Z',
+  completed_at: '2026-11-22T06:45:50.663Z',
+};
+
+export const PENDING_TOPUP: TopUpResource = {
+  ...TOPUP,
+  status: 'pending',
+  card_balance: 5_000,
+  mode: 'live',
+  completed_at: null,
+};
+
+const FAILED_TOPUP: TopUpResource = {
+  ...TOPUP,
+  status: 'failed',
+  failure_code: 'topup_failed',
+  card_balance: 5_000,
+  mode: 'live',
+};
+
+export const SIMULATE_TRANSACTION: z.infer<typeof SimulateTransactionRequest> = {
+  type: 'purchase',
+  amount: 1_250,
+  merchant_name: 'Café Central',
+  merchant_category_code: '5812',
+};
+
+export const TRANSACTION: TransactionResource = {
+  id: 'txn_01m8102143jn4tsm29rv5e4ad4',
+  object: 'transaction',
+  card_id: CARD.id,
+  type: 'purchase',
+  status: 'settled',
+  amount: 1_250,
+  currency: 'USD',
+  fees: [{ type: 'transaction', amount: 16 }],
+  merchant: { name: 'Café Central', category_code: '5812', city: null, country: null },
+  decline_reason: null,
+  charged_to: 'card',
+  card_balance_after: 6_250,
+  mode: 'test',
+  created: '2026-11-22T06:45:50.851Z',
+};
+
+export const BALANCE_TRANSACTION: BalanceTransactionResource = {
+  id: 'btx_00000000002gxamp4vrahs4tj3',
+  object: 'balance_transaction',
+  type: 'card_issue',
+  amount: -5_000,
+  balance_after: 995_000,
+  source: { type: 'card', id: CARD.id },
+  mode: 'test',
+  created: '2026-11-22T06:45:50.502Z',
+};
+
+export const DEPOSIT: DepositResource = {
+  id: 'dep_01m81024rsn2cd3wbfg26a4bjh',
+  object: 'deposit',
+  status: 'awaiting_payment',
+  amount: 250_000,
+  currency: 'USD',
+  asset: 'USDT',
+  network: 'TRC-20',
+  contract_address: 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf',
+  address: 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6',
+  amount_usdt: '2500.00',
+  received_amount: 0,
+  tx_hash: null,
+  payments: [],
+  mode: 'live',
+  created: '2026-11-22T06:45:54.585Z',
+  expires_at: '2026-11-22T14:45:54.585Z',
+  confirmed_at: null,
+};
+
+const TX_HASH = 'f37e31cc490e2e433ec27ad5693314d2685727184c43802e31870e430add7be2';
+
+export const CONFIRMED_DEPOSIT: DepositResource = {
+  ...DEPOSIT,
+  status: 'confirmed',
+  received_amount: 250_000,
+  tx_hash: TX_HASH,
+  payments: [
+    { tx_hash: TX_HASH, amount_usdt: '2500.00', block: 77_412_903, time: '2026-11-22T07:04:12.000Z' },
+  ],
+  confirmed_at: '2026-11-22T07:05:14.791Z',
+};
+
+export const WEBHOOK_ENDPOINT: WebhookEndpointResource = {
+  object: 'webhook_endpoint',
+  url: 'https://hooks.example.com/cards',
+  mode: 'test',
+  status: 'enabled',
+  disabled_reason: null,
+  standard_webhooks: false,
+  previous_secret_expires_at: null,
+  created: '2026-11-22T06:45:50.402Z',
+};
+
+export const WEBHOOK_SECRET = 'whsec_BBBM01k/A3ywjqaxEnm2scr0Eltr5KlIeIievF+a';
+
+export const ROTATED_ENDPOINT: WebhookEndpointResource = {
+  ...WEBHOOK_ENDPOINT,
+  secret: WEBHOOK_SECRET,
+  previous_secret_expires_at: '2026-11-23T06:45:54.530Z',
+};
+
+const DELIVERED: EventResource['delivery'] = {
+  status: 'delivered',
+  next_attempt_at: null,
+  attempts: [
+    {
+      number: 1,
+      status: 'succeeded',
+      http_status: 200,
+      started_at: '2026-11-22T06:45:50.508Z',
+      duration_ms: 41,
+      error: null,
+    },
+  ],
+};
+
+export const EVENT: EventResource = {
+  id: 'evt_01m81020r5wyhhsbhqpb0mty8y',
+  object: 'event',
+  type: 'card.issued',
+  created: '2026-11-22T06:45:50.469Z',
+  mode: 'test',
+  data: { card: CARD },
+  delivery: DELIVERED,
+};
+
+export const RESENT_EVENT: EventResource = { ...EVENT, delivery: { ...DELIVERED, status: 'pending' } };
+
+export const PING_EVENT: EventResource = {
+  ...EVENT,
+  id: 'evt_01m81021nat70kdkb07c1jg1dc',
+  type: 'ping',
+  created: '2026-11-22T06:45:51.402Z',
+  data: { webhook_endpoint: WEBHOOK_ENDPOINT },
+  delivery: { status: 'pending', next_attempt_at: null, attempts: [] },
+};
+
+/** What a webhook endpoint is sent, one of each type. */
+export const WEBHOOK_EVENTS: WebhookEvent[] = [
+  sent('evt_01m81020r5wyhhsbhqpb0mty8y', { type: 'card.issued', mode: 'test', data: { card: CARD } }),
+  sent('evt_01m810254x9y4q8bdbzj8m1rtd', {
+    ...{ type: 'card.issue_failed', mode: 'live' },
+    data: { card: FAILED_CARD },
+  }),
+  sent('evt_01m81020y7g6vd7dq2pvpyg63h', {
+    ...{ type: 'topup.succeeded', mode: 'test' },
+    data: { topup: TOPUP, card: { ...CARD, balance: 7_500 } },
+  }),
+  sent('evt_01m81025g2hn4fgw0cz3v6k9pe', {
+    ...{ type: 'topup.failed', mode: 'live' },
+    data: { topup: FAILED_TOPUP, card: { ...CARD, mode: 'live' } },
+  }),
+  sent('evt_01m8102143jn4tsm29rv5e4ad4', {
+    ...{ type: 'card.transaction.created', mode: 'test' },
+    data: { transaction: TRANSACTION, card: { ...CARD, balance: 6_250 } },
+  }),
+  sent('evt_01m810215682q5zyyj8yqdp2jp', { type: 'card.frozen', mode: 'test', data: { card: FROZEN_CARD } }),
+  sent('evt_01m8102167j610wbcfr9rzt6tq', { type: 'card.unfrozen', mode: 'test', data: { card: CARD } }),
+  sent('evt_01m81021bx6qw00rg95ar4afef', {
+    type: 'card.blocked',
+    mode: 'test',
+    data: { card: BLOCKED_CARD },
+  }),
+  sent('evt_01m81024zan2wj3v6g32rmxq3s', {
+    ...{ type: 'deposit.confirmed', mode: 'live' },
+    data: { deposit: CONFIRMED_DEPOSIT },
+  }),
+  sent('evt_01m81021nat70kdkb07c1jg1dc', {
+    ...{ type: 'ping', mode: 'test' },
+    data: { webhook_endpoint: WEBHOOK_ENDPOINT },
+  }),
+];
+
+type Unsent<Event> = Event extends unknown ? Omit<Event, 'id' | 'created'> : never;
+
+function sent(id: string, { type, mode, data }: Unsent<WebhookEvent>): WebhookEvent {
+  return { id, type, created: '2026-11-22T06:45:51.402Z', mode, data } as WebhookEvent;
+}
