@@ -77,6 +77,7 @@ export const getDeposit = ({ orm }: { orm: Orm }) =>
     path: '/funding/deposits/:depositId',
     operationId: 'deposits.get',
     summary: 'Retrieve a deposit',
+    description: 'The address, its status, and what has arrived at it.',
     query: z.strictObject({}),
     responses: { 200: DepositResource },
     examples: { 200: EXAMPLES.CONFIRMED_DEPOSIT },

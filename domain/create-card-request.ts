@@ -18,5 +18,5 @@ export const CreateCardRequest = z
       .optional()
       .describe("The cardholder's email address."),
   })
-  .meta({ id: 'CreateCardRequest' });
+  .meta({ id: 'CreateCardRequest', description: 'The card you want.' });
 export type CreateCardRequest = z.infer<typeof CreateCardRequest>;

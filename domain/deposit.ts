@@ -44,7 +44,7 @@ export const DepositRequest = z
       'Cents to credit: $1 to $100,000,000.',
     ),
   })
-  .meta({ id: 'CreateDepositRequest' });
+  .meta({ id: 'CreateDepositRequest', description: 'How much you want to deposit.' });
 export type DepositRequest = z.infer<typeof DepositRequest>;
 
 const Payment = z

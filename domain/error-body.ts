@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ApiError } from './api-error.ts';
-import { ERROR_TYPES, ERRORS, type ErrorCode } from './error-catalogue.ts';
+import { ERROR_CODES, ERROR_TYPES, ERRORS } from './error-catalogue.ts';
 
 const ErrorIssue = z
   .object({
@@ -15,12 +15,10 @@ export const ErrorBody = z
     error: z
       .object({
         type: z.enum(ERROR_TYPES).meta({ id: 'ErrorType', description: 'The kind of error.' }),
-        code: z
-          .enum(Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]])
-          .meta({
-            id: 'ErrorCode',
-            description: 'What went wrong, for your code to act on. Codes do not change.',
-          }),
+        code: z.enum(ERROR_CODES).meta({
+          id: 'ErrorCode',
+          description: 'What went wrong, for your code to act on. Codes do not change.',
+        }),
         message: z.string().describe('What went wrong and what to do, for people to read. It can change.'),
         param: z.string().optional().describe('The first field, query parameter or header that is wrong.'),
         issues: z.array(ErrorIssue).optional().describe('Everything that is wrong with the request.'),

@@ -59,8 +59,8 @@ function eventOf<const Types extends readonly EventType[], Data extends z.ZodRaw
   types: Types,
   data: Data,
 ) {
+  const id = z.string().describe('Prefix `evt_`. It stays the same when the event is sent again.');
   const envelope = {
-    id: z.string().describe('Prefix `evt_`. It stays the same when the event is sent again.'),
     type: z.enum(types).describe('What happened.'),
     created: z.iso.datetime().describe('When it happened.'),
     mode: Mode,
@@ -72,10 +72,10 @@ function eventOf<const Types extends readonly EventType[], Data extends z.ZodRaw
   return {
     types,
     sent: z
-      .object(envelope)
+      .object({ id, ...envelope })
       .meta({ id: `${name}WebhookEvent`, description: `What is sent for ${listed(types)}.` }),
     shown: z
-      .object({ ...envelope, object: ObjectType('event'), delivery: Delivery })
+      .object({ id, object: ObjectType('event'), ...envelope, delivery: Delivery })
       .meta({ id: `${name}Event`, description: `An event of type ${listed(types)}.` }),
   };
 }

@@ -23,6 +23,7 @@ export const SimulateTransactionRequest = z
   })
   .meta({
     id: 'SimulateTransactionRequest',
+    description: 'The transaction to simulate.',
     if: { properties: { type: { const: 'refund' } } },
     // biome-ignore lint/suspicious/noThenProperty: it is JSON Schema's.
     then: { properties: { amount: { maximum: MAX_REFUND_CENTS } } },

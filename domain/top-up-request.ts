@@ -6,5 +6,5 @@ export const TopUpRequest = z
   .strictObject({
     amount: AmountCents.describe('Cents to land on the card.'),
   })
-  .meta({ id: 'CreateTopupRequest' });
+  .meta({ id: 'CreateTopupRequest', description: 'How much you want to add to the card.' });
 export type TopUpRequest = z.infer<typeof TopUpRequest>;

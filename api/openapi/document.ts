@@ -1,21 +1,11 @@
 import { ErrorBody } from '../../domain/error-body.ts';
-import { ERRORS, type ErrorCode } from '../../domain/error-catalogue.ts';
 import { EVENT_SUMMARIES, WEBHOOK_EVENTS, WebhookEvent } from '../../domain/event-resource.ts';
 import { idPattern } from '../../domain/ids.ts';
 import type { Route } from '../route.ts';
-import { REQUEST_ID, WEBHOOK_EVENTS as SENT } from './examples.ts';
+import { WEBHOOK_EVENTS as SENT } from './examples.ts';
 import { RESOURCES } from './resources.ts';
+import { errorExamples, HEADERS, json, responsesOf } from './responses.ts';
 import { createSchemas, type Schemas } from './schemas.ts';
-
-const EVERYWHERE: ErrorCode[] = [
-  'validation_failed',
-  'invalid_api_key',
-  'rate_limited',
-  'headers_too_large',
-  'internal_error',
-  'unavailable',
-];
-const WITH_BODY: ErrorCode[] = ['body_too_large', 'unsupported_media_type'];
 
 const DESCRIPTION = `Issue and manage USD virtual cards funded from a prepaid balance.
 
@@ -71,7 +61,7 @@ function operationOf(route: Route, schemas: Schemas): object {
         content: json(schemas.of(body, 'input'), { example: route.examples.body ?? {} }),
       },
     }),
-    responses: { ...successes(route, schemas), ...failures(route) },
+    responses: responsesOf(route, schemas),
   };
 }
 
@@ -116,103 +106,6 @@ function headerParameters(route: Route): object[] {
     'nothing twice.';
   return [{ name: 'Idempotency-Key', in: 'header', required, description, schema }];
 }
-
-function successes(route: Route, schemas: Schemas): Record<string, object> {
-  return Object.fromEntries(
-    Object.entries(route.responses).map(([status, schema]) => [
-      status,
-      {
-        description: SUCCESSES[status],
-        headers: headersOf(route, Number(status)),
-        ...(status !== '204' && {
-          content: json(schemas.of(schema, 'output'), { example: route.examples[Number(status)] }),
-        }),
-      },
-    ]),
-  );
-}
-
-const SUCCESSES: Record<string, string> = {
-  200: 'Done.',
-  201: 'Created.',
-  202: 'Accepted. It completes asynchronously.',
-  204: 'Done. There is no body.',
-};
-
-function failures(route: Route): Record<string, object> {
-  const ofIdempotency: ErrorCode[] = {
-    required: ['idempotency_key_missing', 'idempotency_key_invalid'] as const,
-    accepted: ['idempotency_key_invalid'] as const,
-    none: [],
-  }[route.idempotencyKey ?? 'none'].slice();
-  const codes = [...EVERYWHERE, ...(route.body ? WITH_BODY : []), ...ofIdempotency, ...(route.errors ?? [])];
-  const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status);
-  return Object.fromEntries(
-    [...byStatus].map(([status, of]) => [
-      status,
-      {
-        description: of.map((code) => `- \`${code}\`: ${ERRORS[code].message}`).join('\n'),
-        headers: headersOf(route, status),
-        content: json(
-          { $ref: '#/components/schemas/Error' },
-          {
-            examples: Object.fromEntries(of.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
-          },
-        ),
-      },
-    ]),
-  );
-}
-
-const HEADERS = {
-  'Request-Id': {
-    description: 'The id of this request. Quote it when you ask us about it.',
-    schema: { type: 'string', pattern: idPattern('req') },
-    example: REQUEST_ID,
-  },
-  'Idempotent-Replayed': {
-    description: 'Present if this is the stored answer of an earlier request with the same Idempotency-Key.',
-    schema: { type: 'string', const: 'true' },
-    example: 'true',
-  },
-  'Retry-After': {
-    description: 'After how many seconds to retry. Always present with 429, sometimes with 503.',
-    schema: { type: 'integer', minimum: 1 },
-    example: 1,
-  },
-};
-
-/** Answers that are found before the key is looked at, or not kept, are never replayed (decisions.md, "Idempotency"). */
-const NEVER_REPLAYED = [400, 401, 403, 413, 415, 429, 431, 500, 503];
-
-function headersOf({ idempotencyKey }: Route, status: number): object {
-  const names: (keyof typeof HEADERS)[] = ['Request-Id'];
-  if (idempotencyKey !== undefined && !NEVER_REPLAYED.includes(status)) names.push('Idempotent-Replayed');
-  if (status === 429 || status === 503) names.push('Retry-After');
-  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
-}
-
-/** One of each code, as the service answers it. */
-function errorExamples(): Record<string, object> {
-  return Object.fromEntries(
-    Object.entries(ERRORS).map(([code, { type, message }]) => {
-      const wrong = WRONG[code as keyof typeof WRONG];
-      const error = {
-        ...{ type, code, message: wrong?.message ?? message },
-        ...(wrong && { param: wrong.path, issues: [wrong] }),
-        request_id: REQUEST_ID,
-      };
-      return [code, { summary: message, value: { error } }];
-    }),
-  );
-}
-
-const KEY_INVALID = 'Idempotency-Key must be sent once, with 1 to 255 printable ASCII characters';
-const WRONG = {
-  validation_failed: { path: 'amount', message: 'amount is required' },
-  idempotency_key_missing: { path: 'Idempotency-Key', message: KEY_INVALID },
-  idempotency_key_invalid: { path: 'Idempotency-Key', message: KEY_INVALID },
-};
 
 const WEBHOOKS_TAG = 'Webhooks';
 
@@ -261,7 +154,3 @@ const SIGNATURE_HEADERS = [
   ...{ name, in: 'header', required: true, description },
   schema: { type: 'string', pattern },
 }));
-
-function json(schema: object, examples: { example?: unknown; examples?: object }): object {
-  return { 'application/json': { schema, ...examples } };
-}

@@ -70,6 +70,7 @@ export const getCard = ({ orm }: { orm: Orm }) =>
     path: '/cards/:cardId',
     operationId: 'cards.get',
     summary: 'Retrieve a card',
+    description: 'The card as it is now. Poll this while the card is `funding_pending`.',
     query: z.strictObject({}),
     responses: { 200: CardResource },
     examples: { 200: EXAMPLES.CARD },

@@ -11,7 +11,7 @@ const QuoteRequest = z
     type: FundingKind.describe('What you want to pay for.'),
     amount: AmountCents.describe('Cents to land on the card.'),
   })
-  .meta({ id: 'CreateQuoteRequest' });
+  .meta({ id: 'CreateQuoteRequest', description: 'What you want to know the price of.' });
 
 const QuoteResource = z
   .object({

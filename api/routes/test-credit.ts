@@ -15,7 +15,7 @@ const CreditRequest = z
       'Cents to add.',
     ),
   })
-  .meta({ id: 'CreditBalanceRequest' });
+  .meta({ id: 'CreditBalanceRequest', description: 'How much you want to add to the test balance.' });
 
 export const creditTestBalance = (dependencies: CommandContext) =>
   route({

@@ -63,6 +63,7 @@ export const getTopUp = ({ orm }: { orm: Orm }) =>
     path: '/topups/:topupId',
     operationId: 'topups.get',
     summary: 'Retrieve a top-up',
+    description: 'The top-up as it is now. Poll this while it is `pending`.',
     query: z.strictObject({}),
     responses: { 200: TopUpResource },
     examples: { 200: EXAMPLES.TOPUP },

@@ -36,7 +36,7 @@ const SetRequest = z
         'Whether to send the Standard Webhooks headers as well. If you leave it out it stays as it is.',
       ),
   })
-  .meta({ id: 'SetWebhookEndpointRequest' });
+  .meta({ id: 'SetWebhookEndpointRequest', description: 'Where you want to receive events.' });
 
 export const getWebhookEndpoint = ({ orm }: WebhookDependencies) =>
   route({

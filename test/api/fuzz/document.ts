@@ -41,28 +41,45 @@ export interface Operation {
 
 const FILE = new URL('../../../docs/openapi.json', import.meta.url);
 
+// biome-ignore lint/suspicious/noExplicitAny: a document as it is read.
+export const readDocument = (): any => JSON.parse(readFileSync(FILE, 'utf8'));
+
+/** A schema with every schema it refers to in its place; what stands beside a reference goes before what it says. */
+// biome-ignore lint/suspicious/noExplicitAny: as above.
+export function inlined(node: any, components: { schemas: Record<string, any> }): any {
+  if (node === null || typeof node !== 'object') return node;
+  if (Array.isArray(node)) return node.map((one) => inlined(one, components));
+  const { $ref, ...own } = node;
+  const whole = Object.fromEntries(
+    Object.entries(own).map(([name, value]) => [name, inlined(value, components)]),
+  );
+  if ($ref === undefined) return whole;
+  return { ...inlined(components.schemas[$ref.slice('#/components/schemas/'.length)], components), ...whole };
+}
+
 export function readOperations(): Operation[] {
-  const { paths, components } = JSON.parse(readFileSync(FILE, 'utf8'));
-  const resolve = (schema: JsonSchema): JsonSchema =>
-    schema.$ref === undefined
-      ? schema
-      : components.schemas[schema.$ref.slice('#/components/schemas/'.length)];
+  const { paths, components } = readDocument();
   return Object.entries<object>(paths).flatMap(([path, operations]) =>
     // biome-ignore lint/suspicious/noExplicitAny: a document as it is read.
     Object.entries<any>(operations as object).map(([method, operation]) => {
-      const { parameters, requestBody, responses } = operation;
+      const { requestBody, responses } = operation;
+      const parameters: Parameter[] = operation.parameters.map((parameter: Parameter) => ({
+        ...parameter,
+        schema: inlined(parameter.schema, components),
+      }));
       const schemaOf = (message: { content?: Record<string, { schema: JsonSchema }> }) => {
         const content = message.content?.['application/json'];
-        return content === undefined ? null : resolve(content.schema);
+        return content === undefined ? null : (inlined(content.schema, components) as JsonSchema);
       };
+      const schemas = new Map(
+        // biome-ignore lint/suspicious/noExplicitAny: as above.
+        Object.entries<any>(responses).map(([status, response]) => [Number(status), schemaOf(response)]),
+      );
       return {
         ...{ method: method.toUpperCase(), path, mode: operation['x-mode'], parameters },
-        fruitfulMode: operation['x-mode'] ?? onlyModeOf(responses) ?? 'test',
+        fruitfulMode: operation['x-mode'] ?? onlyModeOf(schemas.get(200)) ?? 'test',
         body: requestBody && { required: requestBody.required, schema: schemaOf(requestBody) },
-        responses: new Map(
-          // biome-ignore lint/suspicious/noExplicitAny: as above.
-          Object.entries<any>(responses).map(([status, response]) => [Number(status), schemaOf(response)]),
-        ),
+        responses: schemas,
       };
     }),
   );
@@ -70,8 +87,8 @@ export function readOperations(): Operation[] {
 
 /** The mode of all that an operation answers with, where that can be one alone. */
 // biome-ignore lint/suspicious/noExplicitAny: a document as it is read.
-function onlyModeOf(responses: Record<string, any>): 'test' | 'live' | undefined {
-  const { properties } = responses[200]?.content?.['application/json'].schema ?? {};
+function onlyModeOf(answer: any): 'test' | 'live' | undefined {
+  const { properties } = answer ?? {};
   return (properties?.data?.items ?? { properties }).properties?.mode?.const;
 }
 

@@ -1,0 +1,124 @@
+import { ApiError } from '../../domain/api-error.ts';
+import { presentError } from '../../domain/error-body.ts';
+import { ERROR_CODES, ERRORS, type ErrorCode } from '../../domain/error-catalogue.ts';
+import { idPattern } from '../../domain/ids.ts';
+import { keyError } from '../headers.ts';
+import type { Route } from '../route.ts';
+import { REQUEST_ID } from './examples.ts';
+import type { Schemas } from './schemas.ts';
+
+const EVERYWHERE: ErrorCode[] = [
+  'validation_failed',
+  'invalid_api_key',
+  'rate_limited',
+  'headers_too_large',
+  'internal_error',
+  'unavailable',
+];
+const WITH_BODY: ErrorCode[] = ['body_too_large', 'unsupported_media_type'];
+
+/** Every answer an operation can give. */
+export function responsesOf(route: Route, schemas: Schemas): Record<string, object> {
+  return { ...successes(route, schemas), ...failures(route) };
+}
+
+function successes(route: Route, schemas: Schemas): Record<string, object> {
+  return Object.fromEntries(
+    Object.entries(route.responses).map(([status, schema]) => [
+      status,
+      {
+        description: SUCCESSES[status],
+        headers: headersOf(route, Number(status)),
+        ...(status !== '204' && {
+          content: json(schemas.of(schema, 'output'), { example: route.examples[Number(status)] }),
+        }),
+      },
+    ]),
+  );
+}
+
+const SUCCESSES: Record<string, string> = {
+  200: 'Done.',
+  201: 'Created.',
+  202: 'Accepted. It completes asynchronously.',
+  204: 'Done. There is no body.',
+};
+
+function failures(route: Route): Record<string, object> {
+  const ofIdempotency: ErrorCode[] = {
+    required: ['idempotency_key_missing', 'idempotency_key_invalid'] as const,
+    accepted: ['idempotency_key_invalid'] as const,
+    none: [],
+  }[route.idempotencyKey ?? 'none'].slice();
+  const codes = [...EVERYWHERE, ...(route.body ? WITH_BODY : []), ...ofIdempotency, ...(route.errors ?? [])];
+  const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status);
+  return Object.fromEntries(
+    [...byStatus].map(([status, of]) => [
+      status,
+      {
+        description: of.map((code) => `- \`${code}\`: ${ERRORS[code].message}`).join('\n'),
+        headers: headersOf(route, status),
+        content: json(
+          { $ref: '#/components/schemas/Error' },
+          { examples: Object.fromEntries(of.map((code) => [code, errorExampleOf(route, code)])) },
+        ),
+      },
+    ]),
+  );
+}
+
+export const HEADERS = {
+  'Request-Id': {
+    description: 'The id of this request. Quote it when you ask us about it.',
+    schema: { type: 'string', pattern: idPattern('req') },
+    example: REQUEST_ID,
+  },
+  'Idempotent-Replayed': {
+    description: 'Present if this is the stored answer of an earlier request with the same Idempotency-Key.',
+    schema: { type: 'string', const: 'true' },
+    example: 'true',
+  },
+  'Retry-After': {
+    description: 'After how many seconds to retry. Always present with 429, sometimes with 503.',
+    schema: { type: 'integer', minimum: 1 },
+    example: 1,
+  },
+};
+
+/** Answers that are found before the key is looked at, or not kept, are never replayed (decisions.md, "Idempotency"). */
+const NEVER_REPLAYED = [400, 401, 403, 404, 413, 415, 429, 431, 500, 503];
+
+function headersOf({ idempotencyKey }: Route, status: number): object {
+  const names: (keyof typeof HEADERS)[] = ['Request-Id'];
+  if (idempotencyKey !== undefined && !NEVER_REPLAYED.includes(status)) names.push('Idempotent-Replayed');
+  if (status === 429 || status === 503) names.push('Retry-After');
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+/** One of each code, as the service answers it, and one more for requests without an amount. */
+export function errorExamples(): Record<string, object> {
+  const examples: Record<string, ApiError> = {
+    ...Object.fromEntries(ERROR_CODES.map((code) => [code, new ApiError(code)])),
+    validation_failed: ApiError.ofField('amount', 'amount is required'),
+    [UNKNOWN_PARAMETER]: ApiError.ofField('page', 'page is not a parameter of this request'),
+    idempotency_key_missing: keyError('idempotency_key_missing'),
+    idempotency_key_invalid: keyError('idempotency_key_invalid'),
+  };
+  return Object.fromEntries(
+    Object.entries(examples).map(([name, error]) => [
+      name,
+      { summary: ERRORS[error.code].message, value: presentError(error, REQUEST_ID) },
+    ]),
+  );
+}
+
+function errorExampleOf({ examples: { body } }: Route, code: ErrorCode): object {
+  const isUnknown = code === 'validation_failed' && !(body && 'amount' in body);
+  return { $ref: `#/components/examples/${isUnknown ? UNKNOWN_PARAMETER : code}` };
+}
+
+const UNKNOWN_PARAMETER = 'validation_failed_parameter';
+
+export function json(schema: object, examples: { example?: unknown; examples?: object }): object {
+  return { 'application/json': { schema, ...examples } };
+}
