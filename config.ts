@@ -41,7 +41,7 @@ export interface Config {
 export class ConfigurationError extends Error {
   constructor(problems: string[]) {
     super(
-      `The configuration is not usable. Correct these environment variables:\n${problems.map((p) => `  ${p}`).join('\n')}`,
+      `The configuration is not valid. Correct these environment variables:\n${problems.map((p) => `  ${p}`).join('\n')}`,
     );
     this.name = 'ConfigurationError';
   }
@@ -138,7 +138,7 @@ export function parse<T extends object>(
   const problems = parsed.success ? [] : parsed.error.issues.map((issue) => describe(issue, set));
   for (const name of Object.keys(set)) {
     if (OUR_PREFIX.test(name) && !KNOWN.has(name))
-      problems.push(`${name}: there is no such variable; is it misspelt?`);
+      problems.push(`${name}: is not a known variable; is it misspelt?`);
   }
   problems.push(...alsoWrong(set));
   const product = firstProduct((parsed.success ? parsed.data : set) as ProductVariables, problems);

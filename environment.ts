@@ -11,7 +11,7 @@ const Duration = z.string().transform((text, ctx) => {
 });
 const WebhookTimeout = Duration.refine(
   (timeoutMs) => timeoutMs >= 1 && timeoutMs <= 20_000,
-  'must be a duration from 1ms to 20s, since an attempt holds a place of its endpoint for as long',
+  "must be a duration from 1ms to 20s, since an attempt takes up one of its endpoint's slots for that long",
 );
 const durationUpTo = (mostMs: number, most: string) =>
   Duration.refine(
@@ -41,7 +41,7 @@ const Keys = z.string().transform((text, ctx): RingKey[] => {
   if (keys.some((key) => key.secret.length !== 32)) {
     ctx.addIssue('must be id:base64(32 bytes), comma-separated, the current key first');
   } else if (new Set(keys.map((key) => key.id)).size !== keys.length) {
-    ctx.addIssue('must not name one key id twice');
+    ctx.addIssue('must not contain a key id twice');
   }
   return keys;
 });

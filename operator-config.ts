@@ -59,7 +59,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
   const isLocal = stack !== undefined && (!env.DATABASE_URL || urlsOf(stack).includes(env.DATABASE_URL));
   if (!env.DATABASE_URL && !isLocal) {
     throw new ConfigurationError([
-      `DATABASE_URL: is not set, and no local stack has run in ${dataDir}: start one with npm start, or set it`,
+      `DATABASE_URL: is not set, and no local stack has run in ${dataDir}: start one with npm start, or set DATABASE_URL`,
     ]);
   }
   const environment = Object.entries(env).filter(

@@ -31,7 +31,7 @@ export async function runOnce(name: string, work: () => Promise<void>): Promise<
     console.error(
       error instanceof ConfigurationError || error instanceof SessionRefused
         ? (error as Error).message
-        : `The ${name} can't go on: ${summary}\n${stack ?? ''}`,
+        : `The ${name} failed: ${summary}\n${stack ?? ''}`,
     );
     process.exit(1);
   }

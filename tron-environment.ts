@@ -10,7 +10,7 @@ const NodeUrls = z
   .refine((text) => {
     const urls = pairsOf(text).map(([full = '']) => (URL.canParse(full) ? new URL(full).href : full));
     return new Set(urls).size === urls.length;
-  }, 'must not name one node twice: what a node says is held against what another one says');
+  }, 'must not contain a node twice: the nodes are checked against each other');
 
 const Xpub = z.string().superRefine((text, ctx) => {
   const problem = xpubProblem(text);
@@ -31,7 +31,7 @@ export const TRON_VARIABLES = {
     .string()
     .refine(
       (text) => tronAddressHash(text) !== null,
-      'must be a TRON address: T… with 34 characters, and its checksum right',
+      'must be a TRON address: 34 characters that start with T, with a valid checksum',
     )
     .optional(),
   TRON_XPUB: Xpub.optional(),
@@ -106,11 +106,11 @@ function ofOtherNetwork({ TRON_NETWORK: network, ...set }: NodeJS.ProcessEnv): s
   const ofNode = others.find(([, known]) => urls.includes(new URL(known.node).host))?.[0];
   return [
     ...(network === 'mainnet' && contract && contract !== KNOWN_NETWORKS.mainnet?.usdtContract
-      ? ['TRON_USDT_CONTRACT: is not the one of USDT on mainnet; leave it out, and the right one is used']
+      ? ['TRON_USDT_CONTRACT: is not the USDT contract on mainnet; leave it out to use the right one']
       : ofContract
-        ? [`TRON_USDT_CONTRACT: is the one of ${ofContract}, and TRON_NETWORK is ${network}`]
+        ? [`TRON_USDT_CONTRACT: belongs to ${ofContract}, but TRON_NETWORK is ${network}`]
         : []),
-    ...(ofNode ? [`TRON_NODE_URLS: names a node of ${ofNode}, and TRON_NETWORK is ${network}`] : []),
+    ...(ofNode ? [`TRON_NODE_URLS: contains a node of ${ofNode}, but TRON_NETWORK is ${network}`] : []),
   ];
 }
 

@@ -206,7 +206,7 @@ class Round {
       if (deniedBy === null) continue;
       this.#dependencies.logger.error(
         { ...{ txHash, logIndex, deniedBy }, depositId: owner.depositId },
-        'TRON nodes disagree on a payment: an operator has to look at it',
+        'TRON nodes disagree on a payment; an operator must review it',
       );
     }
   }
@@ -241,7 +241,7 @@ class Round {
         const described = describeError(error);
         this.#dependencies.logger.warn(
           { error: described },
-          'could not look for payments in the newest blocks',
+          'could not look for payments in the latest blocks',
         );
       })
       .finally(() => {
@@ -282,7 +282,7 @@ class Round {
       const where = { network, block: cursor?.number ?? null, solidBlockNumber, lag, node };
       this.#dependencies.logger.warn(
         { ...where, unreadable: this.#unreadable },
-        'the scan is behind its chain',
+        'the scan is behind the chain',
       );
     }
     return {

@@ -188,7 +188,7 @@ function createMetrics(stays: () => Stay[]) {
   return {
     atWork: new Gauge({
       name: 'admission_requests_at_work',
-      help: 'Requests of all accounts that are at work',
+      help: 'Requests in progress, across all accounts',
       registers: [],
       collect() {
         this.set(count('work'));
@@ -196,7 +196,7 @@ function createMetrics(stays: () => Stay[]) {
     }),
     waiting: new Gauge({
       name: 'admission_requests_waiting',
-      help: 'Requests of all accounts that wait for their turn to work',
+      help: 'Requests waiting for their turn, across all accounts',
       registers: [],
       collect() {
         this.set(count('queue'));
@@ -204,7 +204,7 @@ function createMetrics(stays: () => Stay[]) {
     }),
     refused: new Counter({
       name: 'admission_requests_refused_total',
-      help: 'Requests that were refused before their work began, by reason',
+      help: 'Requests refused before they were started, by reason',
       labelNames: ['reason'],
       registers: [],
     }),

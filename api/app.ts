@@ -77,7 +77,7 @@ function createApp(
 ): Koa<RequestState> {
   const app = new Koa<RequestState>();
   app.on('error', (error) => {
-    logger.warn({ error: describeError(error) }, 'an answer could not be sent to its end');
+    logger.warn({ error: describeError(error) }, 'could not send a response to its end');
   });
   app.use(logRequest(logger, durations));
   app.use(answerErrors(logger));

@@ -47,7 +47,7 @@ export function databaseGauges<Read>(options: {
             for (const [values, value] of measure(await readOnce()))
               this.set(Object.fromEntries(labels.map((label, index) => [label, values[index] ?? ''])), value);
           } catch (error) {
-            logger.warn({ error: describeError(error) }, `${what} could not be read for the metrics`);
+            logger.warn({ error: describeError(error) }, `could not read ${what} for the metrics`);
           }
         },
       }),

@@ -48,7 +48,10 @@ export interface LiveWorkOptions extends Omit<CardActivityDependencies, 'answere
 export function openLiveWork(options: LiveWorkOptions): LiveWork {
   const { client, answerHints, eventsWritten, logger } = options;
   const announce = createAnswerAnnouncer(options.orm, (claimId, error) =>
-    logger.warn({ claimId, error: describeError(error) }, 'could not tell that a claim has its answer'),
+    logger.warn(
+      { claimId, error: describeError(error) },
+      'could not notify the listeners that a claim has its answer',
+    ),
   );
   const activities = createCardActivities({
     ...options,
@@ -71,7 +74,7 @@ export function openLiveWork(options: LiveWorkOptions): LiveWork {
       return client.withDeadline(Date.now() + START_TIMEOUT_MS, () => startClaimed(client, workflow));
     },
     host(hostWorker) {
-      hosting = repeat('the worker that an API process hosts', PAUSE_MS, logger, async (stopping) => {
+      hosting = repeat('the worker hosted by the API', PAUSE_MS, logger, async (stopping) => {
         const worker = await hostWorker(activities);
         // Why it ended says `ended`.
         const stop = () => void worker.stop().catch(() => {});

@@ -15,6 +15,6 @@ await runProcess('api', async () => {
       return startEagerWorker({ config, taskQueue, activities, logger });
     },
   });
-  logger.info({ url: api.url }, 'the API listens');
+  logger.info({ url: api.url }, 'the API is listening');
   return { stop: api.stop, ended: new Promise(() => {}) };
 });

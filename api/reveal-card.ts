@@ -52,7 +52,7 @@ async function admitOrRefuse(
     const { requestId } = attempt;
     dependencies.logger.error(
       { requestId, error: describeError(error) },
-      'a reveal was refused, as it could not be counted; look at PostgreSQL',
+      'refused a reveal because it could not be counted; check PostgreSQL',
     );
     throw new ApiError('reveal_limit_reached', {
       message: 'Card details cannot be revealed right now. Retry after the number of seconds in Retry-After.',
@@ -70,10 +70,10 @@ async function askNetwork(
   try {
     if (card.mode === 'test') return await revealTestCard(asked);
     if (liveNetwork !== null) return await liveNetwork.revealCard(asked);
-    logger.error({ requestId }, 'a live card can not be revealed: CARD_NETWORK is none; configure it again');
+    logger.error({ requestId }, 'cannot reveal a live card: CARD_NETWORK is none; configure a card network');
   } catch (error) {
     if (!(error instanceof CardNetworkUnavailable)) throw error;
-    logger.warn({ requestId, error: describeError(error) }, 'the card network told no details');
+    logger.warn({ requestId, error: describeError(error) }, 'the card network did not return card details');
   }
   const message =
     'The card network is not responding. Try again later. This attempt counts towards your reveal limit.';

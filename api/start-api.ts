@@ -78,7 +78,7 @@ export async function startApi(
       (error) =>
         logger.warn(
           { error: describeError(error) },
-          `could not tell that there are ${what}; the worker finds them`,
+          `could not notify the worker of ${what}; it will find them on its own`,
         ),
     );
   const eventsWritten = announcer('events', announceEvents);

@@ -22,7 +22,7 @@ export async function whileLeased<T>(
     try {
       if (!(await renewLease(orm, claimId, leaseMs))) found.resolve('answered');
     } catch (error) {
-      logger.warn({ claimId, error: describeError(error) }, 'the lease of a claim could not be renewed');
+      logger.warn({ claimId, error: describeError(error) }, "could not renew a claim's lease");
     }
   };
   const found = Promise.withResolvers<'answered'>();

@@ -76,8 +76,8 @@ async function readMade(
   );
   if (made !== undefined && (Number(made.amount_cents) !== amountCents || made.reason !== reason)) {
     throw new Refusal(
-      `The key "${key}" was used for another adjustment, ${made.id} of ${made.amount_cents} cents ` +
-        `(${made.reason}): take a new key for a new adjustment.`,
+      `The key "${key}" was already used for a different adjustment, ${made.id} of ${made.amount_cents} cents ` +
+        `(${made.reason}): use a new key for each adjustment.`,
     );
   }
   return made;
@@ -111,7 +111,7 @@ async function move(
     transfers: [transfer],
   }).catch((error: unknown) => {
     if (!(error instanceof LedgerRejected) || error.reason !== 'balance_out_of_range') throw error;
-    throw new Refusal('The balance would go past the largest possible: adjust it by less.');
+    throw new Refusal('The balance would exceed its maximum: adjust it by less.');
   });
   if (moved.outcome === 'insufficient_funds') {
     throw new Refusal(

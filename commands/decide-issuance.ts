@@ -37,7 +37,7 @@ export function decideIssuance({ orm, actor }: Operator, decision: IssuanceByHan
     }
     if (networkCardId !== undefined && (await isIdOfAnother(tx, cardId, networkCardId))) {
       throw new Refusal(
-        `Another card here has the id ${networkCardId} at the network: look it up there again by its token, ${cardId}.`,
+        `Another card already has the network card id ${networkCardId}: look the card up there again by its token, ${cardId}.`,
       );
     }
     await recordDecision(tx, 'card', cardId, decision);
@@ -64,12 +64,12 @@ export const isUnidentified = (
 function requireUnidentified(card: CardRow, { cardId, outcome, networkCardId }: IssuanceByHand): void {
   if (!isUnidentified(card)) {
     throw new Refusal(
-      `The issuance of ${cardId} is over, the card is ${card.status}: nothing is to be resolved.`,
+      `The issuance of ${cardId} is over and the card is ${card.status}: there is nothing to resolve.`,
     );
   }
   if (outcome === 'failed' || networkCardId === undefined) {
     throw new Refusal(
-      `The issuance of ${cardId} is over, the card is ${card.status}. What is missing is the card network's id of it: ` +
+      `The issuance of ${cardId} is over and the card is ${card.status}. Only its id at the card network is missing: ` +
         'give it with --issued --network-card-id N.',
     );
   }

@@ -24,7 +24,7 @@ export function decideTopUp({ orm, actor }: Operator, decision: TopUpByHand): Pr
     const topUp = await lockTopUp(tx, topUpId);
     if (topUp === undefined) throw unknownId('topup', topUpId, 'run "operator attention list"');
     if (topUp.status !== 'pending') {
-      throw new Refusal(`${topUpId} is over, it ${topUp.status}: nothing is to be resolved.`);
+      throw new Refusal(`${topUpId} has already ${topUp.status}: there is nothing to resolve.`);
     }
     requireOverdue(topUp, deadlineMs);
     await query(tx, 'UPDATE topup SET overdue_since = coalesce(overdue_since, now()) WHERE id = $1', [

@@ -12,7 +12,7 @@ export class Refusal extends Error {
 export function unknownId(prefix: IdPrefix, id: string, next: string): Refusal {
   const known = NOUNS[prefix] ?? prefix;
   if (isId(prefix, id)) return new Refusal(`There is no ${known} ${id}: ${next}.`);
-  return new Refusal(`That is not the id of a ${known} (${prefix}_ and 26 letters or digits): ${next}.`);
+  return new Refusal(`This is not the id of a ${known} (${prefix}_ and 26 letters or digits): ${next}.`);
 }
 
 const NOUNS: Partial<Record<IdPrefix, string>> = {

@@ -13,7 +13,7 @@ export function requireOverdue(
   const dueAt = new Date(new Date(pending.created_at).getTime() + deadlineMs);
   if (dueAt > new Date()) {
     throw new Refusal(
-      `${pending.id} is not past its deadline, ${dueAt.toISOString()}: until then the network may still answer.`,
+      `${pending.id} is not past its deadline, ${dueAt.toISOString()}: the network may still respond until then.`,
     );
   }
 }

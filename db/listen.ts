@@ -39,7 +39,8 @@ export function listen(options: {
     });
     const ended = new Promise<void>((resolve) => client?.once('end', resolve));
     client.on('error', (error) => {
-      if (!stopping.signal.aborted) options.logger.warn({ error: describeError(error) }, 'lost the database');
+      if (!stopping.signal.aborted)
+        options.logger.warn({ error: describeError(error) }, 'lost the connection to the database');
     });
     client.on('notification', ({ channel, payload }) => options.on[channel]?.(payload ?? ''));
     await client.connect();
@@ -56,7 +57,7 @@ export function listen(options: {
       } catch (error) {
         options.logger.warn(
           { channels, error: describeError(error) },
-          'can not listen to the database; it is tried again',
+          'cannot listen for notifications from the database; trying again',
         );
         client?.destroy();
       }

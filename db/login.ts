@@ -34,13 +34,13 @@ export async function checkLogin(client: ClientBase, rules: LoginRules): Promise
   if (!rules.pooled && backend_pid !== (client as ClientBase & { processID?: number }).processID) {
     throw new LoginRefused(
       'A connection pooler stands between this process and PostgreSQL. Set DATABASE_DIRECT_URL to PostgreSQL itself: ' +
-        'that says so, and gives LISTEN a connection of its own. The command line needs PostgreSQL itself as DATABASE_URL.',
+        'that declares the pooler, and gives LISTEN its own connection. The command line needs PostgreSQL itself as DATABASE_URL.',
     );
   }
   if (works_as !== rules.role) {
     throw new LoginRefused(
-      `${login_} works as "${works_as}", not as ${rules.role}: what the process asked for when it connected was ` +
-        `dropped, as a connection pooler does. Run ALTER ROLE "${login}" SET role = '${rules.role}' as the owner of the ` +
+      `${login_} works as "${works_as}", not as ${rules.role}: something dropped the startup settings that the process ` +
+        `sent, as connection poolers do. Run ALTER ROLE "${login}" SET role = '${rules.role}' as the owner of the ` +
         'database and reconnect the pooler (docs/operating.md, "Behind a pooler").',
     );
   }
@@ -48,8 +48,8 @@ export async function checkLogin(client: ClientBase, rules: LoginRules): Promise
   const why = `${login_} ${power}`;
   if (rules.onOwnerLogin === undefined) {
     throw new LoginRefused(
-      `${why}, so a fault in this process could do anything to the ledger. Give DATABASE_URL a login that is a member ` +
-        `of ${rules.role} alone (docs/operating.md, "Logins"), or set ALLOW_OWNER_LOGIN=true to go on like this.`,
+      `${why}, so a bug in this process could change the ledger at will. Give DATABASE_URL a login that is a member ` +
+        `only of ${rules.role} (docs/operating.md, "Logins"), or set ALLOW_OWNER_LOGIN=true to accept the risk.`,
     );
   }
   rules.onOwnerLogin(why);
@@ -80,13 +80,13 @@ export function refusalOf(error: unknown, role: Role): SessionRefused | undefine
   const { code, message = '' } = error as { code?: string; message?: string };
   if (code === INSUFFICIENT_PRIVILEGE && message.includes('set role')) {
     return new LoginRefused(
-      `The login of DATABASE_URL is no member of ${role}: give it one that is, made as docs/operating.md ("Logins") says.`,
+      `The login of DATABASE_URL is not a member of ${role}: use one that is. docs/operating.md ("Logins") shows how to create it.`,
       { cause: error },
     );
   }
   if (code === PROTOCOL_VIOLATION && message.includes('startup parameter')) {
     return new LoginRefused(
-      `The connection pooler at DATABASE_URL refuses what this process asks for (${message}). Set DATABASE_DIRECT_URL to ` +
+      `The connection pooler at DATABASE_URL refuses the startup settings of this process (${message}). Set DATABASE_DIRECT_URL to ` +
         'PostgreSQL itself, and give the login its settings there (docs/operating.md, "Behind a pooler").',
       { cause: error },
     );

@@ -27,7 +27,7 @@ export async function openServiceDatabase(
   let warned = false;
   const onOwnerLogin = (why: string) => {
     if (!warned)
-      logger.warn({ why }, 'ALLOW_OWNER_LOGIN: a fault in this process could do anything to the ledger');
+      logger.warn({ why }, 'ALLOW_OWNER_LOGIN is set: a bug in this process could change the ledger at will');
     warned = true;
   };
   const allowed = { onOwnerLogin: config.allowOwnerLogin ? onOwnerLogin : undefined };

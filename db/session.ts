@@ -61,8 +61,8 @@ export async function checkSession(client: ClientBase, limits: TimeLimits): Prom
   if (missing.length === 0) return;
   const wanted = missing.map((limit) => `${SETTINGS[limit]} = '${limits[limit]}ms'`);
   throw new SessionUnlimited(
-    `PostgreSQL has not taken the time limits ${wanted.join(', ')}, which were sent as the startup setting "options". ` +
-      'If DATABASE_URL is a connection pooler that drops it, set them for the login it uses: ' +
+    `PostgreSQL did not apply the time limits ${wanted.join(', ')}, which were sent in the startup setting "options". ` +
+      'If DATABASE_URL is a connection pooler that drops it, set them for the login that it uses: ' +
       'ALTER ROLE … SET …, or connect directly.',
   );
 }

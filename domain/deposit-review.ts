@@ -20,10 +20,10 @@ export type DepositVerdict =
 
 const WHY_IN_REVIEW: Record<ReviewReason, string> = {
   other_amount: 'not the exact amount',
-  late: 'in a block after the deposit had expired',
-  already_paid: 'the exact amount had been paid before',
+  late: 'in a block after the deposit expired',
+  already_paid: 'the exact amount was already paid',
   nodes_disagree: 'another node denies it',
-  balance_out_of_range: 'the balance would go past the largest there can be',
+  balance_out_of_range: 'the balance would exceed its maximum',
 };
 
 /** Why a payment waits for an operator, in words; null for one that does not, and did not. */

@@ -57,8 +57,8 @@ export async function carryOutDecision<Resource extends Pending>(
     if ((now.status === 'failed') === (decided.decision.outcome === 'failed')) return now;
     // What the network says goes before what an operator thinks.
     throw new Refusal(
-      `The network has answered meanwhile, or somebody decided otherwise, and ${id} is ${now.status}: ` +
-        `see "operator ${noun} show ${id}".`,
+      `The network answered in the meantime, or somebody else decided otherwise: ${id} is ${now.status}. ` +
+        `See "operator ${noun} show ${id}".`,
     );
   });
 }
@@ -83,27 +83,26 @@ export async function untilCarriedOut<Resource>(
     if (decision?.refused !== undefined) throw new Refusal(`${id}: ${NOT_CARRIED_OUT[decision.refused]}`);
   }
   throw new Refusal(
-    `The decision is recorded and handed over, and ${id} is not changed yet: see that a worker runs, and look again ` +
-      `with "operator ${noun} show ${id}".`,
+    `The decision is recorded and was passed to the workflow, but ${id} has not changed yet: check that a worker is ` +
+      `running, then look again with "operator ${noun} show ${id}".`,
   );
 }
 
 const NOT_CARRIED_OUT: Record<WhyNot, string> = {
   too_early:
-    "by the worker's configuration it is not past its deadline, so nothing has changed: give worker and command line " +
-    'the same ISSUANCE_DEADLINE and TOPUP_DEADLINE.',
+    "according to the worker's configuration it is not past its deadline, so nothing has changed: give the worker and " +
+    'the command line the same ISSUANCE_DEADLINE and TOPUP_DEADLINE.',
   contradicts_the_record:
-    'another decision was recorded meanwhile, so this one changed nothing: look at "audit list".',
+    'another decision was recorded in the meantime, so this one changed nothing: see "operator audit list".',
   network_away:
-    'the card network can not be reached to tell its id of the card, so nothing has changed: without that id the card ' +
-    'could never be frozen, blocked or topped up. Run this again when the network answers, or give the id that it has ' +
+    'the card network cannot be reached to look up the card, so nothing has changed: without its id there the card ' +
+    'could never be frozen, blocked or topped up. Run this again when the network responds, or give the id that it ' +
     'told you with --network-card-id.',
   unknown_to_network:
-    'the card network answers and knows no card for it, so nothing has changed. If the card is there all the same, ' +
-    'give its id there with --network-card-id; if not, use --failed.',
+    'the card network responds but does not know the card, so nothing has changed. If the card exists there all the ' +
+    'same, give its id with --network-card-id; if not, use --failed.',
   other_id_at_network:
-    'the card network has the card under another id than the one given, so the one given was not taken: leave ' +
-    '--network-card-id out.',
+    'the card network has the card under a different id, so the given one was ignored: leave out --network-card-id.',
   id_of_another_card:
-    'another card here has the given id at the network, so nothing has changed: look it up there again by the token.',
+    'another card already has the given network card id, so nothing has changed: look the card up again by its token.',
 };

@@ -8,26 +8,26 @@ import { WrongUsage } from './wrong-usage.ts';
 const HINTS: readonly [code: RegExp, hint: string][] = [
   [
     /^(ECONN\w+|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EPIPE|EHOSTUNREACH|ENETUNREACH)$|^(08|53|57P0)/,
-    'does not answer: see that it runs (npm start) and that DATABASE_URL is right',
+    'does not respond: check that it is running (npm start) and that DATABASE_URL is right',
   ],
   [
     /^(55P03|25P03|25P04)$/,
-    'is held up: another session has had what this needs for longer than this waits. Nothing was done. Run it again',
+    'is busy: another session held a lock that this needs for too long. Nothing was done. Run it again',
   ],
-  [/^28/, 'does not let this user in: correct DATABASE_URL'],
+  [/^28/, 'rejected this login: correct DATABASE_URL'],
   [/^3D000$/, 'has no such database: correct DATABASE_URL'],
-  [/^(42P01|42703|42883|3F000|22023)$/, 'is not at this version: run npm run migrate first'],
-  [/^42501$/, 'does not allow this: run npm run migrate, as the owner, first'],
+  [/^(42P01|42703|42883|3F000|22023)$/, 'has a different schema version: run npm run migrate first'],
+  [/^42501$/, 'denied permission: run npm run migrate as the owner first'],
 ];
 
 /** What is told of an error: what happened and what to do next; never a row's values, a password or a key. */
 export async function explainError(error: unknown, config: () => OperatorConfig): Promise<string> {
-  if (error instanceof WrongUsage) return `error: ${error.message}\n(--help shows the usage and examples)`;
+  if (error instanceof WrongUsage) return `error: ${error.message}\n(see --help for usage and examples)`;
   if ([Refusal, ConfigurationError, SessionRefused].some((known) => error instanceof known))
     return (error as Error).message;
   if (await isTemporalError(error)) {
     const address = config().temporal?.connectionOptions.address ?? 'its address';
-    return `Temporal does not answer at ${address}: see that it runs (npm start) and that TEMPORAL_ADDRESS is right, then run this again.`;
+    return `Temporal does not respond at ${address}: check that it is running (npm start) and that TEMPORAL_ADDRESS is right, then run this again.`;
   }
   const code = databaseCode(error);
   const hint = HINTS.find(([pattern]) => pattern.test(code ?? ''))?.[1];
@@ -36,7 +36,7 @@ export async function explainError(error: unknown, config: () => OperatorConfig)
     return `PostgreSQL at ${host}${pathname} ${hint}. (${code})`;
   }
   const { name, summary, stack } = describeError(error);
-  return `This should not have happened. Nothing was printed, so look before you run it again. ${name}: ${summary}\n${stack ?? ''}`;
+  return `This should not have happened. The command may have taken effect, so check before you run it again. ${name}: ${summary}\n${stack ?? ''}`;
 }
 
 export async function isTemporalError(error: unknown): Promise<boolean> {

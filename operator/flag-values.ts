@@ -8,7 +8,7 @@ import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 /** What commander reads a flag or an argument with. A flag given twice is wrong usage: which one was meant? */
 export function read<T>(schema: z.ZodType<T>): (text: string, previous?: T) => T {
   return (text, previous) => {
-    if (previous !== undefined) throw new InvalidArgumentError('is given twice');
+    if (previous !== undefined) throw new InvalidArgumentError('must be given only once');
     const parsed = schema.safeParse(text);
     if (parsed.success) return parsed.data;
     throw new InvalidArgumentError(parsed.error.issues.map((issue) => issue.message).join(', '));
@@ -23,7 +23,7 @@ export function readEach<T>(schema: z.ZodType<T>): (text: string, previous?: T[]
 
 /** A flag that follows where a value should be means that the value was forgotten. */
 export const Text = (maxLength: number) =>
-  Label(maxLength).refine((text) => !text.startsWith('--'), 'must not begin with --');
+  Label(maxLength).refine((text) => !text.startsWith('--'), 'must not start with --');
 
 export const ModeName = z.enum(Mode.options, 'must be test or live');
 
@@ -56,7 +56,7 @@ export const Since = z.string().transform((text, ctx) => {
   const agoMs = parseDuration(text);
   if (agoMs !== undefined) return new Date(Date.now() - agoMs);
   if (Timestamp.safeParse(text).success) return new Date(text);
-  ctx.addIssue('must be such as 24h, 2026-11-20 or 2026-11-20T08:00:00Z');
+  ctx.addIssue('must be a duration, date or timestamp, such as 24h, 2026-11-20 or 2026-11-20T08:00:00Z');
   return z.NEVER;
 });
 

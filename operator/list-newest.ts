@@ -9,7 +9,7 @@ const USUAL = 100;
 export const withLimit = (verb: Command): Command =>
   verb.option(
     '--limit <number>',
-    `at most so many (default: ${USUAL})`,
+    `list at most this many (default: ${USUAL})`,
     read(WholeNumber(z.number().min(1).max(10_000))),
   );
 
@@ -29,10 +29,10 @@ export async function listNewest(
 ): Promise<Answer> {
   const { noun, columns, limit = USUAL, readNewest } = list;
   const found = await readNewest(limit + 1);
-  if (found.length > limit) err(`There are more than these ${limit}: narrow it down, or raise --limit.\n`);
+  if (found.length > limit) err(`There are more than ${limit}: narrow the search, or raise --limit.\n`);
   return {
     value: found.slice(0, limit),
     columns,
-    note: found.length === 0 ? 'There are none.' : `See one whole with "operator ${noun} show ID".`,
+    note: found.length === 0 ? 'Nothing found.' : `See all of one with "operator ${noun} show ID".`,
   };
 }

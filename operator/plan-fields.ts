@@ -17,16 +17,21 @@ export const FEE_FIELDS: readonly PlanField<FeePlan>[] = [
     field: 'cardFundingBasisPoints',
     name: 'card_funding_bps',
     unit: 'basis points',
-    help: 'of what is put on a card',
+    help: 'of the amount put on a card',
   },
   {
     field: 'cardFundingMinCents',
     name: 'card_funding_min',
     unit: 'cents',
-    help: 'at least this for funding',
+    help: 'the least that funding a card costs',
   },
   { field: 'transactionFlatCents', name: 'transaction_flat', unit: 'cents', help: 'for each purchase' },
-  { field: 'transactionBasisPoints', name: 'transaction_bps', unit: 'basis points', help: 'of a purchase' },
+  {
+    field: 'transactionBasisPoints',
+    name: 'transaction_bps',
+    unit: 'basis points',
+    help: "of a purchase's amount",
+  },
   { field: 'declineFlatCents', name: 'decline_flat', unit: 'cents', help: 'for each declined purchase' },
 ];
 

@@ -16,34 +16,31 @@ type Noun = (noun: Command, verbs: Verbs) => void;
 
 /** What each noun is about, and the file of its verbs, which a command line loads when it names the noun. */
 const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]> = {
-  partner: ['the accounts of partners', async () => (await import('./nouns/partner.ts')).partnerNoun],
-  key: ['the API keys of partners', async () => (await import('./nouns/key.ts')).keyNoun],
-  product: [
-    'the card products of the platform',
-    async () => (await import('./nouns/product.ts')).productNoun,
-  ],
+  partner: ["partners' accounts", async () => (await import('./nouns/partner.ts')).partnerNoun],
+  key: ["partners' API keys", async () => (await import('./nouns/key.ts')).keyNoun],
+  product: ["the platform's card products", async () => (await import('./nouns/product.ts')).productNoun],
   card: ['cards and their issuance', async () => (await import('./nouns/card.ts')).cardNoun],
-  topup: ['top-ups of cards', async () => (await import('./nouns/topup.ts')).topUpNoun],
-  deposit: [
-    'USDT deposits and what arrived for them',
-    async () => (await import('./nouns/deposit.ts')).depositNoun,
-  ],
-  tron: ['the reading of the chain', async () => (await import('./nouns/tron.ts')).tronNoun],
-  transaction: ['what cardholders did', async () => (await import('./nouns/transaction.ts')).transactionNoun],
+  topup: ['card top-ups', async () => (await import('./nouns/topup.ts')).topUpNoun],
+  deposit: ['USDT deposits and their payments', async () => (await import('./nouns/deposit.ts')).depositNoun],
+  tron: ['the scan of the TRON chain', async () => (await import('./nouns/tron.ts')).tronNoun],
+  transaction: ['card transactions', async () => (await import('./nouns/transaction.ts')).transactionNoun],
   'network-event': [
-    "what the simulated network would tell of a live card's use",
+    'transactions that the simulated network sends for live cards',
     async () => (await import('./nouns/network-event.ts')).networkEventNoun,
   ],
   'webhook-endpoint': [
-    'where the events of partners are sent',
+    "partners' webhook endpoints",
     async () => (await import('./nouns/webhook-endpoint.ts')).webhookEndpointNoun,
   ],
   webhook: [
-    'the events of partners and their delivery',
+    "partners' events and their delivery",
     async () => (await import('./nouns/webhook.ts')).webhookNoun,
   ],
-  ledger: ['the books', async () => (await import('./nouns/ledger.ts')).ledgerNoun],
-  attention: ['what waits for a person', async () => (await import('./nouns/attention.ts')).attentionNoun],
+  ledger: ['the ledger: balances and invariants', async () => (await import('./nouns/ledger.ts')).ledgerNoun],
+  attention: [
+    'what needs a decision or a look',
+    async () => (await import('./nouns/attention.ts')).attentionNoun,
+  ],
   audit: ['who changed or revealed what, and when', async () => (await import('./nouns/audit.ts')).auditNoun],
 };
 
@@ -69,12 +66,12 @@ export async function createProgram(
   };
   const program = new Command('operator')
     .usage('<noun> <verb> [flags]')
-    .description("The operator's command line of the card issuing service. Amounts are whole US cents.")
+    .description("The card issuing service's command line for operators. Amounts are integers, in US cents.")
     .option('--json', 'print one JSON value and nothing else')
     .exitOverride()
     .configureOutput({ writeOut: out, writeErr: err })
     .configureHelp({ showGlobalOptions: true })
-    .showHelpAfterError('(--help shows the usage and examples)')
+    .showHelpAfterError('(see --help for usage and examples)')
     .addHelpText(
       'after',
       verbs.examples('partner create --name "Acme Ltd"', 'card resolve --help', 'attention list --json'),

@@ -15,7 +15,7 @@ export async function requeueWebhook(session: Session, eventId: string): Promise
   if (event.endpoint?.status !== 'enabled') {
     const verb = event.endpoint === null ? 'set' : 'enable';
     throw new Refusal(
-      `${eventId} has nowhere to go: run "operator webhook-endpoint ${verb} ${event.partner_id}` +
+      `${eventId} has no enabled endpoint: run "operator webhook-endpoint ${verb} ${event.partner_id}` +
         `${verb === 'set' ? ' --url U' : ''} --mode ${event.mode}" first.`,
     );
   }

@@ -59,6 +59,6 @@ export async function requeueWebhooks(
 async function agree(confirm: Verbs['confirm'], what: string): Promise<void> {
   const agreed = await confirm(`Send ${what} again?`);
   if (agreed === null)
-    throw new Refusal(`This would send ${what} again. Nothing was done: add --yes to do it.`);
+    throw new Refusal(`This would send ${what} again. Nothing was done: add --yes to confirm.`);
   if (!agreed) throw new Refusal('Nothing was done.');
 }

@@ -22,7 +22,8 @@ export async function resolveDeposit(
   const deposit = await readDeposit(orm, depositId);
   if (verdict === null || !verdict.resolved)
     throw new Refusal(`Nothing was changed. ${whyNot(deposit, verdict?.because ?? 'nothing_in_review')}`);
-  if (verdict.repeated) throw new Refusal(`You have resolved ${depositId} so before; nothing was changed.`);
+  if (verdict.repeated)
+    throw new Refusal(`You have already resolved ${depositId} this way; nothing was changed.`);
   await announceEvents(orm);
   await announceDeposits(orm);
   return { deposit, creditedCents: verdict.creditedCents };
@@ -31,17 +32,17 @@ export async function resolveDeposit(
 function whyNot({ id, status, version }: DepositDetail, because: WhyNotResolved): string {
   switch (because) {
     case 'nothing_in_review':
-      return `Nothing that arrived for ${id} waits for review, it is ${status}: see "operator deposit show ${id}".`;
+      return `${id} has no payment in review, it is ${status}: see "operator deposit show ${id}".`;
     case 'changed_meanwhile':
-      return `${id} has changed and is at version ${version}: look at it with "operator deposit show ${id}", then decide again.`;
+      return `${id} has changed and is now at version ${version}: check it with "operator deposit show ${id}", then decide again.`;
     case 'below_a_cent':
       return (
-        `What arrived for ${id} and is not credited is less than a cent. Use --returned: it stays recorded, and nothing ` +
-        'is owed.'
+        `Less than a cent of what arrived for ${id} is not credited yet. Use --returned: the payment stays recorded, and ` +
+        'nothing is owed.'
       );
     case 'past_the_largest_balance':
-      return 'The balance would go past the largest possible: send it back, and use --returned.';
+      return 'The balance would exceed its maximum: send the payment back, and use --returned.';
     case 'unreadable_reason':
-      return 'The reason has to be 1 to 500 characters on one line.';
+      return 'The reason must be 1 to 500 characters on one line.';
   }
 }

@@ -55,13 +55,15 @@ export function createSession(
     async withKeys() {
       const ring = session.keys();
       if (ring === null) {
-        throw new ConfigurationError(['ENCRYPTION_KEYS: is required here, the same as the API has']);
+        throw new ConfigurationError([
+          'ENCRYPTION_KEYS: is required for this command; use the same as the API',
+        ]);
       }
       return { ...(await session.operator()), ring };
     },
     async temporal() {
       const { temporal } = session.config;
-      if (temporal === null) throw new ConfigurationError(['TEMPORAL_ADDRESS: is required here']);
+      if (temporal === null) throw new ConfigurationError(['TEMPORAL_ADDRESS: is required for this command']);
       const { Client, Connection } = await import('@temporalio/client');
       connection ??= Connection.lazy(temporal.connectionOptions);
       return new Client({ connection, namespace: temporal.namespace ?? 'default' });

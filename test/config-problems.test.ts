@@ -60,11 +60,11 @@ describe('what a configuration that is not usable says', () => {
     for (const timeout of ['0s', '21s', '30s', '5m']) {
       assert.equal(
         problem('WEBHOOK_TIMEOUT', timeout),
-        'WEBHOOK_TIMEOUT: must be a duration from 1ms to 20s, since an attempt holds a place of its endpoint for as long',
+        "WEBHOOK_TIMEOUT: must be a duration from 1ms to 20s, since an attempt takes up one of its endpoint's slots for that long",
       );
     }
     assert.equal(problem('WEBHOOK_TIMEOUT', '20s'), undefined);
-    assert.equal(problem('TRON_NODES', 'x'), 'TRON_NODES: there is no such variable; is it misspelt?');
+    assert.equal(problem('TRON_NODES', 'x'), 'TRON_NODES: is not a known variable; is it misspelt?');
   });
 
   it('repeats no value in what it says: some of them are secret', () => {
@@ -146,17 +146,17 @@ describe('what a configuration that is not usable says', () => {
     const problems = (set: Record<string, string>) => problemsOf({ ...NEEDED, TRON_XPUB: XPUB, ...set });
     for (const TRON_USDT_CONTRACT of [nile, own]) {
       assert.deepEqual(problems({ TRON_NETWORK: 'mainnet', TRON_USDT_CONTRACT }), [
-        'TRON_USDT_CONTRACT: is not the one of USDT on mainnet; leave it out, and the right one is used',
+        'TRON_USDT_CONTRACT: is not the USDT contract on mainnet; leave it out to use the right one',
       ]);
     }
     for (const network of ['nile', 'shasta']) {
       assert.deepEqual(problems({ TRON_NETWORK: network, TRON_USDT_CONTRACT: mainnet }), [
-        `TRON_USDT_CONTRACT: is the one of mainnet, and TRON_NETWORK is ${network}`,
+        `TRON_USDT_CONTRACT: belongs to mainnet, but TRON_NETWORK is ${network}`,
       ]);
       assert.deepEqual(problems({ TRON_NETWORK: network, TRON_USDT_CONTRACT: own }), []);
     }
     assert.deepEqual(problems({ TRON_NETWORK: 'mainnet', TRON_NODE_URLS: 'https://nile.trongrid.io' }), [
-      'TRON_NODE_URLS: names a node of nile, and TRON_NETWORK is mainnet',
+      'TRON_NODE_URLS: contains a node of nile, but TRON_NETWORK is mainnet',
     ]);
     const right: Record<string, string>[] = [
       { TRON_NETWORK: 'mainnet', TRON_USDT_CONTRACT: mainnet },

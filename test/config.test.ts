@@ -173,7 +173,7 @@ describe('readConfig', () => {
     }
     assert.match(
       problemsOf({ ...NEEDED, ENCRYPTION_KEYS: `${KEY},${KEY}` })[0] ?? '',
-      /must not name one key id twice/,
+      /must not contain a key id twice/,
     );
   });
 });

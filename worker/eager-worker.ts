@@ -57,7 +57,7 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
     (error: unknown) => {
       // What it has left undone then, a silent network's question say, is another worker's as if it had died.
       if (!(error instanceof GracefulShutdownPeriodExpiredError)) throw error;
-      logger.warn('the worker that this process hosts stopped before its tasks had ended');
+      logger.warn('the hosted worker stopped before its tasks had finished');
     },
   );
   return {

@@ -26,16 +26,13 @@ export function startIdentifying(dependencies: {
     try {
       const answer = await heard(liveNetwork, (network) => network.lookUpIssuance(cardId));
       if (await identifyCard(orm, cardId, cardOf(answer)))
-        logger.info({ cardId }, "the network's id of a card is known");
+        logger.info({ cardId }, "learned a card's id at the network");
     } catch (error) {
-      logger.error(
-        { cardId, error: describeError(error) },
-        'a card could not be looked up; it is tried again',
-      );
+      logger.error({ cardId, error: describeError(error) }, 'could not look up a card; trying again later');
     }
   }
 
-  return repeat('the looking up of cards', INTERVAL_MS, logger, async () => {
+  return repeat('looking up cards at the network', INTERVAL_MS, logger, async () => {
     await Promise.all((await takeUnidentifiedCards(orm, AT_ONCE, PAUSE_MS)).map(lookUp));
   });
 }

@@ -9,6 +9,6 @@ await runProcess('worker', async () => {
   const logger = createLogger('worker', config.logLevel);
   installRuntime(logger);
   const worker = await startWorker(config, logger);
-  logger.info('the worker polls');
+  logger.info('the worker is polling');
   return worker;
 });

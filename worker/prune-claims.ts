@@ -11,7 +11,7 @@ const BATCH = 1_000;
  * test mode one without an answer was left by a process of an earlier release, and nothing has been done under it.
  */
 export function startPruning({ orm, logger }: { orm: Orm; logger: Logger }): Repetition {
-  return repeat('the pruning of old idempotency keys', INTERVAL_MS, logger, async () => {
+  return repeat('pruning old idempotency keys', INTERVAL_MS, logger, async () => {
     let pruned: unknown[];
     do {
       pruned = await query(

@@ -10,7 +10,7 @@ const BATCH = 500;
 
 /** Forgets events and their attempts after 30 days (decisions.md, "Event"). */
 export function startEventPruning({ orm, logger }: { orm: Orm; logger: Logger }): Repetition {
-  return repeat('the pruning of old events', INTERVAL_MS, logger, () => pruneEvents(orm));
+  return repeat('pruning old events', INTERVAL_MS, logger, () => pruneEvents(orm));
 }
 
 /**

@@ -22,7 +22,7 @@ export function repeat(
       try {
         await work(stopping.signal);
       } catch (error) {
-        logger.error({ error: describeError(error) }, `${what} failed; it is tried again`);
+        logger.error({ error: describeError(error) }, `${what} failed; trying again`);
       }
       await sleep(intervalMs, undefined, { signal: stopping.signal }).catch((error) => {
         if (!stopping.signal.aborted) throw error;

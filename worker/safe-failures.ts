@@ -15,7 +15,7 @@ export function safeFailures(logger: Logger): ActivityInboundCallsInterceptor {
       } catch (error) {
         if (error instanceof ApplicationFailure || error instanceof CancelledFailure) throw error;
         const described = describeError(error);
-        logger.warn({ error: described }, 'an activity failed and will be tried again');
+        logger.warn({ error: described }, 'an activity failed and will be retried');
         throw ApplicationFailure.create({ type: described.name, message: described.summary });
       }
     },

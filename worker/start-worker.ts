@@ -69,7 +69,10 @@ export async function startWorker(
     issuanceDeadlineMs: config.issuanceDeadlineMs,
     topUpDeadlineMs: config.topUpDeadlineMs,
     answered: createAnswerAnnouncer(orm, (claimId, error) =>
-      logger.warn({ claimId, error: describeError(error) }, 'could not tell that a claim has its answer'),
+      logger.warn(
+        { claimId, error: describeError(error) },
+        'could not notify the listeners that a claim has its answer',
+      ),
     ),
     liveNetwork,
   });

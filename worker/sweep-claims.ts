@@ -121,11 +121,12 @@ class Tally {
 
   log(): void {
     if (Date.now() < this.#loggedAt + LOG_EVERY_MS) return;
-    if (this.started > 0) this.#logger.info({ claims: this.started }, 'the abandoned work of claims goes on');
+    if (this.started > 0)
+      this.#logger.info({ claims: this.started }, 'restarted the abandoned work of claims');
     if (this.#failed > 0) {
       this.#logger.error(
         { claims: this.#failed, ...this.#example },
-        'the sweep of abandoned claims could not start the work of some; it is tried again within a minute',
+        'the sweep of abandoned claims could not restart some of them; trying again within a minute',
       );
     }
     if (this.started + this.#failed > 0) this.#loggedAt = Date.now();

@@ -39,7 +39,7 @@ export function tellInTurns<News, Account>(options: {
     if (failed.length > 0) {
       logger.warn(
         { count: failed.length, error: describeError(failed[0]?.reason) },
-        `the workflows of ${what} could not be reached; they are told again when their leases end`,
+        `could not reach the workflows of ${what}; trying again when their leases expire`,
       );
     }
     if (untold.length > 0 && failed.length === untold.length) await waker.pause();
@@ -48,7 +48,10 @@ export function tellInTurns<News, Account>(options: {
   }
 
   const telling = waker.run(turn, (error) =>
-    logger.error({ error: describeError(error) }, `could not read what workflows have to hear of ${what}`),
+    logger.error(
+      { error: describeError(error) },
+      `could not read which workflows to inform of changed ${what}`,
+    ),
   );
   return {
     wake: () => waker.wake(),

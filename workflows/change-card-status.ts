@@ -106,5 +106,5 @@ async function persist<T>(ask: () => Promise<T>, askForEver: () => Promise<T>, d
 const WAITS_FOR_TURN =
   "Waits for another change of the same card, which waits for the card network: look at that one's workflow.";
 const WAITS_FOR_NETWORK =
-  'The card network has not confirmed the change and is asked again every minute: see that it can be reached. ' +
-  'Terminating this does not give the change up: it is started again within a minute.';
+  'The card network has not confirmed the change. It is asked again every minute: check that it can be reached. ' +
+  'Terminating this workflow does not cancel the change: it is started again within a minute.';

@@ -116,7 +116,7 @@ function createDisplay(eventId: string) {
     if (status === 'retrying') setCurrentDetails('');
     if (needsAttention && last !== undefined)
       setCurrentDetails(
-        `Given up after ${last.attemptCount} attempts, the last one: ${last.error}. To send it again, send the signal ` +
+        `Given up after ${last.attemptCount} attempts; the last error was ${last.error}. To send it again, send the signal ` +
           `\`requeue\` or run \`operator webhook requeue ${eventId}\`.`,
       );
     shown = status;

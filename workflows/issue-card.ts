@@ -21,6 +21,6 @@ const STEPS = {
   outcomes: ['issued', 'failed'] as const,
   overdueDetails:
     'Past its deadline: the network has not said whether it issued the card. Find out there, then send the signal ' +
-    '`resolve` with {"outcome": "issued"} or {"outcome": "failed"}, or run `operator card resolve`. Where the network ' +
-    'can not be reached, add "networkCardId" to the first.',
+    '`resolve` with {"outcome": "issued"} or {"outcome": "failed"}, or run `operator card resolve`. If the network ' +
+    'cannot be reached, add "networkCardId" to "issued".',
 };

@@ -140,17 +140,18 @@ export async function runNetworkOperation<Outcome extends string>(
 }
 
 const NOT_CARRIED_OUT: Record<WhyNot, string> = {
-  too_early: 'A decision came before the deadline, and changed nothing.',
+  too_early: 'A decision arrived before the deadline and changed nothing.',
   contradicts_the_record:
-    'A decision came that is not the one an operator has recorded, and changed nothing: run `operator … resolve` again.',
+    'A decision arrived that differs from the recorded one and changed nothing: run `operator … resolve` again.',
   network_away:
-    'It was decided that the card is issued, but the network can not be reached to tell its id: decide again when it can ' +
-    'be, or add "networkCardId" to the decision.',
+    'An operator decided that the card is issued, but the network cannot be reached to look up its id: decide again when ' +
+    'it can, or add "networkCardId" to the decision.',
   unknown_to_network:
-    'It was decided that the card is issued, but the network does not know it: add "networkCardId" to the decision.',
-  other_id_at_network: 'It was decided that the card is issued, but the network has it under another id.',
+    'An operator decided that the card is issued, but the network does not know it: add "networkCardId" to the decision.',
+  other_id_at_network:
+    'An operator decided that the card is issued, but the network has it under a different id.',
   id_of_another_card:
-    'It was decided that the card is issued, but its "networkCardId" is that of another card here.',
+    'An operator decided that the card is issued, but another card already has its "networkCardId".',
 };
 
 const isNetworkId = (value: unknown): boolean =>

@@ -34,14 +34,14 @@ export async function scanChain({ network }: ScanChainInput): Promise<void> {
     const report = await scanBlocks(network).catch(failureOf);
     if (report.state === 'failed') {
       show(
-        `**Blocks can't be taken**, so no deposit on ${network} is credited: ${report.why}. It is tried again.`,
+        `**The scan is failing**, so no deposit on ${network} is credited: ${report.why}. It is retried.`,
         true,
       );
       if (!report.timedOut) await sleep(PAUSE_AFTER_FAILURE);
     } else if (report.state === 'not_configured') {
       return;
     } else if (report.state === 'idle') {
-      show(`Waits for the first deposit address on ${network}: nothing can have been paid before.`, false);
+      show(`Waiting for the first deposit address on ${network}. Nothing can have been paid before.`, false);
     } else {
       show(detailsOf(network, report), isBehind(report));
     }
@@ -62,7 +62,7 @@ function failureOf(error: unknown): Failed {
   const { cause } = error;
   if (cause instanceof ApplicationFailure)
     return { state: 'failed', why: `${cause.type ?? 'Error'}: ${cause.message}`, timedOut: false };
-  return { state: 'failed', why: 'the worker has stopped giving signs of life', timedOut: true };
+  return { state: 'failed', why: 'the worker has stopped sending heartbeats', timedOut: true };
 }
 
 const isBehind = ({ lag, unreadable }: ScanProgress): boolean =>
@@ -81,7 +81,7 @@ function detailsOf(network: string, report: ScanProgress): string {
   const where =
     block === null
       ? `No block of ${network} could be read yet.`
-      : `Read up to block ${block.number} of ${network}, made at ${block.time ?? 'an unknown time'}.`;
+      : `Scanned up to block ${block.number} of ${network}, produced at ${block.time ?? 'an unknown time'}.`;
   const behind = [
     ...(lag.seconds === null ? [] : [`${lag.seconds} s`]),
     ...(lag.blocks === null ? [] : [`${lag.blocks} blocks`]),
@@ -91,7 +91,7 @@ function detailsOf(network: string, report: ScanProgress): string {
     ...(behind.length === 0
       ? []
       : [`Behind by ${behind.join(', ')}. The newest solid block is ${solidBlockNumber ?? 'unknown'}.`]),
-    ...(unreadable === null ? [] : [`**Nothing can be read at the moment:** ${unreadable}. ${WHAT_TO_DO}`]),
+    ...(unreadable === null ? [] : [`**No block can be read at the moment:** ${unreadable}. ${WHAT_TO_DO}`]),
     ...(unreadable === null && isBehind(report) ? [`**It is catching up.** ${WHAT_TO_DO}`] : []),
     ...(node === null ? [] : [`Reads from ${node}.`]),
     nodes
@@ -100,5 +100,4 @@ function detailsOf(network: string, report: ScanProgress): string {
   ].join('\n\n');
 }
 
-const WHAT_TO_DO =
-  'Payments are found once it has passed them. See TRON_NODE_URLS and the log of the worker.';
+const WHAT_TO_DO = "It finds payments as it reaches their blocks. Check TRON_NODE_URLS and the worker's log.";

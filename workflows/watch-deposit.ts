@@ -66,14 +66,16 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
     const untilExpiryMs = Date.parse(deposit.expiresAt) - Date.now();
     const expires = isAwaited(deposit) && untilExpiryMs > 0;
     await condition(isNews, expires ? untilExpiryMs : pauseMs, {
-      summary: expires ? 'until it may expire' : 'until it looks by itself',
+      summary: expires ? 'until it can expire' : 'until it checks on its own',
     });
   }
 
   /** @returns what to show of a decision that was not carried out */
   async function carriedOut(decided: ToldDecision): Promise<string> {
     const why = await whyNot(decided);
-    return why === null ? '' : `A decision came at ${new Date().toISOString()} and changed nothing: ${why}`;
+    return why === null
+      ? ''
+      : `A decision arrived at ${new Date().toISOString()} and changed nothing: ${why}`;
   }
 
   async function whyNot({ decision, version: decidedOn }: ToldDecision): Promise<string | null> {
@@ -112,34 +114,37 @@ function show(depositId: string, deposit: WatchedDeposit, remark: string): void 
 function stateOf(depositId: string, deposit: WatchedDeposit): string[] {
   const { status, address, network, amountUsdt, expiresAt, creditedUsd, seenBlock, review } = deposit;
   if (review !== null) return reviewOf(depositId, deposit, review);
-  if (deposit.isJudging) return ['A payment was found. It is being judged.'];
+  if (deposit.isJudging) return ['A payment was found and is about to be credited or put in review.'];
   switch (status) {
     case 'awaiting_payment':
       return Date.parse(expiresAt) > Date.now()
         ? [
-            `Waits for one payment of exactly ${amountUsdt} USDT to ${address} (${network}) until ${expiresAt}.`,
+            `Waiting for one payment of exactly ${amountUsdt} USDT to ${address} (${network}) until ${expiresAt}.`,
           ]
         : [
-            `Nothing has arrived until ${expiresAt}, as far as the chain has been read: ${readUntil(deposit)}. It expires ` +
-              'once that time has been read, too. If it does not move, see `operator tron status`.',
+            `No payment has been found, and the deadline ${expiresAt} has passed. The chain has been scanned ` +
+              `${readUntil(deposit)}; the deposit expires once the scan passes its deadline. If it does not move, see ` +
+              '`operator tron status`.',
           ];
     case 'confirming':
-      return [`A payment was seen in block ${seenBlock}, which is not solid yet. It counts once it is.`];
+      return [
+        `A payment was seen in block ${seenBlock}, which is not solid yet. It counts once the block is solid.`,
+      ];
     case 'confirmed':
       return [`Confirmed: ${creditedUsd} USD are in the balance. ${LATER_PAYMENTS}`];
     case 'expired':
-      return [`Expired at ${expiresAt}; nothing had arrived. ${LATER_PAYMENTS}`];
+      return [`Expired at ${expiresAt} without a payment. ${LATER_PAYMENTS}`];
     case 'returned':
       return [`Everything that arrived was sent back. ${LATER_PAYMENTS}`];
     case 'needs_review':
-      return ['Waits for review.'];
+      return ['Waiting for review.'];
   }
 }
 
 const readUntil = ({ scannedUntil }: WatchedDeposit): string =>
-  scannedUntil === null ? 'no block was read yet' : `to ${scannedUntil}`;
+  scannedUntil === null ? 'not at all yet' : `up to ${scannedUntil}`;
 
-const LATER_PAYMENTS = 'A later payment is found all the same, and starts this again.';
+const LATER_PAYMENTS = 'A later payment is still found, and starts this workflow again.';
 
 function reviewOf(
   depositId: string,
@@ -152,23 +157,23 @@ function reviewOf(
   );
   if (count > payments.length) lines.push(`- and ${count - payments.length} more`);
   return [
-    `**Waits for an operator.** ${amountUsdt} USDT were asked for. ${inReviewUsdt} USDT arrived that nobody has decided on:`,
+    `**Waiting for an operator.** ${amountUsdt} USDT were expected. ${inReviewUsdt} USDT are in review:`,
     lines.join('\n'),
-    'See on the chain that they are there. Then, to add ' +
+    'Check on the chain that these payments exist. Then, to add ' +
       `${creditableUsd} USD to the balance, send the signal \`resolve\` with ` +
-      `\`{"outcome": "credited", "reason": "…", "version": ${version}}\`. If you have sent them back, or they are to stay ` +
+      `\`{"outcome": "credited", "reason": "…", "version": ${version}}\`. If you have sent them back, or they should stay ` +
       `uncredited, send \`{"outcome": "returned", "reason": "…", "version": ${version}}\`. Or run ` +
       `\`operator deposit resolve ${depositId} --credit|--returned --if-version ${version} --reason R\`. A payment that ` +
-      'comes meanwhile is not decided on.',
+      'arrives in the meantime is not affected.',
   ];
 }
 
 const NO_DECISION = 'it has to be `{"outcome": "credited" or "returned", "reason": "…", "version": number}`.';
 
 const NOT_CARRIED_OUT: Record<WhyNotResolved, string> = {
-  nothing_in_review: 'nothing waits for review.',
-  changed_meanwhile: 'it was not about what is shown here. Look at it, and decide again.',
-  below_a_cent: 'together they add less than a cent, so they can only be "returned".',
-  past_the_largest_balance: 'the balance would go past the largest there can be.',
-  unreadable_reason: 'its reason has to be 1 to 500 characters on one line.',
+  nothing_in_review: 'nothing is in review.',
+  changed_meanwhile: 'the deposit has changed since. Check what is shown here, and decide again.',
+  below_a_cent: 'together they add up to less than a cent, so they can only be "returned".',
+  past_the_largest_balance: 'the balance would exceed its maximum.',
+  unreadable_reason: 'its reason must be 1 to 500 characters on one line.',
 };

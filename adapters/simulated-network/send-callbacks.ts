@@ -53,7 +53,7 @@ async function sendCallback(options: CallbackOptions, callback: DueCallback): Pr
     await query(em, 'DELETE FROM simulated_network.callback WHERE id = $1', [callback.id]);
     options.logger.warn(
       { token: callback.token, refusal },
-      'simulated network: callback dropped; polling finds it',
+      'simulated network: dropped a callback; polling will find the outcome',
     );
   } else {
     await query(

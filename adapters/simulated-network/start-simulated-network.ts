@@ -66,7 +66,7 @@ async function keepSending(options: CallbackOptions, signal: AbortSignal): Promi
     try {
       if ((await sendDueCallbacks(options)) === 0) await pause(250, signal);
     } catch (error) {
-      options.logger.error({ err: error }, 'simulated network: callbacks wait; look at PostgreSQL');
+      options.logger.error({ err: error }, 'simulated network: cannot send callbacks; check PostgreSQL');
       await pause(1_000, signal);
     }
   }

@@ -78,7 +78,8 @@ export function createTronChain(
       nextChecksMs.set(node, Number.POSITIVE_INFINITY);
       attempt(node, node.check(after, closed.signal), closed.signal)
         .catch((error) => {
-          if (!closed.signal.aborted) logger.error({ err: error, node: node.name }, "a node's check failed");
+          if (!closed.signal.aborted)
+            logger.error({ err: error, node: node.name }, 'checking a TRON node failed');
         })
         .finally(() => {
           const waitMs = node.health.isSound ? limits.checkEveryMs : limits.recoveryMs / 10;

@@ -71,7 +71,7 @@ export class NodeHealth {
     this.#since = new Date();
     this.#logger.warn(
       { node: this.#name, state: problem.state, problem: problem.code },
-      `a TRON node is passed over for ${this.#asked}; it is tried again from time to time`,
+      `skipping a TRON node for ${this.#asked}; retrying it from time to time`,
     );
   }
 
@@ -83,7 +83,7 @@ export class NodeHealth {
     this.#problem = null;
     this.#failures = 0;
     this.#since = new Date();
-    this.#logger.info({ node: this.#name }, `a TRON node can be read again for ${this.#asked}`);
+    this.#logger.info({ node: this.#name }, `using a TRON node again for ${this.#asked}`);
   }
 
   /** It is now read from, or no longer. */

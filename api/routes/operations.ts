@@ -108,7 +108,7 @@ async function probe<T>(
   try {
     return await Promise.race([check(), timeout]);
   } catch (error) {
-    logger.warn({ part, error: describeError(error) }, 'readiness: this part is unreachable');
+    logger.warn({ part, error: describeError(error) }, 'not ready: a dependency is unreachable');
     return null;
   }
 }

@@ -23,13 +23,13 @@ export function rescanFrom(
     );
     if (scan === undefined) {
       throw new Refusal(
-        `Nothing of ${network} has been read yet: the scan begins by itself before the first deposit address was made.`,
+        `${network} has not been scanned yet: the scan starts on its own, just before the first deposit address was created.`,
       );
     }
     const cameTo = Number(scan.block_number);
     if (fromBlock > cameTo) {
       throw new Refusal(
-        `The scan of ${network} has come to block ${cameTo} and will come to ${fromBlock} by itself: name a block up to ${cameTo}.`,
+        `The scan of ${network} is at block ${cameTo} and will get to ${fromBlock} on its own: give a block up to ${cameTo}.`,
       );
     }
     await query(

@@ -6,7 +6,7 @@ export function attentionNoun(attention: Command, { session, verb, examples }: V
   attention
     .addHelpText('after', examples('attention list'))
     .command('list')
-    .description('everything that waits for a person, longest first, with the command that settles it')
+    .description('everything that needs an operator, oldest first, with the command that resolves it')
     .addHelpText('after', examples('attention list'))
     .action(
       verb(async () => {
@@ -14,7 +14,7 @@ export function attentionNoun(attention: Command, { session, verb, examples }: V
         return {
           value: items,
           columns: ['since', 'kind', 'id', 'reason', 'command'],
-          ...(items.length === 0 && { note: 'Nothing waits for a person.' }),
+          ...(items.length === 0 && { note: 'Nothing needs attention.' }),
         };
       }),
     );

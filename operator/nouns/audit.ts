@@ -7,8 +7,8 @@ export function auditNoun(audit: Command, { session, verb, examples }: Verbs): v
   audit
     .addHelpText('after', examples('audit list --since 24h'))
     .command('list')
-    .description("operators' changes and partners' reveals, newest first")
-    .option('--since <time>', 'only from then on: 24h, 2026-11-20 or 2026-11-20T08:00:00Z', read(Since))
+    .description('changes by operators and reveals by partners, newest first')
+    .option('--since <time>', 'only entries since then: 24h, 2026-11-20 or 2026-11-20T08:00:00Z', read(Since))
     .addHelpText(
       'after',
       examples('audit list --since 24h', 'audit list --since 2026-11-20T08:00:00Z --json'),
@@ -19,7 +19,7 @@ export function auditNoun(audit: Command, { session, verb, examples }: Verbs): v
         return {
           value: entries,
           columns: ['at', 'actor', 'action', 'subject', 'detail'],
-          ...(entries.length === 0 && { note: 'Nothing was changed or revealed in that time.' }),
+          ...(entries.length === 0 && { note: 'Nothing was changed or revealed since then.' }),
         };
       }),
     );

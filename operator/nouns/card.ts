@@ -11,7 +11,7 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
 
   card
     .command('show')
-    .description('a card, its money and its workflow; not who holds it')
+    .description("a card, its balance and its workflow; not the cardholder's data")
     .argument('<id>', 'of the card')
     .addHelpText('after', examples('card show card_01k0…'))
     .action(
@@ -30,18 +30,18 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
   card
     .command('resolve')
     .description(
-      'settle an issuance that is past its deadline, when you know from the network what became of it; or give an ' +
-        'active card the id it has at the network',
+      'resolve an issuance that is past its deadline, once you know the outcome from the network; or give an ' +
+        'active card its id at the network',
     )
     .argument('<id>', 'of the card')
-    .addOption(new Option('--issued', 'the network issued it: the card becomes active').conflicts('failed'))
-    .option('--failed', 'the network did not issue it: the card fails and its money is released')
+    .addOption(new Option('--issued', 'the network issued the card: it becomes active').conflicts('failed'))
+    .option('--failed', 'the network did not issue the card: it fails and its money is released')
     .option(
       '--network-card-id <id>',
-      "with --issued: the network's id of the card, where the network can not be asked for it",
+      "with --issued: the card's id at the network, if the network cannot be asked for it",
       read(NetworkId),
     )
-    .requiredOption('--reason <reason>', 'how you know, for the audit', read(Text(500)))
+    .requiredOption('--reason <reason>', 'how you know, for the audit log', read(Text(500)))
     .addHelpText(
       'after',
       examples(
@@ -54,7 +54,7 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
       verb(async (id: string, { issued, reason, failed, networkCardId }: ResolveFlags) => {
         if (!issued && !failed) throw new WrongUsage('give --issued or --failed');
         if (failed && networkCardId !== undefined) {
-          throw new WrongUsage('--network-card-id is for --issued: a card that failed has no id');
+          throw new WrongUsage('--network-card-id goes with --issued: a failed card has no id');
         }
         const decision = {
           outcome: issued ? ('issued' as const) : ('failed' as const),

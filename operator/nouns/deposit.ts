@@ -30,8 +30,8 @@ interface ListFlags {
 function listVerb(deposit: Command, { session, verb, examples, err }: Verbs): void {
   const list = deposit
     .command('list')
-    .description('the addresses given out and what arrived at them, newest first')
-    .option('--status <status>', 'only those that stand so', read(StatusName))
+    .description('deposit addresses and what arrived at them, newest first')
+    .option('--status <status>', 'only those with this status', read(StatusName))
     .option('--partner <id>', 'only those of this partner', read(Text(100)));
   withLimit(list)
     .addHelpText(
@@ -57,7 +57,7 @@ function listVerb(deposit: Command, { session, verb, examples, err }: Verbs): vo
 function showVerb(deposit: Command, { session, verb, examples, err }: Verbs): void {
   deposit
     .command('show')
-    .description('a deposit, every payment and why it waits, what was decided, and its workflow')
+    .description('a deposit, its payments and why they are in review, the decisions on it, and its workflow')
     .argument('<id>', 'of the deposit')
     .addHelpText('after', examples('deposit show dep_01k0…'))
     .action(
@@ -81,19 +81,18 @@ interface ResolveFlags {
 function resolveVerb(deposit: Command, { session, verb, examples }: Verbs): void {
   deposit
     .command('resolve')
-    .description('settle what arrived and waits for review, when you have seen it on the chain')
+    .description('resolve the payments in review, once you have seen them on the chain')
     .argument('<id>', 'of the deposit')
     .addOption(
-      new Option(
-        '--credit',
-        'add what arrived and is not credited to the balance, to the whole cent',
-      ).conflicts('returned'),
+      new Option('--credit', 'credit what arrived and is not credited yet, rounded down to a cent').conflicts(
+        'returned',
+      ),
     )
-    .option('--returned', 'it was sent back, or is to stay uncredited: the balance stays as it is')
-    .requiredOption('--reason <reason>', 'how you know, for the audit', read(Text(500)))
+    .option('--returned', 'it was sent back, or should not be credited: the balance does not change')
+    .requiredOption('--reason <reason>', 'how you know, for the audit log', read(Text(500)))
     .option(
       '--if-version <number>',
-      'only if nothing has come since "deposit show" gave this version',
+      'only if the deposit still has this version, as "deposit show" gives it',
       read(WholeNumber(z.number().min(1).max(2_147_483_647))),
     )
     .addHelpText(

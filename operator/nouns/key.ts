@@ -11,21 +11,21 @@ export function keyNoun(key: Command, { session, verb, examples }: Verbs): void 
 
   key
     .command('create')
-    .description('make a key; it is shown this once')
+    .description('create a key, which is shown only once')
     .argument('<partner>', 'id of the partner')
     .requiredOption('--mode <mode>', 'test or live', read(ModeName))
-    .option('--name <name>', 'what to recognise it by', read(Text(255)))
+    .option('--name <name>', 'a name to recognise it by', read(Text(255)))
     .addHelpText('after', examples('key create prt_01k0… --mode live --name "production server"'))
     .action(
       verb(async (partnerId: string, { mode, name }: { mode: Mode; name?: string }) => ({
         value: await createApiKey(await session.withKeys(), { partnerId, mode, name: name ?? null }),
-        note: 'The key cannot be shown again: hand it over now.',
+        note: 'This key is shown only once: hand it over now.',
       })),
     );
 
   key
     .command('list')
-    .description("an account's keys, newest first, without what is secret of them")
+    .description("an account's keys, newest first, without the secret part")
     .argument('<partner>', 'id of the partner')
     .addHelpText('after', examples('key list prt_01k0…'))
     .action(
@@ -38,7 +38,7 @@ export function keyNoun(key: Command, { session, verb, examples }: Verbs): void 
 
   key
     .command('revoke')
-    .description('end a key for good; it stops working within 5 seconds')
+    .description('revoke a key permanently; it stops working within 5 seconds')
     .argument('<id>', 'of the key (not the key itself)')
     .addHelpText('after', examples('key revoke key_01k0…'))
     .action(

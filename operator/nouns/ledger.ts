@@ -12,7 +12,9 @@ export function ledgerNoun(ledger: Command, { session, verb, examples }: Verbs):
 
   ledger
     .command('check')
-    .description('check every invariant over all of the ledger; exit code 1 and what is wrong if one fails')
+    .description(
+      'check every invariant over the whole ledger; lists the violations and exits with 1 if there are any',
+    )
     .addHelpText('after', examples('ledger check'))
     .action(
       verb(async () => {
@@ -24,7 +26,7 @@ export function ledgerNoun(ledger: Command, { session, verb, examples }: Verbs):
           note:
             violations.length === 0
               ? 'Every invariant holds.'
-              : 'Change no row by hand: find the cause, then correct with "operator partner adjust".',
+              : 'Do not change rows by hand: find the cause, then correct the balance with "operator partner adjust".',
         };
       }),
     );

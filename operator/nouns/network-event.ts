@@ -27,12 +27,12 @@ export function networkEventNoun(networkEvent: Command, { session, verb, example
   networkEvent
     .addHelpText('after', examples(EXAMPLE))
     .command('send')
-    .description('settle a transaction; sent again it answers with the same one')
-    .requiredOption('--card <id>', 'of the live card', read(Text(100)))
+    .description('send a transaction; sending it again returns the same one')
+    .requiredOption('--card <id>', 'id of the live card', read(Text(100)))
     .requiredOption('--type <type>', 'purchase, decline or refund', read(TypeName))
     .requiredOption('--amount <cents>', 'above zero', read(WholeNumber(AmountCents)))
-    .requiredOption('--network-transaction-id <id>', 'what the network calls it', read(NetworkId))
-    .option('--merchant-name <name>', 'where it was', read(Text(255)))
+    .requiredOption('--network-transaction-id <id>', "the network's id for it", read(NetworkId))
+    .option('--merchant-name <name>', "the merchant's name", read(Text(255)))
     .option('--merchant-category-code <code>', 'four digits', read(CategoryCode))
     .option('--not-forced', 'let a purchase on a blocked card be declined')
     .addHelpText('after', examples(EXAMPLE, `${EXAMPLE} --not-forced`))
@@ -41,13 +41,13 @@ export function networkEventNoun(networkEvent: Command, { session, verb, example
         const card = await readCard(await session.orm(), flags.card);
         if (card.mode === 'test') {
           throw new Refusal(
-            `${card.id} is a test card, which no network knows: use POST /v1/test/cards/${card.id}/simulate-transaction.`,
+            `${card.id} is a test card, which has no network: use POST /v1/test/cards/${card.id}/simulate-transaction.`,
           );
         }
         if (session.config.cardNetwork !== 'simulated') {
           throw new Refusal(
-            'CARD_NETWORK is not "simulated" here: what happened on a real network is for that network to tell. ' +
-              'Set it, as the API has it, where the installation runs on the simulated one.',
+            'CARD_NETWORK is not "simulated" here, and a real network sends its own transactions. If this installation ' +
+              'runs on the simulated network, set CARD_NETWORK as the API has it.',
           );
         }
         const { transaction, replayed } = await sendNetworkEvent(await session.operator(), {
@@ -62,7 +62,7 @@ export function networkEventNoun(networkEvent: Command, { session, verb, example
         });
         return {
           value: transaction,
-          ...(replayed && { note: 'It was settled before; nothing has changed.' }),
+          ...(replayed && { note: 'It was already settled; nothing has changed.' }),
         };
       }),
     );

@@ -15,12 +15,16 @@ interface Flags {
 export function adjustVerb(partner: Command, { session, verb, examples }: Verbs): void {
   partner
     .command('adjust')
-    .description('credit or debit the prepaid balance by hand; a debit takes at most what is available')
+    .description('credit or debit the prepaid balance by hand; a debit cannot exceed the available balance')
     .argument('<id>', 'of the partner')
     .requiredOption('--mode <mode>', 'test or live', read(ModeName))
-    .requiredOption('--amount <cents>', 'above zero a credit, below it a debit', read(SignedCents))
-    .requiredOption('--reason <reason>', 'why, for the audit', read(Text(500)))
-    .option('--key <key>', 'sent again with the same key it is done once', read(Text(255)))
+    .requiredOption('--amount <cents>', 'positive for a credit, negative for a debit', read(SignedCents))
+    .requiredOption('--reason <reason>', 'why, for the audit log', read(Text(500)))
+    .option(
+      '--key <key>',
+      'an idempotency key: with the same key, the adjustment is made only once',
+      read(Text(255)),
+    )
     .addHelpText(
       'after',
       examples(

@@ -32,7 +32,7 @@ export function planVerb<Plan extends FeePlan | AccountLimits>(
   }));
   const command = partner
     .command(name)
-    .description(`show ${what}; with flags, negotiate these values`)
+    .description(`show ${what}; with flags, change these values for the account`)
     .argument('<id>', 'of the partner')
     .addHelpText('after', examples(`partner ${name} prt_01k0…`, `partner ${name} prt_01k0… ${example}`));
   for (const { option } of flags) command.addOption(option);

@@ -22,8 +22,8 @@ export function partnerNoun(partner: Command, verbs: Verbs): void {
   partner
     .command('create')
     .description("open an account with the platform's fees and limits")
-    .requiredOption('--name <name>', 'what the partner is called', NAME)
-    .option('--secure-details', 'let it read card numbers')
+    .requiredOption('--name <name>', "the partner's name", NAME)
+    .option('--secure-details', 'let it reveal card numbers')
     .addHelpText('after', examples('partner create --name "Acme Ltd"'))
     .action(
       verb(async ({ name, secureDetails = false }: { name: string; secureDetails?: boolean }) => {
@@ -33,7 +33,7 @@ export function partnerNoun(partner: Command, verbs: Verbs): void {
         });
         return {
           value,
-          note: `Make its keys with "operator key create ${value.id} --mode test" and --mode live.`,
+          note: `Create its keys with "operator key create ${value.id} --mode test" and --mode live.`,
         };
       }),
     );
@@ -46,7 +46,7 @@ export function partnerNoun(partner: Command, verbs: Verbs): void {
       verb(async () => ({
         value: await readPartners(await session.orm()),
         columns: ['id', 'name', 'secure_details', 'created'],
-        note: 'See one whole with "operator partner show ID"; open one with "operator partner create --name N".',
+        note: 'See all of one with "operator partner show ID"; open one with "operator partner create --name N".',
       })),
     );
 
@@ -59,10 +59,10 @@ export function partnerNoun(partner: Command, verbs: Verbs): void {
 
   partner
     .command('update')
-    .description('rename an account, or change whether it may read card numbers')
+    .description('rename an account, or change whether it can reveal card numbers')
     .argument('<id>', 'of the partner')
-    .option('--name <name>', 'what the partner is called', NAME)
-    .option('--secure-details <on|off>', 'whether it may read card numbers', read(OnOff))
+    .option('--name <name>', "the partner's name", NAME)
+    .option('--secure-details <on|off>', 'whether it can reveal card numbers', read(OnOff))
     .addHelpText('after', examples('partner update prt_01k0… --secure-details on'))
     .action(
       verb(async (id: string, { name, secureDetails }: { name?: string; secureDetails?: boolean }) => {
@@ -86,7 +86,7 @@ export function partnerNoun(partner: Command, verbs: Verbs): void {
   });
   planVerb(partner, verbs, {
     name: 'limits',
-    what: 'what an account may issue, in each mode',
+    what: 'the limits of an account, which count per mode',
     example: '--max-card 500000 --max-open-cards 2000',
     fields: LIMIT_FIELDS,
     schema: AccountLimits.shape,

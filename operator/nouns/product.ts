@@ -26,7 +26,7 @@ export function productNoun(product: Command, { session, verb, examples }: Verbs
   product
     .command('set-current')
     .description(
-      'make a product the one every account issues by default, at once; creates or changes it if need be',
+      'make a product the default for every account, effective at once; creates or changes it if necessary',
     )
     .argument('<code>', 'of the product', read(ProductCode))
     .requiredOption('--bin <bin>', '6 to 8 digits', read(ProductBin))
@@ -41,7 +41,7 @@ export function productNoun(product: Command, { session, verb, examples }: Verbs
 
   product
     .command('allow')
-    .description('let an account issue further products beside the current one; shows what it may issue')
+    .description('let an account issue more products than the current one; shows all that it can issue')
     .argument('<partner>', 'id of the partner')
     .argument('<code...>', 'of the products', readEach(ProductCode))
     .addHelpText('after', examples('product allow prt_01k0… visa-travel-usd'))
@@ -54,7 +54,7 @@ export function productNoun(product: Command, { session, verb, examples }: Verbs
 
   product
     .command('retire')
-    .description('end the issuing of a product; its cards go on')
+    .description('stop issuing a product; existing cards keep working')
     .argument('<code>', 'of the product', read(ProductCode))
     .addHelpText('after', examples('product retire visa-virtual-usd'))
     .action(

@@ -9,7 +9,7 @@ export function topUpNoun(topUp: Command, { session, verb, examples, err, resolv
 
   topUp
     .command('show')
-    .description('a top-up, its money and its workflow')
+    .description('a top-up, its amounts and its workflow')
     .argument('<id>', 'of the top-up')
     .addHelpText('after', examples('topup show topup_01k0…'))
     .action(
@@ -23,15 +23,13 @@ export function topUpNoun(topUp: Command, { session, verb, examples, err, resolv
 
   topUp
     .command('resolve')
-    .description(
-      'settle a top-up that is past its deadline, when you know from the network what became of it',
-    )
+    .description('resolve a top-up that is past its deadline, once you know the outcome from the network')
     .argument('<id>', 'of the top-up')
     .addOption(
       new Option('--succeeded', 'the network loaded the card: the money is debited').conflicts('failed'),
     )
     .option('--failed', 'the network did not load the card: the money is released')
-    .requiredOption('--reason <reason>', 'how you know, for the audit', read(Text(500)))
+    .requiredOption('--reason <reason>', 'how you know, for the audit log', read(Text(500)))
     .addHelpText(
       'after',
       examples(

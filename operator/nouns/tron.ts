@@ -6,7 +6,7 @@ import type { Verbs } from '../verbs.ts';
 
 const NetworkName = z.enum(TronNetwork.options, `must be one of ${TronNetwork.options.join(', ')}`);
 const NETWORK =
-  'of these chains (default: TRON_NETWORK; where that is not set, the only one that has been read)';
+  'mainnet, nile, shasta or private (default: TRON_NETWORK, or else the only one scanned so far)';
 
 interface Flags {
   network?: TronNetwork;
@@ -21,7 +21,7 @@ export function tronNoun(tron: Command, verbs: Verbs): void {
 function statusVerb(tron: Command, { session, verb, examples, err }: Verbs): void {
   tron
     .command('status')
-    .description('how far the chain has been read, how far that is behind it, and what its nodes do')
+    .description('how far the chain has been scanned, how far behind the scan is, and the state of the nodes')
     .option('--network <name>', NETWORK, read(NetworkName))
     .addHelpText('after', examples('tron status', 'tron status --network mainnet --json'))
     .action(
@@ -39,10 +39,10 @@ function statusVerb(tron: Command, { session, verb, examples, err }: Verbs): voi
 function rescanVerb(tron: Command, { session, verb, examples }: Verbs): void {
   tron
     .command('rescan')
-    .description('read the chain again from a block on; what was found before stays as it is')
+    .description('scan the chain again from a block on; payments found before are not changed')
     .requiredOption(
       '--from <block>',
-      'the first one to be read again',
+      'the first block to scan again',
       read(WholeNumber(z.number().min(1, 'must be at least 1'))),
     )
     .option('--network <name>', NETWORK, read(NetworkName))
@@ -57,7 +57,7 @@ function rescanVerb(tron: Command, { session, verb, examples }: Verbs): void {
         const { cameTo } = await rescanFrom(await session.operator(), rescan);
         return {
           value: await readScan(orm, scan.network, session.config),
-          note: `It had come to block ${cameTo}. Nothing that was credited changes.`,
+          note: `The scan was at block ${cameTo}. Nothing already credited changes.`,
         };
       }),
     );

@@ -17,7 +17,7 @@ interface Flags {
   mode?: readonly Mode[];
 }
 
-const SHOWN_ONCE = 'The secret cannot be shown again: hand it over now.';
+const SHOWN_ONCE = 'This secret is shown only once: hand it over now.';
 
 export function webhookEndpointNoun(noun: Command, { session, verb, examples }: Verbs): void {
   noun.addHelpText(
@@ -34,7 +34,10 @@ export function webhookEndpointNoun(noun: Command, { session, verb, examples }: 
         new Option('--mode <mode>', 'test, live or both (default: both)').argParser(read(ModeNames)),
       );
 
-  command('set', 'set the URL and enable it; the first time it gets a secret, which is shown this once')
+  command(
+    'set',
+    'set the URL and enable the endpoint; a new endpoint gets a secret, which is shown only once',
+  )
     .requiredOption('--url <url>', 'https, on the public internet', read(z.string()))
     .addHelpText(
       'after',
@@ -54,7 +57,7 @@ export function webhookEndpointNoun(noun: Command, { session, verb, examples }: 
           modes,
           url: target.href,
         });
-        const kept = `It keeps its secret; replace that with "operator webhook-endpoint rotate-secret ${partnerId}".`;
+        const kept = `The secret is unchanged; replace it with "operator webhook-endpoint rotate-secret ${partnerId}".`;
         return { value: { url: target.href, secret }, note: secret === null ? kept : SHOWN_ONCE };
       }),
     );
@@ -67,7 +70,7 @@ export function webhookEndpointNoun(noun: Command, { session, verb, examples }: 
       ),
     );
 
-  command('rotate-secret', 'replace the secret, with one for both modes; it is shown this once')
+  command('rotate-secret', 'replace the secret with a new one for both modes, which is shown only once')
     .addHelpText('after', examples('webhook-endpoint rotate-secret prt_01k0…'))
     .action(
       verb(async (partnerId: string, { mode: modes = Mode.options }: Flags) => {
@@ -75,22 +78,24 @@ export function webhookEndpointNoun(noun: Command, { session, verb, examples }: 
         const [first] = requireEndpoints(endpoints, partnerId, modes);
         return {
           value: { url: first?.url, secret },
-          note: `${SHOWN_ONCE} It signs from now on; for 24 hours the one before signs beside it in webhook-signature.`,
+          note: `${SHOWN_ONCE} It signs from now on; for 24 hours the previous one also signs, in webhook-signature.`,
         };
       }),
     );
 
   noun
     .command('reseal')
-    .description('seal all webhook secrets under the current key of ENCRYPTION_KEYS; they stay what they are')
+    .description(
+      'encrypt all webhook secrets again with the current key of ENCRYPTION_KEYS; the secrets do not change',
+    )
     .addHelpText('after', examples('webhook-endpoint reseal'))
     .action(
       verb(async () => ({ value: { resealed: await resealEndpointSecrets(await session.withKeys()) } })),
     );
 
   for (const [name, status, description] of [
-    ['disable', 'disabled', 'send nothing more; events are set aside (parked) until it is enabled'],
-    ['enable', 'enabled', 'send again, with what was parked'],
+    ['disable', 'disabled', 'stop sending; events are parked until the endpoint is enabled'],
+    ['enable', 'enabled', 'start sending again, parked events included'],
   ] as const) {
     command(name, description)
       .addHelpText('after', examples(`webhook-endpoint ${name} prt_01k0… --mode live`))

@@ -25,7 +25,7 @@ const COLUMNS = [
     'last_error',
   ],
 ];
-const SINCE = 'only those created from then on: 24h, 2026-11-20 or 2026-11-20T08:00:00Z';
+const SINCE = 'only those created since then: 24h, 2026-11-20 or 2026-11-20T08:00:00Z';
 
 export function webhookNoun(webhook: Command, verbs: Verbs): void {
   webhook.addHelpText('after', verbs.examples('webhook list --status given_up', 'webhook requeue evt_01k0…'));
@@ -45,7 +45,7 @@ function listVerb(webhook: Command, { session, verb, examples, err }: Verbs): vo
   const list = webhook
     .command('list')
     .description('the events of the last 30 days, newest first')
-    .addOption(statusOption('only those that stand so'))
+    .addOption(statusOption('only those with this status'))
     .option('--partner <id>', 'only those of this partner', read(Text(100)))
     .option('--since <time>', SINCE, read(Since));
   withLimit(list)
@@ -68,7 +68,7 @@ function listVerb(webhook: Command, { session, verb, examples, err }: Verbs): vo
 function showVerb(webhook: Command, { session, verb, examples, err }: Verbs): void {
   webhook
     .command('show')
-    .description('one event with every attempt to send it, what was answered, and its workflow')
+    .description('one event with every attempt to send it, the responses, and its workflow')
     .argument('<event>', 'id of the event')
     .addHelpText('after', examples('webhook show evt_01k0…'))
     .action(
@@ -96,12 +96,12 @@ function requeueVerb(webhook: Command, verbs: Verbs): void {
   const { session, verb, examples } = verbs;
   webhook
     .command('requeue')
-    .description('send one event again at once, or all of a partner that were given up or parked')
+    .description("send one event again now, or all of a partner's events that were given up or parked")
     .argument('[event]', 'id of the event')
-    .option('--partner <id>', 'all of this partner, after a question', read(Text(100)))
+    .option('--partner <id>', "all of this partner's events, after you confirm", read(Text(100)))
     .option('--since <time>', SINCE, read(Since))
-    .addOption(statusOption('with --partner: those that stand so (default: given_up and parked)'))
-    .option('--yes', 'with --partner: do not ask')
+    .addOption(statusOption('with --partner: those with this status (default: given_up and parked)'))
+    .option('--yes', 'with --partner: do not ask for confirmation')
     .addHelpText(
       'after',
       examples(
@@ -119,11 +119,12 @@ function requeueVerb(webhook: Command, verbs: Verbs): void {
             throw new WrongUsage('--since, --status and --yes go with --partner');
           return { value: await requeueWebhook(session, eventId ?? '') };
         }
-        if (status === 'pending') throw new WrongUsage('--status pending: these are being sent already');
+        if (status === 'pending')
+          throw new WrongUsage('--status pending: these events are already being sent');
         const statuses = status === undefined ? (['given_up', 'parked'] as const) : [status];
         const wanted = { partnerId: partner, statuses, since: since ?? null };
         const value = await requeueWebhooks(verbs, wanted, yes ?? false);
-        return { value, ...(value.requeued === 0 && { note: 'There is nothing to send again.' }) };
+        return { value, ...(value.requeued === 0 && { note: 'There are no events to send again.' }) };
       }),
     );
 }

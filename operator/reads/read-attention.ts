@@ -68,8 +68,8 @@ const TOP_UPS: PendingRows = {
   command: (id) => `npm run operator -- topup resolve ${id} --succeeded|--failed --reason R`,
 };
 const notCarriedOut = (outcome: string) =>
-  `it was decided that it is ${outcome}, and no worker has carried that out yet: see that a worker runs`;
-const UNNOTICED = 'past its deadline, unnoticed by its workflow: see that a worker runs';
+  `an operator decided that it is ${outcome}, but no worker has applied that yet: check that a worker is running`;
+const UNNOTICED = 'past its deadline, but its workflow has not noticed: check that a worker is running';
 
 async function readOverdue(
   orm: Orm,
@@ -108,7 +108,7 @@ async function readWithoutNetworkId(orm: Orm): Promise<AttentionItem[]> {
     id,
     since: new Date(since).toISOString(),
     reason:
-      "the card is in use and the network's id of it is not known, so it can't be frozen, blocked or topped up",
+      "the card is in use, but its id at the network is not known, so it can't be frozen, blocked or topped up",
     command: `npm run operator -- card resolve ${id} --issued --network-card-id N --reason R`,
   }));
 }
@@ -134,8 +134,8 @@ async function readNotBegun(orm: Orm): Promise<AttentionItem[]> {
     id: partner_id,
     since: new Date(since).toISOString(),
     reason:
-      `${count} requests for cards or top-ups (${mode}) have not begun, and nothing is held for them: the worker's log ` +
-      'says why, as do their workflows',
+      `${count} requests for cards or top-ups (${mode}) have not started, and nothing is held for them: see the ` +
+      "worker's log, or their workflows, for the reason",
     command: `temporal workflow list --query 'PartnerId = "${partner_id}" AND ExecutionStatus = "Running"'`,
   }));
 }

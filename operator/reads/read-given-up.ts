@@ -14,7 +14,7 @@ export async function readGivenUp(orm: Orm): Promise<AttentionItem[]> {
     since: new Date(since).toISOString(),
     reason:
       id === null
-        ? `${count} events were given up; the first of them: ${error}`
+        ? `${count} events were given up; the first with: ${error}`
         : `the event was given up: ${error}`,
     command: `npm run operator -- webhook requeue ${id ?? `--partner ${partner_id}`}`,
   }));

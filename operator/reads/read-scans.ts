@@ -59,12 +59,12 @@ export async function readScan(
   const found = scans.filter(({ network }) => wanted === null || network === wanted);
   if (found.length > 1) {
     const known = found.map(({ network }) => network).join(', ');
-    throw new Refusal(`Several chains have been read (${known}): name one with --network.`);
+    throw new Refusal(`Several chains have been scanned (${known}): choose one with --network.`);
   }
   const [scan] = found;
   if (scan !== undefined) return scan;
   throw new Refusal(
-    `Nothing has been read${wanted === null ? '' : ` of ${wanted}`} yet: the scan begins when the first deposit address ` +
-      'was given out, with a worker that has TRON_NETWORK and reaches a node.',
+    `${wanted === null ? 'No chain has' : `${wanted} has not`} been scanned yet: a worker with TRON_NETWORK that reaches a node starts the scan once ` +
+      'the first deposit address has been given out.',
   );
 }

@@ -33,9 +33,9 @@ async function readInReview(orm: Orm): Promise<AttentionItem[]> {
     id,
     since: new Date(review_since).toISOString(),
     reason:
-      `${usdt(BigInt(row.amount_micro_usdt), 2)} USDT were asked for; ${usdt(BigInt(row.micro_usdt), 2)} USDT in ` +
-      `${count === 1 ? 'a payment waits' : `${count} payments wait`} for a decision` +
-      (row.is_denied ? '; a node denies what another one says' : ''),
+      `${usdt(BigInt(row.amount_micro_usdt), 2)} USDT expected; ${usdt(BigInt(row.micro_usdt), 2)} USDT in ` +
+      `${count === 1 ? 'one payment' : `${count} payments`} to review` +
+      (row.is_denied ? '; the nodes disagree on a payment' : ''),
     command: `npm run operator -- deposit resolve ${id} --credit|--returned --if-version ${version} --reason R`,
   }));
 }
@@ -63,7 +63,7 @@ async function readLate(orm: Orm, taskQueuePrefix: string): Promise<AttentionIte
     ...unread.map(({ network, since }) => ({
       ...itemOf(network, since),
       reason:
-        'addresses were given out and the chain is not read: see that a worker with TRON_NETWORK runs and reaches a node',
+        'addresses were given out, but the chain is not being scanned: check that a worker with TRON_NETWORK is running and reaches a node',
       command: `temporal workflow describe --workflow-id ${scanChainWorkflowId(network, taskQueuePrefix)}`,
     })),
   ];
@@ -77,8 +77,8 @@ function lateItem(scan: ScanResource): AttentionItem[] {
     {
       ...itemOf(network, (isSilent ? checkedAt : blockTime) ?? new Date()),
       reason: isSilent
-        ? `nothing is heard of its reading, which is ${behind(scan)}: see that a worker with TRON_NETWORK runs`
-        : `its reading is ${behind(scan)}: ${problemsOf(scan)}`,
+        ? `the scan has not reported and is ${behind(scan)}: check that a worker with TRON_NETWORK is running`
+        : `the scan is ${behind(scan)}: ${problemsOf(scan)}`,
       command: `npm run operator -- tron status --network ${network}`,
     },
   ];
@@ -89,7 +89,7 @@ const behind = ({ lag_seconds: seconds, lag_blocks: blocks }: ScanResource): str
 
 function problemsOf({ nodes }: ScanResource): string {
   const problems = nodes.flatMap(({ name, problem }) => (problem === null ? [] : [`${name}: ${problem}`]));
-  return problems.length === 0 ? 'no node is known to have a problem' : problems.join('; ');
+  return problems.length === 0 ? 'no node has reported a problem' : problems.join('; ');
 }
 
 const itemOf = (network: TronNetwork, since: string | Date) =>
@@ -120,7 +120,7 @@ async function readUncredited(orm: Orm): Promise<AttentionItem[]> {
     kind: 'deposit_payment',
     id: partner_id,
     since: new Date(since).toISOString(),
-    reason: `${count} payments were found and are not credited: see that a worker runs, and what its log says`,
+    reason: `${count} payments were found but are not credited: check that a worker is running, and see its log`,
     command: `npm run operator -- deposit list --partner ${partner_id}`,
   }));
 }
@@ -137,8 +137,8 @@ async function readUntold(orm: Orm): Promise<AttentionItem[]> {
     id: partner_id,
     since: new Date(since).toISOString(),
     reason:
-      `the workflows of ${count} deposits could not be told of their last change, which delays no credit: see that a ` +
-      "worker with TRON_NETWORK runs and reaches Temporal; its log has Temporal's answer",
+      `the workflows of ${count} deposits could not be informed of their last change, which delays no credit: check that ` +
+      'a worker with TRON_NETWORK is running and reaches Temporal, and see its log',
     command: `temporal workflow describe --workflow-id ${watchDepositWorkflowId(first)}`,
   }));
 }

@@ -21,8 +21,8 @@ export async function readWaitingStatusChanges(orm: Orm): Promise<AttentionItem[
     id,
     since: new Date(since).toISOString(),
     reason: asked
-      ? `the network has not confirmed that the card is ${STATUS_CHANGES[operation].done}: see that it can be reached`
-      : `nothing has begun to have the card ${STATUS_CHANGES[operation].done}: see that a worker runs`,
+      ? `the network has not confirmed that the card is ${STATUS_CHANGES[operation].done}: check that it can be reached`
+      : `the request to have the card ${STATUS_CHANGES[operation].done} has not started: check that a worker is running`,
     command: `npm run operator -- card show ${id}`,
   }));
 }

@@ -29,7 +29,7 @@ export function requireEndpoints(
 ): WebhookEndpointRow[] {
   if (rows.length > 0) return rows;
   throw new Refusal(
-    `${partnerId} has no webhook endpoint for ${modes.join(' or ')} mode: make one with ` +
+    `${partnerId} has no webhook endpoint for ${modes.join(' or ')} mode: create one with ` +
       `"operator webhook-endpoint set ${partnerId} --url U".`,
   );
 }

@@ -12,7 +12,7 @@ export async function readWorkflowStatus(
 ): Promise<string | null> {
   const address = session.config.temporal?.connectionOptions.address;
   if (address === undefined) {
-    err('TEMPORAL_ADDRESS is not set: the status of the workflow is not known.\n');
+    err("TEMPORAL_ADDRESS is not set, so the workflow's status is unknown.\n");
     return null;
   }
   const client = await session.temporal();
@@ -20,7 +20,7 @@ export async function readWorkflowStatus(
     return await client.withDeadline(Date.now() + TIMEOUT_MS, () => read(client, workflowId));
   } catch (error) {
     if (!(await isTemporalError(error))) throw error;
-    err(`Temporal does not answer at ${address}: the status of the workflow is not known.\n`);
+    err(`Temporal does not respond at ${address}, so the workflow's status is unknown.\n`);
     return null;
   }
 }

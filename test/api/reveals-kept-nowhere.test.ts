@@ -90,10 +90,10 @@ describe('a card that was revealed', () => {
       ],
     );
     const warned = (msg: string) => log.filter((line) => line.msg === msg).map(({ error }) => error.summary);
-    assert.deepEqual(warned('the card network told no details'), [
+    assert.deepEqual(warned('the card network did not return card details'), [
       'card network: it answered 500; ask again with the same token',
     ]);
-    assert.deepEqual(warned('a reveal was refused, as it could not be counted; look at PostgreSQL'), [
+    assert.deepEqual(warned('refused a reveal because it could not be counted; check PostgreSQL'), [
       'SQLSTATE 42501',
     ]);
   });

@@ -60,7 +60,7 @@ describe('deposit resolve, killed -9, or cut off, around its COMMIT', function (
       if (hasHappened) await pay(orm, id, { usdt: '7' });
       const again = await resolve(id, version);
       assert.equal(again.code, hasHappened ? 1 : 0, again.err);
-      if (hasHappened) assert.match(again.err, /You have resolved .* so before; nothing was changed/);
+      if (hasHappened) assert.match(again.err, /You have already resolved .* this way; nothing was changed/);
       assert.equal((await readDepositState(orm, id)).creditedCents, 1_234);
       assert.equal((await readBalance(orm.em.fork(), partnerId, 'live')).totalCents, FUNDS + 1_234);
       assert.equal((await depositEvents(orm, id)).length, 1);

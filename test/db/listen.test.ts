@@ -45,7 +45,7 @@ describe('listening to the database', () => {
        WHERE datname = current_database() AND query LIKE 'LISTEN%'`,
     );
     await until('it listens again', async () => timesListening === 2);
-    assert.ok(logged.includes('lost the database'), logged.join());
+    assert.ok(logged.includes('lost the connection to the database'), logged.join());
     await hears('two');
     await listening.stop();
   });

@@ -77,8 +77,8 @@ describe('a login', () => {
   });
 
   it('of no role, or of the other one, is refused', async () => {
-    await refuses(operatorUrlOf(url), /no member of card_issuing_app/);
-    await refuses(url, /no member of card_issuing_operator/, { role: OPERATOR_ROLE });
+    await refuses(operatorUrlOf(url), /not a member of card_issuing_app/);
+    await refuses(url, /not a member of card_issuing_operator/, { role: OPERATOR_ROLE });
   });
 
   it('that does not get the role it asked for is refused', async () => {
@@ -119,7 +119,7 @@ describe('ALLOW_OWNER_LOGIN', () => {
     assert.deepEqual([refused.code, refused.out], [1, '']);
     assert.match(
       refused.err,
-      /^The login "postgres" is a superuser.* card_issuing_operator alone .*ALLOW_OWNER_LOGIN=true/,
+      /^The login "postgres" is a superuser.* only of card_issuing_operator .*ALLOW_OWNER_LOGIN=true/,
     );
     const allowed = await operateIn({ ...env, ALLOW_OWNER_LOGIN: 'true' })('partner', 'list');
     assert.deepEqual([allowed.code, allowed.json], [0, []]);

@@ -140,7 +140,10 @@ describe('behind PgBouncer, which lends connections for a transaction,', functio
     });
 
   it('a process that has not been told of it is refused, whether it drops what is asked for or refuses it', async () => {
-    await refused(pgbouncer.through(settled), /refuses what this process asks for .*Set DATABASE_DIRECT_URL/);
+    await refused(
+      pgbouncer.through(settled),
+      /refuses the startup settings of this process .*Set DATABASE_DIRECT_URL/,
+    );
     await refused(careless.through(settled), /A connection pooler stands between .*Set DATABASE_DIRECT_URL/);
     await refused(careless.through(unsettled), /Set DATABASE_DIRECT_URL/);
   });

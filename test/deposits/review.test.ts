@@ -72,7 +72,7 @@ describe('a deposit that needs review', function () {
     pay(address, 10.006, 14.999);
     await untilDeposit(partner, id, 'needs_review');
     const item = await until('it waits for a person', () => waiting(id));
-    assert.match(item.reason, /^25\.00 USDT were asked for; (10\.006|25\.005) USDT in/);
+    assert.match(item.reason, /^25\.00 USDT expected; (10\.006|25\.005) USDT in/);
     await until('both are judged', async () =>
       (await waiting(id)).reason.includes('25.005 USDT in 2 payments'),
     );
@@ -129,7 +129,7 @@ describe('a deposit that needs review', function () {
     await untilDeposit(partner, id, 'needs_review');
     const { json: shown } = await operate('deposit', 'show', id);
     assert.match(shown.payments[0].reason, /^the node 127\.0\.0\.1:\d+ denies it$/);
-    assert.match((await waiting(id)).reason, /a node denies what another one says/);
+    assert.match((await waiting(id)).reason, /the nodes disagree on a payment/);
     await until('its nodes are said to disagree', async () => {
       const { json: scan } = await operate('tron', 'status');
       return scan.nodes.some(({ state }: { state: string }) => state === 'contradicting');

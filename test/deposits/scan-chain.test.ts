@@ -89,8 +89,8 @@ describe('the scan of a chain', function () {
     const deposit = await paidDeposit(partner);
     chain.mineMany(120);
     await until('it needs attention', needsAttention);
-    assert.match(await details(), /Nothing can be read at the moment/);
-    assert.match(stack.logLines.join('\n'), /the scan is behind its chain/);
+    assert.match(await details(), /No block can be read at the moment/);
+    assert.match(stack.logLines.join('\n'), /the scan is behind the chain/);
     for (const { faults } of nodes) faults.clear();
     await untilDeposit(partner, deposit.id, 'confirmed');
     await untilScanned(deposits, chain.solidNumber());
@@ -163,7 +163,7 @@ describe('the scan of a chain', function () {
     const before = await readLeft(deposits, partner, deposit.id);
     await assert.rejects(rescanFrom(stack.operator, { network: 'private', fromBlock: 10_000 }), {
       name: 'Refusal',
-      message: /has come to block \d+ and will come to 10000 by itself/,
+      message: /is at block \d+ and will get to 10000 on its own/,
     });
     const { cameTo } = await rescanFrom(stack.operator, { network: 'private', fromBlock: 2 });
     assert.ok(cameTo >= 8);

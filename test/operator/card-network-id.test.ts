@@ -125,7 +125,7 @@ describe("the network's id of a card that an operator takes for issued", functio
     isAway = true;
     const refused = await resolve(cardId, '--issued');
     assert.deepEqual([refused.code, refused.out], [1, '']);
-    assert.match(refused.err, /can not be reached.*--network-card-id/);
+    assert.match(refused.err, /cannot be reached.*--network-card-id/);
     assert.equal((await row(cardId))?.status, 'funding_pending');
     await assertHeld();
     assert.equal((await itemOf(cardId)).kind, 'card_issuance');
@@ -171,7 +171,7 @@ describe("the network's id of a card that an operator takes for issued", functio
     knows = () => ({ status: 'unknown' });
     const refused = await resolve(cardId, '--issued');
     assert.equal(refused.code, 1);
-    assert.match(refused.err, /knows no card for it.*--network-card-id.*--failed/);
+    assert.match(refused.err, /does not know the card.*--network-card-id.*--failed/);
     await assertHeld();
     const { code, json } = await resolve(cardId, '--failed');
     assert.deepEqual([code, json.status], [0, 'failed']);
@@ -183,10 +183,10 @@ describe("the network's id of a card that an operator takes for issued", functio
     const { json: other } = await createCard(partner, 'live', 10_000);
     const taken = await resolve(cardId, '--issued', '--network-card-id', await idAtNetwork(other.id));
     assert.equal(taken.code, 1);
-    assert.match(taken.err, /Another card here has the id/);
+    assert.match(taken.err, /Another card already has the network card id/);
     const wrong = await resolve(cardId, '--issued', '--network-card-id', 'mistyped');
     assert.equal(wrong.code, 1);
-    assert.match(wrong.err, /under another id/);
+    assert.match(wrong.err, /under a different id/);
     assert.equal((await row(cardId))?.status, 'funding_pending');
     assert.equal((await resolve(cardId, '--issued')).code, 0);
   });
@@ -211,7 +211,7 @@ describe("the network's id of a card that an operator takes for issued", functio
       const metadata = await workflowOf(cardId).query<{ currentDetails?: string }>(
         '__temporal_workflow_metadata',
       );
-      return metadata.currentDetails?.includes('the network can not be reached to tell its id');
+      return metadata.currentDetails?.includes('the network cannot be reached to look up its id');
     });
     await assertHeld();
     const networkCardId = await idAtNetwork(cardId);
@@ -281,7 +281,7 @@ describe("the network's id of a card that an operator takes for issued", functio
       await hurry(cardId);
       await until('it is the right one', async () => (await row(cardId))?.network_card_id === networkCardId);
       const { err } = await resolve(cardId, '--issued', '--network-card-id', 'mistyped');
-      assert.match(err, /nothing is to be resolved/);
+      assert.match(err, /there is nothing to resolve/);
       await assertUsable(cardId);
     });
   });

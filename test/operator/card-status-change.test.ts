@@ -62,7 +62,7 @@ describe('a status change that waits, as operators see it', () => {
         kind: 'card_status_change',
         id: cardId,
         since,
-        reason: 'the network has not confirmed that the card is frozen: see that it can be reached',
+        reason: 'the network has not confirmed that the card is frozen: check that it can be reached',
         command: `npm run operator -- card show ${cardId}`,
       },
     ]);
@@ -78,6 +78,9 @@ describe('a status change that waits, as operators see it', () => {
     await asOwner(stack, 'UPDATE card SET status_change_claim_id = NULL WHERE id = $1', [cardId]);
     await age(claim);
     const [item] = await attention();
-    assert.equal(item.reason, 'nothing has begun to have the card frozen: see that a worker runs');
+    assert.equal(
+      item.reason,
+      'the request to have the card frozen has not started: check that a worker is running',
+    );
   });
 });

@@ -144,7 +144,7 @@ describe('operator card', () => {
       const issued = await createCard(10_000);
       const { code, err } = await resolve(issued, '--failed');
       assert.equal(code, 1);
-      assert.match(err, /is over, the card is active/);
+      assert.match(err, /is over and the card is active/);
     });
 
     it('an unknown card is said to be', () => assertUnknownIsSaid(resolving));
@@ -153,7 +153,7 @@ describe('operator card', () => {
       const [item] = (await resolving.later('attention', 'list')).json.filter(
         (one: { id: string }) => one.id === pending,
       );
-      assert.match(item.reason, /unnoticed by its workflow: see that a worker runs/);
+      assert.match(item.reason, /its workflow has not noticed: check that a worker is running/);
       await assertResolvedUnnoticed(resolving, createPending);
     });
 
@@ -166,11 +166,11 @@ describe('operator card', () => {
       const cut = operateIn({ ...env, TEMPORAL_ADDRESS: address });
       const shown = await cut('card', 'show', pending);
       assert.deepEqual([shown.code, shown.json.id, shown.json.workflow_status], [0, pending, null]);
-      assert.ok(shown.err.includes(`Temporal does not answer at ${address}`));
+      assert.ok(shown.err.includes(`Temporal does not respond at ${address}`));
       const audited = await lastAudit(operate);
       const resolved = await cut('card', 'resolve', pending, '--failed', '--reason', 'r');
       assert.deepEqual([resolved.code, resolved.out], [1, '']);
-      assert.ok(resolved.err.includes(`Temporal does not answer at ${address}`));
+      assert.ok(resolved.err.includes(`Temporal does not respond at ${address}`));
       assert.deepEqual(await lastAudit(operate), audited);
       const unknown = await operateIn({ ...env, TEMPORAL_ADDRESS: '' })(
         'card',
@@ -211,7 +211,7 @@ describe('operator card', () => {
       });
       const again = await resolve(id, '--issued');
       assert.equal(again.code, 1);
-      assert.match(again.err, /is over, the card is failed/);
+      assert.match(again.err, /is over and the card is failed/);
     });
 
     it('resolve --issued makes it active', async () => {
@@ -236,7 +236,7 @@ describe('operator card', () => {
       await move('+');
       const { code, err } = await resolve(id, '--failed');
       assert.equal(code, 1);
-      assert.match(err, /by the worker's configuration it is not past its deadline/);
+      assert.match(err, /according to the worker's configuration it is not past its deadline/);
       assert.deepEqual(await resolving.attention(), []);
       await move('-');
       const again = await resolving.later('card', 'resolve', id, '--failed', '--reason', 'r');
@@ -249,9 +249,12 @@ describe('operator card', () => {
       const impatient = operateIn(environmentOf(stack.config), 500);
       const { code, out, err } = await impatient('card', 'resolve', id, '--failed', '--reason', 'r');
       assert.deepEqual({ code, out }, { code: 1, out: '' });
-      assert.match(err, new RegExp(`see that a worker runs, and look again with "operator card show ${id}"`));
+      assert.match(
+        err,
+        new RegExp(`check that a worker is running, then look again with "operator card show ${id}"`),
+      );
       const [item] = await resolving.attention();
-      assert.deepEqual([item.id, item.reason.split(',')[0]], [id, 'it was decided that it is failed']);
+      assert.deepEqual([item.id, item.reason.split(',')[0]], [id, 'an operator decided that it is failed']);
       await stack.startWorker();
       await eventually(async () => {
         assert.equal((await operate('card', 'show', id)).json.status, 'failed');

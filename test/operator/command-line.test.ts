@@ -167,7 +167,9 @@ describe('the operator’s command line', () => {
       assert.deepEqual([exit, out], [1, '']);
       assert.match(
         err,
-        new RegExp(`^PostgreSQL at ${other.host}${other.pathname} .*: (see|correct|run) .*\\(${code}\\)\n$`),
+        new RegExp(
+          `^PostgreSQL at ${other.host}${other.pathname} .*: (check|correct|run) .*\\(${code}\\)\n$`,
+        ),
       );
       assert.ok(!err.includes(`:${password}`));
     }

@@ -53,7 +53,7 @@ describe('operator deposit', () => {
         json.map(({ id }: { id: string }) => id),
         [ids[2], ids[1]],
       );
-      assert.match(err, /more than these 2/);
+      assert.match(err, /more than 2/);
     });
 
     it('gives what partners see, whose it is, and what was credited', async () => {
@@ -105,7 +105,7 @@ describe('operator deposit', () => {
     it('says so where there is none', async () => {
       for (const [id, words] of [
         [UNKNOWN, `There is no deposit ${UNKNOWN}`],
-        ['sk_live_secret', 'That is not the id of a deposit'],
+        ['sk_live_secret', 'This is not the id of a deposit'],
       ] as const) {
         for (const answer of [await operate('deposit', 'show', id), await resolve(id, '--credit')]) {
           assert.deepEqual([answer.code, answer.out], [1, '']);
@@ -163,10 +163,10 @@ describe('operator deposit', () => {
         assert.match(err, /^Nothing was changed/);
         assert.deepEqual([await lastAudit(operate), await readDepositState(orm, id)], [audited, before]);
       };
-      await refused(/waits for review, it is awaiting_payment/, '--credit');
+      await refused(/has no payment in review, it is awaiting_payment/, '--credit');
       await pay(orm, id, { usdt: '0.001' });
-      await refused(/less than a cent. Use --returned/, '--credit');
-      await refused(/has changed and is at version 2/, '--credit', '--if-version', '1');
+      await refused(/[Ll]ess than a cent .*Use --returned/, '--credit');
+      await refused(/has changed and is now at version 2/, '--credit', '--if-version', '1');
       await resolve(id, '--returned');
       await refused(/it is returned/, '--credit');
       await refused(/it is returned/, '--returned');
@@ -180,7 +180,7 @@ describe('operator deposit', () => {
       await pay(orm, id, { usdt: '4' });
       const again = await resolve(id, '--credit', '--if-version', String(version));
       assert.deepEqual([again.code, again.out], [1, '']);
-      assert.match(again.err, /You have resolved .* so before/);
+      assert.match(again.err, /You have already resolved .* this way/);
       assert.equal((await readDepositState(orm, id)).creditedCents, 300);
     });
 
@@ -216,8 +216,7 @@ describe('operator deposit', () => {
           kind: 'deposit',
           id,
           since: shown.review_since,
-          reason:
-            '25.00 USDT were asked for; 26.50 USDT in 2 payments wait for a decision; a node denies what another one says',
+          reason: '25.00 USDT expected; 26.50 USDT in 2 payments to review; the nodes disagree on a payment',
           command: `npm run operator -- deposit resolve ${id} --credit|--returned --if-version 3 --reason R`,
         },
       ]);
@@ -230,8 +229,8 @@ describe('operator deposit', () => {
       const [id = ''] = await seedDeposits(commands.owner, { partnerId, amountCents });
       await pay(orm, id, { usdt: '0.000001' });
       const [item] = await attention();
-      const asked = '90071992547409.91 USDT were asked for';
-      assert.equal(item.reason, `${asked}; 0.000001 USDT in a payment waits for a decision`);
+      const asked = '90071992547409.91 USDT expected';
+      assert.equal(item.reason, `${asked}; 0.000001 USDT in one payment to review`);
       assert.equal((await operate('deposit', 'show', id)).json.creditable_amount, 0);
     });
 
@@ -242,7 +241,7 @@ describe('operator deposit', () => {
       await commands.owner.query("UPDATE deposit_payment SET found_at = now() - interval '11 minutes'");
       const [item] = await attention();
       assert.deepEqual([item.kind, item.id], ['deposit_payment', partnerId]);
-      assert.match(item.reason, /^1 payments were found and are not credited/);
+      assert.match(item.reason, /^1 payments were found but are not credited/);
     });
 
     it('has accounts whose workflows could not be told', async () => {

@@ -78,7 +78,8 @@ describe('readOperatorConfig', () => {
     assert.throws(
       () => readOperatorConfig({ DATA_DIR: join(dataDir, 'empty') }),
       (error) =>
-        error instanceof ConfigurationError && /start one with npm start, or set it/.test(error.message),
+        error instanceof ConfigurationError &&
+        /start one with npm start, or set DATABASE_URL/.test(error.message),
     );
   });
 

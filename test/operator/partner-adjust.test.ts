@@ -153,6 +153,6 @@ describe('operator partner adjust', () => {
     }
     const twice = await operate('partner', 'adjust', partner, ...complete, '--amount', '6');
     assert.equal(twice.code, 2);
-    assert.match(twice.err, /given twice/);
+    assert.match(twice.err, /given only once/);
   });
 });

@@ -82,7 +82,7 @@ describe('operator topup', () => {
       const { json } = await topUp(holder, 10_000);
       const { code, err } = await resolve(json.id, '--failed');
       assert.equal(code, 1);
-      assert.match(err, /is over, it succeeded/);
+      assert.match(err, /has already succeeded/);
     });
 
     it('an unknown top-up is said to be', () => assertUnknownIsSaid(resolving));
@@ -120,7 +120,7 @@ describe('operator topup', () => {
       assert.equal((await topUpEvents(stack, holder)).at(-1).type, 'topup.failed');
       const again = await resolve(id, '--succeeded');
       assert.equal(again.code, 1);
-      assert.match(again.err, /is over, it failed/);
+      assert.match(again.err, /has already failed/);
     });
 
     it('resolve --succeeded loads the card', async () => {
@@ -148,7 +148,7 @@ describe('operator topup', () => {
       assert.equal(blocked.status, 200, blocked.text);
       assert.deepEqual(await attention(), []);
       const { err } = await resolve(json.id, '--succeeded');
-      assert.match(err, /is over, it failed/);
+      assert.match(err, /has already failed/);
     });
   });
 });

@@ -61,14 +61,14 @@ describe('operator tron', () => {
       const network = async (operator: Operate, ...flags: string[]) =>
         (await operator('tron', 'status', ...flags)).json?.network;
       const configured = operateIn({ ...env, TRON_NETWORK: 'nile' });
-      assert.match((await operate('tron', 'status')).err, /^Nothing has been read yet/);
+      assert.match((await operate('tron', 'status')).err, /^No chain has been scanned yet/);
       await scanned(5_000, 0, 'private');
       assert.equal(await network(operate), 'private');
-      assert.match((await configured('tron', 'status')).err, /^Nothing has been read of nile yet/);
+      assert.match((await configured('tron', 'status')).err, /^nile has not been scanned yet/);
       await scanned(70, 0, 'nile');
       const { code, err } = await operate('tron', 'status');
       assert.equal(code, 1);
-      assert.match(err, /Several chains have been read \(nile, private\): name one with --network/);
+      assert.match(err, /Several chains have been scanned \(nile, private\): choose one with --network/);
       assert.equal(await network(configured), 'nile');
       assert.equal(await network(configured, '--network', 'private'), 'private');
     });
@@ -111,12 +111,12 @@ describe('operator tron', () => {
     });
 
     it('is refused ahead of what has been read, and before anything has', async () => {
-      assert.match((await operate('tron', 'rescan', '--from', '1')).err, /^Nothing has been read yet/);
+      assert.match((await operate('tron', 'rescan', '--from', '1')).err, /^No chain has been scanned yet/);
       await scanned(5_000, 0);
       const before = await cursor();
       const { code, out, err } = await operate('tron', 'rescan', '--from', '5001');
       assert.deepEqual([code, out], [1, '']);
-      assert.match(err, /has come to block 5000/);
+      assert.match(err, /is at block 5000/);
       assert.deepEqual(await cursor(), before);
     });
 
@@ -138,10 +138,7 @@ describe('operator tron', () => {
       const [item, ...others] = await attention();
       assert.deepEqual(others, []);
       assert.deepEqual([item.kind, item.id], ['chain_scan', 'private']);
-      assert.match(
-        item.reason,
-        /^its reading is 5[34]\d s and 1000 blocks behind: b.example:8091: http 403$/,
-      );
+      assert.match(item.reason, /^the scan is 5[34]\d s and 1000 blocks behind: b.example:8091: http 403$/);
       assert.equal(item.command, 'npm run operator -- tron status --network private');
     });
 
@@ -152,7 +149,7 @@ describe('operator tron', () => {
       assert.equal(item.kind, 'chain_scan');
       assert.match(
         item.reason,
-        /^nothing is heard of its reading, .*see that a worker with TRON_NETWORK runs$/,
+        /^the scan has not reported .*check that a worker with TRON_NETWORK is running$/,
       );
     });
 
@@ -164,7 +161,7 @@ describe('operator tron', () => {
       await commands.owner.query("UPDATE deposit SET created_at = now() - interval '3 minutes'");
       const [item] = await attention();
       assert.deepEqual([item.kind, item.id], ['chain_scan', 'private']);
-      assert.match(item.reason, /^addresses were given out and the chain is not read/);
+      assert.match(item.reason, /^addresses were given out, but the chain is not being scanned/);
       await scanned(1, MINUTE_MS);
       assert.deepEqual(await attention(), []);
     });

@@ -265,7 +265,7 @@ describe('operator webhook', function () {
         json.map((event: { id: string }) => event.id),
         [a, b],
       );
-      assert.match(err, /more than these 2/);
+      assert.match(err, /more than 2/);
       assert.equal((await operate('webhook', 'list', '--partner', partner.id, '--limit', '3')).err, '');
     });
   });

@@ -43,7 +43,7 @@ function deposit(then: (deposit: Deposit) => Promise<void>): Recording {
         const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
         return metadata.currentDetails?.includes(words);
       });
-    await says('Waits for one payment');
+    await says('Waiting for one payment');
     const receive = async (usdt: string) => {
       await pay(stack.orm, id, { usdt });
       await announceDeposits(stack.orm);
@@ -75,7 +75,7 @@ export const DEPOSITS: Record<string, Recording> = {
   }),
   'deposit-expired': deposit(async (one) => {
     await skipTime(one.workflow, 9 * HOUR_MS);
-    await one.says('Nothing has arrived until');
+    await one.says('No payment has been found, and the deadline');
     await change(one, "status = 'expired'");
   }),
   'deposit-credited': inReview(({ workflow }) => workflow.signal(resolveDeposit, CREDIT)),
@@ -86,7 +86,7 @@ export const DEPOSITS: Record<string, Recording> = {
   }),
   'deposit-decisions-refused': deposit(async ({ workflow, receive, says }) => {
     await workflow.signal(resolveDeposit, CREDIT);
-    await says('nothing waits for review');
+    await says('nothing is in review');
     await workflow.signal('resolve', { outcome: 'issued' });
     await says('it has to be');
     await receive('0.001');
@@ -99,7 +99,7 @@ export const DEPOSITS: Record<string, Recording> = {
     await receive('25');
     await workflow.result();
     await receive('25');
-    await says('the exact amount had been paid before');
+    await says('the exact amount was already paid');
     await workflow.signal(resolveDeposit, RETURNED);
   }),
   // A run that goes on with what another one has yet to see to.

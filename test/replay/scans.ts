@@ -19,7 +19,7 @@ const throughEverything: Recording = async ({ client }) => {
       return metadata.currentDetails?.includes(words);
     });
   await untilStarted(workflow);
-  await says('Waits for the first deposit address');
+  await says('Waiting for the first deposit address');
   await openAddress(await stack.createPartner(), 2_500);
   await says(`Read up to block ${chain.solidNumber()}`);
   for (const { faults } of nodes) faults.add({ fault: 'internal error' });

@@ -11,7 +11,7 @@ export function problemsOf(
   } catch (error) {
     assert.ok(error instanceof ConfigurationError, String(error));
     const [head, ...problems] = error.message.split('\n  ');
-    assert.equal(head, 'The configuration is not usable. Correct these environment variables:');
+    assert.equal(head, 'The configuration is not valid. Correct these environment variables:');
     return problems;
   }
   return [];

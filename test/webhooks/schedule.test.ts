@@ -73,7 +73,7 @@ describe('the schedule of a webhook that fails', function () {
     assert.equal(new Set(signatures).size, 5, 'each attempt has a timestamp of its own');
     await waitsForAttention(workflow);
     const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-    assert.match(metadata.currentDetails ?? '', /Given up after 5 attempts, the last one: http_503/);
+    assert.match(metadata.currentDetails ?? '', /Given up after 5 attempts; the last error was http_503/);
     assert.match(metadata.currentDetails ?? '', /`requeue`/);
   });
 

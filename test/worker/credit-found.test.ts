@@ -84,7 +84,7 @@ describe('the crediting of what was found', function () {
     const other = await paid(3);
     await untilConfirmed(other.ids);
     assert.equal(await confirmed(ids), 4);
-    assert.ok(logged.some((line) => line.includes('could not be credited')));
+    assert.ok(logged.some((line) => line.includes("could not credit an account's payments")));
     await commands.owner.query('DROP TRIGGER refuse ON deposit');
     await untilConfirmed(ids);
   });

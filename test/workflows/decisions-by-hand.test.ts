@@ -97,7 +97,7 @@ describe('a decision that reaches a workflow without an operator', function () {
       for (const outcome of [yes, 'failed']) {
         for (const workflow of [foreign, silent.workflow]) {
           await workflow.signal('resolve', { outcome });
-          await untilSaid(workflow, 'A decision came before the deadline');
+          await untilSaid(workflow, 'A decision arrived before the deadline');
         }
       }
       await assertUntouched(silent, pending);

@@ -73,7 +73,7 @@ describe('the workflow that watches a deposit', function () {
     await announceDeposits(stack.orm);
     const workflow = stack.client.workflow.getHandle(watchDepositWorkflowId(id));
     await untilStarted(workflow);
-    await untilSaid(workflow, 'Waits for one payment of exactly 25.00 USDT');
+    await untilSaid(workflow, 'Waiting for one payment of exactly 25.00 USDT');
     return {
       id,
       workflow,
@@ -88,7 +88,7 @@ describe('the workflow that watches a deposit', function () {
   async function inReview(usdt = '10'): Promise<Watched> {
     const one = await watched();
     await one.receive(usdt);
-    await untilSaid(one.workflow, '**Waits for an operator.**');
+    await untilSaid(one.workflow, '**Waiting for an operator.**');
     return one;
   }
 
@@ -143,14 +143,14 @@ describe('the workflow that watches a deposit', function () {
   it('waits eight hours, and then until the scan has passed that time', async () => {
     const { id, workflow, state } = await watched();
     await skipTime(workflow, 8 * HOUR_MS + 60_000);
-    const said = await untilSaid(workflow, 'It expires once that time has been read');
+    const said = await untilSaid(workflow, 'the deposit expires once the scan passes its deadline');
     assert.match(said, /operator tron status/);
     await scanUpTo(new Date());
     assert.equal((await state()).status, 'awaiting_payment');
     await scanUpTo(NINE_HOURS_ON());
     await workflow.result();
     assert.equal((await state()).status, 'expired');
-    assert.match(await details(workflow), /^Expired at .*; nothing had arrived/);
+    assert.match(await details(workflow), /^Expired at .* without a payment/);
     assert.deepEqual(await depositEvents(stack.orm, id), []);
   });
 
@@ -169,7 +169,7 @@ describe('the workflow that watches a deposit', function () {
   it('credits a payment in time that was found after it', async () => {
     const { workflow, receive, state } = await watched();
     await skipTime(workflow, 8 * HOUR_MS + 60_000);
-    await untilSaid(workflow, 'It expires once that time has been read');
+    await untilSaid(workflow, 'the deposit expires once the scan passes its deadline');
     await receive('25');
     await workflow.result();
     assert.equal((await state()).status, 'confirmed');
@@ -252,7 +252,7 @@ describe('the workflow that watches a deposit', function () {
     for (const reason of ['', ' \u0000', 'a\nb', '\ud800', 'x'.repeat(501)]) {
       await workflow.signal('resolve', { outcome: 'credited', reason });
     }
-    await untilSaid(workflow, 'and changed nothing: its reason has to be 1 to 500 characters');
+    await untilSaid(workflow, 'and changed nothing: its reason must be 1 to 500 characters');
     await workflow.signal('nonsense', 1);
     assert.deepEqual(await state(), before);
     await workflow.signal(resolveDeposit, CREDIT);
@@ -263,11 +263,11 @@ describe('the workflow that watches a deposit', function () {
   it('shows why a decision was refused, and takes the next one', async () => {
     const one = await watched();
     await one.workflow.signal(resolveDeposit, CREDIT);
-    await untilSaid(one.workflow, 'and changed nothing: nothing waits for review');
+    await untilSaid(one.workflow, 'and changed nothing: nothing is in review');
     await one.receive('0.001');
-    await untilSaid(one.workflow, '**Waits for an operator.**');
+    await untilSaid(one.workflow, '**Waiting for an operator.**');
     await one.workflow.signal(resolveDeposit, CREDIT);
-    await untilSaid(one.workflow, 'and changed nothing: together they add less than a cent');
+    await untilSaid(one.workflow, 'and changed nothing: together they add up to less than a cent');
     assert.deepEqual(await audited(one), []);
     await one.workflow.signal(resolveDeposit, RETURNED);
     await one.workflow.result();
@@ -280,7 +280,7 @@ describe('the workflow that watches a deposit', function () {
     await pay(stack.orm, one.id, { usdt: '25', deniedBy: 'node-b' });
     await one.workflow.signal(resolveDeposit, CREDIT);
     await startWorker();
-    const said = await untilSaid(one.workflow, 'and changed nothing: it was not about what is shown here');
+    const said = await untilSaid(one.workflow, 'and changed nothing: the deposit has changed since');
     assert.match(said, /the node node-b denies it/);
     const { version } = await one.state();
     await one.workflow.signal(resolveDeposit, {
@@ -289,7 +289,7 @@ describe('the workflow that watches a deposit', function () {
       version: version - 1,
     });
     await one.workflow.signal(resolveDeposit, { ...CREDIT, reason: 'x'.repeat(501) });
-    await untilSaid(one.workflow, 'its reason has to be');
+    await untilSaid(one.workflow, 'its reason must be');
     assert.deepEqual((await one.state()).payments, ['in_review', 'in_review']);
     assert.deepEqual(await audited(one), []);
     await one.workflow.signal(resolveDeposit, RETURNED);
@@ -300,7 +300,7 @@ describe('the workflow that watches a deposit', function () {
     const one = await inReview();
     loseWordOf = () => one.receive('7');
     await one.workflow.signal(resolveDeposit, CREDIT);
-    await untilSaid(one.workflow, '7.00 USDT arrived that nobody has decided on');
+    await untilSaid(one.workflow, '7.00 USDT are in review');
     assert.deepEqual(await one.state(), {
       ...{ status: 'needs_review', version: 4, creditedCents: 1_000, payments: ['credited', 'in_review'] },
     });
@@ -319,7 +319,7 @@ describe('the workflow that watches a deposit', function () {
     await startWorker();
     await one.workflow.result();
     assert.deepEqual(await audited(one), [{ actor: 'temporal', ...RETURNED }]);
-    assert.match(await details(one.workflow), /changed nothing: it was not about what is shown here/);
+    assert.match(await details(one.workflow), /changed nothing: the deposit has changed since/);
   });
 
   it('starts again for a payment that comes after its end', async () => {
@@ -329,7 +329,7 @@ describe('the workflow that watches a deposit', function () {
     const { runId } = await workflow.describe();
     await receive('25');
     await until('another run', async () => (await workflow.describe()).runId !== runId);
-    await untilSaid(workflow, 'the exact amount had been paid before');
+    await untilSaid(workflow, 'the exact amount was already paid');
     assert.equal(await attribute(workflow, 'NeedsAttention'), true);
     await workflow.signal(resolveDeposit, RETURNED);
     await workflow.result();
@@ -342,7 +342,7 @@ describe('the workflow that watches a deposit', function () {
     await workflow.terminate();
     await receive('3');
     await until('another run', async () => (await workflow.describe()).runId !== runId);
-    await untilSaid(workflow, '**Waits for an operator.**');
+    await untilSaid(workflow, '**Waiting for an operator.**');
     await workflow.cancel();
     const operate = operateIn(environmentOf(stack.config));
     assert.equal((await operate('deposit', 'resolve', id, '--credit', '--reason', 'r')).code, 0);
@@ -367,7 +367,7 @@ describe('the workflow that watches a deposit', function () {
       await Promise.all(Array.from({ length: 25 }, () => workflow.signal('changed')));
       return (await workflow.describe()).runId !== runId;
     });
-    await untilSaid(workflow, '**Waits for an operator.**');
+    await untilSaid(workflow, '**Waiting for an operator.**');
     const { historyLength } = await workflow.describe();
     assert.ok(historyLength < 1_000, String(historyLength));
     assert.equal(await attribute(workflow, 'DepositId'), id);
@@ -384,7 +384,7 @@ describe('the workflow that watches a deposit', function () {
     await one.workflow.signal(resolveDeposit, CREDIT);
     await creditPayments(stack.orm, [one.id]);
     await announceDeposits(stack.orm);
-    await untilSaid(one.workflow, 'arrived that nobody has decided on');
+    await untilSaid(one.workflow, 'are in review:');
     await until('everything is settled', async () => {
       const { status } = await one.state();
       if (status === 'needs_review') await one.workflow.signal(resolveDeposit, CREDIT).catch(() => {});

@@ -87,7 +87,7 @@ export function startCrediting(dependencies: { orm: Orm; logger: Logger; credite
       const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failures, longestMs);
       logger.error(
         { partnerId, deposits: depositIds.length, error: describeError(error), againInMs: pauseMs },
-        'payments of an account could not be credited; it is tried again',
+        "could not credit an account's payments; trying again",
       );
       return { againAtMs: performance.now() + pauseMs, failures: failures + 1 };
     }
@@ -119,10 +119,7 @@ export function startCrediting(dependencies: { orm: Orm; logger: Logger; credite
   }
 
   const running = waker.run(turn, (error) =>
-    logger.error(
-      { error: describeError(error) },
-      'could not read which payments to credit; it is tried again',
-    ),
+    logger.error({ error: describeError(error) }, 'could not read which payments to credit; trying again'),
   );
   return {
     wake: () => waker.wake(),

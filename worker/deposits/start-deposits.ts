@@ -59,7 +59,8 @@ export async function startDeposits(options: DepositsOptions): Promise<RunningDe
   const announce = (what: string, send: (orm: Orm) => Promise<void>) =>
     createAnnouncer(
       () => send(orm),
-      (error) => logger.warn({ error: describeError(error) }, `could not tell that there are ${what}`),
+      (error) =>
+        logger.warn({ error: describeError(error) }, `could not notify the database's listeners of ${what}`),
     );
   const announceEvent = announce('events', announceEvents);
   // This process hears it, too.
@@ -114,7 +115,7 @@ export async function startDeposits(options: DepositsOptions): Promise<RunningDe
   });
   const ensuring =
     tron &&
-    repeat('the start of the scan', ENSURE_INTERVAL_MS, logger, () =>
+    repeat('starting the scan', ENSURE_INTERVAL_MS, logger, () =>
       client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
         ensureScan(client, tron.network, { taskQueuePrefix: config.taskQueuePrefix, taskQueue }),
       ),

@@ -41,7 +41,7 @@ export class Outcomes {
       } catch (error) {
         this.#logger.error(
           { events: batch.length, error: describeError(error) },
-          'attempts of webhooks could not be recorded; the events are sent again when their leases end',
+          'could not record webhook attempts; the events are sent again when their leases expire',
         );
       }
       for (const { done } of batch) done();

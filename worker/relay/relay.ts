@@ -113,7 +113,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
       .catch((error: unknown) =>
         logger.error(
           { eventIds, error: describeError(error) },
-          'events could not be sent; they are tried again when their lease ends',
+          'could not send events; trying again when their lease expires',
         ),
       )
       .then(() => {
@@ -131,8 +131,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
 
   const running = waker.run(
     async () => begin(await take()),
-    (error) =>
-      logger.error({ error: describeError(error) }, 'the relay could not read events; it tries again'),
+    (error) => logger.error({ error: describeError(error) }, 'the relay could not read events; trying again'),
   );
 
   return {

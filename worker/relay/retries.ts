@@ -56,7 +56,7 @@ export function startRetries(dependencies: {
   const overdue = repeat('the sweep of overdue events', OVERDUE_INTERVAL_MS, logger, async () => {
     const count = await handOverOverdue(orm);
     if (count === 0) return;
-    logger.info({ events: count }, 'events are sent again that no workflow has said are due');
+    logger.info({ events: count }, 'resending overdue events that no workflow had reported as due');
     wake();
   });
 

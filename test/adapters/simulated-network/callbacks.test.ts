@@ -63,7 +63,7 @@ describe('callbacks of the simulated network', () => {
     });
     assert.deepEqual(test.receiver.tokens, Array(5).fill(token));
     await eventually(() => assert.equal(test.logged.length, 1));
-    assert.match(test.logged[0] ?? '', new RegExp(`${token}.*HTTP 302.*polling finds it`));
+    assert.match(test.logged[0] ?? '', new RegExp(`${token}.*HTTP 302.*polling will find the outcome`));
     await eventually(async () => assert.equal((await test.network.lookUpIssuance(token)).status, 'issued'));
   });
 

@@ -139,6 +139,6 @@ describe('the HTTP API of the simulated network', () => {
     await owner.end();
     await assert.rejects(test.network.lookUpIssuance(issuance(0).token), /answered 500/);
     assert.match(test.logged.join(), /simulated network: a request failed/);
-    await eventually(() => assert.match(test.logged.join(), /callbacks wait; look at PostgreSQL/));
+    await eventually(() => assert.match(test.logged.join(), /cannot send callbacks; check PostgreSQL/));
   });
 });

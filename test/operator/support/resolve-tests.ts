@@ -113,7 +113,7 @@ export async function assertWorkersDeadlineCounts(resolving: Resolving, id: stri
   const { what, later, show, resolve, age } = resolving;
   const early = await later(what.command, 'resolve', id, '--failed', '--reason', 'r');
   assert.deepEqual([early.code, early.out], [1, '']);
-  assert.match(early.err, /by the worker's configuration it is not past its deadline/);
+  assert.match(early.err, /according to the worker's configuration it is not past its deadline/);
   const { json: shown } = await show(id);
   assert.deepEqual([shown.status, shown.overdue_since], [what.pending, null]);
   await age(id);
