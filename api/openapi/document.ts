@@ -1,11 +1,11 @@
 import { ErrorBody } from '../../domain/error-body.ts';
-import { EVENT_SUMMARIES, WEBHOOK_EVENTS, WebhookEvent } from '../../domain/event-resource.ts';
+import { WebhookEvent } from '../../domain/event-resource.ts';
 import { idPattern } from '../../domain/ids.ts';
 import type { Route } from '../route.ts';
-import { WEBHOOK_EVENTS as SENT } from './examples.ts';
 import { RESOURCES } from './resources.ts';
 import { errorExamples, HEADERS, json, responsesOf } from './responses.ts';
 import { createSchemas, type Schemas } from './schemas.ts';
+import { WEBHOOKS_TAG, webhooksOf } from './webhooks.ts';
 
 const DESCRIPTION = `Issue and manage USD virtual cards funded from a prepaid balance.
 
@@ -31,7 +31,7 @@ export function openApiDocument(routes: Route[]): object {
     security: [{ apiKey: [] }],
     tags: [
       ...Object.values(RESOURCES).map(({ tag, description }) => ({ name: tag, description })),
-      { name: WEBHOOKS_TAG, description: 'What we send to your webhook endpoint.' },
+      WEBHOOKS_TAG,
     ],
     paths,
     webhooks,
@@ -106,51 +106,3 @@ function headerParameters(route: Route): object[] {
     'nothing twice.';
   return [{ name: 'Idempotency-Key', in: 'header', required, description, schema }];
 }
-
-const WEBHOOKS_TAG = 'Webhooks';
-
-function webhooksOf(schemas: Schemas): Record<string, object> {
-  return Object.fromEntries(
-    WEBHOOK_EVENTS.map(([type, schema]) => [
-      type,
-      {
-        post: {
-          tags: [WEBHOOKS_TAG],
-          operationId: `webhooks.${type.replace(/[._](\w)/g, (_, letter: string) => letter.toUpperCase())}`,
-          summary: EVENT_SUMMARIES[type],
-          description:
-            'Verify the signature before you trust the body, and handle each `id` once: an event can come twice, and ' +
-            'order is not guaranteed.',
-          security: [],
-          parameters: SIGNATURE_HEADERS,
-          requestBody: {
-            required: true,
-            content: json(schemas.of(schema, 'output'), {
-              example: SENT.find((event) => event.type === type),
-            }),
-          },
-          responses: {
-            '2XX': { description: 'You have received it. Answer within 10 seconds.' },
-            410: { description: 'Send nothing more: the endpoint is disabled until you set it again.' },
-            default: {
-              description: 'Anything else is a failure. It is retried after 30 s, 5 min, 30 min and 2 h.',
-            },
-          },
-        },
-      },
-    ]),
-  );
-}
-
-const SIGNATURE_HEADERS = [
-  ['X-Service-Event-Id', "The event's id.", idPattern('evt')],
-  ['X-Service-Timestamp', 'When this attempt was made, in milliseconds since the epoch.', '^[0-9]{1,15}$'],
-  [
-    'X-Service-Signature',
-    'The lowercase hex SHA-256 of the timestamp, the raw body and your webhook secret, one after the other.',
-    '^[0-9a-f]{64}$',
-  ],
-].map(([name, description, pattern]) => ({
-  ...{ name, in: 'header', required: true, description },
-  schema: { type: 'string', pattern },
-}));

@@ -4,7 +4,7 @@ import type { BalanceTransactionResource } from '../../domain/balance-transactio
 import type { CardResource } from '../../domain/card-resource.ts';
 import type { CreateCardRequest } from '../../domain/create-card-request.ts';
 import type { DepositResource } from '../../domain/deposit.ts';
-import type { EventResource, WebhookEvent } from '../../domain/event-resource.ts';
+import type { EventResource } from '../../domain/event-resource.ts';
 import type { SecureDetails } from '../../domain/secure-details.ts';
 import type { SimulateTransactionRequest } from '../../domain/simulate-transaction-request.ts';
 import type { TopUpResource } from '../../domain/topup-resource.ts';
@@ -104,7 +104,11 @@ export const PENDING_CARD: CardResource = {
   created: '2026-11-22T06:45:54.949Z',
 };
 
-const FAILED_CARD: CardResource = { ...PENDING_CARD, status: 'failed', failure_code: 'issuance_failed' };
+export const FAILED_CARD: CardResource = {
+  ...PENDING_CARD,
+  status: 'failed',
+  failure_code: 'issuance_failed',
+};
 export const FROZEN_CARD: CardResource = { ...CARD, status: 'frozen' };
 export const BLOCKED_CARD: CardResource = { ...CARD, status: 'blocked', balance: 0 };
 
@@ -140,7 +144,7 @@ export const PENDING_TOPUP: TopUpResource = {
   completed_at: null,
 };
 
-const FAILED_TOPUP: TopUpResource = {
+export const FAILED_TOPUP: TopUpResource = {
   ...TOPUP,
   status: 'failed',
   failure_code: 'topup_failed',
@@ -270,45 +274,3 @@ export const PING_EVENT: EventResource = {
   data: { webhook_endpoint: WEBHOOK_ENDPOINT },
   delivery: { status: 'pending', next_attempt_at: null, attempts: [] },
 };
-
-/** What a webhook endpoint is sent, one of each type. */
-export const WEBHOOK_EVENTS: WebhookEvent[] = [
-  sent('evt_01m81020r5wyhhsbhqpb0mty8y', { type: 'card.issued', mode: 'test', data: { card: CARD } }),
-  sent('evt_01m810254x9y4q8bdbzj8m1rtd', {
-    ...{ type: 'card.issue_failed', mode: 'live' },
-    data: { card: FAILED_CARD },
-  }),
-  sent('evt_01m81020y7g6vd7dq2pvpyg63h', {
-    ...{ type: 'topup.succeeded', mode: 'test' },
-    data: { topup: TOPUP, card: { ...CARD, balance: 7_500 } },
-  }),
-  sent('evt_01m81025g2hn4fgw0cz3v6k9pe', {
-    ...{ type: 'topup.failed', mode: 'live' },
-    data: { topup: FAILED_TOPUP, card: { ...CARD, mode: 'live' } },
-  }),
-  sent('evt_01m8102143jn4tsm29rv5e4ad4', {
-    ...{ type: 'card.transaction.created', mode: 'test' },
-    data: { transaction: TRANSACTION, card: { ...CARD, balance: 6_250 } },
-  }),
-  sent('evt_01m810215682q5zyyj8yqdp2jp', { type: 'card.frozen', mode: 'test', data: { card: FROZEN_CARD } }),
-  sent('evt_01m8102167j610wbcfr9rzt6tq', { type: 'card.unfrozen', mode: 'test', data: { card: CARD } }),
-  sent('evt_01m81021bx6qw00rg95ar4afef', {
-    type: 'card.blocked',
-    mode: 'test',
-    data: { card: BLOCKED_CARD },
-  }),
-  sent('evt_01m81024zan2wj3v6g32rmxq3s', {
-    ...{ type: 'deposit.confirmed', mode: 'live' },
-    data: { deposit: CONFIRMED_DEPOSIT },
-  }),
-  sent('evt_01m81021nat70kdkb07c1jg1dc', {
-    ...{ type: 'ping', mode: 'test' },
-    data: { webhook_endpoint: WEBHOOK_ENDPOINT },
-  }),
-];
-
-type Unsent<Event> = Event extends unknown ? Omit<Event, 'id' | 'created'> : never;
-
-function sent(id: string, { type, mode, data }: Unsent<WebhookEvent>): WebhookEvent {
-  return { id, type, created: '2026-11-22T06:45:51.402Z', mode, data } as WebhookEvent;
-}

@@ -20,6 +20,8 @@ export function createSchemas(): Schemas {
         override: ({ zodSchema, jsonSchema }) => {
           // The format says it, and the pattern has 300 characters.
           if (io === 'output' && zodSchema instanceof z.ZodISODateTime) delete jsonSchema.pattern;
+          if (zodSchema instanceof z.ZodDiscriminatedUnion)
+            jsonSchema.discriminator = discriminatorOf(zodSchema);
         },
       });
       for (const [name, definition] of Object.entries(withReferences($defs))) {
@@ -33,6 +35,15 @@ export function createSchemas(): Schemas {
     },
     components: () => Object.fromEntries([...named].sort(([a], [b]) => a.localeCompare(b, 'en'))),
   };
+}
+
+/** Which of a union's schemas a value is of, for readers that go by more than the schemas themselves. */
+function discriminatorOf({ def: { discriminator, options } }: z.ZodDiscriminatedUnion): object {
+  const mapping = options.flatMap((option) => {
+    const { id } = z.globalRegistry.get(option) ?? {};
+    return [...(option._zod.propValues?.[discriminator] ?? [])].map((value) => [value, REFERENCE + id]);
+  });
+  return { propertyName: discriminator, mapping: Object.fromEntries(mapping) };
 }
 
 function withReferences<T extends object>(schema: T): T {

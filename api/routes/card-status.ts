@@ -29,7 +29,7 @@ export const unfreezeCard = (dependencies: AnsweringDependencies) =>
     path: '/cards/:cardId/unfreeze',
     operationId: 'cards.unfreeze',
     summary: 'Unfreeze a card',
-    description: `The card has to be frozen, and is active again. ${IN_LIVE_MODE}`,
+    description: `The card has to be frozen. It becomes active again. ${IN_LIVE_MODE}`,
     examples: { 200: EXAMPLES.CARD },
   });
 
