@@ -37,7 +37,7 @@ export interface Route<Query = unknown, Body = unknown> {
   /** What a generated client calls it: the resource and a verb, as in `cards.create`. */
   operationId: OperationId;
   summary: string;
-  description?: string;
+  description: string;
   /** The only mode whose keys may use it. */
   mode?: Mode;
   /** `accepted`: used where it is sent. Left out: a key that is sent has no meaning. */

@@ -52,7 +52,7 @@ function operationOf(route: Route, schemas: Schemas): object {
     tags: [RESOURCES[operationId.split('.')[0] as keyof typeof RESOURCES].tag],
     operationId,
     summary,
-    ...(description && { description }),
+    description,
     ...(route.mode && { 'x-mode': route.mode }),
     parameters: [...pathParameters(route), ...queryParameters(route, schemas), ...headerParameters(route)],
     ...(body && {
