@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { modeOfApiKey } from '../db/api-key.ts';
 import type { Orm } from '../db/orm.ts';
-import { query } from '../db/sql.ts';
+import { anyOf, readStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { Mode } from '../domain/mode.ts';
 import type { Admission } from './admission.ts';
@@ -67,12 +67,16 @@ export function createAuthenticate(
 }
 
 async function readCaller(orm: Orm, hashes: Buffer[]): Promise<Caller | undefined> {
-  const [row] = await query<{ key_id: string; partner_id: string; mode: Mode; name: string }>(
-    orm.em.fork(),
-    `SELECT k.id AS key_id, k.partner_id, k.mode, p.name FROM api_key k JOIN partner p ON p.id = k.partner_id
-     WHERE k.hash = ANY($1) AND k.revoked_at IS NULL`,
-    [hashes],
-  );
+  const [row] = await callerWith(orm.em.fork(), { hashes });
   if (row === undefined) return undefined;
   return { partnerId: row.partner_id, partnerName: row.name, mode: row.mode, keyId: row.key_id };
 }
+
+const callerWith = readStatement((db, { hashes }: { hashes: Buffer[] }) =>
+  db
+    .selectFrom('api_key as k')
+    .innerJoin('partner as p', 'p.id', 'k.partner_id')
+    .select(['k.id as key_id', 'k.partner_id', 'k.mode', 'p.name'])
+    .where('k.hash', '=', anyOf(hashes))
+    .where('k.revoked_at', 'is', null),
+);

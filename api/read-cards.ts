@@ -1,6 +1,7 @@
-import { cardColumns } from '../db/columns.ts';
+import { CARD_COLUMNS, cardColumns, of } from '../db/columns.ts';
 import { newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
+import { tenantStatement } from '../db/sql.ts';
 import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
@@ -20,7 +21,7 @@ export function cardIdOf({ params: { cardId = '' } }: { params: Record<string, s
 
 /** @throws ApiError `card_not_found`, for an id of another shape as well. */
 export async function readCard(orm: Orm, tenant: Tenant, cardId: string): Promise<CardResource> {
-  const [row] = isId('card', cardId) ? await tenantQuery<ReadRow>(orm.em.fork(), tenant, ONE, [cardId]) : [];
+  const [row] = isId('card', cardId) ? await one(orm.em.fork(), tenant, { cardId }) : [];
   if (row === undefined) throw new ApiError('card_not_found');
   return present(row);
 }
@@ -77,9 +78,16 @@ export async function readCardPage(orm: Orm, tenant: Tenant, page: CardPage): Pr
 const BALANCE =
   'LEFT JOIN LATERAL (SELECT posted FROM ledger.account WHERE card_id = page.id LIMIT 1) a ON true';
 
-const ONE = `
-  SELECT ${cardColumns('c')}, a.posted AS balance_cents FROM card c LEFT JOIN ledger.account a ON a.card_id = c.id
-  WHERE c.partner_id = $1 AND c.mode = $2 AND c.id = $3`;
+const one = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
+  db
+    .selectFrom('card as c')
+    .leftJoin('ledger.account as a', 'a.card_id', 'c.id')
+    .select(of('c', CARD_COLUMNS))
+    .select('a.posted as balance_cents')
+    .where('c.partner_id', '=', partnerId)
+    .where('c.mode', '=', mode)
+    .where('c.id', '=', cardId),
+);
 
 const KNOWN = (after: string) =>
   `EXISTS (SELECT FROM card WHERE partner_id = $1 AND mode = $2 AND id = ${after})`;

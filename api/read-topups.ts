@@ -1,6 +1,7 @@
-import { topUpColumns } from '../db/columns.ts';
+import { of, TOPUP_COLUMNS, topUpColumns } from '../db/columns.ts';
 import { newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
+import { tenantStatement } from '../db/sql.ts';
 import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
@@ -13,9 +14,7 @@ interface ReadRow extends TopUpRow {
 
 /** @throws ApiError `topup_not_found`, for an id of another shape as well. */
 export async function readTopUp(orm: Orm, tenant: Tenant, topUpId: string): Promise<TopUpResource> {
-  const [row] = isId('topup', topUpId)
-    ? await tenantQuery<ReadRow>(orm.em.fork(), tenant, ONE, [topUpId])
-    : [];
+  const [row] = isId('topup', topUpId) ? await one(orm.em.fork(), tenant, { topUpId }) : [];
   if (row === undefined) throw new ApiError('topup_not_found');
   return present(row);
 }
@@ -47,10 +46,16 @@ export async function readTopUpPage(orm: Orm, tenant: Tenant, page: TopUpPage): 
   return [first, ...rest].filter((row) => row.id !== null).map(present);
 }
 
-const ONE = `
-  SELECT ${topUpColumns('t')}, a.posted AS balance_cents
-  FROM topup t LEFT JOIN ledger.account a ON a.card_id = t.card_id
-  WHERE t.partner_id = $1 AND t.mode = $2 AND t.id = $3`;
+const one = tenantStatement((db, { partnerId, mode, topUpId }: Tenant & { topUpId: string }) =>
+  db
+    .selectFrom('topup as t')
+    .leftJoin('ledger.account as a', 'a.card_id', 't.card_id')
+    .select(of('t', TOPUP_COLUMNS))
+    .select('a.posted as balance_cents')
+    .where('t.partner_id', '=', partnerId)
+    .where('t.mode', '=', mode)
+    .where('t.id', '=', topUpId),
+);
 
 /** The card, with each top-up of the page; with none a row that has the card alone. */
 const page = (known: string, before?: string): string => `

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { KeyRing } from '../db/key-ring.ts';
-import { query } from '../db/sql.ts';
+import { query, type Transactor } from '../db/sql.ts';
 import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { transaction } from '../db/transaction.ts';
@@ -56,7 +56,7 @@ const ATTEMPTS = 5;
 export async function answerOnce(
   context: CommandContext,
   request: KeyedRequest,
-  work: (tx: EntityManager) => Promise<KeyedAnswer>,
+  work: (tx: Transactor) => Promise<KeyedAnswer>,
 ): Promise<KeyedAnswer> {
   for (let attempt = 1; ; attempt++) {
     try {

@@ -1,6 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { newId } from '../db/new-id.ts';
-import { query } from '../db/sql.ts';
+import { query, writeStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { presentBalance } from '../domain/balance-resource.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
@@ -32,11 +32,7 @@ export function creditFaucet(
     if ('replayed' in locked) return locked;
     await refuseMoreThanAllowed(tx, partnerId);
     const creditId = newId('credit');
-    await query(
-      tx,
-      `INSERT INTO faucet_credit (id, partner_id, mode, amount_cents) VALUES ($1, $2, 'test', $3)`,
-      [creditId, partnerId, amountCents],
-    );
+    await insertCredit(tx, { id: creditId, partnerId, amountCents: String(amountCents) });
     const credited = await applyOperation(tx, faucetOperation(creditId, partnerId, amountCents)).catch(
       (error: unknown) => {
         if (!(error instanceof LedgerRejected) || error.reason !== 'balance_out_of_range') throw error;
@@ -52,6 +48,15 @@ export function creditFaucet(
     return keepAnswer(tx, ring, request, 201, presentBalance('test', credited.prepaid));
   });
 }
+
+const insertCredit = writeStatement((db, credit: { id: string; partnerId: string; amountCents: string }) =>
+  db.insertInto('faucet_credit').values({
+    id: credit.id,
+    partner_id: credit.partnerId,
+    mode: 'test',
+    amount_cents: credit.amountCents,
+  }),
+);
 
 function faucetOperation(creditId: string, partnerId: string, amountCents: number): LedgerOperation {
   const flow = { code: 'fund_faucet', debit: 'faucet', credit: 'prepaid' } as const;

@@ -1,6 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { type Partner, PartnerEntity } from '../db/entities/accounts.ts';
-import { query } from '../db/sql.ts';
+import { readStatement } from '../db/sql.ts';
 import { unknownId } from './refusal.ts';
 
 /**
@@ -8,8 +8,12 @@ import { unknownId } from './refusal.ts';
  * @throws Refusal where there is none.
  */
 export async function lockPartner(tx: EntityManager, partnerId: string): Promise<Partner> {
-  await query(tx, 'SELECT FROM partner WHERE id = $1 FOR NO KEY UPDATE', [partnerId]);
+  await lock(tx, { partnerId });
   const partner = await tx.findOne(PartnerEntity, partnerId);
   if (partner === null) throw unknownId('prt', partnerId, 'run "operator partner list"');
   return partner;
 }
+
+const lock = readStatement((db, { partnerId }: { partnerId: string }) =>
+  db.selectFrom('partner').select('id').where('id', '=', partnerId).forNoKeyUpdate(),
+);

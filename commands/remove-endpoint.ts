@@ -1,5 +1,5 @@
 import type { Orm } from '../db/orm.ts';
-import { query } from '../db/sql.ts';
+import { writeStatement } from '../db/sql.ts';
 import type { Tenant } from '../db/tenant.ts';
 import { transaction } from '../db/transaction.ts';
 import { lockPartner } from './lock-partner.ts';
@@ -11,11 +11,15 @@ import { lockPartner } from './lock-partner.ts';
 export function removeEndpoint(orm: Orm, { partnerId, mode }: Tenant): Promise<boolean> {
   return transaction(orm, async (tx) => {
     await lockPartner(tx, partnerId);
-    const removed = await query(
-      tx,
-      'DELETE FROM webhook_endpoint WHERE partner_id = $1 AND mode = $2 RETURNING mode',
-      [partnerId, mode],
-    );
+    const removed = await deleteEndpoint(tx, { partnerId, mode });
     return removed.length > 0;
   });
 }
+
+const deleteEndpoint = writeStatement((db, { partnerId, mode }: Tenant) =>
+  db
+    .deleteFrom('webhook_endpoint')
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .returning('mode'),
+);

@@ -1,5 +1,5 @@
 import { ApiKeyEntity } from '../db/entities/accounts.ts';
-import { query } from '../db/sql.ts';
+import { readStatement } from '../db/sql.ts';
 import { transaction } from '../db/transaction.ts';
 import { type Operator, recordAudit } from './operator-context.ts';
 import { unknownId } from './refusal.ts';
@@ -11,7 +11,7 @@ import { unknownId } from './refusal.ts';
  */
 export function revokeApiKey({ orm, actor }: Operator, keyId: string): Promise<void> {
   return transaction(orm, async (tx) => {
-    await query(tx, 'SELECT FROM api_key WHERE id = $1 FOR NO KEY UPDATE', [keyId]);
+    await lock(tx, { keyId });
     const key = await tx.findOne(ApiKeyEntity, keyId);
     if (key === null) throw unknownId('key', keyId, 'run "operator key list PARTNER"');
     if (key.revokedAt) return;
@@ -20,3 +20,7 @@ export function revokeApiKey({ orm, actor }: Operator, keyId: string): Promise<v
     recordAudit(tx, actor, 'key.revoke', keyId, { partnerId, mode, hint });
   });
 }
+
+const lock = readStatement((db, { keyId }: { keyId: string }) =>
+  db.selectFrom('api_key').select('id').where('id', '=', keyId).forNoKeyUpdate(),
+);

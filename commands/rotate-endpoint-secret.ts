@@ -1,5 +1,6 @@
-import { ENDPOINT_COLUMNS } from '../db/endpoint-columns.ts';
-import { query } from '../db/sql.ts';
+import { sql } from 'kysely';
+import { writeStatement } from '../db/sql.ts';
+import type { Tenant } from '../db/tenant.ts';
 import { transaction } from '../db/transaction.ts';
 import { generateWebhookSecret } from '../db/webhook-secret.ts';
 import type { Mode } from '../domain/mode.ts';
@@ -8,6 +9,7 @@ import type { CommandContext } from './command-context.ts';
 import { sealEndpointSecret } from './endpoint-secret.ts';
 import { lockPartner } from './lock-partner.ts';
 import { recordAudit } from './operator-context.ts';
+import { shownOfEndpoint } from './read-endpoints.ts';
 
 const GRACE_HOURS = 24;
 
@@ -29,15 +31,7 @@ export function rotateEndpointSecret(
     const endpoints: WebhookEndpointRow[] = [];
     for (const mode of modes) {
       const sealed = sealEndpointSecret(ring, { partner_id: partnerId, mode }, secret);
-      endpoints.push(
-        ...(await query<WebhookEndpointRow>(
-          tx,
-          `UPDATE webhook_endpoint SET secret = $3, previous_secret = secret,
-             previous_secret_expires_at = now() + $4 * interval '1 hour'
-           WHERE partner_id = $1 AND mode = $2 RETURNING ${ENDPOINT_COLUMNS}`,
-          [partnerId, mode, sealed, GRACE_HOURS],
-        )),
-      );
+      endpoints.push(...(await replaceSecret(tx, { partnerId, mode, sealed, graceHours: GRACE_HOURS })));
     }
     if (actor !== undefined && endpoints.length > 0) {
       const rotated = endpoints.map((endpoint) => endpoint.mode);
@@ -46,3 +40,17 @@ export function rotateEndpointSecret(
     return { endpoints, secret };
   });
 }
+
+const replaceSecret = writeStatement(
+  (db, { partnerId, mode, sealed, graceHours }: Tenant & { sealed: Buffer; graceHours: number }) =>
+    db
+      .updateTable('webhook_endpoint')
+      .set(({ ref }) => ({
+        secret: sealed,
+        previous_secret: ref('secret'),
+        previous_secret_expires_at: sql<string>`now() + ${graceHours} * interval '1 hour'`,
+      }))
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', mode)
+      .returning(shownOfEndpoint),
+);

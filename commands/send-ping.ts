@@ -1,11 +1,11 @@
-import { ENDPOINT_COLUMNS } from '../db/endpoint-columns.ts';
 import { newId, timeOf } from '../db/new-id.ts';
 import type { Orm } from '../db/orm.ts';
-import { query } from '../db/sql.ts';
+import { writeStatement } from '../db/sql.ts';
 import type { Tenant } from '../db/tenant.ts';
 import { transaction } from '../db/transaction.ts';
 import type { EventType } from '../domain/event-type.ts';
-import { presentWebhookEndpoint, type WebhookEndpointRow } from '../domain/webhook-endpoint-resource.ts';
+import { presentWebhookEndpoint } from '../domain/webhook-endpoint-resource.ts';
+import { readEndpoints } from './read-endpoints.ts';
 import { takeSendingTurn } from './take-sending-turn.ts';
 
 const TYPE: EventType = 'ping';
@@ -19,19 +19,22 @@ export function sendPing(orm: Orm, tenant: Tenant): Promise<string> {
   const { partnerId, mode } = tenant;
   return transaction(orm, async (tx) => {
     await takeSendingTurn(tx, tenant);
-    const [endpoint] = await query<WebhookEndpointRow>(
-      tx,
-      `SELECT ${ENDPOINT_COLUMNS} FROM webhook_endpoint WHERE partner_id = $1 AND mode = $2`,
-      [partnerId, mode],
-    );
+    const [endpoint] = await readEndpoints(tx, partnerId, [mode]);
     const data = { webhook_endpoint: endpoint && presentWebhookEndpoint(endpoint) };
     const id = newId('evt');
     const created = timeOf(id).toISOString();
-    await query(
-      tx,
-      'INSERT INTO event (id, partner_id, mode, type, body, created_at) VALUES ($1, $2, $3, $4, $5, $6)',
-      [id, partnerId, mode, TYPE, JSON.stringify({ id, type: TYPE, created, mode, data }), created],
-    );
+    await insertPing(tx, {
+      partnerId,
+      mode,
+      id,
+      created,
+      body: JSON.stringify({ id, type: TYPE, created, mode, data }),
+    });
     return id;
   });
 }
+
+const insertPing = writeStatement(
+  (db, { partnerId, mode, id, created, body }: Tenant & { id: string; created: string; body: string }) =>
+    db.insertInto('event').values({ id, partner_id: partnerId, mode, type: TYPE, body, created_at: created }),
+);

@@ -1,7 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { ENDPOINT_COLUMNS } from '../db/endpoint-columns.ts';
 import type { KeyRing } from '../db/key-ring.ts';
-import { query } from '../db/sql.ts';
+import { anyOf, writeStatement } from '../db/sql.ts';
 import { transaction } from '../db/transaction.ts';
 import { generateWebhookSecret } from '../db/webhook-secret.ts';
 import type { Mode } from '../domain/mode.ts';
@@ -11,6 +9,7 @@ import { enableEndpoints } from './enable-endpoints.ts';
 import { openEndpointSecret, sealEndpointSecret } from './endpoint-secret.ts';
 import { lockPartner } from './lock-partner.ts';
 import { recordAudit } from './operator-context.ts';
+import { readEndpoints } from './read-endpoints.ts';
 
 export interface EndpointChange {
   partnerId: string;
@@ -35,18 +34,20 @@ export function setEndpoint(
 ): Promise<{ endpoints: WebhookEndpointRow[]; secret: string | null }> {
   return transaction(orm, async (tx) => {
     await lockPartner(tx, partnerId);
-    const existing = await query<ExistingEndpoint>(
-      tx,
-      `UPDATE webhook_endpoint SET url = $3, standard_headers = coalesce($4, standard_headers)
-       WHERE partner_id = $1 AND mode = ANY ($2) RETURNING mode, secret, standard_headers`,
-      [partnerId, modes, url, standardWebhooks ?? null],
-    );
+    const existing = await updateEndpoints(tx, {
+      partnerId,
+      modes,
+      url,
+      standardHeaders: standardWebhooks ?? null,
+    });
     const missing = modes.filter((mode) => !existing.some((endpoint) => endpoint.mode === mode));
     const secret = missing.length === 0 ? null : secretFor(ring, partnerId, existing);
     if (secret !== null) {
       const standardHeaders = standardWebhooks ?? existing[0]?.standard_headers ?? false;
-      for (const mode of missing)
-        await insertEndpoint(tx, ring, { partnerId, mode, url, standardHeaders, secret });
+      for (const mode of missing) {
+        const sealed = sealEndpointSecret(ring, { partner_id: partnerId, mode }, secret);
+        await insertEndpoint(tx, { partnerId, mode, url, standardHeaders, sealed });
+      }
     }
     await enableEndpoints(tx, partnerId, modes);
     if (actor !== undefined) {
@@ -57,39 +58,48 @@ export function setEndpoint(
   });
 }
 
-interface ExistingEndpoint {
-  mode: Mode;
-  secret: Buffer;
-  standard_headers: boolean;
+interface EndpointSettings {
+  partnerId: string;
+  modes: readonly Mode[];
+  url: string;
+  /** Null: as it is. */
+  standardHeaders: boolean | null;
 }
+
+type ExistingEndpoint = Awaited<ReturnType<typeof updateEndpoints>>[number];
+
+const updateEndpoints = writeStatement((db, { partnerId, modes, url, standardHeaders }: EndpointSettings) =>
+  db
+    .updateTable('webhook_endpoint')
+    .set(({ fn, val }) => ({
+      url,
+      standard_headers: fn.coalesce(val(standardHeaders), 'standard_headers'),
+    }))
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', anyOf(modes))
+    .returning(['mode', 'secret', 'standard_headers']),
+);
 
 function secretFor(ring: KeyRing, partner_id: string, [known]: ExistingEndpoint[]): string {
   if (known === undefined) return generateWebhookSecret();
   return openEndpointSecret(ring, { partner_id, mode: known.mode }, known.secret);
 }
 
-async function insertEndpoint(
-  tx: EntityManager,
-  ring: KeyRing,
-  endpoint: { partnerId: string; mode: Mode; url: string; standardHeaders: boolean; secret: string },
-): Promise<void> {
-  const { partnerId, mode, url, standardHeaders, secret } = endpoint;
-  await query(
-    tx,
-    `INSERT INTO webhook_endpoint (partner_id, mode, url, standard_headers, secret) VALUES ($1, $2, $3, $4, $5)`,
-    [
-      partnerId,
-      mode,
-      url,
-      standardHeaders,
-      sealEndpointSecret(ring, { partner_id: partnerId, mode }, secret),
-    ],
-  );
+interface NewEndpoint {
+  partnerId: string;
+  mode: Mode;
+  url: string;
+  standardHeaders: boolean;
+  /** Its secret. */
+  sealed: Buffer;
 }
 
-const readEndpoints = (tx: EntityManager, partnerId: string, modes: readonly Mode[]) =>
-  query<WebhookEndpointRow>(
-    tx,
-    `SELECT ${ENDPOINT_COLUMNS} FROM webhook_endpoint WHERE partner_id = $1 AND mode = ANY ($2) ORDER BY mode DESC`,
-    [partnerId, modes],
-  );
+const insertEndpoint = writeStatement((db, endpoint: NewEndpoint) =>
+  db.insertInto('webhook_endpoint').values({
+    partner_id: endpoint.partnerId,
+    mode: endpoint.mode,
+    url: endpoint.url,
+    standard_headers: endpoint.standardHeaders,
+    secret: endpoint.sealed,
+  }),
+);

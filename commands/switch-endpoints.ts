@@ -1,11 +1,11 @@
-import { ENDPOINT_COLUMNS } from '../db/endpoint-columns.ts';
-import { query } from '../db/sql.ts';
+import { anyOf, readStatement, writeStatement } from '../db/sql.ts';
 import { transaction } from '../db/transaction.ts';
 import type { Mode } from '../domain/mode.ts';
 import type { WebhookEndpointRow } from '../domain/webhook-endpoint-resource.ts';
 import { enableEndpoints } from './enable-endpoints.ts';
 import { lockPartner } from './lock-partner.ts';
 import { type Operator, recordAudit } from './operator-context.ts';
+import { readEndpoints } from './read-endpoints.ts';
 
 /**
  * Disables an account's endpoints by hand, or enables them and sends what was parked. One that is so already stays as
@@ -18,30 +18,39 @@ export function switchEndpoints(
 ): Promise<WebhookEndpointRow[]> {
   return transaction(orm, async (tx) => {
     await lockPartner(tx, partnerId);
-    const changing = await query<{ mode: Mode }>(
-      tx,
-      `SELECT mode FROM webhook_endpoint WHERE partner_id = $1 AND mode = ANY ($2) AND status <> $3
-       ORDER BY mode DESC FOR NO KEY UPDATE`,
-      [partnerId, modes, status],
-    );
+    const changing = await lockThoseNot(tx, { partnerId, modes, status });
     const changed = changing.map(({ mode }) => mode);
     if (status === 'enabled') await enableEndpoints(tx, partnerId, modes);
-    else {
-      await query(
-        tx,
-        `UPDATE webhook_endpoint SET status = 'disabled', disabled_reason = 'disabled by an operator'
-         WHERE partner_id = $1 AND mode = ANY ($2)`,
-        [partnerId, changed],
-      );
-    }
+    else await disableEndpoints(tx, { partnerId, modes: changed });
     if (changed.length > 0) {
       const verb = status === 'enabled' ? 'enable' : 'disable';
       recordAudit(tx, actor, `webhook-endpoint.${verb}`, partnerId, { modes: changed });
     }
-    return query<WebhookEndpointRow>(
-      tx,
-      `SELECT ${ENDPOINT_COLUMNS} FROM webhook_endpoint WHERE partner_id = $1 AND mode = ANY ($2) ORDER BY mode DESC`,
-      [partnerId, modes],
-    );
+    return readEndpoints(tx, partnerId, modes);
   });
 }
+
+interface Endpoints {
+  partnerId: string;
+  modes: readonly Mode[];
+}
+
+const lockThoseNot = readStatement(
+  (db, { partnerId, modes, status }: Endpoints & { status: 'enabled' | 'disabled' }) =>
+    db
+      .selectFrom('webhook_endpoint')
+      .select('mode')
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', anyOf(modes))
+      .where('status', '<>', status)
+      .orderBy('mode', 'desc')
+      .forNoKeyUpdate(),
+);
+
+const disableEndpoints = writeStatement((db, { partnerId, modes }: Endpoints) =>
+  db
+    .updateTable('webhook_endpoint')
+    .set({ status: 'disabled', disabled_reason: 'disabled by an operator' })
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', anyOf(modes)),
+);

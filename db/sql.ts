@@ -8,6 +8,7 @@ import {
   PostgresIntrospector,
   PostgresQueryCompiler,
   type QueryExecutorProvider,
+  sql,
 } from 'kysely';
 import type { ReadonlyKysely } from 'kysely/readonly';
 import type { Tables } from './tables.ts';
@@ -78,6 +79,9 @@ export function writeStatement<Values extends object, Row>(
   return (tx, values) => query(tx, text, bind(values));
 }
 
+/** One of these values, however many they are: they are bound as one array. */
+export const anyOf = <Value>(values: readonly Value[]) => sql<Value>`any(${values})`;
+
 /** Builds statements and runs none. */
 const BUILDER = new Kysely<Tables>({
   dialect: {
@@ -98,10 +102,19 @@ class StandIn {
   constructor(name: string) {
     this.name = name;
   }
+
+  [Symbol.toPrimitive](): never {
+    throw new Error(`the value "${this.name}" is not known yet: work it out before the statement is run`);
+  }
 }
 
 function compile<Values extends object>(build: (values: Values) => Compilable) {
-  const standIns = new Proxy({} as Values, { get: (_, name) => new StandIn(String(name)) });
+  const standIns = new Proxy({} as Values, {
+    get: (_, name) => new StandIn(String(name)),
+    ownKeys: () => {
+      throw new Error('a statement names each value it takes: which there are is not known yet');
+    },
+  });
   const { sql: text, parameters } = build(standIns).compile();
   return {
     text,

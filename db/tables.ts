@@ -54,4 +54,4 @@ type RawColumn<Value> = [Value] extends [ColumnType<infer Selected, infer Insert
 
 /** The driver gives timestamps as text, and binary data in buffers; bigint and numeric are text in the entities, too. */
 type Given<Value> = Value extends Date ? string : Value extends Uint8Array ? Buffer : Value;
-type Taken<Value> = Value extends Date ? Date | string : Value extends string ? Value | bigint : Value;
+type Taken<Value> = Value extends Date ? Date | string : Value;

@@ -1,5 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { query } from '../db/sql.ts';
+import { readStatement } from '../db/sql.ts';
 import type { Mode } from '../domain/mode.ts';
 import { accountId } from './account-id.ts';
 import { balanceOf } from './balance.ts';
@@ -7,10 +7,10 @@ import type { Balance } from './operation.ts';
 
 /** The partner's prepaid balance in one mode: zeros where nothing has touched it yet. */
 export async function readBalance(em: EntityManager, partnerId: string, mode: Mode): Promise<Balance> {
-  const [row] = await query<{ posted: string; held: string }>(
-    em,
-    'SELECT posted, held FROM ledger.account WHERE id = $1',
-    [accountId('prepaid', partnerId, mode)],
-  );
+  const [row] = await account(em, { id: accountId('prepaid', partnerId, mode) });
   return balanceOf(row?.posted ?? '0', row?.held ?? '0');
 }
+
+const account = readStatement((db, { id }: { id: string }) =>
+  db.selectFrom('ledger.account').select(['posted', 'held']).where('id', '=', id),
+);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
+import { readStatement } from '../../db/sql.ts';
 import { DEFAULT_FEE_PLAN, Fee, FeePlan, FundingKind, quoteFunding } from '../../domain/fees.ts';
 import { AmountCents, Usd } from '../../domain/fields.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
@@ -35,11 +35,7 @@ export const createQuote = ({ orm }: { orm: Orm }) =>
     responses: { 200: QuoteResource },
     examples: { body: { type: 'card_issue', amount: 5_000 }, 200: EXAMPLES.QUOTE },
     async handle({ caller, body }) {
-      const [row] = await query<{ fee_plan: unknown }>(
-        orm.em.fork(),
-        'SELECT fee_plan FROM partner WHERE id = $1',
-        [caller.partnerId],
-      );
+      const [row] = await feePlanOf(orm.em.fork(), { partnerId: caller.partnerId });
       const plan = row?.fee_plan ? FeePlan.parse(row.fee_plan) : DEFAULT_FEE_PLAN;
       const { fees, totalDebitedCents } = quoteFunding(plan, body.type, body.amount);
       return {
@@ -54,3 +50,7 @@ export const createQuote = ({ orm }: { orm: Orm }) =>
       };
     },
   });
+
+const feePlanOf = readStatement((db, { partnerId }: { partnerId: string }) =>
+  db.selectFrom('partner').select('fee_plan').where('id', '=', partnerId),
+);

@@ -1,10 +1,9 @@
 import { z } from 'zod';
+import { readEndpoints } from '../../commands/read-endpoints.ts';
 import { removeEndpoint } from '../../commands/remove-endpoint.ts';
 import { rotateEndpointSecret } from '../../commands/rotate-endpoint-secret.ts';
 import { sendPing } from '../../commands/send-ping.ts';
 import { setEndpoint } from '../../commands/set-endpoint.ts';
-import { ENDPOINT_COLUMNS } from '../../db/endpoint-columns.ts';
-import { tenantQuery } from '../../db/tenant-query.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { EventResource } from '../../domain/event-resource.ts';
 import {
@@ -50,11 +49,7 @@ export const getWebhookEndpoint = ({ orm }: WebhookDependencies) =>
     examples: { 200: EXAMPLES.WEBHOOK_ENDPOINT },
     errors: ['webhook_endpoint_not_found'],
     async handle({ caller }) {
-      const [row] = await tenantQuery<WebhookEndpointRow>(
-        orm.em.fork(),
-        caller,
-        `SELECT ${ENDPOINT_COLUMNS} FROM webhook_endpoint WHERE partner_id = $1 AND mode = $2`,
-      );
+      const [row] = await readEndpoints(orm.em.fork(), caller.partnerId, [caller.mode]);
       return { status: 200, body: presentWebhookEndpoint(existing(row)) };
     },
   });

@@ -1,5 +1,8 @@
+import { type Expression, sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
+import { readStatement } from '../../db/sql.ts';
+import type { CardStatus } from '../../domain/card-status.ts';
+import type { TopUpStatus } from '../../domain/topup-resource.ts';
 import type { OperatorConfig } from '../../operator-config.ts';
 import { readGivenUp } from './read-given-up.ts';
 import { readWaitingDeposits } from './read-waiting-deposits.ts';
@@ -47,23 +50,41 @@ export async function readAttention(orm: Orm, settings: AttentionSettings): Prom
 /** Rows that wait for the network. */
 interface PendingRows {
   kind: AttentionItem['kind'];
-  table: 'card' | 'topup';
-  pending: string;
+  overdue: ReturnType<typeof overdueIn>;
   reason: string;
   command(id: string): string;
 }
 
+const MILLISECOND = sql`interval '1 millisecond'`;
+const ago = (ms: number) => sql<string>`now() - ${ms} * ${MILLISECOND}`;
+const later = (time: Expression<string>, ms: number) => sql<string>`${time} + ${ms} * ${MILLISECOND}`;
+
+const overdueIn = (table: 'card' | 'topup', pending: CardStatus | TopUpStatus) =>
+  readStatement((db, { deadlineMs }: { deadlineMs: number }) =>
+    db
+      .selectFrom(table)
+      .select(({ eb, fn, ref }) => [
+        'id',
+        eb('overdue_since', 'is not', null).as('flagged'),
+        sql<string | null>`CASE WHEN NOT decision ? 'refused' THEN decision ->> 'outcome' END`.as('decided'),
+        fn.coalesce('overdue_since', later(ref('created_at'), deadlineMs)).as('since'),
+      ])
+      // In the text, so that the partial index of what is pending can be used.
+      .where('status', '=', sql.lit(pending))
+      .where(({ eb, or }) =>
+        or([eb('overdue_since', 'is not', null), eb('created_at', '<', ago(deadlineMs))]),
+      ),
+  );
+
 const ISSUANCES: PendingRows = {
   kind: 'card_issuance',
-  table: 'card',
-  pending: 'funding_pending',
+  overdue: overdueIn('card', 'funding_pending'),
   reason: 'the network has not said whether it issued the card',
   command: (id) => `npm run operator -- card resolve ${id} --issued|--failed --reason R`,
 };
 const TOP_UPS: PendingRows = {
   kind: 'card_topup',
-  table: 'topup',
-  pending: 'pending',
+  overdue: overdueIn('topup', 'pending'),
   reason: 'the network has not said whether it loaded the card',
   command: (id) => `npm run operator -- topup resolve ${id} --succeeded|--failed --reason R`,
 };
@@ -73,19 +94,10 @@ const UNNOTICED = 'past its deadline, but its workflow has not noticed: check th
 
 async function readOverdue(
   orm: Orm,
-  { kind, table, pending, reason, command }: PendingRows,
+  { kind, overdue, reason, command }: PendingRows,
   deadlineMs: number,
 ): Promise<AttentionItem[]> {
-  const rows = await query<{ id: string; flagged: boolean; decided: string | null; since: string }>(
-    orm.em.fork(),
-    `SELECT id, overdue_since IS NOT NULL AS flagged,
-       CASE WHEN NOT decision ? 'refused' THEN decision ->> 'outcome' END AS decided,
-       coalesce(overdue_since, created_at + $1 * interval '1 millisecond') AS since
-     FROM ${table}
-     WHERE status = '${pending}'
-       AND (overdue_since IS NOT NULL OR created_at < now() - $1 * interval '1 millisecond')`,
-    [deadlineMs],
-  );
+  const rows = await overdue(orm.em.fork(), { deadlineMs });
   return rows.map(({ id, flagged, decided, since }) => ({
     kind,
     id,
@@ -97,12 +109,7 @@ async function readOverdue(
 
 /** Active cards that the network can't be told anything about; workers ask for their ids every ten minutes. */
 async function readWithoutNetworkId(orm: Orm): Promise<AttentionItem[]> {
-  const rows = await query<{ id: string; since: string }>(
-    orm.em.fork(),
-    `SELECT id, created_at AS since FROM card
-     WHERE mode = 'live' AND status IN ('active', 'frozen') AND (network_card_id IS NULL OR last4 IS NULL)
-       AND network_card_id IS NULL`,
-  );
+  const rows = await withoutNetworkId(orm.em.fork(), {});
   return rows.map(({ id, since }) => ({
     kind: 'card_network_id',
     id,
@@ -113,22 +120,23 @@ async function readWithoutNetworkId(orm: Orm): Promise<AttentionItem[]> {
   }));
 }
 
+const withoutNetworkId = readStatement((db) =>
+  db
+    .selectFrom('card')
+    .select(['id', 'created_at as since'])
+    // As the partial index has it.
+    .where('mode', '=', sql.lit('live'))
+    .where('status', 'in', [sql.lit<CardStatus>('active'), sql.lit<CardStatus>('frozen')])
+    .where(({ eb, or }) => or([eb('network_card_id', 'is', null), eb('last4', 'is', null)]))
+    .where('network_card_id', 'is', null),
+);
+
 /** How long a request may stay without an answer, though it is started again every minute. */
 const PATIENCE_MS = 600_000;
 
 /** Accounts with issuances or top-ups that were asked for and have not begun, so that no money is held. */
 async function readNotBegun(orm: Orm): Promise<AttentionItem[]> {
-  const rows = await query<{ partner_id: string; mode: string; count: number; since: string }>(
-    orm.em.fork(),
-    `SELECT c.partner_id, c.mode, count(*)::int AS count, min(c.created_at) + $1 * interval '1 millisecond' AS since
-     FROM idempotency_claim c
-     WHERE c.response_status IS NULL AND c.operation IN ('create_card', 'top_up_card')
-       AND c.created_at < now() - $1 * interval '1 millisecond'
-       AND NOT EXISTS (SELECT FROM card k WHERE k.id = 'card' || substr(c.id, 6))
-       AND NOT EXISTS (SELECT FROM topup t WHERE t.id = 'topup' || substr(c.id, 6))
-     GROUP BY c.partner_id, c.mode`,
-    [PATIENCE_MS],
-  );
+  const rows = await notBegun(orm.em.fork(), { patienceMs: PATIENCE_MS });
   return rows.map(({ partner_id, mode, count, since }) => ({
     kind: 'request',
     id: partner_id,
@@ -139,3 +147,27 @@ async function readNotBegun(orm: Orm): Promise<AttentionItem[]> {
     command: `temporal workflow list --query 'PartnerId = "${partner_id}" AND ExecutionStatus = "Running"'`,
   }));
 }
+
+/** What a claim makes has the claim's id but for its prefix. */
+const idOf = (prefix: 'card' | 'topup') => sql<string>`${sql.lit(prefix)} || substr(${sql.ref('c.id')}, 6)`;
+
+const notBegun = readStatement((db, { patienceMs }: { patienceMs: number }) =>
+  db
+    .selectFrom('idempotency_claim as c')
+    .select(({ fn }) => [
+      'c.partner_id',
+      'c.mode',
+      sql<number>`count(*)::int`.as('count'),
+      later(fn.min('c.created_at'), patienceMs).as('since'),
+    ])
+    .where('c.response_status', 'is', null)
+    .where('c.operation', 'in', ['create_card', 'top_up_card'])
+    .where('c.created_at', '<', ago(patienceMs))
+    .where(({ exists, not, selectFrom }) =>
+      not(exists(selectFrom('card as k').select('k.id').where('k.id', '=', idOf('card')))),
+    )
+    .where(({ exists, not, selectFrom }) =>
+      not(exists(selectFrom('topup as t').select('t.id').where('t.id', '=', idOf('topup')))),
+    )
+    .groupBy(['c.partner_id', 'c.mode']),
+);

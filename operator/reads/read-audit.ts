@@ -1,5 +1,6 @@
+import { sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
+import { readStatement } from '../../db/sql.ts';
 
 export interface AuditResource {
   id: string;
@@ -18,16 +19,7 @@ export interface AuditResource {
  * @param since the oldest that counts; null: all there are.
  */
 export async function readAudit(orm: Orm, since: Date | null): Promise<AuditResource[]> {
-  const entries = await query<Omit<AuditResource, 'object'>>(
-    orm.em.fork(),
-    `SELECT id, at, actor, action, subject, detail FROM audit_entry WHERE at >= $1
-     UNION ALL
-     SELECT id, created_at, partner_id || '/' || api_key_id, 'card.reveal', card_id,
-       jsonb_build_object('mode', mode, 'request_id', request_id)
-     FROM card_reveal WHERE created_at >= $1
-     ORDER BY at DESC, id DESC`,
-    [since ?? '-infinity'],
-  );
+  const entries = await newestSince(orm.em.fork(), { since: since?.toISOString() ?? '-infinity' });
   return entries.map(({ id, at, actor, action, subject, detail }) => ({
     id,
     object: 'audit_entry',
@@ -38,3 +30,30 @@ export async function readAudit(orm: Orm, since: Date | null): Promise<AuditReso
     detail,
   }));
 }
+
+const newestSince = readStatement((db, { since }: { since: string }) =>
+  db
+    .selectFrom('audit_entry')
+    .select(['id', 'at', 'actor', 'action', 'subject', 'detail'])
+    .where('at', '>=', since)
+    .unionAll(
+      db
+        .selectFrom('card_reveal')
+        .select(({ eb, fn, ref }) => [
+          'id',
+          'created_at as at',
+          eb(eb('partner_id', '||', sql.lit('/')), '||', ref('api_key_id')).as('actor'),
+          sql.lit<string>('card.reveal').as('action'),
+          'card_id as subject',
+          fn<Record<string, unknown>>('jsonb_build_object', [
+            sql.lit('mode'),
+            'mode',
+            sql.lit('request_id'),
+            'request_id',
+          ]).as('detail'),
+        ])
+        .where('created_at', '>=', since),
+    )
+    .orderBy('at', 'desc')
+    .orderBy('id', 'desc'),
+);

@@ -1,8 +1,7 @@
 import { unknownId } from '../../commands/refusal.ts';
-import { cardColumns } from '../../db/columns.ts';
+import { CARD_COLUMNS, of } from '../../db/columns.ts';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
-import type { CardRow } from '../../domain/card-resource.ts';
+import { readStatement } from '../../db/sql.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
 import type { Fee } from '../../domain/fees.ts';
 import type { Mode } from '../../domain/mode.ts';
@@ -47,15 +46,7 @@ export async function readCard(orm: Orm, cardId: string): Promise<OperatorCard> 
 
 /** Null where there is none. */
 export async function findCard(orm: Orm, cardId: string): Promise<OperatorCard | null> {
-  const [row] = await query<CardRow & Beside>(
-    orm.em.fork(),
-    `SELECT ${cardColumns('c')}, p.name AS partner_name, coalesce(a.posted, 0) AS balance_cents,
-       s.id AS change_id, s.operation AS change_operation, s.created_at AS change_since
-     FROM card c JOIN partner p ON p.id = c.partner_id LEFT JOIN ledger.account a ON a.card_id = c.id
-     LEFT JOIN idempotency_claim s ON s.id = c.status_change_claim_id
-     WHERE c.id = $1`,
-    [cardId],
-  );
+  const [row] = await cardOf(orm.em.fork(), { cardId });
   if (row === undefined) return null;
   return {
     id: row.id,
@@ -64,7 +55,7 @@ export async function findCard(orm: Orm, cardId: string): Promise<OperatorCard |
     partner_name: row.partner_name,
     mode: row.mode,
     status: row.status,
-    balance: Number(row.balance_cents),
+    balance: Number(row.balance_cents ?? 0),
     currency: 'USD',
     funding: Number(row.funding_cents),
     fees: row.fees,
@@ -77,22 +68,27 @@ export async function findCard(orm: Orm, cardId: string): Promise<OperatorCard |
     exp_year: row.exp_year,
     failure_code: row.failure_code,
     overdue_since: row.overdue_since === null ? null : new Date(row.overdue_since).toISOString(),
-    status_change: changeOf(row),
+    status_change:
+      row.change_id === null
+        ? null
+        : {
+            operation: row.change_operation as StatusChangeOperation,
+            since: new Date(row.change_since as string).toISOString(),
+            workflow_id: changeCardStatusWorkflowId(row.id, row.change_id),
+          },
     created: new Date(row.created_at).toISOString(),
     workflow_id: issueCardWorkflowId(row.id),
   };
 }
 
-type Beside = { partner_name: string; balance_cents: string } & Change;
-type Change =
-  | { change_id: null }
-  | { change_id: string; change_operation: StatusChangeOperation; change_since: string };
-
-function changeOf(row: { id: string } & Change): OperatorCard['status_change'] {
-  if (row.change_id === null) return null;
-  return {
-    operation: row.change_operation,
-    since: new Date(row.change_since).toISOString(),
-    workflow_id: changeCardStatusWorkflowId(row.id, row.change_id),
-  };
-}
+const cardOf = readStatement((db, { cardId }: { cardId: string }) =>
+  db
+    .selectFrom('card as c')
+    .innerJoin('partner as p', 'p.id', 'c.partner_id')
+    .leftJoin('ledger.account as a', 'a.card_id', 'c.id')
+    .leftJoin('idempotency_claim as s', 's.id', 'c.status_change_claim_id')
+    .select(of('c', CARD_COLUMNS))
+    .select(['p.name as partner_name', 'a.posted as balance_cents'])
+    .select(['s.id as change_id', 's.operation as change_operation', 's.created_at as change_since'])
+    .where('c.id', '=', cardId),
+);

@@ -1,8 +1,8 @@
 import { unknownId } from '../../commands/refusal.ts';
-import { topUpColumns } from '../../db/columns.ts';
+import { of, TOPUP_COLUMNS } from '../../db/columns.ts';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
-import { presentTopUp, type TopUpResource, type TopUpRow } from '../../domain/topup-resource.ts';
+import { readStatement } from '../../db/sql.ts';
+import { presentTopUp, type TopUpResource } from '../../domain/topup-resource.ts';
 import { topUpCardWorkflowId } from '../../workflows/messages.ts';
 
 /** A top-up as operators see it: as partners do, and whose it is. */
@@ -25,19 +25,23 @@ export async function readTopUp(orm: Orm, topUpId: string): Promise<OperatorTopU
 
 /** Null where there is none. */
 export async function findTopUp(orm: Orm, topUpId: string): Promise<OperatorTopUp | null> {
-  const [row] = await query<TopUpRow & { partner_name: string; balance_cents: string }>(
-    orm.em.fork(),
-    `SELECT ${topUpColumns('t')}, p.name AS partner_name, coalesce(a.posted, 0) AS balance_cents
-     FROM topup t JOIN partner p ON p.id = t.partner_id LEFT JOIN ledger.account a ON a.card_id = t.card_id
-     WHERE t.id = $1`,
-    [topUpId],
-  );
+  const [row] = await topUpOf(orm.em.fork(), { topUpId });
   if (row === undefined) return null;
   return {
-    ...presentTopUp(row, Number(row.balance_cents)),
+    ...presentTopUp(row, Number(row.balance_cents ?? 0)),
     partner_id: row.partner_id,
     partner_name: row.partner_name,
     overdue_since: row.overdue_since === null ? null : new Date(row.overdue_since).toISOString(),
     workflow_id: topUpCardWorkflowId(row.id),
   };
 }
+
+const topUpOf = readStatement((db, { topUpId }: { topUpId: string }) =>
+  db
+    .selectFrom('topup as t')
+    .innerJoin('partner as p', 'p.id', 't.partner_id')
+    .leftJoin('ledger.account as a', 'a.card_id', 't.card_id')
+    .select(of('t', TOPUP_COLUMNS))
+    .select(['p.name as partner_name', 'a.posted as balance_cents'])
+    .where('t.id', '=', topUpId),
+);

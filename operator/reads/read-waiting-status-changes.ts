@@ -1,21 +1,13 @@
+import { sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
+import { readStatement } from '../../db/sql.ts';
 import { STATUS_CHANGES, type StatusChangeOperation } from '../../domain/status-change.ts';
 import { STATUS_CHANGE_PATIENCE_MS } from '../../workflows/messages.ts';
 import type { AttentionItem } from './read-attention.ts';
 
 /** Cards with a freeze, unfreeze or block that takes too long; of several of one card the one the network is asked for. */
 export async function readWaitingStatusChanges(orm: Orm): Promise<AttentionItem[]> {
-  const rows = await query<{ id: string; operation: StatusChangeOperation; asked: boolean; since: string }>(
-    orm.em.fork(),
-    `SELECT DISTINCT ON (k.id) k.id, c.operation, k.status_change_claim_id IS NOT NULL AS asked,
-       c.created_at + $2 * interval '1 millisecond' AS since
-     FROM idempotency_claim c JOIN card k ON k.id = c.card_id
-     WHERE c.response_status IS NULL AND c.operation = ANY ($1)
-       AND c.created_at < now() - $2 * interval '1 millisecond'
-     ORDER BY k.id, c.id IS DISTINCT FROM k.status_change_claim_id, c.created_at`,
-    [Object.keys(STATUS_CHANGES), STATUS_CHANGE_PATIENCE_MS],
-  );
+  const rows = await waiting(orm.em.fork(), { patienceMs: STATUS_CHANGE_PATIENCE_MS });
   return rows.map(({ id, operation, asked, since }) => ({
     kind: 'card_status_change',
     id,
@@ -26,3 +18,25 @@ export async function readWaitingStatusChanges(orm: Orm): Promise<AttentionItem[
     command: `npm run operator -- card show ${id}`,
   }));
 }
+
+const OPERATIONS = Object.keys(STATUS_CHANGES) as StatusChangeOperation[];
+
+const waiting = readStatement((db, { patienceMs }: { patienceMs: number }) =>
+  db
+    .selectFrom('idempotency_claim as c')
+    .innerJoin('card as k', 'k.id', 'c.card_id')
+    .distinctOn('k.id')
+    .select(({ eb, ref }) => [
+      'k.id',
+      'c.operation',
+      eb('k.status_change_claim_id', 'is not', null).as('asked'),
+      sql<string>`${ref('c.created_at')} + ${patienceMs} * interval '1 millisecond'`.as('since'),
+    ])
+    .where('c.response_status', 'is', null)
+    .where('c.operation', 'in', OPERATIONS)
+    .where('c.created_at', '<', sql<string>`now() - ${patienceMs} * interval '1 millisecond'`)
+    .orderBy('k.id')
+    .orderBy(({ eb, ref }) => eb('c.id', 'is distinct from', ref('k.status_change_claim_id')))
+    .orderBy('c.created_at')
+    .$narrowType<{ operation: StatusChangeOperation }>(),
+);

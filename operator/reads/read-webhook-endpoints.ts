@@ -1,7 +1,6 @@
+import { readEndpoints } from '../../commands/read-endpoints.ts';
 import { Refusal } from '../../commands/refusal.ts';
-import { ENDPOINT_COLUMNS } from '../../db/endpoint-columns.ts';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { WebhookEndpointRow } from '../../domain/webhook-endpoint-resource.ts';
 import { readPartner } from './read-partners.ts';
@@ -13,11 +12,7 @@ export async function readWebhookEndpoints(
   modes: readonly Mode[],
 ): Promise<WebhookEndpointRow[]> {
   await readPartner(orm, partnerId);
-  const rows = await query<WebhookEndpointRow>(
-    orm.em.fork(),
-    `SELECT ${ENDPOINT_COLUMNS} FROM webhook_endpoint WHERE partner_id = $1 AND mode = ANY ($2) ORDER BY mode DESC`,
-    [partnerId, modes],
-  );
+  const rows = await readEndpoints(orm.em.fork(), partnerId, modes);
   return requireEndpoints(rows, partnerId, modes);
 }
 

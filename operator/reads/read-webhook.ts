@@ -2,8 +2,8 @@ import { openAnswerStart } from '../../commands/answer-start.ts';
 import { unknownId } from '../../commands/refusal.ts';
 import type { KeyRing } from '../../db/key-ring.ts';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
-import { type AttemptRow, presentAttempt } from '../../domain/event-resource.ts';
+import { query, readStatement } from '../../db/sql.ts';
+import { presentAttempt } from '../../domain/event-resource.ts';
 import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
 import { presentWebhook, WEBHOOK_COLUMNS, type WebhookResource, type WebhookRow } from './read-webhooks.ts';
 
@@ -27,12 +27,7 @@ export async function readWebhook(orm: Orm, ring: KeyRing | null, eventId: strin
   );
   if (row === undefined)
     throw unknownId('evt', eventId, 'run "operator webhook list"; events are kept for 30 days');
-  const attempts = await query<AttemptRow & { answer_start: Buffer | null }>(
-    em,
-    `SELECT number, delivered, http_status, started_at, duration_ms, error, answer_start
-     FROM delivery_attempt WHERE event_id = $1 ORDER BY number`,
-    [eventId],
-  );
+  const attempts = await attemptsOf(em, { eventId });
   const { url, endpoint_status: status } = row;
   return {
     ...presentWebhook(row),
@@ -44,3 +39,11 @@ export async function readWebhook(orm: Orm, ring: KeyRing | null, eventId: strin
     workflow_id: deliverWebhookWorkflowId(eventId),
   };
 }
+
+const attemptsOf = readStatement((db, { eventId }: { eventId: string }) =>
+  db
+    .selectFrom('delivery_attempt')
+    .select(['number', 'delivered', 'http_status', 'started_at', 'duration_ms', 'error', 'answer_start'])
+    .where('event_id', '=', eventId)
+    .orderBy('number'),
+);

@@ -155,7 +155,16 @@ describe('statements', () => {
       return usage;
     });
     const { loaded_cents, loaded_on, open_cards }: Given | undefined = row ?? assert.fail('no row');
-    assert.deepEqual([loaded_cents, loaded_on, open_cards], [String(MOST), '-infinity', 0]);
+    assert.deepEqual([loaded_cents, loaded_on, open_cards], [MOST, '-infinity', 0]);
+  });
+
+  it('take each value as it is, and by its name', () => {
+    const insert = (build: (values: { id: string; name: string }) => { id: string; name: string }) =>
+      writeStatement((db, values: { id: string; name: string }) =>
+        db.insertInto('partner').values(build(values)),
+      );
+    assert.throws(() => insert(({ id, name }) => ({ id, name: `${name}!` })), /"name" is not known yet/);
+    assert.throws(() => insert((values) => ({ ...values })), /names each value/);
   });
 
   it('of a tenant are refused where they do not say whose rows', async () => {
@@ -203,7 +212,7 @@ void ((tx: EntityManager) => [
   writeStatement((db) => db.deleteFrom('partner'))(tx, {}),
 ]);
 
-const MOST = 2n ** 53n - 1n;
+const MOST = '9007199254740991';
 
 interface Given {
   loaded_cents: string;
