@@ -1,6 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { newId } from '../db/new-id.ts';
-import { query } from '../db/sql.ts';
+import { readStatement, type Transactor, writeStatement } from '../db/sql.ts';
+import type { Tenant } from '../db/tenant.ts';
 import { transaction } from '../db/transaction.ts';
 import type { BalanceCents } from '../domain/balance-resource.ts';
 import type { Mode } from '../domain/mode.ts';
@@ -68,12 +69,7 @@ async function readMade(
   { partnerId, mode, amountCents, reason }: BalanceAdjustment,
   key: string,
 ): Promise<Made | undefined> {
-  const [made] = await query<Made & { amount_cents: string; reason: string }>(
-    tx,
-    `SELECT id, created_at, amount_cents, reason FROM balance_adjustment
-     WHERE partner_id = $1 AND mode = $2 AND key = $3`,
-    [partnerId, mode, key],
-  );
+  const [made] = await adjustmentWith(tx, { partnerId, mode, key });
   if (made !== undefined && (Number(made.amount_cents) !== amountCents || made.reason !== reason)) {
     throw new Refusal(
       `The key "${key}" was already used for a different adjustment, ${made.id} of ${made.amount_cents} cents ` +
@@ -83,16 +79,39 @@ async function readMade(
   return made;
 }
 
-async function insert(tx: EntityManager, adjustment: BalanceAdjustment): Promise<Made> {
-  const { partnerId, mode, amountCents, reason, key } = adjustment;
-  const [made] = await query<Made>(
-    tx,
-    `INSERT INTO balance_adjustment (id, partner_id, mode, amount_cents, reason, key) VALUES ($1, $2, $3, $4, $5, $6)
-     RETURNING id, created_at`,
-    [newId('adj'), partnerId, mode, amountCents, reason, key],
-  );
+const adjustmentWith = readStatement((db, { partnerId, mode, key }: Tenant & { key: string }) =>
+  db
+    .selectFrom('balance_adjustment')
+    .select(['id', 'created_at', 'amount_cents', 'reason'])
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .where('key', '=', key),
+);
+
+async function insert(tx: Transactor, { amountCents, ...adjustment }: BalanceAdjustment): Promise<Made> {
+  const [made] = await insertAdjustment(tx, {
+    ...adjustment,
+    id: newId('adj'),
+    amountCents: String(amountCents),
+  });
   return made as Made;
 }
+
+type NewAdjustment = Omit<BalanceAdjustment, 'amountCents'> & { id: string; amountCents: string };
+
+const insertAdjustment = writeStatement((db, adjustment: NewAdjustment) =>
+  db
+    .insertInto('balance_adjustment')
+    .values({
+      id: adjustment.id,
+      partner_id: adjustment.partnerId,
+      mode: adjustment.mode,
+      amount_cents: adjustment.amountCents,
+      reason: adjustment.reason,
+      key: adjustment.key,
+    })
+    .returning(['id', 'created_at']),
+);
 
 async function move(
   tx: EntityManager,

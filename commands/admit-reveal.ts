@@ -1,8 +1,8 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { cardColumns } from '../db/columns.ts';
+import { CARD_COLUMNS } from '../db/columns.ts';
 import { newId } from '../db/new-id.ts';
 import type { Orm } from '../db/orm.ts';
-import { query } from '../db/sql.ts';
+import { readStatement, tenantStatement, writeStatement } from '../db/sql.ts';
 import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { transaction } from '../db/transaction.ts';
@@ -30,38 +30,37 @@ export function admitReveal({ orm }: { orm: Orm }, attempt: RevealAttempt): Prom
     await requireEnabled(tx, attempt.partnerId);
     const card = await readRevealableCard(tx, attempt);
     await takeTurn(tx, attempt);
-    await query(
-      tx,
-      `INSERT INTO card_reveal (id, partner_id, mode, card_id, api_key_id, request_id)
-       VALUES ($1, $2, $3, $4, $5, $6)`,
-      [newId('rvl'), attempt.partnerId, attempt.mode, card.id, attempt.apiKeyId, attempt.requestId],
-    );
+    await insertReveal(tx, { ...attempt, id: newId('rvl') });
     return card;
   });
 }
 
+const insertReveal = writeStatement((db, reveal: RevealAttempt & { id: string }) =>
+  db.insertInto('card_reveal').values({
+    id: reveal.id,
+    partner_id: reveal.partnerId,
+    mode: reveal.mode,
+    card_id: reveal.cardId,
+    api_key_id: reveal.apiKeyId,
+    request_id: reveal.requestId,
+  }),
+);
+
 /** Read anew each time: switching the feature off takes effect at once. */
 async function requireEnabled(tx: EntityManager, partnerId: string): Promise<void> {
-  const [partner] = await query<{ enabled: boolean }>(
-    tx,
-    'SELECT secure_details_enabled AS enabled FROM partner WHERE id = $1',
-    [partnerId],
-  );
+  const [partner] = await featureOf(tx, { partnerId });
   if (partner?.enabled !== true) throw new ApiError('secure_details_disabled');
 }
+
+const featureOf = readStatement((db, { partnerId }: { partnerId: string }) =>
+  db.selectFrom('partner').select('secure_details_enabled as enabled').where('id', '=', partnerId),
+);
 
 async function readRevealableCard(
   tx: EntityManager,
   { partnerId, mode, cardId }: RevealAttempt,
 ): Promise<AdmittedCard> {
-  const [card] = isId('card', cardId)
-    ? await tenantQuery<CardRow>(
-        tx,
-        { partnerId, mode },
-        `SELECT ${cardColumns('c')} FROM card c WHERE c.partner_id = $1 AND c.mode = $2 AND c.id = $3`,
-        [cardId],
-      )
-    : [];
+  const [card] = isId('card', cardId) ? await cardOf(tx, { partnerId, mode }, { cardId }) : [];
   if (card === undefined) throw new ApiError('card_not_found');
   if (card.status !== 'active' && card.status !== 'frozen') {
     const message = `The card is ${card.status}. Only active and frozen cards have secure details.`;
@@ -75,16 +74,21 @@ async function readRevealableCard(
   return { ...card, network_card_id };
 }
 
+const cardOf = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
+  db
+    .selectFrom('card')
+    .select(CARD_COLUMNS)
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .where('id', '=', cardId),
+);
+
 /**
  * Locks the account's usage row, so that reveals are counted one after the other, then looks when the next one is free:
  * a minute after the third last, and 24 hours after the twentieth last.
  */
 async function takeTurn(tx: EntityManager, { partnerId, mode }: Tenant): Promise<void> {
-  const locked = await query(
-    tx,
-    'SELECT FROM account_usage WHERE partner_id = $1 AND mode = $2 FOR NO KEY UPDATE',
-    [partnerId, mode],
-  );
+  const locked = await lockUsage(tx, { partnerId, mode });
   if (locked.length !== 1) throw new Error('an account has no usage row: nothing can be counted');
   const [wait] = await tenantQuery<{ seconds: number | null }>(
     tx,
@@ -99,3 +103,12 @@ async function takeTurn(tx: EntityManager, { partnerId, mode }: Tenant): Promise
   const seconds = wait?.seconds ?? 0;
   if (seconds > 0) throw new ApiError('reveal_limit_reached', { retryAfterSeconds: seconds });
 }
+
+const lockUsage = readStatement((db, { partnerId, mode }: Tenant) =>
+  db
+    .selectFrom('account_usage')
+    .select('mode')
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .forNoKeyUpdate(),
+);

@@ -1,6 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { KeyRing } from '../db/key-ring.ts';
-import { query } from '../db/sql.ts';
+import { query, readStatement } from '../db/sql.ts';
 import type { ApiError } from '../domain/api-error.ts';
 import { presentError } from '../domain/error-body.ts';
 import { type StoredResponse, sealBody } from './idempotency-response.ts';
@@ -30,11 +30,11 @@ export async function refuseClaim(
   claimId: string,
   error: ApiError,
 ): Promise<void> {
-  const [claim] = await query<{ request_id: string }>(
-    tx,
-    'SELECT request_id FROM idempotency_claim WHERE id = $1',
-    [claimId],
-  );
+  const [claim] = await requestOf(tx, { claimId });
   if (claim === undefined) throw new Error(`there is no idempotency claim ${claimId}`);
   await answerClaim(tx, ring, claimId, error.status, presentError(error, claim.request_id));
 }
+
+const requestOf = readStatement((db, { claimId }: { claimId: string }) =>
+  db.selectFrom('idempotency_claim').select('request_id').where('id', '=', claimId),
+);

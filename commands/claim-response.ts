@@ -1,5 +1,5 @@
 import type { Orm } from '../db/orm.ts';
-import { query } from '../db/sql.ts';
+import { query, readStatement } from '../db/sql.ts';
 import type { CommandContext } from './command-context.ts';
 import { openBody, type StoredResponse } from './idempotency-response.ts';
 
@@ -8,11 +8,7 @@ export async function readClaimResponse(
   { orm, ring }: CommandContext,
   claimId: string,
 ): Promise<StoredResponse | null> {
-  const [row] = await query<{ response_status: number; response_body: Buffer }>(
-    orm.em.fork(),
-    `SELECT response_status, response_body FROM idempotency_claim WHERE id = $1 AND response_status IS NOT NULL`,
-    [claimId],
-  );
+  const [row] = await responseOf(orm.em.fork(), { claimId });
   return row === undefined
     ? null
     : { status: row.response_status, body: openBody(ring, claimId, row.response_body) };
@@ -36,3 +32,12 @@ export async function forgetClaim(orm: Orm, claimId: string): Promise<void> {
     claimId,
   ]);
 }
+
+const responseOf = readStatement((db, { claimId }: { claimId: string }) =>
+  db
+    .selectFrom('idempotency_claim')
+    .select(['response_status', 'response_body'])
+    .where('id', '=', claimId)
+    .where('response_status', 'is not', null)
+    .$narrowType<{ response_status: number; response_body: Buffer }>(),
+);

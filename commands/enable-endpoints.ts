@@ -1,5 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { query } from '../db/sql.ts';
+import { sql } from 'kysely';
+import { anyOf, type Transactor, writeStatement } from '../db/sql.ts';
 import type { Mode } from '../domain/mode.ts';
 
 /**
@@ -7,22 +7,44 @@ import type { Mode } from '../domain/mode.ts';
  * to the relay (decisions.md, "Rules").
  */
 export async function enableEndpoints(
-  tx: EntityManager,
+  tx: Transactor,
   partnerId: string,
   modes: readonly Mode[],
 ): Promise<void> {
-  await query(
-    tx,
-    `UPDATE webhook_endpoint SET status = 'enabled', disabled_reason = NULL
-     WHERE partner_id = $1 AND mode = ANY ($2) AND status = 'disabled'`,
-    [partnerId, modes],
-  );
-  await query(
-    tx,
-    `UPDATE delivery d SET status = 'pending', schedule_attempts = 0, lease_expires_at = '-infinity',
-       next_attempt_at = clock_timestamp()
-     WHERE d.status = 'parked' AND d.partner_id = $1 AND d.mode IN (
-       SELECT mode FROM webhook_endpoint WHERE partner_id = $1 AND mode = ANY ($2))`,
-    [partnerId, modes],
-  );
+  await enable(tx, { partnerId, modes });
+  await unpark(tx, { partnerId, modes });
 }
+
+interface Endpoints {
+  partnerId: string;
+  modes: readonly Mode[];
+}
+
+const enable = writeStatement((db, { partnerId, modes }: Endpoints) =>
+  db
+    .updateTable('webhook_endpoint')
+    .set({ status: 'enabled', disabled_reason: null })
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', anyOf(modes))
+    .where('status', '=', 'disabled'),
+);
+
+const unpark = writeStatement((db, { partnerId, modes }: Endpoints) =>
+  db
+    .updateTable('delivery')
+    .set(({ fn }) => ({
+      status: 'pending',
+      schedule_attempts: 0,
+      lease_expires_at: '-infinity',
+      next_attempt_at: fn<string>('clock_timestamp'),
+    }))
+    // In the text, so that the partial index of what waits can be used.
+    .where('status', '=', sql.lit<'parked'>('parked'))
+    .where('partner_id', '=', partnerId)
+    .where('mode', 'in', ({ selectFrom }) =>
+      selectFrom('webhook_endpoint')
+        .select('mode')
+        .where('partner_id', '=', partnerId)
+        .where('mode', '=', anyOf(modes)),
+    ),
+);

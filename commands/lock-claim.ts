@@ -1,5 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { query } from '../db/sql.ts';
+import { readStatement } from '../db/sql.ts';
 
 /** A claim, locked until the transaction ends. */
 export interface LockedClaim {
@@ -8,19 +8,9 @@ export interface LockedClaim {
   answered: boolean;
 }
 
-interface LockedRow {
-  card_id: string | null;
-  answered: boolean;
-}
-
 /** Locks a claim; null where there is none any more. Comes before every other lock but that of the account's usage. */
 export async function lockClaim(tx: EntityManager, claimId: string): Promise<LockedClaim | null> {
-  const [row] = await query<LockedRow>(
-    tx,
-    `SELECT card_id, response_status IS NOT NULL AS answered FROM idempotency_claim WHERE id = $1
-     FOR NO KEY UPDATE`,
-    [claimId],
-  );
+  const [row] = await lock(tx, { claimId });
   return row === undefined ? null : { cardId: row.card_id, answered: row.answered };
 }
 
@@ -30,13 +20,28 @@ export async function lockClaim(tx: EntityManager, claimId: string): Promise<Loc
  * @returns null where there is no such claim any more: its request was not valid, and it was forgotten.
  */
 export async function lockUsageAndClaim(tx: EntityManager, claimId: string): Promise<LockedClaim | null> {
-  const [row] = await query<LockedRow>(
-    tx,
-    `SELECT c.card_id, c.response_status IS NOT NULL AS answered
-     FROM account_usage u JOIN idempotency_claim c ON c.partner_id = u.partner_id AND c.mode = u.mode
-     WHERE c.id = $1
-     FOR NO KEY UPDATE`,
-    [claimId],
-  );
+  const [row] = await lockBoth(tx, { claimId });
   return row === undefined ? null : { cardId: row.card_id, answered: row.answered };
 }
+
+const lock = readStatement((db, { claimId }: { claimId: string }) =>
+  db
+    .selectFrom('idempotency_claim')
+    .select(({ eb }) => ['card_id', eb('response_status', 'is not', null).$castTo<boolean>().as('answered')])
+    .where('id', '=', claimId)
+    .forNoKeyUpdate(),
+);
+
+const lockBoth = readStatement((db, { claimId }: { claimId: string }) =>
+  db
+    .selectFrom('account_usage as u')
+    .innerJoin('idempotency_claim as c', (join) =>
+      join.onRef('c.partner_id', '=', 'u.partner_id').onRef('c.mode', '=', 'u.mode'),
+    )
+    .select(({ eb }) => [
+      'c.card_id',
+      eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'),
+    ])
+    .where('c.id', '=', claimId)
+    .forNoKeyUpdate(),
+);

@@ -1,4 +1,4 @@
-import { query } from '../db/sql.ts';
+import { readStatement } from '../db/sql.ts';
 import { STATUS_CHANGES, type StatusChange, type StatusChangeOperation } from '../domain/status-change.ts';
 import type { CommandContext } from './command-context.ts';
 
@@ -13,12 +13,7 @@ export async function readPendingStatusChange(
   { orm }: Pick<CommandContext, 'orm'>,
   claimId: string,
 ): Promise<PendingStatusChange | null> {
-  const [row] = await query<{ operation: StatusChangeOperation; network_card_id: string }>(
-    orm.em.fork(),
-    `SELECT c.operation, k.network_card_id FROM idempotency_claim c JOIN card k ON k.id = c.card_id
-     WHERE c.id = $1 AND k.status_change_claim_id = c.id`,
-    [claimId],
-  );
+  const [row] = await changeOf(orm.em.fork(), { claimId });
   if (row === undefined) return null;
   return {
     token: claimId,
@@ -26,3 +21,13 @@ export async function readPendingStatusChange(
     cardStatus: STATUS_CHANGES[row.operation].to,
   };
 }
+
+const changeOf = readStatement((db, { claimId }: { claimId: string }) =>
+  db
+    .selectFrom('idempotency_claim as c')
+    .innerJoin('card as k', 'k.id', 'c.card_id')
+    .select(['c.operation', 'k.network_card_id'])
+    .where('c.id', '=', claimId)
+    .whereRef('k.status_change_claim_id', '=', 'c.id')
+    .$narrowType<{ operation: StatusChangeOperation; network_card_id: string }>(),
+);

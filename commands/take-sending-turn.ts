@@ -1,5 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { query } from '../db/sql.ts';
+import { sql } from 'kysely';
+import { readStatement, type Transactor, writeStatement } from '../db/sql.ts';
 import type { Tenant } from '../db/tenant.ts';
 import { ApiError } from '../domain/api-error.ts';
 
@@ -12,13 +12,8 @@ const MOST_AT_ONCE = 60;
  * algorithm), so it counts for all processes together.
  * @throws ApiError `webhook_endpoint_not_found`, `invalid_state` (the endpoint is disabled), `rate_limited`
  */
-export async function takeSendingTurn(tx: EntityManager, { partnerId, mode }: Tenant): Promise<void> {
-  const [endpoint] = await query<{ status: string; wait_seconds: number }>(
-    tx,
-    `SELECT status, ceil(extract(epoch FROM allowance_full_at - clock_timestamp()) + 1 - $3)::float8 AS wait_seconds
-     FROM webhook_endpoint WHERE partner_id = $1 AND mode = $2 FOR NO KEY UPDATE`,
-    [partnerId, mode, MOST_AT_ONCE],
-  );
+export async function takeSendingTurn(tx: Transactor, { partnerId, mode }: Tenant): Promise<void> {
+  const [endpoint] = await lockEndpoint(tx, { partnerId, mode, mostAtOnce: MOST_AT_ONCE });
   if (endpoint === undefined) throw new ApiError('webhook_endpoint_not_found');
   if (endpoint.status === 'disabled') {
     throw new ApiError('invalid_state', {
@@ -32,10 +27,29 @@ export async function takeSendingTurn(tx: EntityManager, { partnerId, mode }: Te
       retryAfterSeconds: endpoint.wait_seconds,
     });
   }
-  await query(
-    tx,
-    `UPDATE webhook_endpoint SET allowance_full_at = greatest(allowance_full_at, clock_timestamp()) + interval '1 second'
-     WHERE partner_id = $1 AND mode = $2`,
-    [partnerId, mode],
-  );
+  await takeOne(tx, { partnerId, mode });
 }
+
+const lockEndpoint = readStatement((db, { partnerId, mode, mostAtOnce }: Tenant & { mostAtOnce: number }) =>
+  db
+    .selectFrom('webhook_endpoint')
+    .select([
+      'status',
+      sql<number>`ceil(extract(epoch FROM allowance_full_at - clock_timestamp()) + 1 - ${mostAtOnce})::float8`.as(
+        'wait_seconds',
+      ),
+    ])
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .forNoKeyUpdate(),
+);
+
+const takeOne = writeStatement((db, { partnerId, mode }: Tenant) =>
+  db
+    .updateTable('webhook_endpoint')
+    .set({
+      allowance_full_at: sql<string>`greatest(allowance_full_at, clock_timestamp()) + interval '1 second'`,
+    })
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode),
+);

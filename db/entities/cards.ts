@@ -1,9 +1,10 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type { CardFailureCode } from '../../domain/card-resource.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
 import type { Decision, WhyNot } from '../../domain/decision.ts';
 import type { Fee } from '../../domain/fees.ts';
 import type { Mode } from '../../domain/mode.ts';
-import type { TopUpStatus } from '../../domain/topup-resource.ts';
+import type { TopUpFailureCode, TopUpStatus } from '../../domain/topup-resource.ts';
 import type { TransactionFee } from '../../domain/transaction-fees.ts';
 import type { ChargedTo, DeclineReason, TransactionType } from '../../domain/transaction-resource.ts';
 
@@ -54,7 +55,7 @@ export const CardEntity = defineEntity({
     last4: p.text().fieldName('last4').nullable(),
     expMonth: p.smallint().nullable(),
     expYear: p.smallint().nullable(),
-    failureCode: p.text().nullable(),
+    failureCode: p.text().$type<CardFailureCode>().nullable(),
     fundingCents: p.bigint('string'),
     fees: p.json().$type<Fee[]>(),
     /** Since when its issuance waits for an operator. */
@@ -84,7 +85,7 @@ export const TopUpEntity = defineEntity({
     mode: p.text().$type<Mode>(),
     cardId: p.text().collation('C'),
     status: p.text().$type<TopUpStatus>(),
-    failureCode: p.text().nullable(),
+    failureCode: p.text().$type<TopUpFailureCode>().nullable(),
     amountCents: p.bigint('string'),
     fees: p.json().$type<Fee[]>(),
     /** The card's balance when it ended; null while pending. */
