@@ -3,67 +3,67 @@ import type { Tenant } from '../db/tenant.ts';
 import { NoTurn, Turns } from '../db/turns.ts';
 import { ApiError } from '../domain/api-error.ts';
 
-/** How many requests of an account may be here beyond those at work. */
+/** How many of an account's requests may wait, beyond those in progress. */
 const QUEUE_LENGTH = 200;
 
-/** How many requests of an account are served at a time where other accounts are served too. */
+/** How many of an account's requests run at a time while other accounts are active. */
 const REQUESTS_BESIDE_OTHERS = 2;
-/** The same of requests that start workflows, each of which costs ten times what another does. */
+/** The same for requests that start workflows, each of which costs ten times as much as another. */
 const STARTS_BESIDE_OTHERS = 1;
-/** And of all accounts together. */
+/** The same limits across all accounts. */
 const REQUESTS = 16;
 const STARTS = 8;
-/** For so long an account that has asked for something counts as one of the others. */
+/** How long an account counts as active after a request. */
 const BESIDE_MS = 10_000;
 
 export interface AdmissionOptions {
-  /** How many requests of an account, which is a partner in one mode, are at work at once. */
+  /** How many requests of an account (a partner in one mode) are in progress at once. */
   accountConcurrency: number;
-  /** How long a request may wait before its work begins. */
+  /** How long a request may wait for its turn. */
   longestWaitMs: number;
-  /** After that a request takes no other's turn any more: what it still waits for is a lock. */
+  /** How long a request may keep its turn; after that, it is only waiting for a lock. */
   longestTurnMs: number;
-  /** The same of one that starts a workflow; it passes its turn as soon as its money is held. */
+  /** The same for a request that starts a workflow; it passes its turn as soon as its money is held. */
   longestStartMs: number;
 }
 
 /** One request on its way through. */
 export interface Visit {
   /**
-   * Waits until it is the request's turn to work. Nothing of it may have begun before.
-   * @param startsWorkflow whether its work is a workflow's
-   * @returns false where it has left meanwhile
-   * @throws ApiError `unavailable` where that took too long, or the process stops
+   * Waits for the request's turn. None of its work may start before.
+   * @param startsWorkflow whether the request starts a workflow
+   * @returns false if the client has left in the meantime
+   * @throws ApiError `unavailable` if that took too long, or the process is stopping
    */
   begin(startsWorkflow: boolean): Promise<boolean>;
-  /** Lets another work, though it is not done: what is left of it waits for the card network. */
+  /** Gives the turn to another request, since the rest of this one only waits for the card network. */
   passTurn(): void;
-  /** Nobody waits for its answer: it waits no longer. */
+  /** The client has left: stop waiting. */
   leave(): void;
-  /** Gives back what the request holds, whether it worked, waited or neither. */
+  /** Releases what the request holds, however far it got. */
   end(): void;
 }
 
 export interface Admission {
-  /** @throws ApiError `rate_limited` where the account's queue is full, `unavailable` where the process stops */
+  /** @throws ApiError `rate_limited` if the account's queue is full, `unavailable` if the process is stopping */
   arrive(account: Tenant): Visit;
-  /** Refuses those that wait and those to come; what is at work ends by itself. */
+  /** Refuses waiting and new requests; those in progress finish on their own. */
   stop(): void;
   metrics: Metric[];
 }
 
 type Ending = 'left' | 'too_late' | 'stopping';
 
-/** Whether a request's body is still coming, whether it waits for its turn, or works. */
+/** Whether a request is still sending its body, waits for its turn, or is in progress. */
 interface Stay {
   at: 'door' | 'queue' | 'work';
-  /** Aborted with its {@link Ending} when it is to wait no longer. */
+  /** Aborted with an {@link Ending} when the request must stop waiting. */
   waiting: AbortController;
 }
 
 /**
- * Lets each account have so many requests at work in this process; the rest wait in the account's own queue, first come
- * first served. The accounts are served in turn, few requests at a time (docs/decisions/fair-admission.md).
+ * Limits how many of an account's requests are in progress in this process; the rest wait in the account's own queue, first
+ * come, first served. Accounts take turns, a few requests at a time (docs/decisions/fair-admission.md).
  */
 export function createAdmission({
   accountConcurrency,
@@ -74,7 +74,7 @@ export function createAdmission({
   const places = new Turns({ places: Number.POSITIVE_INFINITY, each: accountConcurrency, longestWaitMs });
   const requests = paced(Math.max(accountConcurrency, REQUESTS), REQUESTS_BESIDE_OTHERS);
   const starts = paced(STARTS, STARTS_BESIDE_OTHERS);
-  /** When each account asked last, the longest ago first. */
+  /** When each account last sent a request, least recent first. */
   const active = new Map<string, number>();
   /** All requests in this process, by account. */
   const present = new Map<string, Set<Stay>>();
@@ -124,7 +124,7 @@ export function createAdmission({
     };
   }
 
-  /** Turns of which an account may have all where it is alone. */
+  /** Turns that an account can use fully while it is alone. */
   function paced(turns: number, besideOthers: number): Turns {
     return new Turns({
       places: turns,

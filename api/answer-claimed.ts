@@ -11,7 +11,7 @@ import type { AnswerHints } from './answer-hints.ts';
 import type { LiveWork } from './live-work.ts';
 import { whileLeased } from './while-leased.ts';
 
-/** A start that went by the queue takes no other's turn for longer: nobody tells when its money is held. */
+/** How long a start through the queue keeps its turn: nothing reports when its money is held. */
 const QUEUED_TURN_MS = 100;
 
 export interface AnsweringDependencies extends CommandContext {
@@ -25,17 +25,17 @@ export interface AnsweringDependencies extends CommandContext {
   cardCreationWaitMs: number;
 }
 
-/** What a request does beside the work of its claim. */
+/** What a request does while its claim's work is in progress. */
 export interface Meanwhile {
-  /** Gives the claim an answer where the outcome takes too long, if there can be one before it. */
+  /** Stores an answer in the claim if the outcome takes too long, if it can have one before the outcome. */
   answer(): Promise<void>;
-  /** Lets another request work: what is left of this one waits for the network. */
+  /** Gives the turn to another request: the rest of this one only waits for the network. */
   passTurn(): void;
 }
 
 /**
- * Starts or joins the work of a claim and gives its answer. When that takes too long the work goes on.
- * @throws ServiceError where Temporal can't be reached, ApiError `unavailable` where the outcome is unknown.
+ * Starts or joins a claim's work and returns its answer. If that takes too long, the work continues without the request.
+ * @throws ServiceError if Temporal can't be reached, ApiError `unavailable` if the outcome is unknown.
  */
 export async function answerClaimed(
   dependencies: AnsweringDependencies,

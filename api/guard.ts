@@ -11,7 +11,7 @@ import type { RequestState } from './request-state.ts';
 import type { Reply, Route } from './route.ts';
 import { type Checked, validate } from './validate.ts';
 
-/** For the log alone, by the name proxies have for it. */
+/** Only for the log; proxies use this status too. */
 const CLIENT_CLOSED_REQUEST = 499;
 
 export interface GuardDependencies {
@@ -21,8 +21,8 @@ export interface GuardDependencies {
 }
 
 /**
- * The way every request of /v1 goes: who is it, may it, is it well-formed, is it its turn; then the route's handler, then
- * its answer.
+ * What every /v1 request goes through: authentication, rate limit, mode, admission, validation, its turn, the route's
+ * handler, and the response.
  */
 export function guard<Query, Body>(
   route: Route<Query, Body>,
@@ -46,7 +46,7 @@ export function guard<Query, Body>(
       const idempotencyKey = idempotencyKeyOf(req, route.idempotencyKey);
       const parsed = parseQuery(ctx.querystring);
       const query = validate(route.query, parsed.value, 'query');
-      // Before its turn, so that a body that trickles in keeps no other request of the account waiting.
+      // Before its turn, so that a slow body does not keep the account's other requests waiting.
       const body: Checked<Body> =
         route.body === undefined
           ? { value: undefined as Body, issues: [] }
@@ -55,7 +55,7 @@ export function guard<Query, Body>(
       if (issues.length > 0) throw ApiError.ofFields(issues);
 
       const begun = await visit.begin(route.liveIsWorkflow === true && caller.mode === 'live');
-      // The second is said only here of a request that was sent before the one ahead of it was answered.
+      // A pipelined request, sent before the previous one was answered, shows only in its socket that the client is gone.
       if (!begun || req.socket.destroyed) {
         ctx.status = CLIENT_CLOSED_REQUEST;
         return;

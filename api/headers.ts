@@ -35,7 +35,7 @@ export function idempotencyKeyOf(req: IncomingMessage, use: 'required' | 'accept
   return key;
 }
 
-/** What a missing or malformed Idempotency-Key comes to. */
+/** The error for a missing or malformed Idempotency-Key. */
 export function keyError(code: 'idempotency_key_missing' | 'idempotency_key_invalid'): ApiError {
   const message = 'Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters';
   return new ApiError(code, { issues: [{ path: 'Idempotency-Key', message }] });

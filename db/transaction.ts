@@ -7,8 +7,8 @@ import { inTransaction } from './working-for.ts';
 const ATTEMPTS = 5;
 
 /**
- * Runs `work` in a transaction of its own, and again from the start where PostgreSQL ended it for another's sake
- * (a deadlock, say, or two transactions that open the same account): nothing of it had happened then.
+ * Runs `work` in its own transaction. If PostgreSQL rolls it back because of a conflict with another transaction (a
+ * deadlock, say, or two that open the same ledger account), runs it again from the start.
  */
 export async function transaction<T>(orm: Orm, work: (tx: Transactor) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
@@ -16,7 +16,7 @@ export async function transaction<T>(orm: Orm, work: (tx: Transactor) => Promise
       return await orm.em.fork().transactional((tx) => inTransaction(() => work(tx as Transactor)));
     } catch (error) {
       if (attempt === ATTEMPTS || !isRetryable(error)) throw error;
-      // Those that met in a deadlock should not meet again at once.
+      // A random pause, so that the transactions that deadlocked don't do so again at once.
       await setTimeout(Math.random() * attempt * 20);
     }
   }

@@ -26,7 +26,7 @@ export async function applyOperations(
       return operations.map(({ operationId }, index) => answerOf(operationId, rows[index]));
     } catch (error) {
       if (em.isInTransaction() || attempt === MOST_ATTEMPTS || !isRetryable(error)) throw error;
-      // Those that met in a deadlock should not meet again at once.
+      // A random pause, so that the transactions that deadlocked don't do so again at once.
       await setTimeout(Math.random() * attempt * 10);
     }
   }

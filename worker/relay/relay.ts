@@ -12,25 +12,25 @@ import { Rooms } from './rooms.ts';
 
 const MOST_IN_FLIGHT = 2_000;
 const MOST_TAKEN = 250;
-/** Behind the notifications, which can be lost. */
+/** A fallback for notifications, which can be lost. */
 const POLL_MS = 500;
-/** What a lease lasts beyond two attempts, its own and the one whose connection it waits for: the recording. */
+/** A lease lasts for two attempts (its own and the one whose connection it waits for) plus this, for recording. */
 const MARGIN_MS = 10_000;
 const GONE = 410;
 
 export interface RelayDependencies extends CommandContext {
   webhooks: WebhookClient;
   logger: Logger;
-  /** How long to wait after each failed attempt; one attempt more than there are delays is made. */
+  /** How long to wait after each failed attempt; there is one more attempt than there are delays. */
   delaysMs: number[];
   /** How long an attempt may take. */
   timeoutMs: number;
 }
 
 export interface Relay {
-  /** There may be something to send. */
+  /** Looks for something to send. */
   wake(): void;
-  /** Takes nothing more, and ends when what is under way has ended. */
+  /** Takes no more events, and resolves when those in progress are done. */
   stop(): Promise<void>;
 }
 
