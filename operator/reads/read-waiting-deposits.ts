@@ -1,5 +1,6 @@
+import { sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
+import { query, readStatement } from '../../db/sql.ts';
 import { MICRO_USDT_PER_CENT, type TronNetwork, usdt } from '../../domain/deposit.ts';
 import { LONGEST_LAG_SECONDS } from '../../domain/scan-lag.ts';
 import { scanChainWorkflowId, watchDepositWorkflowId } from '../../workflows/messages.ts';
@@ -56,7 +57,7 @@ const LONGEST_SILENCE_MS = 120_000;
 async function readLate(orm: Orm, taskQueuePrefix: string): Promise<AttentionItem[]> {
   const [scans, unread] = await Promise.all([
     readScans(orm, taskQueuePrefix),
-    query<Unread>(orm.em.fork(), UNREAD),
+    unreadChains(orm.em.fork(), {}),
   ]);
   return [
     ...scans.flatMap((scan) => lateItem(scan)),
@@ -95,27 +96,25 @@ function problemsOf({ nodes }: ScanResource): string {
 const itemOf = (network: TronNetwork, since: string | Date) =>
   ({ kind: 'chain_scan', id: network, since: new Date(since).toISOString() }) as const;
 
-interface Unread {
-  network: TronNetwork;
-  since: string;
-}
-
-const UNREAD = `
-  SELECT d.network, min(d.created_at) AS since FROM deposit d
-  WHERE d.status = 'awaiting_payment' AND d.created_at < now() - interval '2 minutes'
-    AND NOT EXISTS (SELECT FROM chain_scan s WHERE s.network = d.network)
-  GROUP BY d.network`;
+const unreadChains = readStatement((db) =>
+  db
+    .selectFrom('deposit as d')
+    .select(({ fn }) => ['d.network', fn.min('d.created_at').as('since')])
+    // In the text, so that the partial index of what can expire can be used.
+    .where('d.status', '=', sql.lit<'awaiting_payment'>('awaiting_payment'))
+    .where('d.created_at', '<', sql<string>`now() - interval '2 minutes'`)
+    .where(({ exists, not, selectFrom }) =>
+      not(exists(selectFrom('chain_scan as s').select('s.network').whereRef('s.network', '=', 'd.network'))),
+    )
+    .groupBy('d.network'),
+);
 
 /** How long what takes seconds may take. */
-const PATIENCE = '10 minutes';
+const PATIENCE = sql`interval '10 minutes'`;
 
 /** Accounts with payments that were found and that no worker has judged. */
 async function readUncredited(orm: Orm): Promise<AttentionItem[]> {
-  const rows = await query<{ partner_id: string; count: number; since: string }>(
-    orm.em.fork(),
-    `SELECT partner_id, count(*)::int AS count, min(found_at) AS since FROM deposit_payment
-     WHERE status = 'found' AND found_at < now() - interval '${PATIENCE}' GROUP BY partner_id`,
-  );
+  const rows = await uncredited(orm.em.fork(), {});
   return rows.map(({ partner_id, count, since }) => ({
     kind: 'deposit_payment',
     id: partner_id,
@@ -125,13 +124,22 @@ async function readUncredited(orm: Orm): Promise<AttentionItem[]> {
   }));
 }
 
+const LONG_AGO = sql<string>`now() - ${PATIENCE}`;
+const COUNT = sql<number>`count(*)::int`;
+
+const uncredited = readStatement((db) =>
+  db
+    .selectFrom('deposit_payment')
+    .select(({ fn }) => ['partner_id', COUNT.as('count'), fn.min('found_at').as('since')])
+    // In the text, as the partial index has it.
+    .where('status', '=', sql.lit<'found'>('found'))
+    .where('found_at', '<', LONG_AGO)
+    .groupBy('partner_id'),
+);
+
 /** Accounts with deposits whose workflows do not know how they stand. No money waits for that. */
 async function readUntold(orm: Orm): Promise<AttentionItem[]> {
-  const rows = await query<{ partner_id: string; count: number; first: string; since: string }>(
-    orm.em.fork(),
-    `SELECT partner_id, count(*)::int AS count, min(id) AS first, min(changed_at) AS since FROM deposit
-     WHERE told_version < version AND changed_at < now() - interval '${PATIENCE}' GROUP BY partner_id`,
-  );
+  const rows = await untold(orm.em.fork(), {});
   return rows.map(({ partner_id, count, first, since }) => ({
     kind: 'deposit_workflow',
     id: partner_id,
@@ -142,3 +150,17 @@ async function readUntold(orm: Orm): Promise<AttentionItem[]> {
     command: `temporal workflow describe --workflow-id ${watchDepositWorkflowId(first)}`,
   }));
 }
+
+const untold = readStatement((db) =>
+  db
+    .selectFrom('deposit')
+    .select(({ fn }) => [
+      'partner_id',
+      COUNT.as('count'),
+      fn.min('id').as('first'),
+      fn.min('changed_at').as('since'),
+    ])
+    .whereRef('told_version', '<', 'version')
+    .where('changed_at', '<', LONG_AGO)
+    .groupBy('partner_id'),
+);
