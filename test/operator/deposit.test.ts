@@ -165,7 +165,10 @@ describe('operator deposit', () => {
       };
       await refused(/has no payment in review, it is awaiting_payment/, '--credit');
       await pay(orm, id, { usdt: '0.001' });
-      await refused(/[Ll]ess than a cent .*Use --returned/, '--credit');
+      await refused(
+        /Less than a cent of what arrived for dep_\w+ is not credited yet\. Use --returned: /,
+        '--credit',
+      );
       await refused(/has changed and is now at version 2/, '--credit', '--if-version', '1');
       await resolve(id, '--returned');
       await refused(/it is returned/, '--credit');
