@@ -3,6 +3,7 @@ import type { ClientBase, Pool } from 'pg';
 import { lendInTurns, type PoolShares } from './fair-pool.ts';
 import { checkLogin, type LoginRules, refusalOf, SERVICE_ROLE } from './login.ts';
 import { PreparedClient } from './prepared-client.ts';
+import { ReleasingClient } from './releasing-client.ts';
 import {
   CLIENT_KEEPALIVE,
   checkSession,
@@ -12,7 +13,6 @@ import {
 } from './session.ts';
 import { query } from './sql.ts';
 import { ENTITIES } from './tables.ts';
-import { TransactionClient } from './transaction-client.ts';
 
 export type Orm = MikroORM;
 
@@ -42,7 +42,7 @@ export async function openOrm(options: OrmOptions): Promise<Orm> {
     driverOptions: {
       // A pooler of transactions knows no statement that another server connection has prepared, and no `options`.
       ...(pooled
-        ? { Client: TransactionClient }
+        ? { Client: ReleasingClient }
         : { Client: PreparedClient, options: startupOptions(limits, { role }) }),
       application_name: options.applicationName ?? 'card-issuing',
       connectionTimeoutMillis: 5_000,

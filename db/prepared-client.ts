@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { TransactionClient } from './transaction-client.ts';
+import { ReleasingClient } from './releasing-client.ts';
 
 const names = new Map<string, string>();
 
@@ -7,7 +7,7 @@ const names = new Map<string, string>();
  * A `pg` client that prepares every parametrised statement once per connection and then only binds it: the planner's
  * work is paid for once. The name is a digest of the text, so equal statements share it.
  */
-export class PreparedClient extends TransactionClient {
+export class PreparedClient extends ReleasingClient {
   // biome-ignore lint/suspicious/noExplicitAny: pg declares nine overloads; this passes all of them through.
   override query(...args: any[]): any {
     const [text, values] = args;

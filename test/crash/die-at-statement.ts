@@ -37,7 +37,7 @@ pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]): unkn
   const isCommit = text === 'commit' && marked.has(this);
   const isIt = text.includes(place.text);
   if (isIt) marked.add(this);
-  else if (text === 'commit' || text === 'rollback') marked.delete(this);
+  else if (text === 'begin') marked.delete(this);
   dieIf((isIt && place.when === 'before') || (isCommit && place.when === 'before commit'));
   const isAfter = (isIt && place.when === 'after') || (isCommit && place.when === 'after commit');
   return isAfter ? thenDie.apply(this, args) : original.apply(this, args);
