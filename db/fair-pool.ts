@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool, PoolClient } from 'pg';
 import type { ReleasingClient } from './releasing-client.ts';
 import { Turns } from './turns.ts';
@@ -5,6 +6,9 @@ import { currentWork } from './working-for.ts';
 
 /** With a wait for a lock behind it, still within the time a request has for its answer. */
 const LONGEST_WAIT_MS = 4_000;
+
+/** After which a pool has ended even if it has forgotten a connection, which then goes with the process. */
+const LONGEST_END_MS = 2_000;
 
 /** Of the service's own connections, what none of its parts can take alone. */
 const SPARE = 2;
@@ -27,6 +31,7 @@ export function lendInTurns(pool: Pool, size: number, shares: PoolShares | undef
   const ofService = shares ? turnsOf(size - shares.accounts, size - shares.accounts - SPARE) : turnsOf(size);
   const givenBack = new WeakMap<PoolClient, () => void>();
   const lend: () => Promise<PoolClient> = pool.connect.bind(pool);
+  const end: () => Promise<void> = pool.end.bind(pool);
 
   pool.on('release', (_, client) => givenBack.get(client)?.());
 
@@ -55,8 +60,10 @@ export function lendInTurns(pool: Pool, size: number, shares: PoolShares | undef
       throw error;
     }
   }
-  // MikroORM makes the pool itself, and asks it for connections in this one way.
+  // MikroORM makes the pool itself, and asks it for connections, and ends it, in this one way.
   pool.connect = connect as Pool['connect'];
+  // A pool that is told to end while it opens connections waits for them without end.
+  pool.end = (() => Promise.race([end(), sleep(LONGEST_END_MS, undefined, { ref: false })])) as Pool['end'];
 }
 
 function turnsOf(places: number, each = places): Turns {

@@ -23,4 +23,17 @@ describe('openOrm', () => {
       await orm.close();
     }
   });
+
+  it('closes while connections are being opened', async () => {
+    const databaseUrl = await createTestDatabase();
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const orm = await openOrm({ databaseUrl, poolSize: 4 });
+      const asked = Promise.allSettled(
+        Array.from({ length: 4 }, () => query(orm.em.fork(), 'SELECT $1::int', [1])),
+      );
+      await new Promise((resolve) => setTimeout(resolve, attempt));
+      await orm.close();
+      await asked;
+    }
+  });
 });
