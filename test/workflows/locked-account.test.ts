@@ -16,7 +16,9 @@ describe('issuances of an account on whose rows somebody holds a lock', function
   let holder: pg.Client;
   let watcher: pg.Client;
   before(async () => {
-    stack = await startTestStack({ cardCreationWaitMs: 60_000, logLevel: 'error' });
+    // By the queue: what it hosts itself, the API does with connections of its own.
+    const config = { cardCreationWaitMs: 60_000, logLevel: 'error' };
+    stack = await startTestStack(config, { hosted: false });
     holder = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
     watcher = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
     await Promise.all([holder.connect(), watcher.connect()]);
