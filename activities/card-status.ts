@@ -1,9 +1,9 @@
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { CardNetwork } from '../adapters/card-network/card-network.ts';
+import { openStatusChange } from '../commands/card-status/open-status-change.ts';
+import { readPendingStatusChange } from '../commands/card-status/pending-status-change.ts';
+import { settleStatusChange } from '../commands/card-status/settle-status-change.ts';
 import type { CommandContext } from '../commands/command-context.ts';
-import { openStatusChange } from '../commands/open-status-change.ts';
-import { readPendingStatusChange } from '../commands/pending-status-change.ts';
-import { settleStatusChange } from '../commands/settle-status-change.ts';
 import { configured } from './ask-network.ts';
 
 export interface CardStatusActivities {

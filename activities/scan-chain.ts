@@ -13,10 +13,10 @@ import {
 import { CursorMoved, type FoundPayment, findOwners, takeBlocks } from '../commands/deposits/take-blocks.ts';
 import type { NodeState } from '../db/entities/deposits.ts';
 import type { Orm } from '../db/orm.ts';
-import { currentWork } from '../db/working-for.ts';
 import type { TronNetwork } from '../domain/deposit.ts';
 import { describeError } from '../domain/describe-error.ts';
 import { LONGEST_LAG_SECONDS, type ScanLag, scanLag } from '../domain/scan-lag.ts';
+import { currentWork } from '../process/working-for.ts';
 
 /** How long one run of the activity goes on. */
 const ROUND_MS = 20_000;

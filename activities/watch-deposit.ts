@@ -1,7 +1,7 @@
-import { announceEvents } from '../commands/announce-events.ts';
 import { readWatchedDeposit, type WatchedDeposit } from '../commands/deposits/read-watched-deposit.ts';
 import { resolveDeposit } from '../commands/deposits/resolve-deposit.ts';
 import { markDepositTold } from '../commands/deposits/untold-deposits.ts';
+import { announceEvents } from '../commands/webhooks/announce-events.ts';
 import type { Orm } from '../db/orm.ts';
 import type { DepositVerdict, VersionedDecision } from '../domain/deposit-review.ts';
 import { Label } from '../domain/fields.ts';

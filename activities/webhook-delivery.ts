@@ -1,4 +1,4 @@
-import { handOverRetry, requeueByWorkflow } from '../commands/requeue-events.ts';
+import { handOverRetry, requeueByWorkflow } from '../commands/webhooks/requeue-events.ts';
 import type { Orm } from '../db/orm.ts';
 
 export interface WebhookDeliveryActivities {

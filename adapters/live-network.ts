@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import { simulatedNetworkSecrets } from '../db/derived-keys.ts';
-import type { KeyRing } from '../db/key-ring.ts';
+import { simulatedNetworkSecrets } from '../crypto/derived-keys.ts';
+import type { KeyRing } from '../crypto/key-ring.ts';
 import type { Orm } from '../db/orm.ts';
 import type { CardNetwork } from './card-network/card-network.ts';
 import { createHttpCardNetwork } from './card-network/http-card-network.ts';

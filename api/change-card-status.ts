@@ -1,10 +1,10 @@
-import type { StoredResponse } from '../commands/idempotency-response.ts';
-import { openStatusChange } from '../commands/open-status-change.ts';
+import { openStatusChange } from '../commands/card-status/open-status-change.ts';
+import type { StoredResponse } from '../commands/idempotency/idempotency-response.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { Mode } from '../domain/mode.ts';
 import type { StatusChangeOperation } from '../domain/status-change.ts';
-import { type AnsweringDependencies, answerClaimed } from './answer-claimed.ts';
-import { isOutage } from './outage.ts';
+import { type AnsweringDependencies, answerClaimed } from './http/answer-claimed.ts';
+import { isOutage } from './http/outage.ts';
 
 export interface ClaimedStatusChange {
   claimId: string;

@@ -4,16 +4,16 @@ import { type DepositTerms, openDeposit } from '../commands/deposits/open-deposi
 import { depositColumns, paymentsOf } from '../db/deposit-columns.ts';
 import { newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
-import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { DepositRequest, DepositResource, type DepositRow, presentDeposit } from '../domain/deposit.ts';
 import { isId, siblingId } from '../domain/ids.ts';
+import type { Tenant } from '../domain/tenant.ts';
 import { watchDepositWorkflowId } from '../workflows/messages.ts';
-import { keyedRequest, replyOnce } from './claim-operation.ts';
-import { Limit, listOf, presentList, StartingAfter } from './list-envelope.ts';
+import { keyedRequest, replyOnce } from './http/claim-operation.ts';
+import { Limit, listOf, presentList, StartingAfter } from './http/list-envelope.ts';
+import { route } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
-import { route } from './route.ts';
 
 export interface DepositDependencies extends CommandContext {
   /** Null: this installation takes no deposits. */

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
-import type { Tenant } from '../db/tenant.ts';
 import { ApiError } from '../domain/api-error.ts';
+import type { Tenant } from '../domain/tenant.ts';
 
 /** Our card behind the live network's id of it, and whose it is. Neither ever changes. @throws ApiError `card_not_found` */
 export async function findNetworkCard(orm: Orm, networkCardId: string): Promise<Tenant & { cardId: string }> {

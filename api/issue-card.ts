@@ -1,11 +1,11 @@
-import { acceptIssuance } from '../commands/accept-issuance.ts';
 import type { IssuanceContext } from '../commands/command-context.ts';
-import type { StoredResponse } from '../commands/idempotency-response.ts';
-import { openIssuance } from '../commands/open-issuance.ts';
-import type { TestIssuanceContext } from '../commands/test-operations.ts';
+import { acceptIssuance } from '../commands/funding/accept-issuance.ts';
+import { openIssuance } from '../commands/funding/open-issuance.ts';
+import type { TestIssuanceContext } from '../commands/funding/test-operations.ts';
+import type { StoredResponse } from '../commands/idempotency/idempotency-response.ts';
 import { siblingId } from '../domain/ids.ts';
 import type { Mode } from '../domain/mode.ts';
-import { type AnsweringDependencies, answerClaimed } from './answer-claimed.ts';
+import { type AnsweringDependencies, answerClaimed } from './http/answer-claimed.ts';
 
 export interface IssuingDependencies extends AnsweringDependencies, IssuanceContext, TestIssuanceContext {
   issuanceDeadlineMs: number;

@@ -1,7 +1,7 @@
-import { readConfig } from '../config.ts';
+import { readConfig } from '../config/service.ts';
 import { cardsTaskQueue } from '../domain/task-queues.ts';
-import { createLogger } from '../logger.ts';
-import { runProcess } from '../run-process.ts';
+import { createLogger } from '../process/logger.ts';
+import { runProcess } from '../process/run-process.ts';
 import { startApi } from './start-api.ts';
 
 await runProcess('api', async () => {
@@ -10,7 +10,7 @@ await runProcess('api', async () => {
   const api = await startApi(config, logger, {
     hostWorker: async (activities) => {
       // Loaded when the API listens: reads and test mode do without it.
-      const { startEagerWorker } = await import('../worker/eager-worker.ts');
+      const { startEagerWorker } = await import('../temporal/eager-worker.ts');
       const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
       return startEagerWorker({ config, taskQueue, activities, logger });
     },

@@ -1,5 +1,4 @@
 import type { Orm } from '../db/orm.ts';
-import type { Tenant } from '../db/tenant.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { balanceTransactionId, versionOf } from '../domain/balance-transaction-id.ts';
 import type {
@@ -9,6 +8,7 @@ import type {
 } from '../domain/balance-transaction-resource.ts';
 import type { IdPrefix } from '../domain/ids.ts';
 import type { Mode } from '../domain/mode.ts';
+import type { Tenant } from '../domain/tenant.ts';
 import type { TransferCode } from '../ledger/operation.ts';
 import { type PrepaidEntry, readPrepaidEntries } from '../ledger/read-prepaid-entries.ts';
 

@@ -2,12 +2,12 @@ import { CARD_COLUMNS, cardColumns, of } from '../db/columns.ts';
 import { newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
 import { tenantStatement } from '../db/sql.ts';
-import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { type CardResource, type CardRow, presentCard } from '../domain/card-resource.ts';
 import { CardStatus } from '../domain/card-status.ts';
 import { isId } from '../domain/ids.ts';
+import type { Tenant } from '../domain/tenant.ts';
 
 interface ReadRow extends CardRow {
   balance_cents: string | null;

@@ -1,7 +1,6 @@
-import { lowestId } from '../db/new-id.ts';
+import { lowestId } from '../crypto/new-id.ts';
 import { type NewestOf, newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
-import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { DeliveryStatus } from '../domain/delivery-status.ts';
@@ -13,6 +12,7 @@ import {
 } from '../domain/event-resource.ts';
 import { EventType } from '../domain/event-type.ts';
 import { isId } from '../domain/ids.ts';
+import type { Tenant } from '../domain/tenant.ts';
 
 const KEPT_MS = EVENTS_KEPT_DAYS * 24 * 3_600_000;
 

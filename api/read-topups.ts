@@ -2,10 +2,10 @@ import { of, TOPUP_COLUMNS, topUpColumns } from '../db/columns.ts';
 import { newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
 import { tenantStatement } from '../db/sql.ts';
-import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
+import type { Tenant } from '../domain/tenant.ts';
 import { presentTopUp, type TopUpResource, type TopUpRow } from '../domain/topup-resource.ts';
 
 interface ReadRow extends TopUpRow {

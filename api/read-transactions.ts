@@ -1,10 +1,10 @@
 import { transactionColumns } from '../db/columns.ts';
 import { newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
-import type { Tenant } from '../db/tenant.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
+import type { Tenant } from '../domain/tenant.ts';
 import {
   presentTransaction,
   type TransactionResource,

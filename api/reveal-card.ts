@@ -5,7 +5,7 @@ import {
   type RevealedCard,
   type RevealRequest,
 } from '../adapters/card-network/card-network.ts';
-import { type AdmittedCard, admitReveal, type RevealAttempt } from '../commands/admit-reveal.ts';
+import { type AdmittedCard, admitReveal, type RevealAttempt } from '../commands/reveals/admit-reveal.ts';
 import type { Orm } from '../db/orm.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { cardholderName } from '../domain/cardholder-name.ts';

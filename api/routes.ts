@@ -1,7 +1,7 @@
 import { createDeposit, type DepositDependencies, getDeposit, listDeposits } from './deposits.ts';
+import type { Route } from './http/route.ts';
 import type { IssuingDependencies } from './issue-card.ts';
 import type { RevealDependencies } from './reveal-card.ts';
-import type { Route } from './route.ts';
 import { getBalance } from './routes/balance.ts';
 import { listBalanceTransactions } from './routes/balance-transactions.ts';
 import { blockCard, freezeCard, unfreezeCard } from './routes/card-status.ts';

@@ -1,29 +1,29 @@
 import { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
-import { verifyCallback } from '../adapters/card-network/callback-signature.ts';
 import type { CardNetwork } from '../adapters/card-network/card-network.ts';
 import { testCardIssuer, testCardRevealer } from '../adapters/card-network/test-cards.ts';
 import { startLiveNetwork } from '../adapters/live-network.ts';
 import { simulatedNetworkCredentials } from '../adapters/simulated-network/credentials.ts';
-import { announceDeposits, announceEvents, createAnnouncer } from '../commands/announce-events.ts';
 import type { DepositTerms } from '../commands/deposits/open-deposit.ts';
-import { createSettlementQueue } from '../commands/settlement-queue.ts';
-import type { Config } from '../config.ts';
+import { createSettlementQueue } from '../commands/settlement/settlement-queue.ts';
+import { announceDeposits, announceEvents, createAnnouncer } from '../commands/webhooks/announce-events.ts';
+import type { Config } from '../config/service.ts';
+import { verifyCallback } from '../crypto/callback-signature.ts';
+import { apiKeyHasher, simulatedNetworkSecrets } from '../crypto/derived-keys.ts';
+import { KeyRing } from '../crypto/key-ring.ts';
 import { deriveDepositAddress } from '../crypto/tron-address.ts';
-import { apiKeyHasher, simulatedNetworkSecrets } from '../db/derived-keys.ts';
-import { KeyRing } from '../db/key-ring.ts';
 import type { Orm } from '../db/orm.ts';
 import { openServiceDatabase } from '../db/service-database.ts';
 import { describeError } from '../domain/describe-error.ts';
 import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../domain/task-queues.ts';
-import { createAdmission } from './admission.ts';
-import { openAnswerHints } from './answer-hints.ts';
+import { connectLazily } from '../temporal/connection.ts';
 import { createApps } from './app.ts';
-import { createAuthenticate } from './authenticate.ts';
-import { serveHttp } from './http-server.ts';
-import { type HostWorker, openLiveWork } from './live-work.ts';
-import { createRateLimit } from './rate-limit.ts';
-import { connectLazily } from './temporal-connection.ts';
+import { createAdmission } from './http/admission.ts';
+import { openAnswerHints } from './http/answer-hints.ts';
+import { createAuthenticate } from './http/authenticate.ts';
+import { serveHttp } from './http/http-server.ts';
+import { type HostWorker, openLiveWork } from './http/live-work.ts';
+import { createRateLimit } from './http/rate-limit.ts';
 
 export interface RunningApi {
   /** Base address of the API, ending in /v1. */

@@ -1,8 +1,8 @@
-import { acceptTopUp } from '../commands/accept-top-up.ts';
-import type { StoredResponse } from '../commands/idempotency-response.ts';
-import { openTopUp } from '../commands/open-top-up.ts';
+import { acceptTopUp } from '../commands/funding/accept-top-up.ts';
+import { openTopUp } from '../commands/funding/open-top-up.ts';
+import type { StoredResponse } from '../commands/idempotency/idempotency-response.ts';
 import type { Mode } from '../domain/mode.ts';
-import { type AnsweringDependencies, answerClaimed } from './answer-claimed.ts';
+import { type AnsweringDependencies, answerClaimed } from './http/answer-claimed.ts';
 
 export interface TopUpDependencies extends AnsweringDependencies {
   topUpDeadlineMs: number;

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Metric } from 'prom-client';
-import { timeOf } from '../db/new-id.ts';
+import { timeOf } from '../crypto/new-id.ts';
 import type { Orm } from '../db/orm.ts';
 import { query } from '../db/sql.ts';
 import { databaseGauges } from './database-gauges.ts';

@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { pino } from 'pino';
+import { installRuntime } from '../temporal/install-runtime.ts';
 import { stopTestPostgres } from '../test/support/postgres.ts';
 import { stopTestTemporal } from '../test/support/temporal.ts';
-import { installRuntime } from '../worker/install-runtime.ts';
 
 /** `npm run bench [name …]`: each measurement prints the server it ran on, what it compares side by side in one run, and the ratios. */
 const available = readdirSync(import.meta.dirname)

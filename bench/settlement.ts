@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { announceEvents, createAnnouncer } from '../commands/announce-events.ts';
-import { setCurrentProduct } from '../commands/set-current-product.ts';
-import { createSettlementQueue } from '../commands/settlement-queue.ts';
+import { setCurrentProduct } from '../commands/products/set-current-product.ts';
+import { createSettlementQueue } from '../commands/settlement/settlement-queue.ts';
+import { announceEvents, createAnnouncer } from '../commands/webhooks/announce-events.ts';
 import { openOrm } from '../db/orm.ts';
 import { NO_MERCHANT } from '../domain/transaction-resource.ts';
 import { checkLedger } from '../ledger/check-ledger.ts';

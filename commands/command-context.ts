@@ -1,4 +1,4 @@
-import type { KeyRing } from '../db/key-ring.ts';
+import type { KeyRing } from '../crypto/key-ring.ts';
 import type { Orm } from '../db/orm.ts';
 
 /** What every command works with. */

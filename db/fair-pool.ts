@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool, PoolClient } from 'pg';
+import { currentWork } from '../process/working-for.ts';
 import type { ReleasingClient } from './releasing-client.ts';
 import { Turns } from './turns.ts';
-import { currentWork } from './working-for.ts';
 
 /** With a wait for a lock behind it, still within the time a request has for its answer. */
 const LONGEST_WAIT_MS = 4_000;

@@ -1,4 +1,5 @@
 import type { ClientBase } from 'pg';
+import { StartRefused } from '../process/run-process.ts';
 
 /** After how long PostgreSQL ends what a session does (docs/decisions/time-limits.md); 0: never. */
 export interface TimeLimits {
@@ -40,7 +41,7 @@ export function startupOptions(limits: TimeLimits, others: Record<string, string
 }
 
 /** The database is there, but not to be worked on by such a session. The message says what to do. */
-export class SessionRefused extends Error {}
+export class SessionRefused extends StartRefused {}
 
 /** A session without its limits could stop everybody else's. */
 export class SessionUnlimited extends SessionRefused {

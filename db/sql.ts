@@ -11,8 +11,8 @@ import {
   sql,
 } from 'kysely';
 import type { ReadonlyKysely } from 'kysely/readonly';
+import type { Tenant } from '../domain/tenant.ts';
 import type { Tables } from './tables.ts';
-import type { Tenant } from './tenant.ts';
 
 /** What can run a statement that reads: the EntityManager, inside its transaction if it has one. */
 export type Sql = EntityManager;

@@ -1,5 +1,5 @@
+import type { Tenant } from '../domain/tenant.ts';
 import { query, type Sql } from './sql.ts';
-import type { Tenant } from './tenant.ts';
 
 /**
  * Reads one account's rows in one mode. `text` must say `partner_id = $1 AND mode = $2` (with or without a table's

@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
+import { inTransaction } from '../process/working-for.ts';
 import { isRetryable } from './is-retryable.ts';
 import type { Orm } from './orm.ts';
 import type { Transactor } from './sql.ts';
-import { inTransaction } from './working-for.ts';
 
 const ATTEMPTS = 5;
 

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { createApiKey } from '../commands/create-api-key.ts';
-import { createPartner } from '../commands/create-partner.ts';
-import type { OperatorContext } from '../commands/operator-context.ts';
-import { createFirstProduct } from '../commands/set-current-product.ts';
-import type { Config, MigrationConfig } from '../config.ts';
-import { KeyRing } from '../db/key-ring.ts';
+import { createApiKey } from '../commands/accounts/create-api-key.ts';
+import { createPartner } from '../commands/accounts/create-partner.ts';
+import type { OperatorContext } from '../commands/accounts/operator-context.ts';
+import { createFirstProduct } from '../commands/products/set-current-product.ts';
+import type { Config, MigrationConfig } from '../config/service.ts';
+import { KeyRing } from '../crypto/key-ring.ts';
 import { OPERATOR_ROLE } from '../db/login.ts';
 import { openOrm } from '../db/orm.ts';
 import { query } from '../db/sql.ts';

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { createTronChain } from '../adapters/tron/create-tron-chain.ts';
 import type { SolidBlock, TronChain } from '../adapters/tron/tron-chain.ts';
-import { parse } from '../config.ts';
-import { Environment } from '../environment.ts';
-import { tronConfig } from '../tron-environment.ts';
+import { Environment } from '../config/environment.ts';
+import { parse } from '../config/service.ts';
+import { tronConfig } from '../config/tron.ts';
 
 /**
  * `npm run smoke:nile`: reads the Nile test network as the scan does, and says what it saw. Nothing is written anywhere.

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type DecidedTable, readDecision } from '../commands/decision.ts';
-import type { Operator } from '../commands/operator-context.ts';
-import { Refusal } from '../commands/refusal.ts';
+import type { Operator } from '../commands/accounts/operator-context.ts';
+import { type DecidedTable, readDecision } from '../commands/funding/decision.ts';
+import { Refusal } from '../commands/idempotency/refusal.ts';
 import type { WhyNot } from '../domain/decision.ts';
-import type { ClaimedWorkflow } from '../workflows/client/claimed-workflow.ts';
-import { type Decision, resolveOperation } from '../workflows/client/resolve-operation.ts';
-import { readWorkflowStatus } from '../workflows/client/workflow-status.ts';
+import type { ClaimedWorkflow } from '../temporal/claimed-workflow.ts';
+import { type Decision, resolveOperation } from '../temporal/resolve-operation.ts';
+import { readWorkflowStatus } from '../temporal/workflow-status.ts';
 import type { Session } from './session.ts';
 
 const TEMPORAL_TIMEOUT_MS = 5_000;

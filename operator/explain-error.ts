@@ -1,8 +1,8 @@
-import { Refusal } from '../commands/refusal.ts';
-import { ConfigurationError } from '../config.ts';
+import { Refusal } from '../commands/idempotency/refusal.ts';
+import type { OperatorConfig } from '../config/operator.ts';
+import { ConfigurationError } from '../config/service.ts';
 import { SessionRefused } from '../db/session.ts';
 import { describeError } from '../domain/describe-error.ts';
-import type { OperatorConfig } from '../operator-config.ts';
 import { WrongUsage } from './wrong-usage.ts';
 
 const HINTS: readonly [code: RegExp, hint: string][] = [

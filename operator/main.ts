@@ -1,4 +1,4 @@
-import { readOperatorConfig } from '../operator-config.ts';
+import { readOperatorConfig } from '../config/operator.ts';
 import { currentActor } from './actor.ts';
 import { confirm } from './confirm.ts';
 import { runOperator } from './run-operator.ts';

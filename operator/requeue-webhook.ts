@@ -1,6 +1,6 @@
-import { announceEvents } from '../commands/announce-events.ts';
-import { Refusal } from '../commands/refusal.ts';
-import { requeueByOperator } from '../commands/requeue-events.ts';
+import { Refusal } from '../commands/idempotency/refusal.ts';
+import { announceEvents } from '../commands/webhooks/announce-events.ts';
+import { requeueByOperator } from '../commands/webhooks/requeue-events.ts';
 import { readWebhook, type WebhookDetail } from './reads/read-webhook.ts';
 import type { Session } from './session.ts';
 

@@ -1,6 +1,6 @@
-import { announceEvents } from '../commands/announce-events.ts';
-import { Refusal } from '../commands/refusal.ts';
-import { requeueByOperator, requeueEvents } from '../commands/requeue-events.ts';
+import { Refusal } from '../commands/idempotency/refusal.ts';
+import { announceEvents } from '../commands/webhooks/announce-events.ts';
+import { requeueByOperator, requeueEvents } from '../commands/webhooks/requeue-events.ts';
 import type { DeliveryStatus } from '../domain/delivery-status.ts';
 import { readPartner } from './reads/read-partners.ts';
 import { countRequeueable, type Requeueable, readRequeueable } from './reads/read-requeueable.ts';

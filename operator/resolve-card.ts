@@ -1,5 +1,5 @@
-import { decideIssuance } from '../commands/decide-issuance.ts';
-import type { Operator } from '../commands/operator-context.ts';
+import type { Operator } from '../commands/accounts/operator-context.ts';
+import { decideIssuance } from '../commands/funding/decide-issuance.ts';
 import type { IssuanceDecision } from '../domain/decision.ts';
 import { siblingId } from '../domain/ids.ts';
 import { carryOutDecision, untilCarriedOut } from './carry-out-decision.ts';

@@ -1,4 +1,4 @@
-import { decideTopUp } from '../commands/decide-top-up.ts';
+import { decideTopUp } from '../commands/funding/decide-top-up.ts';
 import { siblingId } from '../domain/ids.ts';
 import { carryOutDecision } from './carry-out-decision.ts';
 import { findTopUp, type OperatorTopUp, readTopUp } from './reads/read-topup.ts';

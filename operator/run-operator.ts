@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander';
-import type { OperatorConfig } from '../operator-config.ts';
+import type { OperatorConfig } from '../config/operator.ts';
 import type { Answer } from './answer.ts';
 import { explainError } from './explain-error.ts';
 import { createProgram } from './program.ts';

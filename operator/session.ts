@@ -1,12 +1,12 @@
 import type { Client, Connection } from '@temporalio/client';
-import type { Operator, OperatorContext } from '../commands/operator-context.ts';
-import { ConfigurationError } from '../config.ts';
-import { KeyRing } from '../db/key-ring.ts';
+import type { Operator, OperatorContext } from '../commands/accounts/operator-context.ts';
+import type { OperatorConfig } from '../config/operator.ts';
+import { ConfigurationError } from '../config/service.ts';
+import { KeyRing } from '../crypto/key-ring.ts';
 import { OPERATOR_ROLE } from '../db/login.ts';
 import type { Orm } from '../db/orm.ts';
 import { OPERATOR_LIMITS } from '../db/session.ts';
 import { cardsTaskQueue } from '../domain/task-queues.ts';
-import type { OperatorConfig } from '../operator-config.ts';
 
 /**
  * What verbs work with. Each part is loaded and opened when it is first asked for: what a verb does not use may be away,

@@ -6,7 +6,7 @@ const { TEST_DURATIONS, TEST_SERVERS } = process.env;
 
 async function prepareTemporal(): Promise<void> {
   const { pino } = await import('pino');
-  const { installRuntime } = await import('../worker/install-runtime.ts');
+  const { installRuntime } = await import('../temporal/install-runtime.ts');
   installRuntime(pino({ level: 'error' }, process.stderr));
 }
 

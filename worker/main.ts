@@ -1,7 +1,7 @@
-import { readConfig } from '../config.ts';
-import { createLogger } from '../logger.ts';
-import { runProcess } from '../run-process.ts';
-import { installRuntime } from './install-runtime.ts';
+import { readConfig } from '../config/service.ts';
+import { createLogger } from '../process/logger.ts';
+import { runProcess } from '../process/run-process.ts';
+import { installRuntime } from '../temporal/install-runtime.ts';
 import { startWorker } from './start-worker.ts';
 
 await runProcess('worker', async () => {

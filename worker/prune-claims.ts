@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Orm } from '../db/orm.ts';
 import { query } from '../db/sql.ts';
-import { type Repetition, repeat } from './repeat.ts';
+import { type Repetition, repeat } from '../process/repeat.ts';
 
 const INTERVAL_MS = 600_000;
 const BATCH = 1_000;

@@ -1,14 +1,18 @@
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
-import { type AbandonedClaim, putClaimOff, takeAbandonedClaims } from '../commands/take-abandoned-claims.ts';
-import type { Config } from '../config.ts';
+import {
+  type AbandonedClaim,
+  putClaimOff,
+  takeAbandonedClaims,
+} from '../commands/idempotency/take-abandoned-claims.ts';
+import type { Config } from '../config/service.ts';
 import type { Orm } from '../db/orm.ts';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
 import { type DescribedError, describeError } from '../domain/describe-error.ts';
 import { siblingId } from '../domain/ids.ts';
-import { isTemporalAway } from '../workflows/client/is-temporal-away.ts';
-import { startClaimed } from '../workflows/client/start-claimed.ts';
-import { type Repetition, repeat } from './repeat.ts';
+import { type Repetition, repeat } from '../process/repeat.ts';
+import { isTemporalAway } from '../temporal/is-temporal-away.ts';
+import { startClaimed } from '../temporal/start-claimed.ts';
 
 const INTERVAL_MS = 1_000;
 const STARTS_AT_ONCE = 16;

@@ -13,7 +13,7 @@ export const AT_ONCE_WITH_NETWORK: LocalActivityOptions = {
 
 /**
  * The network's two calls take at most 5 s each. A worker that died or froze is noticed by its silence: every attempt
- * gives signs of life (worker/attempts.ts), by which it also hears that it was given up.
+ * gives signs of life (temporal/attempts.ts), by which it also hears that it was given up.
  */
 export const LATER: ActivityOptions = {
   startToCloseTimeout: '15s',

@@ -1,6 +1,6 @@
 import { Agent, request } from 'undici';
 import type { z } from 'zod';
-import { currentWork } from '../../db/working-for.ts';
+import { currentWork } from '../../process/working-for.ts';
 import { type CardNetwork, CardNetworkUnavailable } from './card-network.ts';
 import {
   DetailsResponse,

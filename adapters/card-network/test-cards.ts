@@ -1,5 +1,5 @@
-import { testCardKey } from '../../db/derived-keys.ts';
-import type { KeyRing } from '../../db/key-ring.ts';
+import { testCardKey } from '../../crypto/derived-keys.ts';
+import type { KeyRing } from '../../crypto/key-ring.ts';
 import type { IssuedCard } from '../../domain/issued-card.ts';
 import type { RevealedCard, RevealRequest } from './card-network.ts';
 import { deriveCard, deriveRevealedCard } from './derive-card.ts';

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import { type Dispatcher, request } from 'undici';
+import { CALLBACK_SIGNATURE_HEADER, signCallback } from '../../crypto/callback-signature.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
-import { CALLBACK_SIGNATURE_HEADER, signCallback } from '../card-network/callback-signature.ts';
 import type { NetworkCallback } from '../card-network/wire.ts';
 
 const MOST_ATTEMPTS = 5;

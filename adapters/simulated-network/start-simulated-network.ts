@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Agent } from 'undici';
 import type { Orm } from '../../db/orm.ts';
-import { asService } from '../../db/working-for.ts';
+import { asService } from '../../process/working-for.ts';
 import { simulatedCardKey, simulatedNetworkCredentials } from './credentials.ts';
 import { networkApi } from './network-api.ts';
 import { type CallbackOptions, sendDueCallbacks } from './send-callbacks.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import type { TronConfig } from '../../config/tron.ts';
 import { tronAddressHash } from '../../crypto/tron-address.ts';
-import type { TronConfig } from '../../tron-environment.ts';
 import { keyHeaders } from './node-api.ts';
 import { NodeProblem } from './node-health.ts';
 import { type BlockRef, ChainUnreadable, type TronChain, type UsdtTransfer } from './tron-chain.ts';

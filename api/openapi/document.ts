@@ -1,7 +1,7 @@
 import { ErrorBody } from '../../domain/error-body.ts';
 import { WebhookEvent } from '../../domain/event-resource.ts';
 import { idPattern } from '../../domain/ids.ts';
-import type { Route } from '../route.ts';
+import type { Route } from '../http/route.ts';
 import { RESOURCES } from './resources.ts';
 import { errorExamples, HEADERS, json, responsesOf } from './responses.ts';
 import { createSchemas, type Schemas } from './schemas.ts';

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { Orm } from '../../db/orm.ts';
 import { BalanceTransactionResource } from '../../domain/balance-transaction-resource.ts';
-import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
+import { Limit, listOf, presentList, StartingAfter } from '../http/list-envelope.ts';
+import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
 import { readBalanceTransactionPage } from '../read-balance-transactions.ts';
-import { route } from '../route.ts';
 
 export const listBalanceTransactions = ({ orm }: { orm: Orm }) =>
   route({

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { Orm } from '../../db/orm.ts';
 import { BalanceResource, presentBalance } from '../../domain/balance-resource.ts';
 import { readBalance } from '../../ledger/read-balance.ts';
+import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
-import { route } from '../route.ts';
 
 export const getBalance = ({ orm }: { orm: Orm }) =>
   route({

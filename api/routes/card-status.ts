@@ -1,15 +1,15 @@
 import { z } from 'zod';
-import { changeStatusInTestMode } from '../../commands/test-operations.ts';
+import { changeStatusInTestMode } from '../../commands/funding/test-operations.ts';
 import { CardResource } from '../../domain/card-resource.ts';
 import type { StatusChangeOperation } from '../../domain/status-change.ts';
 import { changeCardStatusWorkflowId } from '../../workflows/messages.ts';
-import type { AnsweringDependencies } from '../answer-claimed.ts';
 import { changeCardStatus } from '../change-card-status.ts';
-import { claimOperation, keyedRequest, replyOnce } from '../claim-operation.ts';
+import type { AnsweringDependencies } from '../http/answer-claimed.ts';
+import { claimOperation, keyedRequest, replyOnce } from '../http/claim-operation.ts';
+import { replay } from '../http/replay.ts';
+import { type Route, route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
 import { cardIdOf, readCard } from '../read-cards.ts';
-import { replay } from '../replay.ts';
-import { type Route, route } from '../route.ts';
 
 const IN_LIVE_MODE =
   'In live mode the card network has to confirm. If it has not confirmed in time, you get 503 `unavailable` and the ' +

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { Orm } from '../../db/orm.ts';
 import { TransactionResource } from '../../domain/transaction-resource.ts';
-import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
+import { Limit, listOf, presentList, StartingAfter } from '../http/list-envelope.ts';
+import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
 import { readTransactionPage } from '../read-transactions.ts';
-import { route } from '../route.ts';
 
 export const listCardTransactions = ({ orm }: { orm: Orm }) =>
   route({

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { issueInTestMode } from '../../commands/test-operations.ts';
+import { issueInTestMode } from '../../commands/funding/test-operations.ts';
 import type { Orm } from '../../db/orm.ts';
 import { CardResource } from '../../domain/card-resource.ts';
 import { CardStatus } from '../../domain/card-status.ts';
@@ -7,13 +7,13 @@ import { CreateCardRequest } from '../../domain/create-card-request.ts';
 import { Line } from '../../domain/fields.ts';
 import { siblingId } from '../../domain/ids.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
-import { claimOperation, keyedRequest, replyOnce } from '../claim-operation.ts';
+import { claimOperation, keyedRequest, replyOnce } from '../http/claim-operation.ts';
+import { Limit, listOf, presentList, StartingAfter } from '../http/list-envelope.ts';
+import { replay } from '../http/replay.ts';
+import { route } from '../http/route.ts';
 import { type IssuingDependencies, issueCard } from '../issue-card.ts';
-import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
 import { readCard, readCardPage } from '../read-cards.ts';
-import { replay } from '../replay.ts';
-import { route } from '../route.ts';
 
 export const createCard = (dependencies: IssuingDependencies) =>
   route({

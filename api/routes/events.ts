@@ -1,15 +1,15 @@
 import { z } from 'zod';
-import { queueResend } from '../../commands/queue-resend.ts';
+import { queueResend } from '../../commands/webhooks/queue-resend.ts';
 import type { Orm } from '../../db/orm.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { DeliveryStatus } from '../../domain/delivery-status.ts';
 import { EventResource } from '../../domain/event-resource.ts';
 import { EventType } from '../../domain/event-type.ts';
 import { isId } from '../../domain/ids.ts';
-import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
+import { Limit, listOf, presentList, StartingAfter } from '../http/list-envelope.ts';
+import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
 import { readEvent, readEventPage } from '../read-events.ts';
-import { route } from '../route.ts';
 import type { WebhookDependencies } from '../webhook-dependencies.ts';
 
 const Timestamp = z.iso

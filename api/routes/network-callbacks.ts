@@ -3,8 +3,8 @@ import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
 import { isId } from '../../domain/ids.ts';
 import { issueCardWorkflowId, networkResult, topUpCardWorkflowId } from '../../workflows/messages.ts';
-import { readSignedBody, type VerifyCallback } from '../read-signed-body.ts';
-import type { RequestState } from '../request-state.ts';
+import { readSignedBody, type VerifyCallback } from '../http/read-signed-body.ts';
+import type { RequestState } from '../http/request-state.ts';
 
 /** What a callback of a type is about. */
 const SUBJECTS = {

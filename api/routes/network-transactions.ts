@@ -1,14 +1,14 @@
 import Router from '@koa/router';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import type { SettlementQueue } from '../../commands/settlement-queue.ts';
+import type { SettlementQueue } from '../../commands/settlement/settlement-queue.ts';
 import type { Orm } from '../../db/orm.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { AmountCents, Label, NetworkId } from '../../domain/fields.ts';
 import { TransactionType } from '../../domain/transaction-resource.ts';
 import { findNetworkCard } from '../find-network-card.ts';
-import { readSignedBody, type VerifyCallback } from '../read-signed-body.ts';
-import type { RequestState } from '../request-state.ts';
+import { readSignedBody, type VerifyCallback } from '../http/read-signed-body.ts';
+import type { RequestState } from '../http/request-state.ts';
 
 const Words = Label(255).nullable().default(null);
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Mode } from '../../domain/mode.ts';
+import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
-import { route } from '../route.ts';
 
 const Ping = z
   .object({

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { issuableIn, issuableProducts, type Product } from '../../db/issuable-products.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
-import { listOf } from '../list-envelope.ts';
+import { listOf } from '../http/list-envelope.ts';
+import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
-import { route } from '../route.ts';
 
 const ProductResource = z
   .object({

@@ -3,8 +3,8 @@ import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
 import { DEFAULT_FEE_PLAN, Fee, FeePlan, FundingKind, quoteFunding } from '../../domain/fees.ts';
 import { AmountCents, Usd } from '../../domain/fields.ts';
+import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
-import { route } from '../route.ts';
 
 const QuoteRequest = z
   .strictObject({

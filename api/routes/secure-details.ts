@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { SecureDetails } from '../../domain/secure-details.ts';
+import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
 import { type RevealDependencies, revealCard } from '../reveal-card.ts';
-import { route } from '../route.ts';
 
 export const getSecureDetails = (dependencies: RevealDependencies) =>
   route({

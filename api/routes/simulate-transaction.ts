@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import type { CommandContext } from '../../commands/command-context.ts';
-import type { SettlementQueue } from '../../commands/settlement-queue.ts';
-import { simulateTransaction } from '../../commands/simulate-transaction.ts';
+import type { SettlementQueue } from '../../commands/settlement/settlement-queue.ts';
+import { simulateTransaction } from '../../commands/settlement/simulate-transaction.ts';
 import { SimulateTransactionRequest } from '../../domain/simulate-transaction-request.ts';
 import { NO_MERCHANT, TransactionResource } from '../../domain/transaction-resource.ts';
-import { keyedRequest, replyOnce } from '../claim-operation.ts';
+import { keyedRequest, replyOnce } from '../http/claim-operation.ts';
+import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
 import { cardIdOf } from '../read-cards.ts';
-import { route } from '../route.ts';
 
 export interface SimulationDependencies extends CommandContext {
   settlements: SettlementQueue;

@@ -1,11 +1,11 @@
 import { z } from 'zod';
+import { creditFaucet } from '../../commands/accounts/credit-faucet.ts';
 import type { CommandContext } from '../../commands/command-context.ts';
-import { creditFaucet } from '../../commands/credit-faucet.ts';
 import { BalanceResource } from '../../domain/balance-resource.ts';
 import { AmountCents } from '../../domain/fields.ts';
-import { keyedRequest, replyOnce } from '../claim-operation.ts';
+import { keyedRequest, replyOnce } from '../http/claim-operation.ts';
+import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
-import { route } from '../route.ts';
 
 const MAX_CREDIT_CENTS = 10_000_000;
 

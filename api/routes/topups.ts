@@ -1,18 +1,18 @@
 import { z } from 'zod';
-import { topUpInTestMode } from '../../commands/test-operations.ts';
+import { topUpInTestMode } from '../../commands/funding/test-operations.ts';
 import type { Orm } from '../../db/orm.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { siblingId } from '../../domain/ids.ts';
 import { TopUpRequest } from '../../domain/top-up-request.ts';
 import { TopUpResource } from '../../domain/topup-resource.ts';
 import { topUpCardWorkflowId } from '../../workflows/messages.ts';
-import { claimOperation, keyedRequest, replyOnce } from '../claim-operation.ts';
-import { Limit, listOf, presentList, StartingAfter } from '../list-envelope.ts';
+import { claimOperation, keyedRequest, replyOnce } from '../http/claim-operation.ts';
+import { Limit, listOf, presentList, StartingAfter } from '../http/list-envelope.ts';
+import { replay } from '../http/replay.ts';
+import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
 import { cardIdOf, readCard } from '../read-cards.ts';
 import { readTopUp, readTopUpPage } from '../read-topups.ts';
-import { replay } from '../replay.ts';
-import { route } from '../route.ts';
 import { type TopUpDependencies, topUpCard } from '../top-up-card.ts';
 
 export const createTopUp = (dependencies: TopUpDependencies) =>

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { readEndpoints } from '../../commands/read-endpoints.ts';
-import { removeEndpoint } from '../../commands/remove-endpoint.ts';
-import { rotateEndpointSecret } from '../../commands/rotate-endpoint-secret.ts';
-import { sendPing } from '../../commands/send-ping.ts';
-import { setEndpoint } from '../../commands/set-endpoint.ts';
+import { readEndpoints } from '../../commands/webhooks/read-endpoints.ts';
+import { removeEndpoint } from '../../commands/webhooks/remove-endpoint.ts';
+import { rotateEndpointSecret } from '../../commands/webhooks/rotate-endpoint-secret.ts';
+import { sendPing } from '../../commands/webhooks/send-ping.ts';
+import { setEndpoint } from '../../commands/webhooks/set-endpoint.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { EventResource } from '../../domain/event-resource.ts';
 import {
@@ -12,9 +12,9 @@ import {
   type WebhookEndpointRow,
 } from '../../domain/webhook-endpoint-resource.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from '../../domain/webhook-url.ts';
+import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
 import { readEvent } from '../read-events.ts';
-import { route } from '../route.ts';
 import type { WebhookDependencies } from '../webhook-dependencies.ts';
 
 const MAX_URL_LENGTH = 2_048;

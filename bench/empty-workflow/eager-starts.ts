@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode } from '@temporalio/worker';
 import { pino } from 'pino';
 import { startLiveNetwork } from '../../adapters/live-network.ts';
-import { newId } from '../../db/new-id.ts';
+import { newId } from '../../crypto/new-id.ts';
 import { openServiceDatabase } from '../../db/service-database.ts';
-import { startEagerWorker } from '../../worker/eager-worker.ts';
+import { startEagerWorker } from '../../temporal/eager-worker.ts';
 import type { BenchService } from '../support/start-service.ts';
 
 const CARD = { productCode: 'BENCH', bin: '424242', amountCents: 1_000, cardholderName: null };

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { lowestId } from '../../db/new-id.ts';
+import { lowestId } from '../../crypto/new-id.ts';
 import { addressOf } from '../../dev/tron/address.ts';
 import { FAKE_USDT_CONTRACT } from '../../dev/tron/drafts.ts';
 import { asOwner } from '../../test/support/postgres.ts';

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { lowestId } from '../../db/new-id.ts';
+import { lowestId } from '../../crypto/new-id.ts';
 import { ownerUrlOf } from '../../test/support/postgres.ts';
 
 /** Gives the partner so many delivered events of an hour ago, in test mode, as the owner of the database. */

@@ -1,8 +1,8 @@
 import pg from 'pg';
-import { createPartner } from '../../commands/create-partner.ts';
-import type { OperatorContext } from '../../commands/operator-context.ts';
-import { newId } from '../../db/new-id.ts';
-import type { Tenant } from '../../db/tenant.ts';
+import { createPartner } from '../../commands/accounts/create-partner.ts';
+import type { OperatorContext } from '../../commands/accounts/operator-context.ts';
+import { newId } from '../../crypto/new-id.ts';
+import type { Tenant } from '../../domain/tenant.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
 import { ownerUrlOf } from '../../test/support/postgres.ts';
 

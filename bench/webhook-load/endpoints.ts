@@ -1,5 +1,5 @@
-import { createPartner } from '../../commands/create-partner.ts';
-import { sealEndpointSecret } from '../../commands/endpoint-secret.ts';
+import { createPartner } from '../../commands/accounts/create-partner.ts';
+import { sealEndpointSecret } from '../../commands/webhooks/endpoint-secret.ts';
 import { query } from '../../db/sql.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { BenchService } from '../support/start-service.ts';

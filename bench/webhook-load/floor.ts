@@ -1,6 +1,6 @@
 import { Pool } from 'undici';
-import { signEvent } from '../../adapters/webhooks/sign-event.ts';
-import { newId } from '../../db/new-id.ts';
+import { newId } from '../../crypto/new-id.ts';
+import { signEvent } from '../../crypto/webhook-signature.ts';
 import { type Measurement, summarize } from '../support/measure.ts';
 import type { BenchReceiver } from '../webhook-receiver/start.ts';
 import { SECRET } from './endpoints.ts';

@@ -1,5 +1,5 @@
 import { Client, Connection } from '@temporalio/client';
-import { newId } from '../../db/new-id.ts';
+import { newId } from '../../crypto/new-id.ts';
 import { query } from '../../db/sql.ts';
 import { DELIVER_WEBHOOK, deliverWebhookWorkflowId, requeue } from '../../workflows/messages.ts';
 import type { Measurement } from '../support/measure.ts';

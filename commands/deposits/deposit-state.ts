@@ -1,6 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { newId, timeOf } from '../../crypto/new-id.ts';
 import { depositColumns, paymentsOf } from '../../db/deposit-columns.ts';
-import { newId, timeOf } from '../../db/new-id.ts';
 import { query } from '../../db/sql.ts';
 import {
   type DepositRow,

@@ -1,11 +1,12 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { KeyRing } from '../../db/key-ring.ts';
-import { timeOf } from '../../db/new-id.ts';
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import { timeOf } from '../../crypto/new-id.ts';
 import { query } from '../../db/sql.ts';
 import { tenantQuery } from '../../db/tenant-query.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { type DepositRow, presentDeposit, type TronNetwork } from '../../domain/deposit.ts';
 import { siblingId } from '../../domain/ids.ts';
+import type { CommandContext } from '../command-context.ts';
 import {
   answerOnce,
   claimAnswered,
@@ -14,8 +15,7 @@ import {
   type KeyedRequest,
   replayOf,
   requireKept,
-} from '../answered-claim.ts';
-import type { CommandContext } from '../command-context.ts';
+} from '../idempotency/answered-claim.ts';
 
 /** Of one account at once. Each is an address that is watched, and a workflow. */
 const MOST_OPEN_DEPOSITS = 10_000;

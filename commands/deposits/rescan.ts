@@ -1,8 +1,8 @@
 import { query } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { TronNetwork } from '../../domain/deposit.ts';
-import { type Operator, recordAudit } from '../operator-context.ts';
-import { Refusal } from '../refusal.ts';
+import { type Operator, recordAudit } from '../accounts/operator-context.ts';
+import { Refusal } from '../idempotency/refusal.ts';
 
 /**
  * Has the scan of a chain go on from a block that it has come to before, while it runs. What was found before stays as it

@@ -6,7 +6,7 @@ import type { DepositVerdict, WhyNotResolved } from '../../domain/deposit-review
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
-import { type Operator, recordAudit } from '../operator-context.ts';
+import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { creditOperation, type LockedDeposit, lockDeposits, writeDeposits } from './deposit-state.ts';
 
 export interface DepositByHand extends DepositDecision {

@@ -11,90 +11,63 @@ const TEMPORAL_WORKFLOW = ['@temporalio/workflow', '@temporalio/common'];
 /** docs/ARCHITECTURE.md, "Import directions". The longest path that a file's own begins with decides. */
 export const DIRECTIONS: Record<string, Direction> = {
   domain: { rooms: [], packages: ['zod', 'ipaddr.js'] },
-  crypto: {
-    rooms: ['domain'],
-    packages: [
-      '@noble/curves/secp256k1.js',
-      '@noble/hashes/sha2.js',
-      '@noble/hashes/sha3.js',
-      '@scure/base',
-      '@scure/bip32',
-    ],
-  },
-  db: { rooms: ['domain'] },
-  'db/migrate-main.ts': { rooms: ['domain', 'db', 'commands', 'config.ts', 'run-process.ts'] },
+  crypto: { rooms: ['domain'] },
+  process: { rooms: ['domain'] },
+  config: { rooms: ['domain', 'crypto', 'process'] },
+  db: { rooms: ['domain', 'crypto', 'config', 'process'] },
   ledger: { rooms: ['domain', 'db'] },
-  commands: { rooms: ['domain', 'crypto', 'db', 'ledger'] },
-  adapters: { rooms: ['domain', 'crypto', 'db'], types: ['tron-environment.ts'] },
-  activities: { rooms: ['domain', 'db', 'commands', 'adapters'] },
+  commands: { rooms: ['domain', 'crypto', 'process', 'db', 'ledger'] },
+  adapters: { rooms: ['domain', 'crypto', 'process', 'db'], types: ['config'] },
+  activities: { rooms: ['domain', 'crypto', 'process', 'db', 'commands', 'adapters'] },
   workflows: { rooms: ['domain'], types: ['activities'], packages: TEMPORAL_WORKFLOW },
-  'workflows/client': { rooms: ['domain', 'workflows/messages.ts', 'workflows/search-attributes.ts'] },
-  api: {
-    rooms: ['domain', 'db', 'commands', 'ledger', 'workflows/messages.ts', 'workflows/client'],
-    types: ['config.ts'],
-  },
-  // The one question a request asks of the outside world without a workflow: its answer must not lie in a history.
-  'api/reveal-card.ts': { rooms: ['domain', 'db', 'commands', 'adapters/card-network/card-network.ts'] },
-  // It gives the activities to the worker that the process hosts.
-  'api/live-work.ts': {
+  temporal: {
     rooms: [
       'domain',
-      'commands/announce-answer.ts',
-      'activities/card-activities.ts',
-      'workflows/client',
-      'worker/repeat.ts',
+      'config',
+      'process',
+      'workflows/messages.ts',
+      'workflows/search-attributes.ts',
+      'workflows/account-header.ts',
     ],
-    types: ['worker/eager-worker.ts'],
+    types: ['workflows'],
   },
-  'api/start-api.ts': {
+  api: {
     rooms: [
       'domain',
       'crypto',
       'db',
-      'commands/announce-events.ts',
-      'commands/deposits/open-deposit.ts',
-      'commands/settlement-queue.ts',
-      'adapters/card-network',
-      'adapters/live-network.ts',
-      'adapters/simulated-network/credentials.ts',
+      'commands',
+      'ledger',
+      'temporal',
+      'workflows/messages.ts',
+      'config',
+      'process',
     ],
-    types: ['config.ts'],
   },
-  'api/main.ts': {
-    rooms: ['domain', 'config.ts', 'logger.ts', 'run-process.ts', 'worker/eager-worker.ts'],
+  // The one question a request asks of the outside world without a workflow: its answer must not lie in a history.
+  'api/reveal-card.ts': { rooms: ['domain', 'db', 'commands', 'adapters/card-network/card-network.ts'] },
+  // It gives the activities to the worker that the process hosts.
+  'api/http/live-work.ts': {
+    rooms: ['domain', 'commands', 'activities', 'temporal', 'process'],
+  },
+  'api/start-api.ts': {
+    rooms: ['domain', 'crypto', 'db', 'commands', 'adapters', 'temporal', 'config', 'process'],
   },
   worker: {
-    rooms: [
-      'domain',
-      'db',
-      'commands',
-      'adapters',
-      'activities',
-      'workflows/client',
-      'workflows/account-header.ts',
-    ],
-    types: ['config.ts'],
+    rooms: ['domain', 'crypto', 'db', 'commands', 'adapters', 'activities', 'temporal', 'config', 'process'],
   },
-  'worker/main.ts': { rooms: ['config.ts', 'logger.ts', 'run-process.ts'] },
   operator: {
     rooms: [
       'domain',
+      'crypto',
       'db',
       'ledger',
       'commands',
+      'temporal',
       'workflows/messages.ts',
-      'workflows/client',
-      'operator-config.ts',
-      'config.ts',
+      'config',
+      'process',
     ],
   },
-  'tron-environment.ts': { rooms: ['crypto'] },
-  'environment.ts': { rooms: ['domain', 'tron-environment.ts'], types: ['db'] },
-  'config.ts': { rooms: ['environment.ts', 'tron-environment.ts'], types: ['db'] },
-  'operator-config.ts': { rooms: ['config.ts', 'environment.ts'], types: ['db', 'tron-environment.ts'] },
-  'logger.ts': { rooms: [] },
-  'run-process.ts': { rooms: ['domain', 'config.ts', 'db/session.ts'] },
-  // Reads a real network with the adapter of the product.
-  'dev/smoke-nile.ts': { rooms: ['adapters/tron', 'config.ts', 'environment.ts', 'tron-environment.ts'] },
-  dev: { rooms: ['domain', 'crypto', 'db', 'commands', 'config.ts', 'environment.ts', 'run-process.ts'] },
+  dev: { rooms: ['domain', 'crypto', 'db', 'commands', 'config', 'process', 'adapters/tron'] },
 };

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { KNOWN } from '../../environment.ts';
+import { KNOWN } from '../../config/environment.ts';
 import { childEnvironment } from '../process/child-environment.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { Settings } from './settings.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { parse, serviceProblems } from '../../config.ts';
-import { Environment, Port } from '../../environment.ts';
+import { Environment, Port } from '../../config/environment.ts';
+import { parse, serviceProblems } from '../../config/service.ts';
 
 const Loopback = z.enum(
   ['127.0.0.1', 'localhost', '::1'],

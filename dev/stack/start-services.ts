@@ -69,7 +69,7 @@ export async function startServices(options: ServicesOptions): Promise<void> {
 }
 
 /** As `npm run worker` and `npm run api`. */
-const NODE_ARGS = ['--import', new URL('../../check-node.mjs', import.meta.url).href];
+const NODE_ARGS = ['--import', new URL('../../process/check-node.mjs', import.meta.url).href];
 
 function entry(path: string): string {
   return fileURLToPath(new URL(`../../${path}`, import.meta.url));

@@ -1,5 +1,5 @@
 import { loadClientConnectConfig } from '@temporalio/envconfig';
-import { readConfig, readMigrationConfig } from '../../config.ts';
+import { readConfig, readMigrationConfig } from '../../config/service.ts';
 import { setUpDemo } from '../demo-partner.ts';
 import { ChildRegistry } from '../process/child-registry.ts';
 import { stopOrphans } from '../process/stop-orphans.ts';

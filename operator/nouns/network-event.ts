@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { Refusal } from '../../commands/refusal.ts';
-import { sendNetworkEvent } from '../../commands/send-network-event.ts';
+import { Refusal } from '../../commands/idempotency/refusal.ts';
+import { sendNetworkEvent } from '../../commands/settlement/send-network-event.ts';
 import { AmountCents, NetworkId } from '../../domain/fields.ts';
 import { NO_MERCHANT, TransactionType } from '../../domain/transaction-resource.ts';
 import { read, Text, WholeNumber } from '../flag-values.ts';

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { z } from 'zod';
-import type { Operator } from '../../commands/operator-context.ts';
+import type { Operator } from '../../commands/accounts/operator-context.ts';
 import type { FeePlan } from '../../domain/fees.ts';
 import type { AccountLimits } from '../../domain/limits.ts';
 import { read, WholeNumber } from '../flag-values.ts';

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { createPartner } from '../../commands/create-partner.ts';
-import { negotiateFees } from '../../commands/negotiate-fees.ts';
-import { negotiateLimits } from '../../commands/negotiate-limits.ts';
-import { updatePartner } from '../../commands/update-partner.ts';
+import { createPartner } from '../../commands/accounts/create-partner.ts';
+import { negotiateFees } from '../../commands/accounts/negotiate-fees.ts';
+import { negotiateLimits } from '../../commands/accounts/negotiate-limits.ts';
+import { updatePartner } from '../../commands/accounts/update-partner.ts';
 import { FeePlan } from '../../domain/fees.ts';
 import { AccountLimits } from '../../domain/limits.ts';
 import { OnOff, read, Text } from '../flag-values.ts';

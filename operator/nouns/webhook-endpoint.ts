@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { resealEndpointSecrets } from '../../commands/reseal-endpoint-secrets.ts';
-import { rotateEndpointSecret } from '../../commands/rotate-endpoint-secret.ts';
-import { setEndpoint } from '../../commands/set-endpoint.ts';
-import { switchEndpoints } from '../../commands/switch-endpoints.ts';
+import { resealEndpointSecrets } from '../../commands/webhooks/reseal-endpoint-secrets.ts';
+import { rotateEndpointSecret } from '../../commands/webhooks/rotate-endpoint-secret.ts';
+import { setEndpoint } from '../../commands/webhooks/set-endpoint.ts';
+import { switchEndpoints } from '../../commands/webhooks/switch-endpoints.ts';
 import { Mode } from '../../domain/mode.ts';
 import { presentWebhookEndpoint, type WebhookEndpointRow } from '../../domain/webhook-endpoint-resource.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from '../../domain/webhook-url.ts';

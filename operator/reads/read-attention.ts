@@ -1,9 +1,9 @@
 import { type Expression, sql } from 'kysely';
+import type { OperatorConfig } from '../../config/operator.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
 import type { TopUpStatus } from '../../domain/topup-resource.ts';
-import type { OperatorConfig } from '../../operator-config.ts';
 import { readGivenUp } from './read-given-up.ts';
 import { readWaitingDeposits } from './read-waiting-deposits.ts';
 import { readWaitingStatusChanges } from './read-waiting-status-changes.ts';

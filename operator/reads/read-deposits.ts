@@ -1,4 +1,4 @@
-import { unknownId } from '../../commands/refusal.ts';
+import { unknownId } from '../../commands/idempotency/refusal.ts';
 import { depositColumns, paymentsOf } from '../../db/deposit-columns.ts';
 import { newestOf } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';

@@ -1,4 +1,4 @@
-import { unknownId } from '../../commands/refusal.ts';
+import { unknownId } from '../../commands/idempotency/refusal.ts';
 import { type Partner, PartnerEntity } from '../../db/entities/accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { DEFAULT_FEE_PLAN } from '../../domain/fees.ts';

@@ -1,4 +1,4 @@
-import { lowestId } from '../../db/new-id.ts';
+import { lowestId } from '../../crypto/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import type { DeliveryStatus } from '../../domain/delivery-status.ts';

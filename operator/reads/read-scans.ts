@@ -1,9 +1,9 @@
 import { readScanStates } from '../../commands/deposits/chain-scan.ts';
-import { Refusal } from '../../commands/refusal.ts';
+import { Refusal } from '../../commands/idempotency/refusal.ts';
+import type { OperatorConfig } from '../../config/operator.ts';
 import type { NodeState } from '../../db/entities/deposits.ts';
 import type { Orm } from '../../db/orm.ts';
 import type { TronNetwork } from '../../domain/deposit.ts';
-import type { OperatorConfig } from '../../operator-config.ts';
 import { scanChainWorkflowId } from '../../workflows/messages.ts';
 
 /** How far a chain has been read. */

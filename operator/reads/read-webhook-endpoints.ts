@@ -1,5 +1,5 @@
-import { readEndpoints } from '../../commands/read-endpoints.ts';
-import { Refusal } from '../../commands/refusal.ts';
+import { Refusal } from '../../commands/idempotency/refusal.ts';
+import { readEndpoints } from '../../commands/webhooks/read-endpoints.ts';
 import type { Orm } from '../../db/orm.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { WebhookEndpointRow } from '../../domain/webhook-endpoint-resource.ts';

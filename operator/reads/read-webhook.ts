@@ -1,6 +1,6 @@
-import { openAnswerStart } from '../../commands/answer-start.ts';
-import { unknownId } from '../../commands/refusal.ts';
-import type { KeyRing } from '../../db/key-ring.ts';
+import { openAnswerStart } from '../../commands/idempotency/answer-start.ts';
+import { unknownId } from '../../commands/idempotency/refusal.ts';
+import type { KeyRing } from '../../crypto/key-ring.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query, readStatement } from '../../db/sql.ts';
 import { presentAttempt } from '../../domain/event-resource.ts';

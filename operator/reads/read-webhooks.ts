@@ -1,4 +1,4 @@
-import { lowestId } from '../../db/new-id.ts';
+import { lowestId } from '../../crypto/new-id.ts';
 import { newestOf } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';

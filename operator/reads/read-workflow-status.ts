@@ -1,4 +1,4 @@
-import { readWorkflowStatus as read } from '../../workflows/client/workflow-status.ts';
+import { readWorkflowStatus as read } from '../../temporal/workflow-status.ts';
 import { isTemporalError } from '../explain-error.ts';
 import type { Session } from '../session.ts';
 

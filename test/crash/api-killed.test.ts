@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/service.ts';
 import { CLAIM_ANSWERED } from '../../db/channels.ts';
 import { query } from '../../db/sql.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/start-child.ts';
+import { CASES, type Case } from '../support/crash/cases.ts';
+import { inParallel } from '../support/crash/in-parallel.ts';
+import { prepareIssuance } from '../support/crash/issuances.ts';
+import { ask, askAt, assertEnd, type Operation, untilAnswered } from '../support/crash/operations.ts';
+import { kill, scratchFolder, startApiProcess } from '../support/crash/processes.ts';
+import { startWatchingProxy, type Watched } from '../support/crash/watching-proxy.ts';
 import { type Answer, startTestStack, type TestStack } from '../support/stack.ts';
-import { assertLedgerClean } from '../workflows/support/money.ts';
-import { startedWorkflow } from '../workflows/support/started-workflow.ts';
-import { CASES, type Case } from './support/cases.ts';
-import { inParallel } from './support/in-parallel.ts';
-import { prepareIssuance } from './support/issuances.ts';
-import { ask, askAt, assertEnd, type Operation, untilAnswered } from './support/operations.ts';
-import { kill, scratchFolder, startApiProcess } from './support/processes.ts';
-import { startWatchingProxy, type Watched } from './support/watching-proxy.ts';
+import { assertLedgerClean } from '../support/workflows/money.ts';
+import { startedWorkflow } from '../support/workflows/started-workflow.ts';
 
 /** What is watched for between the API and Temporal, and between it and PostgreSQL. */
 interface OnItsWay {
@@ -26,7 +26,7 @@ const START: OnItsWay = { temporal: { from: 'client', text: 'issue-card/' } };
 /** That it has an answer. */
 const ANSWERED: OnItsWay = { database: { from: 'server', text: CLAIM_ANSWERED } };
 /** What becomes of its first task where it has that itself: eager-start-killed.test.ts. */
-const QUEUEING_API = 'test/crash/queueing-api.ts';
+const QUEUEING_API = 'test/support/crash/queueing-api.ts';
 
 /** Runs `test` with a stack whose worker runs only if it is asked to, and an issuance of this case. */
 async function withIssuance(
@@ -106,7 +106,7 @@ async function killApiAtCommit(kind: Case, dieAt: string, isAnswered: boolean): 
     const config = { ...stack.config, port: await freePort(), cardCreationWaitMs: 300 };
     const api = await startApiProcess(config, folder, {
       file: QUEUEING_API,
-      execArgv: ['--import', './test/crash/die-at-commit.ts'],
+      execArgv: ['--import', './test/support/crash/die-at-commit.ts'],
       env: { DIE_AT_COMMIT: dieAt },
     });
     try {

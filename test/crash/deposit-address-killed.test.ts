@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { freePort } from '../../dev/free-port.ts';
-import { asOwner } from '../api/support/as-owner.ts';
-import { expectError } from '../api/support/expect-error.ts';
+import { asOwner } from '../support/api/as-owner.ts';
+import { expectError } from '../support/api/expect-error.ts';
+import { askUntilEnd, ENDS, type End } from '../support/crash/ask-until-end.ts';
+import { inParallel } from '../support/crash/in-parallel.ts';
+import { askAt } from '../support/crash/operations.ts';
+import { kill, scratchFolder, startApiProcess } from '../support/crash/processes.ts';
 import { TEST_TRON } from '../support/deposits.ts';
 import { startTestStack, type TestStack } from '../support/stack.ts';
-import { until } from '../workflows/support/until.ts';
-import { askUntilEnd, ENDS, type End } from './support/ask-until-end.ts';
-import { inParallel } from './support/in-parallel.ts';
-import { askAt } from './support/operations.ts';
-import { kill, scratchFolder, startApiProcess } from './support/processes.ts';
+import { until } from '../support/workflows/until.ts';
 
 const PATH = '/funding/deposit-address';
 
@@ -44,7 +44,7 @@ describe('a deposit address whose API process is killed -9, loses its connection
       partner.call('POST', PATH, { mode: 'live', body, ...(idempotencyKey && { idempotencyKey }) });
     const config = { ...stack.config, port: await freePort() };
     const api = await startApiProcess(config, folder, {
-      execArgv: ['--import', './test/crash/die-at-commit.ts'],
+      execArgv: ['--import', './test/support/crash/die-at-commit.ts'],
       env: { DIE_AT_COMMIT: 'freeze before 1' },
     });
     try {

@@ -3,12 +3,12 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { readBalance } from '../../ledger/read-balance.ts';
-import { openCommands, type TestCommands } from '../commands/support/open-commands.ts';
-import { seedDeposits } from '../deposits/support/deposits.ts';
-import { depositEvents, pay, readDepositState } from '../deposits/support/paying.ts';
+import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+import { seedDeposits } from '../support/deposits/deposits.ts';
+import { depositEvents, pay, readDepositState } from '../support/deposits/paying.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const DIE = fileURLToPath(new URL('die-at-commit.ts', import.meta.url));
+const DIE = fileURLToPath(new URL('../support/crash/die-at-commit.ts', import.meta.url));
 const FUNDS = 1_000;
 
 /** Where the command line's only COMMIT ends it, and whether what it committed has happened. */

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { tokenTransfer } from '../../dev/tron/drafts.ts';
+import type { DeadlyStatement } from '../support/crash/die-at-statement.ts';
+import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import {
   openAddress,
   readLeft,
   startDepositStack,
   untilDeposit,
   untilScanned,
-} from '../deposits/support/deposit-stack.ts';
-import { assertLedgerClean } from '../workflows/support/money.ts';
-import { until } from '../workflows/support/until.ts';
-import type { DeadlyStatement } from './die-at-statement.ts';
-import { kill, scratchFolder, startProcess } from './support/processes.ts';
+} from '../support/deposits/deposit-stack.ts';
+import { assertLedgerClean } from '../support/workflows/money.ts';
+import { until } from '../support/workflows/until.ts';
 
 const CENTS = 2_500;
 /** On a quiet machine it takes 8 s. Without limits it takes for as long as the worker is frozen. */
@@ -35,7 +35,7 @@ describe('a worker that is frozen on the way of a deposit', function () {
         markerFile: join(folder, 'frozen'),
       };
       const frozen = await startProcess(stack.config, folder, 'worker/main.ts', {
-        execArgv: ['--import', './test/crash/die-at-statement.ts'],
+        execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
         env: { DIE_AT_STATEMENT: JSON.stringify(deadly) },
       });
       try {

@@ -4,6 +4,9 @@ import { join } from 'node:path';
 import { query } from '../../db/sql.ts';
 import type { Child } from '../../dev/process/start-child.ts';
 import { tokenTransfer } from '../../dev/tron/drafts.ts';
+import type { DeadlyStatement } from '../support/crash/die-at-statement.ts';
+import { inParallel } from '../support/crash/in-parallel.ts';
+import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import {
   type DepositStack,
   openAddress,
@@ -11,13 +14,10 @@ import {
   startDepositStack,
   untilDeposit,
   untilScanned,
-} from '../deposits/support/deposit-stack.ts';
+} from '../support/deposits/deposit-stack.ts';
 import type { TestPartner } from '../support/stack.ts';
-import { assertLedgerClean } from '../workflows/support/money.ts';
-import { until } from '../workflows/support/until.ts';
-import type { DeadlyStatement } from './die-at-statement.ts';
-import { inParallel } from './support/in-parallel.ts';
-import { kill, scratchFolder, startProcess } from './support/processes.ts';
+import { assertLedgerClean } from '../support/workflows/money.ts';
+import { until } from '../support/workflows/until.ts';
 
 type Place = Pick<DeadlyStatement, 'text' | 'when'>;
 
@@ -94,7 +94,7 @@ class Way {
         const armedFile = join(folder, `armed-${index}`);
         const deadly: DeadlyStatement = { ...place, armedFile, markerFile: join(folder, `killed-${index}`) };
         worker = await startProcess(deposits.stack.config, folder, 'worker/main.ts', {
-          execArgv: ['--import', './test/crash/die-at-statement.ts'],
+          execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
           env: { DIE_AT_STATEMENT: JSON.stringify(deadly) },
         });
         opened.set(name, await this.#pay(deposits, partner, () => writeFileSync(armedFile, '')));

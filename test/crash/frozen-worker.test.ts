@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cardsTaskQueue } from '../../domain/task-queues.ts';
+import type { FaultyWorkerOptions } from '../support/crash/faulty-worker.ts';
+import { bundleFile, kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
-import { createCard, eventTypes, networkCardCount, readCardRow } from '../workflows/support/cards.ts';
-import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../workflows/support/money.ts';
-import { until } from '../workflows/support/until.ts';
-import type { FaultyWorkerOptions } from './faulty-worker.ts';
-import { bundleFile, kill, scratchFolder, startProcess } from './support/processes.ts';
+import { createCard, eventTypes, networkCardCount, readCardRow } from '../support/workflows/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/workflows/money.ts';
+import { until } from '../support/workflows/until.ts';
 
 const CARDS = 16;
 const CARD_CENTS = 1_000;
@@ -31,7 +31,9 @@ describe(`a worker frozen inside ${CARDS} issuances of one account, between lock
       codePath: await bundleFile(folder),
     };
     const [frozen, other] = await Promise.all([
-      startProcess(stack.config, folder, 'test/crash/faulty-worker.ts', { args: [JSON.stringify(options)] }),
+      startProcess(stack.config, folder, 'test/support/crash/faulty-worker.ts', {
+        args: [JSON.stringify(options)],
+      }),
       startProcess(stack.config, folder, 'worker/main.ts'),
     ]);
     const createCards = (partner: TestPartner, count: number) =>

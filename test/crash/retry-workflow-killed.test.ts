@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { WorkflowNotFoundError } from '@temporalio/client';
 import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
+import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
+import { startWatchingProxy, type Watched } from '../support/crash/watching-proxy.ts';
 import { startTestStack } from '../support/stack.ts';
-import { readRow, setUrl, writeEvents } from '../webhooks/support/events.ts';
-import { answer, startReceiver } from '../webhooks/support/receiver.ts';
-import { until } from '../workflows/support/until.ts';
-import { kill, scratchFolder, startProcess } from './support/processes.ts';
-import { startWatchingProxy, type Watched } from './support/watching-proxy.ts';
+import { readRow, setUrl, writeEvents } from '../support/webhooks/events.ts';
+import { answer, startReceiver } from '../support/webhooks/receiver.ts';
+import { until } from '../support/workflows/until.ts';
 
 /** What goes by between the worker and PostgreSQL right then. Only what workflows have to hear of has the error with it. */
 const BEFORE_START: Watched = { from: 'server', text: 'http_500' };

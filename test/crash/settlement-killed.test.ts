@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/service.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/start-child.ts';
-import { networkIdOf, networkTransaction, sendAsNetwork } from '../api/support/network-events.ts';
-import { balanceOf, createCard, fundedPartner } from '../api/support/prepare.ts';
+import { networkIdOf, networkTransaction, sendAsNetwork } from '../support/api/network-events.ts';
+import { balanceOf, createCard, fundedPartner } from '../support/api/prepare.ts';
+import { askAt } from '../support/crash/operations.ts';
+import { kill, scratchFolder, startApiProcess } from '../support/crash/processes.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
-import { assertLedgerClean } from '../workflows/support/money.ts';
-import { askAt } from './support/operations.ts';
-import { kill, scratchFolder, startApiProcess } from './support/processes.ts';
+import { assertLedgerClean } from '../support/workflows/money.ts';
 
 const EVENTS_EACH = 12;
 const live = { mode: 'live' } as const;
@@ -36,7 +36,7 @@ describe('an API killed -9 around the commit of settlements: one effect each', f
   async function untilKilled(dieAt: string, work: (config: Config) => Promise<unknown>): Promise<void> {
     const config = { ...stack.config, port: await freePort() };
     const api: Child = await startApiProcess(config, folder, {
-      execArgv: ['--import', './test/crash/die-at-commit.ts'],
+      execArgv: ['--import', './test/support/crash/die-at-commit.ts'],
       env: { DIE_AT_COMMIT: dieAt },
     });
     try {

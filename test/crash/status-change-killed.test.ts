@@ -1,13 +1,13 @@
-import type { TestStack } from '../support/stack.ts';
-import type { Fault } from './fault.ts';
-import { inParallel } from './support/in-parallel.ts';
-import { killWorkerAt } from './support/kill-worker-at.ts';
+import type { Fault } from '../support/crash/fault.ts';
+import { inParallel } from '../support/crash/in-parallel.ts';
+import { killWorkerAt } from '../support/crash/kill-worker-at.ts';
 import {
   prepareOpposites,
   prepareStatusChange,
   STATUS_CASES,
   type StatusCaseName,
-} from './support/status-changes.ts';
+} from '../support/crash/status-changes.ts';
+import type { TestStack } from '../support/stack.ts';
 
 const ALL = Object.keys(STATUS_CASES) as StatusCaseName[];
 /** Those that the network is asked for. */

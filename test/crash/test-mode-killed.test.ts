@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { readCardBalance } from '../../ledger/read-card-balance.ts';
+import { askUntilEnd, ENDS, type End } from '../support/crash/ask-until-end.ts';
+import { inParallel } from '../support/crash/in-parallel.ts';
+import { scratchFolder } from '../support/crash/processes.ts';
 import { startTestStack, type TestStack } from '../support/stack.ts';
-import { cardIn } from '../workflows/support/card-status.ts';
-import { eventTypes } from '../workflows/support/cards.ts';
-import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../workflows/support/money.ts';
-import { askUntilEnd, ENDS, type End } from './support/ask-until-end.ts';
-import { inParallel } from './support/in-parallel.ts';
-import { scratchFolder } from './support/processes.ts';
+import { cardIn } from '../support/workflows/card-status.ts';
+import { eventTypes } from '../support/workflows/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/workflows/money.ts';
 
 const CARD_CENTS = 10_000;
 

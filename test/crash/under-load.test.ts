@@ -4,12 +4,12 @@ import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Child } from '../../dev/process/start-child.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { untilAnswered } from '../support/crash/operations.ts';
+import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import { startTestStack } from '../support/stack.ts';
-import { createCard, eventTypes, readCardRow } from '../workflows/support/cards.ts';
-import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../workflows/support/money.ts';
-import { until } from '../workflows/support/until.ts';
-import { untilAnswered } from './support/operations.ts';
-import { kill, scratchFolder, startProcess } from './support/processes.ts';
+import { createCard, eventTypes, readCardRow } from '../support/workflows/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/workflows/money.ts';
+import { until } from '../support/workflows/until.ts';
 
 const CARDS = 30;
 const KILLS = 3;

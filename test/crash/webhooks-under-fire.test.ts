@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createPartner } from '../../commands/create-partner.ts';
-import { sealEndpointSecret } from '../../commands/endpoint-secret.ts';
-import { KeyRing } from '../../db/key-ring.ts';
-import { newId } from '../../db/new-id.ts';
+import { createPartner } from '../../commands/accounts/create-partner.ts';
+import { sealEndpointSecret } from '../../commands/webhooks/endpoint-secret.ts';
+import { KeyRing } from '../../crypto/key-ring.ts';
+import { newId } from '../../crypto/new-id.ts';
 import { type Orm, openOrm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import type { Child } from '../../dev/process/start-child.ts';
+import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import { type OwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
 import { openOperatorOrm } from '../support/postgres.ts';
 import { testConfig } from '../support/stack.ts';
-import { SECRET } from '../webhooks/support/events.ts';
-import { answer, type Receiver, startReceiver } from '../webhooks/support/receiver.ts';
-import { until } from '../workflows/support/until.ts';
-import { kill, scratchFolder, startProcess } from './support/processes.ts';
+import { SECRET } from '../support/webhooks/events.ts';
+import { answer, type Receiver, startReceiver } from '../support/webhooks/receiver.ts';
+import { until } from '../support/workflows/until.ts';
 
 const EVENTS = 2_000;
 const BATCH = 50;

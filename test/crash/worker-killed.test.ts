@@ -1,10 +1,10 @@
+import { CASES, type CaseName } from '../support/crash/cases.ts';
+import type { Fault } from '../support/crash/fault.ts';
+import { inParallel } from '../support/crash/in-parallel.ts';
+import { ISSUANCE_STEPS, prepareIssuance } from '../support/crash/issuances.ts';
+import { killWorkerAt } from '../support/crash/kill-worker-at.ts';
+import { prepareTopUp, TOP_UP_STEPS } from '../support/crash/top-ups.ts';
 import type { TestStack } from '../support/stack.ts';
-import type { Fault } from './fault.ts';
-import { CASES, type CaseName } from './support/cases.ts';
-import { inParallel } from './support/in-parallel.ts';
-import { ISSUANCE_STEPS, prepareIssuance } from './support/issuances.ts';
-import { killWorkerAt } from './support/kill-worker-at.ts';
-import { prepareTopUp, TOP_UP_STEPS } from './support/top-ups.ts';
 
 type Step = keyof typeof ISSUANCE_STEPS;
 

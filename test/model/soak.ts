@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { pino } from 'pino';
-import { installRuntime } from '../../worker/install-runtime.ts';
+import { installRuntime } from '../../temporal/install-runtime.ts';
 import { stopTestPostgres } from '../support/postgres.ts';
 import { stopTestTemporal, testTemporal } from '../support/temporal.ts';
 import { play } from './play.ts';

@@ -1,8 +1,8 @@
 import { rmSync } from 'node:fs';
 import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/start-child.ts';
-import { kill, scratchFolder, startApiProcess, startProcess } from '../crash/support/processes.ts';
-import { tronConfigOf } from '../deposits/support/deposit-stack.ts';
+import { kill, scratchFolder, startApiProcess, startProcess } from '../support/crash/processes.ts';
+import { tronConfigOf } from '../support/deposits/deposit-stack.ts';
 import { startOwnPostgres } from '../support/own-postgres.ts';
 import { startTestStack } from '../support/stack.ts';
 import type { Service } from './clients/running-service.ts';

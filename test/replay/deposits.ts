@@ -1,6 +1,6 @@
 import type { WorkflowHandle } from '@temporalio/client';
-import { announceDeposits } from '../../commands/announce-events.ts';
 import { resolveDeposit as resolveByCommand } from '../../commands/deposits/resolve-deposit.ts';
+import { announceDeposits } from '../../commands/webhooks/announce-events.ts';
 import { query } from '../../db/sql.ts';
 import { depositsTaskQueue } from '../../domain/task-queues.ts';
 import {
@@ -9,12 +9,12 @@ import {
   type WatchDepositInput,
   watchDepositWorkflowId,
 } from '../../workflows/messages.ts';
-import { pay } from '../deposits/support/paying.ts';
+import { pay } from '../support/deposits/paying.ts';
 import { seedDeposit } from '../support/deposits.ts';
 import type { TestStack } from '../support/stack.ts';
-import { skipTime } from '../workflows/support/skip-time.ts';
-import { untilStarted } from '../workflows/support/started-workflow.ts';
-import { until } from '../workflows/support/until.ts';
+import { skipTime } from '../support/workflows/skip-time.ts';
+import { untilStarted } from '../support/workflows/started-workflow.ts';
+import { until } from '../support/workflows/until.ts';
 import type { Recording } from './recordings.ts';
 
 const HOUR_MS = 3_600_000;

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { pino } from 'pino';
-import { installRuntime } from '../../worker/install-runtime.ts';
+import { installRuntime } from '../../temporal/install-runtime.ts';
 import { stopTestPostgres } from '../support/postgres.ts';
 import { startTestStack } from '../support/stack.ts';
 import { stopTestTemporal, testTemporal } from '../support/temporal.ts';

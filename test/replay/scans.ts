@@ -1,11 +1,11 @@
 import { pino } from 'pino';
 import { startWorker } from '../../worker/start-worker.ts';
 import { scanChainWorkflowId } from '../../workflows/messages.ts';
-import { openAddress, startDepositStack } from '../deposits/support/deposit-stack.ts';
+import { openAddress, startDepositStack } from '../support/deposits/deposit-stack.ts';
 import { asOwner } from '../support/postgres.ts';
 import { testWorkflowBundle } from '../support/stack.ts';
-import { untilStarted } from '../workflows/support/started-workflow.ts';
-import { until } from '../workflows/support/until.ts';
+import { untilStarted } from '../support/workflows/started-workflow.ts';
+import { until } from '../support/workflows/until.ts';
 import type { Recording } from './recordings.ts';
 
 /** scanChain through all it can meet, until a worker of the same installation has no chain any more. */

@@ -1,7 +1,7 @@
 import pg from 'pg';
-import { asOwner } from '../api/support/as-owner.ts';
+import { asOwner } from '../support/api/as-owner.ts';
 import type { TestStack } from '../support/stack.ts';
-import { readCardRow } from '../workflows/support/cards.ts';
+import { readCardRow } from '../support/workflows/cards.ts';
 
 /** Lets the simulated network answer nothing but 500 about a card, until what is returned is called. */
 export async function silenceNetwork(stack: TestStack, cardId: string): Promise<() => Promise<unknown>> {

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { claimIdempotencyKey } from '../../commands/claim-idempotency-key.ts';
 import type { CommandContext } from '../../commands/command-context.ts';
-import { sealRequest } from '../../commands/idempotency-response.ts';
-import { newId } from '../../db/new-id.ts';
+import { claimIdempotencyKey } from '../../commands/idempotency/claim-idempotency-key.ts';
+import { sealRequest } from '../../commands/idempotency/idempotency-response.ts';
+import { newId } from '../../crypto/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
-import type { Tenant } from '../../db/tenant.ts';
+import type { Tenant } from '../../domain/tenant.ts';
 
 /** What a process leaves behind that dies right after it has claimed the key of a POST /cards. @returns the claim's id */
 export async function abandonIssuance({ orm, ring }: CommandContext, tenant: Tenant): Promise<string> {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { ConfigurationError, readConfig } from '../../config.ts';
+import { ConfigurationError, readConfig } from '../../config/service.ts';
 
 /** The problems as the process would print them, one a line. */
 export function problemsOf(

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { newId, timeOf } from '../../db/new-id.ts';
+import type { TronConfig } from '../../config/tron.ts';
+import { newId, timeOf } from '../../crypto/new-id.ts';
 import type { DepositStatus, PaymentStatus } from '../../domain/deposit.ts';
-import type { TronConfig } from '../../tron-environment.ts';
-import { asOwner } from '../api/support/as-owner.ts';
+import { asOwner } from './api/as-owner.ts';
 import type { TestStack } from './stack.ts';
 
 /** Deposits on a private chain whose only node nobody runs. The xpub is that of design/deposits.md, test … junk. */

@@ -6,8 +6,8 @@ import {
   type UncreditedAccount,
 } from '../../commands/deposits/credit-payments.ts';
 import type { Orm } from '../../db/orm.ts';
-import { asAccount, asService } from '../../db/working-for.ts';
 import { describeError } from '../../domain/describe-error.ts';
+import { asAccount, asService } from '../../process/working-for.ts';
 import { Waker } from '../waker.ts';
 
 /** Accounts at once, each with one transaction at a time: its balance takes no more anyway. */

@@ -4,18 +4,22 @@ import type { Logger } from 'pino';
 import { createScanChainActivities, type ScanChainActivities } from '../../activities/scan-chain.ts';
 import { createWatchDepositActivities, type WatchDepositActivities } from '../../activities/watch-deposit.ts';
 import { createTronChain } from '../../adapters/tron/create-tron-chain.ts';
-import { announceDeposits, announceEvents, createAnnouncer } from '../../commands/announce-events.ts';
 import { markDepositTold, takeUntoldDeposits } from '../../commands/deposits/untold-deposits.ts';
-import type { Config } from '../../config.ts';
+import {
+  announceDeposits,
+  announceEvents,
+  createAnnouncer,
+} from '../../commands/webhooks/announce-events.ts';
+import type { Config } from '../../config/service.ts';
 import { DEPOSIT_CHANGED } from '../../db/channels.ts';
 import { listen } from '../../db/listen.ts';
 import type { Orm } from '../../db/orm.ts';
 import type { ServiceDatabase } from '../../db/service-database.ts';
 import { describeError } from '../../domain/describe-error.ts';
 import { depositsTaskQueue } from '../../domain/task-queues.ts';
-import { ensureScan, tellDeposit } from '../../workflows/client/deposits.ts';
-import { attemptInterceptors, reportProgress, SIGN_OF_LIFE_MS } from '../attempts.ts';
-import { repeat } from '../repeat.ts';
+import { repeat } from '../../process/repeat.ts';
+import { attemptInterceptors, reportProgress, SIGN_OF_LIFE_MS } from '../../temporal/attempts.ts';
+import { ensureScan, tellDeposit } from '../../temporal/deposits.ts';
 import { tellInTurns } from '../tell-in-turns.ts';
 import { startCrediting } from './credit-found.ts';
 

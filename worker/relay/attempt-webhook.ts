@@ -1,9 +1,9 @@
-import { signEvent } from '../../adapters/webhooks/sign-event.ts';
 import type { WebhookClient } from '../../adapters/webhooks/webhook-client.ts';
-import { sealAnswerStart } from '../../commands/answer-start.ts';
-import { openEndpointSecret } from '../../commands/endpoint-secret.ts';
-import type { Attempt } from '../../commands/record-attempts.ts';
-import type { KeyRing } from '../../db/key-ring.ts';
+import { sealAnswerStart } from '../../commands/idempotency/answer-start.ts';
+import { openEndpointSecret } from '../../commands/webhooks/endpoint-secret.ts';
+import type { Attempt } from '../../commands/webhooks/record-attempts.ts';
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import { signEvent } from '../../crypto/webhook-signature.ts';
 import type { Mode } from '../../domain/mode.ts';
 
 /** An event and where it goes, by the endpoint's row. */

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { type Attempt, recordAttempts } from '../../commands/record-attempts.ts';
+import { type Attempt, recordAttempts } from '../../commands/webhooks/record-attempts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { describeError } from '../../domain/describe-error.ts';
 

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import type { WebhookClient } from '../../adapters/webhooks/webhook-client.ts';
 import type { CommandContext } from '../../commands/command-context.ts';
-import { disableEndpoint } from '../../commands/disable-endpoint.ts';
-import { parkDeliveries } from '../../commands/park-deliveries.ts';
-import { type TakenDelivery, takeDeliveries } from '../../commands/take-deliveries.ts';
+import { disableEndpoint } from '../../commands/webhooks/disable-endpoint.ts';
+import { parkDeliveries } from '../../commands/webhooks/park-deliveries.ts';
+import { type TakenDelivery, takeDeliveries } from '../../commands/webhooks/take-deliveries.ts';
 import { describeError } from '../../domain/describe-error.ts';
 import { Waker } from '../waker.ts';
 import { type AttemptMade, attemptWebhook, type Delivery } from './attempt-webhook.ts';

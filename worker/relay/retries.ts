@@ -1,11 +1,11 @@
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
-import { handOverOverdue } from '../../commands/requeue-events.ts';
-import { markTold, takeUntold, type UntoldDelivery } from '../../commands/take-untold.ts';
+import { handOverOverdue } from '../../commands/webhooks/requeue-events.ts';
+import { markTold, takeUntold, type UntoldDelivery } from '../../commands/webhooks/take-untold.ts';
 import type { Orm } from '../../db/orm.ts';
-import type { Tenant } from '../../db/tenant.ts';
-import { tellWorkflow } from '../../workflows/client/deliver-webhook.ts';
-import { repeat } from '../repeat.ts';
+import type { Tenant } from '../../domain/tenant.ts';
+import { repeat } from '../../process/repeat.ts';
+import { tellWorkflow } from '../../temporal/deliver-webhook.ts';
 import { tellInTurns } from '../tell-in-turns.ts';
 
 /** An account's allowance is there again after as long. */

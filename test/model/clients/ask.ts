@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { signCallback } from '../../../adapters/card-network/callback-signature.ts';
 import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
-import { simulatedNetworkSecrets } from '../../../db/derived-keys.ts';
+import { signCallback } from '../../../crypto/callback-signature.ts';
+import { simulatedNetworkSecrets } from '../../../crypto/derived-keys.ts';
 import type { Answer } from '../../support/stack.ts';
 import { Difference } from '../difference.ts';
 import type { Service } from './running-service.ts';

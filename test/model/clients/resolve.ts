@@ -1,8 +1,8 @@
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import { cardsTaskQueue } from '../../../domain/task-queues.ts';
-import { resolveOperation } from '../../../workflows/client/resolve-operation.ts';
-import { until } from '../../workflows/support/until.ts';
+import { resolveOperation } from '../../../temporal/resolve-operation.ts';
+import { until } from '../../support/workflows/until.ts';
 import type { Card } from '../account.ts';
 import type { Pending } from '../rules/card-state.ts';
 import type { Operation } from '../rules/operation.ts';

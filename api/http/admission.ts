@@ -1,0 +1,212 @@
+import { Counter, Gauge, type Metric } from 'prom-client';
+import { NoTurn, Turns } from '../../db/turns.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import type { Tenant } from '../../domain/tenant.ts';
+
+/** How many of an account's requests may wait, beyond those in progress. */
+const QUEUE_LENGTH = 200;
+
+/** How many of an account's requests run at a time while other accounts are active. */
+const REQUESTS_BESIDE_OTHERS = 2;
+/** The same for requests that start workflows, each of which costs ten times as much as another. */
+const STARTS_BESIDE_OTHERS = 1;
+/** The same limits across all accounts. */
+const REQUESTS = 16;
+const STARTS = 8;
+/** How long an account counts as active after a request. */
+const BESIDE_MS = 10_000;
+
+export interface AdmissionOptions {
+  /** How many requests of an account (a partner in one mode) are in progress at once. */
+  accountConcurrency: number;
+  /** How long a request may wait for its turn. */
+  longestWaitMs: number;
+  /** How long a request may keep its turn; after that, it is only waiting for a lock. */
+  longestTurnMs: number;
+  /** The same for a request that starts a workflow; it passes its turn as soon as its money is held. */
+  longestStartMs: number;
+}
+
+/** One request on its way through. */
+export interface Visit {
+  /**
+   * Waits for the request's turn. None of its work may start before.
+   * @param startsWorkflow whether the request starts a workflow
+   * @returns false if the client has left in the meantime
+   * @throws ApiError `unavailable` if that took too long, or the process is stopping
+   */
+  begin(startsWorkflow: boolean): Promise<boolean>;
+  /** Gives the turn to another request, since the rest of this one only waits for the card network. */
+  passTurn(): void;
+  /** The client has left: stop waiting. */
+  leave(): void;
+  /** Releases what the request holds, however far it got. */
+  end(): void;
+}
+
+export interface Admission {
+  /** @throws ApiError `rate_limited` if the account's queue is full, `unavailable` if the process is stopping */
+  arrive(account: Tenant): Visit;
+  /** Refuses waiting and new requests; those in progress finish on their own. */
+  stop(): void;
+  metrics: Metric[];
+}
+
+type Ending = 'left' | 'too_late' | 'stopping';
+
+/** Whether a request is still sending its body, waits for its turn, or is in progress. */
+interface Stay {
+  at: 'door' | 'queue' | 'work';
+  /** Aborted with an {@link Ending} when the request must stop waiting. */
+  waiting: AbortController;
+}
+
+/**
+ * Limits how many of an account's requests are in progress in this process; the rest wait in the account's own queue, first
+ * come, first served. Accounts take turns, a few requests at a time (docs/decisions/fair-admission.md).
+ */
+export function createAdmission({
+  accountConcurrency,
+  longestWaitMs,
+  longestTurnMs,
+  longestStartMs,
+}: AdmissionOptions): Admission {
+  const places = new Turns({ places: Number.POSITIVE_INFINITY, each: accountConcurrency, longestWaitMs });
+  const requests = paced(Math.max(accountConcurrency, REQUESTS), REQUESTS_BESIDE_OTHERS);
+  const starts = paced(STARTS, STARTS_BESIDE_OTHERS);
+  /** When each account last sent a request, least recent first. */
+  const active = new Map<string, number>();
+  /** All requests in this process, by account. */
+  const present = new Map<string, Set<Stay>>();
+  const metrics = createMetrics(() => [...present.values()].flatMap((stays) => [...stays]));
+  let stopping = false;
+
+  function arrive({ partnerId, mode }: Tenant): Visit {
+    const account = `${partnerId}/${mode}`;
+    const stays = present.get(account) ?? new Set();
+    if (stopping) throw refusal('stopping');
+    if (stays.size >= accountConcurrency + QUEUE_LENGTH) throw refusal('queue_full');
+    const stay: Stay = { at: 'door', waiting: new AbortController() };
+    present.set(account, stays.add(stay));
+    const held: (() => void)[] = [];
+    let passTurn = () => {};
+
+    return {
+      async begin(startsWorkflow) {
+        const { signal } = stay.waiting;
+        const patience = setTimeout(() => stay.waiting.abort('too_late'), longestWaitMs);
+        stay.at = 'queue';
+        try {
+          held.push(await places.take(account, signal));
+          countAsActive(account);
+          const giveBack = await (startsWorkflow ? starts : requests).take(account, signal);
+          const timer = setTimeout(giveBack, startsWorkflow ? longestStartMs : longestTurnMs);
+          held.push(giveBack, () => clearTimeout(timer));
+          passTurn = giveBack;
+        } catch (error) {
+          const ending: Ending = signal.aborted ? signal.reason : 'too_late';
+          if (!signal.aborted && !(error instanceof NoTurn)) throw error;
+          if (ending === 'left') return false;
+          throw refusal(ending);
+        } finally {
+          clearTimeout(patience);
+        }
+        stay.at = 'work';
+        return true;
+      },
+      passTurn: () => passTurn(),
+      leave: () => stay.waiting.abort('left'),
+      end() {
+        for (const giveBack of held) giveBack();
+        stays.delete(stay);
+        if (stays.size === 0) present.delete(account);
+      },
+    };
+  }
+
+  /** Turns that an account can use fully while it is alone. */
+  function paced(turns: number, besideOthers: number): Turns {
+    return new Turns({
+      places: turns,
+      get each() {
+        return active.size > 1 ? besideOthers : turns;
+      },
+      longestWaitMs,
+    });
+  }
+
+  function countAsActive(account: string): void {
+    const nowMs = performance.now();
+    active.delete(account);
+    active.set(account, nowMs);
+    for (const [other, askedMs] of active) {
+      if (askedMs > nowMs - BESIDE_MS) break;
+      active.delete(other);
+    }
+  }
+
+  function refusal(reason: keyof typeof REFUSALS): ApiError {
+    metrics.refused.inc({ reason });
+    const { code, ...detail } = REFUSALS[reason];
+    return new ApiError(code, detail);
+  }
+
+  return {
+    arrive,
+    stop() {
+      stopping = true;
+      for (const stays of present.values()) for (const { waiting } of stays) waiting.abort('stopping');
+    },
+    metrics: Object.values(metrics),
+  };
+}
+
+const REFUSALS = {
+  queue_full: {
+    code: 'rate_limited',
+    message:
+      'This account has too many requests in progress and waiting. Retry after the number of seconds in Retry-After, and ' +
+      'send fewer at once.',
+    retryAfterSeconds: 1,
+  },
+  too_late: {
+    code: 'unavailable',
+    message:
+      "This request waited too long for this account's earlier requests and was not started. Retry it with the same " +
+      'Idempotency-Key, and send fewer requests at once.',
+    retryAfterSeconds: 1,
+  },
+  stopping: {
+    code: 'unavailable',
+    message: 'The server is restarting and did not start this request. Retry with the same Idempotency-Key.',
+    retryAfterSeconds: 1,
+  },
+} as const;
+
+function createMetrics(stays: () => Stay[]) {
+  const count = (at: Stay['at']) => stays().filter((stay) => stay.at === at).length;
+  return {
+    atWork: new Gauge({
+      name: 'admission_requests_at_work',
+      help: 'Requests in progress, across all accounts',
+      registers: [],
+      collect() {
+        this.set(count('work'));
+      },
+    }),
+    waiting: new Gauge({
+      name: 'admission_requests_waiting',
+      help: 'Requests waiting for their turn, across all accounts',
+      registers: [],
+      collect() {
+        this.set(count('queue'));
+      },
+    }),
+    refused: new Counter({
+      name: 'admission_requests_refused_total',
+      help: 'Requests refused before they were started, by reason',
+      labelNames: ['reason'],
+      registers: [],
+    }),
+  };
+}

@@ -1,0 +1,56 @@
+import type { Logger } from 'pino';
+import { type AnswerHint, readAnswerHint } from '../../commands/idempotency/announce-answer.ts';
+import { CLAIM_ANSWERED } from '../../db/channels.ts';
+import { listen } from '../../db/listen.ts';
+import type { ServiceDatabase } from '../../db/service-database.ts';
+
+/** What a request hears of its claim while it waits. */
+export interface Hearing {
+  /** Settles when the claim has its answer, whichever process gave it. */
+  answered: Promise<AnswerHint>;
+  /** Settles when this process has made the operation's first step. */
+  opened: Promise<void>;
+}
+
+/** Hears how the operations of claims get on: in this process at once, from others by NOTIFY. A hint can get lost. */
+export interface AnswerHints {
+  /** @param wait is over when it does not listen any more */
+  hear<T>(claimId: string, wait: (hearing: Hearing) => Promise<T>): Promise<T>;
+  /** Tells that this process has answered a claim. @returns whether a request in this process waits for it */
+  tellAnswered(claimId: string): boolean;
+  tellOpened(claimId: string): void;
+  stop(): Promise<void>;
+}
+
+/** One connection for all requests of the process. */
+export function openAnswerHints(database: ServiceDatabase['direct'], logger: Logger): AnswerHints {
+  const waiting = new Map<string, { answered(hint: AnswerHint): void; opened(): void }>();
+  const listening = listen({
+    database,
+    logger,
+    on: {
+      [CLAIM_ANSWERED]: (payload) => {
+        const hint = readAnswerHint(payload);
+        waiting.get(hint.claimId)?.answered(hint);
+      },
+    },
+  });
+  return {
+    async hear(claimId, wait) {
+      const answered = Promise.withResolvers<AnswerHint>();
+      const opened = Promise.withResolvers<void>();
+      waiting.set(claimId, { answered: answered.resolve, opened: opened.resolve });
+      try {
+        return await wait({ answered: answered.promise, opened: opened.promise });
+      } finally {
+        waiting.delete(claimId);
+      }
+    },
+    tellAnswered(claimId) {
+      waiting.get(claimId)?.answered({ claimId, open: () => null });
+      return waiting.has(claimId);
+    },
+    tellOpened: (claimId) => waiting.get(claimId)?.opened(),
+    stop: () => listening.stop(),
+  };
+}

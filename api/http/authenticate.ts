@@ -1,0 +1,82 @@
+import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { modeOfApiKey } from '../../crypto/api-key.ts';
+import type { Orm } from '../../db/orm.ts';
+import { anyOf, readStatement } from '../../db/sql.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import type { Mode } from '../../domain/mode.ts';
+import type { Admission } from './admission.ts';
+import type { Caller } from './caller.ts';
+
+/** A revoked key may still work for this long (decisions.md, "Keys": at most 5 s). */
+const CACHE_MS = 2_000;
+
+/** Keys that have not been seen here before are looked up as one account's work, so that a flood of them harms no other. */
+const STRANGERS = 'strangers';
+
+export type Authenticate = (authorization: string | undefined) => Promise<Caller>;
+
+/**
+ * Knows callers by their API key. Only keyed hashes are compared; a key that is no key of ours by its
+ * checksum costs no query, and requests that come at once with one key cost one together.
+ * @throws ApiError `invalid_api_key`; of a key that is new here, what {@link Admission} throws too
+ */
+export function createAuthenticate(
+  orm: Orm,
+  hashes: (key: string) => Buffer[],
+  admission: Admission,
+): Authenticate {
+  const seen = new LRUCache<string, { caller: Caller; readAtMs: number }>({ max: 10_000 });
+  const lookUps = new Map<string, Promise<Caller>>();
+
+  return async (authorization) => {
+    const key = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
+    const mode = key === undefined ? undefined : modeOfApiKey(key);
+    if (key === undefined || mode === undefined) throw new ApiError('invalid_api_key');
+    // The cache holds no key either; a plain digest of 214 random bits is enough within the process.
+    const digest = hash('sha256', key, 'base64');
+    const known = seen.get(digest);
+    if (known !== undefined && performance.now() - known.readAtMs < CACHE_MS) return known.caller;
+    const underWay = lookUps.get(digest);
+    if (underWay !== undefined) return underWay;
+    const lookUp = known === undefined ? lookUpInTurn(digest, key, mode) : lookUpNow(digest, key);
+    lookUps.set(digest, lookUp);
+    return lookUp.finally(() => lookUps.delete(digest));
+  };
+
+  async function lookUpNow(digest: string, key: string): Promise<Caller> {
+    const readAtMs = performance.now();
+    const caller = await readCaller(orm, hashes(key));
+    if (caller === undefined) {
+      seen.delete(digest);
+      throw new ApiError('invalid_api_key');
+    }
+    seen.set(digest, { caller, readAtMs });
+    return caller;
+  }
+
+  async function lookUpInTurn(digest: string, key: string, mode: Mode): Promise<Caller> {
+    const visit = admission.arrive({ partnerId: STRANGERS, mode });
+    try {
+      await visit.begin(false);
+      return await lookUpNow(digest, key);
+    } finally {
+      visit.end();
+    }
+  }
+}
+
+async function readCaller(orm: Orm, hashes: Buffer[]): Promise<Caller | undefined> {
+  const [row] = await callerWith(orm.em.fork(), { hashes });
+  if (row === undefined) return undefined;
+  return { partnerId: row.partner_id, partnerName: row.name, mode: row.mode, keyId: row.key_id };
+}
+
+const callerWith = readStatement((db, { hashes }: { hashes: Buffer[] }) =>
+  db
+    .selectFrom('api_key as k')
+    .innerJoin('partner as p', 'p.id', 'k.partner_id')
+    .select(['k.id as key_id', 'k.partner_id', 'k.mode', 'p.name'])
+    .where('k.hash', '=', anyOf(hashes))
+    .where('k.revoked_at', 'is', null),
+);

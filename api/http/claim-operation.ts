@@ -1,0 +1,54 @@
+import type { CommandContext } from '../../commands/command-context.ts';
+import type { KeyedAnswer, KeyedRequest } from '../../commands/idempotency/answered-claim.ts';
+import { type Claim, claimIdempotencyKey } from '../../commands/idempotency/claim-idempotency-key.ts';
+import { sealRequest } from '../../commands/idempotency/idempotency-response.ts';
+import { newId } from '../../crypto/new-id.ts';
+import type { ClaimOperation } from '../../domain/claim-operation.ts';
+import { fingerprintOf } from './fingerprint.ts';
+import { replay } from './replay.ts';
+import type { Reply, RouteInput } from './route.ts';
+import { LEASE_MS } from './while-leased.ts';
+
+/** A POST with what its Idempotency-Key is taken by. @param cardId the card it is about, where there is one already */
+export function keyedRequest<Operation extends ClaimOperation>(
+  operation: Operation,
+  { caller, path, body, idempotencyKey, requestId }: RouteInput<unknown, unknown>,
+  cardId: string | null,
+): KeyedRequest & { operation: Operation } {
+  return {
+    ...{
+      claimId: newId('claim'),
+      partnerId: caller.partnerId,
+      mode: caller.mode,
+      operation,
+      cardId,
+      requestId,
+    },
+    key: idempotencyKey === '' ? null : idempotencyKey,
+    fingerprint: fingerprintOf('POST', path, body),
+  };
+}
+
+/**
+ * Takes the Idempotency-Key of a POST whose work a workflow does.
+ * @param body what the workflow needs of it; null where that is in the claim already
+ * @throws ApiError `idempotency_in_flight`, `idempotency_conflict`
+ */
+export function claimOperation(
+  { orm, ring }: CommandContext,
+  request: KeyedRequest,
+  body: unknown,
+): Promise<Claim> {
+  const sealedRequest = body === null ? null : sealRequest(ring, request.claimId, body);
+  return claimIdempotencyKey(orm.em.fork(), ring, { ...request, sealedRequest, leaseMs: LEASE_MS });
+}
+
+/**
+ * The reply to what is one transaction, whose answer is there with its commit.
+ * @param eventsWritten called where the transaction can have written one
+ */
+export function replyOnce({ replayed, response }: KeyedAnswer, eventsWritten?: () => void): Reply {
+  if (replayed) return replay(response);
+  eventsWritten?.();
+  return response;
+}

@@ -1,0 +1,85 @@
+import type { RouterContext, RouterMiddleware } from '@koa/router';
+import { ApiError } from '../../domain/api-error.ts';
+import { asAccount } from '../../process/working-for.ts';
+import type { Admission } from './admission.ts';
+import type { Authenticate } from './authenticate.ts';
+import { idempotencyKeyOf, refuseRepeated, timesSent } from './headers.ts';
+import { parseQuery } from './parse-query.ts';
+import type { RateLimit } from './rate-limit.ts';
+import { readJsonBody } from './read-json-body.ts';
+import type { RequestState } from './request-state.ts';
+import type { Reply, Route } from './route.ts';
+import { type Checked, validate } from './validate.ts';
+
+/** Only for the log; proxies use this status too. */
+const CLIENT_CLOSED_REQUEST = 499;
+
+export interface GuardDependencies {
+  authenticate: Authenticate;
+  rateLimit: RateLimit;
+  admission: Admission;
+}
+
+/**
+ * What every /v1 request goes through: authentication, rate limit, mode, admission, validation, its turn, the route's
+ * handler, and the response.
+ */
+export function guard<Query, Body>(
+  route: Route<Query, Body>,
+  { authenticate, rateLimit, admission }: GuardDependencies,
+): RouterMiddleware<RequestState> {
+  return async (ctx: RouterContext<RequestState>) => {
+    const { req, state } = ctx;
+    if (timesSent(req, 'authorization') > 1) throw new ApiError('invalid_api_key');
+    const caller = await authenticate(req.headers.authorization);
+    state.logFields.partnerId = caller.partnerId;
+    state.logFields.mode = caller.mode;
+    rateLimit(caller.keyId);
+    if (route.mode !== undefined && route.mode !== caller.mode) {
+      throw new ApiError(route.mode === 'test' ? 'live_key_not_allowed' : 'test_key_not_allowed');
+    }
+    const visit = admission.arrive(caller);
+    ctx.res.once('close', () => visit.leave());
+    let reply: Reply;
+    try {
+      refuseRepeated(req);
+      const idempotencyKey = idempotencyKeyOf(req, route.idempotencyKey);
+      const parsed = parseQuery(ctx.querystring);
+      const query = validate(route.query, parsed.value, 'query');
+      // Before its turn, so that a slow body does not keep the account's other requests waiting.
+      const body: Checked<Body> =
+        route.body === undefined
+          ? { value: undefined as Body, issues: [] }
+          : validate(route.body, await readJsonBody(req, route.bodyIsOptional), 'body');
+      const issues = [...parsed.issues, ...query.issues, ...body.issues];
+      if (issues.length > 0) throw ApiError.ofFields(issues);
+
+      const begun = await visit.begin(route.liveIsWorkflow === true && caller.mode === 'live');
+      // A pipelined request, sent before the previous one was answered, shows only in its socket that the client is gone.
+      if (!begun || req.socket.destroyed) {
+        ctx.status = CLIENT_CLOSED_REQUEST;
+        return;
+      }
+      reply = await asAccount(caller, () =>
+        route.handle({
+          caller,
+          requestId: state.requestId,
+          params: ctx.params,
+          path: ctx.path,
+          query: query.value,
+          body: body.value,
+          idempotencyKey,
+          passTurn: () => visit.passTurn(),
+          log: (fields) => Object.assign(state.logFields, fields),
+        }),
+      );
+    } finally {
+      visit.end();
+    }
+    ctx.status = reply.status;
+    if (reply.headers) ctx.set(reply.headers);
+    if (reply.body === null) return;
+    ctx.type = 'application/json';
+    ctx.body = typeof reply.body === 'string' ? reply.body : JSON.stringify(reply.body);
+  };
+}

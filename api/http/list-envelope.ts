@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import { ObjectType } from '../../domain/fields.ts';
+import { type IdPrefix, idPattern } from '../../domain/ids.ts';
+
+/** The list envelope of decisions.md, "Envelope". The API document names it after its items: `CardList`. */
+export const listOf = (item: z.ZodType) =>
+  z
+    .object({
+      object: ObjectType('list'),
+      data: z.array(item).describe('The items of this page.'),
+      has_more: z.boolean().describe('Whether there are more items after this page.'),
+      next_cursor: z
+        .string()
+        .nullable()
+        .describe('Pass it as `starting_after` to get the next page. Null if this is the last one.'),
+    })
+    .meta({ id: `${item.meta()?.id}List`, description: 'One page of a list.' });
+
+/** On the wire it is digits, and no other way of writing the number. */
+export const Limit = z
+  .string()
+  .regex(/^([1-9][0-9]?|100)$/, 'must be an integer between 1 and 100')
+  .transform(Number)
+  .default(20)
+  .meta({
+    description: 'How many items to return, from 1 to 100.',
+    ...{ type: 'integer', minimum: 1, maximum: 100, default: 20, pattern: undefined },
+  });
+
+export const StartingAfter = (prefix: IdPrefix) =>
+  z
+    .string()
+    .regex(new RegExp(idPattern(prefix)), 'must be the id of the last item on the previous page')
+    .optional()
+    .describe('The id of the last item of the previous page, which is its `next_cursor`.');
+
+/** @param rows up to `limit` + 1 of them: one more than fits tells that there is more. */
+export function presentList<T extends { id: string }>(rows: T[], limit: number): object {
+  const data = rows.slice(0, limit);
+  const hasMore = rows.length > limit;
+  return { object: 'list', data, has_more: hasMore, next_cursor: hasMore ? (data.at(-1)?.id ?? null) : null };
+}

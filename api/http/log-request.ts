@@ -1,0 +1,37 @@
+import type { RouterContext } from '@koa/router';
+import type { Middleware } from 'koa';
+import type { Logger } from 'pino';
+import type { Histogram } from 'prom-client';
+import { newId } from '../../crypto/new-id.ts';
+import type { RequestState } from './request-state.ts';
+
+export type RequestDurations = Histogram<'method' | 'route' | 'status'>;
+
+/**
+ * Gives each request its id (a caller's own is not trusted as ours), one log line and one measurement. The line has the
+ * route's pattern and never a query or a body.
+ */
+export function logRequest(logger: Logger, durations: RequestDurations): Middleware<RequestState> {
+  return async (ctx, next) => {
+    const startedAt = performance.now();
+    ctx.state.requestId = newId('req');
+    ctx.state.logFields = {};
+    ctx.set('Request-Id', ctx.state.requestId);
+    await next();
+    const durationMs = performance.now() - startedAt;
+    const route = String((ctx as RouterContext)._matchedRoute ?? 'none');
+    const { method, status } = ctx;
+    durations.observe({ method, route, status: String(status) }, durationMs / 1_000);
+    logger.info(
+      {
+        requestId: ctx.state.requestId,
+        method,
+        route,
+        status,
+        durationMs: Math.round(durationMs * 10) / 10,
+        ...ctx.state.logFields,
+      },
+      'request',
+    );
+  };
+}

@@ -1,0 +1,7 @@
+import type { StoredResponse } from '../../commands/idempotency/idempotency-response.ts';
+import type { Reply } from './route.ts';
+
+/** A finished request's answer again, byte for byte (decisions.md, "Idempotency"). */
+export function replay(response: StoredResponse): Reply {
+  return { ...response, headers: { 'Idempotent-Replayed': 'true' } };
+}

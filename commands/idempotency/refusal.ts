@@ -1,0 +1,23 @@
+import { type IdPrefix, isId } from '../../domain/ids.ts';
+
+/** An operator's change that was not made. The message says why and what to do next, and carries no secret. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+}
+
+/**
+ * For an id that names nothing. What does not look like an id is not repeated: it can be a key pasted by mistake.
+ * @param next what to do, such as `run "operator partner list"`
+ */
+export function unknownId(prefix: IdPrefix, id: string, next: string): Refusal {
+  const known = NOUNS[prefix] ?? prefix;
+  if (isId(prefix, id)) return new Refusal(`There is no ${known} ${id}: ${next}.`);
+  return new Refusal(`This is not the id of a ${known} (${prefix}_ and 26 letters or digits): ${next}.`);
+}
+
+const NOUNS: Partial<Record<IdPrefix, string>> = {
+  prt: 'partner',
+  topup: 'top-up',
+  evt: 'event',
+  dep: 'deposit',
+};

@@ -1,0 +1,114 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { newId } from '../../crypto/new-id.ts';
+import { CARD_COLUMNS } from '../../db/columns.ts';
+import type { Orm } from '../../db/orm.ts';
+import { readStatement, tenantStatement, writeStatement } from '../../db/sql.ts';
+import { tenantQuery } from '../../db/tenant-query.ts';
+import { transaction } from '../../db/transaction.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import type { CardRow } from '../../domain/card-resource.ts';
+import { isId } from '../../domain/ids.ts';
+import type { Tenant } from '../../domain/tenant.ts';
+
+export interface RevealAttempt extends Tenant {
+  cardId: string;
+  apiKeyId: string;
+  requestId: string;
+}
+
+/** A card whose details may be asked for now. */
+export type AdmittedCard = CardRow & { network_card_id: string };
+
+/**
+ * Lets one reveal through and counts it (decisions.md, "Reveal limit"), whatever the network then says: once this has
+ * returned the attempt is on record, and what it refuses is not.
+ * @throws ApiError `secure_details_disabled`, `card_not_found`, `invalid_state`, `reveal_limit_reached`. Anything else it
+ * throws means that nothing could be counted: show no card.
+ */
+export function admitReveal({ orm }: { orm: Orm }, attempt: RevealAttempt): Promise<AdmittedCard> {
+  return transaction(orm, async (tx) => {
+    await requireEnabled(tx, attempt.partnerId);
+    const card = await readRevealableCard(tx, attempt);
+    await takeTurn(tx, attempt);
+    await insertReveal(tx, { ...attempt, id: newId('rvl') });
+    return card;
+  });
+}
+
+const insertReveal = writeStatement((db, reveal: RevealAttempt & { id: string }) =>
+  db.insertInto('card_reveal').values({
+    id: reveal.id,
+    partner_id: reveal.partnerId,
+    mode: reveal.mode,
+    card_id: reveal.cardId,
+    api_key_id: reveal.apiKeyId,
+    request_id: reveal.requestId,
+  }),
+);
+
+/** Read anew each time: switching the feature off takes effect at once. */
+async function requireEnabled(tx: EntityManager, partnerId: string): Promise<void> {
+  const [partner] = await featureOf(tx, { partnerId });
+  if (partner?.enabled !== true) throw new ApiError('secure_details_disabled');
+}
+
+const featureOf = readStatement((db, { partnerId }: { partnerId: string }) =>
+  db.selectFrom('partner').select('secure_details_enabled as enabled').where('id', '=', partnerId),
+);
+
+async function readRevealableCard(
+  tx: EntityManager,
+  { partnerId, mode, cardId }: RevealAttempt,
+): Promise<AdmittedCard> {
+  const [card] = isId('card', cardId) ? await cardOf(tx, { partnerId, mode }, { cardId }) : [];
+  if (card === undefined) throw new ApiError('card_not_found');
+  if (card.status !== 'active' && card.status !== 'frozen') {
+    const message = `The card is ${card.status}. Only active and frozen cards have secure details.`;
+    throw new ApiError('invalid_state', { message });
+  }
+  const { network_card_id } = card;
+  if (network_card_id === null) {
+    const message = `The card is ${card.status}, but we do not have its id at the card network. Contact us.`;
+    throw new ApiError('invalid_state', { message });
+  }
+  return { ...card, network_card_id };
+}
+
+const cardOf = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
+  db
+    .selectFrom('card')
+    .select(CARD_COLUMNS)
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .where('id', '=', cardId),
+);
+
+/**
+ * Locks the account's usage row, so that reveals are counted one after the other, then looks when the next one is free:
+ * a minute after the third last, and 24 hours after the twentieth last.
+ */
+async function takeTurn(tx: EntityManager, { partnerId, mode }: Tenant): Promise<void> {
+  const locked = await lockUsage(tx, { partnerId, mode });
+  if (locked.length !== 1) throw new Error('an account has no usage row: nothing can be counted');
+  const [wait] = await tenantQuery<{ seconds: number | null }>(
+    tx,
+    { partnerId, mode },
+    `WITH recent AS (
+       SELECT created_at, row_number() OVER (ORDER BY created_at DESC) AS nth FROM card_reveal
+       WHERE partner_id = $1 AND mode = $2 ORDER BY created_at DESC LIMIT 20)
+     SELECT ceil(extract(epoch FROM max(
+       created_at + CASE nth WHEN 3 THEN interval '1 minute' ELSE interval '24 hours' END) - clock_timestamp()))::int AS seconds
+     FROM recent WHERE nth IN (3, 20)`,
+  );
+  const seconds = wait?.seconds ?? 0;
+  if (seconds > 0) throw new ApiError('reveal_limit_reached', { retryAfterSeconds: seconds });
+}
+
+const lockUsage = readStatement((db, { partnerId, mode }: Tenant) =>
+  db
+    .selectFrom('account_usage')
+    .select('mode')
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .forNoKeyUpdate(),
+);

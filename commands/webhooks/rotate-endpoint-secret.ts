@@ -1,0 +1,56 @@
+import { sql } from 'kysely';
+import { generateWebhookSecret } from '../../crypto/webhook-secret.ts';
+import { writeStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import type { Mode } from '../../domain/mode.ts';
+import type { Tenant } from '../../domain/tenant.ts';
+import type { WebhookEndpointRow } from '../../domain/webhook-endpoint-resource.ts';
+import { lockPartner } from '../accounts/lock-partner.ts';
+import { recordAudit } from '../accounts/operator-context.ts';
+import type { CommandContext } from '../command-context.ts';
+import { sealEndpointSecret } from './endpoint-secret.ts';
+import { shownOfEndpoint } from './read-endpoints.ts';
+
+const GRACE_HOURS = 24;
+
+/**
+ * Gives an account's endpoints one new secret. For 24 hours the one before goes on signing beside it, where there is
+ * room for two signatures: in the Standard Webhooks header.
+ * @param context.actor the operator, for the audit; left out where the partner does it
+ * @returns no endpoints where there are none
+ * @throws Refusal where there is no such account.
+ */
+export function rotateEndpointSecret(
+  { orm, ring, actor }: CommandContext & { actor?: string },
+  partnerId: string,
+  modes: readonly Mode[],
+): Promise<{ endpoints: WebhookEndpointRow[]; secret: string }> {
+  return transaction(orm, async (tx) => {
+    await lockPartner(tx, partnerId);
+    const secret = generateWebhookSecret();
+    const endpoints: WebhookEndpointRow[] = [];
+    for (const mode of modes) {
+      const sealed = sealEndpointSecret(ring, { partner_id: partnerId, mode }, secret);
+      endpoints.push(...(await replaceSecret(tx, { partnerId, mode, sealed, graceHours: GRACE_HOURS })));
+    }
+    if (actor !== undefined && endpoints.length > 0) {
+      const rotated = endpoints.map((endpoint) => endpoint.mode);
+      recordAudit(tx, actor, 'webhook-endpoint.rotate-secret', partnerId, { modes: rotated });
+    }
+    return { endpoints, secret };
+  });
+}
+
+const replaceSecret = writeStatement(
+  (db, { partnerId, mode, sealed, graceHours }: Tenant & { sealed: Buffer; graceHours: number }) =>
+    db
+      .updateTable('webhook_endpoint')
+      .set(({ ref }) => ({
+        secret: sealed,
+        previous_secret: ref('secret'),
+        previous_secret_expires_at: sql<string>`now() + ${graceHours} * interval '1 hour'`,
+      }))
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', mode)
+      .returning(shownOfEndpoint),
+);

@@ -1,0 +1,93 @@
+import { z } from 'zod';
+import type { RingKey } from '../crypto/key-ring.ts';
+import { parseDuration } from '../domain/duration.ts';
+import { TRON_VARIABLES } from './tron.ts';
+
+const Text = z.string().min(1);
+const Duration = z.string().transform((text, ctx) => {
+  const durationMs = parseDuration(text);
+  if (durationMs === undefined) ctx.addIssue('must be a duration: 250ms, 30s, 5m or 8h');
+  return durationMs ?? z.NEVER;
+});
+const WebhookTimeout = Duration.refine(
+  (timeoutMs) => timeoutMs >= 1 && timeoutMs <= 20_000,
+  "must be a duration from 1ms to 20s, since an attempt takes up one of its endpoint's slots for that long",
+);
+const durationUpTo = (mostMs: number, most: string) =>
+  Duration.refine(
+    (durationMs) => durationMs > 0 && durationMs <= mostMs,
+    `must be longer than 0 and at most ${most}`,
+  );
+const Durations = z
+  .string()
+  .transform((text) => text.split(',').map((part) => part.trim()))
+  .pipe(z.array(Duration).min(1).max(20, 'must be at most 20 durations'));
+const wholeNumber = (min: number, max: number) => {
+  const error = `must be a whole number from ${min} to ${max}`;
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, error)
+    .transform(Number)
+    .pipe(z.number().min(min, error).max(max, error));
+};
+export const Port = wholeNumber(1, 65_535);
+const PostgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// URL' });
+
+const Keys = z.string().transform((text, ctx): RingKey[] => {
+  const keys = text.split(',').map((part) => {
+    const [, id, encoded] = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/]{43}=)$/.exec(part.trim()) ?? [];
+    return { id: id ?? '', secret: Buffer.from(encoded ?? '', 'base64') };
+  });
+  if (keys.some((key) => key.secret.length !== 32)) {
+    ctx.addIssue('must be id:base64(32 bytes), comma-separated, the current key first');
+  } else if (new Set(keys.map((key) => key.id)).size !== keys.length) {
+    ctx.addIssue('must not contain a key id twice');
+  }
+  return keys;
+});
+
+/** operations.md, "Configuration". */
+export const Environment = z.object({
+  HOST: Text.default('127.0.0.1'),
+  PORT: Port.default(3000),
+  OPERATIONS_HOST: Text.optional(),
+  OPERATIONS_PORT: Port.optional(),
+  DATABASE_URL: PostgresUrl,
+  DATABASE_DIRECT_URL: PostgresUrl.optional(),
+  ALLOW_OWNER_LOGIN: z.enum(['true', 'false'], 'must be true or false').default('false'),
+  TEMPORAL_ADDRESS: Text,
+  TEMPORAL_NAMESPACE: Text.default('default'),
+  // Anything else would turn TLS off without a word.
+  TEMPORAL_TLS: z.enum(['true', 'false', '1', '0'], 'must be true or false').optional(),
+  TASK_QUEUE_PREFIX: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be letters, digits, _ or -')
+    .optional(),
+  ENCRYPTION_KEYS: Keys,
+  CARD_NETWORK: z.enum(['simulated', 'none']).default('none'),
+  PRODUCT_CODE: Text.optional(),
+  PRODUCT_BIN: z
+    .string()
+    .regex(/^\d{6,8}$/, 'must be 6 to 8 digits')
+    .optional(),
+  PRODUCT_NETWORK: Text.optional(),
+  CARD_CREATION_WAIT_MS: wholeNumber(1, 60_000).default(8_000),
+  ISSUANCE_DEADLINE: Duration.default(24 * 3_600_000),
+  TOPUP_DEADLINE: Duration.default(24 * 3_600_000),
+  WEBHOOK_RETRY_SCHEDULE: Durations.default([30_000, 300_000, 1_800_000, 7_200_000]),
+  WEBHOOK_TIMEOUT: WebhookTimeout.default(10_000),
+  WEBHOOK_ALLOW_LOOPBACK_HTTP: z.enum(['true', 'false'], 'must be true or false').default('false'),
+  RATE_LIMIT_PER_SECOND: wholeNumber(0, 1_000_000).default(100),
+  RATE_LIMIT_BURST: wholeNumber(0, 1_000_000).default(200),
+  ACCOUNT_CONCURRENCY: wholeNumber(1, 1_000).default(16),
+  ...TRON_VARIABLES,
+  DEPOSIT_ADDRESS_TTL: durationUpTo(30 * 24 * 3_600_000, '720h').default(8 * 3_600_000),
+  // A longer one would by itself be the lag that operators are alerted of.
+  TRON_SCAN_INTERVAL: durationUpTo(60_000, '1m').default(3_000),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+});
+
+/** Every variable of ours there is, so that a misspelt one is noticed. */
+export const KNOWN = new Set(Object.keys(Environment.shape));
+export const OUR_PREFIX =
+  /^(DATABASE_DIRECT_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_)/;

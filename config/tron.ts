@@ -1,0 +1,121 @@
+import { z } from 'zod';
+import { tronAddressHash, xpubProblem } from '../crypto/tron-address.ts';
+
+const NodeUrls = z
+  .string()
+  .refine(
+    (text) => pairsOf(text).every((urls) => urls.length <= 2 && urls.every(isHttpUrl)),
+    'must be http(s) URLs, comma-separated; a bare node as http://host:8090|http://host:8091',
+  )
+  .refine((text) => {
+    const urls = pairsOf(text).map(([full = '']) => (URL.canParse(full) ? new URL(full).href : full));
+    return new Set(urls).size === urls.length;
+  }, 'must not contain a node twice: the nodes are checked against each other');
+
+const Xpub = z.string().superRefine((text, ctx) => {
+  const problem = xpubProblem(text);
+  if (problem !== null) ctx.addIssue(problem);
+});
+
+/** What deposits are configured by. */
+export const TRON_VARIABLES = {
+  TRON_NETWORK: z
+    .enum(['mainnet', 'nile', 'shasta', 'private'], 'must be mainnet, nile, shasta or private')
+    .optional(),
+  TRON_NODE_URLS: NodeUrls.optional(),
+  TRON_API_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
+    .optional(),
+  TRON_USDT_CONTRACT: z
+    .string()
+    .refine(
+      (text) => tronAddressHash(text) !== null,
+      'must be a TRON address: 34 characters that start with T, with a valid checksum',
+    )
+    .optional(),
+  TRON_XPUB: Xpub.optional(),
+};
+
+export interface TronConfig {
+  network: 'mainnet' | 'nile' | 'shasta' | 'private';
+  /** In the order they are asked: what a full node serves, and what it serves of solid blocks. */
+  nodes: { full: string; solidity: string }[];
+  apiKey: string | null;
+  /** Whose tokens count. */
+  usdtContract: string;
+  /** The account's extended public key, m/44'/195'/0'. */
+  xpub: string;
+  scanIntervalMs: number;
+}
+
+interface TronValues {
+  TRON_NETWORK?: TronConfig['network'] | undefined;
+  TRON_NODE_URLS?: string | undefined;
+  TRON_API_KEY?: string | undefined;
+  TRON_USDT_CONTRACT?: string | undefined;
+  TRON_XPUB?: string | undefined;
+  TRON_SCAN_INTERVAL: number;
+}
+
+/** Public nodes and the contract of each network (design/deposits.md); a private one has none that is known. */
+const KNOWN_NETWORKS: Partial<Record<TronConfig['network'], { node: string; usdtContract?: string }>> = {
+  mainnet: { node: 'https://api.trongrid.io', usdtContract: 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t' },
+  nile: { node: 'https://nile.trongrid.io', usdtContract: 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf' },
+  shasta: { node: 'https://api.shasta.trongrid.io' },
+};
+
+/** @returns null where there are no deposits. {@link tronProblems} has said what is missing. */
+export function tronConfig(values: TronValues): TronConfig | null {
+  const { TRON_NETWORK: network, TRON_XPUB: xpub } = values;
+  if (network === undefined || xpub === undefined) return null;
+  const known = KNOWN_NETWORKS[network];
+  const urls = values.TRON_NODE_URLS ?? known?.node ?? '';
+  return {
+    network,
+    nodes: pairsOf(urls).map(([full = '', solidity = full]) => ({ full, solidity })),
+    apiKey: values.TRON_API_KEY ?? null,
+    usdtContract: values.TRON_USDT_CONTRACT ?? known?.usdtContract ?? '',
+    xpub,
+    scanIntervalMs: values.TRON_SCAN_INTERVAL,
+  };
+}
+
+const pairsOf = (urls: string): string[][] => urls.split(',').map((node) => node.trim().split('|'));
+
+/** What is missing beside what is set, or does not go with it. */
+export function tronProblems(set: NodeJS.ProcessEnv): string[] {
+  return [
+    ...(set.TRON_NETWORK && !set.TRON_XPUB ? ['TRON_XPUB: is required with TRON_NETWORK'] : []),
+    ...(['shasta', 'private'].includes(set.TRON_NETWORK ?? '') && !set.TRON_USDT_CONTRACT
+      ? [`TRON_USDT_CONTRACT: is required with TRON_NETWORK=${set.TRON_NETWORK}`]
+      : []),
+    ...(set.TRON_NETWORK === 'private' && !set.TRON_NODE_URLS
+      ? ['TRON_NODE_URLS: is required with TRON_NETWORK=private']
+      : []),
+    ...ofOtherNetwork(set),
+  ];
+}
+
+/** A public network has one contract whose tokens are USDT, and other networks' blocks are worth nothing on it. */
+function ofOtherNetwork({ TRON_NETWORK: network, ...set }: NodeJS.ProcessEnv): string[] {
+  if (network === undefined || network === 'private') return [];
+  const { TRON_USDT_CONTRACT: contract, TRON_NODE_URLS: urls = '' } = set;
+  const others = Object.entries(KNOWN_NETWORKS).filter(([name]) => name !== network);
+  const ofContract = contract && others.find(([, known]) => known.usdtContract === contract)?.[0];
+  const ofNode = others.find(([, known]) => urls.includes(new URL(known.node).host))?.[0];
+  return [
+    ...(network === 'mainnet' && contract && contract !== KNOWN_NETWORKS.mainnet?.usdtContract
+      ? ['TRON_USDT_CONTRACT: is not the USDT contract on mainnet; leave it out to use the right one']
+      : ofContract
+        ? [`TRON_USDT_CONTRACT: belongs to ${ofContract}, but TRON_NETWORK is ${network}`]
+        : []),
+    ...(ofNode ? [`TRON_NODE_URLS: contains a node of ${ofNode}, but TRON_NETWORK is ${network}`] : []),
+  ];
+}
+
+function isHttpUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return ['http:', 'https:'].includes(protocol) && username === '' && password === '';
+}

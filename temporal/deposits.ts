@@ -1,0 +1,59 @@
+import type { Client } from '@temporalio/client';
+import { TypedSearchAttributes } from '@temporalio/common';
+import type { TronNetwork } from '../domain/deposit.ts';
+import type { Mode } from '../domain/mode.ts';
+import {
+  depositChanged,
+  SCAN_CHAIN,
+  type ScanChainInput,
+  scanChainWorkflowId,
+  WATCH_DEPOSIT,
+  type WatchDepositInput,
+  watchDepositWorkflowId,
+} from '../workflows/messages.ts';
+import { depositIdAttribute, modeAttribute, partnerIdAttribute } from '../workflows/search-attributes.ts';
+
+/** A task that went to a frozen worker is another one's after it. */
+const WORKFLOW_TASK_TIMEOUT_MS = 5_000;
+
+/**
+ * Tells the workflow of a deposit that its row has changed. Where none runs it is started.
+ * @throws ServiceError where Temporal can't be reached.
+ */
+export async function tellDeposit(
+  client: Client,
+  { depositId, partnerId, mode }: { depositId: string; partnerId: string; mode: Mode },
+  taskQueue: string,
+): Promise<void> {
+  const args: [WatchDepositInput] = [{ depositId }];
+  await client.workflow.signalWithStart(WATCH_DEPOSIT, {
+    ...{ workflowId: watchDepositWorkflowId(depositId), taskQueue, workflowIdReusePolicy: 'ALLOW_DUPLICATE' },
+    ...{ args, signal: depositChanged, workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS },
+    staticSummary: `Deposit ${depositId}`,
+    // Where tasks queue up in Temporal, partners take turns.
+    priority: { fairnessKey: partnerId },
+    typedSearchAttributes: new TypedSearchAttributes([
+      { key: partnerIdAttribute, value: partnerId },
+      { key: modeAttribute, value: mode },
+      { key: depositIdAttribute, value: depositId },
+    ]),
+  });
+}
+
+/**
+ * Sees that the scan of a chain runs: it is started where it does not, whatever ended it.
+ * @throws ServiceError where Temporal can't be reached.
+ */
+export async function ensureScan(
+  client: Client,
+  network: TronNetwork,
+  { taskQueuePrefix, taskQueue }: { taskQueuePrefix: string; taskQueue: string },
+): Promise<void> {
+  const args: [ScanChainInput] = [{ network }];
+  await client.workflow.start(SCAN_CHAIN, {
+    ...{ workflowId: scanChainWorkflowId(network, taskQueuePrefix), taskQueue, args },
+    ...{ workflowIdConflictPolicy: 'USE_EXISTING', workflowIdReusePolicy: 'ALLOW_DUPLICATE' },
+    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
+    staticSummary: `Read the blocks of ${network}`,
+  });
+}

@@ -1,0 +1,26 @@
+import { type LogEntry, Runtime } from '@temporalio/worker';
+import type { Logger } from 'pino';
+
+const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ERROR: 'error' } as const;
+
+let isInstalled = false;
+
+/** Sends what the Temporal SDK says through our log, before a process' first worker; later calls do nothing. */
+export function installRuntime(logger: Logger): void {
+  if (isInstalled) return;
+  isInstalled = true;
+  const write = (level: LogEntry['level'], message: string, meta?: Record<string, unknown>) =>
+    logger[LEVELS[level]]({ temporal: meta }, message);
+  Runtime.install({
+    logger: {
+      log: write,
+      trace: (message, meta) => write('TRACE', message, meta),
+      debug: (message, meta) => write('DEBUG', message, meta),
+      info: (message, meta) => write('INFO', message, meta),
+      warn: (message, meta) => write('WARN', message, meta),
+      error: (message, meta) => write('ERROR', message, meta),
+    },
+    // The process stops its parts in its own order (process/run-process.ts).
+    shutdownSignals: [],
+  });
+}

@@ -1,7 +1,0 @@
-import { startApi } from '../../api/start-api.ts';
-import { readConfig } from '../../config.ts';
-import { createLogger } from '../../logger.ts';
-
-/** An API process that hosts no worker, as every one is at first: all its live work goes by the queue. */
-const config = readConfig();
-await startApi(config, createLogger('api', config.logLevel));

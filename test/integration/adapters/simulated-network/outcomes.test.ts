@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { CardNetworkUnavailable, type LookUpAnswer } from '../../../../adapters/card-network/card-network.ts';
+import { query } from '../../../../db/sql.ts';
+import { eventually } from '../../../support/adapters/eventually.ts';
+import { issuance } from '../../../support/adapters/issuance.ts';
+import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';
+
+describe('the simulated network by the last two digits of the amount', () => {
+  let test: TestNetwork;
+  before(async () => {
+    test = await startTestNetwork();
+  });
+  after(() => test.close());
+
+  /** Looks the token up until it is no longer `accepted`. */
+  async function outcomeOf(token: string): Promise<LookUpAnswer> {
+    let answer = await test.network.lookUpIssuance(token);
+    await eventually(async () => {
+      answer = await test.network.lookUpIssuance(token);
+      assert.notEqual(answer.status, 'accepted');
+    });
+    return answer;
+  }
+
+  for (const digits of [0, 1, 40, 49, 99]) {
+    it(`${digits}: issued at once`, async () => {
+      const asked = issuance(digits);
+      const answer = await test.network.issueCard(asked);
+      assert.equal(answer.status, 'issued');
+      assert.deepEqual(await test.network.issueCard(asked), answer);
+      assert.deepEqual(await test.network.lookUpIssuance(asked.token), answer);
+    });
+  }
+
+  for (const digits of [41, 45, 46]) {
+    it(`${digits}: accepted, later issued`, async () => {
+      const asked = issuance(digits);
+      assert.deepEqual(await test.network.issueCard(asked), { status: 'accepted' });
+      const outcome = await outcomeOf(asked.token);
+      assert.equal(outcome.status, 'issued');
+      assert.deepEqual(await test.network.issueCard(asked), outcome);
+    });
+  }
+
+  it('42: declined, and asking again changes nothing', async () => {
+    const asked = issuance(42);
+    const declined = { status: 'declined', reason: 'declined_by_network' };
+    assert.deepEqual(await test.network.issueCard(asked), declined);
+    assert.deepEqual(await test.network.issueCard(asked), declined);
+    assert.deepEqual(await test.network.lookUpIssuance(asked.token), declined);
+  });
+
+  it('43: accepted, later failed', async () => {
+    const asked = issuance(43);
+    assert.deepEqual(await test.network.issueCard(asked), { status: 'accepted' });
+    const failed = { status: 'failed', reason: 'failed_at_network' };
+    assert.deepEqual(await outcomeOf(asked.token), failed);
+    assert.deepEqual(await test.network.issueCard(asked), failed);
+  });
+
+  it('44: issued, but the answer is lost; asking again and looking it up find it', async () => {
+    const asked = issuance(44);
+    await assert.rejects(test.network.issueCard(asked), (error) => {
+      return error instanceof CardNetworkUnavailable && /no answer \(UND_ERR_SOCKET\)/.test(error.message);
+    });
+    const found = await test.network.lookUpIssuance(asked.token);
+    assert.equal(found.status, 'issued');
+    assert.deepEqual(await test.network.issueCard(asked), found);
+  });
+
+  it('47: accepted, and nothing ever completes it', async () => {
+    const asked = issuance(47);
+    assert.deepEqual(await test.network.issueCard(asked), { status: 'accepted' });
+    const [row] = await query(
+      test.orm.em.fork(),
+      'SELECT completes_at FROM simulated_network.operation WHERE token = $1',
+      [asked.token],
+    );
+    assert.deepEqual(row, { completes_at: null });
+    const found = await test.network.lookUpIssuance(asked.token);
+    assert.ok(found.status === 'accepted');
+    assert.match(found.card?.networkCardId ?? '', /^sim_/);
+    assert.deepEqual(await test.network.issueCard(asked), { status: 'accepted' });
+  });
+
+  it('48: 503 three times, and the network knows of nothing until it takes it', async () => {
+    const asked = issuance(48);
+    for (let attempt = 1; attempt <= 3; attempt++) {
+      await assert.rejects(test.network.issueCard(asked), /answered 503/);
+      assert.deepEqual(await test.network.lookUpIssuance(asked.token), { status: 'unknown' });
+    }
+    const answer = await test.network.issueCard(asked);
+    assert.equal(answer.status, 'issued');
+    assert.deepEqual(await test.network.lookUpIssuance(asked.token), answer);
+  });
+
+  it('knows nothing of a token it was never asked for', async () => {
+    assert.deepEqual(await test.network.lookUpIssuance(issuance(0).token), { status: 'unknown' });
+  });
+
+  it('logs none of this as trouble', () => {
+    assert.deepEqual(test.logged, []);
+  });
+});

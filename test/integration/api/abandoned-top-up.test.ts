@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { fingerprintOf } from '../../../api/http/fingerprint.ts';
+import { acceptTopUp } from '../../../commands/funding/accept-top-up.ts';
+import { openTopUp } from '../../../commands/funding/open-top-up.ts';
+import { succeedTopUp } from '../../../commands/funding/succeed-top-up.ts';
+import { claimIdempotencyKey } from '../../../commands/idempotency/claim-idempotency-key.ts';
+import { sealRequest } from '../../../commands/idempotency/idempotency-response.ts';
+import { newId } from '../../../crypto/new-id.ts';
+import { siblingId } from '../../../domain/ids.ts';
+import { balanceOf } from '../../support/api/prepare.ts';
+import {
+  type Cardholder,
+  cardholder,
+  listTopUps,
+  settledTopUp,
+  topUp,
+  topUpEvents,
+} from '../../support/api/top-ups.ts';
+import { startTestStack, type TestStack } from '../../support/stack.ts';
+
+const FUNDS = 10_000;
+const BODY = { amount: 1_000 };
+
+describe('a top-up whose process died, asked for again under its key', () => {
+  let stack: TestStack;
+  before(async () => {
+    stack = await startTestStack({ cardCreationWaitMs: 30_000 }, { hosted: false });
+  });
+  after(() => stack.stop());
+
+  const service = () => ({ orm: stack.orm, ring: stack.operator.ring });
+
+  /** What a process leaves behind that dies right after it has claimed the key. */
+  async function abandon({ partner, mode, cardId }: Cardholder): Promise<string> {
+    const { orm, ring } = service();
+    const claimId = newId('claim');
+    const claim = await claimIdempotencyKey(orm.em.fork(), ring, {
+      ...{ claimId, partnerId: partner.id, mode, key: 'k', operation: 'top_up_card', cardId, leaseMs: 0 },
+      fingerprint: fingerprintOf('POST', `/v1/cards/${cardId}/topups`, BODY),
+      sealedRequest: sealRequest(ring, claimId, BODY),
+      requestId: newId('req'),
+    });
+    assert.deepEqual(claim, { outcome: 'claimed', claimId });
+    return claimId;
+  }
+
+  const open = (claimId: string) => openTopUp(service(), claimId);
+  const accept = (claimId: string) => acceptTopUp(service(), claimId);
+  const succeed = (claimId: string) => succeedTopUp(service(), claimId);
+  for (const [what, steps, status, replayed] of [
+    ['after the claim', [], 201, null],
+    ['after the hold', [open], 201, null],
+    ['after the 202', [open, accept], 202, 'true'],
+    ['after the end', [open, succeed], 201, 'true'],
+  ] as const) {
+    it(`is joined: ${what}`, async () => {
+      const holder = await cardholder(stack, 'live', FUNDS);
+      await stack.stopWorker();
+      const claimId = await abandon(holder);
+      for (const step of steps) await step(claimId);
+      const joined = topUp(holder, BODY.amount, { idempotencyKey: 'k' });
+      await stack.startWorker();
+      const answer = await joined;
+      assert.deepEqual([answer.status, answer.json.id], [status, siblingId('topup', claimId)], answer.text);
+      assert.equal(answer.headers.get('idempotent-replayed'), replayed);
+      // One that nobody joins is for the sweep; where it has been answered already there is no workflow to come.
+      if (what === 'after the 202') await succeed(claimId);
+
+      const now = await settledTopUp(holder, answer.json.id);
+      assert.deepEqual([now.status, now.card_balance], ['succeeded', 2_000]);
+      assert.deepEqual((await listTopUps(holder)).data, [now]);
+      assert.deepEqual(await balanceOf(holder.partner, 'live'), [FUNDS - 1_050, 0, FUNDS - 1_050]);
+      assert.equal((await topUpEvents(stack, holder)).length, 1);
+    });
+  }
+
+  it('is found by the sweep where nobody asks again', async () => {
+    const holder = await cardholder(stack, 'live', FUNDS);
+    const claimId = await abandon(holder);
+    for (let made: unknown[] = []; made.length === 0; ) made = (await listTopUps(holder)).data;
+    assert.equal((await settledTopUp(holder, siblingId('topup', claimId))).status, 'succeeded');
+  });
+});

@@ -1,0 +1,450 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { type Admission, createAdmission } from '../../../api/http/admission.ts';
+import { createApiKey } from '../../../commands/accounts/create-api-key.ts';
+import { generateApiKey } from '../../../crypto/api-key.ts';
+import { ApiError } from '../../../domain/api-error.ts';
+import { checkLedger } from '../../../ledger/check-ledger.ts';
+import { asOwner } from '../../support/api/as-owner.ts';
+import { expectError } from '../../support/api/expect-error.ts';
+import { balanceOf, createCard, fundedPartner, settledCard } from '../../support/api/prepare.ts';
+import { sharedStack } from '../../support/api/shared-stack.ts';
+import { ownerUrlOf } from '../../support/postgres.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+
+describe('createAdmission', () => {
+  const admissionOf = (accountConcurrency: number, longestWaitMs = 60_000, longestTurnMs = 60_000) =>
+    createAdmission({ accountConcurrency, longestWaitMs, longestTurnMs, longestStartMs: longestTurnMs });
+  const account = (partnerId: string, mode: 'test' | 'live' = 'live') => ({ partnerId, mode });
+  /** Lets everything happen that is not waiting for something else to. */
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+  /** Requests of one account whose work ends when it is told to. */
+  function requestsOf(admission: Admission, partnerId: string, mode?: 'test' | 'live') {
+    const begun: number[] = [];
+    const arrive = (name: number, startsWorkflow = false) => {
+      const visit = admission.arrive(account(partnerId, mode));
+      const began = visit.begin(startsWorkflow).then((isHere) => {
+        if (isHere) begun.push(name);
+        return isHere;
+      });
+      return { ...visit, began };
+    };
+    return { begun, arrive };
+  }
+
+  const isRefusal = (code: string) => (error: unknown) =>
+    error instanceof ApiError && error.code === code && (error.detail.retryAfterSeconds ?? 0) >= 1;
+
+  it('lets so many of an account work at once, and the others in the order in which they came', async () => {
+    const { begun, arrive } = requestsOf(admissionOf(2), 'prt_1');
+    const requests = [1, 2, 3, 4, 5].map((name) => arrive(name));
+    await settled();
+    assert.deepEqual(begun, [1, 2]);
+    requests[1]?.end();
+    await settled();
+    assert.deepEqual(begun, [1, 2, 3]);
+    requests[0]?.end();
+    requests[2]?.end();
+    await settled();
+    assert.deepEqual(begun, [1, 2, 3, 4, 5]);
+  });
+
+  it('gives a place that became free to the one that waits, not to the one that comes at that moment', async () => {
+    const { begun, arrive } = requestsOf(admissionOf(1), 'prt_1');
+    const first = arrive(1);
+    arrive(2);
+    await settled();
+    first.end();
+    arrive(3);
+    await settled();
+    assert.deepEqual(begun, [1, 2]);
+  });
+
+  it('keeps no request of another account or mode waiting', async () => {
+    const admission = admissionOf(1);
+    const flood = requestsOf(admission, 'prt_1');
+    for (let name = 0; name < 201; name++) flood.arrive(name);
+    assert.throws(() => flood.arrive(201), isRefusal('rate_limited'));
+    for (const other of [requestsOf(admission, 'prt_2'), requestsOf(admission, 'prt_1', 'test')]) {
+      other.arrive(1);
+      await settled();
+      assert.deepEqual(other.begun, [1]);
+    }
+    assert.deepEqual(flood.begun, [0]);
+  });
+
+  it('refuses the 217th of an account, also while bodies are still coming, and takes one more for each that ends', () => {
+    const admission = admissionOf(16);
+    const visits = Array.from({ length: 216 }, () => admission.arrive(account('prt_1')));
+    assert.throws(() => admission.arrive(account('prt_1')), isRefusal('rate_limited'));
+    visits[0]?.end();
+    admission.arrive(account('prt_1'));
+    assert.throws(() => admission.arrive(account('prt_1')), isRefusal('rate_limited'));
+  });
+
+  it('refuses what waited too long, and goes on with the one behind it', async () => {
+    const { begun, arrive } = requestsOf(admissionOf(1, 20), 'prt_1');
+    const first = arrive(1);
+    const second = arrive(2);
+    await assert.rejects(second.began, isRefusal('unavailable'));
+    second.end();
+    arrive(3);
+    first.end();
+    await settled();
+    assert.deepEqual(begun, [1, 3]);
+  });
+
+  it('lets those go who have nobody to answer, waiting or not', async () => {
+    const admission = admissionOf(1);
+    const { begun, arrive } = requestsOf(admission, 'prt_1');
+    const first = arrive(1);
+    const second = arrive(2);
+    const third = arrive(3);
+    second.leave();
+    assert.equal(await second.began, false);
+    second.end();
+    const goneAtTheDoor = admission.arrive(account('prt_1'));
+    goneAtTheDoor.leave();
+    assert.equal(await goneAtTheDoor.begin(false), false);
+    goneAtTheDoor.end();
+    first.end();
+    assert.equal(await third.began, true);
+    assert.deepEqual(begun, [1, 3]);
+  });
+
+  it('refuses who waits and who comes once the process stops, and leaves what works alone', async () => {
+    const admission = admissionOf(1);
+    const { begun, arrive } = requestsOf(admission, 'prt_1');
+    const first = arrive(1);
+    const second = arrive(2);
+    const late = admission.arrive(account('prt_1'));
+    await settled();
+    admission.stop();
+    await assert.rejects(second.began, isRefusal('unavailable'));
+    await assert.rejects(late.begin(false), isRefusal('unavailable'));
+    assert.throws(() => admission.arrive(account('prt_2')), isRefusal('unavailable'));
+    assert.equal(await first.began, true);
+    for (const visit of [first, second, late]) visit.end();
+    assert.deepEqual(begun, [1]);
+  });
+
+  it('lets two begin of each account where several ask, and goes on after the longest turn', async () => {
+    const admission = admissionOf(16);
+    const [flood, quiet] = [requestsOf(admission, 'prt_1'), requestsOf(admission, 'prt_2')];
+    const first = [1, 2, 3].map((name) => flood.arrive(name));
+    await settled();
+    quiet.arrive(1);
+    const more = [4, 5, 6].map((name) => flood.arrive(name));
+    await settled();
+    assert.deepEqual([flood.begun, quiet.begun], [[1, 2, 3], [1]]);
+    for (const request of first) request.end();
+    await settled();
+    assert.deepEqual(flood.begun, [1, 2, 3, 4, 5]);
+    more[0]?.end();
+    await settled();
+    assert.deepEqual(flood.begun, [1, 2, 3, 4, 5, 6]);
+
+    const hasty = admissionOf(16, 60_000, 10);
+    requestsOf(hasty, 'prt_1').arrive(1);
+    const slow = requestsOf(hasty, 'prt_2');
+    const begun = [1, 2, 3].map((name) => slow.arrive(name).began);
+    assert.deepEqual(await Promise.all(begun), [true, true, true]);
+  });
+
+  describe('of requests that start workflows', () => {
+    const startersOf = (admission: Admission, partnerId: string) => {
+      const { begun, arrive } = requestsOf(admission, partnerId);
+      return { begun, arrive: (name: number) => arrive(name, true) };
+    };
+
+    it('lets eight begin at once where one account alone starts some, and the next when one has ended', async () => {
+      const { begun, arrive } = startersOf(admissionOf(16), 'prt_1');
+      const requests = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(arrive);
+      await settled();
+      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8]);
+      requests[2]?.end();
+      await requests[8]?.began;
+      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    });
+
+    it('lets one begin of each account where several start some, and others at once', async () => {
+      const admission = admissionOf(16);
+      const [flood, quiet] = [startersOf(admission, 'prt_1'), startersOf(admission, 'prt_2')];
+      const asked = [flood.arrive(1), flood.arrive(2), flood.arrive(3)];
+      await settled();
+      quiet.arrive(1);
+      flood.arrive(4);
+      const read = requestsOf(admission, 'prt_1').arrive(5);
+      assert.equal(await read.began, true);
+      assert.deepEqual([flood.begun, quiet.begun], [[1, 2, 3], [1]]);
+      asked[0]?.end();
+      asked[1]?.end();
+      await settled();
+      assert.deepEqual(flood.begun, [1, 2, 3], 'one of its own is still on its way');
+      asked[2]?.end();
+      await settled();
+      assert.deepEqual(flood.begun, [1, 2, 3, 4]);
+    });
+
+    it('lets the next begin before a slow one has its answer', async () => {
+      const { arrive } = startersOf(admissionOf(16, 60_000, 10), 'prt_1');
+      const requests = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(arrive);
+      assert.equal(await requests[8]?.began, true);
+    });
+
+    it('lets the next begin when one has passed its turn, and counts that one until its end', async () => {
+      const admission = admissionOf(9);
+      const { begun, arrive } = startersOf(admission, 'prt_1');
+      const requests = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(arrive);
+      await settled();
+      requests[2]?.passTurn();
+      requests[2]?.passTurn();
+      requests[9]?.passTurn();
+      await settled();
+      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+      requests[3]?.passTurn();
+      await settled();
+      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8, 9], 'nine are at work');
+      requests[2]?.end();
+      await requests[9]?.began;
+      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    });
+
+    it('counts both waits of a request together, and takes back what it held', async () => {
+      const admission = admissionOf(16, 20);
+      const { begun, arrive } = startersOf(admission, 'prt_1');
+      const requests = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(arrive);
+      await assert.rejects(requests[8]?.began ?? Promise.resolve(), isRefusal('unavailable'));
+      for (const request of requests) request.end();
+      for (const name of [10, 11, 12, 13, 14, 15, 16, 17]) arrive(name);
+      await settled();
+      assert.equal(begun.length, 16);
+    });
+  });
+
+  it('tells how many work and wait, and how many it refused for what', async () => {
+    const admission = admissionOf(1, 20);
+    const { arrive } = requestsOf(admission, 'prt_1');
+    const [first, second] = [arrive(1), arrive(2)];
+    requestsOf(admission, 'prt_2').arrive(1);
+    await settled();
+    const values = async () =>
+      Object.fromEntries(
+        (await Promise.all(admission.metrics.map((metric) => metric.get()))).map(({ name, values: all }) => [
+          name,
+          all.map(({ value, labels }) => [value, ...Object.values(labels)]),
+        ]),
+      );
+    assert.deepEqual(await values(), {
+      admission_requests_at_work: [[2]],
+      admission_requests_waiting: [[1]],
+      admission_requests_refused_total: [],
+    });
+    await assert.rejects(second?.began ?? Promise.resolve());
+    second?.end();
+    first?.end();
+    assert.deepEqual(await values(), {
+      admission_requests_at_work: [[1]],
+      admission_requests_waiting: [[0]],
+      admission_requests_refused_total: [[1, 'too_late']],
+    });
+  });
+});
+
+describe('admission', () => {
+  let stack: TestStack;
+  before(async () => {
+    stack = await startTestStack({ cardCreationWaitMs: 30_000 }, { worker: false });
+  });
+  after(() => stack.stop());
+
+  /** Waits until so many requests of all accounts are at work, and so many wait. */
+  async function untilAdmitted({ config }: TestStack, atWork: number, waiting: number): Promise<void> {
+    for (;;) {
+      const text = await (await fetch(`http://${config.host}:${config.port}/metrics`)).text();
+      const numberOf = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
+      const values = [numberOf('admission_requests_at_work'), numberOf('admission_requests_waiting')];
+      if (values[0] === atWork && values[1] === waiting) return;
+      await sleep(50);
+    }
+  }
+
+  /** Keeps whoever reads cards waiting, until it is released. */
+  async function holdCards({ config }: TestStack) {
+    const owner = new pg.Client(ownerUrlOf(config.databaseUrl));
+    await owner.connect();
+    await owner.query('BEGIN; LOCK TABLE card IN ACCESS EXCLUSIVE MODE');
+    return { release: () => owner.end() };
+  }
+
+  const claims = (on: TestStack, key: string) =>
+    asOwner(on, 'SELECT id FROM idempotency_claim WHERE key = $1', [key]);
+
+  it('answers 400 issuances at once on one account without a 500, with the money right', async function () {
+    this.timeout(300_000);
+    const shared = await sharedStack();
+    for (const mode of ['test', 'live'] as const) {
+      const partner = await fundedPartner(shared, 100 * 1_150);
+      const answers = await Promise.all(
+        Array.from({ length: 400 }, () => createCard(partner, { amount: 1_000 }, { mode })),
+      );
+      const statuses = new Set(answers.map(({ status }) => status));
+      assert.deepEqual(
+        [...statuses].filter((status) => ![201, 202, 402, 429, 503].includes(status)),
+        [],
+      );
+      for (const answer of answers) {
+        if (answer.status === 429) assert.match(answer.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+        if (answer.status === 202) await settledCard(partner, answer.json.id);
+      }
+      const issued = answers.filter(({ status }) => status === 201 || status === 202).length;
+      assert.ok(issued >= 16, `${issued} were issued`);
+      const left = (100 - issued) * 1_150;
+      assert.deepEqual(await balanceOf(partner, mode), [left, 0, left]);
+    }
+    assert.deepEqual(await checkLedger(shared.orm.em.fork()), []);
+  });
+
+  describe('while 16 requests of an account are at work', () => {
+    const live = { mode: 'live' } as const;
+    let partner: TestPartner;
+    let other: TestPartner;
+    let atWork: Promise<unknown>;
+    let isReleased: boolean;
+    before(async () => {
+      partner = await fundedPartner(stack, 100_000);
+      other = await fundedPartner(stack, 100_000);
+    });
+    // Live issuances: without a worker they wait for the first answer of their workflows.
+    beforeEach(async () => {
+      isReleased = false;
+      atWork = Promise.all(Array.from({ length: 16 }, () => createCard(partner, { amount: 1_000 }, live)));
+      await untilAdmitted(stack, 16, 0);
+    });
+    afterEach(async () => {
+      await release();
+      await stack.stopWorker();
+    });
+
+    async function release(): Promise<void> {
+      if (isReleased) return;
+      isReleased = true;
+      await stack.startWorker();
+      await atWork;
+    }
+
+    it('queues 200 more, whichever key they come with, and answers the 217th 429 with Retry-After', async () => {
+      const { key } = await createApiKey(stack.operator, { ...live, partnerId: partner.id, name: null });
+      const headers = { authorization: `Bearer ${key}` };
+      const queued = Promise.all(
+        Array.from({ length: 200 }, (_, i) =>
+          partner.call('GET', '/balance', i % 2 === 0 ? { headers } : live),
+        ),
+      );
+      await untilAdmitted(stack, 16, 200);
+      for (const options of [live, { headers }]) {
+        const refused = await partner.call('GET', '/balance', options);
+        expectError(refused, 'rate_limited');
+        assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+      }
+      assert.equal((await partner.call('GET', '/balance', { mode: 'test' })).status, 200);
+      assert.equal((await other.call('GET', '/balance', live)).status, 200);
+      await untilAdmitted(stack, 16, 200);
+      await release();
+      assert.ok((await queued).every(({ status }) => status === 200));
+    });
+
+    it('forgets the one whose client hangs up while it waits', async () => {
+      const key = randomUUID();
+      const hangUp = new AbortController();
+      const asked = fetch(`http://${stack.config.host}:${stack.config.port}/v1/cards`, {
+        method: 'POST',
+        headers: {
+          ...{ authorization: `Bearer ${partner.keys.live}`, 'content-type': 'application/json' },
+          'idempotency-key': key,
+        },
+        body: '{"amount":1000,"external_ref":"nobody-waits"}',
+        signal: hangUp.signal,
+      });
+      await untilAdmitted(stack, 16, 1);
+      hangUp.abort();
+      await assert.rejects(asked);
+      await untilAdmitted(stack, 16, 0);
+      await release();
+      assert.deepEqual(await claims(stack, key), []);
+    });
+  });
+
+  it('answers 503 where the turn did not come in time, and nothing of the request exists', async () => {
+    const hasty = await startTestStack({ cardCreationWaitMs: 200, accountConcurrency: 1 }, { worker: false });
+    try {
+      const partner = await fundedPartner(hasty, 100_000);
+      const { id } = (await createCard(partner, { amount: 1_000 })).json;
+      const before = await balanceOf(partner);
+      const held = await holdCards(hasty);
+      const atWork = partner.call('GET', `/cards/${id}`);
+      await untilAdmitted(hasty, 1, 0);
+      const key = randomUUID();
+      const late = await createCard(partner, { amount: 1_000 }, { idempotencyKey: key });
+      expectError(late, 'unavailable');
+      assert.match(late.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+      assert.deepEqual(await claims(hasty, key), []);
+      await held.release();
+      await atWork;
+      assert.deepEqual(await balanceOf(partner), before);
+      assert.equal((await createCard(partner, { amount: 1_000 }, { idempotencyKey: key })).status, 201);
+    } finally {
+      await hasty.stop();
+    }
+  });
+
+  it("gives no place to a body that is still coming, so it delays none of its account's requests", async () => {
+    const partner = await fundedPartner(stack, 1_000);
+    const { host, port } = stack.config;
+    const sockets: Socket[] = [];
+    try {
+      for (let i = 0; i < 20; i++) {
+        const socket = connect(port, host);
+        sockets.push(socket);
+        await once(socket, 'connect');
+        // Expect: 100-continue is how it tells that the request has begun to be read.
+        socket.write(
+          `POST /v1/test/credit HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${partner.keys.test}\r\n` +
+            `Idempotency-Key: ${i}\r\nContent-Type: application/json\r\nContent-Length: 14\r\n` +
+            'Expect: 100-continue\r\n\r\n{"am',
+        );
+        await once(socket, 'data');
+      }
+      assert.deepEqual(await balanceOf(partner), [1_000, 0, 1_000]);
+      await untilAdmitted(stack, 0, 0);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
+  });
+
+  it('looks keys it has not seen up in a queue of their own', async () => {
+    const partner = await stack.createPartner();
+    const owner = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+    await owner.connect();
+    await owner.query('BEGIN; LOCK TABLE api_key IN ACCESS EXCLUSIVE MODE');
+    const strangers = Array.from({ length: 217 }, () =>
+      partner.call('GET', '/ping', {
+        headers: { authorization: `Bearer ${generateApiKey('test')}` },
+      }),
+    );
+    const first = await Promise.race(strangers);
+    expectError(first, 'rate_limited');
+    await owner.end();
+    const statuses = (await Promise.all(strangers)).map(({ status }) => status);
+    assert.deepEqual(
+      [401, 429].map((expected) => statuses.filter((status) => status === expected).length),
+      [216, 1],
+    );
+    assert.equal((await partner.call('GET', '/ping')).status, 200);
+  });
+});

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { startApi } from '../../../api/start-api.ts';
+import { createApiKey } from '../../../commands/accounts/create-api-key.ts';
+import { revokeApiKey } from '../../../commands/accounts/revoke-api-key.ts';
+import { generateApiKey } from '../../../crypto/api-key.ts';
+import { freePort } from '../../../dev/free-port.ts';
+import { asOwner } from '../../support/api/as-owner.ts';
+import { expectError } from '../../support/api/expect-error.ts';
+import { sharedStack } from '../../support/api/shared-stack.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
+
+describe('authentication', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  before(async () => {
+    stack = await sharedStack();
+    partner = await stack.createPartner();
+  });
+
+  const ping = (authorization: string) => partner.call('GET', '/ping', { headers: { authorization } });
+  const mistyped = (key: string) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
+
+  it('takes Bearer in any case', async () => {
+    for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer  ']) {
+      assert.equal((await ping(`${scheme} ${partner.keys.test}`)).status, 200, scheme);
+    }
+  });
+
+  const REFUSED: Record<string, () => string> = {
+    'an empty header': () => '',
+    'no scheme': () => partner.keys.test,
+    'another scheme': () => `Basic ${Buffer.from(`${partner.keys.test}:`).toString('base64')}`,
+    'a scheme without a key': () => 'Bearer',
+    'an unknown key': () => `Bearer ${generateApiKey('test')}`,
+    'a wrong checksum': () => `Bearer ${mistyped(partner.keys.test)}`,
+    "the other mode's prefix": () => `Bearer ${partner.keys.test.replace('test', 'live')}`,
+    'lower case': () => `Bearer ${partner.keys.test.toLowerCase()}`,
+    'something after the key': () => `Bearer ${partner.keys.test} x`,
+    'two keys': () => `Bearer ${partner.keys.test}, Bearer ${partner.keys.live}`,
+    'a shorter key': () => `Bearer ${partner.keys.test.slice(0, -1)}`,
+    'a key of another kind': () => 'Bearer sk_prod_0123456789',
+    'a long one': () => `Bearer ${'sk_test_'.repeat(500)}`,
+    'bytes that are no ASCII': () => 'Bearer sk_test_\xff\xfe',
+  };
+  for (const [what, authorization] of Object.entries(REFUSED)) {
+    it(`answers 401 for ${what}`, async () => {
+      const answer = await ping(authorization());
+      expectError(answer, 'invalid_api_key');
+      assert.equal(answer.headers.get('www-authenticate'), 'Bearer');
+    });
+  }
+
+  it('answers 401 on every route, before anything else is looked at', async () => {
+    for (const [method, path] of [
+      ...['/ping', '/balance', '/products', '/cards', '/cards/x'].map((path) => ['GET', path] as const),
+      ...['/cards', '/quotes', '/test/credit'].map((path) => ['POST', path] as const),
+    ]) {
+      const headers = { authorization: 'Bearer nothing' };
+      expectError(
+        await partner.call(method, `${path}?x=1`, { headers, ...(method === 'POST' ? { body: 'x' } : {}) }),
+        'invalid_api_key',
+      );
+    }
+  });
+
+  it('knows a key by a keyed hash alone: the table has neither it nor a plain digest of it', async () => {
+    const key = partner.keys.live;
+    const found = await asOwner<{ hits: number; hint: string }>(
+      stack,
+      `SELECT (SELECT count(*)::int FROM api_key k WHERE row_to_json(k)::text LIKE '%' || $1 || '%'
+           OR k.hash IN (sha256($2::bytea), sha512($2::bytea))) AS hits,
+         (SELECT hint FROM api_key WHERE partner_id = $3 AND mode = 'live') AS hint`,
+      [key.slice(8), Buffer.from(key), partner.id],
+    );
+    assert.deepEqual(found, [{ hits: 0, hint: `sk_live_…${key.slice(-4)}` }]);
+  });
+
+  it("refuses a revoked key within 5 s, in every process, and leaves the account's others alone", async () => {
+    const second = await startApi({ ...stack.config, port: await freePort() }, pino({ level: 'silent' }));
+    try {
+      const { id, key } = await createApiKey(stack.operator, {
+        ...{ partnerId: partner.id, mode: 'test', name: null },
+      });
+      const headers = { authorization: `Bearer ${key}` };
+      const elsewhere = () => fetch(`${second.url}/ping`, { headers });
+      assert.equal((await ping(headers.authorization)).status, 200);
+      assert.equal((await elsewhere()).status, 200);
+      await revokeApiKey(stack.operator, id);
+      const revokedAt = Date.now();
+      for (const ask of [() => ping(headers.authorization), elsewhere]) {
+        while ((await ask()).status === 200) {
+          assert.ok(Date.now() - revokedAt < 5_000, 'it still works 5 s later');
+          await sleep(100);
+        }
+      }
+      expectError(await ping(headers.authorization), 'invalid_api_key');
+      assert.equal((await partner.call('GET', '/ping')).status, 200);
+    } finally {
+      await second.stop();
+    }
+  });
+
+  it('keeps old keys working when the key ring gets a new first key', async () => {
+    const encryptionKeys = [{ id: 'k2', secret: randomBytes(32) }, ...stack.config.encryptionKeys];
+    const port = await freePort();
+    const rotated = await startApi({ ...stack.config, port, encryptionKeys }, pino({ level: 'silent' }));
+    const stranger = await startApi(
+      { ...stack.config, port: await freePort(), encryptionKeys: encryptionKeys.slice(0, 1) },
+      pino({ level: 'silent' }),
+    );
+    try {
+      const headers = { authorization: `Bearer ${partner.keys.test}` };
+      assert.equal((await fetch(`${rotated.url}/ping`, { headers })).status, 200);
+      assert.equal((await fetch(`${stranger.url}/ping`, { headers })).status, 401);
+    } finally {
+      await rotated.stop();
+      await stranger.stop();
+    }
+  });
+});

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
+import { newId } from '../../../crypto/new-id.ts';
+import { BalanceTransactionResource } from '../../../domain/balance-transaction-resource.ts';
+import type { Mode } from '../../../domain/mode.ts';
+import { expectError } from '../../support/api/expect-error.ts';
+import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
+import { balanceOf, createCard, fundedPartner, settledCard } from '../../support/api/prepare.ts';
+import { sharedStack } from '../../support/api/shared-stack.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
+
+describe('GET /balance/transactions', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  before(async () => {
+    stack = await sharedStack();
+  });
+  beforeEach(async () => {
+    partner = await stack.createPartner();
+  });
+
+  const page = (query = '', mode: Mode = 'test') =>
+    partner.call('GET', `/balance/transactions${query}`, { mode });
+  const all = async (mode: Mode, limit = 100): Promise<BalanceTransactionResource[]> => {
+    const items: BalanceTransactionResource[] = [];
+    for (let cursor = ''; ; ) {
+      const { status, text, json } = await page(`?limit=${limit}${cursor}`, mode);
+      assert.equal(status, 200, text);
+      items.push(...json.data.map((item: unknown) => BalanceTransactionResource.parse(item)));
+      if (!json.has_more) return items;
+      cursor = `&starting_after=${json.next_cursor}`;
+    }
+  };
+  const post = async (path: string, body: object | undefined, mode: Mode = 'test') => {
+    const answer = await partner.call('POST', path, { mode, body, idempotencyKey: randomUUID() });
+    assert.ok(answer.status < 300, answer.text);
+    return answer.json;
+  };
+  const adjust = async (amountCents: number, mode: Mode = 'test') =>
+    (
+      await adjustBalance(stack.operator, {
+        ...{ partnerId: partner.id, mode, amountCents, reason: 'a test', key: null },
+      })
+    ).adjustmentId;
+
+  /** Newest first, the amounts chain to the total and add up to it. */
+  const assertAddsUp = async (items: BalanceTransactionResource[], mode: Mode) => {
+    let [, , expected = Number.NaN] = await balanceOf(partner, mode);
+    for (const { amount, balance_after, mode: of } of items) {
+      assert.deepEqual([balance_after, of], [expected, mode]);
+      expected -= amount;
+    }
+    assert.equal(expected, 0);
+    const ids = items.map(({ id }) => id);
+    assert.deepEqual(ids, ids.toSorted().reverse());
+    assert.equal(new Set(ids).size, ids.length);
+  };
+
+  it('names every change with what it came from, in test mode', async () => {
+    await post('/test/credit', { amount: 100_000 });
+    const card = (await post('/cards', { amount: 5_000, external_ref: 'r' })).id;
+    const topup = (await post(`/cards/${card}/topups`, { amount: 2_000 })).id;
+    const path = `/test/cards/${card}/simulate-transaction`;
+    const purchase = (await post(path, { type: 'purchase', amount: 1_000 })).id;
+    const decline = (await post(path, { type: 'decline', amount: 1_000 })).id;
+    await post(path, { type: 'refund', amount: 100 });
+    await post(`/cards/${card}/block`, undefined);
+    const adjustment = await adjust(-500);
+
+    const items = await all('test');
+    await assertAddsUp(items, 'test');
+    const credit = items.at(-1)?.source.id ?? '';
+    assert.match(credit, /^credit_/);
+    assert.deepEqual(
+      items.map(({ type, amount, source }) => [type, amount, source.type, source.id]).reverse(),
+      [
+        ['faucet_credit', 100_000, 'faucet_credit', credit],
+        ['card_issue', -5_000, 'card', card],
+        ['card_activation_fee', -100, 'card', card],
+        ['card_funding_fee', -100, 'card', card],
+        ['card_topup', -2_000, 'topup', topup],
+        ['card_funding_fee', -50, 'topup', topup],
+        ['transaction_fee', -15, 'transaction', purchase],
+        ['decline_fee', -25, 'transaction', decline],
+        ['card_release', 6_100, 'card', card],
+        ['adjustment', -500, 'adjustment', adjustment],
+      ],
+    );
+    assert.deepEqual(await all('live'), []);
+  });
+
+  it('has what holds became, and not the holds; and what came after a block, in live mode', async () => {
+    await adjust(10_000, 'live');
+    const pending = await createCard(partner, { amount: 1_047 }, { mode: 'live' });
+    const failing = await createCard(partner, { amount: 1_043 }, { mode: 'live' });
+    assert.equal((await all('live')).length, 1, 'money on hold is no change');
+    assert.equal((await settledCard(partner, failing.json.id)).status, 'failed');
+    const issued = (await createCard(partner, { amount: 1_000 }, { mode: 'live' })).json.id;
+    await post(`/cards/${issued}/block`, undefined, 'live');
+    const card = await networkIdOf(stack, issued);
+    const told: string[] = [];
+    for (const [type, amountCents] of [
+      ['purchase', 20_000],
+      ['refund', 300],
+    ]) {
+      const body = JSON.stringify(networkTransaction(card, { type, amountCents }));
+      told.push((await sendAsNetwork(stack, '/network/transactions', body)).json.transactionId);
+    }
+    const items = await all('live');
+    await assertAddsUp(items, 'live');
+    assert.deepEqual(
+      items
+        .map(({ type, amount, source }) => [type, amount, source.id])
+        .reverse()
+        .slice(1),
+      [
+        ['card_issue', -1_000, issued],
+        ['card_activation_fee', -100, issued],
+        ['card_funding_fee', -50, issued],
+        ['card_release', 1_000, issued],
+        ['late_debit', -20_000, told[0]],
+        ['transaction_fee', -110, told[0]],
+        ['late_refund', 300, told[1]],
+      ],
+    );
+    const [available, held = 0, total = 0] = await balanceOf(partner, 'live');
+    assert.ok(held > 0 && pending.status === 202);
+    assert.equal(available, total - held);
+  });
+
+  it('adds up after many operations at once, page by page of any size', async () => {
+    partner = await fundedPartner(stack, 1_000_000);
+    const made = await Promise.all(Array.from({ length: 4 }, () => createCard(partner, { amount: 1_000 })));
+    const cards = made.map(({ json }) => json.id);
+    await Promise.all([
+      ...cards.flatMap((id) =>
+        ['purchase', 'decline', 'refund', 'purchase', 'purchase'].map((type, i) =>
+          post(`/test/cards/${id}/simulate-transaction`, { type, amount: 170 * (i + 1) }),
+        ),
+      ),
+      ...cards.map((id) => post(`/cards/${id}/topups`, { amount: 500 })),
+      ...[1, -2, 3].map((cents) => adjust(cents)),
+    ]);
+    await Promise.all(cards.slice(2).map((id) => post(`/cards/${id}/block`, undefined)));
+    const items = await all('test');
+    assert.ok(items.length > 30);
+    await assertAddsUp(items, 'test');
+    for (const limit of [1, 7]) assert.deepEqual(await all('test', limit), items);
+  });
+
+  it('goes by pages that stay as they are while the balance changes', async () => {
+    for (let i = 1; i <= 5; i++) await adjust(i);
+    const first = await page('?limit=2');
+    await adjust(100);
+    const second = await page(`?limit=2&starting_after=${first.json.next_cursor}`);
+    const third = await page(`?limit=2&starting_after=${second.json.next_cursor}`);
+    const amounts = [first, second, third].map(({ json }) =>
+      json.data.map(({ amount }: { amount: number }) => amount),
+    );
+    assert.deepEqual(amounts, [[5, 4], [3, 2], [1]]);
+    assert.deepEqual([third.json.has_more, third.json.next_cursor], [false, null]);
+    const beyond = await page(`?starting_after=${third.json.data[0].id}`);
+    assert.deepEqual([beyond.status, beyond.json.data], [200, []]);
+  });
+
+  it('is empty where nothing has happened', async () => {
+    const { status, json } = await page();
+    assert.deepEqual([status, json], [200, { object: 'list', data: [], has_more: false, next_cursor: null }]);
+  });
+
+  it('answers 400 for a cursor that is not of this balance, and for a wrong query', async () => {
+    await adjust(1);
+    await adjust(1, 'live');
+    const { json } = await page();
+    const own: string = json.data[0].id;
+    const stranger = await fundedPartner(stack, 1);
+    const foreign = (await stranger.call('GET', '/balance/transactions')).json.data[0].id;
+    const live = (await page('', 'live')).json.data[0].id;
+    const guessed = own.slice(0, -1) + (own.endsWith('0') ? '1' : '0');
+    const shapes = ['btx_zzzzzzzzzzzzzzzzzzzzzzzzzz', `btx_${'0'.repeat(26)}`, 'btx_1', newId('txn'), ''];
+    for (const cursor of [foreign, live, guessed, newId('btx'), ...shapes]) {
+      expectError(await page(`?starting_after=${cursor}`), 'validation_failed', ['starting_after']);
+    }
+    for (const limit of ['0', '101', '1e1']) {
+      expectError(await page(`?limit=${limit}`), 'validation_failed', ['limit']);
+    }
+    expectError(await page('?type=deposit'), 'validation_failed', ['type']);
+  });
+});

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { createCard, fundedPartner } from '../../support/api/prepare.ts';
+import { TEST_TRON } from '../../support/deposits.ts';
+import { startTestStack, type TestStack } from '../../support/stack.ts';
+
+/** Fewer than an account can have waiting, so that none waits too long on a slow machine. */
+const AT_ONCE = 80;
+const REQUESTS = 10;
+
+describe("a flood of one account's requests for deposit addresses", function () {
+  this.timeout(120_000);
+  let stack: TestStack;
+  before(async () => {
+    stack = await startTestStack({ tron: TEST_TRON }, { worker: false });
+  });
+  after(() => stack.stop());
+
+  it("keeps another account's cards waiting for a few of them at most, and each gets an address of its own", async () => {
+    const flooding = await stack.createPartner('Flooding');
+    const quiet = await fundedPartner(stack, 1_000_000);
+    const addresses: string[] = [];
+    let isOver = false;
+    const flood = Array.from({ length: AT_ONCE }, async () => {
+      do {
+        const { status, json } = await flooding.call('POST', '/funding/deposit-address', {
+          mode: 'live',
+          body: { amount: 2_500 },
+        });
+        assert.equal(status, 201);
+        addresses.push(json.address);
+      } while (!isOver);
+    });
+    const servedMeanwhile: number[] = [];
+    for (let request = 0; request < REQUESTS; request++) {
+      const before = addresses.length;
+      const { status } = await createCard(quiet, { amount: 1_000 });
+      assert.equal(status, 201);
+      servedMeanwhile.push(addresses.length - before);
+    }
+    isOver = true;
+    await Promise.all(flood);
+    // Behind all that were ahead of it, it would have waited for all of them.
+    for (const served of servedMeanwhile)
+      assert.ok(served < AT_ONCE / 2, `addresses given out during each request: ${servedMeanwhile}`);
+    assert.equal(new Set(addresses).size, addresses.length);
+  });
+});

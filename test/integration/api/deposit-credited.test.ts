@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { creditPayments } from '../../../commands/deposits/credit-payments.ts';
+import { balanceOf } from '../../support/api/prepare.ts';
+import { seedDeposit, TEST_TRON } from '../../support/deposits.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+
+const NETWORK_TIME = new Date('2026-11-20T08:00:00.000Z');
+
+describe('a deposit whose payment was found', function () {
+  this.timeout(120_000);
+  let stack: TestStack;
+  let partner: TestPartner;
+  before(async () => {
+    stack = await startTestStack({ tron: TEST_TRON }, { worker: false });
+  });
+  beforeEach(async () => {
+    partner = await stack.createPartner();
+  });
+  after(() => stack.stop());
+
+  const get = async (path: string, mode: 'test' | 'live' = 'live') => {
+    const { status, json, text } = await partner.call('GET', path, { mode });
+    assert.equal(status, 200, text);
+    return json;
+  };
+  async function paid(valueMicroUsdt: bigint): Promise<string> {
+    const payment = { valueMicroUsdt, status: 'found', blockNumber: 100, blockTime: NETWORK_TIME } as const;
+    const id = await seedDeposit(stack, partner.id, { amountCents: 2_500, payments: [payment] });
+    assert.deepEqual(await creditPayments(stack.orm, [id]), {
+      judged: 1,
+      credited: valueMicroUsdt === 25_000_000n ? 1 : 0,
+    });
+    return id;
+  }
+
+  it('is in the balance, its history and an event, each naming it, of live mode alone', async () => {
+    const id = await paid(25_000_000n);
+    const deposit = await get(`/funding/deposits/${id}`);
+    assert.deepEqual(
+      [deposit.status, deposit.received_amount, deposit.payments.length],
+      ['confirmed', 2_500, 1],
+    );
+    assert.deepEqual(await balanceOf(partner, 'live'), [2_500, 0, 2_500]);
+
+    const { data: changes } = await get('/balance/transactions');
+    const [{ id: changeId, created, ...change }] = changes;
+    assert.deepEqual(
+      [changes.length, change],
+      [
+        1,
+        {
+          ...{
+            object: 'balance_transaction',
+            type: 'deposit',
+            amount: 2_500,
+            balance_after: 2_500,
+            mode: 'live',
+          },
+          source: { type: 'deposit', id },
+        },
+      ],
+    );
+    assert.match(`${changeId} ${created}`, /^btx_\w+ \d{4}-/);
+
+    const { data: events } = await get('/events?type=deposit.confirmed');
+    const [event] = events;
+    assert.deepEqual([events.length, event.type, event.mode], [1, 'deposit.confirmed', 'live']);
+    // The deposit as it is read, and nothing beside it: it is about no card.
+    assert.deepEqual(event.data, { deposit });
+    assert.deepEqual((await get(`/events/${event.id}`)).data, { deposit });
+
+    assert.deepEqual(await balanceOf(partner, 'test'), [0, 0, 0]);
+    for (const path of ['/events', '/balance/transactions', '/funding/deposits'])
+      assert.deepEqual((await get(path, 'test')).data, [], path);
+  });
+
+  it('waits for review where it is another amount: nothing is credited and nothing told', async () => {
+    const id = await paid(25_000_001n);
+    const deposit = await get(`/funding/deposits/${id}`);
+    assert.deepEqual(
+      [deposit.status, deposit.received_amount, deposit.payments[0].amount_usdt, deposit.confirmed_at],
+      ['needs_review', 2_500, '25.000001', null],
+    );
+    assert.deepEqual(await balanceOf(partner, 'live'), [0, 0, 0]);
+    assert.deepEqual((await get('/events')).data, []);
+    assert.deepEqual((await get('/balance/transactions')).data, []);
+  });
+
+  it('can be spent on a card at once', async () => {
+    await paid(25_000_000n);
+    await stack.startWorker();
+    const card = await partner.call('POST', '/cards', {
+      ...{ mode: 'live', body: { amount: 1_000, external_ref: 'r' }, idempotencyKey: 'k' },
+    });
+    assert.equal(card.status, 201, card.text);
+    const { data } = await get('/balance/transactions');
+    assert.equal(
+      data.reduce((sum: number, { amount }: { amount: number }) => sum + amount, 0),
+      (await get('/balance')).total,
+    );
+    await stack.stopWorker();
+  });
+});

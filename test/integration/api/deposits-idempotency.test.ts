@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import pg from 'pg';
+import { DEPOSIT_CHANGED } from '../../../db/channels.ts';
+import { asOwner } from '../../support/api/as-owner.ts';
+import { expectError } from '../../support/api/expect-error.ts';
+import { expectReplay } from '../../support/api/expect-replay.ts';
+import { createCard, fundedPartner } from '../../support/api/prepare.ts';
+import { TEST_TRON } from '../../support/deposits.ts';
+import { ownerUrlOf } from '../../support/postgres.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { until } from '../../support/workflows/until.ts';
+
+describe('an Idempotency-Key on POST /funding/deposit-address', function () {
+  this.timeout(120_000);
+  let stack: TestStack;
+  let partner: TestPartner;
+  before(async () => {
+    // Without a worker a live card's request runs for as long as it is willing to wait, which is longer than the test.
+    stack = await startTestStack({ tron: TEST_TRON, cardCreationWaitMs: 60_000 }, { worker: false });
+  });
+  beforeEach(async () => {
+    partner = await fundedPartner(stack, 100_000);
+  });
+  after(() => stack.stop());
+
+  const post = (amount: number, idempotencyKey?: string) =>
+    partner.call('POST', '/funding/deposit-address', {
+      ...{ mode: 'live', body: { amount } },
+      ...(idempotencyKey !== undefined && { idempotencyKey }),
+    });
+  const deposits = async () =>
+    (await partner.call('GET', '/funding/deposits?limit=100', { mode: 'live' })).json.data;
+  const connect = async () => {
+    const client = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+    await client.connect();
+    return client;
+  };
+
+  it('replays the instruction byte for byte, even when the deposit has changed since', async () => {
+    const first = await post(2_500, 'k');
+    assert.equal(first.status, 201, first.text);
+    await asOwner(stack, `UPDATE deposit SET status = 'expired' WHERE id = $1`, [first.json.id]);
+    expectReplay(await post(2_500, 'k'), first);
+    const reordered = await partner.call('POST', '/funding/deposit-address', {
+      ...{ mode: 'live', body: '{ "amount" :\n2500 }', idempotencyKey: 'k' },
+    });
+    expectReplay(reordered, first);
+    assert.deepEqual(
+      (await deposits()).map(({ id, status }: { id: string; status: string }) => [id, status]),
+      [[first.json.id, 'expired']],
+    );
+  });
+
+  it('makes one deposit of 20 requests at once, which get its very answer or are told that it is being made', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => post(2_500, 'k')));
+    const made = answers.filter(({ status }) => status === 201);
+    assert.equal(made.filter(({ headers }) => headers.get('idempotent-replayed') === null).length, 1);
+    for (const answer of answers) {
+      if (answer.status === 409) expectError(answer, 'idempotency_in_flight');
+      else assert.equal(answer.text, made[0]?.text);
+    }
+    assert.deepEqual(await deposits(), [made[0]?.json]);
+  });
+
+  it('is not needed: each request without one asks for an address', async () => {
+    const answers = [await post(2_500), await post(2_500), await post(2_500, '')];
+    assert.equal(new Set(answers.map(({ json }) => json.address)).size, 3);
+    assert.equal((await deposits()).length, 3);
+    assert.deepEqual(
+      await asOwner(stack, 'SELECT FROM idempotency_claim WHERE partner_id = $1', [partner.id]),
+      [],
+    );
+  });
+
+  it('gets 409 while a request runs under it, at once, and its answer afterwards', async () => {
+    const holder = await connect();
+    await holder.query('BEGIN');
+    await holder.query('LOCK TABLE deposit IN SHARE MODE');
+    const first = post(2_500, 'k');
+    await until('the first request waits', async () => {
+      const { rows } = await holder.query(
+        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      return rows.length === 1;
+    });
+    expectError(await post(2_500, 'k'), 'idempotency_in_flight');
+    await holder.query('ROLLBACK');
+    await holder.end();
+    const waited = await first;
+    // On a busy machine it can have waited for longer than a lock is waited for: then it has made nothing.
+    const answer = waited.status === 503 ? await post(2_500, 'k') : waited;
+    assert.equal(answer.status, 201, answer.text);
+    expectReplay(await post(2_500, 'k'), answer);
+    assert.deepEqual(await deposits(), [answer.json]);
+  });
+
+  it('gets 422 for another amount or another endpoint, whichever came first', async () => {
+    const first = await post(2_500, 'k');
+    expectError(await post(2_501, 'k'), 'idempotency_conflict');
+    const card = await createCard(partner, { amount: 1_000 }, { mode: 'live', idempotencyKey: 'k' });
+    expectError(card, 'idempotency_conflict');
+    expectReplay(await post(2_500, 'k'), first);
+
+    const refused = await createCard(partner, { amount: 1 }, { idempotencyKey: 'k' });
+    expectError(refused, 'limit_exceeded');
+    assert.equal((await deposits()).length, 1);
+  });
+
+  it('does not take the key from a card that is being made, which goes on', async () => {
+    const card = createCard(partner, { amount: 1_000 }, { mode: 'live', idempotencyKey: 'k' });
+    await until('the key is claimed', async () => {
+      const claims = 'SELECT FROM idempotency_claim WHERE partner_id = $1';
+      return (await asOwner(stack, claims, [partner.id])).length === 1;
+    });
+    expectError(await post(1_000, 'k'), 'idempotency_conflict');
+    assert.deepEqual(await deposits(), []);
+    await stack.startWorker();
+    const { status, text } = await card;
+    assert.equal(status, 201, text);
+    expectError(await post(1_000, 'k'), 'idempotency_conflict');
+    await stack.stopWorker();
+  });
+
+  it('keeps accounts apart: one key, as many deposits', async () => {
+    const [first] = [await post(2_500, 'k')];
+    partner = await stack.createPartner();
+    const second = await post(2_500, 'k');
+    assert.deepEqual([second.status, second.headers.get('idempotent-replayed')], [201, null]);
+    assert.notEqual(second.json.address, first?.json.address);
+  });
+
+  it('has the workers told of a new deposit, after its commit', async () => {
+    const listener = await connect();
+    await listener.query(`LISTEN ${DEPOSIT_CHANGED}`);
+    const told = once(listener, 'notification');
+    await post(2_500, 'k');
+    await told;
+    await listener.end();
+  });
+});

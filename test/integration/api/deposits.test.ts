@@ -1,0 +1,399 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { newId } from '../../../crypto/new-id.ts';
+import { DepositResource } from '../../../domain/deposit.ts';
+import { asOwner } from '../../support/api/as-owner.ts';
+import { expectError } from '../../support/api/expect-error.ts';
+import { tableContents } from '../../support/api/table-contents.ts';
+import { seedDeposit, TEST_ADDRESSES, TEST_TRON } from '../../support/deposits.ts';
+import { type CallOptions, startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+
+const PATH = '/funding/deposit-address';
+const EMPTY = { object: 'list', data: [], has_more: false, next_cursor: null };
+
+describe('deposits', function () {
+  this.timeout(120_000);
+  let stack: TestStack;
+  let partner: TestPartner;
+  before(async () => {
+    // No worker, and nobody at the node's address: the API alone.
+    stack = await startTestStack({ tron: TEST_TRON, logLevel: 'trace' }, { worker: false });
+  });
+  beforeEach(async () => {
+    partner = await stack.createPartner();
+  });
+  after(() => stack.stop());
+
+  const post = (body: unknown, options: CallOptions = {}, of = partner) =>
+    of.call('POST', PATH, { mode: 'live', body, ...options });
+  const list = (query = '', of = partner) => of.call('GET', `/funding/deposits${query}`, { mode: 'live' });
+  const get = (id: string, of = partner) => of.call('GET', `/funding/deposits/${id}`, { mode: 'live' });
+
+  describe('POST /funding/deposit-address', () => {
+    it("gives out the account's addresses one after the other, as wallets derive them", async () => {
+      for (const [index, expected] of TEST_ADDRESSES.entries()) {
+        const { json, status } = await post({ amount: 2_500 });
+        assert.equal(status, 201);
+        const [row] = await asOwner<{
+          address_index: number;
+          hash: string;
+          version: number;
+          told_version: number;
+        }>(
+          stack,
+          `SELECT address_index, encode(address_hash, 'hex') AS hash, version, told_version FROM deposit WHERE id = $1`,
+          [json.id],
+        );
+        assert.deepEqual([json.address, row?.address_index, row?.hash.length], [expected, index, 40]);
+        // Its workflow has yet to hear of it.
+        assert.deepEqual([row?.version, row?.told_version], [1, 0]);
+      }
+    });
+
+    it('answers 201 with the whole instruction', async () => {
+      const { status, json, text } = await post({ amount: 2_512 });
+      assert.equal(status, 201, text);
+      assert.deepEqual(DepositResource.strict().parse(json), json);
+      const { id, address, created, expires_at, ...rest } = json;
+      assert.deepEqual(rest, {
+        ...{ object: 'deposit', status: 'awaiting_payment', amount: 2_512, currency: 'USD', asset: 'USDT' },
+        ...{ network: 'TRC-20', contract_address: TEST_TRON.usdtContract, amount_usdt: '25.12' },
+        ...{ received_amount: 0, tx_hash: null, payments: [], mode: 'live', confirmed_at: null },
+      });
+      assert.match(id, /^dep_/);
+      assert.match(address, /^T[1-9A-HJ-NP-Za-km-z]{33}$/);
+      assert.equal(Date.parse(expires_at) - Date.parse(created), 8 * 3_600_000);
+      assert.ok(Math.abs(Date.parse(created) - Date.now()) < 60_000);
+    });
+
+    it('takes amounts from $1 to $100,000,000', async () => {
+      assert.equal((await post({ amount: 100 })).json.amount_usdt, '1.00');
+      const largest = await post({ amount: 10_000_000_000 });
+      assert.deepEqual([largest.status, largest.json.amount_usdt], [201, '100000000.00']);
+      assert.equal((await post({ amount: 110 })).json.amount_usdt, '1.10');
+    });
+
+    it('answers 400 naming the amount for any other, and keeps nothing of it', async () => {
+      const untouched = await tableContents(stack);
+      const wrong = [0, 1, 99, -100, 10_000_000_001, 2 ** 53, 1e300, 100.5, '100', null, true, [100], {}];
+      for (const amount of wrong) {
+        const answer = await post({ amount }, { idempotencyKey: 'k' });
+        expectError(answer, 'validation_failed', ['amount']);
+        const says =
+          typeof amount === 'number' && Number.isSafeInteger(amount)
+            ? /between 100 and 10000000000/
+            : /must be/;
+        assert.match(answer.json.error.message, says);
+      }
+      expectError(await post({}), 'validation_failed', ['amount']);
+      expectError(await post('{"amount":100,"amount":200}'), 'validation_failed', ['body']);
+      expectError(await post({ amount: 100, currency: 'EUR', address: 'T' }), 'validation_failed', [
+        'currency',
+        'address',
+      ]);
+      expectError(
+        await partner.call('POST', `${PATH}?amount=100`, { mode: 'live', body: { amount: 100 } }),
+        'validation_failed',
+        ['amount'],
+      );
+      for (const body of ['', '[]', 'null', '"x"', '{', '{"amount":NaN}']) {
+        expectError(
+          await post(body, { headers: { 'content-type': 'application/json' } }),
+          'validation_failed',
+          ['body'],
+        );
+      }
+      expectError(
+        await post({ amount: 100 }, { headers: { 'content-type': 'text/plain' } }),
+        'unsupported_media_type',
+      );
+      expectError(await post(' '.repeat(70_000)), 'body_too_large');
+      expectError(
+        await post({ amount: 100 }, { idempotencyKey: 'x'.repeat(256) }),
+        'idempotency_key_invalid',
+        ['Idempotency-Key'],
+      );
+      assert.deepEqual(await tableContents(stack), untouched);
+    });
+
+    it('answers 401 without a key, 405 for another method', async () => {
+      expectError(await post({ amount: 100 }, { headers: { authorization: 'Bearer x' } }), 'invalid_api_key');
+      expectError(await partner.call('GET', PATH, { mode: 'live' }), 'method_not_allowed');
+      expectError(
+        await partner.call('POST', '/funding/deposits', { mode: 'live', body: {} }),
+        'method_not_allowed',
+      );
+    });
+
+    it('answers 403 to a test key, whatever else is wrong', async () => {
+      for (const body of [{ amount: 100 }, {}, 'not JSON']) {
+        expectError(await post(body, { mode: 'test', idempotencyKey: 'k' }), 'test_key_not_allowed');
+      }
+      assert.equal((await post({ amount: 100 }, { idempotencyKey: 'k' })).status, 201);
+    });
+
+    it('gives each of many at once an address of its own, also where others are rolled back', async () => {
+      const others = await Promise.all(Array.from({ length: 4 }, () => stack.createPartner()));
+      const [before] = await asOwner<{ n: number }>(
+        stack,
+        'SELECT last_value::int AS n FROM deposit_address_index',
+      );
+      // 20 of each account, a third of them under one key: of those all but one find that it is taken.
+      const answers = await Promise.all(
+        others.flatMap((other) =>
+          Array.from({ length: 20 }, (_, n) =>
+            post({ amount: 100 }, n % 3 === 0 ? { idempotencyKey: 'one' } : {}, other),
+          ),
+        ),
+      );
+      for (const answer of answers) {
+        if (answer.status === 409) expectError(answer, 'idempotency_in_flight');
+        else assert.equal(answer.status, 201, answer.text);
+      }
+      const rows = await asOwner<{ partner_id: string; n: number; address: string }>(
+        stack,
+        'SELECT partner_id, address_index AS n, address FROM deposit WHERE partner_id = ANY ($1)',
+        [others.map(({ id }) => id)],
+      );
+      assert.equal(rows.length, 4 * 14);
+      assert.equal(new Set(rows.map(({ address }) => address)).size, rows.length);
+      assert.ok(rows.every(({ n }) => n > Number(before?.n)));
+      for (const other of others) {
+        const created = (await list('', other)).json.data.map(
+          (deposit: { created: string }) => deposit.created,
+        );
+        assert.deepEqual(created, created.toSorted().reverse(), 'out of order');
+      }
+    });
+
+    it('never gives out the number of a deposit that was rolled back', async () => {
+      await asOwner(
+        stack,
+        `CREATE FUNCTION refuse_deposit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$;
+         CREATE TRIGGER refuse BEFORE INSERT ON deposit FOR EACH ROW WHEN (NEW.amount_cents = 666) EXECUTE FUNCTION refuse_deposit()`,
+      );
+      const indexOf = async () =>
+        (await asOwner<{ n: number }>(stack, 'SELECT max(address_index) AS n FROM deposit'))[0]?.n ?? -1;
+      const before = await indexOf();
+      expectError(await post({ amount: 666 }, { idempotencyKey: 'k' }), 'internal_error');
+      await asOwner(stack, 'DROP TRIGGER refuse ON deposit');
+      const answer = await post({ amount: 666 }, { idempotencyKey: 'k' });
+      assert.deepEqual([answer.status, answer.headers.get('idempotent-replayed')], [201, null]);
+      assert.equal(await indexOf(), before + 2);
+    });
+
+    it('answers 422 for more than 10,000 open deposits, until some are paid or expire', async () => {
+      await asOwner(
+        stack,
+        `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash,
+           amount_cents, status, created_at, expires_at)
+         SELECT 'dep_' || n, $1, 'live', 'private', 'T', 1000000 + n, 'T', decode(lpad(to_hex(n), 40, '0'), 'hex'), 100,
+           'awaiting_payment', now(), now() FROM generate_series(1, 9999) n`,
+        [partner.id],
+      );
+      assert.equal((await post({ amount: 100 })).status, 201);
+      const refused = await post({ amount: 100 }, { idempotencyKey: 'k' });
+      expectError(refused, 'limit_exceeded');
+      assert.match(refused.json.error.message, /10000 deposits/);
+      // Somebody else's are nobody's business.
+      assert.equal((await post({ amount: 100 }, {}, await stack.createPartner())).status, 201);
+      await asOwner(stack, `UPDATE deposit SET status = 'expired' WHERE id = 'dep_7'`);
+      assert.equal((await post({ amount: 100 })).status, 201);
+      expectError(await post({ amount: 100 }), 'limit_exceeded');
+      // The refusal of the key stays.
+      const again = await post({ amount: 100 }, { idempotencyKey: 'k' });
+      assert.deepEqual([again.text, again.headers.get('idempotent-replayed')], [refused.text, 'true']);
+    });
+
+    it('leaves the xpub in no answer, no log line and no table', async () => {
+      const answer = await post({ amount: 100 });
+      const { xpub } = TEST_TRON;
+      assert.ok(!answer.text.includes('xpub'));
+      for (const line of stack.logLines) assert.ok(!line.includes(xpub.slice(0, 20)), line);
+      for (const rows of Object.values(await tableContents(stack)))
+        for (const row of rows) assert.ok(!row.includes(xpub.slice(0, 20)), row);
+      const line = stack.logLines
+        .map((each) => JSON.parse(each))
+        .find((each) => each.workflowId === `deposit/${answer.json.id}`);
+      assert.deepEqual([line?.msg, line?.partnerId, line?.mode], ['request', partner.id, 'live']);
+    });
+  });
+
+  describe('GET /funding/deposits and GET /funding/deposits/{depositId}', () => {
+    const at = (text: string) => new Date(`2026-11-20T${text}.000Z`);
+
+    it('give a new deposit as it was answered', async () => {
+      const { json } = await post({ amount: 4_200 });
+      assert.deepEqual((await list()).json, { ...EMPTY, data: [json] });
+      const read = await get(json.id);
+      assert.deepEqual([read.status, read.json], [200, json]);
+    });
+
+    it('show every status with what arrived', async () => {
+      const exact = {
+        valueMicroUsdt: 25_000_000n,
+        status: 'credited',
+        blockNumber: 101,
+        blockTime: at('08:00:00'),
+      } as const;
+      const short = {
+        ...exact,
+        valueMicroUsdt: 24_999_999n,
+        status: 'in_review',
+        reason: 'other_amount',
+      } as const;
+      const late = { ...exact, blockNumber: 90, blockTime: at('07:00:00') };
+      const huge = { ...short, valueMicroUsdt: 10n ** 40n, status: 'returned' } as const;
+      const deposits = {
+        awaiting_payment: [],
+        confirming: [],
+        confirmed: [exact],
+        expired: [],
+        // Given in another order than the chain's.
+        needs_review: [short, late],
+        returned: [huge],
+      } as const;
+      const expected = {
+        awaiting_payment: [0, []],
+        confirming: [0, []],
+        confirmed: [2_500, [['25.00', 101, '2026-11-20T08:00:00.000Z']]],
+        expired: [0, []],
+        needs_review: [
+          4_999,
+          [
+            ['25.00', 90, '2026-11-20T07:00:00.000Z'],
+            ['24.999999', 101, '2026-11-20T08:00:00.000Z'],
+          ],
+        ],
+        // More than there are cents for.
+        returned: [Number.MAX_SAFE_INTEGER, [[`1${'0'.repeat(34)}.00`, 101, '2026-11-20T08:00:00.000Z']]],
+      };
+      for (const [status, payments] of Object.entries(deposits)) {
+        const id = await seedDeposit(stack, partner.id, {
+          status: status as keyof typeof deposits,
+          payments: [...payments],
+        });
+        const { json } = await get(id);
+        assert.deepEqual(DepositResource.strict().parse(json), json);
+        const shown = json.payments.map((payment: Record<string, unknown>) => [
+          payment.amount_usdt,
+          payment.block,
+          payment.time,
+        ]);
+        assert.deepEqual(
+          [json.status, [json.received_amount, shown]],
+          [status, expected[status as keyof typeof expected]],
+        );
+        assert.equal(json.tx_hash, json.payments[0]?.tx_hash ?? null);
+        assert.equal(
+          json.confirmed_at !== null,
+          payments.some((payment) => payment.status === 'credited'),
+        );
+        assert.deepEqual((await list('?limit=1')).json.data, [json]);
+      }
+    });
+
+    it('show the first 100 payments of somebody who sends dust', async () => {
+      const dust = Array.from({ length: 130 }, (_, n) => ({
+        ...({ valueMicroUsdt: 1n, status: 'in_review', reason: 'other_amount' } as const),
+        ...{ blockNumber: 1_000 - n, blockTime: at('08:00:00') },
+      }));
+      const id = await seedDeposit(stack, partner.id, { status: 'needs_review', payments: dust });
+      const { json } = await get(id);
+      assert.deepEqual(
+        json.payments.map(({ block }: { block: number }) => block),
+        Array.from({ length: 100 }, (_, n) => 871 + n),
+      );
+      assert.deepEqual((await list()).json.data, [json]);
+    });
+
+    it('go through all in pages, stable while new ones arrive and others change', async () => {
+      const made: string[] = [];
+      for (let n = 0; n < 25; n++) made.unshift((await post({ amount: 100 + n })).json.id);
+      const ids = ({ json }: { json: { data: { id: string }[] } }) => json.data.map(({ id }) => id);
+      assert.deepEqual(ids(await list()), made.slice(0, 20));
+      for (const limit of [1, 7, 24, 25, 26, 100]) {
+        const seen: string[] = [];
+        for (let cursor: string | null = ''; cursor !== null; ) {
+          const page: Awaited<ReturnType<typeof list>> = await list(
+            `?limit=${limit}${cursor === '' ? '' : `&starting_after=${cursor}`}`,
+          );
+          assert.equal(page.json.has_more, page.json.next_cursor !== null);
+          seen.push(...ids(page));
+          cursor = page.json.next_cursor;
+        }
+        assert.deepEqual(seen, made, `limit ${limit}`);
+      }
+      const first = await list('?limit=10');
+      await post({ amount: 500 });
+      await asOwner(stack, `UPDATE deposit SET status = 'expired' WHERE id = $1`, [made[3]]);
+      assert.deepEqual(ids(await list(`?limit=15&starting_after=${first.json.next_cursor}`)), made.slice(10));
+      assert.deepEqual((await list(`?starting_after=${made.at(-1)}`)).json, EMPTY);
+    });
+
+    it("show nothing of another account's, and nothing in test mode", async () => {
+      const { json } = await post({ amount: 100 });
+      const other = await stack.createPartner();
+      assert.deepEqual((await list('', other)).json, EMPTY);
+      expectError(await get(json.id, other), 'deposit_not_found');
+      expectError(await list(`?starting_after=${json.id}`, other), 'validation_failed', ['starting_after']);
+      assert.deepEqual((await partner.call('GET', '/funding/deposits')).json, EMPTY);
+      expectError(await partner.call('GET', `/funding/deposits/${json.id}`), 'deposit_not_found');
+    });
+
+    it('answer 404 for ids that name nothing, of the right shape or not', async () => {
+      for (const id of [
+        newId('dep'),
+        'x',
+        'dep_',
+        `DEP_${'0'.repeat(26)}`,
+        `dep_${'0'.repeat(27)}`,
+        `dep_${'0'.repeat(26)}%00`,
+        "dep_'%20OR%20'1'='1",
+        '%F0%9F%92%A5',
+      ])
+        expectError(await get(id), 'deposit_not_found');
+      expectError(
+        await partner.call('DELETE', `/funding/deposits/${newId('dep')}`, { mode: 'live' }),
+        'method_not_allowed',
+      );
+    });
+
+    it('answer 400 for a limit, a starting_after or a parameter that is none', async () => {
+      for (const limit of ['0', '101', '-1', '1.5', 'x', '', '1e1'])
+        expectError(await list(`?limit=${limit}`), 'validation_failed', ['limit']);
+      for (const id of [newId('dep'), newId('card'), 'x', ''])
+        expectError(await list(`?starting_after=${id}`), 'validation_failed', ['starting_after']);
+      expectError(await list('?limit=1&limit=1'), 'validation_failed', ['limit']);
+      expectError(await list('?status=confirmed'), 'validation_failed', ['status']);
+      expectError(await get(`${newId('dep')}?expand=payments`), 'validation_failed', ['expand']);
+    });
+  });
+
+  describe('where TRON_NETWORK is not set', () => {
+    let without: TestStack;
+    before(async () => {
+      without = await startTestStack({}, { worker: false });
+      partner = await without.createPartner();
+    });
+    after(() => without.stop());
+
+    it('an address gets 503, a test key still 403, and nothing is kept under the key', async () => {
+      const of = await without.createPartner();
+      const answer = await post({ amount: 100 }, { idempotencyKey: randomUUID() }, of);
+      expectError(answer, 'unavailable');
+      assert.match(answer.json.error.message, /USDT deposits are not available/);
+      expectError(await post({ amount: 100 }, { mode: 'test' }, of), 'test_key_not_allowed');
+      expectError(await post({ amount: 1 }, {}, of), 'validation_failed', ['amount']);
+      assert.deepEqual(await asOwner(without, 'SELECT FROM idempotency_claim'), []);
+    });
+
+    it('what was deposited before can still be read', async () => {
+      const of = await without.createPartner();
+      assert.deepEqual((await list('', of)).json, EMPTY);
+      const id = await seedDeposit(without, of.id, { status: 'expired' });
+      assert.deepEqual((await get(id, of)).json.status, 'expired');
+      assert.deepEqual((await list('', of)).json.data.length, 1);
+    });
+  });
+});

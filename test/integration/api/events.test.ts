@@ -1,0 +1,280 @@
+import assert from 'node:assert/strict';
+import { DeliveryStatus } from '../../../domain/delivery-status.ts';
+import type { EventType } from '../../../domain/event-type.ts';
+import { asOwner } from '../../support/api/as-owner.ts';
+import { expectError } from '../../support/api/expect-error.ts';
+import { createCard, fundedPartner } from '../../support/api/prepare.ts';
+import { type SeededEvent, seedEvents } from '../../support/api/seed-events.ts';
+import { sharedStack } from '../../support/api/shared-stack.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
+
+const DAY_MS = 24 * 3_600_000;
+const TYPES: EventType[] = ['card.issued', 'card.frozen', 'topup.failed'];
+
+describe('GET /events', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  let seeded: Required<SeededEvent>[];
+  /** Newest first. */
+  let ids: string[];
+
+  before(async () => {
+    stack = await sharedStack();
+    partner = await stack.createPartner();
+    seeded = Array.from({ length: 30 }, (_, i) => ({
+      type: TYPES[i % 3] as EventType,
+      mode: 'test',
+      ageMs: (i + 1) * 3_600_000,
+      // Not pending: the relay would take it.
+      status: DeliveryStatus.options[1 + (i % 5)] as DeliveryStatus,
+    }));
+    ids = await seedEvents(stack, partner, seeded);
+    await seedEvents(stack, partner, [{ mode: 'live' }]);
+    await seedEvents(stack, await stack.createPartner(), [{}, {}]);
+  });
+
+  const list = async (query = '', of = partner) => {
+    const answer = await of.call('GET', `/events${query}`);
+    assert.equal(answer.status, 200, answer.text);
+    return answer.json;
+  };
+  const listedIds = async (query: string) =>
+    (await list(`?limit=100&${query}`)).data.map((event: { id: string }) => event.id);
+  const idsWhere = (wanted: (event: Required<SeededEvent>) => boolean) =>
+    ids.filter((_, i) => wanted(seeded[i] as Required<SeededEvent>));
+
+  it('lists the newest 20 by default, in the list envelope, each as it is read by itself', async () => {
+    const { data, ...page } = await list();
+    assert.deepEqual(page, { object: 'list', has_more: true, next_cursor: ids[19] });
+    assert.deepEqual(
+      data.map((event: { id: string }) => event.id),
+      ids.slice(0, 20),
+    );
+    assert.deepEqual((await partner.call('GET', `/events/${ids[3]}`)).json, data[3]);
+  });
+
+  for (const limit of [1, 7, 29, 30, 31, 100]) {
+    it(`goes through all in pages of ${limit}, the last one full or not`, async () => {
+      const seen: string[] = [];
+      for (let cursor = ''; ; ) {
+        const page = await list(`?limit=${limit}${cursor}`);
+        seen.push(...page.data.map((event: { id: string }) => event.id));
+        assert.equal(page.has_more, seen.length < ids.length);
+        assert.equal(page.next_cursor, page.has_more ? seen.at(-1) : null);
+        if (!page.has_more) break;
+        assert.equal(page.data.length, limit);
+        cursor = `&starting_after=${page.next_cursor}`;
+      }
+      assert.deepEqual(seen, ids);
+    });
+  }
+
+  it('stays stable while new events arrive', async () => {
+    const other = await stack.createPartner();
+    const expected = await seedEvents(stack, other, [{ ageMs: 1_000 }, { ageMs: 2_000 }, { ageMs: 3_000 }]);
+    const seen: string[] = [];
+    for (let cursor = ''; ; ) {
+      const page = await list(`?limit=1${cursor}`, other);
+      seen.push(page.data[0].id);
+      await seedEvents(stack, other, [{}]);
+      if (!page.has_more) break;
+      cursor = `&starting_after=${page.next_cursor}`;
+    }
+    assert.deepEqual(seen, expected);
+  });
+
+  it('filters by type', async () => {
+    for (const type of TYPES)
+      assert.deepEqual(
+        await listedIds(`type=${type}`),
+        idsWhere((event) => event.type === type),
+      );
+    assert.deepEqual(await listedIds('type=deposit.confirmed'), []);
+  });
+
+  for (const status of DeliveryStatus.options) {
+    it(`filters by delivery_status ${status}, page by page`, async () => {
+      const wanted = idsWhere((event) => event.status === status);
+      const query = `delivery_status=${status}`;
+      assert.deepEqual(await listedIds(query), wanted);
+      if (wanted.length === 0) return;
+      assert.deepEqual(await listedIds(`${query}&starting_after=${wanted[1]}`), wanted.slice(2));
+      const { data } = await list(`?${query}`);
+      assert.ok(data.every((event: { delivery: { status: string } }) => event.delivery.status === status));
+    });
+  }
+
+  it('filters by when it was created, both ends included, to the millisecond', async () => {
+    const { data } = await list('?limit=100');
+    const [newer, older] = [Date.parse(data[4].created), Date.parse(data[9].created)];
+    const range = (from: number, until: number) =>
+      listedIds(`created_gte=${new Date(from).toISOString()}&created_lte=${new Date(until).toISOString()}`);
+    assert.deepEqual(await range(older, newer), ids.slice(4, 10));
+    assert.deepEqual(await range(older + 1, newer - 1), ids.slice(5, 9));
+    assert.deepEqual(await range(newer, older), []);
+    assert.deepEqual(await listedIds(`created_gte=${data[4].created}`), ids.slice(0, 5));
+    assert.deepEqual(await listedIds(`created_lte=${data[4].created}`), ids.slice(4));
+    const zoned = new Date(older + 2 * 3_600_000).toISOString().replace('Z', '%2B02:00');
+    assert.deepEqual(await listedIds(`created_gte=${zoned}`), ids.slice(0, 10));
+  });
+
+  it('takes any year', async () => {
+    for (const year of ['0000', '0001', '1969', '9999']) {
+      for (const zone of ['Z', '-23:59', '%2B23:59']) {
+        const at = `${year}-12-31T23:59:59.999${zone}`;
+        assert.deepEqual(await listedIds(`created_gte=${at}`), year === '9999' ? [] : ids);
+        assert.deepEqual(await listedIds(`created_lte=${at}`), year === '9999' ? ids : []);
+      }
+    }
+  });
+
+  it('combines all of its parameters', async () => {
+    const wanted = idsWhere((event) => event.type === 'card.issued' && event.status === 'given_up');
+    assert.ok(wanted.length > 1);
+    const { created } = (await partner.call('GET', `/events/${wanted[1]}`)).json;
+    const query = `type=card.issued&delivery_status=given_up&created_lte=${created}&created_gte=${created}`;
+    assert.deepEqual(await listedIds(query), [wanted[1]]);
+    assert.deepEqual(await listedIds(`${query}&starting_after=${wanted[0]}`), [wanted[1]]);
+    assert.deepEqual(await listedIds(`${query}&starting_after=${wanted[1]}`), []);
+  });
+
+  it('shows another account and the other mode nothing of it', async () => {
+    const other = await stack.createPartner();
+    const empty = { object: 'list', data: [], has_more: false, next_cursor: null };
+    assert.deepEqual(await list('', other), empty);
+    const live = (await partner.call('GET', '/events', { mode: 'live' })).json;
+    assert.deepEqual(
+      live.data.map((event: { mode: string }) => event.mode),
+      ['live'],
+    );
+    for (const answer of [
+      await other.call('GET', `/events/${ids[0]}`),
+      await partner.call('GET', `/events/${ids[0]}`, { mode: 'live' }),
+    ]) {
+      expectError(answer, 'event_not_found');
+    }
+  });
+
+  it('answers 400 for a starting_after that is no event of this account in this mode', async () => {
+    const cursor = ['starting_after'];
+    const other = await stack.createPartner();
+    const own = `/events?starting_after=${ids[0]}`;
+    expectError(await other.call('GET', own), 'validation_failed', cursor);
+    expectError(await partner.call('GET', own, { mode: 'live' }), 'validation_failed', cursor);
+    for (const id of [`evt_${'0'.repeat(26)}`, 'evt_1', '', '%00', `card_${'0'.repeat(26)}`, "'"]) {
+      for (const more of ['', '&delivery_status=given_up', '&type=ping&delivery_status=delivered']) {
+        const answer = await partner.call('GET', `/events?starting_after=${id}${more}`);
+        expectError(answer, 'validation_failed', cursor);
+      }
+    }
+  });
+
+  it('has what happened without an endpoint too, as it would have been sent', async () => {
+    const other = await fundedPartner(stack, 10_000);
+    const card = await createCard(other, { amount: 100 });
+    const { data } = await list('', other);
+    assert.equal(data.length, 1);
+    const { object, delivery, ...envelope } = data[0];
+    assert.deepEqual([object, envelope.type, envelope.data.card], ['event', 'card.issued', card.json]);
+    assert.deepEqual(delivery, { status: 'no_endpoint', next_attempt_at: null, attempts: [] });
+    const [row] = await asOwner<{ body: string }>(stack, 'SELECT body FROM event WHERE id = $1', [
+      envelope.id,
+    ]);
+    assert.deepEqual(envelope, JSON.parse(row?.body ?? ''));
+  });
+
+  it('shows the attempts in order and when the next one comes, and not what the receiver answered', async () => {
+    const other = await stack.createPartner();
+    const [id = '', without] = await seedEvents(stack, other, [{ status: 'retrying' }, { ageMs: 1_000 }]);
+    await asOwner(
+      stack,
+      `INSERT INTO delivery_attempt
+         (event_id, number, started_at, duration_ms, delivered, http_status, error, answer_start)
+       SELECT $1, n, '2026-11-20T08:00:00.120Z'::timestamptz + n * interval '1 minute', n, n = 12,
+         CASE n WHEN 3 THEN NULL WHEN 12 THEN 204 ELSE 500 END, CASE n WHEN 12 THEN NULL ELSE 'code_' || n END, 'SECRET'
+       FROM generate_series(12, 1, -1) n`,
+      [id],
+    );
+    await asOwner(stack, 'UPDATE delivery SET next_attempt_at = $2 WHERE event_id = $1', [
+      id,
+      '2026-11-21T10:00:00.5Z',
+    ]);
+    const { text, json } = await other.call('GET', `/events/${id}`);
+    assert.ok(!text.includes('SECRET'));
+    const { status, next_attempt_at, attempts } = json.delivery;
+    assert.deepEqual([status, next_attempt_at], ['retrying', '2026-11-21T10:00:00.500Z']);
+    assert.deepEqual(
+      attempts.map((attempt: { number: number }) => attempt.number),
+      [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12],
+    );
+    assert.deepEqual(attempts[2], {
+      number: 3,
+      status: 'failed',
+      http_status: null,
+      started_at: '2026-11-20T08:03:00.120Z',
+      duration_ms: 3,
+      error: 'code_3',
+    });
+    assert.deepEqual(
+      [attempts[11].status, attempts[11].http_status, attempts[11].error],
+      ['succeeded', 204, null],
+    );
+    const { data } = await list('', other);
+    assert.deepEqual(data[0], json);
+    assert.deepEqual([data[1].id, data[1].delivery.attempts], [without, []]);
+  });
+
+  it('leaves out what is older than 30 days', async () => {
+    const other = await stack.createPartner();
+    const [young, old] = await seedEvents(stack, other, [
+      { ageMs: 30 * DAY_MS - 60_000, status: 'given_up' },
+      { ageMs: 30 * DAY_MS + 1, status: 'given_up' },
+    ]);
+    for (const query of ['', '?delivery_status=given_up', '?created_gte=2000-01-01T00:00:00Z']) {
+      const { data } = await list(query, other);
+      assert.deepEqual(
+        data.map((event: { id: string }) => event.id),
+        [young],
+      );
+    }
+    assert.equal((await other.call('GET', `/events/${young}`)).status, 200);
+    expectError(await other.call('GET', `/events/${old}`), 'event_not_found');
+  });
+
+  for (const id of [`evt_${'0'.repeat(26)}`, 'evt_1', `card_${'0'.repeat(26)}`, '%00', "'", '..%2fcards']) {
+    it(`GET /events/${id} answers 404`, async () => {
+      expectError(await partner.call('GET', `/events/${id}`), 'event_not_found');
+    });
+  }
+
+  const INVALID: Record<string, string[]> = {
+    'limit=0': ['limit'],
+    'limit=101': ['limit'],
+    'limit=': ['limit'],
+    'type=': ['type'],
+    'type=card.*': ['type'],
+    'type=CARD.ISSUED': ['type'],
+    'type=card.issued,ping': ['type'],
+    'delivery_status=': ['delivery_status'],
+    'delivery_status=failed': ['delivery_status'],
+    "delivery_status=given_up'": ['delivery_status'],
+    'delivery_status[]=given_up': ['delivery_status[]'],
+    'created_gte=': ['created_gte'],
+    'created_gte=yesterday': ['created_gte'],
+    'created_gte=1763700000': ['created_gte'],
+    'created_gte=2026-11-20': ['created_gte'],
+    'created_gte=2026-11-20T08:00:00': ['created_gte'],
+    'created_lte=2026-02-30T08:00:00Z': ['created_lte'],
+    'created_lte=2026-11-20T08:00:00+01:00': ['created_lte'],
+    'created_lte=%00': ['created_lte'],
+    'created[gte]=2026-11-20T08:00:00Z': ['created[gte]'],
+    'type=ping&type=ping': ['type'],
+    'created_gte=x&created_lte=y&limit=z': ['created_gte', 'created_lte', 'limit'],
+    'status=given_up&created=1': ['status', 'created'],
+  };
+  for (const [query, paths] of Object.entries(INVALID)) {
+    it(`answers 400 for ?${query}, naming ${paths.join(', ')}`, async () => {
+      expectError(await partner.call('GET', `/events?${query}`), 'validation_failed', paths);
+    });
+  }
+});

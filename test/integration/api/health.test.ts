@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import pg from 'pg';
+import { pino } from 'pino';
+import { type RunningApi, startApi } from '../../../api/start-api.ts';
+import { freePort } from '../../../dev/free-port.ts';
+import { sharedStack } from '../../support/api/shared-stack.ts';
+import { eventually } from '../../support/dev/eventually.ts';
+import { ownerUrlOf } from '../../support/postgres.ts';
+import { testConfig } from '../../support/stack.ts';
+
+describe('health', () => {
+  let api: RunningApi | undefined;
+  afterEach(async () => {
+    await api?.stop();
+    api = undefined;
+  });
+
+  const get = async (origin: string, path: string) => {
+    const response = await fetch(new URL(path, origin));
+    return { status: response.status, json: JSON.parse(await response.text()) };
+  };
+  const logLines: string[] = [];
+  const startAlone = async (overrides: Parameters<typeof testConfig>[0]) => {
+    const config = await testConfig(overrides);
+    logLines.length = 0;
+    api = await startApi(config, pino({}, { write: (line: string) => logLines.push(line) }));
+    return api.url;
+  };
+
+  it('GET /healthz says that the process answers, without a key', async () => {
+    const { config } = await sharedStack();
+    assert.deepEqual(await get(`http://${config.host}:${config.port}`, '/healthz'), {
+      status: 200,
+      json: { status: 'ok' },
+    });
+  });
+
+  it('GET /readyz says that everything answers, and who polls the task queue', async () => {
+    const { config } = await sharedStack();
+    const { status, json } = await get(`http://${config.host}:${config.port}`, '/readyz');
+    assert.equal(status, 200);
+    assert.deepEqual([json.status, json.problems], ['ready', {}]);
+    const queues = ['cards', 'webhooks'].map((name) => `${config.taskQueuePrefix}${name}`);
+    assert.deepEqual(Object.keys(json.workers), queues);
+    for (const queue of queues) assert.ok(json.workers[queue] >= 1, queue);
+  });
+
+  it('GET /readyz is ready without a worker: what it would do waits', async () => {
+    const url = await startAlone({});
+    const { status, json } = await get(url, '/readyz');
+    assert.equal(status, 200);
+    assert.deepEqual(Object.values(json.workers), [0, 0]);
+  });
+
+  it('GET /readyz names Temporal where its port is closed, and the process still answers', async () => {
+    const address = `127.0.0.1:${await freePort()}`;
+    const url = await startAlone({ temporal: { connectionOptions: { address }, namespace: 'default' } });
+    const { status, json } = await get(url, '/readyz');
+    assert.equal(status, 503);
+    assert.equal(json.status, 'not_ready');
+    // Not where it was looked for, nor what the library said: that is in the log.
+    assert.deepEqual(json.problems, { temporal: 'is unreachable' });
+    assert.ok(logLines.some((line) => line.includes('"part":"temporal"')));
+    assert.deepEqual(json.workers, {});
+    assert.equal((await get(url, '/healthz')).status, 200);
+  });
+
+  it('GET /readyz names PostgreSQL where nothing of it listens', async () => {
+    const databaseUrl = `postgres://nobody:secret-password@127.0.0.1:${await freePort()}/none`;
+    const url = await startAlone({ databaseUrl });
+    const { status, json } = await get(url, '/readyz');
+    assert.equal(status, 503);
+    assert.deepEqual(json.problems, { postgresql: 'is unreachable' });
+    const logged = logLines.filter((line) => line.includes('"part":"postgresql"')).join();
+    assert.match(logged, /ECONNREFUSED/);
+    assert.doesNotMatch(logged, /secret-password/);
+  });
+
+  it('GET /readyz is computed at most once a second, however many ask, and all are told the same', async () => {
+    const databaseUrl = `postgres://nobody@127.0.0.1:${await freePort()}/none`;
+    const url = await startAlone({ databaseUrl });
+    const startedAt = performance.now();
+    for (let round = 0; round < 5; round++) {
+      const answers = await Promise.all(Array.from({ length: 40 }, () => get(url, '/readyz')));
+      for (const { status, json } of answers) assert.deepEqual([status, json.status], [503, 'not_ready']);
+    }
+    const seconds = (performance.now() - startedAt) / 1_000;
+    const computed = logLines.filter((line) => line.includes('"part":"postgresql"')).length;
+    assert.ok(computed >= 1 && computed <= seconds + 1, `${computed} in ${seconds} s`);
+  });
+
+  it('GET /metrics is computed at most once a second, however many ask', async () => {
+    const url = new URL('/metrics', await startAlone({}));
+    const startedAt = performance.now();
+    const texts = new Set<string>();
+    for (let round = 0; round < 5; round++) {
+      const asked = Array.from({ length: 40 }, async () => (await fetch(url)).text());
+      for (const text of await Promise.all(asked)) texts.add(text);
+    }
+    const seconds = (performance.now() - startedAt) / 1_000;
+    assert.ok(texts.size <= seconds + 1, `${texts.size} in ${seconds} s`);
+  });
+
+  it('has readiness and metrics on an address of their own alone where there is one, and /healthz on both', async () => {
+    const operations = { host: '127.0.0.1', port: await freePort() };
+    const url = await startAlone({ operations });
+    const apart = `http://${operations.host}:${operations.port}`;
+    for (const path of ['/readyz', '/metrics']) {
+      assert.equal((await fetch(new URL(path, apart))).status, 200, path);
+      const { status, json } = await get(url, path);
+      assert.deepEqual([status, json.error.code], [404, 'not_found'], path);
+    }
+    for (const origin of [url, apart]) assert.equal((await get(origin, '/healthz')).status, 200);
+    for (const path of ['/v1/ping', '/docs', '/openapi.json', '/network/callbacks']) {
+      assert.equal((await get(apart, path)).json.error.code, 'not_found', path);
+    }
+    assert.equal((await get(url, '/v1/ping')).json.error.code, 'invalid_api_key');
+    await api?.stop();
+    api = undefined;
+    await assert.rejects(fetch(apart), TypeError);
+  });
+
+  it('GET /readyz does not hang where a server takes the connection and says nothing', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as { port: number };
+    try {
+      const url = await startAlone({ databaseUrl: `postgres://nobody@127.0.0.1:${port}/none` });
+      const { status, json } = await get(url, '/readyz');
+      assert.equal(status, 503);
+      assert.deepEqual(Object.keys(json.problems), ['postgresql']);
+    } finally {
+      silent.close();
+    }
+  });
+
+  it('GET /readyz names the migrations that are missing', async () => {
+    const config = await testConfig();
+    const owner = new pg.Client(ownerUrlOf(config.databaseUrl));
+    await owner.connect();
+    await owner.query(`DELETE FROM schema_migration WHERE name LIKE '0003%'`);
+    await owner.end();
+    const url = await startAlone({ databaseUrl: config.databaseUrl });
+    const { status, json } = await get(url, '/readyz');
+    assert.equal(status, 503);
+    assert.deepEqual(Object.keys(json.problems), ['postgresql']);
+    assert.match(json.problems.postgresql, /0003_\w+.*npm run migrate/);
+  });
+
+  it('GET /metrics counts requests by route and status, in the text format, without ids or keys', async () => {
+    const stack = await sharedStack();
+    const partner = await stack.createPartner();
+    const card = 'card_00000000000000000000000000';
+    await partner.call('GET', `/cards/${card}`);
+    const counted =
+      /^http_request_duration_seconds_count\{method="GET",route="\/v1\/cards\/:cardId",status="404"\} \d+$/m;
+    // What another test has asked within the last second is answered again.
+    const { response, text } = await eventually(async () => {
+      const response = await fetch(`http://${stack.config.host}:${stack.config.port}/metrics`);
+      const text = await response.text();
+      return counted.test(text) && { response, text };
+    });
+    assert.equal(response.status, 200);
+    assert.match(response.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
+    assert.match(text, /^process_cpu_seconds_total /m);
+    assert.ok(!text.includes(card) && !text.includes(partner.id) && !text.includes(partner.keys.test));
+  });
+});

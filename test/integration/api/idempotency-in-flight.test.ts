@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { asOwner } from '../../support/api/as-owner.ts';
+import { expectError } from '../../support/api/expect-error.ts';
+import { balanceOf, createCard, fundedPartner } from '../../support/api/prepare.ts';
+import { sharedStack } from '../../support/api/shared-stack.ts';
+import { ownerUrlOf } from '../../support/postgres.ts';
+import { type Answer, startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+
+/**
+ * One of them ran; each of the others got its very answer, or, in live mode, was told that it runs.
+ * @returns the answer of the one
+ */
+function expectOneRun(answers: Answer[], mode = 'test'): Answer {
+  const ran = answers.filter(
+    (answer) => answer.status < 400 && answer.headers.get('idempotent-replayed') === null,
+  );
+  assert.equal(ran.length, 1, 'not exactly one request ran');
+  const [first] = ran as [Answer];
+  for (const answer of answers) {
+    if (mode === 'live' && answer.status === 409) expectError(answer, 'idempotency_in_flight');
+    else assert.equal(answer.text, first.text);
+  }
+  return first;
+}
+
+describe('many requests with one Idempotency-Key', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  before(async () => {
+    stack = await sharedStack();
+  });
+  beforeEach(async () => {
+    partner = await fundedPartner(stack, 100_000);
+  });
+
+  const twenty = (ask: () => Promise<Answer>) => Promise.all(Array.from({ length: 20 }, ask));
+
+  for (const mode of ['test', 'live'] as const) {
+    it(`make one card in ${mode} mode, of 20 at once`, async () => {
+      const body = { amount: 1_000, external_ref: 'r' };
+      const answers = await twenty(() => createCard(partner, body, { mode, idempotencyKey: 'k' }));
+      const first = expectOneRun(answers, mode);
+      assert.equal(first.status, 201, first.text);
+      const { json } = await partner.call('GET', '/cards', { mode });
+      assert.deepEqual(json.data, [first.json]);
+      assert.deepEqual(await balanceOf(partner, mode), [98_850, 0, 98_850]);
+    });
+  }
+
+  it('make one credit, of 20 at once', async () => {
+    const answers = await twenty(() =>
+      partner.call('POST', '/test/credit', { body: { amount: 1 }, idempotencyKey: 'k' }),
+    );
+    assert.equal(expectOneRun(answers).status, 201);
+    assert.deepEqual(await balanceOf(partner), [100_001, 0, 100_001]);
+    assert.equal(
+      (await asOwner(stack, 'SELECT FROM faucet_credit WHERE partner_id = $1', [partner.id])).length,
+      1,
+    );
+  });
+
+  for (const mode of ['test', 'live'] as const) {
+    it(`make one refusal in ${mode} mode, of 20 at once, which all get that are not told to wait`, async () => {
+      const options = { mode, idempotencyKey: 'k' };
+      const answers = await twenty(() =>
+        createCard(partner, { amount: 1_000_000, external_ref: 'r' }, options),
+      );
+      const refusals = answers.filter((answer) => mode === 'test' || answer.status !== 409);
+      assert.ok(refusals.length >= 1);
+      for (const answer of answers) {
+        if (mode === 'live' && answer.status === 409) expectError(answer, 'idempotency_in_flight');
+        else assert.equal(answer.text, refusals[0]?.text);
+      }
+      assert.equal(refusals[0]?.json.error.code, 'insufficient_funds');
+      assert.equal(refusals.filter((answer) => answer.headers.get('idempotent-replayed') === null).length, 1);
+      assert.deepEqual(await balanceOf(partner, mode), [100_000, 0, 100_000]);
+    });
+  }
+});
+
+describe('while a request runs', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  before(async () => {
+    // Without a worker a request runs for as long as it is willing to wait, which is longer than the test.
+    stack = await startTestStack({ cardCreationWaitMs: 60_000 }, { worker: false });
+    partner = await fundedPartner(stack, 100_000);
+  });
+  afterEach(() => stack.stopWorker());
+  after(() => stack.stop());
+
+  const claims = () => asOwner(stack, 'SELECT FROM idempotency_claim WHERE partner_id = $1', [partner.id]);
+
+  it('its key gets 409, another request under it 422, and then 202 is replayed (live mode)', async () => {
+    const options = { mode: 'live', idempotencyKey: 'k' } as const;
+    const body = { amount: 1_047, external_ref: 'r' };
+    const first = createCard(partner, body, options);
+    while ((await claims()).length === 0);
+
+    expectError(await createCard(partner, body, options), 'idempotency_in_flight');
+    expectError(await createCard(partner, { ...body, amount: 1 }, options), 'idempotency_conflict');
+    // Longer than a lease lasts that nobody renews.
+    await sleep(6_000);
+    expectError(await createCard(partner, body, options), 'idempotency_in_flight');
+    await stack.startWorker();
+
+    const answer = await first;
+    assert.equal(answer.status, 202, answer.text);
+    const replayed = await createCard(partner, body, options);
+    assert.deepEqual([replayed.status, replayed.text], [202, answer.text]);
+    assert.equal((await claims()).length, 1);
+  });
+
+  it('whoever has its key waits, and gets its answer or 422 (test mode)', async () => {
+    const { id: cardId } = (await createCard(partner, { amount: 1_000 })).json;
+    for (const [path, body, status] of [
+      ['/cards', { amount: 1_000, external_ref: 'r' }, 201],
+      [`/cards/${cardId}/topups`, { amount: 1_000 }, 201],
+      ['/test/credit', { amount: 1_000 }, 201],
+      [`/cards/${cardId}/freeze`, undefined, 200],
+      [`/cards/${cardId}/block`, undefined, 200],
+    ] as const) {
+      const holder = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+      await holder.connect();
+      await holder.query('BEGIN');
+      await holder.query('SELECT FROM account_usage WHERE partner_id = $1 FOR UPDATE', [partner.id]);
+      await holder.query('SELECT FROM card WHERE id = $1 FOR UPDATE', [cardId]);
+      const idempotencyKey = path;
+      const same = Array.from({ length: 3 }, () => partner.call('POST', path, { body, idempotencyKey }));
+      const other = partner.call('POST', path === '/test/credit' ? '/cards' : '/test/credit', {
+        body: path === '/test/credit' ? { amount: 1_000, external_ref: 's' } : { amount: 2_000 },
+        idempotencyKey,
+      });
+      const waiting = () =>
+        asOwner<{ n: number }>(
+          stack,
+          `SELECT count(*)::int AS n FROM pg_stat_activity
+           WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+        );
+      while ((await waiting())[0]?.n !== 4) await sleep(20);
+      await holder.end();
+
+      const answers = await Promise.all([...same, other]);
+      const ran = answers.filter((answer) => answer.headers.get('idempotent-replayed') === null);
+      const won = ran.filter((answer) => answer.status < 400);
+      assert.equal(won.length, 1, `${path}: ${answers.map(({ text }) => text).join('\n')}`);
+      for (const answer of answers) {
+        if (answer.status === 422) expectError(answer, 'idempotency_conflict');
+        else assert.equal(answer.text, won[0]?.text);
+      }
+      // Whichever of the two came first.
+      const conflicts = answers.filter((answer) => answer.status === 422).length;
+      assert.equal(conflicts, won[0] === answers[3] ? 3 : 1);
+      if (won[0] !== answers[3]) assert.equal(won[0]?.status, status);
+    }
+  });
+});

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
+import { MAX } from '../../support/api/arbitrary-fees.ts';
+import { expectError } from '../../support/api/expect-error.ts';
+import { expectReplay } from '../../support/api/expect-replay.ts';
+import { negotiatePlan } from '../../support/api/negotiate-plan.ts';
+import { balanceOf, createCard, fundedPartner } from '../../support/api/prepare.ts';
+import { sharedStack } from '../../support/api/shared-stack.ts';
+import type { TestStack } from '../../support/stack.ts';
+
+describe('what would take a sum past the largest integer', () => {
+  let stack: TestStack;
+  before(async () => {
+    stack = await sharedStack();
+  });
+
+  for (const mode of ['test', 'live'] as const) {
+    it(`is answered, and changes nothing: a block 409, which is kept, a top-up 400 (${mode} mode)`, async () => {
+      const partner = await fundedPartner(stack, 10_000);
+      await negotiatePlan(stack, partner, {});
+      const cards = [
+        (await createCard(partner, { amount: 1_000 }, { mode })).json,
+        (await createCard(partner, { amount: 1_000 }, { mode })).json,
+      ];
+      const adjust = (amountCents: number) =>
+        adjustBalance(stack.operator, {
+          ...{ partnerId: partner.id, mode, amountCents, reason: 'a test', key: null },
+        });
+      await adjust(MAX - 8_000);
+      assert.deepEqual(await balanceOf(partner, mode), [MAX, 0, MAX]);
+
+      const path = `/cards/${cards[0].id}/block`;
+      const idempotencyKey = randomUUID();
+      const refused = await partner.call('POST', path, { mode, idempotencyKey });
+      expectError(refused, 'invalid_state');
+      expectError(await partner.call('POST', path, { mode }), 'invalid_state');
+      const topUp = { mode, body: { amount: MAX - 999 }, idempotencyKey: randomUUID() };
+      const tooMuch = await partner.call('POST', `/cards/${cards[1].id}/topups`, topUp);
+      expectError(tooMuch, 'validation_failed', ['amount']);
+      for (const card of cards) {
+        assert.deepEqual((await partner.call('GET', `/cards/${card.id}`, { mode })).json, card);
+      }
+      assert.deepEqual(await balanceOf(partner, mode), [MAX, 0, MAX]);
+
+      await adjust(-1_000);
+      expectReplay(await partner.call('POST', path, { mode, idempotencyKey }), refused);
+      const blocked = await partner.call('POST', path, { mode });
+      assert.deepEqual([blocked.status, blocked.json.balance], [200, 0]);
+      assert.deepEqual(await balanceOf(partner, mode), [MAX, 0, MAX]);
+    });
+  }
+});

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
+import { createCard, fundedPartner } from '../../support/api/prepare.ts';
+import { sharedStack } from '../../support/api/shared-stack.ts';
+import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
+
+const AT_ONCE = 20;
+
+/** A list on which all that was made at once is, and nothing out of order. */
+async function expectNewestFirst(
+  partner: TestPartner,
+  mode: 'test' | 'live',
+  path: string,
+  atLeast: number,
+): Promise<void> {
+  const { json, text } = await partner.call('GET', `${path}?limit=100`, { mode });
+  const created: string[] = json.data.map((item: { created: string }) => item.created);
+  assert.ok(created.length >= atLeast, `${path} has ${created.length}: ${text}`);
+  assert.deepEqual(created, created.toSorted().reverse(), `${mode} ${path} is out of order`);
+}
+
+describe('what is made at once is listed newest first, as its created says', function () {
+  this.timeout(120_000);
+  let stack: TestStack;
+  before(async () => {
+    stack = await sharedStack();
+  });
+
+  for (const mode of ['test', 'live'] as const) {
+    it(`cards, top-ups, transactions, events and balance transactions (${mode} mode)`, async () => {
+      const partner = await fundedPartner(stack, 10_000_000);
+      const twenty = async (status: number, ask: () => Promise<Answer>) => {
+        const answers = await Promise.all(Array.from({ length: AT_ONCE }, ask));
+        for (const answer of answers) assert.equal(answer.status, status, answer.text);
+        return answers.map(({ json }) => json);
+      };
+      const [{ id: cardId }] = await twenty(201, () => createCard(partner, { amount: 10_000 }, { mode }));
+      await twenty(201, () =>
+        partner.call('POST', `/cards/${cardId}/topups`, {
+          ...{ mode, body: { amount: 1_000 }, idempotencyKey: randomUUID() },
+        }),
+      );
+      const networkId = mode === 'live' ? await networkIdOf(stack, cardId) : '';
+      await twenty(mode === 'live' ? 200 : 201, () =>
+        mode === 'live'
+          ? sendAsNetwork(stack, '/network/transactions', JSON.stringify(networkTransaction(networkId, {})))
+          : partner.call('POST', `/test/cards/${cardId}/simulate-transaction`, {
+              body: { type: 'purchase', amount: 100 },
+              ...(Math.random() < 0.5 && { idempotencyKey: randomUUID() }),
+            }),
+      );
+
+      await expectNewestFirst(partner, mode, '/cards', AT_ONCE);
+      await expectNewestFirst(partner, mode, `/cards/${cardId}/topups`, AT_ONCE);
+      await expectNewestFirst(partner, mode, `/cards/${cardId}/transactions`, AT_ONCE);
+      await expectNewestFirst(partner, mode, '/events', 3 * AT_ONCE);
+      await expectNewestFirst(partner, mode, '/balance/transactions', 100);
+    });
+  }
+});

@@ -1,0 +1,278 @@
+import assert from 'node:assert/strict';
+import pg from 'pg';
+import { readDepositPage } from '../../../api/deposits.ts';
+import { readBalanceTransactionPage } from '../../../api/read-balance-transactions.ts';
+import { readCardPage } from '../../../api/read-cards.ts';
+import { readEventPage } from '../../../api/read-events.ts';
+import { readTopUpPage } from '../../../api/read-topups.ts';
+import { readTransactionPage } from '../../../api/read-transactions.ts';
+import { lowestId } from '../../../crypto/new-id.ts';
+import type { Orm } from '../../../db/orm.ts';
+import { CardStatus } from '../../../domain/card-status.ts';
+import { DeliveryStatus } from '../../../domain/delivery-status.ts';
+import type { IdPrefix } from '../../../domain/ids.ts';
+import type { Tenant } from '../../../domain/tenant.ts';
+import { readWebhooks } from '../../../operator/reads/read-webhooks.ts';
+import { createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
+
+const ROWS = 200_000;
+const LIMIT = 20;
+/** What a page may cost: of each type or status a page is looked at, and for each row its own few. */
+const MOST_ROWS = 20 * (LIMIT + 1);
+const MOST_BLOCKS = 60 * (LIMIT + 1);
+/** Between two rows. */
+const STEP_MS = 10;
+
+const OWNER: Tenant = { partnerId: 'prt_owner', mode: 'test' };
+const OTHER: Tenant = { partnerId: 'prt_other', mode: 'test' };
+
+interface PlanNode {
+  'Node Type': string;
+  'Actual Rows': number;
+  'Actual Loops': number;
+  'Rows Removed by Filter'?: number;
+  'Rows Removed by Index Recheck'?: number;
+  'Shared Hit Blocks': number;
+  'Shared Read Blocks': number;
+  Plans?: PlanNode[];
+}
+
+/**
+ * Every list, with each of its filters and all of them together, on an account with 200,000 rows of it: the rows that
+ * PostgreSQL reads for a page are a small multiple of the page. What is common and what is rare are on opposite ends, so
+ * that a walk from the newest meets a rare one last, and many combinations have no row at all.
+ */
+describe('the rows a list reads', function () {
+  this.timeout(300_000);
+
+  let owner: pg.Client;
+  let orm: Orm;
+  const plans: PlanNode[] = [];
+  const newestMs = Date.now() - 60_000;
+  /** The n-th newest. */
+  const idOf = (prefix: IdPrefix, n: number) =>
+    `${lowestId(prefix, new Date(newestMs - n * STEP_MS)).slice(0, -8)}${String(n).padStart(8, '0')}`;
+  const at = (n: number) => new Date(newestMs - n * STEP_MS);
+
+  before(async () => {
+    owner = new pg.Client(ownerUrlOf(await createTestDatabase()));
+    await owner.connect();
+    await seed();
+    await owner.query('ANALYZE');
+    // The service's own statements, each looked at before it is run.
+    const executor = {
+      executeQuery: async ({ sql, parameters }: { sql: string; parameters: readonly unknown[] }) => {
+        await owner.query(`PREPARE listed AS ${sql}`);
+        const run = parameters.length === 0 ? 'EXECUTE listed' : `EXECUTE listed(${parameters.map(literal)})`;
+        const explained = await owner.query(`EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) ${run}`);
+        plans.push(explained.rows[0]['QUERY PLAN'][0].Plan);
+        const result = await owner.query(run);
+        await owner.query('DEALLOCATE listed');
+        return result;
+      },
+    };
+    orm = { em: { fork: () => ({ getTransactionContext: () => executor }) } } as unknown as Orm;
+  });
+  after(() => owner.end());
+
+  for (const mode of ['force_generic_plan', 'force_custom_plan']) {
+    describe(`with plan_cache_mode ${mode}`, () => {
+      before(() => owner.query(`SET plan_cache_mode = ${mode}`));
+
+      it('GET /events is a small multiple of the page, whatever the filters', async () => {
+        const ranges = [
+          {},
+          { from: at(150_000) },
+          { until: at(150_000) },
+          { from: at(150_100), until: at(150_000) },
+          { from: at(199_999), until: at(100) },
+        ];
+        for (const type of [
+          undefined,
+          'card.issued',
+          'card.transaction.created',
+          'deposit.confirmed',
+          'ping',
+        ]) {
+          for (const status of [undefined, ...DeliveryStatus.options]) {
+            for (const range of ranges) {
+              for (const startingAfter of [undefined, idOf('evt', 1_000)]) {
+                const page = { limit: LIMIT, type, status, startingAfter, ...range };
+                await readsLittle(page, () => readEventPage(orm, OWNER, page));
+              }
+            }
+          }
+        }
+        for (const type of [undefined, 'topup.succeeded']) {
+          for (const status of [undefined, 'delivered'] as const) {
+            const page = { limit: LIMIT, type, status };
+            const events = await readsLittle(page, () => readEventPage(orm, OTHER, page));
+            assert.equal(events.length, LIMIT + 1);
+          }
+        }
+      });
+
+      it('GET /cards is a small multiple of the page, whatever the filters', async () => {
+        for (const externalRef of [undefined, 'ref-7', 'often-failed', 'unknown']) {
+          for (const status of [undefined, ...CardStatus.options]) {
+            for (const startingAfter of [undefined, idOf('card', 1_000)]) {
+              const page = { limit: LIMIT, externalRef, status, startingAfter };
+              await readsLittle(page, () => readCardPage(orm, OWNER, page));
+            }
+          }
+        }
+        const cards = await readsLittle({}, () => readCardPage(orm, OTHER, { limit: LIMIT }));
+        assert.equal(cards.length, LIMIT + 1);
+      });
+
+      it('the lists of a card and of the balance are a small multiple of the page', async () => {
+        const cardId = idOf('card', 0);
+        for (const n of [undefined, 1_000, 199_000]) {
+          const cursor = (prefix: IdPrefix) => (n === undefined ? undefined : idOf(prefix, n));
+          const limit = LIMIT;
+          const topUps = () => readTopUpPage(orm, OWNER, { cardId, limit, startingAfter: cursor('topup') });
+          assert.ok((await readsLittle({ topups: n }, topUps)).length > LIMIT);
+          const transactions = () =>
+            readTransactionPage(orm, OWNER, cardId, { limit, startingAfter: cursor('txn') });
+          assert.ok((await readsLittle({ transactions: n }, transactions)).length > LIMIT);
+        }
+        const page = { cardId: idOf('card', 1), limit: LIMIT };
+        assert.equal((await readsLittle(page, () => readTopUpPage(orm, OWNER, page))).length, LIMIT + 1);
+        const quiet = await readsLittle(page, () => readTransactionPage(orm, OWNER, page.cardId, page));
+        assert.equal(quiet.length, LIMIT + 1);
+        const first = await readsLittle({}, () => readBalanceTransactionPage(orm, OWNER, { limit: LIMIT }));
+        const startingAfter = first.at(-1)?.id;
+        const later = await readsLittle({ startingAfter }, () =>
+          readBalanceTransactionPage(orm, OWNER, { limit: LIMIT, startingAfter }),
+        );
+        assert.equal(later.length, LIMIT + 1);
+      });
+
+      it('GET /funding/deposits is a small multiple of the page, payments included', async () => {
+        for (const [partnerId, cursors] of [
+          [OWNER.partnerId, [undefined, 100_000, 198_900]],
+          [OTHER.partnerId, [undefined, 199_010]],
+        ] as const) {
+          for (const n of cursors) {
+            const page = { limit: LIMIT, startingAfter: n === undefined ? n : idOf('dep', n) };
+            const read = () => readDepositPage(orm, { partnerId, mode: 'live' }, page);
+            const deposits = await readsLittle({ partnerId, ...page }, read);
+            assert.equal(deposits.length, LIMIT + 1);
+            assert.ok(deposits.some(({ payments }) => payments.length === 3));
+          }
+        }
+        assert.deepEqual(await readsLittle({}, () => readDepositPage(orm, OWNER, { limit: LIMIT })), []);
+      });
+
+      it("the operator's webhook list of a partner is a small multiple of the page, whatever the filters", async () => {
+        for (const status of [null, ...DeliveryStatus.options]) {
+          for (const since of [null, at(100), at(199_999)]) {
+            const filter = { status, since, partnerId: OWNER.partnerId, limit: LIMIT };
+            await readsLittle(filter, () => readWebhooks(orm, filter), 2);
+          }
+        }
+      });
+    });
+  }
+
+  /** @param modes how many of them are read at once */
+  async function readsLittle<T>(asked: object, read: () => Promise<T[]>, modes = 1): Promise<T[]> {
+    plans.length = 0;
+    const rows = await read();
+    assert.equal(plans.length, 1);
+    const [plan] = plans;
+    const what = JSON.stringify(asked);
+    const scanned = plan === undefined ? Number.NaN : rowsRead(plan);
+    assert.ok(scanned <= modes * MOST_ROWS, `${scanned} rows for ${what}: ${JSON.stringify(plan, null, 1)}`);
+    const blocks = Number(plan?.['Shared Hit Blocks']) + Number(plan?.['Shared Read Blocks']);
+    assert.ok(
+      blocks <= modes * MOST_BLOCKS,
+      `${blocks} blocks for ${what}: ${JSON.stringify(plan, null, 1)}`,
+    );
+    return rows;
+  }
+
+  /** What the scans of tables and indexes looked at, whether it was used or not. */
+  function rowsRead(node: PlanNode): number {
+    const below = (node.Plans ?? []).reduce((sum, plan) => sum + rowsRead(plan), 0);
+    if (!/^(Seq|Index|Index Only|Bitmap Heap|Bitmap Index) Scan$/.test(node['Node Type'])) return below;
+    const looked =
+      node['Actual Rows'] +
+      (node['Rows Removed by Filter'] ?? 0) +
+      (node['Rows Removed by Index Recheck'] ?? 0);
+    return below + Math.ceil(looked * node['Actual Loops']);
+  }
+
+  function literal(value: unknown): string {
+    if (Array.isArray(value)) return owner.escapeLiteral(`{${value.join(',')}}`);
+    return owner.escapeLiteral(value instanceof Date ? value.toISOString() : String(value));
+  }
+
+  /** Straight into the tables: what the triggers and foreign keys check is not what is looked at here. */
+  async function seed(): Promise<void> {
+    await owner.query(`SET session_replication_role = replica`);
+    await owner.query(
+      `CREATE TEMP TABLE row (n int PRIMARY KEY, partner text, at timestamptz, card text, evt text, topup text, txn text, dep text)`,
+    );
+    for (let from = 0; from < ROWS; from += 20_000) {
+      const numbers = Array.from({ length: 20_000 }, (_, i) => from + i);
+      const ids = (prefix: IdPrefix) => numbers.map((n) => idOf(prefix, n));
+      await owner.query(
+        `INSERT INTO row SELECT * FROM unnest($1::int[], $2::text[], $3::timestamptz[], $4::text[], $5::text[],
+           $6::text[], $7::text[], $8::text[])`,
+        [
+          numbers,
+          numbers.map((n) => (n >= 199_000 && n < 199_700 ? OTHER.partnerId : OWNER.partnerId)),
+          numbers.map((n) => at(n).toISOString()),
+          ...[ids('card'), ids('evt'), ids('topup'), ids('txn'), ids('dep')],
+        ],
+      );
+    }
+    for (const statement of SEED) await owner.query(statement);
+    await owner.query(`SET session_replication_role = origin`);
+  }
+});
+
+const SEED = [
+  `INSERT INTO partner (id, name) VALUES ('${OWNER.partnerId}', 'Owner'), ('${OTHER.partnerId}', 'Other')`,
+  `INSERT INTO product (code, bin, network) VALUES ('USD', '424242', 'visa')`,
+  // The newest quarter is pending or has no endpoint, then comes what was delivered, and at last a few of each other.
+  `INSERT INTO event (id, partner_id, mode, type, body, created_at)
+   SELECT evt, partner, 'test', CASE WHEN n >= 199900 THEN 'deposit.confirmed' WHEN n >= 150000 THEN 'topup.succeeded'
+     WHEN n % 2 = 0 THEN 'card.issued' ELSE 'card.transaction.created' END,
+     json_build_object('id', evt, 'created', at), at FROM row`,
+  `INSERT INTO delivery (event_id, partner_id, mode, type, status)
+   SELECT e.id, e.partner_id, e.mode, e.type, CASE WHEN n >= 199950 THEN (ARRAY['given_up', 'retrying', 'parked'])[1 + n % 3]
+     WHEN n < 25000 THEN 'pending' WHEN n < 50000 THEN 'no_endpoint'
+     WHEN n % 2 = 0 THEN 'delivered' ELSE 'given_up' END
+   FROM row JOIN event e ON e.id = row.evt`,
+  `INSERT INTO delivery_attempt (event_id, number, started_at, duration_ms, delivered)
+   SELECT evt, 1, at, 1, true FROM row WHERE n % 2 = 0 AND n >= 50000`,
+  `INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, failure_code, funding_cents, fees,
+     created_at)
+   SELECT card, partner, 'test', CASE WHEN n = 0 THEN 'active' WHEN n < 100000 THEN 'failed' WHEN n >= 199990 THEN 'frozen'
+       WHEN n >= 199980 THEN 'blocked' ELSE 'active' END,
+     CASE WHEN n = 150000 OR n BETWEEN 1 AND 50000 THEN 'often-failed' ELSE 'ref-' || n END, 'USD', 'visa',
+     CASE WHEN n BETWEEN 1 AND 99999 THEN 'network_declined' END, 100, '[]', at FROM row`,
+  `INSERT INTO ledger.account (id, partner_id, mode, kind, card_id)
+   SELECT 'card/' || card, partner, 'test', 'card', card FROM row`,
+  `INSERT INTO topup (id, partner_id, mode, card_id, status, amount_cents, fees, card_balance_cents, created_at, completed_at)
+   SELECT topup, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= 199900)::int), 'succeeded', 100, '[]', 0, at, at FROM row`,
+  `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
+     amount_cents, fees, charged_to, card_balance_after_cents, created_at)
+   SELECT txn, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= 199900)::int), txn, 'purchase', false, 'purchase', 100, '[]',
+     'card', 0, at FROM row`,
+  `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash, amount_cents,
+     status, created_at, expires_at)
+   SELECT dep, partner, 'live', 'private', 'T', n, 'T', decode(lpad(to_hex(n), 40, '0'), 'hex'), 100, 'expired', at, at
+   FROM row`,
+  `INSERT INTO deposit_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt, block_number,
+     transaction_index, block_time, status)
+   SELECT 'private', md5(n::text) || md5(n::text), i, dep, partner, 'live', 1, n + 1, 0, at, 'returned'
+   FROM row CROSS JOIN generate_series(0, 2) i WHERE n % 4 = 0`,
+  `INSERT INTO ledger.transfer (id, fingerprint, operation_id, partner_id, mode, code, phase, debit_id, credit_id, amount)
+   SELECT md5(n::text)::uuid, '', 'faucet/credit_' || n, '${OWNER.partnerId}', 'test', 'fund_faucet', 'single',
+     'faucet/test/${OWNER.partnerId}', 'prepaid/test/${OWNER.partnerId}', 100 FROM row`,
+  `INSERT INTO ledger.entry (transfer_id, side, account_id, amount, balance_after, account_version)
+   SELECT md5(n::text)::uuid, 'credit', 'prepaid/test/${OWNER.partnerId}', 100, 100 * (n + 1), n + 1 FROM row`,
+];

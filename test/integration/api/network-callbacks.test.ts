@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { pino } from 'pino';
+import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
+import { startApi } from '../../../api/start-api.ts';
+import { signCallback } from '../../../crypto/callback-signature.ts';
+import { simulatedNetworkSecrets } from '../../../crypto/derived-keys.ts';
+import { KeyRing } from '../../../crypto/key-ring.ts';
+import { newId } from '../../../crypto/new-id.ts';
+import { freePort } from '../../../dev/free-port.ts';
+import { expectError } from '../../support/api/expect-error.ts';
+import { createCard, fundedPartner } from '../../support/api/prepare.ts';
+import { sharedStack } from '../../support/api/shared-stack.ts';
+import type { TestStack } from '../../support/stack.ts';
+
+describe('POST /network/callbacks', () => {
+  let stack: TestStack;
+  let secret: string;
+  before(async () => {
+    stack = await sharedStack();
+    secret = simulatedNetworkCredentials(simulatedNetworkSecrets(stack.operator.ring)[0]).callbackSecret;
+  });
+
+  const send = async (body: string, signature: string | undefined = signCallback(body, secret)) => {
+    const response = await fetch(`http://${stack.config.host}:${stack.config.port}/network/callbacks`, {
+      method: 'POST',
+      body,
+      headers: signature === undefined ? {} : { 'x-network-signature': signature },
+    });
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  };
+  const about = (token: string, type = 'card.issuance') => JSON.stringify({ token, type });
+
+  it('takes a hint about an operation that runs, that is over or that never was', async () => {
+    const partner = await fundedPartner(stack, 10_000);
+    const pending = await createCard(partner, { amount: 1_047 }, { mode: 'live' });
+    const active = await createCard(partner, { amount: 1_000 });
+    for (const token of [pending.json.id, pending.json.id, active.json.id, newId('card')]) {
+      assert.equal((await send(about(token))).status, 204);
+    }
+    assert.equal((await send(about(newId('topup'), 'card.topup'))).status, 204);
+    const { json } = await partner.call('GET', `/cards/${pending.json.id}`, { mode: 'live' });
+    assert.equal(json.status, 'funding_pending', 'a hint decides nothing');
+  });
+
+  it('answers 401 for a signature that is missing or does not fit', async () => {
+    const body = about(newId('card'));
+    for (const signature of ['', 'x', signCallback(`${body} `, secret), signCallback(body, 'another')]) {
+      expectError(await send(body, signature), 'invalid_api_key');
+    }
+  });
+
+  it('takes what is signed under any key of the ring, so that the oldest can be taken out after a rotation', async () => {
+    const [old] = stack.config.encryptionKeys;
+    assert.ok(old);
+    const young = { id: 'k2', secret: randomBytes(32) };
+    const secretOf = (key: typeof old) =>
+      simulatedNetworkCredentials(simulatedNetworkSecrets(new KeyRing([key]))[0]).callbackSecret;
+    const body = about(newId('card'));
+    for (const [keys, statuses] of [
+      [
+        [young, old],
+        [204, 204],
+      ],
+      [[young], [204, 401]],
+    ] as const) {
+      const config = { ...stack.config, port: await freePort(), encryptionKeys: [...keys] };
+      const api = await startApi(config, pino({ level: 'silent' }));
+      for (const [i, key] of [young, old].entries()) {
+        const headers = { 'x-network-signature': signCallback(body, secretOf(key)) };
+        const url = new URL('/network/callbacks', api.url);
+        const { status } = await fetch(url, { method: 'POST', body, headers });
+        assert.equal(status, statuses[i], `${keys.length} keys, signed with ${key.id}`);
+      }
+      await api.stop();
+    }
+  });
+
+  it('answers 400 for what is signed and no callback', async () => {
+    for (const body of ['', '{', '[]', '"x"']) expectError(await send(body), 'validation_failed', ['body']);
+    expectError(await send('{}'), 'validation_failed', ['token', 'type']);
+    expectError(await send(about('evt_1')), 'validation_failed', ['token']);
+    expectError(await send(about(newId('card'), 'card.topup')), 'validation_failed', ['token']);
+    expectError(await send(about(newId('topup'))), 'validation_failed', ['token']);
+    expectError(await send(about(newId('claim'), 'card.status')), 'validation_failed', ['type']);
+  });
+
+  it('answers 413 for more than 64 KiB', async () => {
+    expectError(await send(' '.repeat(70_000)), 'body_too_large');
+  });
+});

@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict';
+import { signCallback } from '../../../crypto/callback-signature.ts';
+import { expectError } from '../../support/api/expect-error.ts';
+import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
+import { balanceOf, createCard, fundedPartner } from '../../support/api/prepare.ts';
+import { sharedStack } from '../../support/api/shared-stack.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
+import { assertLedgerClean } from '../../support/workflows/money.ts';
+
+const live = { mode: 'live' } as const;
+
+describe('POST /network/transactions', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  let cardId: string;
+  let networkCardId: string;
+  after(() => assertLedgerClean(stack));
+  before(async () => {
+    stack = await sharedStack();
+    partner = await fundedPartner(stack, 100_000);
+  });
+  beforeEach(async () => {
+    cardId = (await createCard(partner, { amount: 1_000 }, live)).json.id;
+    networkCardId = await networkIdOf(stack, cardId);
+  });
+
+  const send = (body: unknown, signature?: string | null) =>
+    sendAsNetwork(
+      stack,
+      '/network/transactions',
+      typeof body === 'string' ? body : JSON.stringify(body),
+      signature,
+    );
+  const list = async () => (await partner.call('GET', `/cards/${cardId}/transactions`, live)).json.data;
+  const onCard = async () => (await partner.call('GET', `/cards/${cardId}`, live)).json.balance;
+  const change = async (verb: string) => {
+    const answer = await partner.call('POST', `/cards/${cardId}/${verb}`, live);
+    assert.equal(answer.status, 200, answer.text);
+  };
+
+  it('answers 200 with the id of the transaction it settled', async () => {
+    const merchant = { name: 'Café', categoryCode: '5812', city: 'Oslo', country: 'NO' };
+    const { status, json } = await send(networkTransaction(networkCardId, { merchant }));
+    const [made, ...others] = await list();
+    assert.deepEqual([status, json, others], [200, { transactionId: made.id }, []]);
+    assert.deepEqual([made.type, made.mode, made.card_balance_after], ['purchase', 'live', 900]);
+    assert.deepEqual(made.merchant, { name: 'Café', category_code: '5812', city: 'Oslo', country: 'NO' });
+  });
+
+  it('told again, twenty times at once, is the same transaction', async () => {
+    const event = networkTransaction(networkCardId);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => send(event)));
+    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+    assert.equal(new Set(answers.map(({ text }) => text)).size, 1);
+    // Left out, said to be what it is by default, and in another order: all the same.
+    const { text } = await send({ merchant: { name: null }, forced: true, ...event });
+    assert.equal(text, answers[0]?.text);
+    assert.deepEqual([(await list()).length, await onCard()], [1, 900]);
+  });
+
+  it('answers 422 for something else under the same id', async () => {
+    const event = networkTransaction(networkCardId);
+    await send(event);
+    for (const other of [
+      { amountCents: 101 },
+      { type: 'refund' },
+      { forced: false },
+      { merchant: { city: 'X' } },
+    ]) {
+      const answer = await send({ ...event, ...other });
+      expectError(answer, 'idempotency_conflict');
+      assert.match(answer.json.error.message, /network transaction id/);
+    }
+    assert.equal(await onCard(), 900);
+  });
+
+  it('records purchases on a frozen card as declines, and refunds it', async () => {
+    await change('freeze');
+    await send(networkTransaction(networkCardId));
+    await send(networkTransaction(networkCardId, { type: 'refund' }));
+    await send(networkTransaction(networkCardId, { type: 'decline' }));
+    assert.deepEqual(
+      (await list()).map((one: { decline_reason: string | null }) => one.decline_reason),
+      ['declined_by_network', null, 'card_frozen'],
+    );
+    assert.equal(await onCard(), 1_100);
+  });
+
+  it('charges what comes after a block to the balance, unless it is not forced', async () => {
+    await change('block');
+    const [, , before = 0] = await balanceOf(partner, 'live');
+    await send(networkTransaction(networkCardId, { amountCents: 200_000 }));
+    await send(networkTransaction(networkCardId, { forced: false }));
+    await send(networkTransaction(networkCardId, { type: 'refund', amountCents: 50 }));
+    const [refund, declined, debit] = await list();
+    assert.deepEqual(
+      [debit.charged_to, debit.status, debit.fees[0].amount],
+      ['partner_balance', 'settled', 1_010],
+    );
+    assert.equal(declined.decline_reason, 'card_blocked');
+    assert.deepEqual([refund.charged_to, refund.fees], ['partner_balance', []]);
+    const after = before - 200_000 - 1_010 - 25 + 50;
+    assert.deepEqual(await balanceOf(partner, 'live'), [after, 0, after]);
+    expectError(await createCard(partner, { amount: 100 }, live), 'insufficient_funds');
+    assert.equal(await onCard(), 0);
+    partner = await fundedPartner(stack, 100_000);
+  });
+
+  it('meets a block and a top-up at any moment: every cent is paid once, by the card or by the balance', async () => {
+    const own = await fundedPartner(stack, 100_000);
+    const card = (await createCard(own, { amount: 2_000 }, live)).json.id;
+    const network = await networkIdOf(stack, card);
+    const [, , before = 0] = await balanceOf(own, 'live');
+    const settled = Array.from({ length: 40 }, () => send(networkTransaction(network)));
+    const topUp = own.call('POST', `/cards/${card}/topups`, {
+      ...live,
+      body: { amount: 500 },
+      idempotencyKey: 'k',
+    });
+    const block = await own.call('POST', `/cards/${card}/block`, live);
+    const more = Array.from({ length: 10 }, () => send(networkTransaction(network)));
+    for (const { status } of await Promise.all([...settled, ...more])) assert.equal(status, 200);
+    assert.equal(block.status, 200);
+    const { json } = await own.call('GET', `/cards/${card}/transactions?limit=100`, live);
+    assert.equal(json.data.length, 50);
+    const fees = json.data.flatMap((one: { fees: { amount: number }[] }) =>
+      one.fees.map((fee) => fee.amount),
+    );
+    const purchases = json.data.filter((one: { type: string }) => one.type === 'purchase').length;
+    const funding = (await topUp).status === 201 ? 50 : 0;
+    // What the block released has come back: only purchases and fees are gone.
+    const gone = purchases * 100 + fees.reduce((sum: number, cents: number) => sum + cents, 0) + funding;
+    const after = before + 2_000 - gone;
+    assert.deepEqual(await balanceOf(own, 'live'), [after, 0, after]);
+    assert.equal((await own.call('GET', `/cards/${card}`, live)).json.balance, 0);
+  });
+
+  it('answers 404 for a card that is no live card here', async () => {
+    const test = await createCard(partner, { amount: 1_000 });
+    const ids = [cardId, await networkIdOf(stack, test.json.id), 'net_unknown', "'; --"];
+    for (const id of ids) {
+      const body = networkTransaction(id.replaceAll(' ', ''));
+      expectError(await send(body), 'card_not_found');
+    }
+  });
+
+  it('answers 401 for a signature that is missing or does not fit, before anything else', async () => {
+    const body = JSON.stringify(networkTransaction(networkCardId));
+    for (const signature of [null, '', 'x', signCallback(body, 'another')]) {
+      expectError(await send(body, signature), 'invalid_api_key');
+      expectError(await send('{', signature), 'invalid_api_key');
+    }
+    assert.equal(await onCard(), 1_000);
+  });
+
+  it('answers 400 for what is signed and no transaction', async () => {
+    for (const body of ['', '{', '[]', '"x"', 'null', '{"type":"refund","type":"purchase"}']) {
+      expectError(await send(body), 'validation_failed', ['body']);
+    }
+    expectError(await send('{}'), 'validation_failed', [
+      ...['networkCardId', 'networkTransactionId', 'type', 'amountCents', 'currency'],
+    ]);
+    for (const [field, ...values] of [
+      ['networkCardId', '', 1, null, 'a b', 'a\0', 'x'.repeat(101)],
+      ['networkTransactionId', '', 1, null, 'a b', 'é', 'x'.repeat(101)],
+      ['type', 'capture', '', null],
+      ['amountCents', 0, -1, '100', null, 2 ** 53],
+      ['currency', 'EUR', 'usd', null],
+      ['forced', 'true', 1, null],
+      ['merchant', 'x', [], null],
+      ['__proto', 1],
+    ] as [string, ...unknown[]][]) {
+      for (const value of values) {
+        expectError(await send(networkTransaction(networkCardId, { [field]: value })), 'validation_failed', [
+          field,
+        ]);
+      }
+    }
+    for (const amount of ['1.0', '1e2', '1e400', '100.5']) {
+      const body = JSON.stringify(networkTransaction(networkCardId)).replace('100', amount);
+      expectError(await send(body), 'validation_failed', ['amountCents']);
+    }
+    const deep = networkTransaction(networkCardId, { merchant: { name: 'a\nb', street: 'x', city: 5 } });
+    expectError(await send(deep), 'validation_failed', ['merchant.name', 'street', 'merchant.city']);
+    assert.deepEqual([await list(), await onCard()], [[], 1_000]);
+  });
+
+  it('answers 400 for what no balance can hold, and logs it for a person', async () => {
+    const body = networkTransaction(networkCardId, { type: 'refund', amountCents: Number.MAX_SAFE_INTEGER });
+    expectError(await send(body), 'validation_failed', ['amount']);
+    expectError(await send(body), 'validation_failed', ['amount']);
+    const logged = stack.logLines.filter((line) => line.includes('settled with the network by hand'));
+    assert.ok(
+      logged.length >= 2 && logged.every((line) => line.includes(body.networkTransactionId as string)),
+    );
+  });
+
+  it('answers 413 for more than 64 KiB', async () => {
+    expectError(await send(' '.repeat(70_000)), 'body_too_large');
+  });
+
+  it('answers 409 for a card that is not issued', async () => {
+    const pending = await createCard(partner, { amount: 1_047 }, live);
+    assert.equal(pending.status, 202);
+    await stack.orm.em
+      .fork()
+      .getConnection()
+      .execute(
+        `UPDATE card SET network_card_id = 'net_pending_${pending.json.id}' WHERE id = '${pending.json.id}'`,
+      );
+    const answer = await send(networkTransaction(`net_pending_${pending.json.id}`));
+    expectError(answer, 'invalid_state');
+    assert.match(answer.json.error.message, /funding_pending/);
+  });
+});

@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict';
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { text as textOf } from 'node:stream/consumers';
+import fc from 'fast-check';
+import { z } from 'zod';
+import { updatePartner } from '../../../commands/accounts/update-partner.ts';
+import type { Mode } from '../../../domain/mode.ts';
+import { arbitraryRequest, type FuzzRequest, type Text } from '../../support/api/fuzz/arbitrary-requests.ts';
+import { type JsonSchema, type Operation, readOperations } from '../../support/api/fuzz/document.ts';
+import { fundedPartner } from '../../support/api/prepare.ts';
+import { TEST_TRON } from '../../support/deposits.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { startReceiver } from '../../support/webhooks/receiver.ts';
+
+/** `FUZZ_REQUESTS=100000 FUZZ_SEED=… npx mocha test/integration/api/openapi-fuzz.test.ts` for more of them, or the same again. */
+const REQUESTS = Number(process.env.FUZZ_REQUESTS || 3_000);
+const SEED = Number(process.env.FUZZ_SEED || Date.now() % 2 ** 31);
+const AT_ONCE = 12;
+const BATCH = 1_000;
+/** Of an amount above it the fees can take the sum past the largest integer: 400 (decisions.md, "Rules"). */
+const AMOUNT_WITH_FEES = 8e15;
+
+interface Answered {
+  status: number;
+  headers: IncomingMessage['headers'];
+  text: string;
+}
+
+/**
+ * Requests drawn from docs/openapi.json, with nothing else known of the service. What the document allows is never
+ * called wrong, what it does not allow always is; every status is declared and every body is of its status' schema;
+ * nothing is a 5xx.
+ */
+describe(`${REQUESTS} requests drawn from the API document (FUZZ_SEED=${SEED})`, function () {
+  this.timeout(Math.max(240_000, REQUESTS * 60));
+
+  let stack: TestStack;
+  let partner: TestPartner;
+  let receiver: Awaited<ReturnType<typeof startReceiver>>;
+  const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
+  /** Ids that were in answers, by mode. */
+  const seen: Record<Mode, string[]> = { test: [], live: [] };
+  const statuses = new Map<string, number>();
+
+  before(async () => {
+    stack = await startTestStack({ tron: TEST_TRON });
+    receiver = await startReceiver();
+    partner = await fundedPartner(stack, 1_000_000_000);
+    await updatePartner(stack.operator, partner.id, { secureDetailsEnabled: true });
+  });
+  after(async () => {
+    agent.destroy();
+    await stack.stop();
+    await receiver.stop();
+  });
+
+  it('meet a service that is what its document says', async () => {
+    const arbitrary = arbitraryRequest(readOperations(), new URL(receiver.url).origin);
+    const differences: string[] = [];
+    // Some more, where chance has kept it from an answer of some operation.
+    for (let done = 0; done < REQUESTS || (missing().length > 0 && done < 5 * REQUESTS); done += BATCH) {
+      const drawn = fc.sample(arbitrary, { seed: SEED + done, numRuns: Math.min(BATCH, REQUESTS) });
+      const queue = drawn.values();
+      const lane = async () => {
+        for (const request of queue) {
+          const answer = await send(request);
+          remember(request.mode, answer.text);
+          const difference = differenceOf(request, answer);
+          if (difference !== null) differences.push(describeDifference(request, answer, difference));
+        }
+      };
+      await Promise.all(Array.from({ length: AT_ONCE }, lane));
+      if (differences.length > 20) break;
+    }
+    assert.equal(differences.join('\n'), '');
+    // It has been everywhere: each operation has succeeded, and has been refused.
+    assert.deepEqual(missing(), []);
+  });
+
+  function missing(): string[] {
+    return readOperations().flatMap((operation) => {
+      const name = nameOf(operation);
+      const of = [...operation.responses.keys()].filter((status) => statuses.has(`${name} ${status}`));
+      return [
+        ...(of.some((status) => status < 300) ? [] : [`${name} never succeeded`]),
+        ...(of.some((status) => status >= 400) ? [] : [`${name} was never refused`]),
+      ];
+    });
+  }
+
+  function pick(mode: Mode, text: Text): string {
+    if (typeof text === 'string') return text;
+    const shape = new RegExp(text.pattern);
+    const known = seen[mode].filter((id) => shape.test(id));
+    return known[text.pick % known.length] ?? `${/^\^([a-z]+_)/.exec(text.pattern)?.[1]}${'0'.repeat(26)}`;
+  }
+
+  function remember(mode: Mode, text: string): void {
+    const known = seen[mode];
+    for (const [id] of text.matchAll(/\b(card|topup|evt|txn|btx|dep)_[0-9a-z]{26}\b/g)) {
+      if (!known.includes(id)) known.push(id);
+    }
+    if (known.length > 300) known.splice(0, known.length - 200);
+  }
+
+  function send(request: FuzzRequest): Promise<Answered> {
+    const { operation, method, mode, authorization, headers, body } = request;
+    const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) =>
+      encodeURIComponent(pick(mode, request.path[name] ?? '')),
+    );
+    const query = request.query
+      .map(([name, text]) => `${encode(name)}=${encode(pick(mode, text))}`)
+      .join('&');
+    const key = authorization ?? `Bearer ${partner.keys[mode]}`;
+    const sent = [
+      ...(key === '' ? [] : [['Authorization', key]]),
+      ...headers,
+      ...(body === null ? [] : [['Content-Length', String(Buffer.byteLength(body))]]),
+    ];
+    return new Promise((resolve, reject) => {
+      const outgoing = httpRequest(
+        {
+          ...{ host: stack.config.host, port: stack.config.port, agent, method },
+          path: `/v1${path}${query === '' ? '' : `?${query}`}`,
+          headers: ['Host', 'localhost', ...sent.flat()],
+        },
+        (incoming) =>
+          textOf(incoming).then(
+            (text) => resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, text }),
+            reject,
+          ),
+      );
+      outgoing.on('error', reject);
+      outgoing.end(body ?? undefined);
+    });
+  }
+
+  /** What the document does not say; null: nothing. */
+  function differenceOf(request: FuzzRequest, { status, headers, text }: Answered): string | null {
+    const { operation, wrong, expected } = request;
+    const name = `${nameOf(operation)} ${status}`;
+    statuses.set(name, (statuses.get(name) ?? 0) + 1);
+    if (status >= 500) return 'a 5xx';
+    if (!/^req_/.test(String(headers['request-id']))) return 'no Request-Id';
+    const declared = operation.responses.has(status) || (wrong === 'the method' && status === 405);
+    if (!declared) return 'a status that is not declared';
+    const isOfMode = operation.mode === undefined || operation.mode === request.mode;
+    const error = status >= 400 ? JSON.parse(text).error : null;
+    if (wrong !== null) {
+      // The mode is looked at before anything but the key and the path; what there are too many of, before all else.
+      const refused = wrong === 'the API key' || wrong === 'the method' || isOfMode ? expected : [403];
+      if (!refused.includes(status)) return `not ${refused.join(' or ')} for what is wrong`;
+    } else if (status === 400 && !isOwn400(request, error)) return '400 for what the document allows';
+    else if ([401, 405, 413, 415, 431].includes(status)) return 'refused, though the document allows it';
+    else if (status === 403 && isOfMode) return '403 without a reason';
+    const schema = operation.responses.get(operation.responses.has(status) ? status : 400);
+    if (schema == null) return text === '' ? null : 'a body where none is declared';
+    if (headers['content-type'] !== 'application/json; charset=utf-8')
+      return 'another Content-Type than JSON';
+    const parsed = validatorOf(schema).safeParse(JSON.parse(text));
+    return parsed.success ? null : `not of its schema: ${z.prettifyError(parsed.error)}`;
+  }
+});
+
+/** What a schema cannot say: a cursor has to be there, and amount and fees have to fit together. */
+function isOwn400({ body }: FuzzRequest, error: { param?: string }): boolean {
+  if (error.param === 'starting_after') return true;
+  return error.param === 'amount' && JSON.parse(body ?? '{}').amount > AMOUNT_WITH_FEES;
+}
+
+const validators = new Map<JsonSchema, z.ZodType>();
+
+function validatorOf(schema: JsonSchema): z.ZodType {
+  const known = validators.get(schema) ?? z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
+  validators.set(schema, known);
+  return known;
+}
+
+const encode = (text: string) => encodeURIComponent(text.toWellFormed());
+
+const nameOf = ({ method, path }: Operation) => `${method} ${path}`;
+
+function describeDifference(request: FuzzRequest, { status, text }: Answered, difference: string): string {
+  const { operation, wrong, mode, path, query, headers, body, method } = request;
+  const asked = JSON.stringify({ method, mode, path, query, headers, body: body?.slice(0, 500) });
+  return `${nameOf(operation)}: ${difference} (wrong: ${wrong}) ${status} ${text.slice(0, 500)} ${asked}`;
+}

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { documentedRoutes } from '../../../api/routes.ts';
+import { ERRORS } from '../../../domain/error-catalogue.ts';
+import { inlined } from '../../support/api/fuzz/document.ts';
+import { sharedStack } from '../../support/api/shared-stack.ts';
+
+describe('the reference', () => {
+  let origin: string;
+  before(async () => {
+    const { config } = await sharedStack();
+    origin = `http://${config.host}:${config.port}`;
+  });
+
+  // biome-ignore lint/suspicious/noExplicitAny: the document's shape is what is under test.
+  const document = async (): Promise<any> => (await fetch(`${origin}/openapi.json`)).json();
+
+  it('GET /openapi.json is a valid OpenAPI 3.1 document', async () => {
+    const validator = new Validator();
+    const result = await validator.validate(await document());
+    assert.deepEqual(result.errors ?? [], []);
+    assert.equal(result.valid, true);
+    assert.equal(validator.version, '3.1');
+  });
+
+  it('has every route with its success, its body, its parameters and its errors', async () => {
+    const { paths, components } = await document();
+    const documented = Object.entries<object>(paths).flatMap(([path, operations]) =>
+      Object.keys(operations).map((method) => `${method} ${path}`),
+    );
+    assert.deepEqual(documented.sort(), [
+      'delete /webhook-endpoint',
+      'get /balance',
+      'get /balance/transactions',
+      'get /cards',
+      'get /cards/{cardId}',
+      'get /cards/{cardId}/secure-details',
+      'get /cards/{cardId}/topups',
+      'get /cards/{cardId}/transactions',
+      'get /events',
+      'get /events/{eventId}',
+      'get /funding/deposits',
+      'get /funding/deposits/{depositId}',
+      'get /ping',
+      'get /products',
+      'get /topups/{topupId}',
+      'get /webhook-endpoint',
+      'post /cards',
+      'post /cards/{cardId}/block',
+      'post /cards/{cardId}/freeze',
+      'post /cards/{cardId}/topups',
+      'post /cards/{cardId}/unfreeze',
+      'post /events/{eventId}/resend',
+      'post /funding/deposit-address',
+      'post /quotes',
+      'post /test/cards/{cardId}/simulate-transaction',
+      'post /test/credit',
+      'post /webhook-endpoint/rotate-secret',
+      'post /webhook-endpoint/test',
+      'put /webhook-endpoint',
+    ]);
+    assert.equal(documented.length, documentedRoutes().length);
+
+    const { parameters, requestBody, responses } = paths['/cards'].post;
+    assert.deepEqual(
+      parameters.map((one: { name: string }) => one.name),
+      ['Idempotency-Key'],
+    );
+    const { properties, required, additionalProperties } = inlined(
+      requestBody.content['application/json'].schema,
+      components,
+    );
+    assert.deepEqual(Object.keys(properties), [
+      ...['amount', 'external_ref', 'product_code', 'card_name'],
+      ...['cardholder_first_name', 'cardholder_last_name', 'email'],
+    ]);
+    assert.deepEqual([required, additionalProperties], [['amount', 'external_ref'], false]);
+    const expected = '201 202 400 401 402 409 413 415 422 429 431 500 503';
+    assert.equal(Object.keys(responses).sort().join(' '), expected);
+    assert.match(responses[402].description, /insufficient_funds.*provider_declined/s);
+    assert.deepEqual(
+      paths['/cards'].get.parameters.map((one: { name: string }) => one.name),
+      ['limit', 'starting_after', 'external_ref', 'status'],
+    );
+  });
+
+  it('names no error that the catalogue does not have', async () => {
+    const { paths } = await document();
+    for (const operations of Object.values<Record<string, object>>(paths)) {
+      for (const operation of Object.values(operations)) {
+        const { responses } = operation as { responses: Record<string, { description: string }> };
+        for (const [status, { description }] of Object.entries(responses)) {
+          if (Number(status) < 400) continue;
+          for (const line of description.split('\n')) {
+            const [, code = '', message] = /^- `(\w+)`: (.+)$/.exec(line) ?? [];
+            const { status: expected, message: said } = ERRORS[code as keyof typeof ERRORS] ?? {};
+            assert.deepEqual([status, message], [String(expected), said], line);
+          }
+        }
+      }
+    }
+  });
+
+  it('GET /docs loads, with everything it loads, from this process alone', async () => {
+    const page = await fetch(`${origin}/docs`);
+    assert.equal(page.status, 200);
+    assert.match(page.headers.get('content-type') ?? '', /^text\/html/);
+    const policy = page.headers.get('content-security-policy') ?? '';
+    assert.match(policy, /default-src 'self'/);
+    assert.doesNotMatch(policy, /https?:|\*/);
+    const html = await page.text();
+    const assets = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path ?? '');
+    assert.equal(assets.length, 3);
+    for (const path of assets) {
+      assert.match(path, /^\/docs\//);
+      const asset = await fetch(origin + path);
+      assert.equal(asset.status, 200, path);
+      assert.match(asset.headers.get('content-type') ?? '', /^text\/(javascript|css)/);
+      assert.ok((await asset.text()).length > 50, path);
+    }
+    assert.match(await (await fetch(`${origin}/docs/start.js`)).text(), /'\/openapi\.json'/);
+  });
+
+  it('answers 404 for an asset that is not there', async () => {
+    for (const path of ['/docs/nothing.js', '/docs/..%2f..%2fpackage.json', '/docs/swagger-ui.css/x']) {
+      assert.equal((await fetch(origin + path)).status, 404, path);
+    }
+  });
+});

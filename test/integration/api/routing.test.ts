@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { expectError } from '../../support/api/expect-error.ts';
+import { sharedStack } from '../../support/api/shared-stack.ts';
+import type { TestPartner } from '../../support/stack.ts';
+
+describe('paths and methods', () => {
+  let partner: TestPartner;
+  let origin: string;
+  before(async () => {
+    const stack = await sharedStack();
+    partner = await stack.createPartner();
+    origin = `http://${stack.config.host}:${stack.config.port}`;
+  });
+
+  for (const path of [
+    '/v1',
+    '/v1/',
+    '/v1/card',
+    '/v1/cards/x/y',
+    '/v2/ping',
+    '/',
+    '/ping',
+    '/v1/ping/x',
+    '/v1/%zz',
+    '/v1/%00',
+  ]) {
+    it(`answers 404 for ${path}, with and without a key`, async () => {
+      const headers = { authorization: `Bearer ${partner.keys.test}` };
+      for (const init of [{ headers }, {}, { method: 'POST', body: '{}', headers }]) {
+        const response = await fetch(origin + path, init);
+        expectError(
+          { status: response.status, headers: response.headers, text: await response.text() },
+          'not_found',
+        );
+      }
+    });
+  }
+
+  const METHODS: Record<string, string> = {
+    '/ping': 'GET, HEAD',
+    '/balance': 'GET, HEAD',
+    '/products': 'GET, HEAD',
+    '/quotes': 'POST',
+    '/cards': 'GET, HEAD, POST',
+    '/cards/card_00000000000000000000000000': 'GET, HEAD',
+    '/test/credit': 'POST',
+    '/webhook-endpoint': 'DELETE, GET, HEAD, PUT',
+    '/webhook-endpoint/rotate-secret': 'POST',
+    '/webhook-endpoint/test': 'POST',
+    '/events': 'GET, HEAD',
+    '/events/evt_00000000000000000000000000': 'GET, HEAD',
+    '/events/evt_00000000000000000000000000/resend': 'POST',
+  };
+  for (const [path, allowed] of Object.entries(METHODS)) {
+    it(`answers 405 on ${path} for all methods but ${allowed}, and says so in Allow`, async () => {
+      for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+        if (allowed.split(', ').includes(method)) continue;
+        const answer = await partner.call(method, path);
+        expectError(answer, 'method_not_allowed');
+        assert.equal((answer.headers.get('allow') ?? '').split(', ').sort().join(', '), allowed);
+      }
+    });
+  }
+
+  it('answers 404 and 405 outside /v1 in the same shape', async () => {
+    for (const [method, path, code] of [
+      ['POST', '/healthz', 'method_not_allowed'],
+      ['DELETE', '/openapi.json', 'method_not_allowed'],
+      ['GET', '/network/callbacks', 'method_not_allowed'],
+      ['GET', '/docs/x', 'not_found'],
+    ] as const) {
+      const response = await fetch(origin + path, { method });
+      expectError({ status: response.status, headers: response.headers, text: await response.text() }, code);
+    }
+  });
+});
+
+describe('every answer', () => {
+  it('has a Request-Id of ours, another each time, whatever the caller sends', async () => {
+    const stack = await sharedStack();
+    const partner = await stack.createPartner();
+    const seen = new Set<string>();
+    for (const [method, path] of [
+      ['GET', '/ping'],
+      ['GET', '/ping'],
+      ['GET', '/nothing'],
+      ['PUT', '/cards'],
+      ['POST', '/quotes'],
+    ] as const) {
+      const headers = { 'X-Request-Id': 'req_mine', 'Request-Id': 'req_mine' };
+      const answer = await partner.call(method, path, { headers });
+      const id = answer.headers.get('request-id') ?? '';
+      assert.match(id, /^req_[0-9a-z]{26}$/);
+      seen.add(id);
+    }
+    assert.equal(seen.size, 5);
+  });
+
+  it('has the headers that keep it from being cached, framed, sniffed or scripted', async () => {
+    const stack = await sharedStack();
+    const partner = await stack.createPartner();
+    for (const path of ['/ping', '/nothing', '/cards?limit=0']) {
+      const { headers } = await partner.call('GET', path);
+      assert.equal(headers.get('cache-control'), 'no-store');
+      assert.equal(headers.get('content-security-policy'), "default-src 'none';frame-ancestors 'none'");
+      assert.equal(headers.get('x-content-type-options'), 'nosniff');
+      assert.match(headers.get('strict-transport-security') ?? '', /max-age=\d{7,}/);
+      assert.equal(headers.get('referrer-policy'), 'no-referrer');
+      assert.equal(headers.get('x-powered-by'), null);
+    }
+  });
+});

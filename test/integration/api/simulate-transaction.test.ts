@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { newId } from '../../../crypto/new-id.ts';
+import { TransactionResource } from '../../../domain/transaction-resource.ts';
+import { expectError } from '../../support/api/expect-error.ts';
+import { balanceOf, createCard, fundedPartner } from '../../support/api/prepare.ts';
+import { sharedStack } from '../../support/api/shared-stack.ts';
+import type { CallOptions, TestPartner, TestStack } from '../../support/stack.ts';
+
+describe('POST /test/cards/{cardId}/simulate-transaction', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  let cardId: string;
+  before(async () => {
+    stack = await sharedStack();
+    partner = await fundedPartner(stack, 100_000);
+  });
+  beforeEach(async () => {
+    cardId = (await createCard(partner, { amount: 1_000 })).json.id;
+  });
+
+  const simulate = (body: object, options: CallOptions = {}, id = cardId) =>
+    partner.call('POST', `/test/cards/${id}/simulate-transaction`, { body, ...options });
+  const purchase = { type: 'purchase', amount: 300 };
+  const list = async () => (await partner.call('GET', `/cards/${cardId}/transactions`)).json.data;
+  const total = async () => (await balanceOf(partner))[2] ?? Number.NaN;
+  const onCard = async () => (await partner.call('GET', `/cards/${cardId}`)).json.balance;
+
+  it('answers 201 with a settled purchase: the card pays it, the balance its fee', async () => {
+    const before = await total();
+    const merchant = { merchant_name: 'Bücher & Co', merchant_category_code: '5942' };
+    const { status, json } = await simulate({ ...purchase, ...merchant });
+    assert.equal(status, 201);
+    assert.deepEqual(json, {
+      ...{ id: json.id, object: 'transaction', card_id: cardId, type: 'purchase', status: 'settled' },
+      ...{ amount: 300, currency: 'USD', fees: [{ type: 'transaction', amount: 12 }] },
+      merchant: { name: 'Bücher & Co', category_code: '5942', city: null, country: null },
+      ...{ decline_reason: null, charged_to: 'card', card_balance_after: 700, mode: 'test' },
+      created: json.created,
+    });
+    assert.deepEqual(TransactionResource.parse(json), json);
+    assert.deepEqual([await onCard(), await total()], [700, before - 12]);
+    assert.deepEqual(await list(), [json]);
+  });
+
+  it('records a decline, and a purchase above the balance as one', async () => {
+    const before = await total();
+    const asked = (await simulate({ type: 'decline', amount: 5_000 })).json;
+    const dear = (await simulate({ type: 'purchase', amount: 1_001 })).json;
+    for (const [json, reason] of [
+      [asked, 'simulated_decline'],
+      [dear, 'insufficient_card_balance'],
+    ]) {
+      assert.deepEqual([json.type, json.status, json.decline_reason], ['decline', 'declined', reason]);
+      assert.deepEqual([json.fees, json.card_balance_after], [[{ type: 'decline', amount: 25 }], 1_000]);
+    }
+    assert.deepEqual([await onCard(), await total()], [1_000, before - 50]);
+    assert.deepEqual(await list(), [dear, asked]);
+  });
+
+  it('refunds to the card, without a fee', async () => {
+    const before = await total();
+    const { status, json } = await simulate({ type: 'refund', amount: 250 });
+    assert.deepEqual([status, json.type, json.fees, json.card_balance_after], [201, 'refund', [], 1_250]);
+    assert.deepEqual([await onCard(), await total()], [1_250, before]);
+  });
+
+  it('takes the card down to zero and no further', async () => {
+    assert.equal((await simulate({ type: 'purchase', amount: 1_000 })).json.type, 'purchase');
+    assert.equal((await simulate({ type: 'purchase', amount: 1 })).json.type, 'decline');
+    assert.equal(await onCard(), 0);
+  });
+
+  it('charges fees even where the balance can not pay them', async () => {
+    const poor = await stack.createPartner();
+    await poor.call('POST', '/test/credit', { body: { amount: 1_150 }, idempotencyKey: 'k' });
+    const card = await createCard(poor, { amount: 1_000 });
+    assert.equal(card.status, 201, card.text);
+    await poor.call('POST', `/test/cards/${card.json.id}/simulate-transaction`, { body: purchase });
+    assert.deepEqual(await balanceOf(poor), [-12, 0, -12]);
+    expectError(await createCard(poor, { amount: 100 }), 'insufficient_funds');
+  });
+
+  it('settles 60 at once, exactly as many as the card can pay for', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, () => simulate({ type: 'purchase', amount: 30 })),
+    );
+    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([201]));
+    assert.equal(answers.filter(({ json }) => json.type === 'purchase').length, 33);
+    assert.equal(await onCard(), 10);
+  });
+
+  it('answers 409 unless the card is active, naming its status', async () => {
+    for (const [change, status] of [
+      ['freeze', 'frozen'],
+      ['block', 'blocked'],
+    ] as const) {
+      assert.equal((await partner.call('POST', `/cards/${cardId}/${change}`)).status, 200);
+      for (const type of ['purchase', 'decline', 'refund']) {
+        const answer = await simulate({ type, amount: 1 });
+        expectError(answer, 'invalid_state');
+        assert.match(answer.json.error.message, new RegExp(status));
+      }
+    }
+    assert.deepEqual(await list(), []);
+  });
+
+  it('answers 404 for a card that is unknown, of another account, or misspelt', async () => {
+    const stranger = await fundedPartner(stack, 10_000);
+    const foreign = (await createCard(stranger, { amount: 1_000 })).json.id;
+    for (const id of [newId('card'), foreign, 'card_1', cardId.toUpperCase(), '%00', '..%2f']) {
+      expectError(await simulate(purchase, {}, id), 'card_not_found');
+    }
+    const live = await createCard(partner, { amount: 1_000 }, { mode: 'live' });
+    expectError(await simulate(purchase, {}, live.json.id), 'card_not_found');
+  });
+
+  it('answers 403 to a live key, whatever else is wrong', async () => {
+    expectError(await simulate(purchase, { mode: 'live' }), 'live_key_not_allowed');
+    expectError(await simulate({}, { mode: 'live' }, 'card_1'), 'live_key_not_allowed');
+  });
+
+  it('answers 400 naming every field that is wrong', async () => {
+    for (const [body, ...paths] of [
+      [{}, 'type', 'amount'],
+      [{ ...purchase, type: 'reversal' }, 'type'],
+      [{ ...purchase, amount: 0 }, 'amount'],
+      [{ ...purchase, forced: true }, 'forced'],
+      [{ ...purchase, merchant_name: '' }, 'merchant_name'],
+      [{ ...purchase, merchant_name: 'x'.repeat(256) }, 'merchant_name'],
+      [
+        { ...purchase, merchant_name: 'a\nb', merchant_category_code: 5812 },
+        'merchant_name',
+        'merchant_category_code',
+      ],
+      [{ ...purchase, merchant_category_code: '581' }, 'merchant_category_code'],
+      [{ ...purchase, merchant_category_code: '５８１２' }, 'merchant_category_code'],
+    ] as [object, ...string[]][]) {
+      expectError(await simulate(body), 'validation_failed', paths);
+    }
+    assert.deepEqual(await list(), []);
+  });
+
+  it('takes a refund of up to as much as the faucet gives', async () => {
+    for (const amount of [10_000_001, Number.MAX_SAFE_INTEGER]) {
+      expectError(await simulate({ type: 'refund', amount }), 'validation_failed', ['amount']);
+    }
+    assert.deepEqual(await list(), []);
+    const { status, json } = await simulate({ type: 'refund', amount: 10_000_000 });
+    assert.deepEqual([status, json.amount], [201, 10_000_000]);
+    assert.equal(
+      (await simulate({ type: 'purchase', amount: Number.MAX_SAFE_INTEGER })).json.type,
+      'decline',
+    );
+  });
+
+  describe('with an Idempotency-Key', () => {
+    it('replays the answer byte for byte and moves nothing, also when sent at once', async () => {
+      const idempotencyKey = randomUUID();
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, () => simulate(purchase, { idempotencyKey })),
+      );
+      assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([201]));
+      assert.equal(new Set(answers.map(({ text }) => text)).size, 1);
+      const replays = answers.filter(({ headers }) => headers.get('idempotent-replayed') === 'true');
+      assert.equal(replays.length, 9);
+      assert.equal((await list()).length, 1);
+      assert.equal(await onCard(), 700);
+    });
+
+    it('answers 422 for another request under it', async () => {
+      const idempotencyKey = randomUUID();
+      await simulate(purchase, { idempotencyKey });
+      const other = (await createCard(partner, { amount: 1_000 })).json.id;
+      expectError(await simulate({ ...purchase, amount: 301 }, { idempotencyKey }), 'idempotency_conflict');
+      expectError(await simulate(purchase, { idempotencyKey }, other), 'idempotency_conflict');
+      expectError(await createCard(partner, { amount: 1_000 }, { idempotencyKey }), 'idempotency_conflict');
+    });
+
+    it('keeps a 409, and forgets a 404 and a 400', async () => {
+      const [frozen, unknown, wrong] = [randomUUID(), randomUUID(), randomUUID()];
+      await partner.call('POST', `/cards/${cardId}/freeze`);
+      const refused = await simulate(purchase, { idempotencyKey: frozen });
+      expectError(refused, 'invalid_state');
+      expectError(await simulate(purchase, { idempotencyKey: unknown }, newId('card')), 'card_not_found');
+      expectError(
+        await simulate({ ...purchase, amount: -1 }, { idempotencyKey: wrong }),
+        'validation_failed',
+        ['amount'],
+      );
+      await partner.call('POST', `/cards/${cardId}/unfreeze`);
+      const again = await simulate(purchase, { idempotencyKey: frozen });
+      assert.deepEqual([again.status, again.text], [409, refused.text]);
+      assert.equal(again.headers.get('idempotent-replayed'), 'true');
+      assert.equal((await simulate(purchase, { idempotencyKey: unknown })).status, 201);
+      assert.equal((await simulate(purchase, { idempotencyKey: wrong })).status, 201);
+    });
+  });
+});

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { asOwner } from '../../support/api/as-owner.ts';
+import { expectError } from '../../support/api/expect-error.ts';
+import { balanceOf, createCard, fundedPartner, settledCard } from '../../support/api/prepare.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+
+describe('POST /cards when no worker gets to it in time', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  before(async () => {
+    stack = await startTestStack({ cardCreationWaitMs: 200 }, { worker: false });
+    partner = await fundedPartner(stack, 10_000);
+  });
+  after(() => stack.stop());
+
+  const events = () =>
+    asOwner<{ type: string }>(stack, 'SELECT type FROM event WHERE partner_id = $1', [partner.id]);
+
+  it('answers 201 in test mode, whose network needs none', async () => {
+    const { status, json } = await createCard(partner, { amount: 1_000 });
+    assert.deepEqual([status, json.status, json.balance], [201, 'active', 1_000]);
+  });
+
+  it('answers 402 all the same where the money is not there', async () => {
+    expectError(await createCard(partner, { amount: 10_000 }), 'insufficient_funds');
+    expectError(await createCard(partner, { amount: 10_000 }, { mode: 'live' }), 'insufficient_funds');
+    assert.deepEqual(await balanceOf(partner, 'live'), [10_000, 0, 10_000]);
+  });
+
+  it('answers 202 in live mode with the money held, and the card becomes active when a worker comes', async () => {
+    const answer = await createCard(partner, { amount: 1_000 }, { mode: 'live' });
+    assert.equal(answer.status, 202, answer.text);
+    const { json: card } = answer;
+    assert.deepEqual([card.status, card.balance, card.last4], ['funding_pending', 0, null]);
+    assert.deepEqual(await balanceOf(partner, 'live'), [8_850, 1_150, 10_000]);
+    assert.deepEqual((await partner.call('GET', `/cards/${card.id}`, { mode: 'live' })).json, card);
+    assert.deepEqual(await events(), [{ type: 'card.issued' }], 'of the first test alone');
+
+    await stack.startWorker();
+    const now = await settledCard(partner, card.id);
+    assert.deepEqual([now.status, now.balance], ['active', 1_000]);
+    assert.deepEqual(await balanceOf(partner, 'live'), [8_850, 0, 8_850]);
+    assert.equal((await events()).length, 2);
+  });
+});

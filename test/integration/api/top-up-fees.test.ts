@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { FeePlan } from '../../../domain/fees.ts';
+import { checkLedger } from '../../../ledger/check-ledger.ts';
+import { FUNDINGS, MAX } from '../../support/api/arbitrary-fees.ts';
+import { expectError } from '../../support/api/expect-error.ts';
+import { negotiatePlan } from '../../support/api/negotiate-plan.ts';
+import { balanceOf } from '../../support/api/prepare.ts';
+import { sharedStack } from '../../support/api/shared-stack.ts';
+import { CARD_CENTS, type Cardholder, cardholder, readCard, topUp } from '../../support/api/top-ups.ts';
+import { transferCodes } from '../../support/api/transfer-codes.ts';
+import type { TestStack } from '../../support/stack.ts';
+
+describe('what a top-up costs', () => {
+  let stack: TestStack;
+  before(async () => {
+    stack = await sharedStack();
+  });
+
+  const negotiate = ({ partner }: Cardholder, plan: Partial<FeePlan>) => negotiatePlan(stack, partner, plan);
+  const holderWith = async (plan: Partial<FeePlan>, leftCents: number) => {
+    const holder = await cardholder(stack, 'test', leftCents);
+    await negotiate(holder, plan);
+    return holder;
+  };
+  const quoteOf = ({ partner }: Cardholder, amount: number) =>
+    partner.call('POST', '/quotes', { body: { type: 'card_topup', amount } });
+
+  it('is what its quote says, to the cent, whatever the plan and the amount', async () => {
+    await fc.assert(
+      fc.asyncProperty(FUNDINGS, async ({ plan, amount, mode }) => {
+        const holder = await cardholder(stack, mode, MAX);
+        await negotiate(holder, plan);
+        const quote = await quoteOf(holder, amount);
+        const made = await topUp(holder, amount);
+        const [available, held, total] = await balanceOf(holder.partner, mode);
+        if (quote.status === 400 || amount > MAX - CARD_CENTS) {
+          if (quote.status === 400) expectError(quote, 'validation_failed', ['amount']);
+          expectError(made, 'validation_failed', ['amount']);
+          assert.deepEqual([available, held, total], [MAX, 0, MAX]);
+          return;
+        }
+        const { fees, total_debited, card_amount } = quote.json;
+        assert.equal(card_amount, amount);
+        assert.ok(fees.every(({ type }: { type: string }) => type === 'card_funding'));
+        if (made.status === 402) {
+          expectError(made, 'provider_declined');
+          assert.deepEqual([available, held, total], [MAX, 0, MAX]);
+          return;
+        }
+        assert.ok([201, 202].includes(made.status), made.text);
+        assert.deepEqual([made.json.fees, made.json.total_debited], [fees, total_debited]);
+        assert.equal(MAX - (available as number), total_debited);
+        const loaded = made.status === 201 || held === 0;
+        assert.equal((await readCard(holder)).balance, CARD_CENTS + (loaded ? amount : 0));
+      }),
+      { numRuns: 60 },
+    );
+    assert.deepEqual(await checkLedger(stack.orm.em.fork()), []);
+  });
+
+  it('has no fee for the activation, and leaves a fee of zero out, of answer and ledger', async () => {
+    const holder = await holderWith({ cardActivationCents: 700 }, 1_000);
+    const { json } = await topUp(holder, 1_000);
+    assert.deepEqual([json.fees, json.total_debited], [[], 1_000]);
+    assert.deepEqual(await balanceOf(holder.partner), [0, 0, 0]);
+    assert.deepEqual(await transferCodes(stack, `topup/${json.id}`), ['topup']);
+  });
+
+  it("is the account's own plan, rounded half up", async () => {
+    const holder = await holderWith({ cardFundingBasisPoints: 125 }, 1_000_000);
+    for (const [amount, fee] of [
+      [39, 0], // 0.4875
+      [40, 1], // 0.5
+      [119, 1], // 1.4875
+      [120, 2], // 1.5
+    ] as const) {
+      assert.equal((await topUp(holder, amount)).json.total_debited, amount + fee);
+    }
+  });
+
+  it('is debited as it was when the top-up began, though the plan has changed since', async () => {
+    const holder = await cardholder(stack, 'live', 10_000);
+    await negotiate(holder, { cardFundingMinCents: 7 });
+    const pending = await topUp(holder, 1_041);
+    assert.equal(pending.status, 202, pending.text);
+    await negotiate(holder, { cardFundingMinCents: 9 });
+    while ((await balanceOf(holder.partner, 'live'))[1] !== 0);
+    assert.deepEqual(await balanceOf(holder.partner, 'live'), [10_000 - 1_048, 0, 10_000 - 1_048]);
+  });
+
+  it('400 where the card could not carry it, with what is still pending', async () => {
+    const holder = await cardholder(stack, 'live', MAX);
+    await negotiate(holder, {});
+    const room = 44;
+    const pending = await topUp(holder, MAX - CARD_CENTS - room);
+    assert.deepEqual([pending.status, pending.json.amount % 100], [202, 47], pending.text);
+    expectError(await topUp(holder, room + 1), 'validation_failed', ['amount']);
+    assert.equal((await topUp(holder, room)).status, 201);
+  });
+});

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { announceAnswer, readAnswerHint } from '../../../commands/idempotency/announce-answer.ts';
+import { answerClaim } from '../../../commands/idempotency/answer-claim.ts';
+import { newId } from '../../../crypto/new-id.ts';
+import { CLAIM_ANSWERED } from '../../../db/channels.ts';
+import { transaction } from '../../../db/transaction.ts';
+import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+
+describe('announceAnswer', () => {
+  let commands: TestCommands;
+  before(async () => {
+    commands = await openCommands();
+  });
+  after(() => commands.close());
+
+  /** The notification about a claim whose answer is `resource`, or that has none. */
+  async function announced(resource?: object): Promise<{ claimId: string; payload: string }> {
+    const { orm, ring } = commands.context;
+    const partnerId = await commands.createFundedPartner(100);
+    const about = { partnerId, mode: 'test', cardId: newId('card') } as const;
+    const claimId = await commands.claimOf('freeze_card', about, {});
+    if (resource !== undefined) {
+      await transaction(orm, (tx) => answerClaim(tx, ring, claimId, 201, resource));
+    }
+    const listener = await commands.connect();
+    try {
+      await listener.query(`LISTEN ${CLAIM_ANSWERED}`);
+      const notified = once(listener, 'notification');
+      await announceAnswer(commands.context, claimId);
+      const [{ payload }] = await notified;
+      return { claimId, payload };
+    } finally {
+      await listener.end();
+    }
+  }
+
+  for (const length of [1, 100, 4_900]) {
+    it(`brings an answer of ${length} characters along, which only the key ring opens`, async () => {
+      const resource = { name: 'é'.padEnd(length, 'x') };
+      const { claimId, payload } = await announced(resource);
+      const hint = readAnswerHint(payload);
+      assert.equal(hint.claimId, claimId);
+      assert.deepEqual(hint.open(commands.context.ring), { status: 201, body: JSON.stringify(resource) });
+      assert.ok(!payload.includes('name') && !atob(payload.split(' ')[2] ?? '').includes('name'));
+    });
+  }
+
+  for (const [name, resource] of [
+    ['an answer too long for a notification', { name: 'x'.repeat(20_000) }],
+    ['a claim without an answer', undefined],
+  ] as const) {
+    it(`says no more than the id of ${name}`, async () => {
+      const { claimId, payload } = await announced(resource);
+      assert.equal(payload, claimId);
+      assert.equal(readAnswerHint(payload).open(commands.context.ring), null);
+    });
+  }
+});

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type pg from 'pg';
+import { createSettlementQueue } from '../../../commands/settlement/settlement-queue.ts';
+import { announceEvents, createAnnouncer } from '../../../commands/webhooks/announce-events.ts';
+import { EVENT_WRITTEN } from '../../../db/channels.ts';
+import { openOrm } from '../../../db/orm.ts';
+import { query } from '../../../db/sql.ts';
+import { transaction } from '../../../db/transaction.ts';
+import { asAccount } from '../../../process/working-for.ts';
+import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { seedCard } from '../../support/commands/seed-card.ts';
+import { settlementOf } from '../../support/commands/settlements.ts';
+
+describe('createAnnouncer', () => {
+  let commands: TestCommands;
+  let listener: pg.Client;
+  const errors: unknown[] = [];
+  beforeEach(async () => {
+    commands = await openCommands();
+    listener = await commands.connect();
+    await listener.query(`LISTEN ${EVENT_WRITTEN}`);
+  });
+  afterEach(async () => {
+    await listener.end();
+    await commands.close();
+    assert.deepEqual(errors.splice(0), []);
+  });
+
+  const announcer = () =>
+    createAnnouncer(
+      () => announceEvents(commands.context.orm),
+      (error) => errors.push(error),
+    );
+
+  it('tells at once, and again for those that come while it tells', async () => {
+    const tell = announcer();
+    const first = once(listener, 'notification');
+    tell();
+    tell();
+    await first;
+    await once(listener, 'notification');
+    const later = once(listener, 'notification');
+    tell();
+    await later;
+  });
+
+  it('waits for no turn of the account whose event it hears of first', async () => {
+    const shared = await openOrm({
+      databaseUrl: commands.context.orm.config.get('clientUrl') as string,
+      poolSize: 3,
+      shares: { accounts: 2, eachAccount: 1 },
+    });
+    const account = { partnerId: 'prt_busy', mode: 'test' } as const;
+    const isBusy = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    const busy = asAccount(account, () =>
+      transaction(shared, async (tx) => {
+        await query(tx, 'SELECT');
+        isBusy.resolve();
+        await goOn.promise;
+      }),
+    );
+    await isBusy.promise;
+    const notified = once(listener, 'notification');
+    asAccount(
+      account,
+      createAnnouncer(
+        () => announceEvents(shared),
+        (error) => errors.push(error),
+      ),
+    );
+    await notified;
+    goOn.resolve();
+    await busy;
+    await shared.close();
+  });
+
+  it('is told of settled transactions', async () => {
+    const tenant = { partnerId: await commands.createFundedPartner(10_000), mode: 'live' } as const;
+    const cardId = await seedCard(commands, tenant, { balanceCents: 100 });
+    const notified = once(listener, 'notification');
+    await createSettlementQueue(commands.context.orm, announcer()).settle(settlementOf(tenant, cardId));
+    const [{ channel }] = await notified;
+    assert.equal(channel, EVENT_WRITTEN);
+  });
+
+  it('goes on after an error', async () => {
+    const tell = announcer();
+    await commands.owner.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'commands-test'`,
+    );
+    tell();
+    tell();
+    await once(listener, 'notification');
+    errors.length = 0;
+  });
+});

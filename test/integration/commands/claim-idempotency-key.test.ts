@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { answerClaim } from '../../../commands/idempotency/answer-claim.ts';
+import type { Claim } from '../../../commands/idempotency/claim-idempotency-key.ts';
+import { forgetClaim, renewLease } from '../../../commands/idempotency/claim-response.ts';
+import { openRequest } from '../../../commands/idempotency/idempotency-response.ts';
+import { transaction } from '../../../db/transaction.ts';
+import { ApiError, type FieldIssue } from '../../../domain/api-error.ts';
+import { openCommands, type TestClaim, type TestCommands } from '../../support/commands/open-commands.ts';
+
+const REQUEST = { amount: 1_000, external_ref: 'r', email: 'ada@example.com' };
+
+describe('claimIdempotencyKey', () => {
+  let commands: TestCommands;
+  let partnerId: string;
+  before(async () => {
+    commands = await openCommands();
+  });
+  beforeEach(async () => {
+    partnerId = await commands.createFundedPartner(1_000);
+  });
+  after(() => commands.close());
+
+  const claim = (changes: Partial<TestClaim> = {}) =>
+    commands.claimCard({ partnerId, mode: 'test', request: REQUEST, key: 'k', ...changes });
+  const idOf = (claimed: Claim) => {
+    assert.equal(claimed.outcome, 'claimed');
+    return claimed.outcome === 'claimed' ? claimed.claimId : '';
+  };
+  const answer = (claimId: string, status: number, body: unknown) =>
+    transaction(commands.context.orm, (tx) => answerClaim(tx, commands.context.ring, claimId, status, body));
+  const rejectsWith = (attempt: Promise<unknown>, code: string) =>
+    assert.rejects(attempt, (error: unknown) => error instanceof ApiError && error.code === code);
+
+  it('gives a new key to the one that asks, and to nobody else while it runs', async () => {
+    const claimId = idOf(await claim());
+    await rejectsWith(claim(), 'idempotency_in_flight');
+    await rejectsWith(claim({ fingerprint: Buffer.from('another') }), 'idempotency_conflict');
+    await answer(claimId, 201, { id: 'card' });
+    assert.deepEqual(await claim(), { outcome: 'replay', response: { status: 201, body: '{"id":"card"}' } });
+    await rejectsWith(claim({ fingerprint: Buffer.from('another') }), 'idempotency_conflict');
+  });
+
+  it('keeps modes and accounts apart', async () => {
+    const other = await commands.createFundedPartner(1_000);
+    const claims = [await claim(), await claim({ mode: 'live' }), await claim({ partnerId: other })];
+    assert.equal(new Set(claims.map(idOf)).size, 3);
+  });
+
+  it('lets a retry join what a process left behind, under the claim it had, one at a time', async () => {
+    const first = idOf(await claim({ leaseMs: 0 }));
+    const attempts = await Promise.allSettled(Array.from({ length: 10 }, () => claim()));
+    const joined = attempts.filter((attempt) => attempt.status === 'fulfilled');
+    assert.equal(joined.length, 1);
+    assert.deepEqual(joined[0]?.value, { outcome: 'claimed', claimId: first });
+    for (const attempt of attempts) {
+      if (attempt.status === 'rejected') assert.equal(attempt.reason.code, 'idempotency_in_flight');
+    }
+  });
+
+  it('lets nobody join with another request', async () => {
+    await claim({ leaseMs: 0 });
+    await rejectsWith(claim({ fingerprint: Buffer.from('another') }), 'idempotency_conflict');
+  });
+
+  it('takes a renewed lease for a sign of life, and an ended one for none', async () => {
+    const claimId = idOf(await claim({ leaseMs: 0 }));
+    await renewLease(commands.context.orm, claimId, 60_000);
+    await rejectsWith(claim(), 'idempotency_in_flight');
+    await renewLease(commands.context.orm, claimId, 0);
+    assert.equal(idOf(await claim()), claimId);
+  });
+
+  it('gives one of many that come at once with a new key the claim', async () => {
+    const attempts = await Promise.allSettled(Array.from({ length: 20 }, () => claim()));
+    assert.equal(attempts.filter((attempt) => attempt.status === 'fulfilled').length, 1);
+  });
+
+  it('keeps the first answer', async () => {
+    const claimId = idOf(await claim());
+    await answer(claimId, 202, { status: 'pending' });
+    await answer(claimId, 201, { status: 'active' });
+    assert.deepEqual(await claim(), {
+      outcome: 'replay',
+      response: { status: 202, body: '{"status":"pending"}' },
+    });
+  });
+
+  it('forgets a 400 and nothing else', async () => {
+    const issue: FieldIssue = { path: 'amount', message: 'too much' };
+    const refused = idOf(await claim());
+    await answer(refused, 400, { error: issue });
+    await forgetClaim(commands.context.orm, refused);
+    const claimId = idOf(await claim({ fingerprint: Buffer.from('another') }));
+    assert.notEqual(claimId, refused);
+    await forgetClaim(commands.context.orm, claimId);
+    await answer(claimId, 402, {});
+    await forgetClaim(commands.context.orm, claimId);
+    await rejectsWith(claim(), 'idempotency_conflict');
+  });
+
+  it('seals request and answer, so that the row tells nothing', async () => {
+    const claimId = idOf(await claim());
+    await answer(claimId, 201, { email: REQUEST.email });
+    const { rows } = await commands.owner.query('SELECT * FROM idempotency_claim WHERE id = $1', [claimId]);
+    const { request, response_body } = rows[0];
+    for (const sealed of [request, response_body]) assert.ok(!sealed.toString('latin1').includes('ada'));
+    assert.deepEqual(openRequest(commands.context.ring, claimId, request), REQUEST);
+    assert.throws(() => openRequest(commands.context.ring, claimId, response_body));
+    assert.throws(() => openRequest(commands.context.ring, 'claim_other', request));
+  });
+});

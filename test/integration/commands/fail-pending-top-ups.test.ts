@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { failPendingTopUps, lockPendingTopUps } from '../../../commands/card-status/fail-pending-top-ups.ts';
+import { lockCard } from '../../../commands/card-status/lock-card.ts';
+import { acceptTopUp } from '../../../commands/funding/accept-top-up.ts';
+import { openTopUp } from '../../../commands/funding/open-top-up.ts';
+import { succeedTopUp } from '../../../commands/funding/succeed-top-up.ts';
+import { query } from '../../../db/sql.ts';
+import { transaction } from '../../../db/transaction.ts';
+import { checkLedger } from '../../../ledger/check-ledger.ts';
+import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { stateOf, type TopUpCase } from '../../support/commands/top-ups.ts';
+
+/** What is left of 100,000 cents after a card of 1,000 and its fees. */
+const FUNDS = 98_850;
+
+describe('failPendingTopUps', () => {
+  let commands: TestCommands;
+  let card: Omit<TopUpCase, 'claimId'>;
+  before(async () => {
+    commands = await openCommands();
+  });
+  beforeEach(async () => {
+    const partnerId = await commands.createFundedPartner(100_000);
+    const cardId = await commands.createActiveCard(partnerId, 'live', 1_000);
+    card = { partnerId, mode: 'live', cardId };
+  });
+  after(async () => {
+    assert.deepEqual(await checkLedger(commands.context.orm.em.fork()), []);
+    await commands.close();
+  });
+
+  const claim = (amount: number) => commands.claimOf('top_up_card', card, { amount });
+  const hold = async (amount: number) => {
+    const claimId = await claim(amount);
+    assert.equal(await openTopUp(commands.context, claimId), 'held');
+    return claimId;
+  };
+  /** What a block does of it: the card's status, and this. */
+  const block = () =>
+    transaction(commands.context.orm, async (tx) => {
+      await lockPendingTopUps(tx, card.cardId);
+      const row = await lockCard(tx, card.cardId);
+      assert.ok(row);
+      await query(tx, `UPDATE card SET status = 'blocked' WHERE id = $1`, [card.cardId]);
+      return failPendingTopUps(tx, commands.context.ring, { ...row, status: 'blocked' });
+    });
+  const state = (claimId: string) => stateOf(commands, { ...card, claimId });
+  const RELEASED = { cents: [FUNDS, 0], card: 1_000, usage: [1, 1_000] };
+
+  it('fails those that were accepted, refuses those without an answer, and says which', async () => {
+    const accepted = [await hold(2_000), await hold(3_000)];
+    for (const claimId of accepted) await acceptTopUp(commands.context, claimId);
+    const unanswered = await hold(4_000);
+    assert.deepEqual((await state(unanswered)).cents, [FUNDS - 9_190, 9_190]);
+
+    assert.deepEqual(await block(), [unanswered]);
+    for (const claimId of accepted) {
+      assert.deepEqual(await state(claimId), {
+        topUp: ['failed', 'card_blocked', '1000'],
+        events: [['topup.failed', 'failed', 1_000, 1_000]],
+        answer: [202, 'pending'],
+        ...RELEASED,
+      });
+    }
+    const refused = { topUp: null, events: [], answer: [409, 'invalid_state'], ...RELEASED };
+    assert.deepEqual(await state(unanswered), refused);
+
+    for (const claimId of [...accepted, unanswered]) {
+      await succeedTopUp(commands.context, claimId);
+      await acceptTopUp(commands.context, claimId);
+      assert.equal(await openTopUp(commands.context, claimId), 'answered');
+    }
+    assert.deepEqual(await state(unanswered), refused);
+    assert.deepEqual(await block(), []);
+  });
+
+  it('leaves what has ended, and other cards, as they are', async () => {
+    const loaded = await hold(2_000);
+    await succeedTopUp(commands.context, loaded);
+    const otherCard = { ...card, cardId: await commands.createActiveCard(card.partnerId, 'live', 1_000) };
+    const other = await commands.claimOf('top_up_card', otherCard, { amount: 2_000 });
+    await openTopUp(commands.context, other);
+    const before = [await state(loaded), await stateOf(commands, { ...otherCard, claimId: other })];
+    assert.deepEqual(await block(), []);
+    assert.deepEqual(
+      [await state(loaded), await stateOf(commands, { ...otherCard, claimId: other })],
+      before,
+    );
+  });
+
+  it('has one end for each, whoever comes first: new ones, the network, or the block', async () => {
+    const claims = await Promise.all(Array.from({ length: 6 }, () => hold(1_000)));
+    const late = await Promise.all(Array.from({ length: 4 }, () => claim(1_000)));
+    await Promise.all([
+      ...late.map((claimId) => openTopUp(commands.context, claimId)),
+      ...claims.map((claimId, index) =>
+        index % 2 === 0 ? succeedTopUp(commands.context, claimId) : acceptTopUp(commands.context, claimId),
+      ),
+      block(),
+    ]);
+    const states = await Promise.all([...claims, ...late].map(state));
+    const loaded = states.filter(({ topUp }) => topUp?.[0] === 'succeeded').length;
+    for (const { topUp, answer } of states) {
+      const ends = [
+        ['succeeded', 201],
+        ['failed', 202],
+        [null, 409],
+      ];
+      assert.ok(ends.some(([status, code]) => (topUp?.[0] ?? null) === status && answer?.[0] === code));
+    }
+    const debited = loaded * 1_050;
+    const [now] = states;
+    assert.deepEqual(
+      [now?.cents, now?.card, now?.usage],
+      [[FUNDS - debited, 0], 1_000 + loaded * 1_000, [1, 1_000 + loaded * 1_000]],
+    );
+  });
+});

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { acceptIssuance } from '../../../commands/funding/accept-issuance.ts';
+import { activateCard } from '../../../commands/funding/activate-card.ts';
+import { failIssuance } from '../../../commands/funding/fail-issuance.ts';
+import { openIssuance } from '../../../commands/funding/open-issuance.ts';
+import { readClaimResponse } from '../../../commands/idempotency/claim-response.ts';
+import { query } from '../../../db/sql.ts';
+import { siblingId } from '../../../domain/ids.ts';
+import { checkLedger } from '../../../ledger/check-ledger.ts';
+import { readBalance } from '../../../ledger/read-balance.ts';
+import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+
+const FUNDS = 10_000;
+/** 1,000 cents with 100 for the activation and 50 for the funding. */
+const DEBITED = 1_150;
+const ISSUED = { last4: '4242', expMonth: 12, expYear: 2030 };
+
+describe('how a live issuance ends', () => {
+  let commands: TestCommands;
+  let partnerId: string;
+  let claimId: string;
+  before(async () => {
+    commands = await openCommands();
+  });
+  beforeEach(async () => {
+    partnerId = await commands.createFundedPartner(FUNDS);
+    const claim = await commands.claimCard({
+      ...{ partnerId, mode: 'live', request: { amount: 1_000, external_ref: 'r' } },
+    });
+    assert.ok(claim.outcome === 'claimed');
+    ({ claimId } = claim);
+    assert.equal(await openIssuance(commands.context, claimId), 'held');
+  });
+  after(async () => {
+    assert.deepEqual(await checkLedger(commands.context.orm.em.fork()), []);
+    await commands.close();
+  });
+
+  const accept = () => acceptIssuance(commands.context, claimId);
+  const activate = () => activateCard(commands.context, claimId, { ...ISSUED, networkCardId: claimId });
+  const fail = () => failIssuance(commands.context, claimId, 'issuance_failed');
+  /** Status of the card, its events, status of the answer, available and held cents, open cards and loaded cents. */
+  const state = async () => {
+    const em = commands.context.orm.em.fork();
+    const [card] = await query<{ status: string }>(em, 'SELECT status FROM card WHERE id = $1', [
+      siblingId('card', claimId),
+    ]);
+    const events = await query<{ type: string }>(em, 'SELECT type FROM event WHERE partner_id = $1', [
+      partnerId,
+    ]);
+    const [usage] = await query<{ open: number; loaded: number }>(
+      em,
+      `SELECT open_cards AS open, loaded_cents::int AS loaded FROM account_usage WHERE partner_id = $1 AND mode = 'live'`,
+      [partnerId],
+    );
+    const { availableCents, heldCents } = await readBalance(em, partnerId, 'live');
+    return {
+      card: card?.status ?? null,
+      events: events.map((event) => event.type),
+      answer: (await readClaimResponse(commands.context, claimId))?.status ?? null,
+      cents: [availableCents, heldCents],
+      usage: [usage?.open, usage?.loaded],
+    };
+  };
+  const HELD = { card: 'funding_pending', events: [], cents: [FUNDS - DEBITED, DEBITED], usage: [1, 1_000] };
+  const ACTIVE = { card: 'active', events: ['card.issued'], cents: [FUNDS - DEBITED, 0], usage: [1, 1_000] };
+  const RELEASED = { cents: [FUNDS, 0], usage: [0, 0] };
+  const FAILED = { card: 'failed', events: ['card.issue_failed'], ...RELEASED };
+
+  it('waits with the money held', async () => assert.deepEqual(await state(), { ...HELD, answer: null }));
+
+  const ENDS: [what: string, steps: () => (() => Promise<void>)[], end: object][] = [
+    ['accepted: 202, and still held', () => [accept], { ...HELD, answer: 202 }],
+    ['issued in time: 201', () => [activate], { ...ACTIVE, answer: 201 }],
+    ['issued after the 202, which stays the answer', () => [accept, activate], { ...ACTIVE, answer: 202 }],
+    [
+      'refused in time: 402, no card, no event',
+      () => [fail],
+      { card: null, events: [], ...RELEASED, answer: 402 },
+    ],
+    ['failed after the 202: a failed card', () => [accept, fail], { ...FAILED, answer: 202 }],
+    ['issued, then said to have failed: issued', () => [activate, fail], { ...ACTIVE, answer: 201 }],
+    ['failed, then said to be issued: failed', () => [accept, fail, activate], { ...FAILED, answer: 202 }],
+    ['accepted too late: as it ended', () => [activate, accept], { ...ACTIVE, answer: 201 }],
+  ];
+  for (const [what, steps, end] of ENDS) {
+    it(`${what}, however often each step is run`, async () => {
+      for (const step of steps()) for (let run = 0; run < 3; run++) await step();
+      assert.deepEqual(await state(), end);
+      assert.equal(
+        await openIssuance(commands.context, claimId),
+        what.startsWith('accepted:') ? 'held' : 'answered',
+      );
+      assert.deepEqual(await state(), end);
+    });
+  }
+
+  it('has one end where both are said at once, again and again', async () => {
+    await accept();
+    await Promise.all([
+      activate(),
+      fail(),
+      activate(),
+      fail(),
+      accept(),
+      openIssuance(commands.context, claimId),
+    ]);
+    const { card } = await state();
+    assert.ok(card === 'active' || card === 'failed');
+    assert.deepEqual(await state(), { ...(card === 'active' ? ACTIVE : FAILED), answer: 202 });
+  });
+
+  it('uncounts what failed on another day only as an open card', async () => {
+    await accept();
+    await commands.owner.query(
+      `UPDATE account_usage SET loaded_on = loaded_on + 1, loaded_cents = 7 WHERE partner_id = $1 AND mode = 'live'`,
+      [partnerId],
+    );
+    await fail();
+    assert.deepEqual((await state()).usage, [0, 7]);
+  });
+});

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { acceptTopUp } from '../../../commands/funding/accept-top-up.ts';
+import { failTopUp } from '../../../commands/funding/fail-top-up.ts';
+import { openTopUp } from '../../../commands/funding/open-top-up.ts';
+import { succeedTopUp } from '../../../commands/funding/succeed-top-up.ts';
+import { checkLedger } from '../../../ledger/check-ledger.ts';
+import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { stateOf, type TopUpCase } from '../../support/commands/top-ups.ts';
+
+/** What is left of 10,000 cents after a card of 1,000: 100 for the activation, 50 for the funding. */
+const FUNDS = 10_000 - 1_150;
+/** 2,000 cents with 50 for the funding. */
+const AMOUNT = 2_000;
+const DEBITED = 2_050;
+
+describe('how a live top-up ends', () => {
+  let commands: TestCommands;
+  let at: TopUpCase;
+  before(async () => {
+    commands = await openCommands();
+  });
+  beforeEach(async () => {
+    const partnerId = await commands.createFundedPartner(10_000);
+    const about = { partnerId, mode: 'live' as const };
+    const cardId = await commands.createActiveCard(partnerId, 'live', 1_000);
+    const claimId = await commands.claimOf('top_up_card', { ...about, cardId }, { amount: AMOUNT });
+    at = { ...about, cardId, claimId };
+    assert.equal(await openTopUp(commands.context, claimId), 'held');
+  });
+  after(async () => {
+    assert.deepEqual(await checkLedger(commands.context.orm.em.fork()), []);
+    await commands.close();
+  });
+
+  const accept = () => acceptTopUp(commands.context, at.claimId);
+  const succeed = () => succeedTopUp(commands.context, at.claimId);
+  const fail = () => failTopUp(commands.context, at.claimId, 'topup_failed');
+  const state = () => stateOf(commands, at);
+
+  const HELD = {
+    ...{ topUp: ['pending', null, null], events: [] },
+    ...{ cents: [FUNDS - DEBITED, DEBITED], card: 1_000, usage: [1, 3_000] },
+  };
+  const LOADED = {
+    ...{ topUp: ['succeeded', null, '3000'], events: [['topup.succeeded', 'succeeded', 3_000, 3_000]] },
+    ...{ cents: [FUNDS - DEBITED, 0], card: 3_000, usage: [1, 3_000] },
+  };
+  const RELEASED = { cents: [FUNDS, 0], card: 1_000, usage: [1, 1_000] };
+  const FAILED = {
+    ...{ topUp: ['failed', 'topup_failed', '1000'], events: [['topup.failed', 'failed', 1_000, 1_000]] },
+    ...RELEASED,
+  };
+  const ACCEPTED = { answer: [202, 'pending'] };
+  const SUCCEEDED = { answer: [201, 'succeeded'] };
+
+  it('waits with the money held', async () => assert.deepEqual(await state(), { ...HELD, answer: null }));
+
+  const ENDS: [what: string, steps: () => (() => Promise<void>)[], end: object][] = [
+    ['accepted: 202, and still held', () => [accept], { ...HELD, ...ACCEPTED }],
+    ['loaded in time: 201', () => [succeed], { ...LOADED, ...SUCCEEDED }],
+    ['loaded after the 202, which stays the answer', () => [accept, succeed], { ...LOADED, ...ACCEPTED }],
+    [
+      'refused in time: 402, no top-up, no event',
+      () => [fail],
+      { topUp: null, events: [], ...RELEASED, answer: [402, 'provider_declined'] },
+    ],
+    ['failed after the 202: a failed top-up', () => [accept, fail], { ...FAILED, ...ACCEPTED }],
+    ['loaded, then said to have failed: loaded', () => [succeed, fail], { ...LOADED, ...SUCCEEDED }],
+    ['failed, then said to be loaded: failed', () => [accept, fail, succeed], { ...FAILED, ...ACCEPTED }],
+    ['accepted too late: as it ended', () => [succeed, accept], { ...LOADED, ...SUCCEEDED }],
+  ];
+  for (const [what, steps, end] of ENDS) {
+    it(`${what}, however often each step is run`, async () => {
+      for (const step of steps()) for (let run = 0; run < 3; run++) await step();
+      assert.deepEqual(await state(), end);
+      const opening = await openTopUp(commands.context, at.claimId);
+      assert.equal(opening, what.startsWith('accepted:') ? 'held' : 'answered');
+      assert.deepEqual(await state(), end);
+    });
+  }
+
+  it('has one end where both are said at once, again and again', async () => {
+    await accept();
+    const again = () => openTopUp(commands.context, at.claimId);
+    await Promise.all([succeed(), fail(), succeed(), fail(), accept(), again()]);
+    const now = await state();
+    assert.deepEqual(now, { ...(now.card === 3_000 ? LOADED : FAILED), ...ACCEPTED });
+  });
+
+  it('uncounts nothing of the day that began since', async () => {
+    await accept();
+    await commands.owner.query(
+      `UPDATE account_usage SET loaded_on = loaded_on + 1, loaded_cents = 7 WHERE partner_id = $1 AND mode = 'live'`,
+      [at.partnerId],
+    );
+    await fail();
+    assert.deepEqual((await state()).usage, [1, 7]);
+  });
+});

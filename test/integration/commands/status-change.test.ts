@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { openStatusChange } from '../../../commands/card-status/open-status-change.ts';
+import { readPendingStatusChange } from '../../../commands/card-status/pending-status-change.ts';
+import { settleStatusChange } from '../../../commands/card-status/settle-status-change.ts';
+import { query } from '../../../db/sql.ts';
+import type { Mode } from '../../../domain/mode.ts';
+import type { StatusChangeOperation } from '../../../domain/status-change.ts';
+import { checkLedger } from '../../../ledger/check-ledger.ts';
+import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+
+const TIMES = Array.from({ length: 10 }, (_, index) => index);
+
+describe('the steps of a status change', () => {
+  let commands: TestCommands;
+  let card: { partnerId: string; mode: Mode; cardId: string };
+  before(async () => {
+    commands = await openCommands();
+  });
+  after(async () => {
+    assert.deepEqual(await checkLedger(commands.context.orm.em.fork()), []);
+    await commands.close();
+  });
+
+  async function newCard(mode: Mode): Promise<void> {
+    const partnerId = await commands.createFundedPartner(100_000);
+    card = { partnerId, mode, cardId: await commands.createActiveCard(partnerId, mode, 1_000) };
+  }
+  const claim = (operation: StatusChangeOperation) => commands.claimOf(operation, card, {});
+  const open = (claimId: string) => openStatusChange(commands.context, claimId);
+  const settle = (claimId: string, decision: 'applied' | 'refused') =>
+    settleStatusChange(commands.context, claimId, decision);
+  /** The card's status, the claim under way, its events, and how its claims are answered. */
+  async function state() {
+    const em = commands.context.orm.em.fork();
+    const [row] = await query<{ status: string; under_way: string | null }>(
+      em,
+      'SELECT status, status_change_claim_id AS under_way FROM card WHERE id = $1',
+      [card.cardId],
+    );
+    const events = await query<{ type: string }>(
+      em,
+      'SELECT type FROM event WHERE card_id = $1 ORDER BY id',
+      [card.cardId],
+    );
+    const claims = await query<{ status: number | null }>(
+      em,
+      'SELECT response_status AS status FROM idempotency_claim WHERE card_id = $1 ORDER BY created_at',
+      [card.cardId],
+    );
+    const [, ...changed] = events.map(({ type }) => type);
+    return [row?.status, row?.under_way, changed, claims.map(({ status }) => status)];
+  }
+
+  const networkCardId = async () => {
+    const [row] = await query<{ id: string }>(
+      commands.context.orm.em.fork(),
+      'SELECT network_card_id AS id FROM card WHERE id = $1',
+      [card.cardId],
+    );
+    return row?.id ?? '';
+  };
+
+  it('live: one change at a time, whose turn it stays until it is settled', async () => {
+    await newCard('live');
+    const [freeze, block] = [await claim('freeze_card'), await claim('block_card')];
+    assert.equal(await open(freeze), 'opened');
+    assert.equal(await open(block), 'busy');
+    assert.equal(await open(freeze), 'opened');
+    assert.deepEqual(await readPendingStatusChange(commands.context, freeze), {
+      token: freeze,
+      networkCardId: await networkCardId(),
+      cardStatus: 'frozen',
+    });
+    assert.equal(await readPendingStatusChange(commands.context, block), null);
+    assert.deepEqual(await state(), ['active', freeze, [], [null, null]]);
+    await settle(freeze, 'applied');
+    assert.equal(await readPendingStatusChange(commands.context, freeze), null);
+    assert.deepEqual(await state(), ['frozen', null, ['card.frozen'], [200, null]]);
+    assert.equal(await open(block), 'opened');
+    assert.deepEqual(await state(), ['frozen', block, ['card.frozen'], [200, null]]);
+  });
+
+  it('live: a settlement that comes late, again or otherwise changes nothing, also under the next change', async () => {
+    await newCard('live');
+    const freeze = await claim('freeze_card');
+    await open(freeze);
+    await settle(freeze, 'applied');
+    const unfreeze = await claim('unfreeze_card');
+    await open(unfreeze);
+    const before = await state();
+    for (const decision of ['applied', 'refused'] as const) await settle(freeze, decision);
+    assert.deepEqual(await state(), before);
+    await settle(unfreeze, 'applied');
+    for (const decision of ['applied', 'refused'] as const) await settle(freeze, decision);
+    assert.equal(await open(freeze), 'answered');
+    assert.deepEqual(await state(), ['active', null, ['card.frozen', 'card.unfrozen'], [200, 200]]);
+  });
+
+  it('live: a refusal leaves the card as it was, and the turn to the next', async () => {
+    await newCard('live');
+    const freeze = await claim('freeze_card');
+    await open(freeze);
+    await settle(freeze, 'refused');
+    await settle(freeze, 'applied');
+    assert.deepEqual(await state(), ['active', null, [], [409]]);
+    assert.equal(await open(await claim('block_card')), 'opened');
+  });
+
+  it('live: what has not begun can not be settled', async () => {
+    await newCard('live');
+    const [freeze, block] = [await claim('freeze_card'), await claim('block_card')];
+    await open(freeze);
+    await assert.rejects(settle(block, 'applied'), /is not under way/);
+    assert.deepEqual(await state(), ['active', freeze, [], [null, null]]);
+  });
+
+  it('live: has one end where both are said at once, again and again', async () => {
+    await newCard('live');
+    const block = await claim('block_card');
+    await open(block);
+    await Promise.all(TIMES.map((index) => settle(block, index % 2 === 0 ? 'applied' : 'refused')));
+    const [status, underWay, events, [answer]] = (await state()) as [string, null, string[], number[]];
+    assert.equal(underWay, null);
+    assert.deepEqual(
+      [status, events, answer],
+      status === 'blocked' ? ['blocked', ['card.blocked'], 200] : ['active', [], 409],
+    );
+  });
+});

@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict';
+import { readConfig, readMigrationConfig } from '../../../config/service.ts';
+import { problemsOf } from '../../support/config-problems.ts';
+import { TEST_TRON } from '../../support/deposits.ts';
+
+const SECRET = Buffer.alloc(32, 7);
+const KEY = `k1:${SECRET.toString('base64')}`;
+const NEEDED = {
+  DATABASE_URL: 'postgres://user:pass@db:5432/cards',
+  TEMPORAL_ADDRESS: 'temporal:7233',
+  ENCRYPTION_KEYS: KEY,
+};
+
+describe('readConfig', () => {
+  it('takes what it needs and gives the rest its defaults', () => {
+    const { temporal, ...config } = readConfig(NEEDED);
+    assert.deepEqual(
+      [temporal.connectionOptions?.address, temporal.connectionOptions?.tls, temporal.namespace],
+      ['temporal:7233', undefined, undefined],
+    );
+    assert.deepEqual(config, {
+      host: '127.0.0.1',
+      port: 3000,
+      operations: null,
+      databaseUrl: NEEDED.DATABASE_URL,
+      databaseDirectUrl: null,
+      allowOwnerLogin: false,
+      taskQueuePrefix: '',
+      encryptionKeys: [{ id: 'k1', secret: SECRET }],
+      cardNetwork: 'none',
+      cardCreationWaitMs: 8_000,
+      issuanceDeadlineMs: 86_400_000,
+      topUpDeadlineMs: 86_400_000,
+      webhookDelaysMs: [30_000, 300_000, 1_800_000, 7_200_000],
+      webhookTimeoutMs: 10_000,
+      webhookAllowLoopbackHttp: false,
+      rateLimitPerSecond: 100,
+      rateLimitBurst: 200,
+      accountConcurrency: 16,
+      depositAddressTtlMs: 8 * 3_600_000,
+      tron: null,
+      logLevel: 'info',
+    });
+  });
+
+  it('takes DATABASE_DIRECT_URL for a sign that DATABASE_URL is a pooler, unless they are the same', () => {
+    const direct = 'postgres://user:pass@db:5433/cards';
+    const config = (DATABASE_DIRECT_URL: string) => readConfig({ ...NEEDED, DATABASE_DIRECT_URL });
+    assert.equal(config(direct).databaseDirectUrl, direct);
+    assert.equal(config(NEEDED.DATABASE_URL).databaseDirectUrl, null);
+    assert.equal(config('').databaseDirectUrl, null);
+    assert.equal(readConfig({ ...NEEDED, ALLOW_OWNER_LOGIN: 'true' }).allowOwnerLogin, true);
+    assert.deepEqual(problemsOf({ ...NEEDED, DATABASE_DIRECT_URL: 'db', ALLOW_OWNER_LOGIN: '1' }), [
+      'DATABASE_DIRECT_URL: must be a postgres:// URL',
+      'ALLOW_OWNER_LOGIN: must be true or false',
+    ]);
+  });
+
+  it('takes every variable', () => {
+    const config = readConfig({
+      ...NEEDED,
+      ...{ HOST: '0.0.0.0', PORT: '80', CARD_NETWORK: 'simulated', CARD_CREATION_WAIT_MS: '250' },
+      ...{
+        ISSUANCE_DEADLINE: '90m',
+        TOPUP_DEADLINE: '2h',
+        RATE_LIMIT_PER_SECOND: '0',
+        RATE_LIMIT_BURST: '5',
+        ACCOUNT_CONCURRENCY: '3',
+        LOG_LEVEL: 'warn',
+      },
+      ...{ WEBHOOK_RETRY_SCHEDULE: '1s, 2m', WEBHOOK_TIMEOUT: '3s', WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true' },
+      ...{ TASK_QUEUE_PREFIX: 'eu-', TEMPORAL_NAMESPACE: 'ns', TEMPORAL_API_KEY: 'secret' },
+    });
+    assert.deepEqual(
+      [config.host, config.port, config.cardNetwork, config.cardCreationWaitMs, config.issuanceDeadlineMs],
+      ['0.0.0.0', 80, 'simulated', 250, 5_400_000],
+    );
+    assert.deepEqual(
+      [config.rateLimitPerSecond, config.rateLimitBurst, config.accountConcurrency],
+      [0, 5, 3],
+    );
+    assert.deepEqual([config.logLevel, config.taskQueuePrefix], ['warn', 'eu-']);
+    assert.deepEqual(
+      [
+        config.topUpDeadlineMs,
+        config.webhookDelaysMs,
+        config.webhookTimeoutMs,
+        config.webhookAllowLoopbackHttp,
+      ],
+      [7_200_000, [1_000, 120_000], 3_000, true],
+    );
+    const { namespace, connectionOptions } = config.temporal;
+    assert.deepEqual([namespace, connectionOptions?.apiKey, connectionOptions?.tls], ['ns', 'secret', true]);
+  });
+
+  it('knows the nodes and the contract of a public network, and takes both halves of a bare node', () => {
+    const { xpub } = TEST_TRON;
+    const tronOf = (env: Record<string, string>) => {
+      const { tron, depositAddressTtlMs } = readConfig({ ...NEEDED, TRON_XPUB: xpub, ...env });
+      return { ...tron, depositAddressTtlMs };
+    };
+    const grid = 'https://api.trongrid.io';
+    assert.deepEqual(tronOf({ TRON_NETWORK: 'mainnet' }), {
+      ...{ network: 'mainnet', nodes: [{ full: grid, solidity: grid }], apiKey: null, xpub },
+      usdtContract: 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t',
+      ...{ scanIntervalMs: 3_000, depositAddressTtlMs: 8 * 3_600_000 },
+    });
+    const set = {
+      ...{ TRON_NETWORK: 'private', TRON_API_KEY: 'key', TRON_USDT_CONTRACT: TEST_TRON.usdtContract },
+      ...{
+        TRON_NODE_URLS: 'http://a:1|http://a:2 , http://b/c',
+        TRON_SCAN_INTERVAL: '1s',
+        DEPOSIT_ADDRESS_TTL: '30m',
+      },
+    };
+    assert.deepEqual(tronOf(set), {
+      ...{ network: 'private', apiKey: 'key', usdtContract: TEST_TRON.usdtContract, xpub },
+      nodes: [
+        { full: 'http://a:1', solidity: 'http://a:2' },
+        { full: 'http://b/c', solidity: 'http://b/c' },
+      ],
+      ...{ scanIntervalMs: 1_000, depositAddressTtlMs: 1_800_000 },
+    });
+    // Without a network nothing else about deposits has a meaning.
+    assert.equal(readConfig({ ...NEEDED, TRON_XPUB: xpub }).tron, null);
+  });
+
+  it('takes an empty value for unset', () => {
+    const config = readConfig({
+      ...NEEDED,
+      PORT: '',
+      HOST: '',
+      LOG_LEVEL: '',
+      CARD_NETWORK: '',
+      CARD_NETWROK: '',
+    });
+    assert.deepEqual([config.port, config.host, config.logLevel], [3000, '127.0.0.1', 'info']);
+    assert.deepEqual(problemsOf({ ...NEEDED, DATABASE_URL: '' }), ['DATABASE_URL: is required']);
+  });
+
+  it('lets the variables of other programs be', () => {
+    assert.deepEqual(problemsOf({ ...NEEDED, PATH: '/bin', WEBHOOK_TIMEOUT: '10s', MY_CARD_X: '1' }), []);
+  });
+
+  it('takes an address of its own for readiness and metrics, of which one half is enough', () => {
+    const operationsOf = (env: Record<string, string>) => readConfig({ ...NEEDED, ...env }).operations;
+    assert.deepEqual(operationsOf({ HOST: '0.0.0.0', OPERATIONS_PORT: '9090' }), {
+      host: '0.0.0.0',
+      port: 9090,
+    });
+    assert.deepEqual(operationsOf({ OPERATIONS_HOST: '10.0.0.1' }), { host: '10.0.0.1', port: 3000 });
+    assert.equal(operationsOf({ OPERATIONS_HOST: '127.0.0.1', OPERATIONS_PORT: '3000' }), null);
+  });
+
+  it('takes several keys, the first one first, and only keys of 32 bytes under different ids', () => {
+    const other = `new:${Buffer.alloc(32, 8).toString('base64')}`;
+    const ids = readConfig({ ...NEEDED, ENCRYPTION_KEYS: `${other}, ${KEY}` }).encryptionKeys.map(
+      (key) => key.id,
+    );
+    assert.deepEqual(ids, ['new', 'k1']);
+    for (const invalid of [
+      'k1',
+      'k1:',
+      'k1:AAAA',
+      `k1:${Buffer.alloc(31).toString('base64')}`,
+      `${KEY},`,
+      `:${KEY}`,
+    ]) {
+      assert.match(
+        problemsOf({ ...NEEDED, ENCRYPTION_KEYS: invalid })[0] ?? '',
+        /must be id:base64\(32 bytes\)/,
+      );
+    }
+    assert.match(
+      problemsOf({ ...NEEDED, ENCRYPTION_KEYS: `${KEY},${KEY}` })[0] ?? '',
+      /must not contain a key id twice/,
+    );
+  });
+});
+
+describe('readMigrationConfig', () => {
+  const DATABASE = { DATABASE_URL: NEEDED.DATABASE_URL };
+
+  it('needs the database alone', () => {
+    assert.deepEqual(readMigrationConfig(DATABASE), {
+      databaseUrl: DATABASE.DATABASE_URL,
+      firstProduct: null,
+    });
+    assert.deepEqual(problemsOf({}, readMigrationConfig), ['DATABASE_URL: is required']);
+  });
+
+  it('takes a first product, whole or not at all', () => {
+    const product = { PRODUCT_CODE: 'USD', PRODUCT_BIN: '424242', PRODUCT_NETWORK: 'visa' };
+    assert.deepEqual(readMigrationConfig({ ...DATABASE, ...product }).firstProduct, {
+      ...{ code: 'USD', bin: '424242', network: 'visa' },
+    });
+    for (const missing of Object.keys(product)) {
+      assert.deepEqual(problemsOf({ ...DATABASE, ...product, [missing]: '' }, readMigrationConfig), [
+        'PRODUCT_CODE, PRODUCT_BIN, PRODUCT_NETWORK: set all three or none',
+      ]);
+    }
+  });
+});

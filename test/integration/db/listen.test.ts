@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { pino } from 'pino';
+import { type Listening, listen } from '../../../db/listen.ts';
+import { asOwner, createTestDatabase } from '../../support/postgres.ts';
+import { until } from '../../support/workflows/until.ts';
+
+describe('listening to the database', () => {
+  let databaseUrl: string;
+  let listening: Listening;
+  let heard: string[];
+  let logged: string[];
+  let timesListening: number;
+
+  const start = async () => {
+    [heard, logged, timesListening] = [[], [], 0];
+    listening = listen({
+      database: { databaseUrl, onOwnerLogin: undefined },
+      on: { news: (payload) => heard.push(payload) },
+      logger: pino({ level: 'info' }, { write: (line: string) => logged.push(JSON.parse(line).msg) }),
+      onListening: () => timesListening++,
+    });
+    await until('it listens', async () => timesListening === 1);
+  };
+  const hears = async (payload: string) => {
+    await asOwner(databaseUrl, `NOTIFY news, '${payload}'`);
+    await until(`it hears ${payload}`, async () => heard.includes(payload));
+  };
+
+  before(async () => {
+    databaseUrl = await createTestDatabase();
+  });
+
+  it('hears what is notified, and ends without a word when it is told to', async () => {
+    await start();
+    await hears('one');
+    await listening.stop();
+    assert.deepEqual(logged, []);
+  });
+
+  it('says that it lost its connection, and listens on another', async () => {
+    await start();
+    await asOwner(
+      databaseUrl,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND query LIKE 'LISTEN%'`,
+    );
+    await until('it listens again', async () => timesListening === 2);
+    assert.ok(logged.includes('lost the connection to the database'), logged.join());
+    await hears('two');
+    await listening.stop();
+  });
+});

@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { pino } from 'pino';
+import { startApi } from '../../../api/start-api.ts';
+import { LoginRefused, OPERATOR_ROLE, SERVICE_ROLE } from '../../../db/login.ts';
+import { type OrmOptions, openOrm } from '../../../db/orm.ts';
+import { query } from '../../../db/sql.ts';
+import { createLogin, urlFor } from '../../../dev/postgres/create-login.ts';
+import { startWorker } from '../../../worker/start-worker.ts';
+import { operateIn } from '../../support/operator/operate.ts';
+import {
+  asOwner,
+  createTestDatabase,
+  openOperatorOrm,
+  operatorUrlOf,
+  ownerUrlOf,
+} from '../../support/postgres.ts';
+import { testConfig } from '../../support/stack.ts';
+
+const INSUFFICIENT_PRIVILEGE = { code: '42501' };
+
+describe('a login', () => {
+  let url: string;
+  before(async () => {
+    url = await createTestDatabase();
+  });
+
+  /** A new login of one group role, changed by statements in which $ is its name. @returns its URL */
+  async function loginWith(...statements: string[]): Promise<string> {
+    const user = `login_${randomUUID().slice(0, 8)}`;
+    const login = { user, password: 'p' };
+    await createLogin(ownerUrlOf(url), { ...login, role: SERVICE_ROLE });
+    await asOwner(url, ...statements.map((statement) => statement.replaceAll('$', user)));
+    return urlFor(url, login);
+  }
+
+  const refuses = async (databaseUrl: string, why: RegExp, more: Partial<OrmOptions> = {}) => {
+    await assert.rejects(openOrm({ databaseUrl, poolSize: 1, ...more }), (error: Error) => {
+      assert.ok(error instanceof LoginRefused, String(error));
+      assert.match(error.message, why);
+      assert.match(error.message, /docs\/operating\.md/);
+      return true;
+    });
+  };
+
+  it('that is a member of one role alone works as that role', async () => {
+    const orm = await openOrm({ databaseUrl: await loginWith(), poolSize: 1 });
+    try {
+      const [row] = await query<{ role: string }>(orm.em.fork(), 'SELECT current_user AS role');
+      assert.deepEqual(row, { role: SERVICE_ROLE });
+    } finally {
+      await orm.close();
+    }
+  });
+
+  it('that could leave its role is refused, with the reason', async () => {
+    await refuses(ownerUrlOf(url), /"postgres" is a superuser/);
+    await refuses(await loginWith('GRANT postgres TO $'), /is a superuser, or can become one/);
+    await refuses(await loginWith('ALTER ROLE $ CREATEROLE'), /may make roles/);
+    await refuses(await loginWith('ALTER ROLE $ BYPASSRLS'), /BYPASSRLS/);
+    await refuses(await loginWith('ALTER ROLE $ REPLICATION'), /REPLICATION/);
+    await refuses(await loginWith(`GRANT ${OPERATOR_ROLE} TO $`), /is a member of card_issuing_operator/);
+    await refuses(await loginWith('GRANT pg_write_all_data TO $'), /is a member of pg_write_all_data/);
+    await refuses(await loginWith('GRANT INSERT ON ledger.entry TO $'), /may write ledger\.entry/);
+    await refuses(await loginWith('ALTER TABLE card OWNER TO $'), /owns public\.card/);
+    await refuses(await loginWith('ALTER SCHEMA ledger OWNER TO $'), /owns the schema ledger/);
+    await refuses(
+      await loginWith(
+        'CREATE ROLE $_owner',
+        'ALTER SCHEMA simulated_network OWNER TO $_owner',
+        'GRANT $_owner TO $',
+      ),
+      /owns the schema simulated_network, or can become who does/,
+    );
+    await asOwner(url, 'ALTER SCHEMA ledger OWNER TO postgres', 'ALTER TABLE card OWNER TO postgres');
+  });
+
+  it('of no role, or of the other one, is refused', async () => {
+    await refuses(operatorUrlOf(url), /not a member of card_issuing_app/);
+    await refuses(url, /not a member of card_issuing_operator/, { role: OPERATOR_ROLE });
+  });
+
+  it('that does not get the role it asked for is refused', async () => {
+    // As where a pooler drops the startup setting: nothing is asked for, and the login has no setting of its own.
+    await refuses(await loginWith(), /works as "login_\w+", not as card_issuing_app.*ALTER ROLE "login_/, {
+      pooled: true,
+    });
+    const settled = await loginWith(
+      `ALTER ROLE $ SET role = '${SERVICE_ROLE}'`,
+      `ALTER ROLE $ SET lock_timeout = '4s'`,
+      `ALTER ROLE $ SET idle_in_transaction_session_timeout = '5s'`,
+      `ALTER ROLE $ SET statement_timeout = '8s'`,
+    );
+    await (await openOrm({ databaseUrl: settled, poolSize: 1, pooled: true })).close();
+  });
+});
+
+describe('ALLOW_OWNER_LOGIN', () => {
+  it('is what API, worker and command line need to log in as the owner; then they warn', async () => {
+    const config = await testConfig();
+    const owner = { ...config, databaseUrl: ownerUrlOf(config.databaseUrl) };
+    const lines: string[] = [];
+    const logger = pino({ level: 'warn' }, { write: (line: string) => lines.push(line) });
+    await assert.rejects(startApi(owner, logger), LoginRefused);
+    await assert.rejects(startWorker(owner, logger), LoginRefused);
+    await assert.rejects(
+      startApi({ ...config, databaseDirectUrl: owner.databaseUrl }, logger),
+      /"postgres" is a superuser/,
+    );
+    assert.equal(lines.length, 0);
+
+    const api = await startApi({ ...owner, allowOwnerLogin: true }, logger);
+    await api.stop();
+    assert.equal(lines.filter((line) => line.includes('ALLOW_OWNER_LOGIN')).length, 1);
+
+    const env = { DATABASE_URL: owner.databaseUrl };
+    const refused = await operateIn(env)('partner', 'list');
+    assert.deepEqual([refused.code, refused.out], [1, '']);
+    assert.match(
+      refused.err,
+      /^The login "postgres" is a superuser.* only of card_issuing_operator .*ALLOW_OWNER_LOGIN=true/,
+    );
+    const allowed = await operateIn({ ...env, ALLOW_OWNER_LOGIN: 'true' })('partner', 'list');
+    assert.deepEqual([allowed.code, allowed.json], [0, []]);
+    assert.match(allowed.err, /^warning: .*superuser.* \(ALLOW_OWNER_LOGIN\)\n$/);
+  });
+});
+
+describe('the rights', () => {
+  let url: string;
+  before(async () => {
+    url = await createTestDatabase();
+    await asOwner(
+      url,
+      `INSERT INTO partner (id, name) VALUES ('prt_1', 'P')`,
+      `INSERT INTO account_usage (partner_id, mode) VALUES ('prt_1', 'test')`,
+      `INSERT INTO api_key (id, partner_id, mode, hash, hint) VALUES ('key_1', 'prt_1', 'test', 'h', 'h')`,
+      `INSERT INTO product (code, bin, network) VALUES ('USD', '424242', 'visa')`,
+    );
+  });
+
+  const COLUMNS = { transfer: 'amount', entry: 'amount', account: 'posted', code: 'code' };
+  const LEDGER = Object.entries(COLUMNS).flatMap(([table, column]) => [
+    `INSERT INTO ledger.${table} (${column}) SELECT ${column} FROM ledger.${table}`,
+    `DELETE FROM ledger.${table}`,
+    `TRUNCATE ledger.${table}`,
+  ]);
+  const EVERYBODY = [
+    ...LEDGER,
+    'UPDATE ledger.account SET posted = 1',
+    `UPDATE ledger.code SET mode = NULL`,
+    'CREATE TABLE mine (id int)',
+    'CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$',
+    'DROP TABLE card',
+    'ALTER TABLE card ADD mine int',
+    'DELETE FROM partner',
+    'DELETE FROM api_key',
+    'DELETE FROM audit_entry',
+    'UPDATE audit_entry SET actor = actor',
+    'DELETE FROM card_transaction',
+    'UPDATE card_transaction SET amount_cents = 1',
+    'UPDATE event SET body = body',
+    'UPDATE card SET partner_id = partner_id',
+    'UPDATE card SET funding_cents = 1',
+    `UPDATE api_key SET hash = 'x'`,
+    'UPDATE account_usage SET partner_id = partner_id',
+    `INSERT INTO schema_migration (name, run_on) VALUES ('x', now())`,
+  ];
+  const DENIED = {
+    [SERVICE_ROLE]: [
+      `INSERT INTO partner (id, name) VALUES ('prt_2', 'Q')`,
+      ...['name = name', 'secure_details_enabled = true', `fee_plan = '{}'`, `limits = '{}'`].map(
+        (setting) => `UPDATE partner SET ${setting}`,
+      ),
+      `INSERT INTO api_key (id, partner_id, mode, hash, hint) VALUES ('key_2', 'prt_1', 'live', 'x', 'x')`,
+      'UPDATE api_key SET revoked_at = NULL',
+      `INSERT INTO product (code, bin, network) VALUES ('X', '1', 'x')`,
+      'UPDATE product SET is_current = true',
+      `INSERT INTO partner_product VALUES ('prt_1', 'USD')`,
+      `INSERT INTO account_usage (partner_id, mode) VALUES ('prt_1', 'live')`,
+      'DELETE FROM account_usage',
+      `INSERT INTO balance_adjustment (id, partner_id, mode, amount_cents, reason) VALUES ('a', 'prt_1', 'live', 1, '')`,
+      'DELETE FROM delivery',
+      'UPDATE simulated_network.operation SET request = request',
+      `SET ROLE ${OPERATOR_ROLE}`,
+      'SET ROLE postgres',
+      'SELECT ledger.deny_change()',
+    ],
+    [OPERATOR_ROLE]: [
+      'SELECT hash FROM api_key',
+      `UPDATE card SET status = 'active'`,
+      'DELETE FROM card',
+      'DELETE FROM event',
+      'DELETE FROM webhook_endpoint',
+      `INSERT INTO card_reveal (id, partner_id, mode, card_id, api_key_id, request_id) VALUES ('r', 'prt_1', 'test', 'c', 'key_1', 'q')`,
+      'UPDATE account_usage SET loaded_cents = 0',
+      'UPDATE idempotency_claim SET response_status = 200',
+      'SELECT * FROM simulated_network.card',
+      `SET ROLE ${SERVICE_ROLE}`,
+      'SET ROLE postgres',
+    ],
+  };
+
+  for (const [role, denied] of Object.entries(DENIED)) {
+    it(`of ${role} end where another's work begins`, async () => {
+      const orm =
+        role === OPERATOR_ROLE
+          ? await openOperatorOrm(url)
+          : await openOrm({ databaseUrl: url, poolSize: 1 });
+      try {
+        for (const statement of [...EVERYBODY, ...denied]) {
+          await assert.rejects(query(orm.em.fork(), statement), INSUFFICIENT_PRIVILEGE, statement);
+        }
+      } finally {
+        await orm.close();
+      }
+    });
+  }
+
+  it('of anybody else who reaches the database are none', async () => {
+    await asOwner(
+      url,
+      `DO $$ BEGIN CREATE ROLE test_nobody LOGIN PASSWORD 'p'; EXCEPTION WHEN duplicate_object THEN NULL; END $$`,
+    );
+    const nobody = new pg.Client(urlFor(url, { user: 'test_nobody', password: 'p' }));
+    await nobody.connect();
+    try {
+      for (const statement of [
+        'SELECT FROM partner',
+        'SELECT FROM ledger.account',
+        'CREATE TABLE mine (id int)',
+        `SELECT lock_funding_terms('a', 'b')`,
+        `SELECT lock_test_terms('a', 'b', 'c', true)`,
+        `SELECT ledger.apply_operations('[]')`,
+      ]) {
+        await assert.rejects(nobody.query(statement), INSUFFICIENT_PRIVILEGE, statement);
+      }
+    } finally {
+      await nobody.end();
+    }
+  });
+});

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { runner } from 'node-pg-migrate';
+import pg from 'pg';
+import { migrate } from '../../../db/migrate.ts';
+import { expectedMigrations, MIGRATIONS_FOLDER } from '../../../db/migration-names.ts';
+import { testPostgres } from '../../support/postgres.ts';
+import { until } from '../../support/workflows/until.ts';
+
+describe('migrate', () => {
+  it('gives way where what it changes is locked, and goes on when it is free', async () => {
+    const postgres = await testPostgres();
+    const database = `locked_${randomUUID().slice(0, 8)}`;
+    await postgres.createDatabase(database);
+    const databaseUrl = postgres.urlOf(database);
+    const holder = new pg.Client(databaseUrl);
+    // Another one, since a transaction sees the sessions as they were when it first looked.
+    const watcher = new pg.Client(databaseUrl);
+    await Promise.all([holder.connect(), watcher.connect()]);
+    const isWaiting = async () => {
+      const { rowCount } = await watcher.query(
+        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      return (rowCount ?? 0) > 0;
+    };
+    try {
+      await holder.query('BEGIN');
+      // Whoever makes a schema of that name has to wait until it is known whether this one stays.
+      await holder.query('CREATE SCHEMA ledger');
+      const migrated = migrate(databaseUrl);
+      await until('it waits', isWaiting);
+      await until('it waits no longer', async () => !(await isWaiting()));
+      await holder.query('ROLLBACK');
+      assert.deepEqual(await migrated, await expectedMigrations());
+    } finally {
+      await Promise.all([holder.end(), watcher.end()]);
+    }
+  });
+
+  it('takes over what the release with workflows in test mode has left', async () => {
+    const postgres = await testPostgres();
+    const database = `left_${randomUUID().slice(0, 8)}`;
+    await postgres.createDatabase(database);
+    const databaseUrl = postgres.urlOf(database);
+    const dir = fileURLToPath(MIGRATIONS_FOLDER);
+    const common = { direction: 'up', migrationsTable: 'schema_migration', log: () => {} } as const;
+    await runner({ databaseUrl, dir, count: 7, ...common });
+    const client = new pg.Client(databaseUrl);
+    await client.connect();
+    try {
+      await client.query(`
+        INSERT INTO partner (id, name) VALUES ('prt_1', 'P');
+        INSERT INTO product (code, bin, network) VALUES ('USD', '424242', 'visa');
+        INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, funding_cents, fees, created_at)
+          SELECT 'card_' || status, 'prt_1', 'live', status, status, 'USD', 'visa', 1, '[]', '2026-01-01T23:59:59Z'
+          FROM unnest('{funding_pending,active}'::text[]) status;
+        INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, fingerprint, request_id, lease_expires_at,
+            response_status, response_body)
+          SELECT concat_ws(' ', mode, answered), 'prt_1', mode, answered, 'create_card', '', 'req', now(),
+            CASE answered WHEN 'answered' THEN 201 END, CASE answered WHEN 'answered' THEN ''::bytea END
+          FROM unnest('{test,live}'::text[]) mode, unnest('{answered,not}'::text[]) answered`);
+      await migrate(databaseUrl);
+      const claims = await client.query('SELECT id FROM idempotency_claim ORDER BY id');
+      assert.deepEqual(
+        claims.rows.map(({ id }) => id),
+        ['live answered', 'live not', 'test answered'],
+      );
+      const cards = await client.query('SELECT id, counted_on::text AS day FROM card ORDER BY id');
+      assert.deepEqual(cards.rows, [
+        { id: 'card_active', day: null },
+        { id: 'card_funding_pending', day: '2026-01-01' },
+      ]);
+    } finally {
+      await client.end();
+    }
+  });
+});

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { startApi } from '../../../api/start-api.ts';
+import { LoginRefused, SERVICE_ROLE } from '../../../db/login.ts';
+import { type OrmOptions, openOrm } from '../../../db/orm.ts';
+import { query } from '../../../db/sql.ts';
+import { transaction } from '../../../db/transaction.ts';
+import { createLogin, urlFor } from '../../../dev/postgres/create-login.ts';
+import { createCard } from '../../support/api/prepare.ts';
+import { findPgbouncer, type Pgbouncer, startPgbouncer } from '../../support/pgbouncer.ts';
+import { asOwner, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
+import { startTestStack, testConfig } from '../../support/stack.ts';
+import { setUrl } from '../../support/webhooks/events.ts';
+import { answer, startReceiver } from '../../support/webhooks/receiver.ts';
+import { assertLedgerClean, fundedPartner } from '../../support/workflows/money.ts';
+import { until } from '../../support/workflows/until.ts';
+
+/** What docs/operating.md ("Behind a pooler") has a login given. */
+const SETTINGS = [
+  `SET role = '${SERVICE_ROLE}'`,
+  `SET lock_timeout = '4s'`,
+  `SET idle_in_transaction_session_timeout = '5s'`,
+  `SET statement_timeout = '8s'`,
+  `SET client_connection_check_interval = '1s'`,
+];
+
+describe('behind PgBouncer, which lends connections for a transaction,', function () {
+  this.timeout(120_000);
+  let databaseUrl: string;
+  let settled: string;
+  let unsettled: string;
+  let pgbouncer: Pgbouncer;
+  /** One that drops `options` instead of refusing them. */
+  let careless: Pgbouncer;
+  before(async function () {
+    const program = findPgbouncer();
+    if (program === undefined) return this.skip();
+    databaseUrl = await createTestDatabase();
+    settled = await login(SETTINGS);
+    unsettled = await login([]);
+    pgbouncer = await startPgbouncer(program, [settled, unsettled]);
+    careless = await startPgbouncer(program, [settled, unsettled], ['ignore_startup_parameters = options']);
+  });
+  after(async () => {
+    await pgbouncer?.stop();
+    await careless?.stop();
+  });
+
+  async function login(settings: readonly string[]): Promise<string> {
+    const made = { user: `pooled_${randomUUID().slice(0, 8)}`, password: 'p' };
+    await createLogin(ownerUrlOf(databaseUrl), { ...made, role: SERVICE_ROLE });
+    await asOwner(databaseUrl, ...settings.map((setting) => `ALTER ROLE ${made.user} ${setting}`));
+    return urlFor(databaseUrl, made);
+  }
+
+  it('API and worker do all of their work, on fewer connections than they have of their own', async () => {
+    const stack = await startTestStack({
+      databaseUrl: pgbouncer.through(settled),
+      databaseDirectUrl: settled,
+      cardCreationWaitMs: 60_000,
+    });
+    const receiver = await startReceiver();
+    try {
+      receiver.behave((request, response) => answer(200)(request, response, 0));
+      const partner = await fundedPartner(stack);
+      await setUrl(stack, partner, receiver.url);
+      const created = await Promise.all(
+        Array.from({ length: 30 }, (_, i) =>
+          createCard(partner, { amount: 1_000 }, { mode: i % 3 === 0 ? 'live' : 'test' }),
+        ),
+      );
+      assert.deepEqual([...new Set(created.map(({ status }) => status))], [201]);
+      const [live] = created;
+      const changes = await Promise.all(
+        ['freeze', 'unfreeze'].map((change) =>
+          partner.call('POST', `/cards/${live?.json.id}/${change}`, {
+            mode: 'live',
+            idempotencyKey: randomUUID(),
+          }),
+        ),
+      );
+      assert.ok(changes.some(({ status }) => status === 200));
+      const test = created.filter((_, i) => i % 3 !== 0).map(({ json }) => json.id);
+      await until('the events of test mode are delivered', async () => {
+        const about = new Set(receiver.received.map(({ body }) => JSON.parse(body).data.card?.id));
+        return test.every((id) => about.has(id));
+      });
+      await assertLedgerClean(stack);
+      const [row] = await asOwner<{ connections: number; listening: number }>(
+        databaseUrl,
+        `SELECT count(*)::int AS connections, count(*) FILTER (WHERE query LIKE 'LISTEN %')::int AS listening
+         FROM pg_stat_activity WHERE usename = '${new URL(settled).username}'`,
+      );
+      // The pool's four, LISTEN of the API and of the worker's webhooks and deposits, and what the test itself looks with.
+      assert.ok((row?.connections ?? 0) <= 4 + 3 + 4, `${row?.connections} connections`);
+      assert.equal(row?.listening, 3);
+    } finally {
+      await stack.stop();
+      await receiver.stop();
+    }
+  });
+
+  it('a transaction that is interrupted leaves nothing to whoever is lent its connection next', async () => {
+    const orm = await openOrm({ databaseUrl: pgbouncer.through(settled), poolSize: 8, pooled: true });
+    try {
+      await Promise.all(
+        Array.from({ length: 20 }, async (_, i) => {
+          const work = transaction(orm, async (tx) => {
+            await query(tx, `SELECT set_config('lock_timeout', '1ms', true), $1::int`, [i]);
+            if (i % 2 === 0) throw new Error('given up');
+          });
+          if (i % 2 === 0) await assert.rejects(work, /given up/);
+          else await work;
+        }),
+      );
+      const rows = await Promise.all(
+        Array.from({ length: 8 }, (_, i) =>
+          query(
+            orm.em.fork(),
+            `SELECT current_setting('lock_timeout') AS lock, current_user AS role, $1::int AS i`,
+            [i],
+          ),
+        ),
+      );
+      assert.deepEqual(
+        rows.flat(),
+        rows.map((_, i) => ({ lock: '4s', role: SERVICE_ROLE, i })),
+      );
+    } finally {
+      await orm.close();
+    }
+  });
+
+  const refused = (url: string, why: RegExp, more: Partial<OrmOptions> = {}) =>
+    assert.rejects(openOrm({ databaseUrl: url, poolSize: 1, ...more }), (error: Error) => {
+      assert.ok(error instanceof LoginRefused, String(error));
+      assert.match(error.message, why);
+      return true;
+    });
+
+  it('a process that has not been told of it is refused, whether it drops what is asked for or refuses it', async () => {
+    await refused(
+      pgbouncer.through(settled),
+      /refuses the startup settings of this process .*Set DATABASE_DIRECT_URL/,
+    );
+    await refused(careless.through(settled), /A connection pooler stands between .*Set DATABASE_DIRECT_URL/);
+    await refused(careless.through(unsettled), /Set DATABASE_DIRECT_URL/);
+  });
+
+  it('a login that has no role of its own accord is refused', async () => {
+    await refused(
+      pgbouncer.through(unsettled),
+      /works as "pooled_\w+", not as .*ALTER ROLE "pooled_\w+" SET role/,
+      {
+        pooled: true,
+      },
+    );
+  });
+
+  it('DATABASE_DIRECT_URL has to be PostgreSQL itself', async () => {
+    const config = await testConfig({
+      databaseUrl: pgbouncer.through(settled),
+      databaseDirectUrl: careless.through(settled),
+    });
+    await assert.rejects(startApi(config, pino({ level: 'silent' })), /A connection pooler stands between/);
+  });
+});

@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict';
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import pg from 'pg';
+import { newId } from '../../../crypto/new-id.ts';
+import type { Orm } from '../../../db/orm.ts';
+import {
+  query,
+  type Reads,
+  readStatement,
+  type Sql,
+  tenantStatement,
+  writeStatement,
+} from '../../../db/sql.ts';
+import { tenantQuery } from '../../../db/tenant-query.ts';
+import { transaction } from '../../../db/transaction.ts';
+import type { Tenant } from '../../../domain/tenant.ts';
+import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
+
+describe('queries', () => {
+  let orm: Orm;
+  let databaseUrl: string;
+  before(async () => {
+    databaseUrl = await createTestDatabase();
+    orm = await openOperatorOrm(databaseUrl);
+  });
+  after(() => orm.close());
+
+  it('carry their values beside the statement, never in its text', async () => {
+    const marked = 'SELECT $1::text AS value, pg_sleep(0.5)';
+    const asked = query<{ value: string }>(orm.em.fork(), marked, ["it's ada@example.com"]);
+    const owner = new pg.Client(ownerUrlOf(databaseUrl));
+    await owner.connect();
+    try {
+      const running = `SELECT query FROM pg_stat_activity WHERE query LIKE '%pg_sleep(0.5)' AND state = 'active' AND pid <> pg_backend_pid()`;
+      let seen: { query: string }[] = [];
+      while (seen.length === 0) seen = (await owner.query<{ query: string }>(running)).rows;
+      assert.deepEqual(seen, [{ query: marked }]);
+      assert.equal((await asked)[0]?.value, "it's ada@example.com");
+    } finally {
+      await owner.end();
+    }
+  });
+
+  it('of a tenant are refused before they run where they do not say whose rows', async () => {
+    const tenant = { partnerId: 'prt_1', mode: 'test' } as const;
+    for (const text of [
+      'SELECT * FROM card',
+      'SELECT * FROM card WHERE partner_id = $1',
+      'SELECT * FROM card WHERE mode = $2 AND partner_id = $1',
+      'SELECT * FROM card WHERE partner_id = $1 AND mode = $21',
+      'SELECT * FROM card WHERE partner_id = $1 OR mode = $2',
+    ]) {
+      assert.throws(() => tenantQuery(orm.em.fork(), tenant, text), /must filter by/);
+    }
+    const text = 'SELECT $1 AS a, $2 AS b, $3 AS c FROM (VALUES (1)) v (n) WHERE true OR';
+    const rows = await tenantQuery(
+      orm.em.fork(),
+      tenant,
+      `${text} EXISTS (SELECT FROM card c WHERE c.partner_id = $1 AND c.mode = $2)`,
+      ['x'],
+    );
+    assert.deepEqual(rows, [{ a: 'prt_1', b: 'test', c: 'x' }]);
+  });
+
+  it('of a transaction happen all or not at all', async () => {
+    const id = newId('prt');
+    const insert = (tx: Sql) => query(tx, `INSERT INTO partner (id, name) VALUES ($1, 'x')`, [id]);
+    const partners = () => query(orm.em.fork(), 'SELECT FROM partner WHERE id = $1', [id]);
+    await assert.rejects(
+      transaction(orm, async (tx) => {
+        await insert(tx);
+        throw new Error('no');
+      }),
+      /^Error: no$/,
+    );
+    assert.equal((await partners()).length, 0);
+    await transaction(orm, insert);
+    assert.equal((await partners()).length, 1);
+  });
+
+  it('of a transaction that met a deadlock run again, and both of them happen', async () => {
+    const ids = [newId('prt'), newId('prt')];
+    for (const id of ids) await query(orm.em.fork(), `INSERT INTO partner (id, name) VALUES ($1, '')`, [id]);
+    let runs = 0;
+    let arrived: () => void = () => {};
+    const bothHoldOne = new Promise<void>((resolve) => {
+      arrived = () => {
+        runs += 1;
+        if (runs === 2) resolve();
+      };
+    });
+    const append = (letter: string, order: string[]) =>
+      transaction(orm, async (tx) => {
+        for (const [index, id] of order.entries()) {
+          await query(tx, 'UPDATE partner SET name = name || $2 WHERE id = $1', [id, letter]);
+          if (index === 0) {
+            arrived();
+            await bothHoldOne;
+          }
+        }
+      });
+    await Promise.all([append('a', ids), append('b', ids.toReversed())]);
+    assert.ok(runs >= 3, 'neither of them ran again');
+    const rows = await query<{ name: string }>(orm.em.fork(), 'SELECT name FROM partner WHERE id = ANY($1)', [
+      ids,
+    ]);
+    for (const { name } of rows) assert.equal([...name].sort().join(''), 'ab');
+  });
+});
+
+describe('statements', () => {
+  let orm: Orm;
+  before(async () => {
+    orm = await openOperatorOrm(await createTestDatabase());
+  });
+  after(() => orm.close());
+
+  it('are built once and bind what they are run with, and their constants', async () => {
+    let built = 0;
+    const insert = writeStatement((db, { id, name }: { id: string; name: string }) => {
+      built += 1;
+      return db.insertInto('partner').values({ id, name }).returning(['id', 'secure_details_enabled']);
+    });
+    const find = readStatement((db, { ids }: { ids: string[] }) =>
+      db
+        .selectFrom('partner')
+        .select(['id', 'name', 'fee_plan'])
+        .where('id', '=', sql<string>`any(${ids})`)
+        .where('name', '<>', 'b')
+        .orderBy('id'),
+    );
+    const ids = [newId('prt'), newId('prt'), newId('prt')].sort();
+    const rows = await transaction(orm, async (tx) => {
+      const inserted = [];
+      for (const [index, id] of ids.entries()) {
+        inserted.push(...(await insert(tx, { id, name: 'abc'.charAt(index) })));
+      }
+      return inserted;
+    });
+    assert.deepEqual(
+      rows,
+      ids.map((id) => ({ id, secure_details_enabled: false })),
+    );
+    assert.equal(built, 1);
+    assert.deepEqual(await find(orm.em.fork(), { ids }), [
+      { id: ids[0], name: 'a', fee_plan: null },
+      { id: ids[2], name: 'c', fee_plan: null },
+    ]);
+  });
+
+  it('give rows as the driver does, as their types say', async () => {
+    const partnerId = newId('prt');
+    const row = await transaction(orm, async (tx) => {
+      await query(tx, `INSERT INTO partner (id, name) VALUES ($1, 'x')`, [partnerId]);
+      const [usage] = await writeStatement((db, values: { partnerId: string }) =>
+        db
+          .insertInto('account_usage')
+          .values({ partner_id: values.partnerId, mode: 'test', loaded_cents: MOST })
+          .returning(['loaded_cents', 'loaded_on', 'open_cards']),
+      )(tx, { partnerId });
+      return usage;
+    });
+    const { loaded_cents, loaded_on, open_cards }: Given | undefined = row ?? assert.fail('no row');
+    assert.deepEqual([loaded_cents, loaded_on, open_cards], [MOST, '-infinity', 0]);
+  });
+
+  it('take each value as it is, and by its name', () => {
+    const insert = (build: (values: { id: string; name: string }) => { id: string; name: string }) =>
+      writeStatement((db, values: { id: string; name: string }) =>
+        db.insertInto('partner').values(build(values)),
+      );
+    assert.throws(() => insert(({ id, name }) => ({ id, name: `${name}!` })), /"name" is not known yet/);
+    assert.throws(() => insert((values) => ({ ...values })), /names each value/);
+  });
+
+  it('of a tenant are refused where they do not say whose rows', async () => {
+    const select = (db: Reads) => db.selectFrom('card').select('id');
+    assert.throws(() => tenantStatement((db) => select(db)), /must filter by/);
+    assert.throws(
+      () => tenantStatement((db, { partnerId }) => select(db).where('partner_id', '=', partnerId)),
+      /must filter by/,
+    );
+    assert.throws(
+      () =>
+        tenantStatement((db, { partnerId, mode }) =>
+          select(db).where('mode', '=', mode).where('partner_id', '=', partnerId),
+        ),
+      /must filter by/,
+    );
+    assert.throws(
+      () =>
+        tenantStatement((db, { partnerId }) =>
+          select(db).where('partner_id', '=', partnerId).where('mode', '=', 'test'),
+        ),
+      /must filter by/,
+    );
+    const cards = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
+      select(db).where('partner_id', '=', partnerId).where('mode', '=', mode).where('id', '=', cardId),
+    );
+    const tenant = { partnerId: newId('prt'), mode: 'test' } as const;
+    assert.deepEqual(await cards(orm.em.fork(), tenant, { cardId: newId('card') }), []);
+  });
+});
+
+/** Never run: the compiler has to find each of these wrong. */
+void ((tx: EntityManager) => [
+  // @ts-expect-error: no such column
+  readStatement((db) => db.selectFrom('card').select('iban')),
+  // @ts-expect-error: no such table
+  readStatement((db) => db.selectFrom('cards').select('id')),
+  // @ts-expect-error: no such status
+  readStatement((db) => db.selectFrom('card').select('id').where('status', '=', 'lost')),
+  // @ts-expect-error: a read does not write
+  readStatement((db) => db.deleteFrom('card')),
+  // @ts-expect-error: name is missing
+  writeStatement((db) => db.insertInto('partner').values({ id: 'prt_1' })),
+  // @ts-expect-error: a write needs a transaction's EntityManager
+  writeStatement((db) => db.deleteFrom('partner'))(tx, {}),
+]);
+
+const MOST = '9007199254740991';
+
+interface Given {
+  loaded_cents: string;
+  loaded_on: string;
+  open_cards: number;
+}

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import type { WorkflowHandle } from '@temporalio/client';
+import { tokenTransfer } from '../../../dev/tron/drafts.ts';
+import { resolveDeposit, watchDepositWorkflowId } from '../../../workflows/messages.ts';
+import {
+  type DepositStack,
+  openAddress,
+  startDepositStack,
+  untilDeposit,
+} from '../../support/deposits/deposit-stack.ts';
+import { environmentOf, type Operate, operateIn } from '../../support/operator/operate.ts';
+import type { TestPartner } from '../../support/stack.ts';
+import { assertLedgerClean } from '../../support/workflows/money.ts';
+import { untilStarted } from '../../support/workflows/started-workflow.ts';
+import { until } from '../../support/workflows/until.ts';
+
+const CENTS = 2_500;
+
+/** From a transfer on the chain to what the partner sees of an operator's decision. */
+describe('a deposit that needs review', function () {
+  this.timeout(180_000);
+  let deposits: DepositStack;
+  let partner: TestPartner;
+  let operate: Operate;
+  before(async () => {
+    deposits = await startDepositStack({}, { nodes: ['one', 'two'] });
+    operate = operateIn(environmentOf(deposits.stack.config));
+  });
+  beforeEach(async () => {
+    partner = await deposits.stack.createPartner();
+  });
+  after(async () => {
+    await assertLedgerClean(deposits.stack);
+    await deposits.stop();
+  });
+
+  const pay = (address: string, ...usdt: number[]): string[] => {
+    const drafts = usdt.map((one) =>
+      tokenTransfer({ to: address, valueMicroUsdt: BigInt(Math.round(one * 1_000_000)) }),
+    );
+    const { transactions } = deposits.chain.mine(drafts);
+    deposits.chain.solidify();
+    return transactions.map(({ id }) => id);
+  };
+  const waiting = async (id: string) => {
+    const { json } = await operate('attention', 'list');
+    return json.find((item: { id: string }) => item.id === id);
+  };
+  const workflowOf = (id: string): WorkflowHandle =>
+    deposits.stack.client.workflow.getHandle(watchDepositWorkflowId(id));
+  const untilEnded = async (id: string) => {
+    await untilStarted(workflowOf(id));
+    await until('its workflow has ended', async () => {
+      const { status, searchAttributes } = await workflowOf(id).describe();
+      return status.name === 'COMPLETED' && searchAttributes.NeedsAttention?.[0] !== true;
+    });
+  };
+  /** What the partner has, and was told. */
+  async function partners() {
+    const [balance, changes, events] = await Promise.all(
+      ['/balance', '/balance/transactions', '/events?type=deposit.confirmed'].map((path) =>
+        partner.call('GET', path, { mode: 'live' }),
+      ),
+    );
+    return {
+      total: balance?.json.total,
+      sources: changes?.json.data.map(({ source }: { source: object }) => source),
+      confirmed: events?.json.data.map(({ data }: { data: { deposit: Record<string, unknown> } }) => [
+        data.deposit.status,
+        data.deposit.received_amount,
+      ]),
+    };
+  }
+
+  it('was paid in parts: the command that attention list gives credits them', async () => {
+    const { id, address } = await openAddress(partner, CENTS);
+    pay(address, 10.006, 14.999);
+    await untilDeposit(partner, id, 'needs_review');
+    const item = await until('it waits for a person', () => waiting(id));
+    assert.match(item.reason, /^25\.00 USDT expected; (10\.006|25\.005) USDT in/);
+    await until('both are judged', async () =>
+      (await waiting(id)).reason.includes('25.005 USDT in 2 payments'),
+    );
+    assert.deepEqual(await partners(), { total: 0, sources: [], confirmed: [] });
+
+    const { command } = await waiting(id);
+    const words = command.replace('npm run operator -- ', '').replace('|--returned', '').split(' ');
+    const { code, err } = await operate(...words.map((word: string) => (word === 'R' ? 'ticket 7' : word)));
+    assert.equal(code, 0, err);
+    const { received_amount, payments } = await untilDeposit(partner, id, 'confirmed');
+    assert.deepEqual([received_amount, payments.length], [CENTS, 2]);
+    assert.deepEqual(await partners(), {
+      total: CENTS,
+      sources: [{ type: 'deposit', id }],
+      confirmed: [['confirmed', CENTS]],
+    });
+    assert.equal(await waiting(id), undefined);
+    await untilEnded(id);
+  });
+
+  it('was paid again after it was confirmed: a signal credits the second payment, too', async () => {
+    const { id, address } = await openAddress(partner, CENTS);
+    pay(address, 25);
+    await untilDeposit(partner, id, 'confirmed');
+    await untilEnded(id);
+    const { runId } = await workflowOf(id).describe();
+    pay(address, 25);
+    await untilDeposit(partner, id, 'needs_review');
+    await until('another run shows it', async () => {
+      const { runId: latest, searchAttributes } = await workflowOf(id).describe();
+      return latest !== runId && searchAttributes.NeedsAttention?.[0] === true;
+    });
+    await workflowOf(id).signal(resolveDeposit, { outcome: 'credited', reason: 'they meant it' });
+    await untilDeposit(partner, id, 'confirmed');
+    await untilEnded(id);
+    assert.deepEqual(await partners(), {
+      total: 2 * CENTS,
+      sources: [
+        { type: 'deposit', id },
+        { type: 'deposit', id },
+      ],
+      confirmed: [
+        ['confirmed', 2 * CENTS],
+        ['confirmed', CENTS],
+      ],
+    });
+  });
+
+  it('has a payment that one of two nodes denies: it is returned, and nothing is credited', async () => {
+    const { id, address } = await openAddress(partner, CENTS);
+    const forged = tokenTransfer({ to: address, valueMicroUsdt: 25_000_000n });
+    deposits.nodes[0]?.view.forge(deposits.chain.mine().number, forged);
+    deposits.chain.solidify();
+    await untilDeposit(partner, id, 'needs_review');
+    const { json: shown } = await operate('deposit', 'show', id);
+    assert.match(shown.payments[0].reason, /^the node 127\.0\.0\.1:\d+ denies it$/);
+    assert.match((await waiting(id)).reason, /the nodes disagree on a payment/);
+    await until('its nodes are said to disagree', async () => {
+      const { json: scan } = await operate('tron', 'status');
+      return scan.nodes.some(({ state }: { state: string }) => state === 'contradicting');
+    });
+
+    const { code, err } = await operate(
+      'deposit',
+      'resolve',
+      id,
+      '--returned',
+      '--reason',
+      'not on the chain',
+    );
+    assert.equal(code, 0, err);
+    await untilDeposit(partner, id, 'returned');
+    assert.deepEqual(await partners(), { total: 0, sources: [], confirmed: [] });
+    await untilEnded(id);
+  });
+});

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import { freePort } from '../../../../dev/free-port.ts';
+import { type RunningPostgres, startEmbeddedPostgres } from '../../../../dev/postgres/embedded-postgres.ts';
+import { processIdentity } from '../../../../dev/process/process-identity.ts';
+import { eventually } from '../../../support/dev/eventually.ts';
+import { scratchFolder } from '../../../support/dev/scratch-folder.ts';
+
+describe('startEmbeddedPostgres', () => {
+  const scratch = scratchFolder();
+  const start = async (name: string) =>
+    startEmbeddedPostgres({ dataDir: join(scratch.path, name), port: await freePort(), password: 'right' });
+
+  it('keeps its data through kill -9, whatever process its old lock file names by now', async () => {
+    const dataDir = join(scratch.path, 'killed');
+    let server = await start('killed');
+    await query(server, 'CREATE TABLE kept AS SELECT 42 AS n');
+    const lockFile = join(dataDir, 'postmaster.pid');
+    const lock = await readFile(lockFile, 'utf8');
+    const pid = Number.parseInt(lock, 10);
+    process.kill(pid, 'SIGKILL');
+    assert.equal(await server.exited, 'signal SIGKILL');
+    await eventually(() => processIdentity(pid) === undefined);
+
+    await writeFile(lockFile, lock.replace(String(pid), String(process.pid)));
+    server = await start('killed');
+    assert.deepEqual(await query(server, 'SELECT n FROM kept'), [{ n: 42 }]);
+    await server.stop();
+  });
+
+  it('makes anew what a killed initdb left half done', async () => {
+    await mkdir(join(scratch.path, 'half.unfinished'));
+    await writeFile(join(scratch.path, 'half.unfinished', 'PG_VERSION'), '18');
+    const server = await start('half');
+    assert.deepEqual(await query(server, 'SELECT 1 AS n'), [{ n: 1 }]);
+    await server.stop();
+  });
+
+  it('listens on loopback alone, and lets nobody in without the password', async () => {
+    const server = await start('guarded');
+    assert.deepEqual(await query(server, 'SHOW listen_addresses'), [{ listen_addresses: '127.0.0.1' }]);
+    assert.deepEqual(await query(server, 'SHOW unix_socket_directories'), [{ unix_socket_directories: '' }]);
+    const url = new URL(server.url);
+    url.password = 'wrong';
+    await assert.rejects(new pg.Client(url.href).connect(), /password authentication failed/);
+    await server.stop();
+  });
+
+  it('says what PostgreSQL said when it does not start, even where another server answers', async () => {
+    const server = await start('taken');
+    const port = Number(new URL(server.url).port);
+    const second = { dataDir: join(scratch.path, 'second'), port, password: 'right' };
+    await assert.rejects(startEmbeddedPostgres(second), /PostgreSQL ended at once(.|\n)*could not bind/);
+    await server.stop();
+  });
+});
+
+async function query(server: RunningPostgres, text: string): Promise<unknown[]> {
+  const client = new pg.Client(server.url);
+  await client.connect();
+  try {
+    return (await client.query(text)).rows;
+  } finally {
+    await client.end();
+  }
+}

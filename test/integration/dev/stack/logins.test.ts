@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { OPERATOR_ROLE, SERVICE_ROLE } from '../../../../db/login.ts';
+import { openOrm } from '../../../../db/orm.ts';
+import { query } from '../../../../db/sql.ts';
+import { makeLogins } from '../../../../dev/stack/make-logins.ts';
+import { loadSecrets } from '../../../../dev/stack/secrets.ts';
+import { scratchFolder } from '../../../support/dev/scratch-folder.ts';
+import { asOwner, createTestDatabase, ownerUrlOf } from '../../../support/postgres.ts';
+
+const OWN_SERVER = { DATABASE_URL: undefined, ALLOW_OWNER_LOGIN: undefined };
+
+describe('the logins of the local stack', () => {
+  const scratch = scratchFolder();
+
+  it('are added to the secrets of a data folder that has none, and kept from then on', async () => {
+    const file = join(scratch.path, 'secrets.json');
+    const older = { postgresPassword: 'owner', encryptionKeys: 'local:key' };
+    await writeFile(file, JSON.stringify(older));
+    const { logins, ...rest } = loadSecrets(file);
+    assert.deepEqual(rest, older);
+    assert.notEqual(logins.service.password, logins.operator.password);
+    assert.deepEqual(loadSecrets(file), { ...older, logins });
+    assert.deepEqual(JSON.parse(await readFile(file, 'utf8')), { ...older, logins });
+    assert.equal((await stat(file)).mode & 0o777, 0o600);
+  });
+
+  it('are made with their roles alone, and again with other passwords', async () => {
+    const ownerUrl = ownerUrlOf(await createTestDatabase());
+    for (const round of ['first', 'second']) {
+      const { logins } = loadSecrets(join(scratch.path, `${round}.json`));
+      const { service, operator } = logins;
+      const names = { service: { ...service, user: 'stack_s' }, operator: { ...operator, user: 'stack_o' } };
+      const urls = await makeLogins(ownerUrl, names, OWN_SERVER);
+      for (const [databaseUrl, role] of [
+        [urls.databaseUrl, SERVICE_ROLE],
+        [urls.operatorDatabaseUrl, OPERATOR_ROLE],
+      ] as const) {
+        assert.notEqual(databaseUrl, ownerUrl);
+        const orm = await openOrm({ databaseUrl, poolSize: 1, role });
+        assert.deepEqual(await query(orm.em.fork(), 'SELECT current_user AS role'), [{ role }]);
+        await orm.close();
+      }
+    }
+  });
+
+  it('take an owner who may make roles, or the word that everything may log in as this one', async () => {
+    const url = await createTestDatabase();
+    const { logins } = loadSecrets(join(scratch.path, 'third.json'));
+    const theirs = { ...OWN_SERVER, DATABASE_URL: url };
+    await assert.rejects(makeLogins(url, logins, theirs), /CREATEROLE.*ALLOW_OWNER_LOGIN=true/);
+    assert.deepEqual(await makeLogins(url, logins, { ...theirs, ALLOW_OWNER_LOGIN: 'true' }), {
+      databaseUrl: url,
+      operatorDatabaseUrl: url,
+    });
+    assert.deepEqual(await asOwner(url, `SELECT FROM pg_roles WHERE rolname = '${logins.service.user}'`), []);
+  });
+});

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { type Operate, operateIn, operatorEnvironment } from '../../support/operator/operate.ts';
+
+describe('operator audit list', () => {
+  let operate: Operate;
+
+  before(async () => {
+    operate = operateIn(await operatorEnvironment());
+    await operate('partner', 'create', '--name', 'First');
+    await operate('partner', 'create', '--name', 'Second');
+  });
+
+  const names = async (...since: string[]) => {
+    const { code, json } = await operate('audit', 'list', ...since);
+    assert.equal(code, 0);
+    return json.map((entry: { detail: { name: string } }) => entry.detail.name);
+  };
+
+  it('says who, when and what, newest first', async () => {
+    const { json } = await operate('audit', 'list');
+    assert.deepEqual(Object.keys(json[0]), ['id', 'object', 'at', 'actor', 'action', 'subject', 'detail']);
+    assert.match(json[0].id, /^aud_/);
+    assert.ok(json[0].at > json[1].at);
+    assert.deepEqual(await names(), ['Second', 'First']);
+  });
+
+  it('--since takes a timestamp with its zone, a date, or how long ago', async () => {
+    const { at } = (await operate('audit', 'list')).json[0];
+    assert.deepEqual(await names('--since', at), ['Second']);
+    assert.deepEqual(await names('--since', at.replace('Z', '+00:00')), ['Second']);
+    assert.deepEqual(await names('--since', '2026-01-01'), ['Second', 'First']);
+    assert.deepEqual(await names('--since', '24h'), ['Second', 'First']);
+    assert.deepEqual(await names('--since', '2999-01-01T00:00:00Z'), []);
+  });
+
+  for (const since of ['yesterday', '2026-11-20T08:00:00', '2026-13-01', '24', '-5m', '']) {
+    it(`--since "${since}" is wrong usage`, async () => {
+      const { code, out } = await operate('audit', 'list', '--since', since);
+      assert.deepEqual({ code, out }, { code: 2, out: '' });
+    });
+  }
+
+  it('a failed change leaves no entry', async () => {
+    const before = (await operate('audit', 'list')).json;
+    await operate('product', 'retire', 'NOPE');
+    await operate('partner', 'update', 'prt_01k0000000000000000000000a', '--name', 'x');
+    assert.deepEqual((await operate('audit', 'list')).json, before);
+  });
+});

@@ -1,0 +1,288 @@
+import assert from 'node:assert/strict';
+import { CardNetworkUnavailable, type LookUpAnswer } from '../../../adapters/card-network/card-network.ts';
+import { decideIssuance } from '../../../commands/funding/decide-issuance.ts';
+import { issueCardWorkflowId, networkResult } from '../../../workflows/messages.ts';
+import { asOwner } from '../../support/api/as-owner.ts';
+import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
+import { NEVER_FINISHES } from '../../support/operator/resolving.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { changeStatus } from '../../support/workflows/card-status.ts';
+import { createCard, readCardRow } from '../../support/workflows/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/workflows/money.ts';
+import { createTopUp } from '../../support/workflows/top-ups.ts';
+import { until } from '../../support/workflows/until.ts';
+
+/** A card without the network's id of it could never be frozen, blocked or topped up. */
+describe("the network's id of a card that an operator takes for issued", function () {
+  this.timeout(180_000);
+  let stack: TestStack;
+  let partner: TestPartner;
+  let operate: Operate;
+  /** What becomes of questions about issuances that the network has taken. */
+  let isAway = false;
+  let knows: (answer: LookUpAnswer) => LookUpAnswer = (answer) => answer;
+  const asked = new Set<string>();
+
+  const reach = async <A extends LookUpAnswer>(
+    token: string,
+    ask: () => Promise<A>,
+  ): Promise<LookUpAnswer> => {
+    // The first question of each is how the network hears of it.
+    const isFirst = !asked.has(token);
+    asked.add(token);
+    if (isAway && !isFirst) throw new CardNetworkUnavailable('card network: no answer, in a test');
+    return knows(await ask());
+  };
+
+  before(async () => {
+    stack = await startTestStack({ issuanceDeadlineMs: 1_000 }, { worker: false });
+    await stack.startWorker({
+      around: {
+        activities: (same) => same,
+        network: (network) => ({
+          ...network,
+          issueCard: async (request) => {
+            const answer = await reach(request.token, () => network.issueCard(request));
+            if (answer.status === 'unknown') throw new CardNetworkUnavailable('card network: 503, in a test');
+            return answer;
+          },
+          lookUpIssuance: (token) => reach(token, () => network.lookUpIssuance(token)),
+        }),
+      },
+    });
+    operate = operateIn(environmentOf(stack.config));
+  });
+  beforeEach(async () => {
+    isAway = false;
+    knows = (answer) => answer;
+    partner = await fundedPartner(stack);
+  });
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stack.stop();
+  });
+
+  const row = (cardId: string) => readCardRow(stack, cardId);
+  const attention = async () => (await operate('attention', 'list')).json;
+  const itemOf = async (cardId: string) =>
+    (await attention()).find((item: { id: string }) => item.id === cardId);
+  const resolve = (cardId: string, ...flags: string[]) =>
+    operate('card', 'resolve', cardId, ...flags, '--reason', 'by telephone');
+  const assertHeld = () =>
+    assertBalance(stack, partner, 'live', { spentCents: 0, heldCents: priceOf(NEVER_FINISHES) });
+  const workflowOf = (cardId: string) => stack.client.workflow.getHandle(issueCardWorkflowId(cardId));
+
+  async function overdue(): Promise<string> {
+    const { status, json, text } = await createCard(partner, 'live', NEVER_FINISHES);
+    assert.equal(status, 202, text);
+    await until('it is overdue', async () => (await row(json.id))?.overdue_since);
+    return json.id;
+  }
+
+  /** The id that the simulated network has for a card of ours. */
+  async function idAtNetwork(cardId: string): Promise<string> {
+    const [card] = await asOwner<{ id: string }>(
+      stack,
+      'SELECT network_card_id AS id FROM simulated_network.card WHERE token = $1',
+      [cardId],
+    );
+    return card?.id ?? '';
+  }
+
+  async function assertUsable(cardId: string): Promise<void> {
+    const topUp = await createTopUp(partner, 'live', cardId, 5_000);
+    assert.equal(topUp.status, 201, topUp.text);
+    for (const verb of ['freeze', 'unfreeze', 'block'] as const) {
+      const changed = await changeStatus(partner, cardId, verb, { mode: 'live' });
+      assert.equal(changed.status, 200, changed.text);
+    }
+    const [there] = await asOwner<{ status: string }>(
+      stack,
+      'SELECT status FROM simulated_network.card WHERE token = $1',
+      [cardId],
+    );
+    assert.equal(there?.status, 'blocked');
+  }
+
+  /** Looks it up at once, not only in ten minutes. */
+  const hurry = (cardId: string) =>
+    asOwner(stack, `UPDATE card SET look_up_after = '-infinity' WHERE id = $1`, [cardId]);
+
+  it('is what the network tells, if it can be reached', async () => {
+    const cardId = await overdue();
+    const { code, json, err } = await resolve(cardId, '--issued');
+    assert.deepEqual(
+      [code, json?.status, json?.network_card_id],
+      [0, 'active', await idAtNetwork(cardId)],
+      err,
+    );
+    assert.match(json.last4, /^\d{4}$/);
+    await assertUsable(cardId);
+  });
+
+  it('is demanded while the network can not be reached, and asked for until the network confirms it', async () => {
+    const cardId = await overdue();
+    isAway = true;
+    const refused = await resolve(cardId, '--issued');
+    assert.deepEqual([refused.code, refused.out], [1, '']);
+    assert.match(refused.err, /cannot be reached.*--network-card-id/);
+    assert.equal((await row(cardId))?.status, 'funding_pending');
+    await assertHeld();
+    assert.equal((await itemOf(cardId)).kind, 'card_issuance');
+
+    const networkCardId = await idAtNetwork(cardId);
+    const given = await resolve(cardId, '--issued', '--network-card-id', networkCardId);
+    assert.deepEqual(
+      [given.code, given.json?.network_card_id, given.json?.last4],
+      [0, networkCardId, null],
+      given.err,
+    );
+    assert.deepEqual(await lastAudit(operate), {
+      ...{ actor: ACTOR, action: 'card.resolve', subject: cardId },
+      detail: {
+        partnerId: partner.id,
+        mode: 'live',
+        outcome: 'issued',
+        networkCardId,
+        reason: 'by telephone',
+      },
+    });
+    assert.equal(await itemOf(cardId), undefined);
+    isAway = false;
+    await hurry(cardId);
+    await until('its digits are known', async () => (await row(cardId))?.last4);
+    await assertUsable(cardId);
+  });
+
+  it('is not needed for a no, which is carried out while the network is away, also where it was recorded and no more', async () => {
+    const cardId = await overdue();
+    isAway = true;
+    const decision = { cardId, outcome: 'failed' as const, reason: 'by telephone', deadlineMs: 1_000 };
+    await decideIssuance(stack.operator, decision);
+    await workflowOf(cardId).signal(networkResult);
+    await workflowOf(cardId).result();
+    const { status, failure_code } = (await row(cardId)) ?? {};
+    assert.deepEqual([status, failure_code], ['failed', 'operator_failed']);
+    await assertBalance(stack, partner, 'live', { spentCents: 0, heldCents: 0 });
+  });
+
+  it('is demanded where the network does not know the card', async () => {
+    const cardId = await overdue();
+    knows = () => ({ status: 'unknown' });
+    const refused = await resolve(cardId, '--issued');
+    assert.equal(refused.code, 1);
+    assert.match(refused.err, /does not know the card.*--network-card-id.*--failed/);
+    await assertHeld();
+    const { code, json } = await resolve(cardId, '--failed');
+    assert.deepEqual([code, json.status], [0, 'failed']);
+    await assertBalance(stack, partner, 'live', { spentCents: 0, heldCents: 0 });
+  });
+
+  it('is not taken where the network has the card under another, or another card here has it', async () => {
+    const cardId = await overdue();
+    const { json: other } = await createCard(partner, 'live', 10_000);
+    const taken = await resolve(cardId, '--issued', '--network-card-id', await idAtNetwork(other.id));
+    assert.equal(taken.code, 1);
+    assert.match(taken.err, /Another card already has the network card id/);
+    const wrong = await resolve(cardId, '--issued', '--network-card-id', 'mistyped');
+    assert.equal(wrong.code, 1);
+    assert.match(wrong.err, /under a different id/);
+    assert.equal((await row(cardId))?.status, 'funding_pending');
+    assert.equal((await resolve(cardId, '--issued')).code, 0);
+  });
+
+  for (const args of [
+    ['--failed', '--network-card-id', 'n'],
+    ['--issued', '--network-card-id', ''],
+    ['--issued', '--network-card-id', 'a b'],
+    ['--issued', '--network-card-id', 'x'.repeat(101)],
+  ]) {
+    it(`"card resolve ${args.join(' ').slice(0, 40)}" is wrong usage`, async () => {
+      const { code, out } = await resolve('card_01k0000000000000000000000a', ...args);
+      assert.deepEqual({ code, out }, { code: 2, out: '' });
+    });
+  }
+
+  it('is demanded of a signal from the Temporal UI as well, which may carry it', async () => {
+    const cardId = await overdue();
+    isAway = true;
+    await workflowOf(cardId).signal('resolve', { outcome: 'issued' });
+    await until('its details say why it still waits', async () => {
+      const metadata = await workflowOf(cardId).query<{ currentDetails?: string }>(
+        '__temporal_workflow_metadata',
+      );
+      return metadata.currentDetails?.includes('the network cannot be reached to look up its id');
+    });
+    await assertHeld();
+    const networkCardId = await idAtNetwork(cardId);
+    await workflowOf(cardId).signal('resolve', { outcome: 'issued', networkCardId });
+    await workflowOf(cardId).result();
+    const { status, network_card_id } = (await row(cardId)) ?? {};
+    assert.deepEqual([status, network_card_id], ['active', networkCardId]);
+    assert.deepEqual(await lastAudit(operate), {
+      ...{ actor: 'temporal', action: 'card.resolve', subject: cardId },
+      detail: { partnerId: partner.id, mode: 'live', outcome: 'issued', networkCardId },
+    });
+  });
+
+  describe('of a card that is in use without', () => {
+    /** As earlier versions left it. */
+    async function stranded(): Promise<string> {
+      const cardId = await overdue();
+      assert.equal((await resolve(cardId, '--issued')).code, 0);
+      isAway = true;
+      await asOwner(
+        stack,
+        `UPDATE card SET network_card_id = NULL, last4 = NULL, exp_month = NULL, exp_year = NULL, decision = NULL
+         WHERE id = $1`,
+        [cardId],
+      );
+      return cardId;
+    }
+
+    it('is looked up until the network tells it', async () => {
+      const cardId = await stranded();
+      assert.equal((await changeStatus(partner, cardId, 'freeze', { mode: 'live' })).status, 409);
+      isAway = false;
+      await hurry(cardId);
+      await until(
+        'it is known',
+        async () => (await row(cardId))?.network_card_id === (await idAtNetwork(cardId)),
+      );
+      assert.match((await row(cardId))?.last4 ?? '', /^\d{4}$/);
+      await assertUsable(cardId);
+    });
+
+    it('can be given, as attention list says', async () => {
+      const cardId = await stranded();
+      const item = await itemOf(cardId);
+      assert.equal(item.kind, 'card_network_id');
+      assert.equal(
+        item.command,
+        `npm run operator -- card resolve ${cardId} --issued --network-card-id N --reason R`,
+      );
+      for (const flags of [['--issued'], ['--failed']]) {
+        const { code, err } = await resolve(cardId, ...flags);
+        assert.equal(code, 1);
+        assert.match(err, /the card is active.*--issued --network-card-id N/);
+      }
+      const networkCardId = await idAtNetwork(cardId);
+      const { code, json, err } = await resolve(cardId, '--issued', '--network-card-id', networkCardId);
+      assert.deepEqual([code, json?.network_card_id], [0, networkCardId], err);
+      assert.equal(await itemOf(cardId), undefined);
+      await assertUsable(cardId);
+    });
+
+    it('can be corrected until the network has confirmed it, whose own word goes before', async () => {
+      const cardId = await stranded();
+      assert.equal((await resolve(cardId, '--issued', '--network-card-id', 'mistyped')).code, 0);
+      const networkCardId = await idAtNetwork(cardId);
+      isAway = false;
+      await hurry(cardId);
+      await until('it is the right one', async () => (await row(cardId))?.network_card_id === networkCardId);
+      const { err } = await resolve(cardId, '--issued', '--network-card-id', 'mistyped');
+      assert.match(err, /there is nothing to resolve/);
+      await assertUsable(cardId);
+    });
+  });
+});

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { asOwner } from '../../support/api/as-owner.ts';
+import { expectError } from '../../support/api/expect-error.ts';
+import { environmentOf, type Operate, operateIn } from '../../support/operator/operate.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { cardIn, changeStatus, type StatusClaim, statusClaims } from '../../support/workflows/card-status.ts';
+import { readCardRow } from '../../support/workflows/cards.ts';
+import { fundedPartner } from '../../support/workflows/money.ts';
+import { type UnrulyNetwork, unavailable, unrulyNetwork } from '../../support/workflows/unruly-network.ts';
+import { until } from '../../support/workflows/until.ts';
+
+describe('a status change that waits, as operators see it', () => {
+  let stack: TestStack;
+  let partner: TestPartner;
+  let network: UnrulyNetwork;
+  let operate: Operate;
+  let cardId: string;
+  before(async () => {
+    network = unrulyNetwork();
+    stack = await startTestStack({ cardCreationWaitMs: 500 }, { worker: false });
+    operate = operateIn(environmentOf(stack.config));
+    partner = await fundedPartner(stack);
+  });
+  beforeEach(async () => {
+    await stack.startWorker(network.options);
+    cardId = await cardIn(stack, partner, 'live', 'active');
+    network.usual = unavailable;
+  });
+  afterEach(() => stack.stopWorker());
+  after(() => stack.stop());
+
+  const change = async (verb: 'freeze' | 'block'): Promise<StatusClaim> => {
+    expectError(await changeStatus(partner, cardId, verb, { mode: 'live' }), 'unavailable');
+    return (await statusClaims(stack, cardId)).at(-1) as StatusClaim;
+  };
+  const attention = async () =>
+    (await operate('attention', 'list')).json.filter((item: { id: string }) => item.id === cardId);
+  /** As if its request had come 11 minutes ago; returns since when it waits for a person. */
+  const age = async (claim: StatusClaim): Promise<string> => {
+    const [row] = await asOwner<{ since: Date }>(
+      stack,
+      `UPDATE idempotency_claim SET created_at = created_at - interval '11 minutes' WHERE id = $1
+       RETURNING created_at + interval '10 minutes' AS since`,
+      [claim.id],
+    );
+    return row?.since.toISOString() ?? '';
+  };
+
+  it('card show has it with its workflow; attention list names the card after 10 minutes, until it is done', async () => {
+    const freeze = await change('freeze');
+    const block = await change('block');
+    const { json: shown } = await operate('card', 'show', cardId);
+    assert.deepEqual([shown.status, shown.status_change.operation], ['active', 'freeze_card']);
+    assert.equal(shown.status_change.workflow_id, `card-status/${cardId}/${freeze.id}`);
+    assert.ok(Date.parse(shown.status_change.since) <= Date.now());
+    assert.deepEqual(await attention(), []);
+
+    await age(block);
+    const since = await age(freeze);
+    assert.deepEqual(await attention(), [
+      {
+        kind: 'card_status_change',
+        id: cardId,
+        since,
+        reason: 'the network has not confirmed that the card is frozen: check that it can be reached',
+        command: `npm run operator -- card show ${cardId}`,
+      },
+    ]);
+    network.usual = (ask) => ask();
+    await until('it is blocked', async () => (await readCardRow(stack, cardId))?.status === 'blocked');
+    assert.deepEqual(await attention(), []);
+    assert.equal((await operate('card', 'show', cardId)).json.status_change, null);
+  });
+
+  it('attention list says to start a worker where none has taken it up', async () => {
+    await stack.stopWorker();
+    const claim = await change('freeze');
+    await asOwner(stack, 'UPDATE card SET status_change_claim_id = NULL WHERE id = $1', [cardId]);
+    await age(claim);
+    const [item] = await attention();
+    assert.equal(
+      item.reason,
+      'the request to have the card frozen has not started: check that a worker is running',
+    );
+  });
+});

@@ -1,0 +1,264 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { freePort } from '../../../dev/free-port.ts';
+import { issueCardWorkflowId } from '../../../workflows/messages.ts';
+import { eventually } from '../../support/adapters/eventually.ts';
+import { asOwner } from '../../support/api/as-owner.ts';
+import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
+import {
+  assertFailedUnanswered,
+  assertResolvedUnnoticed,
+  assertUnknownIsSaid,
+  assertWorkersDeadlineCounts,
+  testBeforeDeadline,
+  testPastDeadline,
+} from '../../support/operator/resolve-tests.ts';
+import { NEVER_FINISHES, type Resolvable, resolvingIn } from '../../support/operator/resolving.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+
+const HELD = NEVER_FINISHES + 100 + 201;
+const CARD: Resolvable = {
+  ...{ command: 'card', success: '--issued', pending: 'funding_pending', succeeded: 'active' },
+  ...{ deadline: 'ISSUANCE_DEADLINE', workflowIdOf: issueCardWorkflowId },
+  ...{ kind: 'card_issuance', waitsFor: 'whether it issued the card' },
+  unknownId: 'card_01k0000000000000000000000a',
+  unknown: (id) => new RegExp(`^There is no card ${id}: .*GET /v1/cards`),
+};
+const CARDHOLDER = {
+  card_name: 'Travel',
+  cardholder_first_name: 'Ada',
+  cardholder_last_name: 'Lovelace',
+  email: 'ada@example.com',
+};
+
+describe('operator card', () => {
+  let stack: TestStack;
+  let operate: Operate;
+  let partner: TestPartner;
+
+  async function startStack(issuanceDeadlineMs: number): Promise<void> {
+    stack = await startTestStack({ issuanceDeadlineMs }, { hosted: false });
+    operate = operateIn(environmentOf(stack.config));
+    partner = await stack.createPartner();
+    await operate(
+      'partner',
+      'adjust',
+      partner.id,
+      '--mode',
+      'live',
+      '--amount',
+      '1000000',
+      '--reason',
+      'funds',
+    );
+  }
+
+  async function createCard(amount: number): Promise<string> {
+    const body = { amount, external_ref: randomUUID(), ...CARDHOLDER };
+    const { json } = await partner.call('POST', '/cards', {
+      mode: 'live',
+      body,
+      idempotencyKey: randomUUID(),
+    });
+    return json.id;
+  }
+
+  const createPending = () => createCard(NEVER_FINISHES);
+  const resolving = resolvingIn(CARD, () => ({ stack, operate, partnerId: partner.id, createPending }));
+  const { resolve, held, createOverdue } = resolving;
+
+  describe('before the deadline', () => {
+    let pending: string;
+
+    before(async () => {
+      await startStack(24 * 3_600_000);
+      pending = await createPending();
+    });
+
+    after(() => stack.stop());
+
+    it('show gives the card, its money and its workflow, and not who holds it', async () => {
+      const issued = await createCard(10_000);
+      await eventually(async () => {
+        const { code, json, out } = await operate('card', 'show', issued);
+        assert.deepEqual(
+          { code, json },
+          {
+            code: 0,
+            json: {
+              id: issued,
+              object: 'card',
+              partner_id: partner.id,
+              partner_name: 'Test Partner',
+              mode: 'live',
+              status: 'active',
+              balance: 10_000,
+              currency: 'USD',
+              funding: 10_000,
+              fees: [
+                { type: 'card_activation', amount: 100 },
+                { type: 'card_funding', amount: 200 },
+              ],
+              external_ref: json.external_ref,
+              product_code: 'TEST-USD',
+              network: 'visa',
+              network_card_id: json.network_card_id,
+              last4: json.last4,
+              exp_month: json.exp_month,
+              exp_year: json.exp_year,
+              failure_code: null,
+              overdue_since: null,
+              status_change: null,
+              created: json.created,
+              workflow_id: `issue-card/${issued}`,
+              workflow_status: 'completed',
+            },
+          },
+        );
+        assert.match(json.last4, /^\d{4}$/);
+        for (const personal of Object.values(CARDHOLDER)) assert.ok(!out.includes(personal));
+      });
+      const { json } = await operate('card', 'show', pending);
+      assert.deepEqual(
+        [json.status, json.balance, json.last4, json.workflow_status],
+        ['funding_pending', 0, null, 'running'],
+      );
+    });
+
+    testBeforeDeadline(resolving, () => pending);
+
+    it('the signal sent by hand is without effect', async () => {
+      await stack.client.workflow
+        .getHandle(issueCardWorkflowId(pending))
+        .signal('resolve', { outcome: 'failed' });
+      // The workflow polls the network in between; were the signal taken, the poll would not come.
+      const polled = await stack.client.workflow.getHandle(issueCardWorkflowId(pending)).fetchHistory();
+      await eventually(async () => {
+        const now = await stack.client.workflow.getHandle(issueCardWorkflowId(pending)).fetchHistory();
+        assert.ok((now.events?.length ?? 0) > (polled.events?.length ?? 0) + 6);
+      });
+      assert.equal((await operate('card', 'show', pending)).json.status, 'funding_pending');
+    });
+
+    it('resolve of a card that is not pending is refused', async () => {
+      const issued = await createCard(10_000);
+      const { code, err } = await resolve(issued, '--failed');
+      assert.equal(code, 1);
+      assert.match(err, /is over and the card is active/);
+    });
+
+    it('an unknown card is said to be', () => assertUnknownIsSaid(resolving));
+
+    it('one whose workflow has not noticed that the deadline has passed can be resolved, as can one that lost it', async () => {
+      const [item] = (await resolving.later('attention', 'list')).json.filter(
+        (one: { id: string }) => one.id === pending,
+      );
+      assert.match(item.reason, /its workflow has not noticed: check that a worker is running/);
+      await assertResolvedUnnoticed(resolving, createPending);
+    });
+
+    it("the deadline in the workers' configuration is what counts", async () =>
+      assertWorkersDeadlineCounts(resolving, await createPending()));
+
+    it('without Temporal show knows all but its status, and resolve changes nothing', async () => {
+      const env = environmentOf(stack.config);
+      const address = `127.0.0.1:${await freePort()}`;
+      const cut = operateIn({ ...env, TEMPORAL_ADDRESS: address });
+      const shown = await cut('card', 'show', pending);
+      assert.deepEqual([shown.code, shown.json.id, shown.json.workflow_status], [0, pending, null]);
+      assert.ok(shown.err.includes(`Temporal does not respond at ${address}`));
+      const audited = await lastAudit(operate);
+      const resolved = await cut('card', 'resolve', pending, '--failed', '--reason', 'r');
+      assert.deepEqual([resolved.code, resolved.out], [1, '']);
+      assert.ok(resolved.err.includes(`Temporal does not respond at ${address}`));
+      assert.deepEqual(await lastAudit(operate), audited);
+      const unknown = await operateIn({ ...env, TEMPORAL_ADDRESS: '' })(
+        'card',
+        'resolve',
+        pending,
+        '--failed',
+        '--reason',
+        'r',
+      );
+      assert.match(unknown.err, /TEMPORAL_ADDRESS: is required/);
+    });
+  });
+
+  describe('past the deadline', () => {
+    before(() => startStack(1_000));
+
+    after(() => stack.stop());
+
+    it('resolve --failed releases the money and records who, and why', async () => {
+      const id = await createOverdue();
+      assert.equal(await held(), HELD);
+      const { code, json } = await resolve(id, '--failed', 'no such card, ticket 4711');
+      assert.deepEqual(
+        [code, json.id, json.status, json.failure_code, json.overdue_since],
+        [0, id, 'failed', 'operator_failed', null],
+      );
+      assert.equal(await held(), 0);
+      assert.deepEqual(await lastAudit(operate), {
+        actor: ACTOR,
+        action: 'card.resolve',
+        subject: id,
+        detail: {
+          partnerId: partner.id,
+          mode: 'live',
+          outcome: 'failed',
+          reason: 'no such card, ticket 4711',
+        },
+      });
+      const again = await resolve(id, '--issued');
+      assert.equal(again.code, 1);
+      assert.match(again.err, /is over and the card is failed/);
+    });
+
+    it('resolve --issued makes it active', async () => {
+      const id = await createOverdue();
+      const { code, json } = await resolve(id, '--issued');
+      assert.deepEqual([code, json.status, json.balance], [0, 'active', NEVER_FINISHES]);
+      assert.equal(await held(), 0);
+    });
+
+    testPastDeadline(resolving);
+
+    it('resolve --failed of a request that had no answer yet leaves no card, and answers it with 402', () =>
+      assertFailedUnanswered(resolving, stack.orm));
+
+    it('resolve is refused once a longer deadline is configured, and it waits for nobody any more', async () => {
+      const id = await createOverdue();
+      // As seen from a deadline of an hour.
+      const move = (sign: '+' | '-') =>
+        asOwner(stack, `UPDATE card SET created_at = created_at ${sign} interval '1 hour' WHERE id = $1`, [
+          id,
+        ]);
+      await move('+');
+      const { code, err } = await resolve(id, '--failed');
+      assert.equal(code, 1);
+      assert.match(err, /according to the worker's configuration it is not past its deadline/);
+      assert.deepEqual(await resolving.attention(), []);
+      await move('-');
+      const again = await resolving.later('card', 'resolve', id, '--failed', '--reason', 'r');
+      assert.equal(again.code, 0, again.err);
+    });
+
+    it('resolve says so while no worker runs, and the decision waits for one', async () => {
+      const id = await createOverdue();
+      await stack.stopWorker();
+      const impatient = operateIn(environmentOf(stack.config), 500);
+      const { code, out, err } = await impatient('card', 'resolve', id, '--failed', '--reason', 'r');
+      assert.deepEqual({ code, out }, { code: 1, out: '' });
+      assert.match(
+        err,
+        new RegExp(`check that a worker is running, then look again with "operator card show ${id}"`),
+      );
+      const [item] = await resolving.attention();
+      assert.deepEqual([item.id, item.reason.split(',')[0]], [id, 'an operator decided that it is failed']);
+      await stack.startWorker();
+      await eventually(async () => {
+        assert.equal((await operate('card', 'show', id)).json.status, 'failed');
+      });
+    });
+  });
+});

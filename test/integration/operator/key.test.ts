@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { modeOfApiKey } from '../../../crypto/api-key.ts';
+import {
+  ACTOR,
+  lastAudit,
+  type Operate,
+  operateIn,
+  operatorEnvironment,
+} from '../../support/operator/operate.ts';
+
+const NO_PARTNER = 'prt_01k0000000000000000000000a';
+const NO_KEY = 'key_01k0000000000000000000000a';
+
+describe('operator key', () => {
+  let env: NodeJS.ProcessEnv;
+  let operate: Operate;
+  let partner: string;
+
+  before(async () => {
+    env = await operatorEnvironment();
+    operate = operateIn(env);
+    partner = (await operate('partner', 'create', '--name', 'Keyed')).json.id;
+  });
+
+  for (const mode of ['test', 'live']) {
+    it(`create --mode ${mode} shows the key once, and records no more than its hint`, async () => {
+      const { code, json } = await operate('key', 'create', partner, '--mode', mode, '--name', 'server');
+      assert.equal(code, 0);
+      assert.deepEqual(Object.keys(json), ['id', 'key']);
+      assert.equal(modeOfApiKey(json.key), mode);
+      const entry = (await lastAudit(operate)) as { detail: { hint: string } };
+      assert.deepEqual(entry, {
+        actor: ACTOR,
+        action: 'key.create',
+        subject: json.id,
+        detail: { partnerId: partner, mode, name: 'server', hint: entry.detail.hint },
+      });
+      const secret = json.key.slice(8, -4);
+      for (const args of [
+        ['key', 'list', partner],
+        ['audit', 'list'],
+        ['key', 'revoke', json.id],
+      ]) {
+        const { out, err } = await operate(...args);
+        assert.ok(out.includes(json.id));
+        assert.ok(!(out + err).includes(secret));
+      }
+    });
+  }
+
+  it('list gives them newest first', async () => {
+    const { id } = (await operate('partner', 'create', '--name', 'Lister')).json;
+    const first = (await operate('key', 'create', id, '--mode', 'test')).json;
+    const second = (await operate('key', 'create', id, '--mode', 'live', '--name', 'two')).json;
+    const { code, json } = await operate('key', 'list', id);
+    assert.equal(code, 0);
+    assert.deepEqual(
+      json.map(({ created, ...key }: { created: string }) => key),
+      [
+        { ...resource(second), mode: 'live', name: 'two', partner_id: id },
+        { ...resource(first), mode: 'test', name: null, partner_id: id },
+      ],
+    );
+  });
+
+  it('revoke is for good, and once', async () => {
+    const { id } = (await operate('key', 'create', partner, '--mode', 'test')).json;
+    const first = await operate('key', 'revoke', id);
+    assert.equal(first.code, 0);
+    assert.equal(new Date(first.json.revoked_at).toISOString(), first.json.revoked_at);
+    const audited = (await operate('audit', 'list')).json;
+    assert.deepEqual([audited[0].action, audited[0].subject], ['key.revoke', id]);
+    const second = await operate('key', 'revoke', id);
+    assert.deepEqual([second.code, second.json], [0, first.json]);
+    assert.deepEqual((await operate('audit', 'list')).json, audited);
+  });
+
+  it('an unknown partner or key says where to look', async () => {
+    const unknownPartner = `There is no partner ${NO_PARTNER}: run "operator partner list".\n`;
+    const created = await operate('key', 'create', NO_PARTNER, '--mode', 'test');
+    assert.deepEqual([created.code, created.out, created.err], [1, '', unknownPartner]);
+    const listed = await operate('key', 'list', NO_PARTNER);
+    assert.deepEqual([listed.code, listed.out, listed.err], [1, '', unknownPartner]);
+    const revoked = await operate('key', 'revoke', NO_KEY);
+    const unknownKey = `There is no key ${NO_KEY}: run "operator key list PARTNER".\n`;
+    assert.deepEqual([revoked.code, revoked.out, revoked.err], [1, '', unknownKey]);
+  });
+
+  it('the key itself in place of its id is not repeated', async () => {
+    const { key } = (await operate('key', 'create', partner, '--mode', 'live')).json;
+    const { code, err } = await operate('key', 'revoke', key);
+    assert.equal(code, 1);
+    assert.ok(!err.includes(key));
+  });
+
+  it('create needs a mode, and only test or live', async () => {
+    assert.equal((await operate('key', 'create', partner)).code, 2);
+    assert.equal((await operate('key', 'create', partner, '--mode', 'both')).code, 2);
+  });
+
+  it('create needs the key ring, the rest does not', async () => {
+    const without = operateIn({ ...env, ENCRYPTION_KEYS: '' });
+    assert.equal((await without('key', 'list', partner)).code, 0);
+    const { code, err } = await without('key', 'create', partner, '--mode', 'test');
+    assert.equal(code, 1);
+    assert.match(err, /ENCRYPTION_KEYS: is required/);
+  });
+
+  function resource({ id, key }: { id: string; key: string }) {
+    return { id, object: 'api_key', hint: `${key.slice(0, 8)}…${key.slice(-4)}`, revoked_at: null };
+  }
+});

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import {
+  ACTOR,
+  lastAudit,
+  type Operate,
+  operateIn,
+  operatorEnvironment,
+} from '../../support/operator/operate.ts';
+
+describe('operator partner adjust', () => {
+  let operate: Operate;
+  let partner: string;
+
+  before(async () => {
+    operate = operateIn(await operatorEnvironment());
+  });
+
+  beforeEach(async () => {
+    partner = (await operate('partner', 'create', '--name', 'Adjusted')).json.id;
+  });
+
+  const adjust = (amount: string, ...rest: string[]) =>
+    operate(
+      'partner',
+      'adjust',
+      partner,
+      '--mode',
+      'live',
+      '--amount',
+      amount,
+      '--reason',
+      'wire 7',
+      ...rest,
+    );
+
+  const balance = async (mode = 'live') => (await operate('ledger', 'balance', partner, '--mode', mode)).json;
+
+  it('credits and debits one mode, and records it', async () => {
+    const credit = await adjust('1000');
+    assert.equal(credit.code, 0);
+    assert.match(credit.json.id, /^adj_/);
+    assert.deepEqual(credit.json, {
+      id: credit.json.id,
+      object: 'balance_adjustment',
+      partner_id: partner,
+      mode: 'live',
+      amount: 1000,
+      reason: 'wire 7',
+      key: null,
+      balance: { available: 1000, held: 0, total: 1000 },
+      created: credit.json.created,
+    });
+    const debit = await adjust('-400');
+    assert.deepEqual(debit.json.balance, { available: 600, held: 0, total: 600 });
+    assert.deepEqual(await lastAudit(operate), {
+      actor: ACTOR,
+      action: 'partner.adjust',
+      subject: partner,
+      detail: { adjustmentId: debit.json.id, mode: 'live', amountCents: -400, reason: 'wire 7', key: null },
+    });
+    assert.deepEqual(await balance(), { available: 600, held: 0, total: 600 });
+    assert.deepEqual(await balance('test'), { available: 0, held: 0, total: 0 });
+    assert.deepEqual((await operate('ledger', 'check')).json, []);
+  });
+
+  it('takes --amount=-400 and +400 as well', async () => {
+    await adjust('+400');
+    const args = ['partner', 'adjust', partner, '--mode', 'live', '--amount=-400', '--reason', 'r'];
+    assert.equal((await operate(...args)).json.amount, -400);
+    assert.deepEqual(await balance(), { available: 0, held: 0, total: 0 });
+  });
+
+  it('a debit beyond the available balance is refused and changes nothing', async () => {
+    await adjust('500');
+    const audited = await lastAudit(operate);
+    const { code, out, err } = await adjust('-501', '--key', 'too-much');
+    assert.deepEqual({ code, out }, { code: 1, out: '' });
+    assert.match(err, /does not cover/);
+    assert.match(err, new RegExp(`operator ledger balance ${partner} --mode live`));
+    assert.deepEqual(await balance(), { available: 500, held: 0, total: 500 });
+    assert.deepEqual(await lastAudit(operate), audited);
+    // Nothing was remembered of it, so the key is free.
+    assert.equal((await adjust('-500', '--key', 'too-much')).code, 0);
+  });
+
+  it('sent again with its key it is done once, and gets the same answer', async () => {
+    const first = await adjust('700', '--key', 'wire-7');
+    await adjust('50');
+    const again = await adjust('700', '--key', 'wire-7');
+    assert.deepEqual(again.json, first.json);
+    assert.equal((await balance()).total, 750);
+    const { json: entries } = await operate('audit', 'list');
+    const adjustments = entries.filter((entry: { subject: string }) => entry.subject === partner);
+    assert.equal(
+      adjustments.filter((entry: { action: string }) => entry.action === 'partner.adjust').length,
+      2,
+    );
+  });
+
+  it('ten at once with one key are one', async () => {
+    const answers = await Promise.all(Array.from({ length: 10 }, () => adjust('30', '--key', 'race')));
+    assert.deepEqual(new Set(answers.map((answer) => answer.code)), new Set([0]));
+    assert.equal(new Set(answers.map((answer) => answer.json.id)).size, 1);
+    assert.equal((await balance()).total, 30);
+  });
+
+  it('a key used for something else is refused by name', async () => {
+    const first = await adjust('700', '--key', 'wire-8');
+    const otherReason = ['--amount', '700', '--reason', 'other', '--key', 'wire-8'];
+    for (const other of [
+      await adjust('701', '--key', 'wire-8'),
+      await operate('partner', 'adjust', partner, '--mode', 'live', ...otherReason),
+    ]) {
+      assert.equal(other.code, 1);
+      assert.match(other.err, /"wire-8"/);
+      assert.match(other.err, new RegExp(first.json.id));
+    }
+    assert.equal((await balance()).total, 700);
+  });
+
+  it('a key belongs to the account and the mode', async () => {
+    await adjust('700', '--key', 'wire-9');
+    const args = [
+      'partner',
+      'adjust',
+      partner,
+      '--mode',
+      'test',
+      '--amount',
+      '5',
+      '--reason',
+      'r',
+      '--key',
+      'wire-9',
+    ];
+    assert.equal((await operate(...args)).code, 0);
+    assert.deepEqual([(await balance()).total, (await balance('test')).total], [700, 5]);
+  });
+
+  it('a credit past the largest balance is refused', async () => {
+    await adjust('9007199254740991');
+    const { code, err } = await adjust('1');
+    assert.equal(code, 1);
+    assert.match(err, /adjust it by less/);
+  });
+
+  for (const amount of ['0', '-0', '1.5', '1e3', '', 'five', '9007199254740992', '--key']) {
+    it(`--amount "${amount}" is wrong usage`, async () => {
+      const { code, out } = await adjust(amount);
+      assert.deepEqual({ code, out }, { code: 2, out: '' });
+      assert.equal((await balance()).total, 0);
+    });
+  }
+
+  it('a mode, an amount and a reason are required, and each is given once', async () => {
+    const complete = ['--mode', 'live', '--amount', '5', '--reason', 'r'];
+    for (let i = 0; i < complete.length; i += 2) {
+      assert.equal((await operate('partner', 'adjust', partner, ...complete.toSpliced(i, 2))).code, 2);
+    }
+    const twice = await operate('partner', 'adjust', partner, ...complete, '--amount', '6');
+    assert.equal(twice.code, 2);
+    assert.match(twice.err, /given only once/);
+  });
+});

@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import {
+  ACTOR,
+  lastAudit,
+  type Operate,
+  operateIn,
+  operatorEnvironment,
+} from '../../support/operator/operate.ts';
+
+const NOWHERE = 'prt_01k0000000000000000000000a';
+
+describe('operator partner', () => {
+  let operate: Operate;
+
+  before(async () => {
+    operate = operateIn(await operatorEnvironment());
+  });
+
+  it('create answers id and name, and records it', async () => {
+    const { code, json } = await operate('partner', 'create', '--name', 'Acme Ltd', '--secure-details');
+    assert.equal(code, 0);
+    assert.match(json.id, /^prt_[0-9a-z]{26}$/);
+    assert.deepEqual(json, { id: json.id, name: 'Acme Ltd' });
+    assert.deepEqual(await lastAudit(operate), {
+      actor: ACTOR,
+      action: 'partner.create',
+      subject: json.id,
+      detail: { name: 'Acme Ltd', secureDetailsEnabled: true },
+    });
+  });
+
+  for (const [what, name] of [
+    ['an empty name', ''],
+    ['256 characters', 'x'.repeat(256)],
+    ['a control character', 'Acme\u0007'],
+    ['a lone surrogate', 'Acme\ud800'],
+    ['a flag where the name should be', '--secure-details'],
+  ] as const) {
+    it(`create refuses ${what} as wrong usage`, async () => {
+      const { code, out, err } = await operate('partner', 'create', '--name', name);
+      assert.deepEqual({ code, out }, { code: 2, out: '' });
+      assert.match(err, /--name <name>/);
+    });
+  }
+
+  it('show gives fees and limits, the platform’s at first', async () => {
+    const id = await createPartner('Shown');
+    const { code, json } = await operate('partner', 'show', id);
+    assert.equal(code, 0);
+    assert.deepEqual(json, {
+      id,
+      object: 'partner',
+      name: 'Shown',
+      secure_details: false,
+      fees: {
+        card_activation: 100,
+        card_funding_bps: 200,
+        card_funding_min: 50,
+        transaction_flat: 10,
+        transaction_bps: 50,
+        decline_flat: 25,
+        negotiated: false,
+      },
+      limits: {
+        min_card: 100,
+        max_card: 1_000_000,
+        max_open_cards: 10_000,
+        max_issued_per_day: 100_000_000,
+        negotiated: false,
+      },
+      created: json.created,
+    });
+    assert.equal(new Date(json.created).toISOString(), json.created);
+  });
+
+  it('list gives all, newest first', async () => {
+    const first = await createPartner('One');
+    const second = await createPartner('Two');
+    const { json } = await operate('partner', 'list');
+    assert.deepEqual(
+      json.slice(0, 2).map((partner: { id: string }) => partner.id),
+      [second, first],
+    );
+  });
+
+  it('update changes what is given and nothing else', async () => {
+    const id = await createPartner('Before');
+    const on = await operate('partner', 'update', id, '--secure-details', 'on');
+    assert.deepEqual([on.json.name, on.json.secure_details], ['Before', true]);
+    const renamed = await operate('partner', 'update', id, '--name', 'After');
+    assert.deepEqual([renamed.json.name, renamed.json.secure_details], ['After', true]);
+    assert.deepEqual(await lastAudit(operate), {
+      actor: ACTOR,
+      action: 'partner.update',
+      subject: id,
+      detail: {
+        before: { name: 'Before', secureDetailsEnabled: true },
+        after: { name: 'After', secureDetailsEnabled: true },
+      },
+    });
+  });
+
+  it('update without a flag, or with neither on nor off, is wrong usage', async () => {
+    const id = await createPartner('Same');
+    assert.equal((await operate('partner', 'update', id)).code, 2);
+    assert.equal((await operate('partner', 'update', id, '--secure-details', 'yes')).code, 2);
+    assert.equal((await operate('partner', 'show', id)).json.secure_details, false);
+  });
+
+  it('fees replaces what is given of the present plan', async () => {
+    const id = await createPartner('Negotiator');
+    const first = await operate(
+      'partner',
+      'fees',
+      id,
+      '--card-activation',
+      '0',
+      '--card-funding-bps',
+      '10000',
+    );
+    assert.equal(first.code, 0);
+    assert.deepEqual(first.json, {
+      card_activation: 0,
+      card_funding_bps: 10_000,
+      card_funding_min: 50,
+      transaction_flat: 10,
+      transaction_bps: 50,
+      decline_flat: 25,
+      negotiated: true,
+    });
+    const second = await operate(
+      ...['partner', 'fees', id, '--card-funding-min', '7', '--transaction-flat', '8'],
+      ...['--transaction-bps', '9', '--decline-flat', '11'],
+    );
+    assert.deepEqual(second.json, {
+      card_activation: 0,
+      card_funding_bps: 10_000,
+      card_funding_min: 7,
+      transaction_flat: 8,
+      transaction_bps: 9,
+      decline_flat: 11,
+      negotiated: true,
+    });
+    const shown = await operate('partner', 'fees', id);
+    assert.deepEqual(shown.json, second.json);
+    const { json: entries } = await operate('audit', 'list');
+    const negotiations = entries.filter((entry: { subject: string }) => entry.subject === id).slice(0, 2);
+    assert.deepEqual(
+      negotiations.map((entry: { action: string }) => entry.action),
+      ['partner.fees', 'partner.fees'],
+    );
+    assert.equal(negotiations[0].detail.before.cardActivationCents, 0);
+    assert.equal(negotiations[0].detail.after.declineFlatCents, 11);
+  });
+
+  it('limits replaces what is given, and keeps the smallest card at most the largest', async () => {
+    const id = await createPartner('Limited');
+    const { json } = await operate(
+      ...['partner', 'limits', id, '--min-card', '500', '--max-card', '600'],
+      ...['--max-open-cards', '0', '--max-issued-per-day', '9007199254740991'],
+    );
+    const negotiated = {
+      min_card: 500,
+      max_card: 600,
+      max_open_cards: 0,
+      max_issued_per_day: Number.MAX_SAFE_INTEGER,
+      negotiated: true,
+    };
+    assert.deepEqual(json, negotiated);
+    assert.equal(((await lastAudit(operate)) as { action: string }).action, 'partner.limits');
+    const refused = await operate('partner', 'limits', id, '--max-card', '499');
+    assert.equal(refused.code, 1);
+    assert.match(refused.err, /--min-card and --max-card together/);
+    assert.deepEqual((await operate('partner', 'limits', id)).json, negotiated);
+  });
+
+  for (const [noun, flag, value] of [
+    ['fees', '--card-activation', '-1'],
+    ['fees', '--card-activation', '1.5'],
+    ['fees', '--card-activation', '1e3'],
+    ['fees', '--card-funding-bps', '10001'],
+    ['fees', '--decline-flat', '9007199254740992'],
+    ['limits', '--min-card', '0'],
+    ['limits', '--max-open-cards', 'many'],
+    ['limits', '--max-card', ''],
+  ] as const) {
+    it(`${noun} ${flag} "${value}" is wrong usage`, async () => {
+      const { code, out } = await operate('partner', noun, NOWHERE, flag, value);
+      assert.deepEqual({ code, out }, { code: 2, out: '' });
+    });
+  }
+
+  for (const rest of [
+    ['show', NOWHERE],
+    ['update', NOWHERE, '--name', 'x'],
+    ['fees', NOWHERE],
+    ['fees', NOWHERE, '--card-activation', '1'],
+    ['limits', NOWHERE, '--max-card', '1000'],
+    ['adjust', NOWHERE, '--mode', 'test', '--amount', '1', '--reason', 'r'],
+  ]) {
+    it(`${rest.filter((part) => part !== NOWHERE).join(' ')} of an unknown partner says where to look`, async () => {
+      const { code, out, err } = await operate('partner', ...rest);
+      assert.deepEqual({ code, out }, { code: 1, out: '' });
+      assert.equal(err, `There is no partner ${NOWHERE}: run "operator partner list".\n`);
+    });
+  }
+
+  it('a key pasted where an id should be is not repeated', async () => {
+    const { code, err } = await operate('partner', 'show', 'sk_live_pastedByMistake');
+    assert.equal(code, 1);
+    assert.doesNotMatch(err, /sk_live/);
+    assert.match(err, /partner list/);
+  });
+
+  async function createPartner(name: string): Promise<string> {
+    return (await operate('partner', 'create', '--name', name)).json.id;
+  }
+});

@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import {
+  ACTOR,
+  lastAudit,
+  type Operate,
+  operateIn,
+  operatorEnvironment,
+} from '../../support/operator/operate.ts';
+
+describe('operator product', () => {
+  let operate: Operate;
+
+  beforeEach(async () => {
+    operate = operateIn(await operatorEnvironment());
+  });
+
+  const setCurrent = (code: string, bin = '424242') =>
+    operate('product', 'set-current', code, '--bin', bin, '--network', 'visa');
+
+  const list = async () => (await operate('product', 'list')).json;
+
+  it('set-current makes the first one', async () => {
+    assert.deepEqual(await list(), []);
+    const { code, json } = await setCurrent('ONE', '42424242');
+    assert.equal(code, 0);
+    assert.deepEqual(json, {
+      object: 'product',
+      product_code: 'ONE',
+      bin: '42424242',
+      network: 'visa',
+      current: true,
+      created: json.created,
+      retired_at: null,
+    });
+    assert.deepEqual(await list(), [json]);
+    assert.deepEqual(await lastAudit(operate), {
+      actor: ACTOR,
+      action: 'product.set-current',
+      subject: 'ONE',
+      detail: { code: 'ONE', bin: '42424242', network: 'visa' },
+    });
+  });
+
+  it('set-current replaces the current one, changes a BIN, and brings a retired one back', async () => {
+    await setCurrent('ONE');
+    await setCurrent('TWO');
+    assert.deepEqual(await current(), ['TWO']);
+    await operate('product', 'retire', 'ONE');
+    const { json } = await setCurrent('ONE', '555555');
+    assert.deepEqual([json.bin, json.current, json.retired_at], ['555555', true, null]);
+    assert.deepEqual(await current(), ['ONE']);
+  });
+
+  it('eight at once leave one current', async () => {
+    const codes = Array.from({ length: 8 }, (_, i) => `P${i}`);
+    const answers = await Promise.all(codes.map((code) => setCurrent(code)));
+    assert.deepEqual(new Set(answers.map((answer) => answer.code)), new Set([0]));
+    assert.equal((await current()).length, 1);
+    assert.equal((await list()).length, 8);
+  });
+
+  it('retire ends a product once, and never the current one', async () => {
+    await setCurrent('ONE');
+    await setCurrent('TWO');
+    const refused = await operate('product', 'retire', 'TWO');
+    assert.deepEqual([refused.code, refused.out], [1, '']);
+    assert.match(refused.err, /operator product set-current CODE --bin B --network N/);
+    const retired = await operate('product', 'retire', 'ONE');
+    assert.equal(retired.code, 0);
+    assert.notEqual(retired.json.retired_at, null);
+    const audited = (await operate('audit', 'list')).json;
+    assert.deepEqual([audited[0].action, audited[0].subject], ['product.retire', 'ONE']);
+    const again = await operate('product', 'retire', 'ONE');
+    assert.deepEqual([again.code, again.json], [0, retired.json]);
+    assert.deepEqual((await operate('audit', 'list')).json, audited);
+  });
+
+  it('allow adds products to what an account may issue, the current one first', async () => {
+    for (const code of ['ONE', 'TWO', 'THREE']) await setCurrent(code);
+    const { id } = (await operate('partner', 'create', '--name', 'Allowed')).json;
+    const { code, json } = await operate('product', 'allow', id, 'ONE', 'TWO');
+    assert.equal(code, 0);
+    assert.deepEqual(codesOf(json), ['THREE', 'ONE', 'TWO']);
+    const audited = await lastAudit(operate);
+    assert.deepEqual(audited, {
+      actor: ACTOR,
+      action: 'product.allow',
+      subject: id,
+      detail: { codes: ['ONE', 'TWO'] },
+    });
+    assert.deepEqual(codesOf((await operate('product', 'allow', id, 'TWO', 'TWO')).json), [
+      'THREE',
+      'ONE',
+      'TWO',
+    ]);
+    assert.deepEqual(await lastAudit(operate), audited);
+  });
+
+  it('allow is all or nothing', async () => {
+    for (const code of ['OLD', 'ONE', 'TWO']) await setCurrent(code);
+    await operate('product', 'retire', 'OLD');
+    const { id } = (await operate('partner', 'create', '--name', 'Refused')).json;
+    const unknown = await operate('product', 'allow', id, 'ONE', 'NOPE');
+    assert.deepEqual(
+      [unknown.code, unknown.err],
+      [1, 'There is no product NOPE: run "operator product list".\n'],
+    );
+    const retired = await operate('product', 'allow', id, 'ONE', 'OLD');
+    assert.equal(retired.code, 1);
+    assert.match(retired.err, /OLD is retired/);
+    assert.deepEqual(codesOf((await operate('product', 'allow', id, 'TWO')).json), ['TWO']);
+  });
+
+  it('an unknown product or partner says where to look', async () => {
+    await setCurrent('ONE');
+    const { code, err } = await operate('product', 'retire', 'NOPE');
+    assert.deepEqual([code, err], [1, 'There is no product NOPE: run "operator product list".\n']);
+    const allowed = await operate('product', 'allow', 'prt_01k0000000000000000000000a', 'ONE');
+    assert.equal(allowed.code, 1);
+    assert.match(allowed.err, /operator partner list/);
+  });
+
+  for (const bin of ['12345', '123456789', '42424x', '']) {
+    it(`the BIN "${bin}" is wrong usage`, async () => {
+      assert.equal((await setCurrent('ONE', bin)).code, 2);
+      assert.deepEqual(await list(), []);
+    });
+  }
+
+  for (const [what, code] of [
+    ['an empty code', ''],
+    ['101 characters', 'x'.repeat(101)],
+    ['a code in other letters', 'VISÄ'],
+    ['a code with a line break', 'ONE\nTWO'],
+  ] as const) {
+    it(`${what} is wrong usage`, async () => {
+      assert.equal((await setCurrent(code)).code, 2);
+      assert.deepEqual(await list(), []);
+    });
+  }
+
+  it('a network and at least one code are required', async () => {
+    assert.equal((await operate('product', 'set-current', 'ONE', '--bin', '424242')).code, 2);
+    assert.equal((await operate('product', 'allow', 'prt_01k0000000000000000000000a')).code, 2);
+  });
+
+  const codesOf = (products: { product_code: string }[]) => products.map((product) => product.product_code);
+
+  const current = async () =>
+    codesOf((await list()).filter((product: { current: boolean }) => product.current));
+});

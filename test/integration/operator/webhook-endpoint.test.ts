@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { openEndpointSecret } from '../../../commands/webhooks/endpoint-secret.ts';
+import { readOperatorConfig } from '../../../config/operator.ts';
+import { KeyRing } from '../../../crypto/key-ring.ts';
+import {
+  ACTOR,
+  lastAudit,
+  type Operate,
+  operateIn,
+  operatorEnvironment,
+} from '../../support/operator/operate.ts';
+import { ownerUrlOf } from '../../support/postgres.ts';
+
+const URL_A = 'https://hooks.example.com/token-4711';
+const URL_B = 'https://other.example.com/b';
+const NOWHERE = 'prt_01k0000000000000000000000a';
+
+describe('operator webhook-endpoint', () => {
+  let env: NodeJS.ProcessEnv;
+  let operate: Operate;
+  let owner: pg.Client;
+  let partnerId: string;
+
+  before(async () => {
+    env = await operatorEnvironment();
+    operate = operateIn(env);
+    owner = new pg.Client(ownerUrlOf(env.DATABASE_URL ?? ''));
+    await owner.connect();
+  });
+  after(() => owner.end());
+  beforeEach(async () => {
+    partnerId = (await operate('partner', 'create', '--name', 'Hooked')).json.id;
+  });
+
+  const endpoint = (verb: string, ...flags: string[]) =>
+    operate('webhook-endpoint', verb, partnerId, ...flags);
+  const set = (url: string, ...flags: string[]) => endpoint('set', '--url', url, ...flags);
+  const show = async () => (await endpoint('show')).json;
+  const audited = async () => (await operate('audit', 'list')).json.length;
+
+  /** The secrets by the rows, test before live. */
+  async function secrets(column = 'secret'): Promise<(string | null)[]> {
+    const ring = new KeyRing(readOperatorConfig(env).encryptionKeys ?? []);
+    const { rows } = await owner.query(
+      `SELECT partner_id, mode, ${column} AS sealed FROM webhook_endpoint WHERE partner_id = $1 ORDER BY mode DESC`,
+      [partnerId],
+    );
+    return rows.map((row) => row.sealed && openEndpointSecret(ring, row, row.sealed));
+  }
+
+  it('set makes one for both modes with one secret, which it prints once', async () => {
+    const { code, json } = await set(URL_A);
+    assert.equal(code, 0);
+    assert.deepEqual(Object.keys(json), ['url', 'secret']);
+    assert.equal(json.url, URL_A);
+    assert.match(json.secret, /^whsec_[A-Za-z0-9+/]{40}$/);
+    assert.deepEqual(await secrets(), [json.secret, json.secret]);
+    assert.deepEqual(await lastAudit(operate), {
+      actor: ACTOR,
+      action: 'webhook-endpoint.set',
+      subject: partnerId,
+      detail: { modes: ['test', 'live'], origin: 'https://hooks.example.com' },
+    });
+    const shown = await show();
+    assert.deepEqual(
+      shown.map((one: { created: string }) => ({ ...one, created: typeof one.created })),
+      ['test', 'live'].map((mode) => ({
+        object: 'webhook_endpoint',
+        url: URL_A,
+        mode,
+        status: 'enabled',
+        disabled_reason: null,
+        standard_webhooks: false,
+        previous_secret_expires_at: null,
+        created: 'string',
+      })),
+    );
+    assert.ok(!(await operate('audit', 'list')).out.includes(json.secret));
+  });
+
+  it('set again changes the URL and keeps the secret', async () => {
+    const { secret } = (await set(URL_A)).json;
+    const again = await set(URL_B);
+    assert.deepEqual([again.code, again.json], [0, { url: URL_B, secret: null }]);
+    assert.deepEqual(await secrets(), [secret, secret]);
+    assert.deepEqual(
+      (await show()).map((one: { url: string }) => one.url),
+      [URL_B, URL_B],
+    );
+  });
+
+  it('one mode is set by itself; both then, and the new one takes over the secret', async () => {
+    const test = (await set(URL_A, '--mode', 'test')).json;
+    assert.equal((await show()).length, 1);
+    const both = (await set(URL_B)).json;
+    assert.deepEqual(both, { url: URL_B, secret: test.secret });
+    assert.deepEqual(await secrets(), [test.secret, test.secret]);
+    const live = await endpoint('show', '--mode', 'live');
+    assert.deepEqual([live.json.mode, live.json.url], ['live', URL_B]);
+  });
+
+  it('each mode by itself has a secret of its own', async () => {
+    const test = (await set(URL_A, '--mode', 'test')).json.secret;
+    const live = (await set(URL_A, '--mode', 'live')).json.secret;
+    assert.notEqual(test, live);
+    assert.deepEqual(await secrets(), [test, live]);
+    assert.deepEqual((await set(URL_B)).json, { url: URL_B, secret: null });
+    assert.deepEqual(await secrets(), [test, live]);
+  });
+
+  it('rotate-secret gives both one new secret, and keeps the ones before', async () => {
+    const first = (await set(URL_A)).json.secret;
+    const { code, json } = await endpoint('rotate-secret');
+    assert.deepEqual([code, Object.keys(json), json.url], [0, ['url', 'secret'], URL_A]);
+    assert.notEqual(json.secret, first);
+    assert.deepEqual(await secrets(), [json.secret, json.secret]);
+    assert.deepEqual(await secrets('previous_secret'), [first, first]);
+    assert.deepEqual(await lastAudit(operate), {
+      actor: ACTOR,
+      action: 'webhook-endpoint.rotate-secret',
+      subject: partnerId,
+      detail: { modes: ['test', 'live'] },
+    });
+    const one = (await endpoint('rotate-secret', '--mode', 'live')).json.secret;
+    assert.deepEqual(await secrets(), [json.secret, one]);
+    assert.notEqual((await show())[1].previous_secret_expires_at, null);
+  });
+
+  it('reseal leaves every secret what it is, and the key it was sealed with before is not needed any more', async () => {
+    const first = (await set(URL_A)).json.secret;
+    const second = (await endpoint('rotate-secret', '--mode', 'live')).json.secret;
+    const old = env.ENCRYPTION_KEYS;
+    const young = `k2:${randomBytes(32).toString('base64')}`;
+    try {
+      env.ENCRYPTION_KEYS = `${young},${old}`;
+      const rotated = operateIn(env);
+      const { code, json } = await rotated('webhook-endpoint', 'reseal');
+      assert.equal(code, 0);
+      assert.ok(json.resealed >= 2);
+      const audited = (await rotated('audit', 'list')).json.filter(
+        ({ action, actor, subject }: { action: string; actor: string; subject: string }) =>
+          action === 'webhook-endpoint.reseal' && actor === ACTOR && subject === partnerId,
+      );
+      // Both can be of one millisecond.
+      assert.deepEqual(audited.map(({ detail }: { detail: { modes: string[] } }) => detail.modes).sort(), [
+        ['live'],
+        ['test'],
+      ]);
+      assert.deepEqual((await rotated('webhook-endpoint', 'reseal')).json, { resealed: 0 });
+      env.ENCRYPTION_KEYS = young;
+      assert.deepEqual(await secrets(), [first, second]);
+      assert.deepEqual(await secrets('previous_secret'), [null, first]);
+      // Back under the one key that the other tests have.
+      env.ENCRYPTION_KEYS = `${old},${young}`;
+      await operateIn(env)('webhook-endpoint', 'reseal');
+    } finally {
+      env.ENCRYPTION_KEYS = old;
+    }
+  });
+
+  it('disable and enable, and what was parked is handed to the relay', async () => {
+    await set(URL_A);
+    const disabled = await endpoint('disable', '--mode', 'live');
+    assert.deepEqual(
+      [disabled.code, disabled.json.status, disabled.json.disabled_reason],
+      [0, 'disabled', 'disabled by an operator'],
+    );
+    assert.deepEqual((await lastAudit(operate)) as object, {
+      actor: ACTOR,
+      action: 'webhook-endpoint.disable',
+      subject: partnerId,
+      detail: { modes: ['live'] },
+    });
+    await owner.query(
+      `INSERT INTO event (id, partner_id, mode, type, body, created_at)
+       SELECT 'evt_' || $1 || mode, $1, mode, 'ping', '{}', now() FROM unnest('{test,live}'::text[]) mode`,
+      [partnerId],
+    );
+    await owner.query(`UPDATE delivery SET status = 'parked' WHERE partner_id = $1`, [partnerId]);
+    const enabled = await endpoint('enable', '--mode', 'live');
+    assert.deepEqual([enabled.json.status, enabled.json.disabled_reason], ['enabled', null]);
+    const { rows } = await owner.query(
+      `SELECT mode, status FROM delivery WHERE partner_id = $1 ORDER BY mode`,
+      [partnerId],
+    );
+    assert.deepEqual(rows, [
+      { mode: 'live', status: 'pending' },
+      { mode: 'test', status: 'parked' },
+    ]);
+    const changes = await audited();
+    const again = await endpoint('enable');
+    assert.deepEqual([again.code, again.json.length], [0, 2]);
+    assert.equal(await audited(), changes);
+    assert.equal((await endpoint('disable')).json.length, 2);
+    await set(URL_A);
+    assert.ok((await show()).every((one: { status: string }) => one.status === 'enabled'));
+  });
+
+  it('without an endpoint they say how to make one, and change nothing', async () => {
+    await set(URL_A, '--mode', 'test');
+    const changes = await audited();
+    for (const verb of ['show', 'rotate-secret', 'disable', 'enable']) {
+      const { code, out, err } = await endpoint(verb, '--mode', 'live');
+      assert.deepEqual([code, out], [1, '']);
+      assert.match(
+        err,
+        /has no webhook endpoint for live mode: .*operator webhook-endpoint set prt_\w+ --url U/,
+      );
+    }
+    assert.equal(await audited(), changes);
+    assert.equal((await endpoint('disable')).json.length, 1);
+  });
+
+  it('an unknown partner is said to be', async () => {
+    for (const [verb, ...flags] of [
+      ['set', '--url', URL_A],
+      ['show'],
+      ['rotate-secret'],
+      ['disable'],
+      ['enable'],
+    ]) {
+      const { code, out, err } = await operate('webhook-endpoint', verb as string, NOWHERE, ...flags);
+      assert.deepEqual([code, out], [1, '']);
+      assert.match(err, /operator partner list/);
+    }
+  });
+
+  for (const url of [
+    'http://hooks.example.com/',
+    'https://10.0.0.1/',
+    'https://user@hooks.example.com/',
+    'http://127.0.0.1:8080/',
+    'nonsense',
+    '',
+  ]) {
+    it(`the URL "${url}" is wrong usage`, async () => {
+      const { code, out, err } = await set(url);
+      assert.deepEqual([code, out], [2, '']);
+      assert.match(err, /--url must/);
+      assert.equal((await endpoint('show')).code, 1);
+    });
+  }
+
+  it('loopback is let through where the configuration says so', async () => {
+    const local = operateIn({ ...env, WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true' });
+    const { code, json } = await local(
+      'webhook-endpoint',
+      'set',
+      partnerId,
+      '--url',
+      'http://127.0.0.1:8080/x',
+    );
+    assert.deepEqual([code, json.url], [0, 'http://127.0.0.1:8080/x']);
+  });
+
+  for (const flags of [
+    [],
+    ['--url', URL_A, '--mode', 'prod'],
+    ['--url', URL_A, '--url', URL_B],
+    ['--url', URL_A, '--mode', 'test', '--mode', 'live'],
+  ]) {
+    it(`"set ${flags.join(' ')}" is wrong usage`, async () => {
+      assert.equal((await endpoint('set', ...flags)).code, 2);
+    });
+  }
+
+  it('setting one takes the key ring, showing it does not', async () => {
+    await set(URL_A);
+    const without = operateIn({ ...env, ENCRYPTION_KEYS: '' });
+    const { code, err } = await without('webhook-endpoint', 'set', partnerId, '--url', URL_A);
+    assert.equal(code, 1);
+    assert.match(err, /ENCRYPTION_KEYS/);
+    assert.equal((await without('webhook-endpoint', 'show', partnerId)).code, 0);
+  });
+});

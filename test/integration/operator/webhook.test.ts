@@ -1,0 +1,326 @@
+import assert from 'node:assert/strict';
+import { newId } from '../../../crypto/new-id.ts';
+import { freePort } from '../../../dev/free-port.ts';
+import { deliverWebhookWorkflowId } from '../../../workflows/messages.ts';
+import { asOwner } from '../../support/api/as-owner.ts';
+import { type SeededEvent, seedEvents } from '../../support/api/seed-events.ts';
+import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
+import { until } from '../../support/workflows/until.ts';
+
+const NO_EVENT = `evt_${'0'.repeat(26)}`;
+
+describe('operator webhook', function () {
+  this.timeout(120_000);
+  let stack: TestStack;
+  let operate: Operate;
+  let partner: TestPartner;
+  let receiver: Receiver;
+
+  before(async () => {
+    stack = await startTestStack({ webhookDelaysMs: [50, 50] });
+    operate = operateIn(environmentOf(stack.config));
+  });
+  after(() => stack.stop());
+  beforeEach(async () => {
+    partner = await stack.createPartner();
+    receiver = await startReceiver();
+  });
+  afterEach(() => receiver.stop());
+
+  const setEndpoint = () => operate('webhook-endpoint', 'set', partner.id, '--url', receiver.url);
+  const seed = (...events: SeededEvent[]) => seedEvents(stack, partner, events);
+  const show = async (id: string) => (await operate('webhook', 'show', id)).json;
+  const settled = (id: string, status: string) =>
+    until(`${id} is ${status}`, async () => (await show(id)).status === status);
+  const requeue = (...args: string[]) => operate('webhook', 'requeue', ...args);
+  const attentionTo = async (id: string) =>
+    (await operate('attention', 'list')).json.filter((item: { id: string }) => item.id === id);
+
+  /** An event that the receiver refused until it was given up. */
+  async function giveUp(): Promise<string> {
+    receiver.behave((_request, response) => response.writeHead(500).end('<h1>out of order</h1>'));
+    await setEndpoint();
+    const { json } = await partner.call('POST', '/webhook-endpoint/test');
+    await settled(json.id, 'given_up');
+    receiver.behave(answer(200));
+    return json.id;
+  }
+
+  it('show has every attempt with what was answered, where it goes and its workflow', async () => {
+    const id = await giveUp();
+    const { code, json } = await operate('webhook', 'show', id);
+    assert.equal(code, 0);
+    const { attempts, created, ...rest } = json;
+    assert.deepEqual(rest, {
+      id,
+      object: 'event',
+      partner_id: partner.id,
+      mode: 'test',
+      type: 'ping',
+      status: 'given_up',
+      attempt_count: 3,
+      next_attempt_at: null,
+      last_error: attempts[2].error,
+      endpoint: { url: receiver.url, status: 'enabled' },
+      workflow_id: deliverWebhookWorkflowId(id),
+      workflow_status: 'running',
+    });
+    assert.equal(created, new Date(created).toISOString());
+    assert.deepEqual(
+      attempts.map(({ number, status, http_status, answer_start }: Record<string, unknown>) => [
+        number,
+        status,
+        http_status,
+        answer_start,
+      ]),
+      [1, 2, 3].map((number) => [number, 'failed', 500, '<h1>out of order</h1>']),
+    );
+  });
+
+  it('requeue of one that was given up sends it, and is audited', async () => {
+    const id = await giveUp();
+    const [item] = await attentionTo(id);
+    assert.deepEqual(Object.keys(item), ['kind', 'id', 'since', 'reason', 'command']);
+    assert.deepEqual([item.kind, item.command], ['webhook', `npm run operator -- webhook requeue ${id}`]);
+    assert.match(item.reason, /given up: /);
+    const before = receiver.received.length;
+    const { code, json } = await requeue(id);
+    assert.equal(code, 0);
+    assert.ok(['pending', 'delivered'].includes(json.status), json.status);
+    assert.deepEqual(await lastAudit(operate), {
+      actor: ACTOR,
+      action: 'webhook.requeue',
+      subject: id,
+      detail: { status: 'given_up' },
+    });
+    await settled(id, 'delivered');
+    assert.equal(receiver.received.length, before + 1);
+    assert.equal(new Set(receiver.received.map(({ body }) => body)).size, 1);
+    assert.deepEqual(await attentionTo(id), []);
+  });
+
+  for (const status of ['delivered', 'parked', 'no_endpoint', 'given_up', 'retrying'] as const) {
+    it(`requeue sends one that is ${status}, its workflow gone or none`, async () => {
+      await setEndpoint();
+      const [id = ''] = await seed({ status });
+      assert.equal((await requeue(id)).code, 0);
+      await until('it arrives', async () => receiver.received.length === 1);
+      assert.equal(receiver.received[0]?.id, id);
+      await settled(id, 'delivered');
+    });
+  }
+
+  it('requeue is refused where there is nowhere to go, and says what to do', async () => {
+    const [id = ''] = await seed({ status: 'given_up' });
+    const without = await requeue(id);
+    assert.deepEqual([without.code, without.out], [1, '']);
+    assert.match(without.err, /operator webhook-endpoint set prt_\w+ --url U --mode test/);
+    await setEndpoint();
+    await operate('webhook-endpoint', 'disable', partner.id);
+    const disabled = await requeue(id);
+    assert.equal(disabled.code, 1);
+    assert.match(disabled.err, /operator webhook-endpoint enable prt_\w+ --mode test/);
+    assert.equal((await show(id)).status, 'given_up');
+    const { action } = (await lastAudit(operate)) as { action: string };
+    assert.equal(action, 'webhook-endpoint.disable');
+  });
+
+  it('without Temporal it sends, and show knows all but the workflow', async () => {
+    await setEndpoint();
+    const [id = ''] = await seed({ status: 'given_up' });
+    const address = `127.0.0.1:${await freePort()}`;
+    const cut = operateIn({ ...environmentOf(stack.config), TEMPORAL_ADDRESS: address });
+    assert.equal((await cut('webhook', 'requeue', id)).code, 0);
+    await settled(id, 'delivered');
+    const shown = await cut('webhook', 'show', id);
+    assert.deepEqual([shown.code, shown.json.status, shown.json.workflow_status], [0, 'delivered', null]);
+  });
+
+  describe('in bulk', () => {
+    const bulk = (...flags: string[]) => requeue('--partner', partner.id, ...flags);
+
+    it('tells the count and does nothing where nobody can be asked', async () => {
+      await setEndpoint();
+      const ids = await seed({ status: 'given_up' }, { status: 'given_up' }, { status: 'parked' }, {});
+      const { code, out, err } = await bulk();
+      assert.deepEqual([code, out], [1, '']);
+      assert.match(err, /3 events of prt_\w+ \(2 given_up, 1 parked\) again\. Nothing was done: add --yes/);
+      assert.equal((await show(ids[0] as string)).status, 'given_up');
+      assert.equal(receiver.received.length, 0);
+    });
+
+    it('asks the person at the terminal', async () => {
+      await setEndpoint();
+      const [id = ''] = await seed({ status: 'given_up' });
+      const asked: string[] = [];
+      let agreed = false;
+      const asking = operateIn(environmentOf(stack.config), 15_000, async (question) => {
+        asked.push(question);
+        return agreed;
+      });
+      const refused = await asking('webhook', 'requeue', '--partner', partner.id);
+      assert.deepEqual([refused.code, refused.err], [1, 'Nothing was done.\n']);
+      agreed = true;
+      const done = await asking('webhook', 'requeue', '--partner', partner.id);
+      assert.deepEqual([done.code, done.json.requeued], [0, 1]);
+      assert.match(asked[0] ?? '', /^Send 1 event of prt_\w+ \(1 given_up\) again\?$/);
+      await settled(id, 'delivered');
+    });
+
+    it('--yes sends all that were given up or parked, once each, with progress, and is audited', async () => {
+      await setEndpoint();
+      const wanted = await seed(
+        ...Array.from({ length: 45 }, (_, i) => ({ status: i % 3 === 0 ? 'parked' : 'given_up' }) as const),
+      );
+      await seed({ status: 'no_endpoint' }, { status: 'delivered' });
+      const other = await stack.createPartner();
+      const [others = ''] = await seedEvents(stack, other, [{ status: 'given_up' }]);
+      const { code, json, err } = await bulk('--yes');
+      assert.deepEqual(
+        [code, json],
+        [0, { partner_id: partner.id, requeued: 45, by_status: { given_up: 30, parked: 15 } }],
+      );
+      assert.match(err, /requeued 45 of 45\n$/);
+      assert.deepEqual(await lastAudit(operate), {
+        actor: ACTOR,
+        action: 'webhook.requeue',
+        subject: partner.id,
+        detail: { since: null, statuses: ['given_up', 'parked'], count: 45 },
+      });
+      await until('all arrive', async () => receiver.received.length === 45);
+      for (const id of wanted) await settled(id, 'delivered');
+      assert.deepEqual(receiver.received.map(({ id }) => id).sort(), wanted.sort());
+      assert.equal((await show(others)).status, 'given_up');
+      const again = await bulk();
+      assert.deepEqual([again.code, again.json], [0, { partner_id: partner.id, requeued: 0, by_status: {} }]);
+    });
+
+    it('--since and --status choose', async () => {
+      await setEndpoint();
+      const [young = '', old = '', unsent = ''] = await seed(
+        { status: 'given_up', ageMs: 60_000 },
+        { status: 'given_up', ageMs: 2 * 3_600_000 },
+        { status: 'no_endpoint', ageMs: 60_000 },
+      );
+      assert.equal((await bulk('--since', '1h', '--yes')).json.requeued, 1);
+      await settled(young, 'delivered');
+      assert.deepEqual((await bulk('--status', 'no_endpoint', '--yes')).json.by_status, { no_endpoint: 1 });
+      await settled(unsent, 'delivered');
+      assert.equal((await show(old)).status, 'given_up');
+      assert.equal(receiver.received.length, 2);
+    });
+
+    it('leaves alone what has no enabled endpoint, and says so', async () => {
+      await operate('webhook-endpoint', 'set', partner.id, '--url', receiver.url, '--mode', 'test');
+      const [live = ''] = await seed({ status: 'given_up', mode: 'live' }, { status: 'given_up' });
+      const { json, err } = await bulk('--yes');
+      assert.equal(json.requeued, 1);
+      assert.match(err, /^1 more have no enabled endpoint: see "operator webhook-endpoint show prt_/);
+      assert.equal((await show(live)).status, 'given_up');
+    });
+
+    it('attention list has one line for an account with many, with the command for all of them', async () => {
+      await setEndpoint();
+      await seed(
+        ...Array.from({ length: 21 }, (_, i) => ({ status: 'given_up', ageMs: i * 1_000 }) as const),
+      );
+      const [item, ...more] = await attentionTo(partner.id);
+      assert.deepEqual(more, []);
+      assert.match(item.reason, /^21 events were given up/);
+      assert.equal(item.command, `npm run operator -- webhook requeue --partner ${partner.id}`);
+    });
+  });
+
+  describe('list', () => {
+    const list = async (...flags: string[]) => {
+      const { code, json } = await operate('webhook', 'list', ...flags);
+      assert.equal(code, 0);
+      return json.map((event: { id: string }) => event.id);
+    };
+
+    it('has the events newest first, by partner, status and time', async () => {
+      const [a, b, c] = await seed(
+        { status: 'given_up', ageMs: 1_000 },
+        { status: 'delivered', ageMs: 60_000, mode: 'live' },
+        { status: 'given_up', ageMs: 3 * 3_600_000 },
+      );
+      assert.deepEqual(await list('--partner', partner.id), [a, b, c]);
+      assert.deepEqual(await list('--partner', partner.id, '--status', 'given_up'), [a, c]);
+      assert.deepEqual(await list('--partner', partner.id, '--since', '1h'), [a, b]);
+      assert.deepEqual(await list('--partner', partner.id, '--since', '1h', '--status', 'delivered'), [b]);
+      assert.ok((await list('--status', 'given_up', '--since', '1h')).includes(a));
+      const { json } = await operate('webhook', 'list', '--partner', partner.id);
+      assert.deepEqual(Object.keys(json[0]), [
+        ...['id', 'object', 'partner_id', 'mode', 'type', 'status', 'attempt_count', 'next_attempt_at'],
+        ...['last_error', 'created'],
+      ]);
+    });
+
+    it('is bounded, and says so', async () => {
+      const [a, b] = await seed({ ageMs: 1 }, { ageMs: 1_000 }, { ageMs: 2_000 });
+      const { json, err } = await operate('webhook', 'list', '--partner', partner.id, '--limit', '2');
+      assert.deepEqual(
+        json.map((event: { id: string }) => event.id),
+        [a, b],
+      );
+      assert.match(err, /more than 2/);
+      assert.equal((await operate('webhook', 'list', '--partner', partner.id, '--limit', '3')).err, '');
+    });
+  });
+
+  it('nothing of what is in an event, and no secret, is printed', async () => {
+    const { secret } = (await setEndpoint()).json;
+    const id = newId('evt');
+    await asOwner(
+      stack,
+      `INSERT INTO event (id, partner_id, mode, type, body, created_at) VALUES ($1, $2, 'test', 'ping', '{"email":"zq@example.com"}', now())`,
+      [id, partner.id],
+    );
+    for (const args of [
+      ['show', id],
+      ['list', '--partner', partner.id],
+    ]) {
+      const { out, err } = await operate('webhook', ...args);
+      assert.ok(out.includes(id));
+      assert.ok(!`${out}${err}`.includes('zq@example.com') && !`${out}${err}`.includes(secret));
+    }
+  });
+
+  for (const args of [
+    ['requeue'],
+    ['requeue', NO_EVENT, '--partner', 'prt_x'],
+    ['requeue', NO_EVENT, '--yes'],
+    ['requeue', NO_EVENT, '--since', '1h'],
+    ['requeue', '--since', '1h', '--yes'],
+    ['requeue', '--partner', 'prt_x', '--status', 'pending'],
+    ['requeue', '--partner', 'prt_x', '--status', 'failed'],
+    ['requeue', '--partner', 'prt_x', '--since', 'yesterday'],
+    ['list', '--status', 'failed'],
+    ['list', '--limit', '0'],
+    ['list', '--limit', '10001'],
+    ['show'],
+  ]) {
+    it(`"webhook ${args.join(' ')}" is wrong usage`, async () => {
+      const { code, out } = await operate('webhook', ...args);
+      assert.deepEqual([code, out], [2, '']);
+    });
+  }
+
+  it('an unknown event or partner is said to be', async () => {
+    for (const args of [
+      ['show', NO_EVENT],
+      ['requeue', NO_EVENT],
+    ]) {
+      const { code, out, err } = await operate('webhook', ...args);
+      assert.deepEqual([code, out], [1, '']);
+      assert.match(err, new RegExp(`^There is no event ${NO_EVENT}: run "operator webhook list"`));
+    }
+    for (const args of [['list'], ['requeue', '--yes']]) {
+      const { code, err } = await operate('webhook', ...args, '--partner', 'prt_01k0000000000000000000000a');
+      assert.equal(code, 1);
+      assert.match(err, /operator partner list/);
+    }
+  });
+});

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { createHash, randomUUID } from 'node:crypto';
+import { query } from '../../../db/sql.ts';
+import { deliverWebhookWorkflowId } from '../../../workflows/messages.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { countByStatus, readRow, SECRET, setUrl, writeEvents } from '../../support/webhooks/events.ts';
+import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
+import { until } from '../../support/workflows/until.ts';
+
+describe('the relay of webhooks', function () {
+  this.timeout(120_000);
+  let stack: TestStack;
+  let partner: TestPartner;
+  let receiver: Receiver;
+  before(async () => {
+    stack = await startTestStack();
+  });
+  after(() => stack.stop());
+  beforeEach(async () => {
+    partner = await stack.createPartner();
+    receiver = await startReceiver();
+    await setUrl(stack, partner, receiver.url);
+  });
+  afterEach(() => receiver.stop());
+
+  const settled = (status: string, count: number) =>
+    until(
+      `${count} events are ${status}`,
+      async () => (await countByStatus(stack, partner))[status] === count,
+    );
+
+  async function attempts(eventId: string) {
+    return query(
+      stack.orm.em.fork(),
+      `SELECT number, delivered, http_status, error, answer_start FROM delivery_attempt
+       WHERE event_id = $1 ORDER BY number`,
+      [eventId],
+    );
+  }
+
+  it('sends what a request to the API brought about, signed over the very bytes', async () => {
+    await partner.call('POST', '/test/credit', { body: { amount: 100_000 }, idempotencyKey: randomUUID() });
+    const created = await partner.call('POST', '/cards', {
+      body: { amount: 5_000, external_ref: 'a' },
+      idempotencyKey: randomUUID(),
+    });
+    assert.equal(created.status, 201, created.text);
+    await until('it is received', async () => receiver.received.length === 1);
+    const [{ headers, body }] = receiver.received as [(typeof receiver.received)[0]];
+    const event = JSON.parse(body);
+    assert.deepEqual([event.type, event.data.card.id], ['card.issued', created.json.id]);
+    const timestamp = headers['x-service-timestamp'] as string;
+    assert.equal(headers['x-service-event-id'], event.id);
+    assert.match(timestamp, /^\d{13}$/);
+    assert.equal(
+      headers['x-service-signature'],
+      createHash('sha256')
+        .update(timestamp + body + SECRET)
+        .digest('hex'),
+    );
+    await settled('delivered', 1);
+    assert.deepEqual(await attempts(event.id), [
+      { number: 1, delivered: true, http_status: 200, error: null, answer_start: null },
+    ]);
+  });
+
+  it('sends a thousand events once each, and leaves no lease behind', async () => {
+    const ids = await writeEvents(stack, partner, 1_000);
+    await settled('delivered', 1_000);
+    assert.deepEqual(receiver.received.map(({ id }) => id).sort(), ids.sort());
+  });
+
+  it('hands a failed first attempt to a workflow, whose schedule begins then', async () => {
+    receiver.behave(answer(500));
+    const [id = ''] = await writeEvents(stack, partner, 1);
+    await until('the workflow is told', async () => (await readRow(stack, id)).workflow === 'told');
+    const { status: standing, attempt_count, next_attempt_at } = await readRow(stack, id);
+    assert.equal(standing, 'retrying');
+    assert.equal(attempt_count, 1);
+    const inMs = new Date(next_attempt_at ?? 0).getTime() - Date.now();
+    assert.ok(inMs > 20_000 && inMs <= 30_000, `${inMs} ms`);
+    const workflow = stack.client.workflow.getHandle(deliverWebhookWorkflowId(id));
+    const { status, searchAttributes } = await workflow.describe();
+    assert.equal(status.name, 'RUNNING');
+    assert.deepEqual(searchAttributes.DeliveryStatus, ['retrying']);
+    await workflow.terminate();
+  });
+
+  it('does not let an endpoint that hangs delay another', async () => {
+    receiver.behave(() => {});
+    const hanging = partner;
+    await writeEvents(stack, hanging, 300);
+    const other = await stack.createPartner();
+    const quick = await startReceiver();
+    try {
+      await setUrl(stack, other, quick.url);
+      await until('the hanging one is attempted', async () => receiver.received.length > 0);
+      await writeEvents(stack, other, 200);
+      await until('all are received', async () => quick.received.length === 200);
+      assert.ok(receiver.received.length < 300, 'the hanging one was attempted as often as it has events');
+    } finally {
+      await quick.stop();
+      await query(stack.orm.em.fork(), `UPDATE delivery SET status = 'parked' WHERE partner_id = $1`, [
+        hanging.id,
+      ]);
+    }
+  });
+
+  it('disables an endpoint that answers 410 and parks its events, this one too', async () => {
+    receiver.behave(answer(410));
+    await writeEvents(stack, partner, 1);
+    await settled('parked', 1);
+    await writeEvents(stack, partner, 2);
+    await settled('parked', 3);
+    assert.equal(receiver.received.length, 1);
+    const endpoints = await query(
+      stack.orm.em.fork(),
+      'SELECT status, disabled_reason FROM webhook_endpoint WHERE partner_id = $1',
+      [partner.id],
+    );
+    assert.deepEqual(endpoints, [{ status: 'disabled', disabled_reason: 'it answered 410 Gone' }]);
+  });
+
+  it('does not queue events from before there was an endpoint', async () => {
+    const without = await stack.createPartner();
+    await writeEvents(stack, without, 3);
+    assert.deepEqual(await countByStatus(stack, without), { no_endpoint: 3 });
+  });
+});

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import type { WorkflowHandle } from '@temporalio/client';
+import { requeueEvents } from '../../../commands/webhooks/requeue-events.ts';
+import { deliverWebhookWorkflowId, requeue } from '../../../workflows/messages.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { readRow, setUrl, writeEvents } from '../../support/webhooks/events.ts';
+import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
+import { skipTime } from '../../support/workflows/skip-time.ts';
+import { until } from '../../support/workflows/until.ts';
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+/** partner-api.md, "Delivery rules". */
+const DELAYS_MS = [30 * SECOND_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 120 * MINUTE_MS];
+
+/** Time is skipped on the real server. */
+describe('the schedule of a webhook that fails', function () {
+  this.timeout(180_000);
+  let stack: TestStack;
+  let partner: TestPartner;
+  let receiver: Receiver;
+  before(async () => {
+    stack = await startTestStack();
+  });
+  after(() => stack.stop());
+  beforeEach(async () => {
+    partner = await stack.createPartner();
+    receiver = await startReceiver();
+    receiver.behave(answer(503));
+    await setUrl(stack, partner, receiver.url);
+  });
+  afterEach(() => receiver.stop());
+
+  async function failing(): Promise<{ id: string; workflow: WorkflowHandle }> {
+    const [id = ''] = await writeEvents(stack, partner, 1);
+    await until('its workflow has begun', async () => (await readRow(stack, id)).workflow === 'told');
+    return { id, workflow: stack.client.workflow.getHandle(deliverWebhookWorkflowId(id)) };
+  }
+
+  async function giveUp(id: string, workflow: WorkflowHandle): Promise<void> {
+    for (const [index, delayMs] of DELAYS_MS.entries()) {
+      await skipTime(workflow, delayMs + SECOND_MS);
+      const made = index + 2;
+      await until(`the workflow knows of attempt ${made}`, async () => {
+        const { attempt_count, workflow } = await readRow(stack, id);
+        return attempt_count === made && workflow === 'told';
+      });
+    }
+    assert.equal((await readRow(stack, id)).status, 'given_up');
+  }
+
+  const waitsForAttention = (workflow: WorkflowHandle) =>
+    until('it needs attention', async () => {
+      const { searchAttributes } = await workflow.describe();
+      return (
+        searchAttributes.NeedsAttention?.[0] === true && searchAttributes.DeliveryStatus?.[0] === 'given_up'
+      );
+    });
+
+  it('attempts after 30 s, 5 min, 30 min and 2 h, with one id and the same bytes, then gives up and says why', async () => {
+    const { id, workflow } = await failing();
+    await skipTime(workflow, 29 * SECOND_MS);
+    assert.equal(receiver.received.length, 1);
+    await giveUp(id, workflow);
+    assert.equal(receiver.received.length, 5);
+    const [first, ...others] = receiver.received;
+    for (const other of others) {
+      assert.equal(other.body, first?.body);
+      assert.equal(other.headers['x-service-event-id'], id);
+    }
+    const signatures = receiver.received.map(({ headers }) => headers['x-service-signature']);
+    assert.equal(new Set(signatures).size, 5, 'each attempt has a timestamp of its own');
+    await waitsForAttention(workflow);
+    const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+    assert.match(metadata.currentDetails ?? '', /Given up after 5 attempts; the last error was http_503/);
+    assert.match(metadata.currentDetails ?? '', /`requeue`/);
+  });
+
+  it('begins again from the first attempt when it is requeued, and ends when it arrives', async () => {
+    const { id, workflow } = await failing();
+    await giveUp(id, workflow);
+    await waitsForAttention(workflow);
+    await workflow.signal(requeue);
+    await until('the workflow knows of attempt 6', async () => {
+      const { attempt_count, workflow } = await readRow(stack, id);
+      return attempt_count === 6 && workflow === 'told';
+    });
+    assert.equal((await readRow(stack, id)).status, 'retrying');
+    receiver.behave(answer(200));
+    await skipTime(workflow, DELAYS_MS[0] ?? 0);
+    await workflow.result();
+    assert.equal((await readRow(stack, id)).status, 'delivered');
+    const { searchAttributes } = await workflow.describe();
+    assert.deepEqual(
+      [searchAttributes.DeliveryStatus, searchAttributes.NeedsAttention],
+      [['delivered'], [false]],
+    );
+  });
+
+  it('stays parked for 30 days and can be requeued after that as well', async () => {
+    const { id, workflow } = await failing();
+    await giveUp(id, workflow);
+    await skipTime(workflow, 30 * DAY_MS - MINUTE_MS);
+    assert.equal((await workflow.describe()).status.name, 'RUNNING');
+    await skipTime(workflow, 2 * MINUTE_MS);
+    await workflow.result();
+    assert.equal((await readRow(stack, id)).status, 'given_up');
+    receiver.behave(answer(204));
+    await requeueEvents(stack.orm.em.fork(), [id]);
+    await until('it is delivered', async () => (await readRow(stack, id)).status === 'delivered');
+    assert.equal(receiver.received.length, 6);
+  });
+});

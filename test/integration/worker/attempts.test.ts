@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import {
+  ApplicationFailure,
+  CancelledFailure,
+  defaultPayloadConverter,
+  type Headers,
+} from '@temporalio/common';
+import type { ActivityInterceptorsFactory } from '@temporalio/worker';
+import { pino } from 'pino';
+import { type Orm, openOrm } from '../../../db/orm.ts';
+import { query } from '../../../db/sql.ts';
+import { transaction } from '../../../db/transaction.ts';
+import { currentWork } from '../../../process/working-for.ts';
+import { attemptInterceptors } from '../../../temporal/attempts.ts';
+import { createTestDatabase } from '../../support/postgres.ts';
+
+type Context = Parameters<ActivityInterceptorsFactory>[0];
+
+/** Runs an effect as the SDK runs an activity: through the interceptors, outermost first. */
+async function attempt<T>(
+  effect: () => Promise<T>,
+  options: { startToCloseTimeoutMs?: number; cancelled?: AbortSignal; account?: unknown } = {},
+): Promise<T> {
+  const context = {
+    info: { startToCloseTimeoutMs: options.startToCloseTimeoutMs ?? 60_000 },
+    cancellationSignal: options.cancelled ?? new AbortController().signal,
+  } as Context;
+  const headers: Headers =
+    options.account === undefined ? {} : { account: defaultPayloadConverter.toPayload(options.account) };
+  const run = attemptInterceptors(pino({ level: 'silent' }))
+    .map((factory) => factory(context).inbound)
+    .reduceRight<(input: { args: unknown[]; headers: Headers }) => Promise<unknown>>(
+      (next, interceptor) => (input) => interceptor?.execute?.(input, next) ?? next(input),
+      effect,
+    );
+  return (await run({ args: [], headers })) as T;
+}
+
+describe('an attempt of an activity', () => {
+  let orm: Orm;
+  before(async () => {
+    orm = await openOrm({ databaseUrl: await createTestDatabase(), poolSize: 1 });
+  });
+  after(() => orm.close());
+
+  const steps: string[] = [];
+  beforeEach(() => {
+    steps.length = 0;
+  });
+  const longWork = (begun: () => void) => async () => {
+    await transaction(orm, async (tx) => {
+      begun();
+      await query(tx, 'SELECT pg_sleep(7)');
+      steps.push('committed');
+    }).catch(() => steps.push('the transaction is gone'));
+    await query(orm.em.fork(), 'SELECT 1');
+    steps.push('went on');
+  };
+  /** It would take 7 s to have the only connection back, were it not taken from the attempt. */
+  const assertStopped = async () => {
+    await query(orm.em.fork(), 'SELECT 1');
+    assert.deepEqual(steps, ['the transaction is gone']);
+  };
+
+  it('that Temporal has given up frees its connection, and does no further step', async () => {
+    const cancellation = new AbortController();
+    const timedOut = new CancelledFailure('TIMED_OUT');
+    const work = longWork(() => setTimeout(() => cancellation.abort(timedOut), 50));
+    await assert.rejects(attempt(work, { cancelled: cancellation.signal }), (error) => error === timedOut);
+    await assertStopped();
+  });
+
+  it('that Temporal has lost sight of ends when its own time is up', async () => {
+    await assert.rejects(
+      attempt(
+        longWork(() => {}),
+        { startToCloseTimeoutMs: 100 },
+      ),
+      (error) => error instanceof ApplicationFailure && error.type === 'GivenUp' && !error.nonRetryable,
+    );
+    await assertStopped();
+  });
+
+  it('works in the turns of the account it is for', async () => {
+    const account = async () => currentWork().account;
+    assert.equal(await attempt(account, { account: { partnerId: 'prt_1', mode: 'live' } }), 'prt_1/live');
+    assert.equal(await attempt(account), null);
+    assert.equal(await attempt(account, { account: {} }), null);
+    assert.equal(await attempt(account, { account: null }), null);
+  });
+});

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { query } from '../../../db/sql.ts';
+import { siblingId } from '../../../domain/ids.ts';
+import { readAttention } from '../../../operator/reads/read-attention.ts';
+import { abandonIssuance, abandonUnstartable } from '../../support/abandon-claims.ts';
+import { asOwner } from '../../support/api/as-owner.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { readCardRow } from '../../support/workflows/cards.ts';
+import { fundedPartner } from '../../support/workflows/money.ts';
+import { until } from '../../support/workflows/until.ts';
+
+const UNSTARTABLE = 1_000;
+
+describe('the sweep beside 1,000 claims whose workflows Temporal refuses to start', function () {
+  this.timeout(180_000);
+  let stack: TestStack;
+  let unlucky: TestPartner;
+  let other: TestPartner;
+  before(async () => {
+    stack = await startTestStack({ logLevel: 'info' });
+    unlucky = await fundedPartner(stack);
+    other = await fundedPartner(stack);
+    await abandonUnstartable(stack.orm, { partnerId: unlucky.id, mode: 'live' }, UNSTARTABLE);
+  });
+  after(() => stack.stop());
+
+  const countTried = async (times: number): Promise<number> => {
+    const [row] = await query<{ count: number }>(
+      stack.orm.em.fork(),
+      'SELECT count(*)::int AS count FROM idempotency_claim WHERE partner_id = $1 AND sweep_attempts >= $2',
+      [unlucky.id, times],
+    );
+    return row?.count ?? 0;
+  };
+
+  /** Abandons a live issuance and waits until it is over. @returns how long that took, in milliseconds */
+  async function recover(partner: TestPartner): Promise<number> {
+    const beganAt = performance.now();
+    const claimId = await abandonIssuance(
+      { orm: stack.orm, ring: stack.operator.ring },
+      { partnerId: partner.id, mode: 'live' },
+    );
+    const card = () => readCardRow(stack, siblingId('card', claimId));
+    await until('the issuance goes on', async () => (await card())?.status === 'active');
+    return performance.now() - beganAt;
+  }
+
+  it('takes up what another account abandoned, while those have their first turn', async () => {
+    assert.ok((await recover(other)) < 15_000);
+  });
+
+  it('takes up what the same account abandoned, while those are tried again and again', async () => {
+    await until('each was tried', async () => (await countTried(1)) === UNSTARTABLE);
+    await until('some were tried again', async () => (await countTried(2)) > 0);
+    // It took a minute once. On a quiet machine it takes about 1 s.
+    for (let round = 0; round < 3; round++) assert.ok((await recover(unlucky)) < 15_000);
+  });
+
+  it('says so in a few lines, with an example', async () => {
+    const lines = stack.logLines.filter((line) => line.includes('the sweep of abandoned claims'));
+    assert.ok(lines.length > 0 && lines.length < 30, `${lines.length} lines`);
+    const { claims, claimId, error } = JSON.parse(lines[0] ?? '');
+    assert.ok(claims > 1);
+    assert.match(claimId, /^claim_0/);
+    assert.match(JSON.stringify(error), /WorkflowId exceeds/);
+  });
+
+  it('tells a person of those that have not begun for ten minutes', async () => {
+    const attention = async () => {
+      const dayMs = 86_400_000;
+      const settings = { issuanceDeadlineMs: dayMs, topUpDeadlineMs: dayMs, taskQueuePrefix: '' };
+      const items = await readAttention(stack.orm, settings);
+      return items.map(({ kind, id, reason }) => [kind, id, reason.split(' (')[0]]);
+    };
+    assert.deepEqual(await attention(), []);
+    await asOwner(
+      stack,
+      `UPDATE idempotency_claim SET created_at = created_at - interval '11 minutes' WHERE partner_id = $1`,
+      [unlucky.id],
+    );
+    const said = '1000 requests for cards or top-ups';
+    assert.deepEqual(await attention(), [['request', unlucky.id, said]]);
+  });
+
+  it('tries each less often the longer it fails, and at least once a minute', async () => {
+    await until('some were tried three times', async () => (await countTried(3)) > 0);
+    const pauses = await query<{ attempts: number; longest: number }>(
+      stack.orm.em.fork(),
+      `SELECT sweep_attempts AS attempts, max(extract(epoch FROM sweep_after - now()))::float AS longest
+       FROM idempotency_claim WHERE partner_id = $1 AND response_status IS NULL GROUP BY 1`,
+      [unlucky.id],
+    );
+    for (const { attempts, longest } of pauses) assert.ok(longest <= Math.min(5 * 2 ** (attempts - 1), 60));
+  });
+});

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { settleTransaction } from '../../../commands/settlement/settle-transactions.ts';
+import { query } from '../../../db/sql.ts';
+import { transaction } from '../../../db/transaction.ts';
+import type { Mode } from '../../../domain/mode.ts';
+import { expectError } from '../../support/api/expect-error.ts';
+import { settlementOf } from '../../support/commands/settlements.ts';
+import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
+import { cardIn, changeStatus } from '../../support/workflows/card-status.ts';
+import { eventTypes } from '../../support/workflows/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/workflows/money.ts';
+import type { UnrulyNetwork } from '../../support/workflows/unruly-network.ts';
+import { startUnrulyStack } from '../../support/workflows/unruly-stack.ts';
+
+/** What a card of $100 costs beside what is on it: that stays spent. */
+const FEES_CENTS = priceOf(10_000) - 10_000;
+
+describe('blocking a card', function () {
+  this.timeout(120_000);
+  let stack: TestStack;
+  let partner: TestPartner;
+  let network: UnrulyNetwork;
+  before(async () => {
+    ({ stack, network } = await startUnrulyStack(30_000));
+  });
+  beforeEach(async () => {
+    partner = await fundedPartner(stack);
+  });
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stack.stop();
+  });
+
+  async function openCards(mode: Mode): Promise<number | undefined> {
+    const [usage] = await query<{ open_cards: number }>(
+      stack.orm.em.fork(),
+      'SELECT open_cards FROM account_usage WHERE partner_id = $1 AND mode = $2',
+      [partner.id, mode],
+    );
+    return usage?.open_cards;
+  }
+
+  const block = (cardId: string, mode: Mode, key = randomUUID()) =>
+    changeStatus(partner, cardId, 'block', { mode, idempotencyKey: key });
+
+  const topUp = (cardId: string, amount: number): Promise<Answer> =>
+    partner.call('POST', `/cards/${cardId}/topups`, {
+      mode: 'live',
+      body: { amount },
+      idempotencyKey: randomUUID(),
+    });
+
+  for (const mode of ['test', 'live'] as const) {
+    for (const status of ['active', 'frozen'] as const) {
+      it(`${mode}: releases exactly what is on a card that is ${status}, once`, async () => {
+        const cardId = await cardIn(stack, partner, mode, status);
+        const other = await cardIn(stack, partner, mode, 'active');
+        assert.equal(await openCards(mode), 2);
+        const key = randomUUID();
+        const answer = await block(cardId, mode, key);
+        assert.deepEqual([answer.status, answer.json.status, answer.json.balance], [200, 'blocked', 0]);
+        assert.equal((await block(cardId, mode, key)).text, answer.text);
+        expectError(await block(cardId, mode), 'invalid_state');
+
+        const spentCents = FEES_CENTS + priceOf(10_000);
+        await assertBalance(stack, partner, mode, { spentCents, heldCents: 0 });
+        assert.equal(await openCards(mode), 1);
+        const [released] = await query(
+          stack.orm.em.fork(),
+          'SELECT code, amount::int FROM ledger.transfer WHERE operation_id = $1',
+          [`block/${cardId}`],
+        );
+        assert.deepEqual(released, { code: 'block_release', amount: 10_000 });
+        assert.equal((await partner.call('GET', `/cards/${other}`, { mode })).json.balance, 10_000);
+      });
+    }
+
+    it(`${mode}: releases nothing where nothing is on the card`, async () => {
+      const cardId = await cardIn(stack, partner, mode, 'active');
+      await transaction(stack.orm, (tx) =>
+        settleTransaction(tx, settlementOf({ partnerId: partner.id, mode }, cardId, { amountCents: 10_000 })),
+      );
+      const before = (await partner.call('GET', '/balance', { mode })).json;
+      const answer = await block(cardId, mode);
+      assert.deepEqual([answer.status, answer.json.status, answer.json.balance], [200, 'blocked', 0]);
+      assert.deepEqual((await partner.call('GET', '/balance', { mode })).json, before);
+      assert.equal(await openCards(mode), 0);
+    });
+  }
+
+  it('fails its pending top-ups, releases what they hold, and says so', async () => {
+    const cardId = await cardIn(stack, partner, 'live', 'active');
+    const accepted = [await topUp(cardId, 5_047), await topUp(cardId, 6_047)];
+    for (const { status, text } of accepted) assert.equal(status, 202, text);
+    assert.equal((await block(cardId, 'live')).status, 200);
+
+    for (const { json } of accepted) {
+      const { json: ended } = await partner.call('GET', `/topups/${json.id}`, { mode: 'live' });
+      assert.deepEqual([ended.status, ended.failure_code], ['failed', 'card_blocked']);
+    }
+    await assertBalance(stack, partner, 'live', { spentCents: FEES_CENTS, heldCents: 0 });
+    assert.deepEqual((await eventTypes(stack, cardId)).sort(), [
+      'card.blocked',
+      'card.issued',
+      'topup.failed',
+      'topup.failed',
+    ]);
+    expectError(await topUp(cardId, 5_000), 'invalid_state');
+  });
+
+  it('answers a top-up that had no answer yet with 409, as if it came after the block', async () => {
+    const cardId = await cardIn(stack, partner, 'live', 'active');
+    const asked = Promise.withResolvers<void>();
+    const hold = Promise.withResolvers<void>();
+    network.topUps = async (ask) => {
+      asked.resolve();
+      await hold.promise;
+      return ask();
+    };
+    const waiting = topUp(cardId, 5_000);
+    await asked.promise;
+    assert.equal((await block(cardId, 'live')).status, 200);
+    expectError(await waiting, 'invalid_state');
+    hold.resolve();
+    await assertBalance(stack, partner, 'live', { spentCents: FEES_CENTS, heldCents: 0 });
+    assert.deepEqual((await eventTypes(stack, cardId)).sort(), ['card.blocked', 'card.issued']);
+  });
+});

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { query } from '../../../db/sql.ts';
+import { networkResult } from '../../../workflows/messages.ts';
+import { inParallel } from '../../support/crash/in-parallel.ts';
+import { startTestStack, type TestStack } from '../../support/stack.ts';
+import { createCard, readCardRow } from '../../support/workflows/cards.ts';
+import { assertBalance, assertLedgerClean } from '../../support/workflows/money.ts';
+import { SILENT_KINDS, type Silent, type SilentKind } from '../../support/workflows/silence.ts';
+import { skipTime } from '../../support/workflows/skip-time.ts';
+import { until } from '../../support/workflows/until.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** A workflow's own time is skipped on the real server. */
+describe('the 24-hour deadline', function () {
+  this.timeout(180_000);
+  let stack: TestStack;
+  let ends: Promise<void>[];
+  before(async () => {
+    stack = await startTestStack();
+    // They mostly wait: all at once.
+    ends = inParallel(
+      SILENT_KINDS.length,
+      SILENT_KINDS.map((kind) => () => passDeadline(kind)),
+    );
+  });
+  after(() => stack.stop());
+
+  const isFlagged = async (silent: Silent) => (await silent.row())?.overdue_since != null;
+  const assertMoney = ({ partner, spentBeforeCents }: Silent, spentCents: number, heldCents: number) =>
+    assertBalance(stack, partner, 'live', { spentCents: spentBeforeCents + spentCents, heldCents });
+
+  const needsAttention = async ({ workflow: { workflowId } }: Silent) => {
+    const found = stack.client.workflow.list({
+      query: `NeedsAttention = true AND WorkflowId = '${workflowId}'`,
+    });
+    for await (const _ of found) return true;
+    return false;
+  };
+
+  async function details({ workflow }: Silent): Promise<string> {
+    const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+    return metadata.currentDetails ?? '';
+  }
+
+  SILENT_KINDS.forEach(({ name, yes }, index) => {
+    it(`of ${name} is kept, then an operator decides: ${yes}, failed, or what the network says after all`, () =>
+      ends[index]);
+  });
+
+  async function passDeadline({ name, yes, pending, succeeded, told, begin }: SilentKind): Promise<void> {
+    const [loaded, failed, late] = await Promise.all([begin(stack), begin(stack), begin(stack)]);
+    const all = [loaded, failed, late];
+
+    await Promise.all(all.map(({ workflow }) => skipTime(workflow, 23 * HOUR_MS)));
+    for (const silent of all) {
+      assert.equal(await isFlagged(silent), false);
+      assert.equal(await needsAttention(silent), false);
+    }
+    await failed.workflow.signal('resolve', { outcome: yes });
+    await failed.workflow.cancel();
+
+    // The workflows' time alone does not count: it is the row that is old, by the database's clock.
+    await Promise.all(all.map(({ workflow }) => skipTime(workflow, 2 * HOUR_MS)));
+    for (const silent of all) assert.equal(await isFlagged(silent), false);
+    await Promise.all(all.map(({ age }) => age()));
+
+    await Promise.all(all.map(({ workflow }) => skipTime(workflow, 26 * HOUR_MS)));
+    for (const silent of all) {
+      assert.equal(await isFlagged(silent), true);
+      await until('it can be found', () => needsAttention(silent));
+      assert.ok((await details(silent)).includes(`\`resolve\` with {"outcome": "${yes}"}`));
+      await assertMoney(silent, 0, silent.heldCents);
+      assert.equal((await silent.row())?.status, pending);
+    }
+
+    await loaded.workflow.signal('resolve', { outcome: yes });
+    for (const mistyped of [{ outcome: 'fail' }, null]) await failed.workflow.signal('resolve', mistyped);
+    await failed.workflow.signal('resolve', { outcome: 'failed' });
+    await query(
+      stack.orm.em.fork(),
+      'UPDATE simulated_network.operation SET completes_at = clock_timestamp() WHERE token = $1',
+      [late.id],
+    );
+    await late.workflow.signal(networkResult);
+    await Promise.all(all.map(({ workflow }) => workflow.result()));
+
+    for (const silent of [loaded, late]) {
+      assert.equal((await silent.row())?.status, succeeded);
+      assert.deepEqual(await silent.events(), [told.yes]);
+      await assertMoney(silent, silent.heldCents, 0);
+    }
+    const row = await failed.row();
+    assert.deepEqual([row?.status, row?.failure_code], ['failed', 'operator_failed']);
+    assert.deepEqual(await failed.events(), [told.no]);
+    await assertMoney(failed, 0, 0);
+
+    for (const silent of all) {
+      assert.equal((await silent.row())?.overdue_since, null);
+      await until('it is no longer found', async () => !(await needsAttention(silent)));
+      assert.equal(await details(silent), '');
+    }
+    if (name === 'an issuance') await assertCards(late, failed);
+    await assertLedgerClean(stack);
+  }
+
+  /** The network has told the one's digits, and the other's external_ref is free again. */
+  async function assertCards(issued: Silent, failed: Silent): Promise<void> {
+    assert.match((await readCardRow(stack, issued.id))?.last4 ?? '', /^\d{4}$/);
+    const { external_ref: externalRef = '' } = (await readCardRow(stack, failed.id)) ?? {};
+    const again = await createCard(failed.partner, 'live', 10_000, { externalRef });
+    assert.equal(again.status, 201, again.text);
+  }
+});

@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { WorkflowHandle } from '@temporalio/client';
+import { decideIssuance } from '../../../commands/funding/decide-issuance.ts';
+import { decideTopUp } from '../../../commands/funding/decide-top-up.ts';
+import { newId } from '../../../crypto/new-id.ts';
+import { query } from '../../../db/sql.ts';
+import { siblingId } from '../../../domain/ids.ts';
+import { cardsTaskQueue } from '../../../domain/task-queues.ts';
+import { CHANGE_CARD_STATUS, ISSUE_CARD, networkResult, TOP_UP_CARD } from '../../../workflows/messages.ts';
+import { startTestStack, type TestStack } from '../../support/stack.ts';
+import { eventTypes } from '../../support/workflows/cards.ts';
+import { assertBalance, assertLedgerClean } from '../../support/workflows/money.ts';
+import { SILENT_KINDS, type Silent, type SilentKind } from '../../support/workflows/silence.ts';
+import { until } from '../../support/workflows/until.ts';
+
+const DAY_MS = 24 * 3_600_000;
+
+/** Whoever reaches Temporal can start our workflows with any input, and signal them. */
+describe('a decision that reaches a workflow without an operator', function () {
+  this.timeout(180_000);
+  let stack: TestStack;
+  before(async () => {
+    stack = await startTestStack();
+  });
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stack.stop();
+  });
+
+  /** A workflow that somebody starts under a name of his own. */
+  const startForeign = (type: string, claimId: string): Promise<WorkflowHandle> =>
+    stack.client.workflow.start(type, {
+      workflowId: `foreign-${randomUUID()}`,
+      taskQueue: cardsTaskQueue(stack.config.taskQueuePrefix),
+      args: [{ claimId, deadlineMs: 0 }],
+    });
+
+  const untilSaid = (workflow: WorkflowHandle, words: string) =>
+    until(`its details say "${words}"`, async () => {
+      const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+      return metadata.currentDetails?.includes(words);
+    });
+
+  /** Actor and outcome of every decision in the audit, oldest first. */
+  const audited = async ({ id }: Silent): Promise<[string, string][]> => {
+    const rows = await query<{ actor: string; outcome: string }>(
+      stack.orm.em.fork(),
+      `SELECT actor, detail ->> 'outcome' AS outcome FROM audit_entry WHERE subject = $1 ORDER BY id`,
+      [id],
+    );
+    return rows.map(({ actor, outcome }) => [actor, outcome]);
+  };
+
+  async function assertUntouched(silent: Silent, pending: string): Promise<void> {
+    const row = await silent.row();
+    assert.deepEqual([row?.status, row?.overdue_since], [pending, null]);
+    assert.deepEqual(await silent.events(), []);
+    assert.deepEqual(await audited(silent), []);
+    const { partner, spentBeforeCents: spentCents, heldCents } = silent;
+    await assertBalance(stack, partner, 'live', { spentCents, heldCents });
+  }
+
+  /** Holds money, events and audit to one end; `actor` decided it. */
+  async function assertEnded(
+    silent: Silent,
+    kind: SilentKind,
+    outcome: string,
+    actor: string,
+  ): Promise<void> {
+    const isYes = outcome === kind.yes;
+    assert.equal((await silent.row())?.status, isYes ? kind.succeeded : 'failed');
+    assert.deepEqual(await silent.events(), [isYes ? kind.told.yes : kind.told.no]);
+    assert.deepEqual(await audited(silent), [[actor, outcome]]);
+    const spentCents = silent.spentBeforeCents + (isYes ? silent.heldCents : 0);
+    await assertBalance(stack, silent.partner, 'live', { spentCents, heldCents: 0 });
+  }
+
+  /** Records a decision as an operator's command does that dies right after. */
+  function record(silent: Silent, { yes }: SilentKind, isYes: boolean): Promise<void> {
+    const about = { reason: 'by telephone', deadlineMs: DAY_MS };
+    if (yes === 'issued') {
+      const outcome = isYes ? ('issued' as const) : ('failed' as const);
+      return decideIssuance(stack.operator, { cardId: silent.id, outcome, ...about });
+    }
+    const outcome = isYes ? ('succeeded' as const) : ('failed' as const);
+    return decideTopUp(stack.operator, { topUpId: silent.id, outcome, ...about });
+  }
+
+  for (const kind of SILENT_KINDS) {
+    const { name, yes, pending, begin } = kind;
+    const type = yes === 'issued' ? ISSUE_CARD : TOP_UP_CARD;
+
+    it(`changes nothing about ${name} before its deadline, whatever the workflow was told of it`, async () => {
+      const silent = await begin(stack);
+      const foreign = await startForeign(type, siblingId('claim', silent.id));
+      for (const outcome of [yes, 'failed']) {
+        for (const workflow of [foreign, silent.workflow]) {
+          await workflow.signal('resolve', { outcome });
+          await untilSaid(workflow, 'A decision arrived before the deadline');
+        }
+      }
+      await assertUntouched(silent, pending);
+
+      await silent.age();
+      await foreign.signal('resolve', { outcome: yes });
+      await foreign.result();
+      await assertEnded(silent, kind, yes, 'temporal');
+      await silent.workflow.signal(networkResult);
+      await silent.workflow.result();
+      await assertEnded(silent, kind, yes, 'temporal');
+    });
+
+    it(`changes nothing about ${name} that an operator has decided otherwise; what he has recorded is carried out`, async () => {
+      const silent = await begin(stack);
+      await silent.age();
+      await record(silent, kind, false);
+      await silent.workflow.signal('resolve', { outcome: yes });
+      // It is looked at again then, with what the operator has recorded.
+      await silent.workflow.result();
+      await assertEnded(silent, kind, 'failed', 'test');
+    });
+
+    it(`about ${name} is carried out once, however many there are at once`, async () => {
+      const silent = await begin(stack);
+      await silent.age();
+      const claimId = siblingId('claim', silent.id);
+      const foreign = await Promise.all(Array.from({ length: 3 }, () => startForeign(type, claimId)));
+      const workflows = [silent.workflow, ...foreign];
+      await Promise.all(
+        workflows.map((workflow, index) =>
+          workflow.signal('resolve', { outcome: index % 2 === 0 ? yes : 'failed' }),
+        ),
+      );
+      await Promise.all(workflows.map((workflow) => workflow.result()));
+      const [entry] = await audited(silent);
+      await assertEnded(silent, kind, entry?.[1] ?? '', 'temporal');
+    });
+
+    it(`about ${name} is nothing where the signal says nothing that can be read`, async () => {
+      const silent = await begin(stack);
+      await silent.age();
+      for (const told of [
+        ...[null, 1, 'failed', [], {}, { outcome: 'fail' }, { outcome: ['failed'] }],
+        ...['', 'a b', 'x'.repeat(101), 1, {}].map((networkCardId) => ({ outcome: yes, networkCardId })),
+      ]) {
+        await silent.workflow.signal('resolve', told);
+      }
+      await silent.workflow.signal(networkResult);
+      await until('it has asked again', async () => (await silent.row())?.status === pending);
+      assert.deepEqual(await audited(silent), []);
+      await silent.workflow.signal('resolve', { outcome: 'failed' });
+      await silent.workflow.result();
+      await assertEnded(silent, kind, 'failed', 'temporal');
+    });
+  }
+
+  it('changes nothing by a workflow that is given the claim of something else, or none', async () => {
+    const [issuance, topUp] = await Promise.all(SILENT_KINDS.map(({ begin }) => begin(stack)));
+    assert.ok(issuance && topUp);
+    await Promise.all([issuance.age(), topUp.age()]);
+    const [ofCard, ofTopUp] = [siblingId('claim', issuance.id), siblingId('claim', topUp.id)];
+    const strangers = await Promise.all([
+      startForeign(ISSUE_CARD, ofTopUp),
+      startForeign(TOP_UP_CARD, ofCard),
+      startForeign(CHANGE_CARD_STATUS, ofCard),
+      startForeign(CHANGE_CARD_STATUS, ofTopUp),
+      startForeign(ISSUE_CARD, newId('claim')),
+      startForeign(TOP_UP_CARD, "'; DROP TABLE card; --"),
+    ]);
+    const [refused, over] = [strangers.slice(0, 2), strangers.slice(2)];
+    for (const stranger of refused) {
+      for (const outcome of ['issued', 'succeeded', 'failed']) await stranger.signal('resolve', { outcome });
+    }
+    await Promise.all(over.map((stranger) => stranger.result()));
+    const isLogged = async () => stack.logLines.some((line) => line.includes('an activity failed'));
+    await until('the others are refused', isLogged);
+    for (const stranger of refused) await stranger.terminate('by a test');
+    for (const [silent, { pending }] of [
+      [issuance, SILENT_KINDS[0]],
+      [topUp, SILENT_KINDS[1]],
+    ] as [Silent, SilentKind][]) {
+      assert.equal((await silent.row())?.status, pending);
+      assert.deepEqual(await audited(silent), []);
+    }
+    assert.deepEqual(await eventTypes(stack, issuance.id), []);
+  });
+});

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { setCurrentProduct } from '../../../commands/products/set-current-product.ts';
+import { query } from '../../../db/sql.ts';
+import { issueCardWorkflowId } from '../../../workflows/messages.ts';
+import {
+  type Answer,
+  startTestStack,
+  TEST_PRODUCT,
+  type TestPartner,
+  type TestStack,
+} from '../../support/stack.ts';
+import { createCard, eventTypes, readCardRow } from '../../support/workflows/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/workflows/money.ts';
+import { until } from '../../support/workflows/until.ts';
+
+/** operations.md, "Simulated network, live mode". */
+const OUTCOMES = [
+  { digits: 0, answer: 201, ends: 'active' },
+  { digits: 41, answer: 202, ends: 'active' },
+  { digits: 42, answer: 402, ends: null },
+  { digits: 43, answer: 202, ends: 'failed' },
+  { digits: 44, answer: 201, ends: 'active' },
+  { digits: 45, answer: 202, ends: 'active' },
+  { digits: 46, answer: 202, ends: 'active' },
+  { digits: 47, answer: 202, ends: 'funding_pending' },
+  { digits: 48, answer: 201, ends: 'active' },
+] as const;
+
+describe('issuances in live mode', function () {
+  this.timeout(120_000);
+  let stack: TestStack;
+  let partner: TestPartner;
+  before(async () => {
+    stack = await startTestStack({ cardCreationWaitMs: 30_000 });
+  });
+  beforeEach(async () => {
+    partner = await fundedPartner(stack);
+  });
+  after(() => stack.stop());
+
+  const network = (text: string, values: unknown[]) => query(stack.orm.em.fork(), text, values);
+  const untilSettled = ({ json }: Answer) =>
+    until('the card is settled', async () => {
+      const row = await readCardRow(stack, json.id);
+      return row?.status !== 'funding_pending' && row;
+    });
+
+  /** What becomes of the network's callbacks about a card. */
+  const callbacks: Record<string, (cardId: string) => Promise<unknown>> = {
+    'as the network sends them': async () => {},
+    lost: (cardId) => network('DELETE FROM simulated_network.callback WHERE token = $1', [cardId]),
+    'many and too early': (cardId) =>
+      network(
+        `INSERT INTO simulated_network.callback (token, due_at)
+         SELECT $1, clock_timestamp() + delay * interval '400 milliseconds' FROM generate_series(0, 9) AS delay`,
+        [cardId],
+      ),
+  };
+  for (const [how, disturb] of Object.entries(callbacks)) {
+    it(`come to their outcome, all at the same time, with callbacks ${how}`, async () => {
+      const amounts = OUTCOMES.flatMap(({ digits }) => [10_000 + digits, 20_000 + digits]);
+      const cards = await Promise.all(
+        amounts.map(async (amountCents) => {
+          const first = await createCard(partner, 'live', amountCents);
+          if (first.status === 202) await disturb(first.json.id);
+          return { amountCents, first };
+        }),
+      );
+
+      let spentCents = 0;
+      let heldCents = 0;
+      for (const { amountCents, first } of cards) {
+        const { answer, ends } = OUTCOMES.find(({ digits }) => digits === amountCents % 100) ?? {};
+        assert.equal(first.status, answer, first.text);
+        if (ends === null) continue;
+        if (ends === 'active' || ends === 'failed') {
+          assert.equal((await untilSettled(first)).status, ends);
+          await stack.client.workflow.getHandle(issueCardWorkflowId(first.json.id)).result();
+        }
+        const told = { active: ['card.issued'], failed: ['card.issue_failed'], funding_pending: [] };
+        assert.deepEqual(await eventTypes(stack, first.json.id), told[ends ?? 'funding_pending']);
+        if (ends === 'active') spentCents += priceOf(amountCents);
+        if (ends === 'funding_pending') heldCents += priceOf(amountCents);
+      }
+      await assertBalance(stack, partner, 'live', { spentCents, heldCents });
+      await assertLedgerClean(stack);
+    });
+  }
+
+  it('end although the BIN of their product changes in between', async () => {
+    const accepted = await createCard(partner, 'live', 10_045);
+    assert.equal(accepted.status, 202, accepted.text);
+    await setCurrentProduct(stack.operator, { ...TEST_PRODUCT, bin: '454545' });
+    assert.equal((await untilSettled(accepted)).status, 'active');
+    await assertBalance(stack, partner, 'live', { spentCents: priceOf(10_045), heldCents: 0 });
+  });
+});

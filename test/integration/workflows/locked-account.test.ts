@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import pg from 'pg';
+import { query } from '../../../db/sql.ts';
+import { ownerUrlOf } from '../../support/postgres.ts';
+import { startTestStack, type TestStack } from '../../support/stack.ts';
+import { createCard } from '../../support/workflows/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/workflows/money.ts';
+import { until } from '../../support/workflows/until.ts';
+
+const CARDS = 16;
+const CARD_CENTS = 10_000;
+
+describe('issuances of an account on whose rows somebody holds a lock', function () {
+  this.timeout(120_000);
+  let stack: TestStack;
+  let holder: pg.Client;
+  let watcher: pg.Client;
+  before(async () => {
+    // By the queue: what it hosts itself, the API does with connections of its own.
+    const config = { cardCreationWaitMs: 60_000, logLevel: 'error' };
+    stack = await startTestStack(config, { hosted: false });
+    holder = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+    watcher = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+    await Promise.all([holder.connect(), watcher.connect()]);
+  });
+  after(async () => {
+    await Promise.all([holder.end(), watcher.end()]);
+    await stack.stop();
+  });
+
+  /** How many of the worker's connections wait for a lock. */
+  const waiting = async () => {
+    const { rowCount } = await watcher.query(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database()
+       AND application_name = 'card-issuing-worker' AND wait_event_type = 'Lock'`,
+    );
+    return rowCount ?? 0;
+  };
+
+  it("keep few of the worker's connections, delay nobody, and go on when it is free", async () => {
+    const [locked, other] = await Promise.all([fundedPartner(stack), fundedPartner(stack)]);
+    await holder.query('BEGIN');
+    await holder.query('SELECT FROM account_usage WHERE partner_id = $1 FOR UPDATE', [locked.id]);
+    const answers = Promise.all(Array.from({ length: CARDS }, () => createCard(locked, 'live', CARD_CENTS)));
+    await until('they wait', async () => (await waiting()) >= 4);
+    for (let made = 0; made < 5; made++) {
+      const { status, text } = await createCard(other, 'live', CARD_CENTS);
+      assert.equal(status, 201, text);
+      assert.ok((await waiting()) <= 4);
+    }
+    assert.ok((await waiting()) > 0, 'nobody waited any more');
+    await holder.query('ROLLBACK');
+    for (const { status, text } of await answers) assert.equal(status, 201, text);
+
+    await until('all are over', async () => {
+      const pending = `SELECT FROM card WHERE status = 'funding_pending'`;
+      return (await query(stack.orm.em.fork(), pending)).length === 0;
+    });
+    const spentCents = CARDS * priceOf(CARD_CENTS);
+    await assertBalance(stack, locked, 'live', { spentCents, heldCents: 0 });
+    await assertLedgerClean(stack);
+  });
+});

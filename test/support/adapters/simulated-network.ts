@@ -1,0 +1,67 @@
+import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import pino from 'pino';
+import type { CardNetwork } from '../../../adapters/card-network/card-network.ts';
+import { createHttpCardNetwork } from '../../../adapters/card-network/http-card-network.ts';
+import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
+import { startSimulatedNetwork } from '../../../adapters/simulated-network/start-simulated-network.ts';
+import { type Orm, openOrm } from '../../../db/orm.ts';
+import { createTestDatabase } from '../postgres.ts';
+import { type CallbackReceiver, startCallbackReceiver } from './callback-receiver.ts';
+
+export interface TestNetwork {
+  /** The client, speaking HTTP. */
+  network: CardNetwork;
+  url: string;
+  orm: Orm;
+  databaseUrl: string;
+  secret: KeyObject;
+  receiver: CallbackReceiver;
+  /** What the network logged at level warn or above. */
+  logged: string[];
+  /** Another host of the same network; it is stopped with the rest. */
+  host(
+    secrets?: [KeyObject, ...KeyObject[]],
+  ): Promise<{ network: CardNetwork; url: string; stop(): Promise<void> }>;
+  /** Stops the first host alone. */
+  stop(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A simulated network on a database of its own, with a receiver of its callbacks. */
+export async function startTestNetwork(): Promise<TestNetwork> {
+  const databaseUrl = await createTestDatabase();
+  const orm = await openOrm({ databaseUrl, poolSize: 8 });
+  const secret = createSecretKey(randomBytes(32));
+  const { callbackSecret } = simulatedNetworkCredentials(secret);
+  const receiver = await startCallbackReceiver(callbackSecret);
+  const logged: string[] = [];
+  const logger = pino({ level: 'warn' }, { write: (line: string) => logged.push(line) });
+  const closing: (() => Promise<void>)[] = [];
+  const host = async (secrets: [KeyObject, ...KeyObject[]] = [secret]) => {
+    const server = await startSimulatedNetwork({ orm, callbackUrl: receiver.url, secrets, logger });
+    const { bearerToken } = simulatedNetworkCredentials(secrets[0]);
+    const network = createHttpCardNetwork({ url: server.url, bearerToken });
+    let stopped: Promise<void> | undefined;
+    const stop = () => {
+      stopped ??= network.close().then(server.stop);
+      return stopped;
+    };
+    closing.push(stop);
+    return { network, url: server.url, stop };
+  };
+  const first = await host();
+  return {
+    ...first,
+    orm,
+    databaseUrl,
+    secret,
+    receiver,
+    logged,
+    host,
+    close: async () => {
+      await Promise.all(closing.map((stop) => stop()));
+      await receiver.close();
+      await orm.close();
+    },
+  };
+}

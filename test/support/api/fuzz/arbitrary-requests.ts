@@ -1,0 +1,353 @@
+import fc from 'fast-check';
+import type { Mode } from '../../../../domain/mode.ts';
+import {
+  fitsTogether,
+  isValid,
+  isValidText,
+  type JsonSchema,
+  type Operation,
+  type Parameter,
+} from './document.ts';
+
+/** A parameter's text, or one of the ids that were seen in answers. */
+export type Text = string | { pick: number; pattern: string };
+
+export interface FuzzRequest {
+  operation: Operation;
+  /** What is wrong with it; null: nothing. */
+  wrong: string | null;
+  /** Statuses of what is wrong; of a valid request any that is declared and no complaint. */
+  expected: readonly number[];
+  method: string;
+  mode: Mode;
+  authorization: string | null;
+  path: Record<string, Text>;
+  query: [name: string, text: Text][];
+  headers: [name: string, text: string][];
+  body: string | null;
+}
+
+const KEY = 'Idempotency-Key';
+const JSON_TYPE: [string, string] = ['Content-Type', 'application/json'];
+
+/** Requests that the document allows, and ones that it doesn't for one reason. */
+export function arbitraryRequest(
+  operations: readonly Operation[],
+  hookUrl: string,
+): fc.Arbitrary<FuzzRequest> {
+  const ofOne = operations.map((operation) => {
+    const valid = arbitraryValid(operation, hookUrl);
+    const spoil = [unknownQuery, wrongKey, otherMethod, ...eachParameter(operation), ...ofBody(operation)];
+    const invalid = fc
+      .tuple(valid, fc.constantFrom(...spoil))
+      .chain(([request, spoilOne]) => spoilOne(request));
+    return fc.oneof({ weight: 3, arbitrary: valid }, { weight: 2, arbitrary: invalid });
+  });
+  return fc.oneof(...ofOne);
+}
+
+function arbitraryValid(operation: Operation, hookUrl: string): fc.Arbitrary<FuzzRequest> {
+  const ofPlace = (place: Parameter['in']) =>
+    operation.parameters.filter((parameter) => parameter.in === place);
+  const textsOf = (parameters: Parameter[]) =>
+    fc.record(Object.fromEntries(parameters.map(({ name, schema }) => [name, arbitraryText(schema)])), {
+      requiredKeys: parameters.filter(({ required }) => required).map(({ name }) => name),
+    });
+  return fc
+    .record({
+      // Live mode has workflows behind it: fewer of these.
+      mode: fc.constantFrom<Mode>(...Array.from({ length: 9 }, () => operation.fruitfulMode), 'live'),
+      path: textsOf(ofPlace('path')),
+      query: textsOf(ofPlace('query')),
+      headers: textsOf(ofPlace('header')),
+      type: fc.constantFrom(
+        'application/json',
+        'application/json; charset=utf-8',
+        'Application/JSON;charset="UTF-8"',
+      ),
+      body:
+        operation.body === undefined ? fc.constant(undefined) : arbitraryBody(operation.body.schema, hookUrl),
+      withBody: operation.body?.required ? fc.constant(true) : fc.boolean(),
+    })
+    .map(({ mode, path, query, headers, type, body, withBody }) => {
+      const hasBody = withBody && body !== undefined;
+      return {
+        ...{
+          operation,
+          wrong: null,
+          expected: [],
+          method: operation.method,
+          mode,
+          authorization: null,
+          path,
+        },
+        query: Object.entries(query) as [string, Text][],
+        headers: [
+          ...(Object.entries(headers) as [string, string][]),
+          ...(hasBody ? [['Content-Type', type] as [string, string]] : []),
+        ],
+        body: hasBody ? JSON.stringify(body) : null,
+      };
+    });
+}
+
+function arbitraryBody(schema: JsonSchema, hookUrl: string): fc.Arbitrary<Record<string, unknown>> {
+  const fields: Record<string, fc.Arbitrary<unknown>> = {};
+  for (const [name, field] of Object.entries(schema.properties ?? {})) {
+    fields[name] =
+      field.format === 'uri' ? fc.webPath().map((path) => hookUrl + path) : arbitraryValue(field);
+  }
+  return fc
+    .record(fields, { requiredKeys: [...(schema.required ?? [])] })
+    .filter((body) => fitsTogether(schema, body));
+}
+
+function arbitraryText(schema: JsonSchema): fc.Arbitrary<Text> {
+  const { pattern = '' } = schema;
+  const [, prefix] = /^\^([a-z]+_)/.exec(pattern) ?? [];
+  if (prefix === undefined) return arbitraryValue(schema).map(String);
+  const unknown = fc
+    .string({ unit: fc.constantFrom(...'0123456789abcdefghjkmnpqrstvwxyz'), minLength: 26, maxLength: 26 })
+    .map((digits) => prefix + digits);
+  return fc.oneof(
+    { weight: 9, arbitrary: fc.nat().map((pick) => ({ pick, pattern })) },
+    { weight: 1, arbitrary: unknown },
+  );
+}
+
+function arbitraryValue(schema: JsonSchema): fc.Arbitrary<unknown> {
+  const {
+    type,
+    enum: values,
+    minimum = 0,
+    maximum = Number.MAX_SAFE_INTEGER,
+    pattern,
+    maxLength = 300,
+  } = schema;
+  if (values !== undefined) return fc.constantFrom(...values);
+  if (type === 'boolean') return fc.boolean();
+  if (type === 'integer') {
+    const small = fc.integer({ min: minimum, max: Math.min(maximum, 20_000) });
+    const any = fc.oneof(
+      fc.maxSafeInteger().filter((number) => isValid(schema, number)),
+      fc.constantFrom(minimum, maximum),
+    );
+    return fc.oneof({ weight: 4, arbitrary: small }, { weight: 1, arbitrary: any });
+  }
+  const matching =
+    pattern === undefined || schema.format === 'date-time' || schema.format === 'email'
+      ? []
+      : [fc.stringMatching(new RegExp(pattern, 'u'))];
+  const written = {
+    'date-time': arbitraryTimestamp,
+    email: fc.emailAddress({ size: 'small' }),
+    none: fc.oneof(
+      fc.string({ unit: 'binary', maxLength }),
+      fc.string({ unit: 'grapheme', maxLength }),
+      ...matching,
+    ),
+  }[schema.format ?? 'none'];
+  if (written === undefined) throw new Error(`the fuzzer knows no ${schema.format}: teach it`);
+  return (matching.length > 0 && pattern?.includes('{') ? fc.oneof(...matching) : written).filter((text) =>
+    isValid(schema, text),
+  );
+}
+
+const arbitraryTimestamp = fc
+  .tuple(
+    fc.date({
+      min: new Date('0001-01-01T00:00:00Z'),
+      max: new Date('9998-12-31T00:00:00Z'),
+      noInvalidDate: true,
+    }),
+    fc.constantFrom('', '.1', '.123', '.123456789'),
+    fc.constantFrom('Z', '+00:00', '-23:59', '+23:59', '+05:30'),
+  )
+  .map(([date, fraction, zone]) => date.toISOString().slice(0, 19) + fraction + zone);
+
+/** Makes one thing of the request wrong. */
+type Spoil = (request: FuzzRequest) => fc.Arbitrary<FuzzRequest>;
+
+const wrongly = (
+  request: FuzzRequest,
+  wrong: string,
+  expected: number[],
+  change: Partial<FuzzRequest>,
+): FuzzRequest => ({
+  ...request,
+  ...change,
+  wrong,
+  expected,
+});
+
+const STRANGE = fc.oneof(
+  fc.constantFrom(
+    '',
+    ' ',
+    '0',
+    '-1',
+    '007',
+    '+5',
+    '1e1',
+    '1.0',
+    '101',
+    'null',
+    '[]',
+    "'",
+    '%',
+    '\u0000',
+    '\u202e',
+    '\ufeff',
+  ),
+  fc.string({ unit: 'binary', maxLength: 400 }),
+  fc.string({ maxLength: 40 }),
+);
+
+const unknownQuery: Spoil = (request) =>
+  fc
+    .string({ minLength: 1, maxLength: 20 })
+    .filter((name) => operationHasNo(request.operation, name))
+    .map((name) =>
+      wrongly(request, 'an unknown parameter', [400], { query: [...request.query, [name, 'x']] }),
+    );
+
+const operationHasNo = (operation: Operation, name: string) =>
+  !operation.parameters.some((parameter) => parameter.name === name);
+
+const wrongKey: Spoil = (request) =>
+  fc
+    .constantFrom(
+      '',
+      'Bearer',
+      'Basic eDp5',
+      'Bearer sk_test_x',
+      `Bearer sk_test_${'a'.repeat(42)}`,
+      'Bearer \u00e9',
+    )
+    .map((authorization) => wrongly(request, 'the API key', [401], { authorization }));
+
+const otherMethod: Spoil = (request) =>
+  fc
+    .constantFrom('PATCH', 'OPTIONS', 'PROPFIND', 'TRACE')
+    .map((method) => wrongly(request, 'the method', [405], { method }));
+
+function eachParameter(operation: Operation): Spoil[] {
+  return operation.parameters.flatMap(({ name, in: place, required, schema }): Spoil[] => {
+    const strange = STRANGE.filter((text) => !isValidText(schema, text) && text.isWellFormed());
+    if (place === 'path') {
+      // An empty one or one with dots alone is another path.
+      const ids = strange.filter((text) => !/^\.{0,2}$/.test(text));
+      return [
+        (request) =>
+          ids.map((text) => wrongly(request, name, [404], { path: { ...request.path, [name]: text } })),
+      ];
+    }
+    if (place === 'query') {
+      const without = (request: FuzzRequest) => request.query.filter(([other]) => other !== name);
+      return [
+        (request) =>
+          strange.map((text) =>
+            wrongly(request, name, [400], { query: [...without(request), [name, text]] }),
+          ),
+        (request) =>
+          fc.constant(
+            wrongly(request, `${name} twice`, [400], {
+              query: [...without(request), ...[1, 2].map((): [string, Text] => [name, '1'])],
+            }),
+          ),
+      ];
+    }
+    // What can be sent in a header at all; HTTP takes spaces and tabs off its ends.
+    const sendable = STRANGE.map((text) => text.replace(/[^\t\x20-\x7e\x80-\xff]/gu, 'é').trim()).filter(
+      (text) => !isValidText(schema, text),
+    );
+    const without = (request: FuzzRequest) => request.headers.filter(([other]) => other !== name);
+    const values = fc.oneof(sendable, fc.constantFrom('x'.repeat(256), 'ü', 'a\tb'));
+    return [
+      (request) =>
+        values.map((text) => wrongly(request, name, [400], { headers: [...without(request), [name, text]] })),
+      (request) =>
+        fc.constant(
+          wrongly(request, `${name} twice`, [400], {
+            headers: [...without(request), [name, 'k'], [name, 'k']],
+          }),
+        ),
+      ...(required
+        ? [
+            (request: FuzzRequest) =>
+              fc.constant(wrongly(request, `no ${name}`, [400], { headers: without(request) })),
+          ]
+        : []),
+    ];
+  });
+}
+
+function ofBody({ body }: Operation): Spoil[] {
+  if (body === undefined) return [];
+  const { properties = {}, required = [] } = body.schema;
+  const withBody = (
+    request: FuzzRequest,
+    wrong: string,
+    text: string,
+    type: [string, string][] = [JSON_TYPE],
+  ) =>
+    wrongly(request, wrong, [400], {
+      body: text,
+      headers: [...request.headers.filter(([name]) => name === KEY), ...type],
+    });
+  const fieldsOf = (request: FuzzRequest): Record<string, unknown> => JSON.parse(request.body ?? '{}');
+  const values = fc.oneof(
+    STRANGE,
+    fc.constantFrom(null, true, 0, -1, 1.5, 2 ** 53, 1e300, [], {}, ['x'], { x: 1 }),
+    fc.string({ unit: 'binary', minLength: 256, maxLength: 2_100, size: 'max' }),
+  );
+  return [
+    ...Object.entries(properties).map(
+      ([name, schema]): Spoil =>
+        (request) =>
+          values
+            .filter((value) => !isValid(schema, value))
+            .map((value) =>
+              withBody(request, `body.${name}`, JSON.stringify({ ...fieldsOf(request), [name]: value })),
+            ),
+    ),
+    ...required.map(
+      (name): Spoil =>
+        (request) => {
+          const { [name]: _, ...rest } = fieldsOf(request);
+          return fc.constant(withBody(request, `no body.${name}`, JSON.stringify(rest)));
+        },
+    ),
+    (request) =>
+      fc
+        .string({ maxLength: 10 })
+        .filter((name) => !(name in properties) && name !== '__proto__')
+        .map((name) =>
+          withBody(request, 'an unknown field', JSON.stringify({ ...fieldsOf(request), [name]: 1 })),
+        ),
+    (request) =>
+      fc
+        .constantFrom('{', 'null', '[]', '"x"', '1', '{"a":1,"a":1}', '{}x', '\ufeff{}', '[{}]', 'NaN')
+        .map((text) => withBody(request, 'the body', text)),
+    (request) =>
+      fc
+        .constantFrom(
+          'text/plain',
+          'application/jsonx',
+          'application/json; charset=latin1',
+          '',
+          'application/xml',
+        )
+        .map((type) => ({
+          ...withBody(request, 'Content-Type', '{"x":1}', [['Content-Type', type]]),
+          expected: [415],
+        })),
+    (request) =>
+      fc.constantFrom('gzip', 'br', 'deflate').map((encoding) => ({
+        ...withBody(request, 'Content-Encoding', '{"x":1}', [JSON_TYPE, ['Content-Encoding', encoding]]),
+        expected: [415],
+      })),
+    (request) =>
+      fc.constant({ ...withBody(request, 'a large body', `"${'x'.repeat(70_000)}"`), expected: [413] }),
+  ];
+}

@@ -1,0 +1,127 @@
+import { readFileSync } from 'node:fs';
+
+export interface JsonSchema {
+  type?: string;
+  enum?: readonly string[];
+  minimum?: number;
+  maximum?: number;
+  minLength?: number;
+  maxLength?: number;
+  pattern?: string;
+  format?: string;
+  properties?: Record<string, JsonSchema>;
+  required?: readonly string[];
+  const?: unknown;
+  if?: JsonSchema;
+  then?: JsonSchema;
+  $ref?: string;
+}
+
+export interface Parameter {
+  name: string;
+  in: 'path' | 'query' | 'header';
+  required: boolean;
+  schema: JsonSchema;
+}
+
+/** One operation of docs/openapi.json. */
+export interface Operation {
+  method: string;
+  /** With `{name}` for parameters, below /v1. */
+  path: string;
+  /** The only mode whose keys may use it. */
+  mode: 'test' | 'live' | undefined;
+  /** The mode in which there is something to be found. */
+  fruitfulMode: 'test' | 'live';
+  parameters: Parameter[];
+  body: { required: boolean; schema: JsonSchema } | undefined;
+  /** By status; null where there is no body. */
+  responses: Map<number, JsonSchema | null>;
+}
+
+const FILE = new URL('../../../../docs/openapi.json', import.meta.url);
+
+// biome-ignore lint/suspicious/noExplicitAny: a document as it is read.
+export const readDocument = (): any => JSON.parse(readFileSync(FILE, 'utf8'));
+
+/** A schema with every schema it refers to in its place; what stands beside a reference goes before what it says. */
+// biome-ignore lint/suspicious/noExplicitAny: as above.
+export function inlined(node: any, components: { schemas: Record<string, any> }): any {
+  if (node === null || typeof node !== 'object') return node;
+  if (Array.isArray(node)) return node.map((one) => inlined(one, components));
+  const { $ref, ...own } = node;
+  const whole = Object.fromEntries(
+    Object.entries(own).map(([name, value]) => [name, inlined(value, components)]),
+  );
+  if ($ref === undefined) return whole;
+  return { ...inlined(components.schemas[$ref.slice('#/components/schemas/'.length)], components), ...whole };
+}
+
+export function readOperations(): Operation[] {
+  const { paths, components } = readDocument();
+  return Object.entries<object>(paths).flatMap(([path, operations]) =>
+    // biome-ignore lint/suspicious/noExplicitAny: a document as it is read.
+    Object.entries<any>(operations as object).map(([method, operation]) => {
+      const { requestBody, responses } = operation;
+      const parameters: Parameter[] = operation.parameters.map((parameter: Parameter) => ({
+        ...parameter,
+        schema: inlined(parameter.schema, components),
+      }));
+      const schemaOf = (message: { content?: Record<string, { schema: JsonSchema }> }) => {
+        const content = message.content?.['application/json'];
+        return content === undefined ? null : (inlined(content.schema, components) as JsonSchema);
+      };
+      const schemas = new Map(
+        // biome-ignore lint/suspicious/noExplicitAny: as above.
+        Object.entries<any>(responses).map(([status, response]) => [Number(status), schemaOf(response)]),
+      );
+      return {
+        ...{ method: method.toUpperCase(), path, mode: operation['x-mode'], parameters },
+        fruitfulMode: operation['x-mode'] ?? onlyModeOf(schemas.get(200)) ?? 'test',
+        body: requestBody && { required: requestBody.required, schema: schemaOf(requestBody) },
+        responses: schemas,
+      };
+    }),
+  );
+}
+
+/** The mode of all that an operation answers with, where that can be one alone. */
+// biome-ignore lint/suspicious/noExplicitAny: a document as it is read.
+function onlyModeOf(answer: any): 'test' | 'live' | undefined {
+  const { properties } = answer ?? {};
+  return (properties?.data?.items ?? { properties }).properties?.mode?.const;
+}
+
+/** Whether a value, or a parameter's text, is what the schema says: as far as schemas of requests go. */
+export function isValid(schema: JsonSchema, value: unknown): boolean {
+  const { type, enum: values, minimum = -Infinity, maximum = Infinity, pattern } = schema;
+  if (type === 'integer') {
+    return Number.isSafeInteger(value) && Number(value) >= minimum && Number(value) <= maximum;
+  }
+  if (type === 'boolean') return typeof value === 'boolean';
+  if (type !== 'string') throw new Error(`the fuzzer knows no ${type}: teach it`);
+  if (typeof value !== 'string' || (values !== undefined && !values.includes(value))) return false;
+  const length = [...value].length;
+  if (length < (schema.minLength ?? 0) || length > (schema.maxLength ?? Infinity)) return false;
+  if (schema.format === 'uri' && !URL.canParse(value)) return false;
+  return pattern === undefined || new RegExp(pattern, 'u').test(value);
+}
+
+/** Whether an object whose fields are valid by themselves is what `if` and `then` say of them together. */
+export function fitsTogether(schema: JsonSchema, body: Record<string, unknown>): boolean {
+  const { if: condition, then: consequence } = schema;
+  const isMet = Object.entries(condition?.properties ?? {}).every(
+    ([name, { const: value }]) => body[name] === value,
+  );
+  if (condition === undefined || !isMet) return true;
+  return Object.entries(consequence?.properties ?? {}).every(
+    ([name, narrowed]) =>
+      !(name in body) || isValid({ ...schema.properties?.[name], ...narrowed }, body[name]),
+  );
+}
+
+/** {@link isValid} of a query parameter or a header, which come as text. */
+export function isValidText(schema: JsonSchema, text: string): boolean {
+  if (schema.type !== 'integer') return isValid(schema, text);
+  return /^-?(0|[1-9][0-9]*)$/.test(text) && isValid(schema, Number(text));
+}

@@ -1,0 +1,48 @@
+import { randomUUID } from 'node:crypto';
+import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
+import { signCallback } from '../../../crypto/callback-signature.ts';
+import { simulatedNetworkSecrets } from '../../../crypto/derived-keys.ts';
+import { query } from '../../../db/sql.ts';
+import type { Answer, TestStack } from '../stack.ts';
+
+/** Sends bytes as the card network would; a signature of another's where one is given. */
+export async function sendAsNetwork(
+  stack: TestStack,
+  path: string,
+  body: string | Uint8Array<ArrayBuffer>,
+  signature?: string | null,
+): Promise<Answer> {
+  const secret = simulatedNetworkCredentials(simulatedNetworkSecrets(stack.operator.ring)[0]).callbackSecret;
+  const signed = signature === undefined ? signCallback(body, secret) : signature;
+  const response = await fetch(`http://${stack.config.host}:${stack.config.port}${path}`, {
+    method: 'POST',
+    body,
+    headers: signed === null ? {} : { 'x-network-signature': signed },
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
+}
+
+/** What the network calls a card of ours. */
+export async function networkIdOf(stack: TestStack, cardId: string): Promise<string> {
+  const [row] = await query<{ network_card_id: string }>(
+    stack.orm.em.fork(),
+    'SELECT network_card_id FROM card WHERE id = $1',
+    [cardId],
+  );
+  return row?.network_card_id ?? '';
+}
+
+/** A transaction as the network tells it: a purchase of 100 cents under an id of its own unless told otherwise. */
+export function networkTransaction(networkCardId: string, more: object = {}): Record<string, unknown> {
+  return {
+    ...{
+      networkCardId,
+      networkTransactionId: randomUUID(),
+      type: 'purchase',
+      amountCents: 100,
+      currency: 'USD',
+    },
+    ...more,
+  };
+}

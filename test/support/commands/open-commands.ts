@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { randomBytes, randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { testCardIssuer } from '../../../adapters/card-network/test-cards.ts';
+import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
+import { createPartner } from '../../../commands/accounts/create-partner.ts';
+import type { OperatorContext } from '../../../commands/accounts/operator-context.ts';
+import type { IssuanceContext } from '../../../commands/command-context.ts';
+import { activateCard } from '../../../commands/funding/activate-card.ts';
+import { openIssuance } from '../../../commands/funding/open-issuance.ts';
+import { issueInTestMode, type TestIssuanceContext } from '../../../commands/funding/test-operations.ts';
+import type { KeyedRequest } from '../../../commands/idempotency/answered-claim.ts';
+import { type Claim, claimIdempotencyKey } from '../../../commands/idempotency/claim-idempotency-key.ts';
+import { sealRequest } from '../../../commands/idempotency/idempotency-response.ts';
+import { setCurrentProduct } from '../../../commands/products/set-current-product.ts';
+import { KeyRing } from '../../../crypto/key-ring.ts';
+import { newId } from '../../../crypto/new-id.ts';
+import { openOrm } from '../../../db/orm.ts';
+import type { ClaimOperation } from '../../../domain/claim-operation.ts';
+import type { CreateCardRequest } from '../../../domain/create-card-request.ts';
+import { siblingId } from '../../../domain/ids.ts';
+import type { Mode } from '../../../domain/mode.ts';
+import { createTestDatabase, openOperatorOrm, operatorUrlOf, ownerUrlOf } from '../postgres.ts';
+
+export interface TestCommands {
+  /** As the service works. */
+  context: IssuanceContext & TestIssuanceContext;
+  /** As the operator's command line works, and the URL that it has. */
+  operator: OperatorContext;
+  operatorUrl: string;
+  /** As the tables' owner. */
+  owner: pg.Client;
+  /** Another connection as the owner, for the caller to end. */
+  connect(): Promise<pg.Client>;
+  /** An account with a balance in both modes. */
+  createFundedPartner(amountCents: number): Promise<string>;
+  /** What POST /cards does before it starts the workflow. */
+  claimCard(claim: TestClaim): Promise<Claim>;
+  /** What a request about a card does before it starts its workflow. @returns the claim's id */
+  claimOf(
+    operation: ClaimOperation,
+    about: { partnerId: string; mode: Mode; cardId: string },
+    request: unknown,
+  ): Promise<string>;
+  /** An active card of the account, whose balance has to cover it. @returns its id */
+  createActiveCard(partnerId: string, mode: Mode, amountCents: number): Promise<string>;
+  close(): Promise<void>;
+}
+
+export interface TestClaim {
+  partnerId: string;
+  mode: Mode;
+  request: CreateCardRequest;
+  key?: string;
+  fingerprint?: Buffer;
+  leaseMs?: number;
+}
+
+/** What the API makes of a request before it claims its key. */
+export function keyedRequest<Operation extends ClaimOperation>(
+  operation: Operation,
+  cardId: string | null,
+  request: unknown,
+  {
+    partnerId,
+    mode,
+    key = randomUUID(),
+    fingerprint,
+  }: Pick<TestClaim, 'partnerId' | 'mode' | 'key' | 'fingerprint'>,
+): KeyedRequest & { operation: Operation } {
+  return {
+    ...{ claimId: newId('claim'), partnerId, mode, key, operation, cardId },
+    fingerprint: fingerprint ?? Buffer.from(JSON.stringify(request)),
+    requestId: newId('req'),
+  };
+}
+
+/** The commands on a fresh database with a current product, without API, worker and Temporal. */
+export async function openCommands(): Promise<TestCommands> {
+  const databaseUrl = await createTestDatabase();
+  const orm = await openOrm({ databaseUrl, poolSize: 8, applicationName: 'commands-test' });
+  const ring = new KeyRing([{ id: 'k1', secret: randomBytes(32) }]);
+  const connect = async () => {
+    const client = new pg.Client(ownerUrlOf(databaseUrl));
+    await client.connect();
+    return client;
+  };
+  const owner = await connect();
+  const operatorOrm = await openOperatorOrm(databaseUrl);
+  const operator = { orm: operatorOrm, ring, actor: 'test' };
+  await setCurrentProduct(operator, { code: 'USD', bin: '424242', network: 'visa' });
+  const context: TestCommands['context'] = {
+    ...{ orm, ring, liveNetworkConfigured: true, issueTestCard: testCardIssuer(ring) },
+  };
+  const claim = (
+    operation: ClaimOperation,
+    cardId: string | null,
+    request: unknown,
+    { leaseMs = 60_000, ...given }: Omit<TestClaim, 'request'>,
+  ) => {
+    const keyed = keyedRequest(operation, cardId, request, given);
+    const sealedRequest = sealRequest(ring, keyed.claimId, request);
+    return claimIdempotencyKey(orm.em.fork(), ring, { ...keyed, sealedRequest, leaseMs });
+  };
+  return {
+    context,
+    operator,
+    operatorUrl: operatorUrlOf(databaseUrl),
+    owner,
+    connect,
+    async createFundedPartner(amountCents) {
+      const { id } = await createPartner(operator, { name: 'Partner', secureDetailsEnabled: false });
+      for (const mode of ['test', 'live'] as const) {
+        await adjustBalance(operator, { partnerId: id, mode, amountCents, reason: 'a test', key: null });
+      }
+      return id;
+    },
+    claimCard: ({ request, ...rest }) => claim('create_card', null, request, rest),
+    async claimOf(operation, { cardId, ...tenant }, request) {
+      const claimed = await claim(operation, cardId, request, tenant);
+      assert.equal(claimed.outcome, 'claimed');
+      return claimed.outcome === 'claimed' ? claimed.claimId : '';
+    },
+    async createActiveCard(partnerId, mode, amountCents) {
+      const request = { amount: amountCents, external_ref: randomUUID() };
+      if (mode === 'test') {
+        const keyed = keyedRequest('create_card', null, request, { partnerId, mode });
+        assert.equal((await issueInTestMode(context, keyed, request)).response.status, 201);
+        return siblingId('card', keyed.claimId);
+      }
+      const claimed = await claim('create_card', null, request, { partnerId, mode });
+      assert.ok(claimed.outcome === 'claimed');
+      await openIssuance(context, claimed.claimId);
+      const issued = { networkCardId: claimed.claimId, last4: '4242', expMonth: 12, expYear: 2030 };
+      await activateCard(context, claimed.claimId, issued);
+      return siblingId('card', claimed.claimId);
+    },
+    async close() {
+      await owner.end();
+      await orm.close();
+      await operatorOrm.close();
+    },
+  };
+}

@@ -1,0 +1,46 @@
+import { readClaimResponse } from '../../../commands/idempotency/claim-response.ts';
+import { topUpColumns } from '../../../db/columns.ts';
+import { query } from '../../../db/sql.ts';
+import { siblingId } from '../../../domain/ids.ts';
+import type { Mode } from '../../../domain/mode.ts';
+import type { TopUpRow } from '../../../domain/topup-resource.ts';
+import { readBalance } from '../../../ledger/read-balance.ts';
+import { readCardBalance } from '../../../ledger/read-card-balance.ts';
+import type { TestCommands } from './open-commands.ts';
+import { readUsage } from './read-usage.ts';
+
+export interface TopUpCase {
+  partnerId: string;
+  mode: Mode;
+  cardId: string;
+  claimId: string;
+}
+
+/** Everything a top-up changes: its row, its events, its answer, and what the ledger and the account's usage say. */
+export async function stateOf(commands: TestCommands, { partnerId, mode, cardId, claimId }: TopUpCase) {
+  const em = commands.context.orm.em.fork();
+  const [topUp] = await query<TopUpRow>(em, `SELECT ${topUpColumns('t')} FROM topup t WHERE id = $1`, [
+    siblingId('topup', claimId),
+  ]);
+  const events = await query<{ type: string; body: string }>(
+    em,
+    `SELECT type, body FROM event WHERE card_id = $1 AND type LIKE 'topup.%' ORDER BY id`,
+    [cardId],
+  );
+  const { availableCents, heldCents } = await readBalance(em, partnerId, mode);
+  const answer = await readClaimResponse(commands.context, claimId);
+  return {
+    topUp: topUp === undefined ? null : [topUp.status, topUp.failure_code, topUp.card_balance_cents],
+    events: events
+      .map((event) => JSON.parse(event.body))
+      .filter(({ data }) => data.topup.id === siblingId('topup', claimId))
+      .map(({ type, data }) => [type, data.topup.status, data.topup.card_balance, data.card.balance]),
+    answer:
+      answer === null
+        ? null
+        : [answer.status, JSON.parse(answer.body).error?.code ?? JSON.parse(answer.body).status],
+    cents: [availableCents, heldCents],
+    card: await readCardBalance(em, cardId),
+    usage: await readUsage(commands, partnerId, mode),
+  };
+}

@@ -1,0 +1,76 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { CardActivities } from '../../../activities/card-activities.ts';
+import type { CardNetwork } from '../../../adapters/card-network/card-network.ts';
+import { siblingId } from '../../../domain/ids.ts';
+import { aroundCommits } from './around-commits.ts';
+import { armFault, type FaultOptions, type Place } from './fault.ts';
+
+type Run = Omit<Place, 'when'> & { claimId: string };
+
+/** Has this process die, or freeze, at one place of its workflows: around an activity, a commit or a call of the network. */
+export function faultsAround(options: FaultOptions): {
+  activities(activities: CardActivities): CardActivities;
+  network(network: CardNetwork): CardNetwork;
+} {
+  const at = armFault(options);
+  /** The activity that is under way; the simulated network, in the same process, commits outside of one. */
+  const activity = new AsyncLocalStorage<Run>();
+  const runs = new Map<string, number>();
+
+  /** @param id of the claim, or the network's token: what comes of a claim has its digits */
+  function nextRun(step: string, id: string): Run {
+    const claimId = siblingId('claim', id);
+    const key = `${step} ${claimId}`;
+    const run = (runs.get(key) ?? 0) + 1;
+    runs.set(key, run);
+    return { step, run, claimId };
+  }
+
+  const atCommit = (when: Place['when']) => async () => {
+    const run = activity.getStore();
+    if (run !== undefined) await at({ ...run, when }, run.claimId);
+  };
+  aroundCommits(atCommit('before commit'), atCommit('after commit'));
+
+  async function call<A extends { status: string }>(
+    step: string,
+    token: string,
+    ask: () => Promise<A>,
+  ): Promise<A> {
+    const run = nextRun(step, token);
+    await at({ ...run, when: 'before' }, run.claimId);
+    const answer = await ask();
+    run.said = answer.status === 'accepted' ? 'accepted' : 'decided';
+    const asking = activity.getStore();
+    if (asking !== undefined) asking.said = run.said;
+    await at({ ...run, when: 'after' }, run.claimId);
+    return answer;
+  }
+
+  return {
+    activities(activities) {
+      const wrapped = Object.entries(activities).map(([step, effect]) => [
+        step,
+        (claimId: string, ...rest: unknown[]) => {
+          const run = nextRun(step, claimId);
+          return activity.run(run, async () => {
+            await at({ ...run, when: 'before' }, claimId);
+            const result = await effect(claimId, ...rest);
+            await at({ ...run, when: 'after' }, claimId);
+            return result;
+          });
+        },
+      ]);
+      return Object.fromEntries(wrapped);
+    },
+    network: (network) => ({
+      issueCard: (request) => call('issueCard', request.token, () => network.issueCard(request)),
+      lookUpIssuance: (token) => call('lookUpIssuance', token, () => network.lookUpIssuance(token)),
+      topUpCard: (request) => call('topUpCard', request.token, () => network.topUpCard(request)),
+      lookUpTopUp: (token) => call('lookUpTopUp', token, () => network.lookUpTopUp(token)),
+      changeCardStatus: (request) =>
+        call('changeCardStatus', request.token, () => network.changeCardStatus(request)),
+      revealCard: (card) => network.revealCard(card),
+    }),
+  };
+}

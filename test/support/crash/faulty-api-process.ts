@@ -1,0 +1,33 @@
+import { writeFileSync } from 'node:fs';
+import { startApi } from '../../../api/start-api.ts';
+import { readConfig } from '../../../config/service.ts';
+import { cardsTaskQueue } from '../../../domain/task-queues.ts';
+import { createLogger } from '../../../process/logger.ts';
+import { startEagerWorker } from '../../../temporal/eager-worker.ts';
+import type { FaultOptions } from './fault.ts';
+import { faultsAround } from './faults-around.ts';
+
+/** An API process that is killed at one place of the workflows it starts. Argument: JSON of this. */
+export interface FaultyApiOptions extends FaultOptions {
+  /** File with the bundled workflows. */
+  codePath: string;
+  /** Written when the worker that it hosts is there. */
+  hostingFile: string;
+}
+
+const { codePath, hostingFile, ...faultOptions } = JSON.parse(process.argv[2] ?? '') as FaultyApiOptions;
+const config = readConfig();
+const logger = createLogger('api', config.logLevel);
+const around = faultsAround(faultOptions);
+await startApi(config, logger, {
+  aroundNetwork: around.network,
+  async hostWorker(activities) {
+    const worker = await startEagerWorker({
+      ...{ config, logger, workflowBundle: { codePath } },
+      taskQueue: cardsTaskQueue(config.taskQueuePrefix),
+      activities: around.activities(activities),
+    });
+    writeFileSync(hostingFile, '');
+    return worker;
+  },
+});

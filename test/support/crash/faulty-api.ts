@@ -1,0 +1,90 @@
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { WorkflowHandle } from '@temporalio/client';
+import { tsToMs } from '@temporalio/common/lib/time.js';
+import { freePort } from '../../../dev/free-port.ts';
+import type { Child } from '../../../dev/process/start-child.ts';
+import { startTestStack, type TestStack } from '../stack.ts';
+import { assertLedgerClean } from '../workflows/money.ts';
+import { until } from '../workflows/until.ts';
+import type { Fault } from './fault.ts';
+import type { FaultyApiOptions } from './faulty-api-process.ts';
+import type { Operation } from './operations.ts';
+import { bundleFile, kill, scratchFolder, startProcess } from './processes.ts';
+
+export interface FaultyApi {
+  stack: TestStack;
+  prepared: Operation[];
+  api: Child;
+  /** Of the process, `http://host:port`. */
+  origin: string;
+  /** Lets the fault come, from now on. */
+  arm(): void;
+  /** Waits until all operations stand at the fault's place. @returns their claims */
+  untilStanding(): Promise<string[]>;
+}
+
+/**
+ * An API process that dies, or freezes, when all these operations stand at the fault's place of their first task; beside
+ * it a worker, and an API without one that is still there afterwards.
+ */
+export async function withFaultyApi(
+  fault: Fault & { signal?: 'SIGSTOP' },
+  operations: readonly ((stack: TestStack) => Promise<Operation>)[],
+  test: (faulty: FaultyApi) => Promise<void>,
+): Promise<void> {
+  const folder = scratchFolder();
+  const stack = await startTestStack({ cardCreationWaitMs: 60_000, logLevel: 'error' }, { worker: false });
+  const { signal, ...place } = fault;
+  const options: FaultyApiOptions = {
+    fault: place,
+    ...(signal !== undefined && { signal }),
+    operationCount: operations.length,
+    armedFile: join(folder, 'armed'),
+    markerFile: join(folder, 'standing'),
+    hostingFile: join(folder, 'hosting'),
+    codePath: await bundleFile(folder),
+  };
+  const config = { ...stack.config, port: await freePort() };
+  const [api] = await Promise.all([
+    startProcess(config, folder, 'test/support/crash/faulty-api-process.ts', {
+      args: [JSON.stringify(options)],
+    }),
+    stack.startWorker(),
+  ]);
+  try {
+    const prepared = await Promise.all(operations.map((prepare) => prepare(stack)));
+    await until('the API hosts a worker', async () => existsSync(options.hostingFile));
+    await test({
+      ...{ stack, prepared, api, origin: `http://${config.host}:${config.port}` },
+      arm: () => writeFileSync(options.armedFile, ''),
+      untilStanding: async () => {
+        await until('all stand there', async () => existsSync(options.markerFile));
+        return JSON.parse(readFileSync(options.markerFile, 'utf8'));
+      },
+    });
+    await assertLedgerClean(stack);
+  } catch (error) {
+    const logged = [...stack.logLines, ...api.lastLines()].join('\n');
+    throw new Error(`it ended differently; the stack and the API logged:\n${logged}`, { cause: error });
+  } finally {
+    await kill(api);
+    await stack.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * How long it took from a workflow's first task, which was its API's, until another worker had the next one, by the
+ * server's clock.
+ */
+export async function handedOverAfterMs(workflow: WorkflowHandle): Promise<number> {
+  const { events } = await workflow.fetchHistory();
+  const tasks = (events ?? []).flatMap(({ eventTime, workflowTaskStartedEventAttributes: task }) =>
+    task && eventTime ? [{ byApi: task.identity?.startsWith('api-'), atMs: tsToMs(eventTime) }] : [],
+  );
+  const [first] = tasks;
+  const next = tasks.find(({ byApi }) => !byApi);
+  if (!first?.byApi || next === undefined) throw new Error(`its tasks were ${JSON.stringify(tasks)}`);
+  return next.atMs - first.atMs;
+}

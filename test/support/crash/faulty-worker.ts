@@ -1,0 +1,18 @@
+import { readConfig } from '../../../config/service.ts';
+import { createLogger } from '../../../process/logger.ts';
+import { installRuntime } from '../../../temporal/install-runtime.ts';
+import { startWorker } from '../../../worker/start-worker.ts';
+import type { FaultOptions } from './fault.ts';
+import { faultsAround } from './faults-around.ts';
+
+/** A worker that is killed at one place of its workflows. Argument: JSON of this. */
+export interface FaultyWorkerOptions extends FaultOptions {
+  /** File with the bundled workflows. */
+  codePath: string;
+}
+
+const { codePath, ...faultOptions } = JSON.parse(process.argv[2] ?? '') as FaultyWorkerOptions;
+const config = readConfig();
+const logger = createLogger('worker', config.logLevel);
+installRuntime(logger);
+await startWorker(config, logger, { workflowBundle: { codePath }, around: faultsAround(faultOptions) });

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { query } from '../../../db/sql.ts';
+import { siblingId } from '../../../domain/ids.ts';
+import type { Answer, TestPartner, TestStack } from '../stack.ts';
+import { until } from '../workflows/until.ts';
+import type { Case, Ending } from './cases.ts';
+
+/** What an operation of any kind comes to, as its answer says. */
+interface Answered {
+  status: number;
+  /** Of the error. */
+  code?: string;
+}
+
+/** One operation of a partner of its own, so that its money can be told to the cent. */
+export interface Operation<End extends Answered = Answered> {
+  case: Pick<Case, 'mode' | 'resolve'> & { endings: readonly End[] };
+  partner: TestPartner;
+  key: string;
+  /** Its request, below /v1. */
+  path: string;
+  body: object;
+  workflowIdOf(claimId: string): string;
+  /** What an operator's signal says. */
+  outcomes: { yes: string; no: string };
+  isOverdue(stack: TestStack, claimId: string): Promise<boolean>;
+  /** Holds what is left of it, its events, what the network has and the money to this ending. */
+  assertLeft(stack: TestStack, claimId: string, ending: End): Promise<void>;
+}
+
+/** Makes what an operation of this kind is about. */
+export type Prepare = (kind: Case, stack: TestStack) => Promise<Operation<Ending>>;
+
+/** Asks again as a partner would, with the same key, while the answer is that there is none. */
+export async function untilAnswered(ask: () => Promise<Answer>): Promise<Answer> {
+  for (;;) {
+    const answer = await ask();
+    if (answer.status < 500 && answer.json.error?.code !== 'idempotency_in_flight') return answer;
+    await sleep(200);
+  }
+}
+
+/** Sends its request to an API process of its own, at `http://host:port`. @throws TypeError where that dies of it */
+export async function askAt(
+  origin: string,
+  {
+    case: { mode },
+    ...request
+  }: Pick<Operation, 'partner' | 'key' | 'path' | 'body'> & { case: Pick<Case, 'mode'> },
+): Promise<Answer> {
+  const { partner, key, path, body } = request;
+  const response = await fetch(`${origin}/v1${path}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${partner.keys[mode]}`,
+      'content-type': 'application/json',
+      'idempotency-key': key,
+    },
+    body: JSON.stringify(body),
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
+}
+
+/** Sends its request to the stack's own API, the first time or again. */
+export function ask({ case: { mode }, partner, key, path, body }: Operation): Promise<Answer> {
+  return partner.call('POST', path, { mode, body, idempotencyKey: key });
+}
+
+export async function claimIdOf({ orm }: TestStack, { partner, key }: Operation): Promise<string> {
+  const claim = await until('the claim', async () => {
+    const [row] = await query<{ id: string }>(
+      orm.em.fork(),
+      'SELECT id FROM idempotency_claim WHERE partner_id = $1 AND key = $2',
+      [partner.id, key],
+    );
+    return row;
+  });
+  return claim.id;
+}
+
+/** Does as the operator does, where the operation needs one; before it is overdue he can't. */
+export async function resolveWhenOverdue(stack: TestStack, operation: Operation): Promise<void> {
+  const { resolve } = operation.case;
+  if (resolve === undefined) return;
+  const claimId = await claimIdOf(stack, operation);
+  await until(`${claimId} is overdue`, () => operation.isOverdue(stack, claimId));
+  const workflow = stack.client.workflow.getHandle(operation.workflowIdOf(claimId));
+  await workflow.signal('resolve', { outcome: operation.outcomes[resolve] });
+}
+
+/** Waits for the workflow's end and holds everything about the operation to the ending its first answer belongs to. */
+export async function assertEnd(stack: TestStack, operation: Operation, first: Answer): Promise<void> {
+  const claimId = await claimIdOf(stack, operation);
+  await stack.client.workflow.getHandle(operation.workflowIdOf(claimId)).result();
+
+  const ending = operation.case.endings.find(
+    ({ status, code }) => status === first.status && code === first.json.error?.code,
+  );
+  assert.ok(ending, `no ending of ${operation.path} begins with ${first.status} ${first.text}`);
+  const again = await ask(operation);
+  assert.deepEqual([again.status, again.text], [first.status, first.text]);
+  assert.equal(again.headers.get('Idempotent-Replayed'), 'true');
+  await operation.assertLeft(stack, claimId, ending);
+  const subjects = [siblingId('card', claimId), siblingId('topup', claimId)];
+  const audited = await query<{ actor: string }>(
+    stack.orm.em.fork(),
+    'SELECT actor FROM audit_entry WHERE subject = ANY ($1)',
+    [subjects],
+  );
+  assert.deepEqual(audited, operation.case.resolve === undefined ? [] : [{ actor: 'temporal' }]);
+}

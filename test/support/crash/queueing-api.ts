@@ -1,0 +1,7 @@
+import { startApi } from '../../../api/start-api.ts';
+import { readConfig } from '../../../config/service.ts';
+import { createLogger } from '../../../process/logger.ts';
+
+/** An API process that hosts no worker, as every one is at first: all its live work goes by the queue. */
+const config = readConfig();
+await startApi(config, createLogger('api', config.logLevel));

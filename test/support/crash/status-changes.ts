@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { query } from '../../../db/sql.ts';
+import type { CardStatus } from '../../../domain/card-status.ts';
+import type { Mode } from '../../../domain/mode.ts';
+import { changeCardStatusWorkflowId } from '../../../workflows/messages.ts';
+import { asOwner } from '../api/as-owner.ts';
+import type { TestStack } from '../stack.ts';
+import { cardIn, changeStatus, claimUnderWay, networkStatus, type Verb } from '../workflows/card-status.ts';
+import { eventTypes, readCardRow } from '../workflows/cards.ts';
+import { assertBalance, fundedPartner, priceOf } from '../workflows/money.ts';
+import { assertOneOrder } from '../workflows/one-order.ts';
+import { until } from '../workflows/until.ts';
+import { ask, type Operation } from './operations.ts';
+
+const CARD_CENTS = 10_000;
+
+/** How one status change goes, and what it comes to whatever is killed on its way. */
+export interface StatusCase {
+  mode: Mode;
+  from: 'active' | 'frozen';
+  verb: Verb;
+  /** Null: it is refused with 409. */
+  to: CardStatus | null;
+  /** What the network has made of the card by itself. */
+  atNetwork?: 'blocked';
+}
+
+/** Every outcome of changeCardStatus, with a network that refuses. */
+export const STATUS_CASES = {
+  'live freeze': { mode: 'live', from: 'active', verb: 'freeze', to: 'frozen' },
+  'live unfreeze': { mode: 'live', from: 'frozen', verb: 'unfreeze', to: 'active' },
+  'live block': { mode: 'live', from: 'frozen', verb: 'block', to: 'blocked' },
+  'live refused': { mode: 'live', from: 'active', verb: 'unfreeze', to: null },
+  'live refused there': { mode: 'live', from: 'active', verb: 'freeze', to: null, atNetwork: 'blocked' },
+} as const satisfies Record<string, StatusCase>;
+
+export type StatusCaseName = keyof typeof STATUS_CASES;
+
+const EVENTS: Record<Verb, string> = {
+  freeze: 'card.frozen',
+  unfreeze: 'card.unfrozen',
+  block: 'card.blocked',
+};
+
+export async function prepareStatusChange(kind: StatusCase, stack: TestStack): Promise<Operation> {
+  const { mode, from, verb, to, atNetwork } = kind;
+  const partner = await fundedPartner(stack);
+  const cardId = await cardIn(stack, partner, mode, from);
+  if (atNetwork) {
+    await asOwner(stack, 'UPDATE simulated_network.card SET status = $2 WHERE token = $1', [
+      cardId,
+      atNetwork,
+    ]);
+  }
+  const before = await eventTypes(stack, cardId);
+  const ending = to === null ? { status: 409, code: 'invalid_state' } : { status: 200 };
+  return {
+    case: { mode, endings: [ending] },
+    ...{ partner, key: randomUUID() },
+    path: `/cards/${cardId}/${verb}`,
+    body: {},
+    workflowIdOf: (claimId) => changeCardStatusWorkflowId(cardId, claimId),
+    outcomes: { yes: '', no: '' },
+    isOverdue: async () => false,
+
+    async assertLeft(_, claimId) {
+      const status = to ?? from;
+      assert.equal((await readCardRow(stack, cardId))?.status, status);
+      assert.equal(await claimUnderWay(stack, cardId), null);
+      assert.deepEqual(await eventTypes(stack, cardId), to === null ? before : [...before, EVENTS[verb]]);
+      if (mode === 'live') assert.equal(await networkStatus(stack, cardId), atNetwork ?? status);
+      assert.equal(await timesTaken(stack, claimId), mode === 'live' && to !== null ? 1 : 0);
+      const spentCents = priceOf(CARD_CENTS) - (to === 'blocked' ? CARD_CENTS : 0);
+      await assertBalance(stack, partner, mode, { spentCents, heldCents: 0 });
+    },
+  };
+}
+
+/** A freeze, and opposite changes of the same card that come as soon as it has begun. */
+export async function prepareOpposites(stack: TestStack): Promise<Operation> {
+  const freeze = await prepareStatusChange(STATUS_CASES['live freeze'], stack);
+  const { partner, path } = freeze;
+  const [, , cardId = ''] = path.split('/');
+  const others = until('it has begun', () => claimUnderWay(stack, cardId)).then(() =>
+    Promise.all(
+      Array.from({ length: 6 }, (_, index) =>
+        changeStatus(partner, cardId, index % 2 === 0 ? 'unfreeze' : 'freeze', { mode: 'live' }),
+      ),
+    ),
+  );
+  return {
+    ...freeze,
+    async assertLeft() {
+      const first = await ask(freeze);
+      await assertOneOrder(stack, cardId, [first, ...(await others)]);
+    },
+  };
+}
+
+/** How often the simulated network has carried a change of ours out. */
+async function timesTaken({ orm }: TestStack, claimId: string): Promise<number> {
+  const rows = await query(
+    orm.em.fork(),
+    `SELECT FROM simulated_network.operation WHERE token = $1 AND outcome = 'succeeded'`,
+    [claimId],
+  );
+  return rows.length;
+}

@@ -1,0 +1,38 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import pg from 'pg';
+import { type Orm, openOrm } from '../../../db/orm.ts';
+import { createTestDatabase, ownerUrlOf } from '../postgres.ts';
+
+export interface TestLedger {
+  orm: Orm;
+  /** A fork without a transaction, as the application's role. */
+  em: EntityManager;
+  /** One connection as the owner of the tables, a superuser. */
+  owner: pg.Client;
+  databaseUrl: string;
+  close(): Promise<void>;
+}
+
+/** A fresh migrated database, or the one the URL names. */
+export async function openLedger(
+  options: { poolSize?: number; databaseUrl?: string } = {},
+): Promise<TestLedger> {
+  const databaseUrl = options.databaseUrl ?? (await createTestDatabase());
+  const owner = new pg.Client(ownerUrlOf(databaseUrl));
+  await owner.connect();
+  // Several operations in one transaction do deadlock; nobody here need wait a second to find out.
+  await owner.query(`DO $$ BEGIN
+    EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''5ms''', current_database());
+  END $$`);
+  const orm = await openOrm({ databaseUrl, poolSize: options.poolSize ?? 4, applicationName: 'ledger-test' });
+  return {
+    orm,
+    em: orm.em.fork(),
+    owner,
+    databaseUrl,
+    async close() {
+      await owner.end();
+      await orm.close();
+    },
+  };
+}

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { createSecretKey } from 'node:crypto';
+import fc from 'fast-check';
+import { encodeTime } from 'ulid';
+import { deriveCard, deriveRevealedCard } from '../../../../adapters/card-network/derive-card.ts';
+import { passesLuhn } from '../../../support/adapters/luhn.ts';
+
+const SEVENS = createSecretKey(new Uint8Array(32).fill(7));
+const keys = fc.uint8Array({ minLength: 32, maxLength: 32 }).map(createSecretKey);
+const births = fc.date({ min: new Date('2020-01-01'), max: new Date('2099-12-31'), noInvalidDate: true });
+const tails = fc.stringMatching(/^[0-9a-hjkmnp-tv-z]{16}$/);
+const prefixes = fc.stringMatching(/^[0-9]{4,12}$/);
+const tokenOf = (birth: Date, tail: string) => `card_${encodeTime(birth.getTime()).toLowerCase()}${tail}`;
+
+describe('a derived card', () => {
+  it('has a number of 16 digits that starts with the prefix and passes Luhn, and says no more of it than the last four', () => {
+    fc.assert(
+      fc.property(keys, births, tails, prefixes, (key, birth, tail, prefix) => {
+        const token = tokenOf(birth, tail);
+        const { pan, cvv, expMonth, expYear } = deriveRevealedCard(key, token, prefix);
+        assert.match(pan, /^[0-9]{16}$/);
+        assert.ok(pan.startsWith(prefix));
+        assert.ok(passesLuhn(pan));
+        assert.match(cvv, /^[0-9]{3}$/);
+        const { networkCardId, ...rest } = deriveCard(key, token, prefix);
+        assert.deepEqual(rest, { last4: pan.slice(-4), expMonth, expYear });
+        assert.match(networkCardId, /^sim_[0-9a-f]{32}$/);
+      }),
+    );
+  });
+
+  it('is always the same for a key, a token and a prefix', () => {
+    fc.assert(
+      fc.property(keys, births, tails, prefixes, (key, birth, tail, prefix) => {
+        const token = tokenOf(birth, tail);
+        assert.deepEqual(deriveCard(key, token, prefix), deriveCard(key, token, prefix));
+        assert.deepEqual(deriveRevealedCard(key, token, prefix), deriveRevealedCard(key, token, prefix));
+      }),
+    );
+  });
+
+  it('lives 36 to 59 months', () => {
+    fc.assert(
+      fc.property(keys, births, tails, (key, birth, tail) => {
+        const { expMonth, expYear } = deriveCard(key, tokenOf(birth, tail), '4242');
+        assert.ok(expMonth >= 1 && expMonth <= 12);
+        const months = (expYear - birth.getUTCFullYear()) * 12 + expMonth - (birth.getUTCMonth() + 1);
+        assert.ok(months >= 36 && months <= 59, `${months} months`);
+      }),
+    );
+  });
+
+  it('has a number of its own for every token, and every key', () => {
+    const birth = new Date('2026-11-20');
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(tails, { minLength: 2, maxLength: 50 }),
+        keys,
+        keys,
+        (ends, key, otherKey) => {
+          fc.pre(!key.equals(otherKey));
+          const numbers = [key, otherKey].flatMap((each) =>
+            ends.map((tail) => deriveRevealedCard(each, tokenOf(birth, tail), '4242').pan),
+          );
+          assert.equal(new Set(numbers).size, numbers.length);
+        },
+      ),
+    );
+  });
+
+  it('has a CVV that its number does not tell, of all there are', () => {
+    const cvvs = Array.from({ length: 20_000 }, (_, index) => {
+      const tail = index.toString().padStart(16, '0');
+      return deriveRevealedCard(SEVENS, tokenOf(new Date('2026-11-20'), tail), '4242').cvv;
+    });
+    assert.equal(new Set(cvvs).size, 1_000);
+  });
+
+  it('stays as it was given: a fixed key and token give this one', () => {
+    const token = 'card_01kahqw5t0abcdefghjkmnpqrs';
+    assert.deepEqual(deriveCard(SEVENS, token, '4242'), {
+      networkCardId: 'sim_7a0fed03c73bd90009fb742c4e89ac94',
+      last4: '4934',
+      expMonth: 3,
+      expYear: 2029,
+    });
+    const { pan, cvv } = deriveRevealedCard(SEVENS, token, '4242');
+    assert.deepEqual([pan, cvv], ['4242010142194934', '199']);
+  });
+
+  it('needs a key of 32 bytes', () => {
+    const token = tokenOf(new Date('2026-11-20'), '0000000000000000');
+    assert.throws(() => deriveCard(createSecretKey(new Uint8Array(16)), token, '4242'), /32 bytes/);
+  });
+});

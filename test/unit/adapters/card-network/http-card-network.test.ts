@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import type { RequestListener } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { CardNetworkUnavailable } from '../../../../adapters/card-network/card-network.ts';
+import { createHttpCardNetwork } from '../../../../adapters/card-network/http-card-network.ts';
+import { freePort } from '../../../../dev/free-port.ts';
+import { listenOnLoopback } from '../../../support/adapters/listen-on-loopback.ts';
+import { CALLS, type Call } from '../../../support/adapters/network-calls.ts';
+
+const says = (body: unknown, status = 200): RequestListener => {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return (_request, response) => response.writeHead(status, { 'content-type': 'application/json' }).end(text);
+};
+
+/** Makes each of the calls once at a network that behaves like this, and gives what comes of them. */
+async function ask(
+  calls: readonly Call[],
+  network: RequestListener,
+): Promise<PromiseSettledResult<unknown>[]> {
+  const server = await listenOnLoopback(network);
+  const client = createHttpCardNetwork({ url: server.url, bearerToken: 'bearer-secret' });
+  try {
+    return await Promise.allSettled(calls.map((call) => call.make(client)));
+  } finally {
+    await client.close();
+    await server.close();
+  }
+}
+
+function assertUnavailable(result: PromiseSettledResult<unknown> | undefined, message: RegExp): void {
+  assert.ok(result?.status === 'rejected');
+  const error: unknown = result.reason;
+  assert.ok(error instanceof CardNetworkUnavailable, String(error));
+  assert.match(error.message, message);
+  assert.equal(error.cause, undefined);
+  assert.doesNotMatch(error.message, /Ada|Lovelace|bearer-secret|leaked|[0-9]{12}/);
+}
+
+describe('the client of a card network over HTTP', () => {
+  for (const call of CALLS) {
+    describe(call.name, () => {
+      for (const answer of call.definite) {
+        it(`hands on a definite answer, and drops what it does not know of it: ${Object.values(answer)[0]}`, async () => {
+          for (const more of [{}, { leaked: '4242424242424242' }]) {
+            const [result] = await ask([call], says(call.answered({ ...answer, ...more })));
+            assert.deepEqual(result, { status: 'fulfilled', value: answer });
+          }
+        });
+      }
+
+      for (const answer of call.unreadable) {
+        it(`says it is unavailable when it is answered ${JSON.stringify(answer)}`, async () => {
+          const [result] = await ask([call], says(call.answered(answer)));
+          assertUnavailable(result, /agreed shape/);
+        });
+      }
+
+      it('says it is unavailable when the answer is about another token or card', async () => {
+        const [result] = await ask([call], says(call.about('another', call.definite[0] ?? {})));
+        assertUnavailable(result, /another token or card/);
+      });
+
+      it('sends the request, with the bearer token', async () => {
+        const seen: unknown[] = [];
+        await ask([call], async (request, response) => {
+          const body = await text(request);
+          seen.push([request.method, request.url, request.headers.authorization, body && JSON.parse(body)]);
+          says(call.answered(call.definite[0] ?? {}))(request, response);
+        });
+        assert.deepEqual(seen, [[call.method, call.path, 'Bearer bearer-secret', call.body ?? '']]);
+      });
+    });
+  }
+
+  const indefinite: Record<string, [RequestListener, RegExp]> = {
+    'is not JSON': [says('leaked: <html>'), /not JSON/],
+    'is empty': [says(''), /not JSON/],
+    'is JSON of another kind': [says([1, 2]), /agreed shape \(body\)/],
+    'is an empty object': [says({}), /agreed shape \(\w+, \w+\)/],
+    'is larger than 64 KiB': [says(`"${'leaked'.repeat(20_000)}"`), /no answer/],
+    'is cut off': [
+      (_request, response) => {
+        response.writeHead(200, { 'content-length': '500' });
+        response.write('{"token":', () => response.destroy());
+      },
+      /no answer/,
+    ],
+    'never comes, as the connection is cut': [(request) => request.destroy(), /no answer \(UND_ERR_SOCKET\)/],
+    'is a redirect': [
+      (_request, response) => response.writeHead(307, { location: 'http://127.0.0.1:9/' }).end(),
+      /answered 307/,
+    ],
+    'is 400': [says('leaked', 400), /answered 400; .*BIN/],
+    'is 401': [says('leaked', 401), /answered 401; .*secrets/],
+    'is 404': [says('leaked', 404), /answered 404; .*no such card/],
+    'is 409': [says('leaked', 409), /answered 409; .*look it up/],
+    'is 429': [says('leaked', 429), /answered 429/],
+    'is 500': [says('leaked', 500), /answered 500/],
+    'is 503': [says('leaked', 503), /answered 503; ask again/],
+  };
+  for (const [name, [network, message]] of Object.entries(indefinite)) {
+    it(`says it is unavailable when an answer ${name}`, async () => {
+      for (const result of await ask(CALLS, network)) assertUnavailable(result, message);
+    });
+  }
+
+  it('gives up on a network that hangs, before its answer or in the middle of it', async () => {
+    const silent = ask(CALLS, () => {});
+    const stalling = ask(CALLS, (_request, response) => {
+      response.writeHead(200).write('{');
+    });
+    for (const result of [...(await silent), ...(await stalling)]) {
+      assertUnavailable(result, /no answer \(TimeoutError\)/);
+    }
+  });
+
+  it('says it is unavailable when nobody listens', async () => {
+    const client = createHttpCardNetwork({ url: `http://127.0.0.1:${await freePort()}`, bearerToken: 'x' });
+    for (const result of await Promise.allSettled(CALLS.map((call) => call.make(client)))) {
+      assertUnavailable(result, /no answer \(ECONNREFUSED\)/);
+    }
+    await client.close();
+  });
+});

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { gzipSync } from 'node:zlib';
+import { withClient } from '../../../support/adapters/webhooks/clients.ts';
+import { isLetGo, postTo } from '../../../support/adapters/webhooks/post-to.ts';
+import { answering, startRawReceiver, startReceiver } from '../../../support/adapters/webhooks/receivers.ts';
+
+describe('the answer', () => {
+  it('is kept up to 1,024 bytes, without half a character', async () => {
+    const result = await postTo(startReceiver(answering(200, `a${'é'.repeat(2_000)}`)));
+    assert.equal(result.answerStart, `a${'é'.repeat(511)}`);
+  });
+
+  it('can be stored and shown: no controls, no bytes that are no text', async () => {
+    const bytes = Buffer.concat([Buffer.from('a\0b\x1b[31mc\r\nd\te\u202ef'), Buffer.of(0xff)]);
+    const nasty = startReceiver((request, response) =>
+      request.resume().once('end', () => response.end(bytes)),
+    );
+    const result = await postTo(nasty);
+    assert.equal(result.answerStart, 'a\uFFFDb\uFFFD[31mc\nd\te\uFFFDf\uFFFD');
+  });
+
+  it('is not unpacked, whatever it is said to be packed with', async () => {
+    const bomb = gzipSync(Buffer.alloc(10_000_000, 'x'));
+    const packed = startReceiver((request, response) =>
+      request.resume().once('end', () => response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb)),
+    );
+    const result = await postTo(packed);
+    assert.equal(result.outcome, 'delivered');
+    assert.ok(!result.answerStart?.includes('xxx'));
+  });
+
+  for (const [bytes, connections, what] of [
+    [16_384, 1, 'of 16 KiB leaves the connection usable'],
+    [16_385, 3, 'of one byte more does not'],
+  ] as const) {
+    it(what, async () => {
+      const receiver = await startReceiver(answering(200, 'x'.repeat(bytes)));
+      try {
+        await withClient({}, async (post) => {
+          for (let i = 0; i < 3; i++) {
+            assert.equal((await post(`http://127.0.0.1:${receiver.port}/`)).outcome, 'delivered');
+          }
+        });
+        assert.equal(receiver.connections, connections);
+      } finally {
+        await receiver.close();
+      }
+    });
+  }
+
+  it('without end is cut off with its connection', async () => {
+    const endless = startRawReceiver((socket) => {
+      const pour = () => {
+        while (socket.writable && socket.write('x'.repeat(65_536)));
+      };
+      socket.write('HTTP/1.1 200 OK\r\n\r\n');
+      socket.on('drain', pour);
+      pour();
+    });
+    const result = await postTo(endless, { after: isLetGo });
+    assert.deepEqual(
+      [result.outcome, result.httpStatus, result.answerStart],
+      ['delivered', 200, 'x'.repeat(1_024)],
+    );
+  });
+
+  for (const [status, outcome] of [
+    [200, 'delivered'],
+    [500, 'failed'],
+  ] as const) {
+    it(`that drips for ever behind a ${status} is cut off with its connection`, async () => {
+      const dripping = startRawReceiver((socket) => {
+        socket.write(`HTTP/1.1 ${status} Status\r\ncontent-length: 100000\r\n\r\n`);
+        const drip = setInterval(() => socket.write('.'), 20);
+        socket.once('close', () => clearInterval(drip));
+      });
+      const result = await postTo(dripping, { after: isLetGo });
+      assert.deepEqual([result.outcome, result.httpStatus], [outcome, status]);
+      assert.match(result.answerStart ?? '', /^\.+$/);
+    });
+  }
+});

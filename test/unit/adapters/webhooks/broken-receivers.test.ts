@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { freePort } from '../../../../dev/free-port.ts';
+import { withClient } from '../../../support/adapters/webhooks/clients.ts';
+import { postTo } from '../../../support/adapters/webhooks/post-to.ts';
+import { startRawReceiver } from '../../../support/adapters/webhooks/receivers.ts';
+
+type Act = Parameters<typeof startRawReceiver>[0];
+
+const HANGING: Record<string, Act> = {
+  'says nothing': () => {},
+  'stops in the status line': (socket) => socket.write('HTTP/1.1 20'),
+  'stops before its headers': (socket) => socket.write('HTTP/1.1 200 OK\r\n'),
+  'stops in its headers': (socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx-slow: '),
+  'drips its headers': (socket) => {
+    socket.write('HTTP/1.1 200 OK\r\nx-drip: ');
+    const drip = setInterval(() => socket.write('.'), 20);
+    socket.once('close', () => clearInterval(drip));
+  },
+  'hints for ever': (socket) => {
+    const hint = setInterval(() => socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'), 20);
+    socket.once('close', () => clearInterval(hint));
+  },
+};
+
+const BROKEN: Record<string, [error: string, act: Act]> = {
+  'closes at once': ['connection_closed', (socket) => socket.end()],
+  'resets the connection': ['connection_closed', (socket) => socket.resetAndDestroy()],
+  'closes in the status line': ['connection_closed', (socket) => socket.end('HTTP/1.1 20')],
+  'closes in its headers': ['connection_closed', (socket) => socket.end('HTTP/1.1 200 OK\r\nx: y\r\n')],
+  'resets in its headers': [
+    'connection_closed',
+    (socket) => socket.write('HTTP/1.1 200 OK\r\nx: y\r\n', () => socket.resetAndDestroy()),
+  ],
+  'speaks another protocol': ['answer_invalid', (socket) => socket.write('SSH-2.0-OpenSSH_9.6\r\n')],
+  'sends garbage': ['answer_invalid', (socket) => socket.write(Buffer.alloc(2_000, 0xfe))],
+  'sends HTTP/0.9': ['answer_invalid', (socket) => socket.end('<html>hello</html>')],
+  'has a status that is none': ['answer_invalid', (socket) => socket.end('HTTP/1.1 2x0 OK\r\n\r\n')],
+  'has headers that are none': [
+    'answer_invalid',
+    (socket) => socket.end('HTTP/1.1 200 OK\r\n no\x01: y\r\n\r\n'),
+  ],
+  'has two lengths': [
+    'answer_invalid',
+    (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab'),
+  ],
+  'has headers over 16 KiB': [
+    'answer_invalid',
+    (socket) => socket.write(`HTTP/1.1 200 OK\r\nx-long: ${'x'.repeat(20_000)}\r\n\r\n`),
+  ],
+  'has headers without end': [
+    'answer_invalid',
+    (socket) => {
+      socket.write('HTTP/1.1 200 OK\r\n');
+      const more = setInterval(() => socket.write(`x-more: ${'x'.repeat(5_000)}\r\n`), 5);
+      socket.once('close', () => clearInterval(more));
+    },
+  ],
+  'says 100 though nobody asked': [
+    'answer_invalid',
+    (socket) => socket.write('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'),
+  ],
+  'wants another protocol': [
+    'answer_invalid',
+    (socket) => socket.write('HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n'),
+  ],
+};
+
+describe('a receiver that gives no status in time', () => {
+  for (const [what, act] of Object.entries(HANGING)) {
+    it(`because it ${what}, is left at the deadline`, async () => {
+      const receiver = await startRawReceiver(act);
+      try {
+        await withClient({ timeoutMs: 300 }, async (post) => {
+          const result = await post(`http://127.0.0.1:${receiver.port}/`);
+          assert.deepEqual([result.outcome, result.httpStatus, result.error], ['failed', null, 'timeout']);
+        });
+        assert.equal(receiver.connections, 1);
+      } finally {
+        await receiver.close();
+      }
+    });
+  }
+});
+
+describe('a receiver that gives no status at all', () => {
+  for (const [what, [error, act]] of Object.entries(BROKEN)) {
+    it(`because it ${what}, is a failure: ${error}`, async () => {
+      const receiver = startRawReceiver(act);
+      const result = await postTo(receiver);
+      assert.deepEqual(
+        { ...result, durationMs: 0 },
+        {
+          outcome: 'failed',
+          httpStatus: null,
+          error,
+          durationMs: 0,
+          answerStart: null,
+        },
+      );
+      // Nothing was tried twice.
+      assert.equal((await receiver).connections, 1);
+    });
+  }
+
+  it('because nobody listens, is a failure: connection_refused', async () => {
+    const url = `http://127.0.0.1:${await freePort()}/`;
+    const result = await withClient({}, (post) => post(url));
+    assert.deepEqual([result.outcome, result.error], ['failed', 'connection_refused']);
+  });
+});
+
+describe("what is no receiver's doing", () => {
+  it('is thrown: no file descriptors left', async () => {
+    const openSocket = () =>
+      Promise.reject(Object.assign(new Error('too many open files'), { code: 'EMFILE' }));
+    const options = { openSocket };
+    await assert.rejects(
+      withClient(options, (post) => post('http://127.0.0.1:3000/')),
+      { name: 'OwnFailure' },
+    );
+  });
+});

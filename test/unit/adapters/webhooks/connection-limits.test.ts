@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { eventually } from '../../../support/adapters/eventually.ts';
+import { withClient } from '../../../support/adapters/webhooks/clients.ts';
+import {
+  answering,
+  type Receiver,
+  startRawReceiver,
+  startReceiver,
+} from '../../../support/adapters/webhooks/receivers.ts';
+
+const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
+const urlOf = (receiver: Receiver, path = '/') => `http://127.0.0.1:${receiver.port}${path}`;
+
+describe('connections', () => {
+  it('to one endpoint are limited; the time of what waits begins when it has one', async () => {
+    // The first hangs until its time is over, so a time that began with waiting would be over too.
+    const receiver = await startRawReceiver((socket, request) => request > 1 && socket.write(OK));
+    try {
+      await withClient({ timeoutMs: 500, connectionsPerEndpoint: 1 }, async (post) => {
+        const results = await Promise.all([1, 2, 3].map(() => post(urlOf(receiver))));
+        assert.deepEqual(
+          results.map(({ error, outcome }) => error ?? outcome),
+          ['timeout', 'delivered', 'delivered'],
+        );
+        assert.equal(receiver.connections, 2);
+      });
+    } finally {
+      await receiver.close();
+    }
+  });
+
+  it('of one endpoint are not those of another at the same host: one that hangs delays nobody', async () => {
+    const receiver = await startReceiver((request, response) => {
+      if (request.url !== '/hang') answering(200)(request, response);
+    });
+    try {
+      await withClient({ timeoutMs: 2_000, connectionsPerEndpoint: 1 }, async (post) => {
+        const ended: string[] = [];
+        await Promise.all(
+          ['/hang', '/hang', '/a', '/a', '/b'].map(async (path) => {
+            await post(urlOf(receiver, path));
+            ended.push(path);
+          }),
+        );
+        assert.deepEqual(ended.slice(0, 3).sort(), ['/a', '/a', '/b']);
+      });
+    } finally {
+      await receiver.close();
+    }
+  });
+
+  it('of no more than 500 endpoints are kept; those used longest ago go first', async () => {
+    const receiver = await startReceiver(answering(200));
+    try {
+      await withClient({}, async (post) => {
+        for (let i = 0; i < 510; i++) await post(urlOf(receiver, `/${i}`));
+        await eventually(() => assert.equal(receiver.open.size, 500));
+        await post(urlOf(receiver, '/509'));
+        assert.equal(receiver.connections, 510);
+        await post(urlOf(receiver, '/0'));
+        assert.equal(receiver.connections, 511);
+      });
+    } finally {
+      await receiver.close();
+    }
+  });
+});

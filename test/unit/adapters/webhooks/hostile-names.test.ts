@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { isIP } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import { DeliveryFailure } from '../../../../adapters/webhooks/delivery-failure.ts';
+import type { openSocket } from '../../../../adapters/webhooks/open-socket.ts';
+import { HOST, leadTo, PUBLIC, withClient } from '../../../support/adapters/webhooks/clients.ts';
+import { answering, startCanary, startReceiver } from '../../../support/adapters/webhooks/receivers.ts';
+
+const PUBLIC_IPV6 = '2606:4700:4700::1111';
+
+/** What a hostile name server may answer. */
+const ANSWERS: [what: string, addresses: string[]][] = [
+  ['loopback', ['127.0.0.1']],
+  ['loopback in IPv6', ['::1']],
+  ['another loopback address', ['127.8.9.10']],
+  ['this host', ['0.0.0.0']],
+  ['this host in IPv6', ['::']],
+  ['a private address', ['10.1.2.3']],
+  ["the cloud's metadata", ['169.254.169.254']],
+  ["Azure's services", ['168.63.129.16']],
+  ['carrier-grade NAT', ['100.64.0.1']],
+  ['a unique local address', ['fd00::1']],
+  ['a link-local address with its zone', ['fe80::1%eth0']],
+  ['a public address with a zone', [`${PUBLIC_IPV6}%lo`]],
+  ['loopback mapped into IPv6', ['::ffff:127.0.0.1']],
+  ['a public address mapped into IPv6', [`::ffff:${PUBLIC}`]],
+  ['loopback behind NAT64', ['64:ff9b::127.0.0.1']],
+  ['loopback behind 6to4', ['2002:7f00:1::1']],
+  ['loopback behind Teredo', ['2001:0:7f00:1::1']],
+  ['an IPv4-compatible address', ['::127.0.0.1']],
+  ['multicast', ['224.0.0.251']],
+  ['broadcast', ['255.255.255.255']],
+  ['good addresses and then a bad one', [PUBLIC, PUBLIC_IPV6, '127.0.0.1']],
+  ['a bad address first', ['127.0.0.1', PUBLIC]],
+  ['a bad address after more than are tried', [...Array.from({ length: 50 }, () => PUBLIC), '10.0.0.1']],
+  ['a name, as if it were an alias', ['localhost']],
+  ['a number', ['2130706433']],
+  ['octal', ['0177.0.0.1']],
+  ['a short form', ['127.1']],
+  ['an address in brackets', ['[::1]']],
+  ['an address and a port', [`${PUBLIC}:80`]],
+  ['nothing where an address should be', ['']],
+];
+
+describe('a name that leads to', () => {
+  for (const [what, addresses] of ANSWERS) {
+    it(`${what} is refused`, async () => {
+      const canary = await startCanary();
+      try {
+        for (const network of [{}, { openSocket: leadTo(canary.port) }]) {
+          const options = { ...network, resolve: async () => addresses, timeoutMs: 5_000 };
+          const result = await withClient(options, (post) => post(`https://${HOST}:${canary.port}/`));
+          assert.deepEqual([result.outcome, result.error], ['failed', 'address_not_allowed']);
+        }
+        await canary.assertUntouched();
+      } finally {
+        await canary.close();
+      }
+    });
+  }
+});
+
+describe('the look-up', () => {
+  it('happens once for a connection, so an answer that changes in between changes nothing', async () => {
+    const canary = await startCanary();
+    const receiver = await startReceiver(answering(200));
+    const answers = [[PUBLIC], ['127.0.0.1']];
+    const connected: string[] = [];
+    const options = {
+      resolve: async () => answers.shift() ?? [],
+      openSocket: leadTo(receiver.port, { connected, plain: true }),
+    };
+    try {
+      await withClient(options, async (post) => {
+        const url = `https://${HOST}:${canary.port}/`;
+        assert.equal((await post(url)).outcome, 'delivered');
+        assert.deepEqual([connected, answers], [[PUBLIC], [['127.0.0.1']]]);
+        // The same name again, over a connection of its own.
+        assert.equal((await post(`${url}again`)).error, 'address_not_allowed');
+        assert.deepEqual([connected, answers, receiver.connections], [[PUBLIC], [], 1]);
+        await canary.assertUntouched();
+      });
+    } finally {
+      await Promise.all([canary.close(), receiver.close()]);
+    }
+  });
+
+  it('is not repeated where an address can not be reached: the next one it gave is taken', async () => {
+    const receiver = await startReceiver(answering(200));
+    const reach = leadTo(receiver.port, { plain: true });
+    const tried: string[] = [];
+    let lookUps = 0;
+    const options = {
+      resolve: async () => {
+        lookUps += 1;
+        return ['1.1.1.1', '8.8.8.8', PUBLIC];
+      },
+      openSocket: ((target) => {
+        tried.push(target.address);
+        if (target.address === '1.1.1.1') return Promise.reject(new DeliveryFailure('connection_refused'));
+        // Swallows what is sent there until its share of the time is over.
+        if (target.address === '8.8.8.8') {
+          return new Promise((_resolve, reject) =>
+            setTimeout(() => reject(new DeliveryFailure('timeout')), Math.min(target.timeoutMs, 50)),
+          );
+        }
+        return reach(target);
+      }) satisfies typeof openSocket,
+    };
+    try {
+      const result = await withClient(options, (post) => post(`https://${HOST}/`));
+      assert.equal(result.outcome, 'delivered');
+      assert.deepEqual([tried, lookUps], [['1.1.1.1', '8.8.8.8', PUBLIC], 1]);
+      assert.ok(tried.every((address) => isIP(address) !== 0));
+    } finally {
+      await receiver.close();
+    }
+  });
+
+  it('gives at most four addresses to try', async () => {
+    const tried: string[] = [];
+    const addresses = ['1.1.1.1', '1.1.1.2', '1.1.1.3', '1.1.1.4', '1.1.1.5'];
+    const options = {
+      resolve: async () => addresses,
+      openSocket: (async ({ address }) => {
+        tried.push(address);
+        throw new DeliveryFailure('connection_refused');
+      }) satisfies typeof openSocket,
+    };
+    const result = await withClient(options, (post) => post(`https://${HOST}/`));
+    assert.deepEqual([result.error, tried], ['connection_refused', addresses.slice(0, 4)]);
+  });
+
+  it('that finds nothing, fails or takes too long is a failure of its own', async () => {
+    const never = new Promise<string[]>(() => {});
+    for (const [resolve, error] of [
+      [async () => [], 'dns_failed'],
+      [async () => Promise.reject(new Error('ENOTFOUND')), 'dns_failed'],
+      [() => never, 'timeout'],
+    ] as const) {
+      const result = await withClient({ resolve, timeoutMs: 300 }, (post) => post(`https://${HOST}/`));
+      assert.deepEqual([result.outcome, result.error], ['failed', error]);
+    }
+  });
+
+  it('that ends after the deadline leads to no connection any more', async () => {
+    let answer: (addresses: string[]) => void = () => {};
+    const connected: string[] = [];
+    const options = {
+      resolve: () =>
+        new Promise<string[]>((resolve) => {
+          answer = resolve;
+        }),
+      openSocket: leadTo(9, { connected }),
+      timeoutMs: 200,
+    };
+    await withClient(options, async (post) => {
+      assert.equal((await post(`https://${HOST}/`)).error, 'timeout');
+      answer([PUBLIC]);
+      await setImmediate();
+      assert.deepEqual(connected, []);
+    });
+  });
+
+  it('does not happen for localhost: it is this machine whatever a name server says', async () => {
+    const receiver = await startReceiver(answering(200));
+    const resolve = () => assert.fail('looked up');
+    try {
+      const result = await withClient({ resolve }, (post) => post(`http://localhost:${receiver.port}/`));
+      assert.equal(result.outcome, 'delivered');
+    } finally {
+      await receiver.close();
+    }
+  });
+});

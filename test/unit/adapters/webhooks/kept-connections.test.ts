@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import type { Socket } from 'node:net';
+import { eventually } from '../../../support/adapters/eventually.ts';
+import { withClient } from '../../../support/adapters/webhooks/clients.ts';
+import { answering, startRawReceiver, startReceiver } from '../../../support/adapters/webhooks/receivers.ts';
+
+const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
+
+/** Posts in turn to a receiver that acts so. @returns what came of each, the connections, the requests it took */
+async function postInTurn(times: number, act: (socket: Socket, request: number) => void) {
+  let requests = 0;
+  const receiver = await startRawReceiver((socket, request) => {
+    requests = request;
+    act(socket, request);
+  });
+  try {
+    const outcomes = await withClient({ timeoutMs: 1_000 }, async (post) => {
+      const results = [];
+      for (let i = 0; i < times; i++) results.push(await post(`http://127.0.0.1:${receiver.port}/`));
+      return results.map(({ outcome, error }) => error ?? outcome);
+    });
+    return { outcomes, requests, connections: receiver.connections };
+  } finally {
+    await receiver.close();
+  }
+}
+
+describe('connections', () => {
+  it('are kept and used again, one for each attempt under way', async () => {
+    const receiver = await startReceiver(answering(200));
+    try {
+      await withClient({}, async (post) => {
+        for (let i = 0; i < 10; i++) await post(`http://127.0.0.1:${receiver.port}/`);
+        assert.equal(receiver.connections, 1);
+        for (let i = 0; i < 3; i++)
+          await Promise.all([1, 2, 3].map(() => post(`http://127.0.0.1:${receiver.port}/`)));
+        assert.equal(receiver.connections, 3);
+      });
+      await eventually(() => assert.equal(receiver.open.size, 0));
+    } finally {
+      await receiver.close();
+    }
+  });
+
+  it('are not kept where the receiver does not want it', async () => {
+    const closing = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n';
+    assert.deepEqual(await postInTurn(3, (socket) => socket.write(closing)), {
+      outcomes: ['delivered', 'delivered', 'delivered'],
+      requests: 3,
+      connections: 3,
+    });
+  });
+
+  it('that the receiver closed while they were idle are no failure', async () => {
+    const receiver = await startRawReceiver((socket) => socket.end(OK));
+    try {
+      await withClient({}, async (post) => {
+        for (let i = 1; i <= 3; i++) {
+          assert.equal((await post(`http://127.0.0.1:${receiver.port}/`)).outcome, 'delivered');
+          await eventually(() => assert.equal(receiver.open.size, 0));
+          assert.equal(receiver.connections, i);
+        }
+      });
+    } finally {
+      await receiver.close();
+    }
+  });
+
+  for (const away of ['destroy', 'resetAndDestroy', 'end'] as const) {
+    it(`that the receiver closes as the event comes (${away}) are no failure: it goes over a new one`, async () => {
+      const dropping = (socket: Socket, request: number) =>
+        request === 2 ? socket[away]() : socket.write(OK);
+      assert.deepEqual(await postInTurn(2, dropping), {
+        outcomes: ['delivered', 'delivered'],
+        requests: 3,
+        connections: 2,
+      });
+    });
+  }
+
+  it('that are new and closed are a failure, and nothing is sent twice', async () => {
+    assert.deepEqual(await postInTurn(1, (socket) => socket.destroy()), {
+      outcomes: ['connection_closed'],
+      requests: 1,
+      connections: 1,
+    });
+  });
+
+  it('are replaced once: what fails over the new one too has failed', async () => {
+    assert.deepEqual(
+      await postInTurn(2, (socket, request) => (request === 1 ? socket.write(OK) : socket.destroy())),
+      {
+        outcomes: ['delivered', 'connection_closed'],
+        requests: 3,
+        connections: 2,
+      },
+    );
+  });
+
+  it('that break after the first byte of an answer are a failure', async () => {
+    const breaking = (socket: Socket, request: number) =>
+      request === 1 ? socket.write(OK) : socket.end('HTTP/1.1 2');
+    assert.deepEqual(await postInTurn(2, breaking), {
+      outcomes: ['delivered', 'connection_closed'],
+      requests: 2,
+      connections: 1,
+    });
+  });
+
+  it('that fall silent are a failure: the event may have arrived', async () => {
+    const silent = (socket: Socket, request: number) => request === 1 && socket.write(OK);
+    assert.deepEqual(await postInTurn(2, silent), {
+      outcomes: ['delivered', 'timeout'],
+      requests: 2,
+      connections: 1,
+    });
+  });
+
+  it('with more in them than was asked for carry nothing else', async () => {
+    const forging = (socket: Socket, request: number) =>
+      socket.write(request === 1 ? `${OK}HTTP/1.1 200 Forged\r\ncontent-length: 6\r\n\r\nforged` : OK);
+    assert.deepEqual(await postInTurn(2, forging), {
+      outcomes: ['delivered', 'delivered'],
+      requests: 2,
+      connections: 2,
+    });
+  });
+});

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import type { RequestListener } from 'node:http';
+import { postTo } from '../../../support/adapters/webhooks/post-to.ts';
+import {
+  answering,
+  startCanary,
+  startRawReceiver,
+  startReceiver,
+} from '../../../support/adapters/webhooks/receivers.ts';
+
+describe('a status', () => {
+  for (const status of [200, 201, 202, 204, 206, 299]) {
+    it(`of ${status} is a delivery`, async () => {
+      const result = await postTo(startReceiver(answering(status)));
+      assert.deepEqual(
+        { ...result, durationMs: 0 },
+        {
+          outcome: 'delivered',
+          httpStatus: status,
+          error: null,
+          durationMs: 0,
+          answerStart: '',
+        },
+      );
+      assert.ok(Number.isInteger(result.durationMs));
+    });
+  }
+
+  for (const status of [300, 304, 400, 401, 404, 408, 410, 413, 429, 500, 502, 503, 599]) {
+    it(`of ${status} is a failure that tells it`, async () => {
+      const text = status === 304 ? '' : 'sorry';
+      const result = await postTo(startReceiver(answering(status, text)));
+      assert.deepEqual(
+        [result.outcome, result.httpStatus, result.error, result.answerStart],
+        ['failed', status, null, text],
+      );
+    });
+  }
+
+  for (const status of [301, 302, 303, 307, 308]) {
+    it(`of ${status} is a failure, and nobody goes where it points`, async () => {
+      const canary = await startCanary();
+      const redirecting: RequestListener = (request, response) =>
+        request
+          .resume()
+          .once('end', () =>
+            response.writeHead(status, { location: `http://127.0.0.1:${canary.port}/` }).end('elsewhere'),
+          );
+      try {
+        const result = await postTo(startReceiver(redirecting));
+        assert.deepEqual([result.outcome, result.httpStatus, result.error], ['failed', status, null]);
+        await canary.assertUntouched();
+      } finally {
+        await canary.close();
+      }
+    });
+  }
+
+  it('is waited for behind early hints', async () => {
+    const early = startRawReceiver((socket) => {
+      socket.write('HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n');
+      socket.write('HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\nok');
+    });
+    const result = await postTo(early);
+    assert.deepEqual([result.outcome, result.httpStatus, result.answerStart], ['delivered', 201, 'ok']);
+  });
+
+  it('may come from HTTP/1.0, with an answer that ends with the connection', async () => {
+    const old = startRawReceiver((socket) => socket.end('HTTP/1.0 200 OK\r\n\r\nbye'));
+    const result = await postTo(old);
+    assert.deepEqual([result.outcome, result.httpStatus, result.answerStart], ['delivered', 200, 'bye']);
+  });
+
+  it('stands though the receiver goes away in the middle of its answer', async () => {
+    for (const away of ['destroy', 'resetAndDestroy'] as const) {
+      const cutShort = startRawReceiver((socket) =>
+        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf', () => socket[away]()),
+      );
+      const result = await postTo(cutShort);
+      assert.deepEqual([result.outcome, result.httpStatus], ['delivered', 200], away);
+    }
+  });
+
+  it('stands though the answer turns into garbage', async () => {
+    const garbled = startRawReceiver((socket) =>
+      socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nno chunk at all\r\n'),
+    );
+    const result = await postTo(garbled);
+    assert.deepEqual([result.outcome, result.httpStatus], ['delivered', 200]);
+  });
+});

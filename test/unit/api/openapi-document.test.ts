@@ -1,0 +1,139 @@
+// biome-ignore-all lint/suspicious/noExplicitAny: the document's shape is what is under test.
+
+import assert from 'node:assert/strict';
+import { z } from 'zod';
+import { EventType } from '../../../domain/event-type.ts';
+import { fitsTogether, inlined, readDocument } from '../../support/api/fuzz/document.ts';
+
+/** What a generator and a reader need of docs/openapi.json, beside its being true, which openapi-fuzz.test.ts shows. */
+describe('the API document', () => {
+  const document = readDocument();
+  const { components } = document;
+  const operations: [name: string, operation: any][] = [document.paths, document.webhooks].flatMap((paths) =>
+    Object.entries<any>(paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]): [string, any] => [`${method} ${path}`, operation]),
+    ),
+  );
+  const messages: [name: string, message: any][] = operations.flatMap(
+    ([name, { requestBody, responses }]) => [
+      ...(requestBody ? [[`${name}: body`, requestBody] as [string, any]] : []),
+      ...Object.entries(responses).map(([status, response]): [string, any] => [
+        `${name}: ${status}`,
+        response,
+      ]),
+    ],
+  );
+  const contents = messages
+    .filter(([, message]) => message.content)
+    .map(([name, { content }]): [string, any] => [name, content['application/json']]);
+
+  it('gives every operation an id of its own, which begins with the name of its tag', () => {
+    const ids = operations.map(([, operation]) => operation.operationId);
+    assert.deepEqual(
+      ids.filter((id, index) => ids.indexOf(id) !== index),
+      [],
+    );
+    for (const [name, { operationId, tags }] of operations) {
+      const [tag = ''] = tags;
+      const camelCase = tag
+        .toLowerCase()
+        .replace(/ (\w)/g, (_: string, letter: string) => letter.toUpperCase());
+      assert.match(operationId, new RegExp(`^${camelCase}\\.[a-z][A-Za-z]+$`), name);
+      assert.equal(tags.length, 1, name);
+    }
+    const used = new Set(operations.flatMap(([, { tags }]) => tags));
+    assert.deepEqual(
+      document.tags.map((tag: any) => tag.name),
+      [...used],
+    );
+  });
+
+  it('describes every operation, parameter, header, schema and field in a sentence', () => {
+    const bare: string[] = [];
+    const check = (where: string, one: any) => {
+      const text: string | undefined = one.description ?? one.summary;
+      if (!/^[A-Z`1-9].+[.:)]$/s.test(text ?? '')) bare.push(`${where}: ${text}`);
+    };
+    const eachField = (where: string, schema: any) => {
+      for (const [field, one] of Object.entries<any>(schema?.properties ?? {})) {
+        check(`${where}.${field}`, inlined(one, components));
+        eachField(`${where}.${field}`, one);
+        eachField(`${where}.${field}`, one.items);
+      }
+    };
+    for (const [name, operation] of operations) {
+      check(name, operation);
+      assert.match(operation.summary, /^[A-Z].+[^.]$/, name);
+      for (const parameter of operation.parameters) check(`${name} ${parameter.name}`, parameter);
+    }
+    for (const tag of document.tags) check(tag.name, tag);
+    for (const [name, header] of Object.entries<any>(components.headers)) check(name, header);
+    for (const [name, schema] of Object.entries<any>(components.schemas)) {
+      check(name, schema);
+      eachField(name, schema);
+    }
+    assert.deepEqual(bare, []);
+  });
+
+  it('has only named schemas in bodies and answers', () => {
+    for (const [name, { schema }] of contents) assert.deepEqual(Object.keys(schema), ['$ref'], name);
+  });
+
+  it('has an example of every body and answer, and each is of its schema', () => {
+    for (const [name, { schema, example, examples }] of contents) {
+      const whole = inlined(schema, components);
+      // Zod reads all of it but these two.
+      const { if: _if, then: _then, ...plain } = whole;
+      const validator = z.fromJSONSchema(plain);
+      const values = [
+        ...(example === undefined ? [] : [example]),
+        ...Object.values<any>(examples ?? {}).map(
+          ({ $ref }) => components.examples[$ref.slice('#/components/examples/'.length)].value,
+        ),
+      ];
+      assert.ok(values.length > 0, `${name} has no example`);
+      for (const value of values) {
+        const { error } = validator.safeParse(value);
+        assert.equal(error && z.prettifyError(error), undefined, name);
+        assert.ok(fitsTogether(whole, value), name);
+      }
+    }
+  });
+
+  it('shows an error of each code under the status it has', () => {
+    for (const [name, { examples }] of contents.filter(([, { schema }]) => /\/Error$/.test(schema.$ref))) {
+      for (const [code, { $ref }] of Object.entries<any>(examples)) {
+        const { value } = components.examples[$ref.slice('#/components/examples/'.length)];
+        assert.equal(value.error.code, code, name);
+      }
+    }
+  });
+
+  it('has a webhook for each type of event, with an example of that type', () => {
+    assert.deepEqual(Object.keys(document.webhooks).sort(), EventType.options.toSorted());
+    for (const [type, { post }] of Object.entries<any>(document.webhooks)) {
+      assert.equal(post.requestBody.content['application/json'].example.type, type);
+    }
+    for (const union of ['Event', 'WebhookEvent']) {
+      assert.deepEqual(
+        Object.keys(components.schemas[union].discriminator.mapping).sort(),
+        EventType.options.toSorted(),
+      );
+    }
+  });
+
+  it('says Request-Id of every answer, Retry-After of 429, and Idempotent-Replayed where a key is taken', () => {
+    for (const [name, { parameters, responses }] of operations.filter(([, { security }]) => !security)) {
+      const takesKey = parameters.some((parameter: any) => parameter.name === 'Idempotency-Key');
+      for (const [status, { headers }] of Object.entries<any>(responses)) {
+        const named = Object.keys(headers);
+        assert.ok(named.includes('Request-Id'), `${name} ${status}`);
+        assert.ok(status !== '429' || named.includes('Retry-After'), `${name} ${status}`);
+        assert.ok(
+          Number(status) >= 300 || named.includes('Idempotent-Replayed') === takesKey,
+          `${name} ${status}`,
+        );
+      }
+    }
+  });
+});

@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { problemsOf } from '../../support/config-problems.ts';
+
+const SECRET = Buffer.alloc(32, 7);
+const KEY = `k1:${SECRET.toString('base64')}`;
+// Of the mnemonic test … junk, m/44'/195'/0'.
+const XPUB =
+  'xpub6BuRy7ZmkGfP2RWhoor1kWB1w9DvrtmJbFBvnC1bQ4SB5NbCHTyQYCJSXZtxDbFyHTmC7wkU2he3nYYdpZ3Vf6qUAkXSnL6RPif4BDtDEKr';
+// BIP-32, test vector 1, m/0'.
+const XPUB_OF_DEPTH_1 =
+  'xpub68Gmy5EdvgibQVfPdqkBBCHxA5htiqg55crXYuXoQRKfDBFA1WEjWgP6LHhwBZeNK1VTsfTFUHCdrfp1bgwQ9xv5ski8PX9rL2dZXvgGDnw';
+const NEEDED = {
+  DATABASE_URL: 'postgres://user:pass@db:5432/cards',
+  TEMPORAL_ADDRESS: 'temporal:7233',
+  ENCRYPTION_KEYS: KEY,
+};
+
+describe('what a configuration that is not usable says', () => {
+  it('names every problem at once', () => {
+    assert.deepEqual(
+      problemsOf({
+        ...{ DATABASE_URL: 'mysql://db', PORT: '0', LOG_LEVEL: 'loud', ISSUANCE_DEADLINE: '1 day' },
+        ...{
+          CARD_NETWORK: 'visa',
+          CARD_CREATION_WAIT_MS: '1e3',
+          TASK_QUEUE_PREFIX: 'a b',
+          PRODUCT_BIN: '12',
+        },
+        ...{ RATE_LIMIT_PER_SECOND: '-1', RATE_LIMIT_BURST: '1.5', CARD_NETWROK: 'x', WEBHOOK_TIMOUT: '1s' },
+        ...{ TEMPORAL_TLS: 'yes' },
+      }).map((problem) => problem.split(':')[0]),
+      [
+        ...[
+          'PORT',
+          'DATABASE_URL',
+          'TEMPORAL_ADDRESS',
+          'TEMPORAL_TLS',
+          'TASK_QUEUE_PREFIX',
+          'ENCRYPTION_KEYS',
+        ],
+        ...['CARD_NETWORK', 'PRODUCT_BIN', 'CARD_CREATION_WAIT_MS', 'ISSUANCE_DEADLINE'],
+        ...['RATE_LIMIT_PER_SECOND', 'RATE_LIMIT_BURST', 'LOG_LEVEL', 'CARD_NETWROK', 'WEBHOOK_TIMOUT'],
+        'PRODUCT_CODE, PRODUCT_BIN, PRODUCT_NETWORK',
+      ],
+    );
+  });
+
+  it('says what a value has to be', () => {
+    const problem = (name: string, value: string) => problemsOf({ ...NEEDED, [name]: value })[0];
+    assert.equal(problem('PORT', '65536'), 'PORT: must be a whole number from 1 to 65535');
+    assert.equal(problem('PORT', '+1'), 'PORT: must be a whole number from 1 to 65535');
+    assert.equal(
+      problem('CARD_CREATION_WAIT_MS', '0'),
+      'CARD_CREATION_WAIT_MS: must be a whole number from 1 to 60000',
+    );
+    assert.equal(
+      problem('ISSUANCE_DEADLINE', '5'),
+      'ISSUANCE_DEADLINE: must be a duration: 250ms, 30s, 5m or 8h',
+    );
+    for (const timeout of ['0s', '21s', '30s', '5m']) {
+      assert.equal(
+        problem('WEBHOOK_TIMEOUT', timeout),
+        "WEBHOOK_TIMEOUT: must be a duration from 1ms to 20s, since an attempt takes up one of its endpoint's slots for that long",
+      );
+    }
+    assert.equal(problem('WEBHOOK_TIMEOUT', '20s'), undefined);
+    assert.equal(problem('TRON_NODES', 'x'), 'TRON_NODES: is not a known variable; is it misspelt?');
+  });
+
+  it('repeats no value in what it says: some of them are secret', () => {
+    const secret = 'hunter2-hunter2';
+    const problems = problemsOf({
+      ...{ DATABASE_URL: `mysql://u:${secret}@db`, ENCRYPTION_KEYS: `k:${secret}`, PORT: secret },
+      ...{ ISSUANCE_DEADLINE: secret, CARD_NETWORK: secret, TRON_KEY: secret, PRODUCT_BIN: secret },
+      ...{
+        TEMPORAL_TLS: secret,
+        LOG_LEVEL: secret,
+        RATE_LIMIT_BURST: secret,
+        TASK_QUEUE_PREFIX: `${secret} x`,
+      },
+    });
+    assert.ok(problems.length >= 11);
+    assert.ok(!problems.join('\n').includes(secret));
+  });
+
+  it('checks everything about deposits by its shape', () => {
+    const contract = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t';
+    const wrong = {
+      TRON_NETWORK: ['main', 'MAINNET', 'mainnet,nile'],
+      TRON_NODE_URLS: [
+        'tron:8090',
+        'ftp://node',
+        'http://a,',
+        'http://a|http://b|http://c',
+        'http://me:key@node',
+        'http://one:8090,http://two:8090,http://one:8090/',
+        'http://one:8090|http://one:8091, HTTP://ONE:8090',
+      ],
+      TRON_API_KEY: ['a b', 'ключ'],
+      TRON_USDT_CONTRACT: [
+        contract.slice(1),
+        contract.toLowerCase(),
+        `${contract.slice(0, -1)}u`,
+        `0${contract}`,
+      ],
+      TRON_XPUB: [
+        'xpub',
+        XPUB.slice(0, -1),
+        `${XPUB.slice(0, -1)}1`,
+        contract,
+        XPUB_OF_DEPTH_1,
+        'xprv9s21ZrQH143K',
+        'tprv8ZgxMBicQKsP',
+      ],
+      DEPOSIT_ADDRESS_TTL: ['8', '0h', '-1h', '1d', '721h', '99999999999h'],
+      TRON_SCAN_INTERVAL: ['3', '0s', 'often', '61s'],
+    };
+    for (const [name, values] of Object.entries(wrong)) {
+      for (const value of values) {
+        const problems = problemsOf({ ...NEEDED, TRON_XPUB: XPUB, [name]: value });
+        assert.deepEqual(
+          problems.map((problem) => problem.split(':')[0]),
+          [name],
+          `${name}=${value}`,
+        );
+        assert.ok(value.length < 5 || !problems.join().includes(value), name);
+      }
+    }
+    const right = {
+      ...{ TRON_NETWORK: 'private', TRON_USDT_CONTRACT: contract, TRON_XPUB: XPUB, TRON_API_KEY: 'a-b' },
+      ...{ TRON_NODE_URLS: 'https://one.example/tron, http://two:8090|http://two:8091' },
+      ...{ DEPOSIT_ADDRESS_TTL: '30m', TRON_SCAN_INTERVAL: '250ms' },
+    };
+    assert.deepEqual(problemsOf({ ...NEEDED, ...right }), []);
+    assert.deepEqual(problemsOf({ ...NEEDED, TRON_NETWORK: 'private' }), [
+      'TRON_XPUB: is required with TRON_NETWORK',
+      'TRON_USDT_CONTRACT: is required with TRON_NETWORK=private',
+      'TRON_NODE_URLS: is required with TRON_NETWORK=private',
+    ]);
+    assert.match(problemsOf({ ...NEEDED, TRON_XPUB: 'xprv9s21ZrQH143K' })[0] ?? '', /private key/);
+  });
+
+  it('refuses for a network of TRON what belongs to another one', () => {
+    const [mainnet, nile] = ['TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t', 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf'];
+    const own = 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6';
+    const problems = (set: Record<string, string>) => problemsOf({ ...NEEDED, TRON_XPUB: XPUB, ...set });
+    for (const TRON_USDT_CONTRACT of [nile, own]) {
+      assert.deepEqual(problems({ TRON_NETWORK: 'mainnet', TRON_USDT_CONTRACT }), [
+        'TRON_USDT_CONTRACT: is not the USDT contract on mainnet; leave it out to use the right one',
+      ]);
+    }
+    for (const network of ['nile', 'shasta']) {
+      assert.deepEqual(problems({ TRON_NETWORK: network, TRON_USDT_CONTRACT: mainnet }), [
+        `TRON_USDT_CONTRACT: belongs to mainnet, but TRON_NETWORK is ${network}`,
+      ]);
+      assert.deepEqual(problems({ TRON_NETWORK: network, TRON_USDT_CONTRACT: own }), []);
+    }
+    assert.deepEqual(problems({ TRON_NETWORK: 'mainnet', TRON_NODE_URLS: 'https://nile.trongrid.io' }), [
+      'TRON_NODE_URLS: contains a node of nile, but TRON_NETWORK is mainnet',
+    ]);
+    const right: Record<string, string>[] = [
+      { TRON_NETWORK: 'mainnet', TRON_USDT_CONTRACT: mainnet },
+      {
+        TRON_NETWORK: 'mainnet',
+        TRON_NODE_URLS: 'https://api.trongrid.io,http://tron:8090|http://tron:8091',
+      },
+      { TRON_NETWORK: 'nile', TRON_USDT_CONTRACT: nile, TRON_NODE_URLS: 'https://nile.trongrid.io' },
+      { TRON_NETWORK: 'shasta', TRON_USDT_CONTRACT: own, TRON_NODE_URLS: 'https://api.shasta.trongrid.io' },
+    ];
+    for (const set of right) assert.deepEqual(problems(set), [], JSON.stringify(set));
+  });
+
+  it("says which file of Temporal's configuration can't be read", () => {
+    const [problem] = problemsOf({ ...NEEDED, TEMPORAL_TLS_CLIENT_CERT_PATH: '/nowhere/cert.pem' });
+    assert.match(problem ?? '', /TEMPORAL_TLS_….*\/nowhere\/cert\.pem/);
+  });
+});

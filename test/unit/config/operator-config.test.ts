@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readOperatorConfig } from '../../../config/operator.ts';
+import { ConfigurationError } from '../../../config/service.ts';
+
+const STACK = {
+  databaseUrl: 'postgres://local:secret@127.0.0.1:5432/service',
+  ownerDatabaseUrl: 'postgres://owner:secret@127.0.0.1:5432/service',
+  operatorDatabaseUrl: 'postgres://operator:secret@127.0.0.1:5432/service',
+  temporalAddress: '127.0.0.1:7233',
+  temporalNamespace: 'local',
+};
+const KEYS = `k1:${randomBytes(32).toString('base64')}`;
+
+describe('readOperatorConfig', () => {
+  let dataDir: string;
+
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'card-issuing-operator-'));
+    await writeFile(join(dataDir, 'stack.json'), JSON.stringify(STACK));
+    await writeFile(join(dataDir, 'secrets.json'), JSON.stringify({ encryptionKeys: KEYS }));
+  });
+
+  afterEach(() => rm(dataDir, { recursive: true, force: true }));
+
+  for (const [what, databaseUrl] of [
+    ['is not set', undefined],
+    ['is empty', ''],
+    ['is the local stack’s', STACK.databaseUrl],
+    ['is its owner’s', STACK.ownerDatabaseUrl],
+    ['is its operator’s', STACK.operatorDatabaseUrl],
+  ] as const) {
+    it(`takes the local stack, as its operator, where DATABASE_URL ${what}`, () => {
+      const config = readOperatorConfig({ DATA_DIR: dataDir, DATABASE_URL: databaseUrl });
+      assert.equal(config.databaseUrl, STACK.operatorDatabaseUrl);
+      assert.equal(config.temporal?.connectionOptions.address, STACK.temporalAddress);
+      assert.equal(config.temporal?.namespace, 'local');
+      assert.deepEqual(
+        config.encryptionKeys?.map((key) => key.id),
+        ['k1'],
+      );
+      assert.equal(config.issuanceDeadlineMs, 86_400_000);
+      assert.equal(config.webhookAllowLoopbackHttp, true);
+      assert.equal(config.cardNetwork, 'simulated');
+    });
+  }
+
+  it('leaves the local stack alone where DATABASE_URL is another', () => {
+    const config = readOperatorConfig({ DATA_DIR: dataDir, DATABASE_URL: 'postgres://db.example/service' });
+    assert.deepEqual(
+      [config.databaseUrl, config.temporal, config.encryptionKeys, config.cardNetwork],
+      ['postgres://db.example/service', null, null, 'none'],
+    );
+  });
+
+  it('lets the environment go before the local stack', () => {
+    const config = readOperatorConfig({
+      DATA_DIR: dataDir,
+      TEMPORAL_ADDRESS: 'temporal.example:7233',
+      ENCRYPTION_KEYS: `k2:${randomBytes(32).toString('base64')}`,
+      ISSUANCE_DEADLINE: '2h',
+      TASK_QUEUE_PREFIX: 'blue-',
+      CARD_NETWORK: 'none',
+    });
+    assert.equal(config.cardNetwork, 'none');
+    assert.equal(config.temporal?.connectionOptions.address, 'temporal.example:7233');
+    assert.deepEqual(
+      config.encryptionKeys?.map((key) => key.id),
+      ['k2'],
+    );
+    assert.deepEqual([config.issuanceDeadlineMs, config.taskQueuePrefix], [7_200_000, 'blue-']);
+  });
+
+  it('says how to get a stack where there is none', () => {
+    assert.throws(
+      () => readOperatorConfig({ DATA_DIR: join(dataDir, 'empty') }),
+      (error) =>
+        error instanceof ConfigurationError &&
+        /start one with npm start, or set DATABASE_URL/.test(error.message),
+    );
+  });
+
+  it('names a file that is not what npm start writes, without quoting it', async () => {
+    await writeFile(join(dataDir, 'secrets.json'), '{"encryptionKeys": 5, "hidden": "hidden"}');
+    assert.throws(
+      () => readOperatorConfig({ DATA_DIR: dataDir }),
+      (error) =>
+        error instanceof ConfigurationError &&
+        /secrets\.json/.test(error.message) &&
+        !/hidden/.test(error.message),
+    );
+  });
+
+  it('names every problem of the environment, without its values', () => {
+    assert.throws(
+      () =>
+        readOperatorConfig({
+          DATABASE_URL: 'mysql://hidden',
+          ENCRYPTION_KEYS: 'hidden',
+          ISSUANCE_DEADLINE: 'hidden',
+          CARD_NETWROK: 'hidden',
+        }),
+      (error) =>
+        error instanceof ConfigurationError &&
+        ['DATABASE_URL', 'ENCRYPTION_KEYS', 'ISSUANCE_DEADLINE', 'CARD_NETWROK'].every((name) =>
+          error.message.includes(`${name}: `),
+        ) &&
+        !error.message.includes('hidden'),
+    );
+  });
+});

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { apiKeyHint, generateApiKey, modeOfApiKey } from '../../../crypto/api-key.ts';
+import { apiKeyHasher } from '../../../crypto/derived-keys.ts';
+import { KeyRing } from '../../../crypto/key-ring.ts';
+
+const MODES = ['test', 'live'] as const;
+
+describe('API keys', () => {
+  it('have the prefix of their mode, at least 32 random characters and a checksum', () => {
+    for (const mode of MODES) {
+      const keys = Array.from({ length: 1_000 }, () => generateApiKey(mode));
+      assert.equal(new Set(keys).size, keys.length);
+      for (const key of keys) {
+        assert.match(key, new RegExp(`^sk_${mode}_[0-9A-Za-z]{42}$`));
+        assert.equal(modeOfApiKey(key), mode);
+      }
+    }
+  });
+
+  it('use all 62 characters in every random place', () => {
+    const keys = Array.from({ length: 4_000 }, () => generateApiKey('test'));
+    for (const place of [8, 25, 43]) assert.equal(new Set(keys.map((key) => key[place])).size, 62);
+  });
+
+  it('are known to be mistyped without asking anybody: one character off, two swapped, one lost', () => {
+    for (let i = 0; i < 50; i++) {
+      const key = generateApiKey('live');
+      for (let at = 0; at < key.length; at++) {
+        const other = key[at] === 'a' ? 'b' : 'a';
+        assert.equal(modeOfApiKey(key.slice(0, at) + other + key.slice(at + 1)), undefined);
+        assert.equal(modeOfApiKey(key.slice(0, at) + key.slice(at + 1)), undefined);
+        const [left, right] = [key[at], key[at + 1]];
+        if (right === undefined || left === right) continue;
+        assert.equal(modeOfApiKey(key.slice(0, at) + right + left + key.slice(at + 2)), undefined);
+      }
+    }
+  });
+
+  it('are not keys with anything before or after', () => {
+    const key = generateApiKey('test');
+    for (const other of [
+      '',
+      ` ${key}`,
+      `${key} `,
+      `${key}\n`,
+      `x${key}`,
+      key.replace('test', 'live'),
+      'sk_test_',
+    ]) {
+      assert.equal(modeOfApiKey(other), undefined);
+    }
+  });
+
+  it('are recognised by a hint that gives nothing of their secret away', () => {
+    const key = generateApiKey('test');
+    assert.equal(apiKeyHint(key), `sk_test_…${key.slice(-4)}`);
+  });
+
+  it('are hashed with a secret: another ring gives another hash, and a rotated one tries both', () => {
+    const [one, two] = [1, 2].map((byte) => ({ id: `k${byte}`, secret: Buffer.alloc(32, byte) })) as [
+      { id: string; secret: Buffer },
+      { id: string; secret: Buffer },
+    ];
+    const key = generateApiKey('test');
+    const hashes = (...keys: { id: string; secret: Buffer }[]) => apiKeyHasher(new KeyRing(keys))(key);
+    assert.deepEqual(hashes(one), hashes(one));
+    assert.notDeepEqual(hashes(one), hashes(two));
+    assert.deepEqual(hashes(two, one), [...hashes(two), ...hashes(one)]);
+  });
+});

@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { signCallback, verifyCallback } from '../../../crypto/callback-signature.ts';
+
+describe('callback signature', () => {
+  it('is the hex HMAC-SHA256 of the body (RFC 4231, test case 2)', () => {
+    assert.equal(
+      signCallback('what do ya want for nothing?', 'Jefe'),
+      '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
+    );
+  });
+
+  it('holds for the signed bytes and the secret they were signed with', () => {
+    fc.assert(
+      fc.property(fc.uint8Array(), fc.string({ minLength: 1 }), (body, secret) => {
+        assert.equal(verifyCallback(body, signCallback(body, secret), secret), true);
+      }),
+    );
+  });
+
+  it('holds for no other body, secret or signature', () => {
+    const signature = signCallback('{"token":"a"}', 'secret');
+    assert.equal(verifyCallback('{"token":"b"}', signature, 'secret'), false);
+    assert.equal(verifyCallback('{"token":"a"}', signature, 'another'), false);
+    for (const wrong of [undefined, '', 'é', signature.slice(1), `${signature}0`, signature.toUpperCase()]) {
+      assert.equal(verifyCallback('{"token":"a"}', wrong, 'secret'), false);
+    }
+  });
+});

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { findViolations } from '../../../dev/imports/find-violations.ts';
+
+describe('the rule about import directions', () => {
+  const FORBIDDEN: [path: string, code: string][] = [
+    ['domain/money.ts', `import { query } from '../db/sql.ts';`],
+    ['domain/money.ts', `import { ulid } from 'ulid';`],
+    ['domain/money.ts', `import { readFileSync } from 'node:fs';`],
+    ['domain/money.ts', `import type { Orm } from '../db/orm.ts';`],
+    ['domain/money.ts', `export { query } from '../db/sql.ts';`],
+    ['domain/money.ts', `export * from '../ledger/balance.ts';`],
+    ['domain/money.ts', `import '../config/service.ts';`],
+    ['domain/money.ts', `const { query } = await import('../db/sql.ts');`],
+    ['domain/money.ts', `import {\n  query,\n  type Sql,\n} from '../db/sql.ts';`],
+    ['domain/money.ts', `import type {\n  Orm,\n} from '../db/orm.ts';`],
+    ['db/orm.ts', `import { applyOperation } from '../ledger/apply-operation.ts';`],
+    ['ledger/balance.ts', `import { openIssuance } from '../commands/funding/open-issuance.ts';`],
+    ['commands/funding/open-issuance.ts', `import { guard } from '../../api/http/guard.ts';`],
+    [
+      'commands/funding/open-issuance.ts',
+      `import type { CardNetwork } from '../../adapters/card-network/card-network.ts';`,
+    ],
+    ['activities/card-issuance.ts', `import { applyOperation } from '../ledger/apply-operation.ts';`],
+    [
+      'adapters/card-network/luhn.ts',
+      `import { openIssuance } from '../../commands/funding/open-issuance.ts';`,
+    ],
+    [
+      'workflows/issue-card.ts',
+      `import { createCardIssuanceActivities } from '../activities/card-issuance.ts';`,
+    ],
+    [
+      'workflows/issue-card.ts',
+      `import { type CardIssuanceActivities } from '../activities/card-issuance.ts';`,
+    ],
+    ['workflows/issue-card.ts', `import { randomUUID } from 'node:crypto';`],
+    ['workflows/issue-card.ts', `import { Client } from '@temporalio/client';`],
+    ['workflows/issue-card.ts', `import { query } from '../db/sql.ts';`],
+    ['api/routes/cards.ts', `import { issueCard } from '../../workflows/issue-card.ts';`],
+    [
+      'api/routes/cards.ts',
+      `import { createHttpCardNetwork } from '../../adapters/card-network/http-card-network.ts';`,
+    ],
+    [
+      'api/routes/secure-details.ts',
+      `import { CardNetworkUnavailable } from '../../adapters/card-network/card-network.ts';`,
+    ],
+    ['api/reveal-card.ts', `import { startLiveNetwork } from '../adapters/live-network.ts';`],
+    ['api/routes/cards.ts', `import { startWorker } from '../../worker/start-worker.ts';`],
+    ['domain/money.ts', `import { readConfig } from '../config/service.ts';`],
+    ['operator/main.ts', `import { guard } from '../api/http/guard.ts';`],
+    ['worker/start-worker.ts', `import { issueCard } from '../workflows/issue-card.ts';`],
+    ['config/service.ts', `import { query } from '../db/sql.ts';`],
+    ['crypto/key-ring.ts', `import { readConfig } from '../config/service.ts';`],
+  ];
+  for (const [path, code] of FORBIDDEN) {
+    const specifier = /'([^']+)'/.exec(code)?.[1];
+    it(`breaks where ${path} says ${code.replaceAll(/\s+/g, ' ')}`, () => {
+      assert.deepEqual(findViolations(path, code), [`${path}: may not import ${specifier}`]);
+    });
+  }
+
+  const ALLOWED: [path: string, code: string][] = [
+    ['domain/fees.ts', `import { z } from 'zod';\nimport { MAX_AMOUNT_CENTS } from './money.ts';`],
+    ['db/orm.ts', `import { Mode } from '../domain/mode.ts';\nimport pg from 'pg';`],
+    [
+      'commands/funding/open-issuance.ts',
+      `import { applyOperation } from '../../ledger/apply-operation.ts';`,
+    ],
+    ['activities/card-issuance.ts', `import { openIssuance } from '../commands/funding/open-issuance.ts';`],
+    [
+      'workflows/issue-card.ts',
+      `import type { CardIssuanceActivities } from '../activities/card-issuance.ts';`,
+    ],
+    ['workflows/issue-card.ts', `import { condition } from '@temporalio/workflow';`],
+    ['api/routes/cards.ts', `import { issueCardWorkflowId } from '../../workflows/messages.ts';`],
+    ['api/reveal-card.ts', `import type { CardNetwork } from '../adapters/card-network/card-network.ts';`],
+    ['api/start-api.ts', `import { startLiveNetwork } from '../adapters/live-network.ts';`],
+    ['api/app.ts', `import type { Config } from '../config/service.ts';`],
+    ['config/service.ts', `import type { RingKey } from '../crypto/key-ring.ts';`],
+  ];
+  for (const [path, code] of ALLOWED) {
+    it(`allows what ${path} needs: ${code.replaceAll(/\s+/g, ' ')}`, () => {
+      assert.deepEqual(findViolations(path, code), []);
+    });
+  }
+
+  it('names every violation of a file', () => {
+    const code = `import { a } from '../db/a.ts';\nimport type { B } from '../api/b.ts';\nimport { z } from 'zod';\nimport 'pg';`;
+    assert.deepEqual(findViolations('domain/x.ts', code), [
+      'domain/x.ts: may not import ../db/a.ts',
+      'domain/x.ts: may not import pg',
+      'domain/x.ts: may not import ../api/b.ts',
+    ]);
+  });
+
+  it('breaks for a file in no room', () => {
+    for (const path of ['utils/x.ts', 'index.ts', 'domains/x.ts']) {
+      assert.deepEqual(findViolations(path, ''), [
+        `${path}: belongs to no room of dev/imports/directions.ts`,
+      ]);
+    }
+  });
+
+  it('is not broken by what a comment or a string says', () => {
+    const code = `// import { a } from '../db/a.ts';\nexport const text = "import { a } from '../db/a.ts'";`;
+    assert.deepEqual(findViolations('domain/x.ts', code), []);
+  });
+
+  it('fails the check of a project that breaks it, and passes one that does not', async () => {
+    const project = await mkdtemp(join(tmpdir(), 'imports-'));
+    const check = () =>
+      spawnSync(
+        process.execPath,
+        [fileURLToPath(new URL('../../../dev/check-imports.ts', import.meta.url))],
+        {
+          cwd: project,
+          encoding: 'utf8',
+        },
+      );
+    try {
+      await mkdir(join(project, 'domain'));
+      await writeFile(join(project, 'domain/x.ts'), `import { z } from 'zod';`);
+      assert.equal(check().status, 0);
+      await writeFile(join(project, 'domain/y.ts'), `import { a } from '../db/a.ts';`);
+      const { status, stderr } = check();
+      assert.equal(status, 1);
+      assert.match(stderr, /^domain\/y\.ts: may not import \.\.\/db\/a\.ts$/m);
+    } finally {
+      await rm(project, { recursive: true });
+    }
+  });
+});

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { readSettings } from '../../../../dev/stack/settings.ts';
+import { problemsOf } from '../../../support/config-problems.ts';
+
+describe('the settings of the local stack', () => {
+  it('have the defaults of operations.md, and take an empty value for none', () => {
+    const { DATA_DIR, HOST, PORT, TEMPORAL_NAMESPACE, TEMPORAL_SERVER, ...rest } = readSettings({
+      PORT: '',
+      TEMPORAL_ADDRESS: '',
+    });
+    assert.deepEqual([DATA_DIR, HOST, PORT, TEMPORAL_NAMESPACE], ['.data', '127.0.0.1', 3000, 'default']);
+    assert.equal(TEMPORAL_SERVER, 'cli');
+    assert.deepEqual(
+      Object.values(rest).filter((value) => value !== undefined),
+      [],
+    );
+  });
+
+  it('name every problem at once', () => {
+    const bad = {
+      HOST: '0.0.0.0',
+      PORT: '70000',
+      POSTGRES_PORT: 'x',
+      TEMPORAL_PORT: '0',
+      TEMPORAL_UI_PORT: '1.5',
+      TEMPORAL_SERVER: 'prod',
+    };
+    assert.throws(
+      () => readSettings(bad),
+      (error: Error) => Object.keys(bad).every((name) => error.message.includes(`${name}: `)),
+    );
+  });
+
+  it("name the service's problems with their own, each once, and repeat no value", () => {
+    const bad = {
+      ...{ PORT: 'x', OPERATIONS_HOST: '0.0.0.0', OPERATIONS_PORT: '-1', DATABASE_URL: 'mysql://db' },
+      ...{ ENCRYPTION_KEYS: 'hunter2', WEBHOOK_TIMEOUT: 'soon', LOG_LEVEL: 'loud', RATE_LIMIT_BURST: 'x' },
+      ...{ CARD_NETWROK: 'simulated', PRODUCT_BIN: '1', TRON_NETWORK: 'main', TRON_XPUB: 'xprv9s21ZrQH' },
+      ...{ TRON_NODE_URLS: 'tron:8090', DEPOSIT_ADDRESS_TTL: '8 hours', TRON_SCAN_INTERVAL: '0s' },
+    };
+    const problems = problemsOf(bad, readSettings);
+    assert.deepEqual(
+      problems.map((problem) => problem.split(': ')[0]).sort(),
+      [...Object.keys(bad), 'PRODUCT_CODE, PRODUCT_BIN, PRODUCT_NETWORK'].sort(),
+    );
+    assert.doesNotMatch(problems.join('\n'), /hunter2|xprv9/);
+  });
+
+  it('take the production server, unless another is named beside it', () => {
+    assert.equal(readSettings({ TEMPORAL_SERVER: 'production' }).TEMPORAL_SERVER, 'production');
+    const others = { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_CLI: '/usr/bin/temporal' };
+    assert.deepEqual(
+      problemsOf({ ...others, TEMPORAL_SERVER: 'production' }, readSettings),
+      Object.keys(others).map(
+        (name) => `${name}: names another server than TEMPORAL_SERVER=production; unset one of them`,
+      ),
+    );
+    assert.deepEqual(problemsOf({ ...others, TEMPORAL_SERVER: 'cli' }, readSettings), []);
+  });
+
+  it('need neither a database nor keys, but what is set has to be right', () => {
+    assert.deepEqual(problemsOf({}, readSettings), []);
+    const [problem] = problemsOf(
+      { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_TLS_CLIENT_CERT_PATH: '/nowhere/cert.pem' },
+      readSettings,
+    );
+    assert.match(problem ?? '', /TEMPORAL_TLS_….*\/nowhere\/cert\.pem/);
+  });
+
+  it('refuse with --with-tron what the flag sets, by name, and check the rest as ever', () => {
+    const asked = { TRON_NETWORK: 'nile', TRON_XPUB: 'xprv9s21', TRON_SCAN_INTERVAL: '5s', TRON_API_KEY: '' };
+    const withTron = (env: NodeJS.ProcessEnv) => readSettings(env, { withTron: true });
+    const problems = problemsOf({ ...asked, DEPOSIT_ADDRESS_TTL: 'soon' }, withTron);
+    for (const name of ['TRON_NETWORK', 'TRON_XPUB', 'TRON_SCAN_INTERVAL'])
+      assert.ok(
+        problems.includes(`${name}: --with-tron sets it; unset it, or start without --with-tron`),
+        name,
+      );
+    assert.ok(problems.some((problem) => problem.startsWith('DEPOSIT_ADDRESS_TTL: ')));
+    assert.ok(!problems.some((problem) => problem.startsWith('TRON_API_KEY: ')));
+    assert.deepEqual(problemsOf({ DEPOSIT_ADDRESS_TTL: '1h' }, withTron), []);
+  });
+});

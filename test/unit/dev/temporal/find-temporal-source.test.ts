@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { findTemporalSource, type TemporalSearch } from '../../../../dev/temporal/find-temporal-source.ts';
+import { emptySearch, writeCli } from '../../../support/dev/empty-search.ts';
+import { scratchFolder } from '../../../support/dev/scratch-folder.ts';
+import { writeScript } from '../../../support/dev/write-script.ts';
+
+/** What the search of a test has downloaded lies in it. */
+const DOWNLOADED = `temporal-cli-1.9.1-${'0'.repeat(16)}`;
+
+describe('findTemporalSource', () => {
+  const scratch = scratchFolder();
+
+  it('takes TEMPORAL_ADDRESS before anything else', async () => {
+    const search = emptySearch(scratch.path);
+    const temporalCli = await writeCli(join(search.searchPath, 'temporal'), '1.32.0');
+    const found = await findTemporalSource({ ...search, temporalAddress: 'example:7233', temporalCli });
+    assert.deepEqual([found.kind, found.kind === 'existing' && found.address], ['existing', 'example:7233']);
+  });
+
+  it('then TEMPORAL_CLI, then `temporal` on PATH, then an earlier download, then an earlier build', async () => {
+    const search = emptySearch(scratch.path);
+    const named = await writeCli(join(scratch.path, 'named', 'temporal'), '1.33.0');
+    const onPath = await writeCli(join(search.searchPath, 'temporal'), '1.32.0');
+    const downloaded = await writeCli(join(search.cacheFolder, DOWNLOADED, 'temporal'), '2.0.1');
+    const build = join(search.cacheFolder, 'temporal-server-1.32.0');
+    await mkdir(build);
+    const path = async (asked: TemporalSearch) => {
+      const found = await findTemporalSource(asked);
+      return found.kind === 'cli' ? found.path : found.kind === 'built' ? found.binaries.server : found.kind;
+    };
+    assert.equal(await path({ ...search, temporalCli: named }), named);
+    assert.equal(await path(search), onPath);
+    await rm(onPath);
+    assert.equal(await path(search), downloaded);
+    await rm(downloaded);
+    assert.equal(await path(search), join(build, 'temporal-server'));
+    assert.deepEqual(search.progress, []);
+  });
+
+  it('passes over a CLI whose server is too old, or which does not work, with a word', async () => {
+    const search = emptySearch(scratch.path);
+    const old = await writeCli(join(search.searchPath, 'temporal'), '1.31.2');
+    await writeScript(join(search.cacheFolder, DOWNLOADED, 'temporal'), 'exit 1');
+    const build = join(search.cacheFolder, 'temporal-server-1.32.0');
+    await mkdir(build);
+    assert.equal((await findTemporalSource(search)).kind, 'built');
+    assert.equal(
+      search.progress[0],
+      `Temporal: passing over ${old} (PATH): its server is 1.31.2, and 1.32 or newer is needed`,
+    );
+    assert.match(
+      search.progress[1] ?? '',
+      /temporal-cli-1\.9\.1-0{16}\/temporal \(downloaded before\) does not work/,
+    );
+  });
+
+  it('for production takes an earlier build, and no CLI', async () => {
+    const search = { ...emptySearch(scratch.path), production: true };
+    await writeCli(join(search.searchPath, 'temporal'), '1.32.0');
+    await writeCli(join(search.cacheFolder, DOWNLOADED, 'temporal'), '1.32.0');
+    await assert.rejects(
+      findTemporalSource(search),
+      /no build in .*there is no `go` on PATH\n.*TEMPORAL_SERVER=production takes Go 1\.26/s,
+    );
+    await mkdir(join(search.cacheFolder, 'temporal-server-1.32.0'));
+    assert.equal((await findTemporalSource(search)).kind, 'built');
+  });
+
+  it('does not overlook a TEMPORAL_CLI that does not work', async () => {
+    const search = emptySearch(scratch.path);
+    await writeCli(join(search.searchPath, 'temporal'), '1.32.0');
+    await assert.rejects(
+      findTemporalSource({ ...search, temporalCli: '/nowhere' }),
+      /TEMPORAL_CLI is \/nowhere/,
+    );
+  });
+
+  it('names each way tried and what to install when there is nothing', async () => {
+    await assert.rejects(findTemporalSource(emptySearch(scratch.path)), (error: Error) => {
+      for (const way of [
+        'TEMPORAL_ADDRESS',
+        'TEMPORAL_CLI',
+        'PATH',
+        'no download',
+        'no build',
+        'downloaded with pip',
+        '`go`',
+      ]) {
+        assert.ok(error.message.includes(way), `${way} in ${error.message}`);
+      }
+      assert.match(error.message, /Install the Temporal CLI 1\.9 or newer .*Go 1\.26 or newer/s);
+      return true;
+    });
+  });
+
+  it('says that a Go is too old to build with', async () => {
+    const search = emptySearch(scratch.path);
+    await writeScript(join(search.searchPath, 'go'), 'echo go1.25.9');
+    await assert.rejects(findTemporalSource(search), /Go is 1\.25\.9, and 1\.26 or newer is needed/);
+  });
+});

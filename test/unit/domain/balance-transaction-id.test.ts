@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { balanceTransactionId, versionOf } from '../../../domain/balance-transaction-id.ts';
+import { isId } from '../../../domain/ids.ts';
+
+const version = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
+
+describe('balanceTransactionId', () => {
+  it('is an id that says which entry it is of', () => {
+    fc.assert(
+      fc.property(version, fc.uuid(), (number, uuid) => {
+        const id = balanceTransactionId(number, uuid);
+        assert.ok(isId('btx', id), id);
+        assert.equal(versionOf(id), BigInt(number));
+      }),
+    );
+  });
+
+  it('sorts as the entries do, whatever their transfers are', () => {
+    fc.assert(
+      fc.property(version, version, fc.uuid(), fc.uuid(), (one, other, uuid, another) => {
+        const [a, b] = [balanceTransactionId(one, uuid), balanceTransactionId(other, another)];
+        if (one !== other) assert.equal(a < b, one < other);
+      }),
+    );
+  });
+
+  it("has 75 bits of the transfer's id: no other transfer gives the same", () => {
+    const id = (uuid: string) => balanceTransactionId(7, uuid);
+    const uuid = '5bf2b0f1-3c5e-5a7e-9d0c-0123456789ab';
+    for (const other of [
+      '5bf2b0f1-3c5e-5a7e-9d0c-0123456789aa',
+      '5bf2b0f1-3c5e-5a7e-8d0c-0123456789ab',
+      '5bf2b0f1-3c5e-5a7f-9d0c-0123456789ab',
+    ]) {
+      assert.notEqual(id(uuid), id(other));
+    }
+    for (const [shape] of [['btx_zzzzzzzzzzzzzzzzzzzzzzzzzz'], ['btx_00000000000000000000000000']] as const) {
+      assert.ok(isId('btx', shape ?? ''));
+      assert.equal(typeof versionOf(shape ?? ''), 'bigint');
+    }
+  });
+});

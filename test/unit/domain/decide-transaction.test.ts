@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { ApiError } from '../../../domain/api-error.ts';
+import type { CardStatus } from '../../../domain/card-status.ts';
+import { decideTransaction, type TransactionRequest } from '../../../domain/decide-transaction.ts';
+import { DEFAULT_FEE_PLAN } from '../../../domain/fees.ts';
+
+const BALANCE = 1_000;
+const FEES = {
+  purchase: [{ type: 'transaction', amount: 15 }],
+  decline: [{ type: 'decline', amount: 25 }],
+  refund: [],
+};
+
+const decide = (status: CardStatus, request: Partial<TransactionRequest>, balanceCents = BALANCE) =>
+  decideTransaction(
+    { type: 'purchase', amountCents: BALANCE, forced: true, simulated: false, ...request },
+    { status, balanceCents },
+    DEFAULT_FEE_PLAN,
+  );
+
+/** status, what is asked for, and the type, reason, party charged and balance that come of it. */
+const RULES: [CardStatus, Partial<TransactionRequest>, string, string | null, string, number][] = [
+  ['active', {}, 'purchase', null, 'card', 0],
+  ['active', { forced: false }, 'purchase', null, 'card', 0],
+  ['active', { amountCents: BALANCE + 1 }, 'decline', 'insufficient_card_balance', 'card', BALANCE],
+  ['active', { type: 'refund' }, 'refund', null, 'card', 2 * BALANCE],
+  ['active', { type: 'decline' }, 'decline', 'declined_by_network', 'card', BALANCE],
+  ['active', { type: 'decline', simulated: true }, 'decline', 'simulated_decline', 'card', BALANCE],
+  ['active', { simulated: true, forced: false }, 'purchase', null, 'card', 0],
+  ['frozen', { amountCents: 1 }, 'decline', 'card_frozen', 'card', BALANCE],
+  ['frozen', { amountCents: 1, forced: false }, 'decline', 'card_frozen', 'card', BALANCE],
+  ['frozen', { type: 'refund' }, 'refund', null, 'card', 2 * BALANCE],
+  ['frozen', { type: 'decline' }, 'decline', 'declined_by_network', 'card', BALANCE],
+  ['blocked', {}, 'purchase', null, 'partner_balance', BALANCE],
+  ['blocked', { amountCents: 10 ** 9 }, 'purchase', null, 'partner_balance', BALANCE],
+  ['blocked', { forced: false }, 'decline', 'card_blocked', 'card', BALANCE],
+  ['blocked', { type: 'refund' }, 'refund', null, 'partner_balance', BALANCE],
+  ['blocked', { type: 'decline' }, 'decline', 'declined_by_network', 'card', BALANCE],
+];
+
+describe('decideTransaction', () => {
+  for (const [status, request, type, declineReason, chargedTo, cardBalanceAfterCents] of RULES) {
+    it(`${status} card, ${JSON.stringify(request)}: ${declineReason ?? type}, ${chargedTo}`, () => {
+      const { fees, ...decision } = decide(status, request);
+      assert.deepEqual(decision, { type, declineReason, chargedTo, cardBalanceAfterCents });
+      if (request.amountCents !== 10 ** 9) assert.deepEqual(fees, FEES[type as keyof typeof FEES]);
+    });
+  }
+
+  for (const [status, simulated] of [
+    ['funding_pending', false],
+    ['failed', false],
+    ['funding_pending', true],
+    ['failed', true],
+    ['frozen', true],
+    ['blocked', true],
+  ] as const) {
+    it(`${status} card, ${simulated ? 'simulated' : 'by the network'}: invalid_state, naming the status`, () => {
+      for (const type of ['purchase', 'decline', 'refund'] as const) {
+        assert.throws(
+          () => decide(status, { type, simulated }),
+          (error) =>
+            error instanceof ApiError && error.code === 'invalid_state' && error.message.includes(status),
+        );
+      }
+    });
+  }
+
+  it('refuses a refund that takes the card past the largest integer', () => {
+    const room = Number.MAX_SAFE_INTEGER - BALANCE;
+    assert.equal(
+      decide('active', { type: 'refund', amountCents: room }).cardBalanceAfterCents,
+      Number.MAX_SAFE_INTEGER,
+    );
+    assert.throws(
+      () => decide('active', { type: 'refund', amountCents: room + 1 }),
+      (error) => error instanceof ApiError && error.code === 'validation_failed',
+    );
+    // The partner's balance is not the card's.
+    decide('blocked', { type: 'refund', amountCents: room + 1 });
+  });
+});

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { z } from 'zod';
+import { ApiError } from '../../../domain/api-error.ts';
+import { describeError } from '../../../domain/describe-error.ts';
+import { presentError } from '../../../domain/error-body.ts';
+import { ERRORS, type ErrorCode } from '../../../domain/error-catalogue.ts';
+
+describe('the error catalogue', () => {
+  // partner-api.md, "Errors", and decisions.md, "Envelope", as far as there are routes for it.
+  const BY_STATUS: Record<number, string> = {
+    400: 'validation_failed idempotency_key_missing idempotency_key_invalid',
+    401: 'invalid_api_key',
+    402: 'insufficient_funds provider_declined',
+    403: 'secure_details_disabled test_key_not_allowed live_key_not_allowed',
+    404: 'not_found card_not_found',
+    405: 'method_not_allowed',
+    409: 'external_ref_taken idempotency_in_flight no_product_configured invalid_state',
+    413: 'body_too_large',
+    415: 'unsupported_media_type',
+    422: 'idempotency_conflict limit_exceeded product_not_allowed',
+    429: 'rate_limited',
+    431: 'headers_too_large',
+    500: 'internal_error',
+    503: 'unavailable',
+  };
+  const TYPES: Record<string, string> = {
+    ...{ 400: 'invalid_request', 401: 'authentication', 402: 'payment', 403: 'permission', 404: 'not_found' },
+    ...{ 405: 'invalid_request', 409: 'conflict', 413: 'invalid_request', 415: 'invalid_request' },
+    ...{ 429: 'rate_limit', 431: 'invalid_request', 500: 'api', 503: 'api' },
+    ...{ idempotency_conflict: 'conflict', limit_exceeded: 'limit', product_not_allowed: 'invalid_request' },
+  };
+
+  it("has the document's codes under their statuses and types", () => {
+    for (const [status, codes] of Object.entries(BY_STATUS)) {
+      for (const code of codes.split(' ')) {
+        const entry = ERRORS[code as ErrorCode];
+        assert.equal(entry?.status, Number(status), code);
+        assert.equal(entry.type, TYPES[code] ?? TYPES[status], code);
+      }
+    }
+  });
+
+  it('says of each what to do, in a sentence', () => {
+    for (const { message } of Object.values(ERRORS)) assert.match(message, /^\w.{20,}\.$/);
+  });
+});
+
+describe('an error body', () => {
+  it('has param and issues where fields are at fault, and neither elsewhere', () => {
+    assert.deepEqual(presentError(new ApiError('card_not_found'), 'req_1'), {
+      error: {
+        ...{ type: 'not_found', code: 'card_not_found', message: ERRORS.card_not_found.message },
+        request_id: 'req_1',
+      },
+    });
+    const issues = [
+      { path: 'a', message: 'a is wrong' },
+      { path: 'b', message: 'b is wrong' },
+    ];
+    assert.deepEqual(presentError(ApiError.ofFields([...issues, { path: 'a', message: 'twice' }]), 'req_1'), {
+      error: {
+        ...{ type: 'invalid_request', code: 'validation_failed', message: 'a is wrong; b is wrong' },
+        ...{ param: 'a', issues, request_id: 'req_1' },
+      },
+    });
+  });
+});
+
+describe('describeError', () => {
+  const text = (error: unknown) => JSON.stringify(describeError(error));
+
+  it("tells a database's error by its code and place, never by its message", () => {
+    const error = Object.assign(new Error('duplicate key: (email)=(ada@example.com)'), {
+      ...{ name: 'DatabaseError', code: '23505', table: 'card', constraint: 'card_pkey' },
+    });
+    assert.match(describeError(error).summary, /^SQLSTATE 23505 card\.card_pkey$/);
+    assert.ok(!text(error).includes('ada@example.com'));
+  });
+
+  it('does not repeat what a parser stumbled over', () => {
+    const parses = [
+      () => JSON.parse('{"email":"ada@example.com"'),
+      () => z.literal('x').parse('ada@example.com'),
+    ];
+    for (const parse of parses) {
+      try {
+        parse();
+        assert.fail('it parsed');
+      } catch (error) {
+        assert.ok(!text(error).includes('ada@example.com'));
+      }
+    }
+  });
+
+  it('keeps the frames of the stack without its first lines, which repeat the message', () => {
+    const { stack } = describeError(new Error('first\nsecond'));
+    assert.match(stack ?? '', /^ {4}at /);
+    assert.doesNotMatch(stack ?? '', /first|second/);
+  });
+
+  it('tells what is no error by its type alone', () => {
+    assert.deepEqual(describeError('sk_live_secret'), { name: 'NonError', summary: 'a string was thrown' });
+  });
+});
