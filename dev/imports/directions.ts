@@ -69,5 +69,5 @@ export const DIRECTIONS: Record<string, Direction> = {
       'process',
     ],
   },
-  dev: { rooms: ['domain', 'crypto', 'db', 'commands', 'config', 'process', 'adapters/tron'] },
+  dev: { rooms: ['domain', 'crypto', 'db', 'commands', 'config', 'process', 'adapters'] },
 };

@@ -1,13 +1,7 @@
 import { COMMON_FOLDER } from './common-folder.ts';
-import { copyBinaries } from './copy-binaries.ts';
+import { copyBinaries, type PostgresBinaries } from './copy-binaries.ts';
 import { mayReach } from './may-reach.ts';
 import type { PostgresUser } from './run-as.ts';
-
-/** Paths of the PostgreSQL 18 programs. */
-export interface PostgresBinaries {
-  initdb: string;
-  postgres: string;
-}
 
 /** The programs npm installed, or a copy of them where the user they run as can't reach the installed ones. */
 export async function binariesFor(user: PostgresUser | undefined): Promise<PostgresBinaries> {

@@ -1,7 +1,12 @@
 import { existsSync } from 'node:fs';
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import type { PostgresBinaries } from './binaries.ts';
+
+/** Paths of the PostgreSQL 18 programs. */
+export interface PostgresBinaries {
+  initdb: string;
+  postgres: string;
+}
 
 /** A copy of the installed programs, with their libraries, that every user can run. One for each version is kept. */
 export async function copyBinaries(installed: PostgresBinaries, parent: string): Promise<PostgresBinaries> {

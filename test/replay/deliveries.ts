@@ -5,7 +5,7 @@ import { readRow, setUrl, writeEvents } from '../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../support/webhooks/receiver.ts';
 import { skipTime } from '../support/workflows/skip-time.ts';
 import { until } from '../support/workflows/until.ts';
-import type { Recording } from './recordings.ts';
+import type { Recording } from './recording.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 1_440 * MINUTE_MS;

@@ -15,7 +15,7 @@ import type { TestStack } from '../support/stack.ts';
 import { skipTime } from '../support/workflows/skip-time.ts';
 import { untilStarted } from '../support/workflows/started-workflow.ts';
 import { until } from '../support/workflows/until.ts';
-import type { Recording } from './recordings.ts';
+import type { Recording } from './recording.ts';
 
 const HOUR_MS = 3_600_000;
 const CREDIT = { outcome: 'credited', reason: 'ticket 7' } as const;

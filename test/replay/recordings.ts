@@ -1,14 +1,10 @@
-import type { WorkflowHandle } from '@temporalio/client';
-import type { TestStack } from '../support/stack.ts';
 import { DELIVERIES } from './deliveries.ts';
 import { DEPOSITS } from './deposits.ts';
 import { ISSUANCES } from './issuances.ts';
+import type { Recording } from './recording.ts';
 import { SCANS } from './scans.ts';
 import { STATUS_CHANGES } from './status-changes.ts';
 import { TOP_UPS } from './top-ups.ts';
-
-/** Brings one outcome about. @returns its workflow, which ends without anything more being done */
-export type Recording = (stack: TestStack) => Promise<WorkflowHandle>;
 
 /** Every outcome of every workflow; each has its history in histories/, named as here. */
 export const RECORDINGS: Record<string, Recording> = {

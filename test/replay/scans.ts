@@ -6,7 +6,7 @@ import { asOwner } from '../support/postgres.ts';
 import { testWorkflowBundle } from '../support/stack.ts';
 import { untilStarted } from '../support/workflows/started-workflow.ts';
 import { until } from '../support/workflows/until.ts';
-import type { Recording } from './recordings.ts';
+import type { Recording } from './recording.ts';
 
 /** scanChain through all it can meet, until a worker of the same installation has no chain any more. */
 const throughEverything: Recording = async ({ client }) => {

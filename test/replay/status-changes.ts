@@ -10,7 +10,7 @@ import { skipTime } from '../support/workflows/skip-time.ts';
 import { untilStarted } from '../support/workflows/started-workflow.ts';
 import { until } from '../support/workflows/until.ts';
 import { CARDHOLDER } from './cardholder.ts';
-import type { Recording } from './recordings.ts';
+import type { Recording } from './recording.ts';
 import { silenceNetwork } from './silence-network.ts';
 
 interface StatusChange {

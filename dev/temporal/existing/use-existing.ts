@@ -1,7 +1,6 @@
 import { Connection } from '@temporalio/client';
 import { registerNamespace } from '../register-namespace.ts';
-import type { RunningTemporal } from '../running-temporal.ts';
-import type { TemporalOptions } from '../start-temporal.ts';
+import type { RunningTemporal, TemporalOptions } from '../running-temporal.ts';
 import type { TemporalSource } from '../temporal-source.ts';
 
 /** A server somebody else runs: it is given the namespace and the search attributes it lacks, and left running. */

@@ -2,9 +2,8 @@ import type { Answer } from '../../support/stack.ts';
 import type { Card } from '../account.ts';
 import { Difference } from '../difference.ts';
 import type { CardState } from '../rules/card-state.ts';
-import type { Circumstances } from '../rules/decide.ts';
 import { explainQuiet, explainStep } from '../rules/explain.ts';
-import { describeOperation, type Operation } from '../rules/operation.ts';
+import { type Circumstances, describeOperation, type Operation } from '../rules/operation.ts';
 import { type ReadCard, wrongOf } from './wrong-of.ts';
 
 type Resource = Answer['json'];

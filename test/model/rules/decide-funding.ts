@@ -1,7 +1,6 @@
 import type { Answer } from '../../support/stack.ts';
 import { begin, type CardState, type Pending, succeed } from './card-state.ts';
-import type { Circumstances } from './decide.ts';
-import { namesStatus, outcomeOf, type Question } from './operation.ts';
+import { type Circumstances, namesStatus, outcomeOf, type Question } from './operation.ts';
 import { fundingFees, sumOf } from './prices.ts';
 
 interface AskedFunding {

@@ -1,7 +1,12 @@
 import type { Answer } from '../../support/stack.ts';
 import { type CardState, type Entry, effect } from './card-state.ts';
-import type { Circumstances } from './decide.ts';
-import { namesStatus, outcomeOf, type Question, type TransactionType } from './operation.ts';
+import {
+  type Circumstances,
+  namesStatus,
+  outcomeOf,
+  type Question,
+  type TransactionType,
+} from './operation.ts';
 import { transactionFees } from './prices.ts';
 
 type Transaction = Question & { kind: 'transaction' };

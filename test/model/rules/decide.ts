@@ -3,16 +3,7 @@ import { type CardState, fail, succeed } from './card-state.ts';
 import { decideChange } from './decide-change.ts';
 import { decideFunding } from './decide-funding.ts';
 import { decideTransaction } from './decide-transaction.ts';
-import { type Operation, outcomeOf } from './operation.ts';
-import type { Prices } from './prices.ts';
-
-/** What the rules depend on beside the card. */
-export interface Circumstances {
-  mode: 'test' | 'live';
-  prices: Prices;
-  /** What GET /cards/{id}/transactions says, by id: the network is told no more than that. */
-  transactions: ReadonlyMap<string, Answer['json']>;
-}
+import { type Circumstances, type Operation, outcomeOf } from './operation.ts';
 
 /**
  * The states in which an operation can leave the card when it is decided now and gets the answer it got; none where

@@ -1,6 +1,6 @@
 import { type CardState, fail, type Pending, succeed } from './card-state.ts';
-import { type Circumstances, decide, isOver } from './decide.ts';
-import type { Operation } from './operation.ts';
+import { decide, isOver } from './decide.ts';
+import type { Circumstances, Operation } from './operation.ts';
 
 /**
  * Every state in which the card can be after operations that ran at the same time, in any serial order that gives all

@@ -1,5 +1,6 @@
 import type { Answer } from '../../support/stack.ts';
 import type { CardState } from './card-state.ts';
+import type { Prices } from './prices.ts';
 
 export type Verb = 'freeze' | 'unfreeze' | 'block';
 export type TransactionType = 'purchase' | 'decline' | 'refund';
@@ -58,4 +59,12 @@ export function describeOperation({ name, question, answer, askedAt, heardAt }: 
     message: error?.message,
   };
   return `${name} [${askedAt}-${heardAt}] ${kind} ${JSON.stringify(details)} -> ${outcomeOf(answer)} ${JSON.stringify(told)}`;
+}
+
+/** What the rules depend on beside the card. */
+export interface Circumstances {
+  mode: 'test' | 'live';
+  prices: Prices;
+  /** What GET /cards/{id}/transactions says, by id: the network is told no more than that. */
+  transactions: ReadonlyMap<string, Answer['json']>;
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { TemporalSearch } from '../../../dev/temporal/find-temporal-source.ts';
+import type { TemporalSearch } from '../../../dev/temporal/temporal-source.ts';
 import { writeScript } from './write-script.ts';
 
 let count = 0;

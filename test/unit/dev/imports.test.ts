@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -134,5 +134,58 @@ describe('the rule about import directions', () => {
     } finally {
       await rm(project, { recursive: true });
     }
+  });
+});
+
+describe('the rule against import cycles', () => {
+  const root = new URL('../../../', import.meta.url);
+  let project: string;
+
+  beforeEach(async () => {
+    project = await mkdtemp(join(tmpdir(), 'cycles-'));
+    await copyFile(new URL('biome.json', root), join(project, 'biome.json'));
+  });
+  afterEach(() => rm(project, { recursive: true }));
+
+  async function lint(files: Record<string, string>): Promise<ReturnType<typeof spawnSync>> {
+    for (const [name, code] of Object.entries(files)) await writeFile(join(project, name), code);
+    const biome = fileURLToPath(new URL('node_modules/@biomejs/biome/bin/biome', root));
+    return spawnSync(process.execPath, [biome, 'lint', '--vcs-enabled=false', '.'], {
+      cwd: project,
+      encoding: 'utf8',
+    });
+  }
+
+  const CYCLES: [what: string, files: Record<string, string>][] = [
+    [
+      'two files that run each other',
+      {
+        'a.ts': `import { b } from './b.ts';\nexport const a = () => b;\n`,
+        'b.ts': `import { a } from './a.ts';\nexport const b = () => a;\n`,
+      },
+    ],
+    [
+      'files that only share types',
+      {
+        'a.ts': `import type { B } from './b.ts';\nexport interface A {\n  b: B;\n}\n`,
+        'b.ts': `import type { C } from './c.ts';\nexport interface B {\n  c: C;\n}\n`,
+        'c.ts': `import type { A } from './a.ts';\nexport interface C {\n  a: A;\n}\n`,
+      },
+    ],
+  ];
+  for (const [what, files] of CYCLES) {
+    it(`refuses a cycle of ${what}`, async () => {
+      const { status, stderr } = await lint(files);
+      assert.equal(status, 1);
+      assert.match(String(stderr), /lint\/suspicious\/noImportCycles/);
+    });
+  }
+
+  it('passes files that import in one direction', async () => {
+    const { status, stderr } = await lint({
+      'a.ts': `import type { B } from './b.ts';\nexport interface A {\n  b: B;\n}\n`,
+      'b.ts': 'export interface B {\n  c: number;\n}\n',
+    });
+    assert.equal(status, 0, String(stderr));
   });
 });

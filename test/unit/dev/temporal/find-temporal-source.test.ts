@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findTemporalSource, type TemporalSearch } from '../../../../dev/temporal/find-temporal-source.ts';
+import { findTemporalSource } from '../../../../dev/temporal/find-temporal-source.ts';
+import type { TemporalSearch } from '../../../../dev/temporal/temporal-source.ts';
 import { emptySearch, writeCli } from '../../../support/dev/empty-search.ts';
 import { scratchFolder } from '../../../support/dev/scratch-folder.ts';
 import { writeScript } from '../../../support/dev/write-script.ts';
