@@ -1,35 +1,47 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
+import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
+import { parseArgs } from 'node:util';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { pino } from 'pino';
 import { installRuntime } from '../../temporal/install-runtime.ts';
 import { stopTestPostgres } from '../support/postgres.ts';
 import { startTestStack } from '../support/stack.ts';
 import { stopTestTemporal, testTemporal } from '../support/temporal.ts';
-import { historyFile, RECORDINGS } from './recordings.ts';
+import { historyFile, RECORDINGS } from './histories.ts';
 
 /**
- * Records histories anew: `node test/replay/record.ts [beginning of their names]`, after a change of a workflow that has
- * been versioned, or for an outcome that is new. Histories of older code stay valid only as long as they replay.
+ * Runs workflows to each of their outcomes on a real server and writes down their histories, which
+ * `test/replay/replay.test.ts` replays with the workflow code of today.
+ *
+ *     node test/replay/record.ts                             all of them
+ *     node test/replay/record.ts issue-card                  those of one workflow
+ *     node test/replay/record.ts issue-card/declined         one
+ *     node test/replay/record.ts issue-card --keep-as by-update
+ *
+ * A history is `histories/<workflow>/<outcome>.json`. The module of the same name, `test/replay/<workflow>.ts`, says how each
+ * outcome comes about. Record one if an outcome is new.
+ *
+ * If a workflow changes, workflows that the last release started still have to end: change it with `patched`, keep their
+ * histories, and record new ones beside them. `--keep-as <suffix>` does so: before it records, it renames each history to
+ * `<outcome>-<suffix>.json`. Without it the histories are overwritten, which is right only if no such workflow is running
+ * anywhere. Delete the kept ones together with the `patched` branch that they go through.
  */
-const [beginning = ''] = process.argv.slice(2);
+const { values: flags, positionals: asked } = parseArgs({
+  options: { 'keep-as': { type: 'string' } },
+  allowPositionals: true,
+});
+const names = Object.keys(RECORDINGS).filter(
+  (name) => asked.length === 0 || asked.some((one) => name === one || name.startsWith(`${one}/`)),
+);
+if (names.length === 0) throw new Error(`no such workflow or outcome: ${asked.join(', ')}`);
+
 installRuntime(pino({ level: 'error' }, process.stderr));
 await testTemporal();
 const deadlines = { issuanceDeadlineMs: 6_000, topUpDeadlineMs: 6_000 };
 const stack = await startTestStack({ cardCreationWaitMs: 30_000, ...deadlines });
 try {
-  await Promise.all(
-    Object.entries(RECORDINGS)
-      .filter(([name]) => name.startsWith(beginning))
-      .map(async ([name, record]) => {
-        const workflow = await record(stack);
-        await workflow.result();
-        const history = cleaned(historyToJSON(await workflow.fetchHistory()));
-        mkdirSync(new URL('./', historyFile(name)), { recursive: true });
-        writeFileSync(historyFile(name), history);
-        console.log(`recorded ${name}`);
-      }),
-  );
+  await Promise.all(names.map(record));
 } finally {
   await stack.stop();
   await stopTestTemporal();
@@ -37,8 +49,22 @@ try {
 }
 process.exit(0);
 
-/** Without what belongs to the machine it was recorded on: the worker's name, and the paths in stack traces. */
-function cleaned(history: string): string {
+async function record(name: string): Promise<void> {
+  const recording = RECORDINGS[name];
+  if (recording === undefined) throw new Error(`no recording of ${name}`);
+  const workflow = await recording(stack);
+  await workflow.result();
+  const history = withoutMachine(historyToJSON(await workflow.fetchHistory()));
+  const file = historyFile(name);
+  const kept = flags['keep-as'];
+  if (kept !== undefined && existsSync(file)) await rename(file, historyFile(`${name}-${kept}`));
+  await mkdir(new URL('./', file), { recursive: true });
+  await writeFile(file, history);
+  console.log(`recorded ${name}`);
+}
+
+/** Leaves out what belongs to this machine: the worker's name, and the paths in stack traces. */
+function withoutMachine(history: string): string {
   const withoutPaths = (key: string, value: unknown) => (key === 'stackTrace' ? '' : value);
   const identity = `${process.pid}@${hostname()}`;
   return `${JSON.stringify(JSON.parse(history, withoutPaths), null, 1).replaceAll(identity, 'recorder')}\n`;

@@ -5,7 +5,7 @@ import { query } from '../../db/sql.ts';
 import { depositsTaskQueue } from '../../domain/task-queues.ts';
 import {
   resolveDeposit,
-  WATCH_DEPOSIT,
+  WATCH_DEPOSIT as WATCH_DEPOSIT_TYPE,
   type WatchDepositInput,
   watchDepositWorkflowId,
 } from '../../workflows/messages.ts';
@@ -66,25 +66,25 @@ const change = async ({ id, stack }: Deposit, change: string): Promise<void> => 
 };
 
 /** Every outcome of watchDeposit. */
-export const DEPOSITS: Record<string, Recording> = {
-  'deposit-confirmed': deposit(({ receive }) => receive('25')),
-  'deposit-confirming-first': deposit(async (one) => {
+export const WATCH_DEPOSIT: Record<string, Recording> = {
+  confirmed: deposit(({ receive }) => receive('25')),
+  'confirming-first': deposit(async (one) => {
     await change(one, "status = 'confirming', seen_block_number = 4711");
     await one.says('not solid yet');
     await one.receive('25');
   }),
-  'deposit-expired': deposit(async (one) => {
+  expired: deposit(async (one) => {
     await skipTime(one.workflow, 9 * HOUR_MS);
     await one.says('No payment has been found, and the deadline');
     await change(one, "status = 'expired'");
   }),
-  'deposit-credited': inReview(({ workflow }) => workflow.signal(resolveDeposit, CREDIT)),
-  'deposit-returned': inReview(({ workflow }) => workflow.signal(resolveDeposit, RETURNED)),
-  'deposit-resolved-by-command': inReview(async ({ id, stack }) => {
+  credited: inReview(({ workflow }) => workflow.signal(resolveDeposit, CREDIT)),
+  returned: inReview(({ workflow }) => workflow.signal(resolveDeposit, RETURNED)),
+  'resolved-by-command': inReview(async ({ id, stack }) => {
     await resolveByCommand(stack.operator, { depositId: id, ...CREDIT });
     await announceDeposits(stack.orm);
   }),
-  'deposit-decisions-refused': deposit(async ({ workflow, receive, says }) => {
+  'decisions-refused': deposit(async ({ workflow, receive, says }) => {
     await workflow.signal(resolveDeposit, CREDIT);
     await says('nothing is in review');
     await workflow.signal('resolve', { outcome: 'issued' });
@@ -95,7 +95,7 @@ export const DEPOSITS: Record<string, Recording> = {
     await says('less than a cent');
     await workflow.signal(resolveDeposit, RETURNED);
   }),
-  'deposit-paid-twice': deposit(async ({ workflow, receive, says }) => {
+  'paid-twice': deposit(async ({ workflow, receive, says }) => {
     await receive('25');
     await workflow.result();
     await receive('25');
@@ -103,11 +103,11 @@ export const DEPOSITS: Record<string, Recording> = {
     await workflow.signal(resolveDeposit, RETURNED);
   }),
   // A run that goes on with what another one has yet to see to.
-  'deposit-continued': inReview(async ({ id, stack, workflow }) => {
+  continued: inReview(async ({ id, stack, workflow }) => {
     await workflow.terminate();
     const told = [{ decision: CREDIT, version: 2 }];
     const args: [WatchDepositInput] = [{ depositId: id, continued: { version: 2, remark: '', told } }];
-    await stack.client.workflow.start(WATCH_DEPOSIT, {
+    await stack.client.workflow.start(WATCH_DEPOSIT_TYPE, {
       ...{ workflowId: workflow.workflowId, args },
       taskQueue: depositsTaskQueue(stack.config.taskQueuePrefix),
     });

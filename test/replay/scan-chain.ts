@@ -39,4 +39,4 @@ const throughEverything: Recording = async ({ client }) => {
   return workflow;
 };
 
-export const SCANS: Record<string, Recording> = { 'scan-through-everything': throughEverything };
+export const SCAN_CHAIN: Record<string, Recording> = { 'through-everything': throughEverything };

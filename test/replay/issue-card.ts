@@ -5,9 +5,7 @@ import { issueCardWorkflowId, resolveIssuance } from '../../workflows/messages.t
 import { readCardRow } from '../support/workflows/cards.ts';
 import { fundedPartner } from '../support/workflows/money.ts';
 import { until } from '../support/workflows/until.ts';
-import { CARDHOLDER } from './cardholder.ts';
-import { claimedBy } from './claimed-by.ts';
-import type { Recording } from './recording.ts';
+import { CARDHOLDER, claimedBy, type Recording } from './recording.ts';
 
 interface Issuance {
   mode?: Mode;
@@ -36,17 +34,17 @@ const issuance =
   };
 
 /** Every outcome of issueCard. */
-export const ISSUANCES: Record<string, Recording> = {
-  'live-refused': issuance({ funded: false }),
-  'live-active': issuance({}),
-  'live-declined': issuance({ digits: 42 }),
-  'live-later-active': issuance({ digits: 41 }),
-  'live-later-failed': issuance({ digits: 43 }),
-  'live-answer-lost': issuance({ digits: 44 }),
-  'live-callback-lost': issuance({ digits: 45 }),
-  'live-callback-twice': issuance({ digits: 46 }),
-  'live-network-unavailable-first': issuance({ digits: 48 }),
-  'live-resolved-issued': issuance({ digits: 47, resolve: 'issued' }),
-  'live-decided-early': issuance({ digits: 47, early: true, resolve: 'failed' }),
-  'live-resolved-failed': issuance({ digits: 47, resolve: 'failed' }),
+export const ISSUE_CARD: Record<string, Recording> = {
+  refused: issuance({ funded: false }),
+  active: issuance({}),
+  declined: issuance({ digits: 42 }),
+  'later-active': issuance({ digits: 41 }),
+  'later-failed': issuance({ digits: 43 }),
+  'answer-lost': issuance({ digits: 44 }),
+  'callback-lost': issuance({ digits: 45 }),
+  'callback-twice': issuance({ digits: 46 }),
+  'network-unavailable-first': issuance({ digits: 48 }),
+  'resolved-issued': issuance({ digits: 47, resolve: 'issued' }),
+  'decided-early': issuance({ digits: 47, early: true, resolve: 'failed' }),
+  'resolved-failed': issuance({ digits: 47, resolve: 'failed' }),
 };

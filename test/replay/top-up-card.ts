@@ -5,9 +5,7 @@ import { resolveTopUp, topUpCardWorkflowId } from '../../workflows/messages.ts';
 import { fundedPartner } from '../support/workflows/money.ts';
 import { readTopUpRow } from '../support/workflows/top-ups.ts';
 import { until } from '../support/workflows/until.ts';
-import { CARDHOLDER } from './cardholder.ts';
-import { claimedBy } from './claimed-by.ts';
-import type { Recording } from './recording.ts';
+import { CARDHOLDER, claimedBy, type Recording } from './recording.ts';
 
 interface TopUp {
   mode?: Mode;
@@ -38,18 +36,18 @@ const topUp =
   };
 
 /** Every outcome of topUpCard. */
-export const TOP_UPS: Record<string, Recording> = {
-  'topup-live-refused': topUp({ amountCents: 999_999 }),
-  'topup-live-succeeded': topUp({}),
-  'topup-live-declined': topUp({ amountCents: 5_042 }),
-  'topup-live-later-succeeded': topUp({ amountCents: 5_041 }),
-  'topup-live-later-failed': topUp({ amountCents: 5_043 }),
-  'topup-live-answer-lost': topUp({ amountCents: 5_044 }),
-  'topup-live-callback-lost': topUp({ amountCents: 5_045 }),
-  'topup-live-callback-twice': topUp({ amountCents: 5_046 }),
-  'topup-live-network-unavailable-first': topUp({ amountCents: 5_048 }),
-  'topup-live-resolved-succeeded': topUp({ amountCents: 5_047, afterwards: 'succeeded' }),
-  'topup-live-resolved-failed': topUp({ amountCents: 5_047, afterwards: 'failed' }),
-  'topup-live-decided-early': topUp({ amountCents: 5_047, early: true, afterwards: 'failed' }),
-  'topup-live-blocked': topUp({ amountCents: 5_047, afterwards: 'blocked' }),
+export const TOP_UP_CARD: Record<string, Recording> = {
+  refused: topUp({ amountCents: 999_999 }),
+  succeeded: topUp({}),
+  declined: topUp({ amountCents: 5_042 }),
+  'later-succeeded': topUp({ amountCents: 5_041 }),
+  'later-failed': topUp({ amountCents: 5_043 }),
+  'answer-lost': topUp({ amountCents: 5_044 }),
+  'callback-lost': topUp({ amountCents: 5_045 }),
+  'callback-twice': topUp({ amountCents: 5_046 }),
+  'network-unavailable-first': topUp({ amountCents: 5_048 }),
+  'resolved-succeeded': topUp({ amountCents: 5_047, afterwards: 'succeeded' }),
+  'resolved-failed': topUp({ amountCents: 5_047, afterwards: 'failed' }),
+  'decided-early': topUp({ amountCents: 5_047, early: true, afterwards: 'failed' }),
+  blocked: topUp({ amountCents: 5_047, afterwards: 'blocked' }),
 };

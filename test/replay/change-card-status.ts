@@ -1,17 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
+import pg from 'pg';
 import type { Mode } from '../../domain/mode.ts';
 import { changeCardStatusWorkflowId } from '../../workflows/messages.ts';
 import { asOwner } from '../support/api/as-owner.ts';
+import type { TestStack } from '../support/stack.ts';
 import { claimUnderWay, statusClaims, type Verb } from '../support/workflows/card-status.ts';
+import { readCardRow } from '../support/workflows/cards.ts';
 import { fundedPartner } from '../support/workflows/money.ts';
 import { skipTime } from '../support/workflows/skip-time.ts';
 import { untilStarted } from '../support/workflows/started-workflow.ts';
 import { until } from '../support/workflows/until.ts';
-import { CARDHOLDER } from './cardholder.ts';
-import type { Recording } from './recording.ts';
-import { silenceNetwork } from './silence-network.ts';
+import { CARDHOLDER, type Recording } from './recording.ts';
 
 interface StatusChange {
   mode?: Mode;
@@ -60,6 +61,17 @@ const statusChange =
     return workflow;
   };
 
+/** Lets the simulated network answer nothing but 500 about a card, until what is returned is called. */
+async function silenceNetwork(stack: TestStack, cardId: string): Promise<() => Promise<unknown>> {
+  const table = 'ALTER TABLE simulated_network.operation';
+  const networkCardId = pg.escapeLiteral((await readCardRow(stack, cardId))?.network_card_id ?? '');
+  await asOwner(
+    stack,
+    `${table} ADD CONSTRAINT silent_${cardId} CHECK (request ->> 'networkCardId' <> ${networkCardId}) NOT VALID`,
+  );
+  return () => asOwner(stack, `${table} DROP CONSTRAINT silent_${cardId}`);
+}
+
 /** By then the local activities have been given up. */
 const forLong = () => sleep(10_000);
 
@@ -73,32 +85,32 @@ async function untilAttention(workflow: WorkflowHandle, goingOn: Promise<unknown
 }
 
 /** Every outcome of changeCardStatus. */
-export const STATUS_CHANGES: Record<string, Recording> = {
-  'status-live-frozen': statusChange({ verbs: ['freeze'] }),
-  'status-live-unfrozen': statusChange({ verbs: ['freeze', 'unfreeze'] }),
-  'status-live-blocked': statusChange({ verbs: ['block'] }),
-  'status-live-refused': statusChange({ verbs: ['unfreeze'] }),
-  'status-live-refused-by-network': statusChange({
+export const CHANGE_CARD_STATUS: Record<string, Recording> = {
+  frozen: statusChange({ verbs: ['freeze'] }),
+  unfrozen: statusChange({ verbs: ['freeze', 'unfreeze'] }),
+  blocked: statusChange({ verbs: ['block'] }),
+  refused: statusChange({ verbs: ['unfreeze'] }),
+  'refused-by-network': statusChange({
     verbs: ['freeze'],
     before: `UPDATE simulated_network.card SET status = 'blocked' WHERE token = $1`,
   }),
-  'status-live-unknown-to-network': statusChange({
+  'unknown-to-network': statusChange({
     verbs: ['freeze'],
     before: 'UPDATE card SET network_card_id = NULL WHERE id = $1',
   }),
-  'status-live-turn-soon': statusChange({
+  'turn-soon': statusChange({
     verbs: ['block'],
     ahead: 'freeze',
     meanwhile: () => sleep(1_000),
   }),
-  'status-live-turn-later': statusChange({ verbs: ['block'], ahead: 'freeze', meanwhile: forLong }),
-  'status-live-turn-refused': statusChange({
+  'turn-later': statusChange({ verbs: ['block'], ahead: 'freeze', meanwhile: forLong }),
+  'turn-refused': statusChange({
     verbs: ['freeze'],
     ahead: 'block',
     meanwhile: () => sleep(1_000),
   }),
-  'status-live-network-later': statusChange({ verbs: ['freeze'], meanwhile: forLong }),
-  'status-live-cancelled': statusChange({
+  'network-later': statusChange({ verbs: ['freeze'], meanwhile: forLong }),
+  cancelled: statusChange({
     verbs: ['freeze'],
     meanwhile: async (workflow) => {
       await until('it is under way', async () => (await workflow.describe()).historyLength > 2);
@@ -106,5 +118,5 @@ export const STATUS_CHANGES: Record<string, Recording> = {
       await forLong();
     },
   }),
-  'status-live-attention': statusChange({ verbs: ['freeze'], meanwhile: untilAttention }),
+  attention: statusChange({ verbs: ['freeze'], meanwhile: untilAttention }),
 };

@@ -50,24 +50,24 @@ const givenUp = async ({ id, stack, workflow, reaches }: Failing) => {
 };
 
 /** Every outcome of deliverWebhook. */
-export const DELIVERIES: Record<string, Recording> = {
-  'webhook-delivered': failing(async ({ workflow, receiver }) => {
+export const DELIVER_WEBHOOK: Record<string, Recording> = {
+  delivered: failing(async ({ workflow, receiver }) => {
     receiver.behave(answer(200));
     await skipTime(workflow, MINUTE_MS);
   }),
-  'webhook-requeued-early': failing(async ({ workflow, receiver }) => {
+  'requeued-early': failing(async ({ workflow, receiver }) => {
     receiver.behave(answer(200));
     await workflow.signal(requeue);
   }),
-  'webhook-gone': failing(async ({ workflow, receiver }) => {
+  gone: failing(async ({ workflow, receiver }) => {
     receiver.behave(answer(410));
     await skipTime(workflow, MINUTE_MS);
   }),
-  'webhook-given-up': failing(async (event) => {
+  'given-up': failing(async (event) => {
     await givenUp(event);
     await skipTime(event.workflow, 31 * DAY_MS);
   }),
-  'webhook-requeued': failing(async (event) => {
+  requeued: failing(async (event) => {
     await givenUp(event);
     event.receiver.behave(answer(200));
     await event.workflow.signal(requeue);
