@@ -1,4 +1,4 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
+import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
 import {
   type Compilable,
   CompiledQuery,
@@ -8,6 +8,7 @@ import {
   PostgresIntrospector,
   PostgresQueryCompiler,
   type QueryExecutorProvider,
+  type RawBuilder,
   sql,
 } from 'kysely';
 import type { ReadonlyKysely } from 'kysely/readonly';
@@ -44,6 +45,9 @@ interface Executor {
   executeQuery(query: CompiledQuery): Promise<{ rows: unknown[] }>;
 }
 
+/** A statement as its builder gives it: Kysely's, or SQL written out in its `sql` template. */
+type Built<Row> = Compilable<Row> | RawBuilder<Row>;
+
 /**
  * A statement that reads, typed by the tables, for {@link query}: it is built once, here and now, and costs what written-out
  * SQL does (docs/decisions/statements-are-built-once.md).
@@ -51,7 +55,7 @@ interface Executor {
  *   it takes from elsewhere is bound as it is now; a constant that a partial index asks for needs `sql.lit`.
  */
 export function readStatement<Values extends object, Row>(
-  build: (db: Reads, values: Values) => Compilable<Row>,
+  build: (db: Reads, values: Values) => Built<Row>,
 ): (em: Sql, values: Values) => Promise<Row[]> {
   const { text, bind } = compile<Values>((values) => build(READER, values));
   return (em, values) => query(em, text, bind(values));
@@ -73,10 +77,18 @@ export function tenantStatement<Values extends object, Row>(
 
 /** {@link readStatement} for a statement that writes: it needs a transaction. */
 export function writeStatement<Values extends object, Row>(
-  build: (db: Writes, values: Values) => Compilable<Row>,
+  build: (db: Writes, values: Values) => Built<Row>,
 ): (tx: Transactor, values: Values) => Promise<Row[]> {
   const { text, bind } = compile<Values>((values) => build(BUILDER, values));
   return (tx, values) => query(tx, text, bind(values));
+}
+
+/** {@link writeStatement} for a statement that is the whole of its transaction: it costs one round trip. */
+export function autocommitStatement<Values extends object, Row>(
+  build: (db: Writes, values: Values) => Built<Row>,
+): (orm: MikroORM, values: Values) => Promise<Row[]> {
+  const { text, bind } = compile<Values>((values) => build(BUILDER, values));
+  return (orm, values) => query(orm.em.fork(), text, bind(values));
 }
 
 /** One of these values, however many they are: they are bound as one array. */
@@ -108,14 +120,15 @@ class StandIn {
   }
 }
 
-function compile<Values extends object>(build: (values: Values) => Compilable) {
+function compile<Values extends object>(build: (values: Values) => Built<unknown>) {
   const standIns = new Proxy({} as Values, {
     get: (_, name) => new StandIn(String(name)),
     ownKeys: () => {
       throw new Error('a statement names each value it takes: which there are is not known yet');
     },
   });
-  const { sql: text, parameters } = build(standIns).compile();
+  const built = build(standIns);
+  const { sql: text, parameters } = 'isRawBuilder' in built ? built.compile(BUILDER) : built.compile();
   return {
     text,
     /** Of the values, in the order of parameters; undefined for a constant. */

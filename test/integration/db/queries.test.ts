@@ -5,6 +5,7 @@ import pg from 'pg';
 import { newId } from '../../../crypto/new-id.ts';
 import type { Orm } from '../../../db/orm.ts';
 import {
+  autocommitStatement,
   query,
   type Reads,
   readStatement,
@@ -147,6 +148,24 @@ describe('statements', () => {
       { id: ids[0], name: 'a', fee_plan: null },
       { id: ids[2], name: 'c', fee_plan: null },
     ]);
+  });
+
+  it('are written out where that is clearer, and bind what they are run with by its name', async () => {
+    const insert = autocommitStatement(
+      (_, { id, names }: { id: string; names: string[] }) => sql<{ id: string; name: string }>`
+        INSERT INTO partner (id, name) SELECT ${id} || name, name FROM unnest(${names}::text[]) name
+        WHERE ${id}::text <> '' RETURNING id, name`,
+    );
+    const id = newId('prt');
+    assert.deepEqual(await insert(orm, { id, names: ['a', "'b"] }), [
+      { id: `${id}a`, name: 'a' },
+      { id: `${id}'b`, name: "'b" },
+    ]);
+    const find = readStatement(
+      (_, { id }: { id: string }) => sql<{ name: string }>`
+      SELECT name FROM partner WHERE id = ${id}`,
+    );
+    assert.deepEqual(await find(orm.em.fork(), { id: `${id}a` }), [{ name: 'a' }]);
   });
 
   it('give rows as the driver does, as their types say', async () => {
