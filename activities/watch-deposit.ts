@@ -3,7 +3,7 @@ import { resolveDeposit } from '../commands/deposits/resolve-deposit.ts';
 import { markDepositTold } from '../commands/deposits/untold-deposits.ts';
 import { announceEvents } from '../commands/webhooks/announce-events.ts';
 import type { Orm } from '../db/orm.ts';
-import type { DepositVerdict, VersionedDecision } from '../domain/deposit-review.ts';
+import type { DepositVerdict, VersionedDecision } from '../domain/deposit.ts';
 import { Label } from '../domain/fields.ts';
 
 export type { WatchedDeposit } from '../commands/deposits/read-watched-deposit.ts';

@@ -4,10 +4,10 @@ import type { Orm } from '../db/orm.ts';
 import { tenantStatement } from '../db/sql.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { type CardResource, type CardRow, presentCard } from '../domain/card-resource.ts';
 import { CardStatus } from '../domain/card-status.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/tenant.ts';
+import { type CardResource, type CardRow, presentCard } from '../resources/card.ts';
 
 interface ReadRow extends CardRow {
   balance_cents: string | null;

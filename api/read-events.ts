@@ -3,16 +3,10 @@ import { type NewestOf, newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { DeliveryStatus } from '../domain/delivery-status.ts';
-import {
-  EVENTS_KEPT_DAYS,
-  type EventResource,
-  type EventRow,
-  presentEvent,
-} from '../domain/event-resource.ts';
-import { EventType } from '../domain/event-type.ts';
+import { DeliveryStatus, EVENTS_KEPT_DAYS, EventType } from '../domain/event.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/tenant.ts';
+import { type EventResource, type EventRow, presentEvent } from '../resources/event.ts';
 
 const KEPT_MS = EVENTS_KEPT_DAYS * 24 * 3_600_000;
 

@@ -6,7 +6,7 @@ import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/tenant.ts';
-import { presentTopUp, type TopUpResource, type TopUpRow } from '../domain/topup-resource.ts';
+import { presentTopUp, type TopUpResource, type TopUpRow } from '../resources/topup.ts';
 
 interface ReadRow extends TopUpRow {
   balance_cents: string | null;

@@ -9,7 +9,7 @@ import {
   presentTransaction,
   type TransactionResource,
   type TransactionRow,
-} from '../domain/transaction-resource.ts';
+} from '../resources/transaction.ts';
 
 /**
  * Up to `limit` + 1 transactions of a card, newest first, by key.

@@ -8,7 +8,7 @@ import {
 import { type AdmittedCard, admitReveal, type RevealAttempt } from '../commands/reveals/admit-reveal.ts';
 import type { Orm } from '../db/orm.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { cardholderName } from '../domain/cardholder-name.ts';
+import { cardholderName } from '../domain/card.ts';
 import { describeError } from '../domain/describe-error.ts';
 import type { SecureDetails } from '../domain/secure-details.ts';
 

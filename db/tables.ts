@@ -1,5 +1,5 @@
 import type { InferKyselyTable } from '@mikro-orm/sql';
-import type { ColumnType } from 'kysely';
+import type { ColumnType, Selectable } from 'kysely';
 import * as accounts from './entities/accounts.ts';
 import * as cards from './entities/cards.ts';
 import * as deposits from './entities/deposits.ts';
@@ -45,6 +45,11 @@ export const ENTITIES = Object.values(TABLES);
 
 /** The tables as the driver gives and takes their rows: what Kysely types statements by. */
 export type Tables = { [Name in keyof typeof TABLES]: RawTable<InferKyselyTable<(typeof TABLES)[Name]>> };
+
+/** A row as the driver gives it: these columns of it. */
+export type Row<Name extends keyof Tables, Columns extends keyof Tables[Name]> = Selectable<
+  Pick<Tables[Name], Columns>
+>;
 
 type RawTable<Table> = { [Column in keyof Table]: RawColumn<Table[Column]> };
 

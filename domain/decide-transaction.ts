@@ -2,8 +2,8 @@ import { ApiError } from './api-error.ts';
 import type { CardStatus } from './card-status.ts';
 import type { FeePlan } from './fees.ts';
 import { MAX_AMOUNT_CENTS } from './money.ts';
+import type { ChargedTo, DeclineReason, TransactionType } from './transaction.ts';
 import { type TransactionFee, transactionFees } from './transaction-fees.ts';
-import type { ChargedTo, DeclineReason, TransactionType } from './transaction-resource.ts';
 
 export interface TransactionRequest {
   type: TransactionType;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AmountCents, Label } from './fields.ts';
-import { TransactionType } from './transaction-resource.ts';
+import { TransactionType } from './transaction.ts';
 
 /** As much as the faucet gives at once: pretend money that comes in so can't take a balance past the largest integer. */
 const MAX_REFUND_CENTS = 10_000_000;

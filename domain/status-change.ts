@@ -1,7 +1,7 @@
 import { ApiError } from './api-error.ts';
 import type { CardStatus } from './card-status.ts';
 import type { WorkflowOperation } from './claim-operation.ts';
-import type { EventType } from './event-type.ts';
+import type { EventType } from './event.ts';
 
 export type StatusChangeOperation = Extract<
   WorkflowOperation,

@@ -1,4 +1,4 @@
-import type { BalanceCents } from '../domain/balance-resource.ts';
+import type { BalanceCents } from '../resources/balance.ts';
 
 /** A balance as this command line gives it (operations.md), in cents. */
 export function presentAmounts(balance: BalanceCents): { available: number; held: number; total: number } {

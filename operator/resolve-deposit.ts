@@ -1,8 +1,7 @@
 import { resolveDeposit as resolve } from '../commands/deposits/resolve-deposit.ts';
 import { Refusal } from '../commands/idempotency/refusal.ts';
 import { announceDeposits, announceEvents } from '../commands/webhooks/announce-events.ts';
-import type { DepositDecision } from '../domain/deposit.ts';
-import type { WhyNotResolved } from '../domain/deposit-review.ts';
+import type { DepositDecision, WhyNotResolved } from '../domain/deposit.ts';
 import { type DepositDetail, readDeposit } from './reads/read-deposits.ts';
 import type { Session } from './session.ts';
 

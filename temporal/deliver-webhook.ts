@@ -1,6 +1,6 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
-import type { EventType } from '../domain/event-type.ts';
+import type { EventType } from '../domain/event.ts';
 import type { Mode } from '../domain/mode.ts';
 import {
   DELIVER_WEBHOOK,

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { lowestId } from '../crypto/new-id.ts';
 import type { Orm } from '../db/orm.ts';
 import { query } from '../db/sql.ts';
-import { EVENTS_KEPT_DAYS } from '../domain/event-resource.ts';
+import { EVENTS_KEPT_DAYS } from '../domain/event.ts';
 import { type Repetition, repeat } from '../process/repeat.ts';
 
 const INTERVAL_MS = 600_000;

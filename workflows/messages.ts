@@ -1,7 +1,7 @@
 import { defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { IssuanceDecision, TopUpDecision } from '../domain/decision.ts';
-import type { DeliveryStatus } from '../domain/delivery-status.ts';
 import type { DepositDecision, TronNetwork } from '../domain/deposit.ts';
+import type { DeliveryStatus } from '../domain/event.ts';
 
 /** What POST /cards and POST topups start. Nothing personal: the request lies sealed in the claim's row. */
 export interface NetworkOperationInput {

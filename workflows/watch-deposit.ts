@@ -9,8 +9,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { WatchDepositActivities, WatchedDeposit } from '../activities/watch-deposit.ts';
-import type { DepositDecision } from '../domain/deposit.ts';
-import type { WhyNotResolved } from '../domain/deposit-review.ts';
+import type { DepositDecision, WhyNotResolved } from '../domain/deposit.ts';
 import { AT_ONCE, LATER } from './activity-options.ts';
 import { depositChanged, resolveDeposit, type ToldDecision, type WatchDepositInput } from './messages.ts';
 import { needsAttentionAttribute } from './search-attributes.ts';

@@ -3,7 +3,7 @@ import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } 
 import type { Duplex } from 'node:stream';
 import { newId } from '../../crypto/new-id.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import { presentError } from '../../domain/error-body.ts';
+import { presentError } from '../../resources/error.ts';
 
 /** How long a client may leave its half of a connection open that we have ended. */
 const LINGER_MS = 5_000;

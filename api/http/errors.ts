@@ -2,7 +2,7 @@ import type { Middleware } from 'koa';
 import type { Logger } from 'pino';
 import { ApiError } from '../../domain/api-error.ts';
 import { describeError } from '../../domain/describe-error.ts';
-import { presentError } from '../../domain/error-body.ts';
+import { presentError } from '../../resources/error.ts';
 import { isOutage } from './outage.ts';
 import type { RequestState } from './request-state.ts';
 

@@ -1,6 +1,6 @@
-import { ErrorBody } from '../../domain/error-body.ts';
-import { WebhookEvent } from '../../domain/event-resource.ts';
 import { idPattern } from '../../domain/ids.ts';
+import { ErrorBody } from '../../resources/error.ts';
+import { WebhookEvent } from '../../resources/event.ts';
 import type { Route } from '../http/route.ts';
 import { RESOURCES } from './resources.ts';
 import { errorExamples, HEADERS, json, responsesOf } from './responses.ts';

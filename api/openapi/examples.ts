@@ -1,15 +1,14 @@
 import type { z } from 'zod';
-import type { BalanceResource } from '../../domain/balance-resource.ts';
 import type { BalanceTransactionResource } from '../../domain/balance-transaction-resource.ts';
-import type { CardResource } from '../../domain/card-resource.ts';
-import type { CreateCardRequest } from '../../domain/create-card-request.ts';
-import type { DepositResource } from '../../domain/deposit.ts';
-import type { EventResource } from '../../domain/event-resource.ts';
 import type { SecureDetails } from '../../domain/secure-details.ts';
 import type { SimulateTransactionRequest } from '../../domain/simulate-transaction-request.ts';
-import type { TopUpResource } from '../../domain/topup-resource.ts';
-import type { TransactionResource } from '../../domain/transaction-resource.ts';
-import type { WebhookEndpointResource } from '../../domain/webhook-endpoint-resource.ts';
+import type { BalanceResource } from '../../resources/balance.ts';
+import type { CardResource, CreateCardRequest } from '../../resources/card.ts';
+import type { DepositResource } from '../../resources/deposit.ts';
+import type { EventResource } from '../../resources/event.ts';
+import type { TopUpResource } from '../../resources/topup.ts';
+import type { TransactionResource } from '../../resources/transaction.ts';
+import type { WebhookEndpointResource } from '../../resources/webhook-endpoint.ts';
 
 // The API reference's examples: what a service answered to the requests that are shown, one after the other.
 

@@ -1,7 +1,7 @@
 import { ApiError } from '../../domain/api-error.ts';
-import { presentError } from '../../domain/error-body.ts';
 import { ERROR_CODES, ERRORS, type ErrorCode } from '../../domain/error-catalogue.ts';
 import { idPattern } from '../../domain/ids.ts';
+import { presentError } from '../../resources/error.ts';
 import { keyError } from '../http/headers.ts';
 import type { Route } from '../http/route.ts';
 import { REQUEST_ID } from './examples.ts';

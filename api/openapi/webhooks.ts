@@ -1,6 +1,6 @@
-import { WebhookEvent } from '../../domain/event-resource.ts';
-import type { EventType } from '../../domain/event-type.ts';
+import type { EventType } from '../../domain/event.ts';
 import { idPattern } from '../../domain/ids.ts';
+import { WebhookEvent } from '../../resources/event.ts';
 import * as EXAMPLES from './examples.ts';
 import { json } from './responses.ts';
 import type { Schemas } from './schemas.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Orm } from '../../db/orm.ts';
-import { BalanceResource, presentBalance } from '../../domain/balance-resource.ts';
 import { readBalance } from '../../ledger/read-balance.ts';
+import { BalanceResource, presentBalance } from '../../resources/balance.ts';
 import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
 

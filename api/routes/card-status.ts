@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { changeStatusInTestMode } from '../../commands/funding/test-operations.ts';
-import { CardResource } from '../../domain/card-resource.ts';
 import type { StatusChangeOperation } from '../../domain/status-change.ts';
+import { CardResource } from '../../resources/card.ts';
 import { changeCardStatusWorkflowId } from '../../workflows/messages.ts';
 import { changeCardStatus } from '../change-card-status.ts';
 import type { AnsweringDependencies } from '../http/answer-claimed.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Orm } from '../../db/orm.ts';
-import { TransactionResource } from '../../domain/transaction-resource.ts';
+import { TransactionResource } from '../../resources/transaction.ts';
 import { Limit, listOf, presentList, StartingAfter } from '../http/list-envelope.ts';
 import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';

@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import { issueInTestMode } from '../../commands/funding/test-operations.ts';
 import type { Orm } from '../../db/orm.ts';
-import { CardResource } from '../../domain/card-resource.ts';
 import { CardStatus } from '../../domain/card-status.ts';
-import { CreateCardRequest } from '../../domain/create-card-request.ts';
 import { Line } from '../../domain/fields.ts';
 import { siblingId } from '../../domain/ids.ts';
+import { CardResource, CreateCardRequest } from '../../resources/card.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import { claimOperation, keyedRequest, replyOnce } from '../http/claim-operation.ts';
 import { Limit, listOf, presentList, StartingAfter } from '../http/list-envelope.ts';

@@ -5,7 +5,7 @@ import type { SettlementQueue } from '../../commands/settlement/settlement-queue
 import type { Orm } from '../../db/orm.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { AmountCents, Label, NetworkId } from '../../domain/fields.ts';
-import { TransactionType } from '../../domain/transaction-resource.ts';
+import { TransactionType } from '../../domain/transaction.ts';
 import { findNetworkCard } from '../find-network-card.ts';
 import { readSignedBody, type VerifyCallback } from '../http/read-signed-body.ts';
 import type { RequestState } from '../http/request-state.ts';

@@ -3,7 +3,7 @@ import type { CommandContext } from '../../commands/command-context.ts';
 import type { SettlementQueue } from '../../commands/settlement/settlement-queue.ts';
 import { simulateTransaction } from '../../commands/settlement/simulate-transaction.ts';
 import { SimulateTransactionRequest } from '../../domain/simulate-transaction-request.ts';
-import { NO_MERCHANT, TransactionResource } from '../../domain/transaction-resource.ts';
+import { NO_MERCHANT, TransactionResource } from '../../resources/transaction.ts';
 import { keyedRequest, replyOnce } from '../http/claim-operation.ts';
 import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';

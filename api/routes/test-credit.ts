@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { creditFaucet } from '../../commands/accounts/credit-faucet.ts';
 import type { CommandContext } from '../../commands/command-context.ts';
-import { BalanceResource } from '../../domain/balance-resource.ts';
 import { AmountCents } from '../../domain/fields.ts';
+import { BalanceResource } from '../../resources/balance.ts';
 import { keyedRequest, replyOnce } from '../http/claim-operation.ts';
 import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';

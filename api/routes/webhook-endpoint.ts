@@ -5,13 +5,13 @@ import { rotateEndpointSecret } from '../../commands/webhooks/rotate-endpoint-se
 import { sendPing } from '../../commands/webhooks/send-ping.ts';
 import { setEndpoint } from '../../commands/webhooks/set-endpoint.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import { EventResource } from '../../domain/event-resource.ts';
+import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from '../../domain/webhook-url.ts';
+import { EventResource } from '../../resources/event.ts';
 import {
   presentWebhookEndpoint,
   WebhookEndpointResource,
   type WebhookEndpointRow,
-} from '../../domain/webhook-endpoint-resource.ts';
-import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from '../../domain/webhook-url.ts';
+} from '../../resources/webhook-endpoint.ts';
 import { route } from '../http/route.ts';
 import * as EXAMPLES from '../openapi/examples.ts';
 import { readEvent } from '../read-events.ts';

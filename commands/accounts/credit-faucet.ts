@@ -2,11 +2,11 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { newId } from '../../crypto/new-id.ts';
 import { query, writeStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import { presentBalance } from '../../domain/balance-resource.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import type { LedgerOperation } from '../../ledger/operation.ts';
+import { presentBalance } from '../../resources/balance.ts';
 import type { CommandContext } from '../command-context.ts';
 import { lockTestTerms } from '../funding/test-terms.ts';
 import {

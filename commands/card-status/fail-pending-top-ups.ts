@@ -2,13 +2,13 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { topUpColumns } from '../../db/columns.ts';
 import { query } from '../../db/sql.ts';
-import type { CardRow } from '../../domain/card-resource.ts';
 import { siblingId } from '../../domain/ids.ts';
-import { topUpNotPossible } from '../../domain/top-up-not-possible.ts';
-import type { TopUpRow } from '../../domain/topup-resource.ts';
+import { topUpNotPossible } from '../../domain/topup.ts';
 import { applyOperations } from '../../ledger/apply-operations.ts';
 import { encodeOperation } from '../../ledger/encode-operation.ts';
 import { readCardBalance } from '../../ledger/read-card-balance.ts';
+import type { CardRow } from '../../resources/card.ts';
+import type { TopUpRow } from '../../resources/topup.ts';
 import { refuseTopUp } from '../funding/refuse-top-up.ts';
 import { topUpOperation } from '../funding/top-up-operation.ts';
 

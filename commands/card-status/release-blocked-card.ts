@@ -2,13 +2,13 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { query } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import type { CardRow } from '../../domain/card-resource.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import type { LedgerOperation } from '../../ledger/operation.ts';
 import { readBalance } from '../../ledger/read-balance.ts';
 import { readCardBalance } from '../../ledger/read-card-balance.ts';
+import type { CardRow } from '../../resources/card.ts';
 import { uncountOpenCard } from '../funding/account-usage.ts';
 import { failPendingTopUps } from './fail-pending-top-ups.ts';
 

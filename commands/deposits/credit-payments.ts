@@ -2,10 +2,11 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
-import { judgePayment, type PaymentRow, type ReviewReason } from '../../domain/deposit.ts';
+import { judgePayment, type ReviewReason } from '../../domain/deposit.ts';
 import { applyOperations } from '../../ledger/apply-operations.ts';
 import { encodeOperation } from '../../ledger/encode-operation.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
+import type { PaymentRow } from '../../resources/deposit.ts';
 import {
   creditOperation,
   type DepositChange,

@@ -2,16 +2,10 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { newId, timeOf } from '../../crypto/new-id.ts';
 import { depositColumns, paymentsOf } from '../../db/deposit-columns.ts';
 import { query } from '../../db/sql.ts';
-import {
-  type DepositRow,
-  MICRO_USDT_PER_CENT,
-  type PaymentRow,
-  type PaymentStatus,
-  presentDeposit,
-  statusOfPaid,
-} from '../../domain/deposit.ts';
-import type { EventType } from '../../domain/event-type.ts';
+import { MICRO_USDT_PER_CENT, type PaymentStatus, statusOfPaid } from '../../domain/deposit.ts';
+import type { EventType } from '../../domain/event.ts';
 import type { LedgerOperation } from '../../ledger/operation.ts';
+import { type DepositRow, type PaymentRow, presentDeposit } from '../../resources/deposit.ts';
 
 /** Payments of one deposit that are judged in one transaction; only someone who sends dust on purpose makes more. */
 const MOST_FOUND = 500;
@@ -101,7 +95,7 @@ function rowAfter({ deposit, statuses, newlyCreditedCents }: DepositChange, now:
     ...deposit,
     status,
     credited_cents: creditedCents.toString(),
-    confirmed_at: deposit.confirmed_at ?? (creditedCents > 0n ? now : null),
+    confirmed_at: deposit.confirmed_at ?? (creditedCents > 0n ? now.toISOString() : null),
     review_since: status === 'needs_review' ? (deposit.review_since ?? now) : null,
   };
 }

@@ -4,8 +4,9 @@ import { timeOf } from '../../crypto/new-id.ts';
 import { query } from '../../db/sql.ts';
 import { tenantQuery } from '../../db/tenant-query.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import { type DepositRow, presentDeposit, type TronNetwork } from '../../domain/deposit.ts';
+import type { TronNetwork } from '../../domain/deposit.ts';
 import { siblingId } from '../../domain/ids.ts';
+import { type DepositRow, presentDeposit } from '../../resources/deposit.ts';
 import type { CommandContext } from '../command-context.ts';
 import {
   answerOnce,
@@ -53,8 +54,8 @@ export function openDeposit(
       ...{ id, partner_id: request.partnerId, mode: request.mode, network: terms.network },
       ...{ contract_address: terms.usdtContract, address, amount_cents: String(amountCents) },
       ...{ status: 'awaiting_payment', received_micro_usdt: '0', credited_cents: '0', payments: null },
-      created_at: createdAt,
-      expires_at: new Date(createdAt.getTime() + terms.addressTtlMs),
+      created_at: createdAt.toISOString(),
+      expires_at: new Date(createdAt.getTime() + terms.addressTtlMs).toISOString(),
       confirmed_at: null,
     };
     const response = { status: 201, body: JSON.stringify(presentDeposit(row)) };

@@ -4,12 +4,12 @@ import { query } from '../../db/sql.ts';
 import {
   type DepositStatus,
   MICRO_USDT_PER_CENT,
-  type PaymentRow,
   type TronNetwork,
   usdt,
   wholeCents,
+  whyInReview,
 } from '../../domain/deposit.ts';
-import { whyInReview } from '../../domain/deposit-review.ts';
+import type { PaymentRow } from '../../resources/deposit.ts';
 
 /** Of those in review; who wants them all asks the command line. */
 const MOST_SHOWN = 5;

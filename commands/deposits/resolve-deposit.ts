@@ -1,8 +1,8 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { query } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
+import type { DepositVerdict, WhyNotResolved } from '../../domain/deposit.ts';
 import { type DepositDecision, MICRO_USDT_PER_CENT, usdt } from '../../domain/deposit.ts';
-import type { DepositVerdict, WhyNotResolved } from '../../domain/deposit-review.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';

@@ -1,6 +1,6 @@
 import { transaction } from '../../db/transaction.ts';
-import { presentCard } from '../../domain/card-resource.ts';
 import { siblingId } from '../../domain/ids.ts';
+import { presentCard } from '../../resources/card.ts';
 import { lockCard } from '../card-status/lock-card.ts';
 import type { CommandContext } from '../command-context.ts';
 import { answerClaim } from '../idempotency/answer-claim.ts';

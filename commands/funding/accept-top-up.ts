@@ -1,6 +1,6 @@
 import { transaction } from '../../db/transaction.ts';
-import { presentTopUp } from '../../domain/topup-resource.ts';
 import { readCardBalance } from '../../ledger/read-card-balance.ts';
+import { presentTopUp } from '../../resources/topup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { answerClaim } from '../idempotency/answer-claim.ts';
 import { lockClaim } from '../idempotency/lock-claim.ts';

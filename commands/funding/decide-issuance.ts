@@ -1,7 +1,7 @@
 import { query } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
-import type { CardRow } from '../../domain/card-resource.ts';
 import type { IssuanceDecision } from '../../domain/decision.ts';
+import type { CardRow } from '../../resources/card.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { lockCard } from '../card-status/lock-card.ts';
 import { Refusal, unknownId } from '../idempotency/refusal.ts';

@@ -1,8 +1,8 @@
 import { timeOf } from '../../crypto/new-id.ts';
-import type { CardRow } from '../../domain/card-resource.ts';
 import { chooseProduct } from '../../domain/choose-product.ts';
 import { quoteFunding } from '../../domain/fees.ts';
 import { checkLimits } from '../../domain/limits.ts';
+import type { CardRow } from '../../resources/card.ts';
 import type { IssuanceTerms } from './issuance-terms.ts';
 
 /**

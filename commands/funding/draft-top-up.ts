@@ -1,11 +1,11 @@
 import { timeOf } from '../../crypto/new-id.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import type { CardRow } from '../../domain/card-resource.ts';
 import { quoteFunding } from '../../domain/fees.ts';
 import { checkLimits } from '../../domain/limits.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
-import { topUpNotPossible, topUpOfUnknownCard } from '../../domain/top-up-not-possible.ts';
-import type { TopUpRow } from '../../domain/topup-resource.ts';
+import { topUpNotPossible, topUpOfUnknownCard } from '../../domain/topup.ts';
+import type { CardRow } from '../../resources/card.ts';
+import type { TopUpRow } from '../../resources/topup.ts';
 import type { TopUpTerms } from './top-up-terms.ts';
 
 /**

@@ -2,7 +2,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import type { TopUpFailureCode } from '../../domain/topup-resource.ts';
+import type { TopUpFailureCode } from '../../domain/topup.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
 import { readCardBalance } from '../../ledger/read-card-balance.ts';
 import type { CommandContext } from '../command-context.ts';

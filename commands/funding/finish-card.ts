@@ -1,8 +1,8 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { KeyRing } from '../../crypto/key-ring.ts';
-import type { CardRow } from '../../domain/card-resource.ts';
 import { applyOperationWith } from '../../ledger/apply-operation-with.ts';
 import type { LedgerOperation } from '../../ledger/operation.ts';
+import type { CardRow } from '../../resources/card.ts';
 import { announcementOf } from '../idempotency/announcement.ts';
 import { issuanceNews } from './issuance-news.ts';
 

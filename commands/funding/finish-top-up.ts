@@ -1,8 +1,8 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { query } from '../../db/sql.ts';
-import type { CardRow } from '../../domain/card-resource.ts';
 import { siblingId } from '../../domain/ids.ts';
+import type { CardRow } from '../../resources/card.ts';
 import { announcementOf } from '../idempotency/announcement.ts';
 import { type EndedTopUp, topUpNews } from './top-up-news.ts';
 

@@ -1,4 +1,4 @@
-import { type CardRow, presentCard } from '../../domain/card-resource.ts';
+import { type CardRow, presentCard } from '../../resources/card.ts';
 import type { News } from '../idempotency/announcement.ts';
 
 /** How an issuance ended. @param card the row as it is from now on */

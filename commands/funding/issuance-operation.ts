@@ -1,5 +1,5 @@
-import type { CardRow } from '../../domain/card-resource.ts';
 import type { LedgerOperation, Transfer } from '../../ledger/operation.ts';
+import type { CardRow } from '../../resources/card.ts';
 import { fundingOperation } from './funding-operation.ts';
 
 /** The ledger's side of an issuance in one phase. */

@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { issuableIn, issuableProducts, type Product } from '../../db/issuable-products.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
-import { CreateCardRequest } from '../../domain/create-card-request.ts';
+import { CreateCardRequest } from '../../resources/card.ts';
 import type { IssuanceContext } from '../command-context.ts';
 import { type ClaimedTerms, type FundingTerms, lockFundingTerms } from './funding-terms.ts';
 

@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import type { CardRow } from '../../domain/card-resource.ts';
 import { siblingId } from '../../domain/ids.ts';
-import type { TopUpRow } from '../../domain/topup-resource.ts';
+import type { CardRow } from '../../resources/card.ts';
+import type { TopUpRow } from '../../resources/topup.ts';
 import { lockCard } from '../card-status/lock-card.ts';
 import type { LockedClaim } from '../idempotency/lock-claim.ts';
 import { lockTopUp } from './lock-top-up.ts';

@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { TOPUP_COLUMNS } from '../../db/columns.ts';
 import { readStatement } from '../../db/sql.ts';
-import type { TopUpRow } from '../../domain/topup-resource.ts';
+import type { TopUpRow } from '../../resources/topup.ts';
 
 /** A top-up's row, locked until the transaction ends; undefined where there is none. Its card is locked before it. */
 export async function lockTopUp(tx: EntityManager, topUpId: string): Promise<TopUpRow | undefined> {

@@ -1,4 +1,4 @@
-import type { CardRow } from '../../domain/card-resource.ts';
+import type { CardRow } from '../../resources/card.ts';
 import type { NewFunding } from './insert-funding.ts';
 
 /** The INSERT of a card. */

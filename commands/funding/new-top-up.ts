@@ -1,4 +1,4 @@
-import type { TopUpRow } from '../../domain/topup-resource.ts';
+import type { TopUpRow } from '../../resources/topup.ts';
 import type { NewFunding } from './insert-funding.ts';
 
 /** The INSERT of a top-up. */

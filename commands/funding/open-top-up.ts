@@ -1,6 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { siblingId } from '../../domain/ids.ts';
-import type { TopUpStatus } from '../../domain/topup-resource.ts';
+import type { TopUpStatus } from '../../domain/topup.ts';
 import { lockCard } from '../card-status/lock-card.ts';
 import type { CommandContext } from '../command-context.ts';
 import { draftTopUp } from './draft-top-up.ts';

@@ -1,9 +1,9 @@
 import { cardColumns } from '../../db/columns.ts';
 import { query } from '../../db/sql.ts';
-import type { CardRow } from '../../domain/card-resource.ts';
-import { cardholderName } from '../../domain/cardholder-name.ts';
+import { cardholderName } from '../../domain/card.ts';
 import type { IssuanceDecision } from '../../domain/decision.ts';
 import { siblingId } from '../../domain/ids.ts';
+import type { CardRow } from '../../resources/card.ts';
 import type { CommandContext } from '../command-context.ts';
 
 export interface PendingIssuance {

@@ -1,12 +1,12 @@
 import { query } from '../../db/sql.ts';
-import { presentCard } from '../../domain/card-resource.ts';
-import type { CreateCardRequest } from '../../domain/create-card-request.ts';
 import { siblingId } from '../../domain/ids.ts';
 import type { IssuedCard } from '../../domain/issued-card.ts';
 import { refusalOf, STATUS_CHANGES, type StatusChangeOperation } from '../../domain/status-change.ts';
-import type { TopUpRequest } from '../../domain/top-up-request.ts';
 import { applyOperationWith } from '../../ledger/apply-operation-with.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
+import type { CreateCardRequest } from '../../resources/card.ts';
+import { presentCard } from '../../resources/card.ts';
+import type { TopUpRequest } from '../../resources/topup.ts';
 import { releaseNotPossible, releaseOperation } from '../card-status/release-blocked-card.ts';
 import type { CommandContext } from '../command-context.ts';
 import { announcementOf, type News } from '../idempotency/announcement.ts';

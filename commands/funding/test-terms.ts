@@ -4,7 +4,7 @@ import { cardColumns } from '../../db/columns.ts';
 import { issuableProducts, type Product } from '../../db/issuable-products.ts';
 import { query } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import type { CardRow } from '../../domain/card-resource.ts';
+import type { CardRow } from '../../resources/card.ts';
 import {
   type FoundClaim,
   type KeyedAnswer,

@@ -1,5 +1,5 @@
-import { type CardRow, presentCard } from '../../domain/card-resource.ts';
-import { presentTopUp, type TopUpRow } from '../../domain/topup-resource.ts';
+import { type CardRow, presentCard } from '../../resources/card.ts';
+import { presentTopUp, type TopUpRow } from '../../resources/topup.ts';
 import type { News } from '../idempotency/announcement.ts';
 
 /** A top-up that is over. */

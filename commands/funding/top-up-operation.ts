@@ -1,5 +1,5 @@
-import type { TopUpRow } from '../../domain/topup-resource.ts';
 import type { LedgerOperation, Transfer } from '../../ledger/operation.ts';
+import type { TopUpRow } from '../../resources/topup.ts';
 import { fundingOperation } from './funding-operation.ts';
 
 /** The ledger's side of a top-up in one phase. */

@@ -1,6 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { TopUpRequest } from '../../domain/top-up-request.ts';
-import type { TopUpStatus } from '../../domain/topup-resource.ts';
+import type { TopUpStatus } from '../../domain/topup.ts';
+import { TopUpRequest } from '../../resources/topup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { type ClaimedTerms, type FundingTerms, lockFundingTerms } from './funding-terms.ts';
 

@@ -1,5 +1,5 @@
-import type { CardRow } from '../../domain/card-resource.ts';
 import type { IssuedCard } from '../../domain/issued-card.ts';
+import type { CardRow } from '../../resources/card.ts';
 
 /** The row of a card that the network has issued. */
 export function withIssued(card: CardRow, issued: IssuedCard): CardRow & { status: 'active' } {

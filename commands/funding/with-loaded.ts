@@ -1,4 +1,4 @@
-import type { TopUpRow } from '../../domain/topup-resource.ts';
+import type { TopUpRow } from '../../resources/topup.ts';
 import type { EndedTopUp } from './top-up-news.ts';
 
 /** The row of a top-up whose money is on the card. @param cardBalanceCents of the card, with it */

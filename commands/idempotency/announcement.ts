@@ -1,6 +1,6 @@
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { newId, timeOf } from '../../crypto/new-id.ts';
-import type { EventType } from '../../domain/event-type.ts';
+import type { EventType } from '../../domain/event.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { claimAnswered, type KeyedRequest } from './answered-claim.ts';
 import { sealBody } from './idempotency-response.ts';

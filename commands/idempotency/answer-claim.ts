@@ -2,7 +2,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { query, readStatement } from '../../db/sql.ts';
 import type { ApiError } from '../../domain/api-error.ts';
-import { presentError } from '../../domain/error-body.ts';
+import { presentError } from '../../resources/error.ts';
 import { type StoredResponse, sealBody } from './idempotency-response.ts';
 
 /** Stores the answer of a claim, in the caller's transaction, and returns it; an answer that is there already stands. */

@@ -6,8 +6,8 @@ import { tenantQuery } from '../../db/tenant-query.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
-import { presentError } from '../../domain/error-body.ts';
 import type { Tenant } from '../../domain/tenant.ts';
+import { presentError } from '../../resources/error.ts';
 import type { CommandContext } from '../command-context.ts';
 import { openBody, type StoredResponse, sealBody } from './idempotency-response.ts';
 

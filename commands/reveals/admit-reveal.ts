@@ -6,9 +6,9 @@ import { readStatement, tenantStatement, writeStatement } from '../../db/sql.ts'
 import { tenantQuery } from '../../db/tenant-query.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import type { CardRow } from '../../domain/card-resource.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Tenant } from '../../domain/tenant.ts';
+import type { CardRow } from '../../resources/card.ts';
 
 export interface RevealAttempt extends Tenant {
   cardId: string;

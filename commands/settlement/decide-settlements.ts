@@ -1,8 +1,8 @@
 import { newId, timeOf } from '../../crypto/new-id.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import type { CardRow } from '../../domain/card-resource.ts';
 import { decideTransaction, type TransactionDecision } from '../../domain/decide-transaction.ts';
-import type { TransactionRow } from '../../domain/transaction-resource.ts';
+import type { CardRow } from '../../resources/card.ts';
+import type { TransactionRow } from '../../resources/transaction.ts';
 import { isSameTransaction, type Settlement } from './settlement.ts';
 import type { SettlementTerms } from './settlement-terms.ts';
 

@@ -1,9 +1,9 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { query } from '../../db/sql.ts';
-import { type CardRow, presentCard } from '../../domain/card-resource.ts';
-import type { EventType } from '../../domain/event-type.ts';
+import type { EventType } from '../../domain/event.ts';
 import { siblingId } from '../../domain/ids.ts';
-import { presentTransaction, type TransactionRow } from '../../domain/transaction-resource.ts';
+import { type CardRow, presentCard } from '../../resources/card.ts';
+import { presentTransaction, type TransactionRow } from '../../resources/transaction.ts';
 
 /** Inserts transactions, each with its event, which has the card as it is right after it, in one statement. */
 export async function insertTransactions(

@@ -1,5 +1,5 @@
-import type { TransactionRow } from '../../domain/transaction-resource.ts';
 import type { LedgerOperation, Transfer } from '../../ledger/operation.ts';
+import type { TransactionRow } from '../../resources/transaction.ts';
 
 /**
  * The ledger's side of a transaction: its amount between card (or, where the card is blocked, prepaid balance) and

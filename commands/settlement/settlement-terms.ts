@@ -1,9 +1,9 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { cardColumns, transactionColumns } from '../../db/columns.ts';
 import { query } from '../../db/sql.ts';
-import type { CardRow } from '../../domain/card-resource.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../../domain/fees.ts';
-import type { TransactionRow } from '../../domain/transaction-resource.ts';
+import type { CardRow } from '../../resources/card.ts';
+import type { TransactionRow } from '../../resources/transaction.ts';
 import type { Settlement } from './settlement.ts';
 
 /** What settlements are decided on, by the settlement's place. */

@@ -2,7 +2,7 @@ import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import { EVENTS_KEPT_DAYS } from '../../domain/event-resource.ts';
+import { EVENTS_KEPT_DAYS } from '../../domain/event.ts';
 import type { Tenant } from '../../domain/tenant.ts';
 import { requeueEvents } from './requeue-events.ts';
 import { takeSendingTurn } from './take-sending-turn.ts';

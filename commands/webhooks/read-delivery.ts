@@ -1,6 +1,6 @@
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
-import type { DeliveryStatus } from '../../domain/delivery-status.ts';
+import type { DeliveryStatus } from '../../domain/event.ts';
 import type { TakenDelivery } from './take-deliveries.ts';
 
 /** An event with its endpoint as it is now; undefined where the event has been pruned. */

@@ -2,7 +2,7 @@ import type { ExpressionBuilder } from 'kysely';
 import { anyOf, readStatement, type Sql } from '../../db/sql.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { Mode } from '../../domain/mode.ts';
-import type { WebhookEndpointRow } from '../../domain/webhook-endpoint-resource.ts';
+import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 
 /** An account's endpoints in these modes, test before live, without what is secret of them. */
 export const readEndpoints = (

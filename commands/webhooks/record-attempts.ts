@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { query } from '../../db/sql.ts';
 import { UNSAFE_COMMIT } from '../../db/unsafe-commit.ts';
-import type { DeliveryStatus } from '../../domain/delivery-status.ts';
+import type { DeliveryStatus } from '../../domain/event.ts';
 
 /** One attempt to send an event, and how far the event has got by it. */
 export interface Attempt {

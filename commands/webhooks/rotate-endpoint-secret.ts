@@ -4,7 +4,7 @@ import { writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { Tenant } from '../../domain/tenant.ts';
-import type { WebhookEndpointRow } from '../../domain/webhook-endpoint-resource.ts';
+import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 import { lockPartner } from '../accounts/lock-partner.ts';
 import { recordAudit } from '../accounts/operator-context.ts';
 import type { CommandContext } from '../command-context.ts';

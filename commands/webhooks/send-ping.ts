@@ -2,9 +2,9 @@ import { newId, timeOf } from '../../crypto/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
 import { writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
-import type { EventType } from '../../domain/event-type.ts';
+import type { EventType } from '../../domain/event.ts';
 import type { Tenant } from '../../domain/tenant.ts';
-import { presentWebhookEndpoint } from '../../domain/webhook-endpoint-resource.ts';
+import { presentWebhookEndpoint } from '../../resources/webhook-endpoint.ts';
 import { readEndpoints } from './read-endpoints.ts';
 import { takeSendingTurn } from './take-sending-turn.ts';
 

@@ -1,7 +1,7 @@
 import { anyOf, readStatement, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { Mode } from '../../domain/mode.ts';
-import type { WebhookEndpointRow } from '../../domain/webhook-endpoint-resource.ts';
+import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 import { lockPartner } from '../accounts/lock-partner.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { enableEndpoints } from './enable-endpoints.ts';

@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { query } from '../../db/sql.ts';
 import { UNSAFE_COMMIT } from '../../db/unsafe-commit.ts';
-import type { EventType } from '../../domain/event-type.ts';
+import type { EventType } from '../../domain/event.ts';
 import type { Mode } from '../../domain/mode.ts';
 
 /** An event whose attempt is the caller's to make, until its lease ends. */

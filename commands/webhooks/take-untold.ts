@@ -1,8 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { query } from '../../db/sql.ts';
 import { UNSAFE_COMMIT } from '../../db/unsafe-commit.ts';
-import type { DeliveryStatus } from '../../domain/delivery-status.ts';
-import type { EventType } from '../../domain/event-type.ts';
+import type { DeliveryStatus, EventType } from '../../domain/event.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { Tenant } from '../../domain/tenant.ts';
 

@@ -1,12 +1,12 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import type { CardFailureCode } from '../../domain/card-resource.ts';
+import type { CardFailureCode } from '../../domain/card.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
 import type { Decision, WhyNot } from '../../domain/decision.ts';
 import type { Fee } from '../../domain/fees.ts';
 import type { Mode } from '../../domain/mode.ts';
-import type { TopUpFailureCode, TopUpStatus } from '../../domain/topup-resource.ts';
+import type { TopUpFailureCode, TopUpStatus } from '../../domain/topup.ts';
+import type { ChargedTo, DeclineReason, TransactionType } from '../../domain/transaction.ts';
 import type { TransactionFee } from '../../domain/transaction-fees.ts';
-import type { ChargedTo, DeclineReason, TransactionType } from '../../domain/transaction-resource.ts';
 
 /** What cards are issued from. */
 export const ProductEntity = defineEntity({

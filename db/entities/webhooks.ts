@@ -1,6 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import type { DeliveryStatus } from '../../domain/delivery-status.ts';
-import type { EventType } from '../../domain/event-type.ts';
+import type { DeliveryStatus, EventType } from '../../domain/event.ts';
 import type { Mode } from '../../domain/mode.ts';
 
 /** Something that happened to an account, as partners are told of it. */

@@ -11,12 +11,13 @@ const TEMPORAL_WORKFLOW = ['@temporalio/workflow', '@temporalio/common'];
 /** docs/ARCHITECTURE.md, "Import directions". The longest path that a file's own begins with decides. */
 export const DIRECTIONS: Record<string, Direction> = {
   domain: { rooms: [], packages: ['zod', 'ipaddr.js'] },
+  resources: { rooms: ['domain'], types: ['db'], packages: ['zod'] },
   crypto: { rooms: ['domain'] },
   process: { rooms: ['domain'] },
   config: { rooms: ['domain', 'crypto', 'process'] },
   db: { rooms: ['domain', 'crypto', 'config', 'process'] },
   ledger: { rooms: ['domain', 'db'] },
-  commands: { rooms: ['domain', 'crypto', 'process', 'db', 'ledger'] },
+  commands: { rooms: ['domain', 'resources', 'crypto', 'process', 'db', 'ledger'] },
   adapters: { rooms: ['domain', 'crypto', 'process', 'db'], types: ['config'] },
   activities: { rooms: ['domain', 'crypto', 'process', 'db', 'commands', 'adapters'] },
   workflows: { rooms: ['domain'], types: ['activities'], packages: TEMPORAL_WORKFLOW },
@@ -34,6 +35,7 @@ export const DIRECTIONS: Record<string, Direction> = {
   api: {
     rooms: [
       'domain',
+      'resources',
       'crypto',
       'db',
       'commands',
@@ -59,6 +61,7 @@ export const DIRECTIONS: Record<string, Direction> = {
   operator: {
     rooms: [
       'domain',
+      'resources',
       'crypto',
       'db',
       'ledger',

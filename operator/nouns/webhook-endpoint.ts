@@ -5,8 +5,8 @@ import { rotateEndpointSecret } from '../../commands/webhooks/rotate-endpoint-se
 import { setEndpoint } from '../../commands/webhooks/set-endpoint.ts';
 import { switchEndpoints } from '../../commands/webhooks/switch-endpoints.ts';
 import { Mode } from '../../domain/mode.ts';
-import { presentWebhookEndpoint, type WebhookEndpointRow } from '../../domain/webhook-endpoint-resource.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from '../../domain/webhook-url.ts';
+import { presentWebhookEndpoint, type WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 import type { Answer } from '../answer.ts';
 import { ModeNames, read } from '../flag-values.ts';
 import { readWebhookEndpoints, requireEndpoints } from '../reads/read-webhook-endpoints.ts';

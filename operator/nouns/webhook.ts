@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { DeliveryStatus } from '../../domain/delivery-status.ts';
+import { DeliveryStatus } from '../../domain/event.ts';
 import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
 import { read, Since, Text } from '../flag-values.ts';
 import { listNewest, withLimit } from '../list-newest.ts';

@@ -3,7 +3,7 @@ import type { OperatorConfig } from '../../config/operator.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
-import type { TopUpStatus } from '../../domain/topup-resource.ts';
+import type { TopUpStatus } from '../../domain/topup.ts';
 import type { AttentionItem } from './attention-item.ts';
 import { readGivenUp } from './read-given-up.ts';
 import { readWaitingDeposits } from './read-waiting-deposits.ts';

@@ -3,16 +3,13 @@ import { depositColumns, paymentsOf } from '../../db/deposit-columns.ts';
 import { newestOf } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
+import { type DepositStatus, type TronNetwork, wholeCents, whyInReview } from '../../domain/deposit.ts';
 import {
   type DepositResource,
   type DepositRow,
-  type DepositStatus,
   type PaymentRow,
   presentDeposit,
-  type TronNetwork,
-  wholeCents,
-} from '../../domain/deposit.ts';
-import { whyInReview } from '../../domain/deposit-review.ts';
+} from '../../resources/deposit.ts';
 import { watchDepositWorkflowId } from '../../workflows/messages.ts';
 
 /** A deposit as operators see it: as partners do, and whose it is. Amounts in cents. */

@@ -1,7 +1,7 @@
 import { lowestId } from '../../crypto/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
-import type { DeliveryStatus } from '../../domain/delivery-status.ts';
+import type { DeliveryStatus } from '../../domain/event.ts';
 
 /** Which of an account's events to send again. */
 export interface Requeueable {

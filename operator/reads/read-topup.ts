@@ -2,7 +2,7 @@ import { unknownId } from '../../commands/idempotency/refusal.ts';
 import { of, TOPUP_COLUMNS } from '../../db/columns.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
-import { presentTopUp, type TopUpResource } from '../../domain/topup-resource.ts';
+import { presentTopUp, type TopUpResource } from '../../resources/topup.ts';
 import { topUpCardWorkflowId } from '../../workflows/messages.ts';
 
 /** A top-up as operators see it: as partners do, and whose it is. */

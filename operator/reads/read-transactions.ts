@@ -1,7 +1,7 @@
 import { TRANSACTION_COLUMNS } from '../../db/columns.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
-import { presentTransaction, type TransactionResource } from '../../domain/transaction-resource.ts';
+import { presentTransaction, type TransactionResource } from '../../resources/transaction.ts';
 
 const MOST = 100;
 

@@ -3,7 +3,7 @@ import { unknownId } from '../../commands/idempotency/refusal.ts';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query, readStatement } from '../../db/sql.ts';
-import { presentAttempt } from '../../domain/event-resource.ts';
+import { presentAttempt } from '../../resources/event.ts';
 import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
 import { presentWebhook, WEBHOOK_COLUMNS, type WebhookResource, type WebhookRow } from './read-webhooks.ts';
 

@@ -2,8 +2,7 @@ import { lowestId } from '../../crypto/new-id.ts';
 import { newestOf } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
-import { DeliveryStatus } from '../../domain/delivery-status.ts';
-import { EventType } from '../../domain/event-type.ts';
+import { DeliveryStatus, EventType } from '../../domain/event.ts';
 import { Mode } from '../../domain/mode.ts';
 
 /** An event and how far it got, as operators see it; what is in it is left out, since that can be personal. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { newId } from '../../../crypto/new-id.ts';
-import { DepositResource } from '../../../domain/deposit.ts';
+import { DepositResource } from '../../../resources/deposit.ts';
 import { asOwner } from '../../support/api/as-owner.ts';
 import { expectError } from '../../support/api/expect-error.ts';
 import { tableContents } from '../../support/api/table-contents.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { DeliveryStatus } from '../../../domain/delivery-status.ts';
-import type { EventType } from '../../../domain/event-type.ts';
+import type { EventType } from '../../../domain/event.ts';
+import { DeliveryStatus } from '../../../domain/event.ts';
 import { asOwner } from '../../support/api/as-owner.ts';
 import { expectError } from '../../support/api/expect-error.ts';
 import { createCard, fundedPartner } from '../../support/api/prepare.ts';

@@ -9,7 +9,7 @@ import { readTransactionPage } from '../../../api/read-transactions.ts';
 import { lowestId } from '../../../crypto/new-id.ts';
 import type { Orm } from '../../../db/orm.ts';
 import { CardStatus } from '../../../domain/card-status.ts';
-import { DeliveryStatus } from '../../../domain/delivery-status.ts';
+import { DeliveryStatus } from '../../../domain/event.ts';
 import type { IdPrefix } from '../../../domain/ids.ts';
 import type { Tenant } from '../../../domain/tenant.ts';
 import { readWebhooks } from '../../../operator/reads/read-webhooks.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { newId } from '../../../crypto/new-id.ts';
-import { TransactionResource } from '../../../domain/transaction-resource.ts';
+import { TransactionResource } from '../../../resources/transaction.ts';
 import { expectError } from '../../support/api/expect-error.ts';
 import { balanceOf, createCard, fundedPartner } from '../../support/api/prepare.ts';
 import { sharedStack } from '../../support/api/shared-stack.ts';

@@ -5,7 +5,7 @@ import { removeEndpoint } from '../../../commands/webhooks/remove-endpoint.ts';
 import { setEndpoint } from '../../../commands/webhooks/set-endpoint.ts';
 import { switchEndpoints } from '../../../commands/webhooks/switch-endpoints.ts';
 import { newId } from '../../../crypto/new-id.ts';
-import type { DeliveryStatus } from '../../../domain/delivery-status.ts';
+import type { DeliveryStatus } from '../../../domain/event.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
 describe('parking', () => {

@@ -4,10 +4,10 @@ import type { Settled, Settlement, SettlementOutcome } from '../../../commands/s
 import { transaction } from '../../../db/transaction.ts';
 import { ApiError } from '../../../domain/api-error.ts';
 import type { Tenant } from '../../../domain/tenant.ts';
-import { TransactionResource } from '../../../domain/transaction-resource.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { readBalance } from '../../../ledger/read-balance.ts';
 import { readCardBalance } from '../../../ledger/read-card-balance.ts';
+import { TransactionResource } from '../../../resources/transaction.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import { seedCard } from '../../support/commands/seed-card.ts';
 import { settlementOf } from '../../support/commands/settlements.ts';

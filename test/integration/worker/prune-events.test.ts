@@ -3,7 +3,7 @@ import pg from 'pg';
 import { createPartner } from '../../../commands/accounts/create-partner.ts';
 import { lowestId, newId } from '../../../crypto/new-id.ts';
 import { type Orm, openOrm } from '../../../db/orm.ts';
-import { DeliveryStatus } from '../../../domain/delivery-status.ts';
+import { DeliveryStatus } from '../../../domain/event.ts';
 import { pruneEvents } from '../../../worker/prune-events.ts';
 import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
 

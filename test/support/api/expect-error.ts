@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { ErrorBody } from '../../../domain/error-body.ts';
 import { ERRORS, type ErrorCode } from '../../../domain/error-catalogue.ts';
+import { ErrorBody } from '../../../resources/error.ts';
 
 interface Answered {
   status: number;

@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { lowestId, newId } from '../../../crypto/new-id.ts';
-import type { DeliveryStatus } from '../../../domain/delivery-status.ts';
-import type { EventType } from '../../../domain/event-type.ts';
+import type { DeliveryStatus, EventType } from '../../../domain/event.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { ownerUrlOf } from '../postgres.ts';
 import type { TestPartner, TestStack } from '../stack.ts';

@@ -17,9 +17,9 @@ import { KeyRing } from '../../../crypto/key-ring.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { openOrm } from '../../../db/orm.ts';
 import type { ClaimOperation } from '../../../domain/claim-operation.ts';
-import type { CreateCardRequest } from '../../../domain/create-card-request.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import type { Mode } from '../../../domain/mode.ts';
+import type { CreateCardRequest } from '../../../resources/card.ts';
 import { createTestDatabase, openOperatorOrm, operatorUrlOf, ownerUrlOf } from '../postgres.ts';
 
 export interface TestCommands {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Settlement } from '../../../commands/settlement/settlement.ts';
 import type { Tenant } from '../../../domain/tenant.ts';
-import { NO_MERCHANT } from '../../../domain/transaction-resource.ts';
+import { NO_MERCHANT } from '../../../resources/transaction.ts';
 
 /** What the network settles unless told otherwise: a purchase of 100 cents under an id of its own. */
 export function settlementOf(tenant: Tenant, cardId: string, more: Partial<Settlement> = {}): Settlement {

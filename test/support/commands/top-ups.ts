@@ -3,9 +3,9 @@ import { topUpColumns } from '../../../db/columns.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import type { Mode } from '../../../domain/mode.ts';
-import type { TopUpRow } from '../../../domain/topup-resource.ts';
 import { readBalance } from '../../../ledger/read-balance.ts';
 import { readCardBalance } from '../../../ledger/read-card-balance.ts';
+import type { TopUpRow } from '../../../resources/topup.ts';
 import type { TestCommands } from './open-commands.ts';
 import { readUsage } from './read-usage.ts';
 

@@ -2,7 +2,7 @@ import { sealEndpointSecret } from '../../../commands/webhooks/endpoint-secret.t
 import { KeyRing } from '../../../crypto/key-ring.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
-import type { DeliveryStatus } from '../../../domain/delivery-status.ts';
+import type { DeliveryStatus } from '../../../domain/event.ts';
 import type { TestPartner, TestStack } from '../stack.ts';
 
 export const SECRET = `whsec_${Buffer.alloc(32, 1).toString('base64')}`;

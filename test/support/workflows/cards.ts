@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { query } from '../../../db/sql.ts';
-import type { CardRow } from '../../../domain/card-resource.ts';
 import type { Mode } from '../../../domain/mode.ts';
+import type { CardRow } from '../../../resources/card.ts';
 import type { Answer, TestPartner, TestStack } from '../stack.ts';
 
 /** Asks for a card; the last two digits of the amount choose live mode's outcome. */

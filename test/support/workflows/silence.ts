@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { WorkflowHandle } from '@temporalio/client';
-import type { CardRow } from '../../../domain/card-resource.ts';
-import type { TopUpRow } from '../../../domain/topup-resource.ts';
+import type { CardRow } from '../../../resources/card.ts';
+import type { TopUpRow } from '../../../resources/topup.ts';
 import { issueCardWorkflowId, topUpCardWorkflowId } from '../../../workflows/messages.ts';
 import { asOwner } from '../api/as-owner.ts';
 import type { TestPartner, TestStack } from '../stack.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { topUpColumns } from '../../../db/columns.ts';
 import { query } from '../../../db/sql.ts';
 import type { Mode } from '../../../domain/mode.ts';
-import type { TopUpRow } from '../../../domain/topup-resource.ts';
+import type { TopUpRow } from '../../../resources/topup.ts';
 import type { Answer, TestPartner, TestStack } from '../stack.ts';
 
 /** Asks for a top-up; the last two digits of the amount choose live mode's outcome. */

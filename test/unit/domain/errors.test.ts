@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { z } from 'zod';
 import { ApiError } from '../../../domain/api-error.ts';
 import { describeError } from '../../../domain/describe-error.ts';
-import { presentError } from '../../../domain/error-body.ts';
 import { ERRORS, type ErrorCode } from '../../../domain/error-catalogue.ts';
+import { presentError } from '../../../resources/error.ts';
 
 describe('the error catalogue', () => {
   // partner-api.md, "Errors", and decisions.md, "Envelope", as far as there are routes for it.

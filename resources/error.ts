@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { ApiError } from './api-error.ts';
-import { ERROR_CODES, ERROR_TYPES, ERRORS } from './error-catalogue.ts';
+import type { ApiError } from '../domain/api-error.ts';
+import { ERROR_CODES, ERROR_TYPES, ERRORS } from '../domain/error-catalogue.ts';
 
 const ErrorIssue = z
   .object({

@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { ObjectType } from './fields.ts';
-import { Mode } from './mode.ts';
+import type { Row } from '../db/tables.ts';
+import { ObjectType } from '../domain/fields.ts';
+import { Mode } from '../domain/mode.ts';
 
 /** Where an account's events go, as partners see it (decisions.md, "Webhook endpoint"). */
 export const WebhookEndpointResource = z
@@ -31,18 +32,18 @@ export const WebhookEndpointResource = z
   .meta({ id: 'WebhookEndpoint', description: 'Where the events of one mode are sent.' });
 export type WebhookEndpointResource = z.infer<typeof WebhookEndpointResource>;
 
-/** What is shown of a row of table `webhook_endpoint`, as the driver gives it. */
-export interface WebhookEndpointRow {
-  partner_id: string;
-  mode: Mode;
-  url: string;
-  status: 'enabled' | 'disabled';
-  disabled_reason: string | null;
-  standard_headers: boolean;
-  /** Null once it has expired. */
-  previous_secret_expires_at: Date | string | null;
-  created_at: Date | string;
-}
+/** The columns of an endpoint's row that may be shown; `previous_secret_expires_at` is null once it has expired. */
+export type WebhookEndpointRow = Row<
+  'webhook_endpoint',
+  | 'partner_id'
+  | 'mode'
+  | 'url'
+  | 'status'
+  | 'disabled_reason'
+  | 'standard_headers'
+  | 'previous_secret_expires_at'
+  | 'created_at'
+>;
 
 /** @param secret where it was made just now: it is shown this once */
 export function presentWebhookEndpoint(

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { ObjectType, Usd } from './fields.ts';
-import { Mode } from './mode.ts';
+import { ObjectType, Usd } from '../domain/fields.ts';
+import { Mode } from '../domain/mode.ts';
 
 /** decisions.md, "Resources": available + held = total. */
 export const BalanceResource = z

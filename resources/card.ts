@@ -1,17 +1,10 @@
 import { z } from 'zod';
-import { CardStatus } from './card-status.ts';
-import type { Fee } from './fees.ts';
-import { ObjectType, Usd } from './fields.ts';
-import { Mode } from './mode.ts';
-
-/** Why a card that was accepted could not be issued (decisions.md, "Resources"). */
-export const CardFailureCode = z.enum(['provider_declined', 'issuance_failed', 'operator_failed']).meta({
-  id: 'CardFailureCode',
-  description:
-    '`provider_declined`: the card network refused. `issuance_failed`: the card network accepted the card, then could ' +
-    'not issue it. `operator_failed`: the card network never answered, and we found that there is no card.',
-});
-export type CardFailureCode = z.infer<typeof CardFailureCode>;
+import type { CARD_COLUMNS } from '../db/columns.ts';
+import type { Row } from '../db/tables.ts';
+import { CardFailureCode } from '../domain/card.ts';
+import { CardStatus } from '../domain/card-status.ts';
+import { AmountCents, Label, Line, ObjectType, Usd } from '../domain/fields.ts';
+import { Mode } from '../domain/mode.ts';
 
 /** A card as partners see it (partner-api.md, "Card"; decisions.md, "Resources"). */
 export const CardResource = z
@@ -53,29 +46,28 @@ export const CardResource = z
   .meta({ id: 'Card', description: 'A virtual USD card.' });
 export type CardResource = z.infer<typeof CardResource>;
 
-/** A row of table `card`, as the driver gives it. */
-export interface CardRow {
-  id: string;
-  partner_id: string;
-  mode: Mode;
-  status: CardStatus;
-  external_ref: string;
-  card_name: string | null;
-  cardholder_first_name: string | null;
-  cardholder_last_name: string | null;
-  email: string | null;
-  product_code: string;
-  network: string;
-  network_card_id: string | null;
-  last4: string | null;
-  exp_month: number | null;
-  exp_year: number | null;
-  failure_code: CardFailureCode | null;
-  funding_cents: string;
-  fees: Fee[];
-  overdue_since: string | null;
-  created_at: string;
-}
+/** The columns of a card's row that a card is read with. */
+export type CardRow = Row<'card', (typeof CARD_COLUMNS)[number]>;
+
+/** partner-api.md, "POST /cards body". */
+export const CreateCardRequest = z
+  .strictObject({
+    amount: AmountCents.describe('Cents to land on the card.'),
+    external_ref: Line(255).describe('Your own id for the card, unique per account and mode.'),
+    product_code: Line(100)
+      .optional()
+      .describe('A product from `GET /products`. Leave it out to get the current one.'),
+    card_name: Label(255).optional().describe('Your label for the card.'),
+    cardholder_first_name: Label(100).optional().describe("The cardholder's first name."),
+    cardholder_last_name: Label(100).optional().describe("The cardholder's last name."),
+    email: z
+      .email({ error: 'must be a valid email address' })
+      .max(254)
+      .optional()
+      .describe("The cardholder's email address."),
+  })
+  .meta({ id: 'CreateCardRequest', description: 'The card you want.' });
+export type CreateCardRequest = z.infer<typeof CreateCardRequest>;
 
 /** @param balanceCents what the ledger says is on the card. */
 export function presentCard(row: CardRow, balanceCents: number): CardResource {

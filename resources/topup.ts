@@ -1,27 +1,10 @@
 import { z } from 'zod';
-import { Fee } from './fees.ts';
-import { ObjectType } from './fields.ts';
-import { Mode } from './mode.ts';
-
-export const TopUpStatus = z.enum(['pending', 'succeeded', 'failed']).meta({
-  id: 'TopupStatus',
-  description:
-    '`pending`: the money is held, and the card network is loading the card. `succeeded`: it is on the card. ' +
-    '`failed`: it was released.',
-});
-export type TopUpStatus = z.infer<typeof TopUpStatus>;
-
-/** Why a top-up that was accepted came to nothing (decisions.md, "Resources"). */
-export const TopUpFailureCode = z
-  .enum(['provider_declined', 'topup_failed', 'card_blocked', 'operator_failed'])
-  .meta({
-    id: 'TopupFailureCode',
-    description:
-      '`provider_declined`: the card network refused. `topup_failed`: the card network accepted the top-up, then could ' +
-      'not load the card. `card_blocked`: the card was blocked while the top-up was pending. `operator_failed`: the card ' +
-      'network never answered, and we found that the card was not loaded.',
-  });
-export type TopUpFailureCode = z.infer<typeof TopUpFailureCode>;
+import type { TOPUP_COLUMNS } from '../db/columns.ts';
+import type { Row } from '../db/tables.ts';
+import { Fee } from '../domain/fees.ts';
+import { AmountCents, ObjectType } from '../domain/fields.ts';
+import { Mode } from '../domain/mode.ts';
+import { TopUpFailureCode, TopUpStatus } from '../domain/topup.ts';
 
 /** A top-up as partners see it (decisions.md, "Resources"). */
 export const TopUpResource = z
@@ -53,22 +36,16 @@ export const TopUpResource = z
   .meta({ id: 'Topup', description: 'Money that moves from your balance to a card.' });
 export type TopUpResource = z.infer<typeof TopUpResource>;
 
-/** A row of table `topup`, as the driver gives it. */
-export interface TopUpRow {
-  id: string;
-  partner_id: string;
-  mode: Mode;
-  card_id: string;
-  status: TopUpStatus;
-  failure_code: TopUpFailureCode | null;
-  amount_cents: string;
-  fees: Fee[];
-  /** The card's balance when it ended; null while pending. */
-  card_balance_cents: string | null;
-  overdue_since: string | null;
-  created_at: string;
-  completed_at: string | null;
-}
+/** The columns of a top-up's row that a top-up is read with. */
+export type TopUpRow = Row<'topup', (typeof TOPUP_COLUMNS)[number]>;
+
+/** Body of POST /cards/{cardId}/topups. */
+export const TopUpRequest = z
+  .strictObject({
+    amount: AmountCents.describe('Cents to land on the card.'),
+  })
+  .meta({ id: 'CreateTopupRequest', description: 'How much you want to add to the card.' });
+export type TopUpRequest = z.infer<typeof TopUpRequest>;
 
 /** @param balanceCents what the ledger says is on the card now; a top-up that has ended keeps what it was then. */
 export function presentTopUp(row: TopUpRow, balanceCents: number): TopUpResource {

@@ -1,16 +1,13 @@
 import { z } from 'zod';
-import { CardResource } from './card-resource.ts';
-import { DeliveryStatus } from './delivery-status.ts';
+import type { Row } from '../db/tables.ts';
+import { DeliveryStatus, type EventType } from '../domain/event.ts';
+import { ObjectType } from '../domain/fields.ts';
+import { Mode } from '../domain/mode.ts';
+import { CardResource } from './card.ts';
 import { DepositResource } from './deposit.ts';
-import type { EventType } from './event-type.ts';
-import { ObjectType } from './fields.ts';
-import { Mode } from './mode.ts';
-import { TopUpResource } from './topup-resource.ts';
-import { TransactionResource } from './transaction-resource.ts';
-import { WebhookEndpointResource } from './webhook-endpoint-resource.ts';
-
-/** How long events are kept, in days (decisions.md, "Event"). */
-export const EVENTS_KEPT_DAYS = 30;
+import { TopUpResource } from './topup.ts';
+import { TransactionResource } from './transaction.ts';
+import { WebhookEndpointResource } from './webhook-endpoint.ts';
 
 const DeliveryAttempt = z
   .object({
@@ -94,25 +91,16 @@ export const WebhookEvent = z
   .meta({ id: 'WebhookEvent', description: 'What your webhook endpoint receives.' });
 export type WebhookEvent = z.infer<typeof WebhookEvent>;
 
-/** An event with its delivery, as the driver gives it. */
-export interface EventRow {
-  id: string;
-  /** The envelope's exact text. */
-  body: string;
-  status: DeliveryStatus;
-  next_attempt_at: Date | string | null;
-  /** Null where there was none yet. */
+/** An event with its delivery. */
+export interface EventRow extends Row<'event', 'id' | 'body'>, Row<'delivery', 'status' | 'next_attempt_at'> {
+  /** Null if there was none yet. */
   attempts: AttemptRow[] | null;
 }
 
-export interface AttemptRow {
-  number: number;
-  delivered: boolean;
-  http_status: number | null;
-  started_at: string;
-  duration_ms: number;
-  error: string | null;
-}
+export type AttemptRow = Row<
+  'delivery_attempt',
+  'number' | 'delivered' | 'http_status' | 'started_at' | 'duration_ms' | 'error'
+>;
 
 export function presentEvent({ body, status, next_attempt_at, attempts }: EventRow): EventResource {
   const { id, type, created, mode, data } = JSON.parse(body);

@@ -1,39 +1,10 @@
 import { z } from 'zod';
-import { ObjectType, Usd } from './fields.ts';
-import { Mode } from './mode.ts';
-import { TransactionFee } from './transaction-fees.ts';
-
-export const TransactionType = z.enum(['purchase', 'decline', 'refund']).meta({
-  id: 'TransactionType',
-  description:
-    '`purchase`: the amount left the card. `decline`: no money moved, apart from the fee. `refund`: the amount came back.',
-});
-export type TransactionType = z.infer<typeof TransactionType>;
-
-export const DeclineReason = z
-  .enum([
-    'insufficient_card_balance',
-    'card_frozen',
-    'card_blocked',
-    'declined_by_network',
-    'simulated_decline',
-  ])
-  .meta({
-    id: 'DeclineReason',
-    description:
-      '`insufficient_card_balance`: the card held less than the purchase. `card_frozen`, `card_blocked`: the status of ' +
-      'the card at the time. `declined_by_network`: the card network declined. `simulated_decline`: you asked for a ' +
-      'decline.',
-  });
-export type DeclineReason = z.infer<typeof DeclineReason>;
-
-/** Whose money it is about: the card's, or, for what reaches a blocked card, the prepaid balance. */
-export const ChargedTo = z.enum(['card', 'partner_balance']).meta({
-  id: 'ChargedTo',
-  description:
-    'What the amount was taken from or returned to: the card, or your balance if the card was already blocked.',
-});
-export type ChargedTo = z.infer<typeof ChargedTo>;
+import type { TRANSACTION_COLUMNS } from '../db/columns.ts';
+import type { Row } from '../db/tables.ts';
+import { ObjectType, Usd } from '../domain/fields.ts';
+import { Mode } from '../domain/mode.ts';
+import { ChargedTo, DeclineReason, TransactionType } from '../domain/transaction.ts';
+import { TransactionFee } from '../domain/transaction-fees.ts';
 
 /** Where a cardholder paid, as far as the network says. */
 export const Merchant = z
@@ -78,27 +49,8 @@ export const TransactionResource = z
   .meta({ id: 'Transaction', description: 'One use of a card, declines included.' });
 export type TransactionResource = z.infer<typeof TransactionResource>;
 
-/** A row of table `card_transaction`, as the driver gives it. */
-export interface TransactionRow {
-  id: string;
-  partner_id: string;
-  mode: Mode;
-  card_id: string;
-  network_transaction_id: string;
-  requested_type: TransactionType;
-  forced: boolean;
-  type: TransactionType;
-  amount_cents: string;
-  fees: TransactionFee[];
-  merchant_name: string | null;
-  merchant_category_code: string | null;
-  merchant_city: string | null;
-  merchant_country: string | null;
-  decline_reason: DeclineReason | null;
-  charged_to: ChargedTo;
-  card_balance_after_cents: string;
-  created_at: string;
-}
+/** The columns of a transaction's row that a transaction is read with. */
+export type TransactionRow = Row<'card_transaction', (typeof TRANSACTION_COLUMNS)[number]>;
 
 export function presentTransaction(row: TransactionRow): TransactionResource {
   return {
