@@ -1,11 +1,11 @@
+import { hostname, userInfo } from 'node:os';
+import { createInterface } from 'node:readline/promises';
 import { readOperatorConfig } from '../config/operator.ts';
-import { currentActor } from './actor.ts';
-import { confirm } from './confirm.ts';
-import { runOperator } from './run-operator.ts';
+import { runOperator } from './program.ts';
 
 /** `npm run operator -- <noun> <verb> [flags]` (operations.md, "Operator's command line"). */
 
-// Whoever reads our output may leave (`… | head`).
+// The reader of a pipe may stop early (`… | head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
 });
@@ -17,3 +17,28 @@ process.exitCode = await runOperator(process.argv.slice(2), {
   err: (text) => process.stderr.write(text),
   ...(process.stdin.isTTY && { confirm }),
 });
+
+/** Recorded as the author of every change: the operating system's user and the machine. */
+function currentActor(): string {
+  return `${userName()}@${hostname()}`;
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch (error) {
+    // In a container, a user may have a number but no name.
+    if ((error as NodeJS.ErrnoException).code === 'ERR_SYSTEM_ERROR') return `uid ${process.getuid?.()}`;
+    throw error;
+  }
+}
+
+/** Asks on standard error, since standard output may be a pipe; any answer but yes means no. */
+async function confirm(question: string): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
+}

@@ -1,20 +1,83 @@
-import { Command } from 'commander';
-import type { Answer } from './answer.ts';
-import type { Session } from './session.ts';
+import { Command, CommanderError } from 'commander';
+import type { OperatorConfig } from '../config/operator.ts';
+import { explainError, WrongUsage } from './errors.ts';
+import { renderJson, renderText, visible } from './render.ts';
+import { createSession } from './session.ts';
 import type { Verbs } from './verbs.ts';
 
-export interface ProgramOptions {
-  session: Session;
+export interface OperatorOptions {
+  readConfig(): OperatorConfig;
+  /** Recorded as the author of every change. */
+  actor: string;
   out(text: string): void;
   err(text: string): void;
-  confirm: Verbs['confirm'];
-  print(answer: Answer): void;
-  resolveWaitMs: number;
+  /** Asks the person at the terminal; leave it out if there is nobody to ask. */
+  confirm?(question: string): Promise<boolean>;
+  /** How long `card resolve` and `topup resolve` wait for a worker to apply the decision. */
+  resolveWaitMs?: number;
+}
+
+/**
+ * Runs one command line.
+ * @param args without the program's name
+ * @returns the exit code (operations.md): 0, 1 if the command failed or was refused, 2 for wrong usage.
+ */
+export async function runOperator(args: readonly string[], options: OperatorOptions): Promise<number> {
+  const { out } = options;
+  const err = (text: string) => options.err(text.split('\n').map(visible).join('\n'));
+  const session = createSession(options.readConfig, options.actor, err);
+  const program = createProgram(out, err);
+  let failed = false;
+  const verbs: Verbs = {
+    session,
+    err,
+    examples,
+    confirm: async (question) => options.confirm?.(question) ?? null,
+    resolveWaitMs: options.resolveWaitMs ?? 15_000,
+    verb:
+      (work) =>
+      async (...given) => {
+        const answer = await work(...given);
+        out(program.opts<{ json?: true }>().json ? renderJson(answer) : renderText(answer));
+        failed = answer.failed ?? false;
+      },
+  };
+  try {
+    await addNouns(program, args, verbs);
+    await program.parseAsync(args, { from: 'user' });
+    return failed ? 1 : 0;
+  } catch (error) {
+    // commander has already printed its own errors, and help.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    err(`${await explainError(error, () => session.config)}\n`);
+    return error instanceof WrongUsage ? 2 : 1;
+  } finally {
+    await session.close();
+  }
+}
+
+function createProgram(out: (text: string) => void, err: (text: string) => void): Command {
+  return new Command('operator')
+    .usage('<noun> <verb> [flags]')
+    .description("The card issuing service's command line for operators. Amounts are integers, in US cents.")
+    .option('--json', 'print one JSON value and nothing else')
+    .exitOverride()
+    .configureOutput({ writeOut: out, writeErr: err })
+    .configureHelp({ showGlobalOptions: true })
+    .showHelpAfterError('(see --help for usage and examples)')
+    .addHelpText(
+      'after',
+      examples('partner create --name "Acme Ltd"', 'card resolve --help', 'attention list --json'),
+    );
+}
+
+function examples(...lines: string[]): string {
+  return `\nExamples:\n${lines.map((line) => `  npm run operator -- ${line}`).join('\n')}\n`;
 }
 
 type Noun = (noun: Command, verbs: Verbs) => void;
 
-/** What each noun is about, and the file of its verbs, which a command line loads when it names the noun. */
+/** What each noun is about, and its module. */
 const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]> = {
   partner: ["partners' accounts", async () => (await import('./nouns/partner.ts')).partnerNoun],
   key: ["partners' API keys", async () => (await import('./nouns/key.ts')).keyNoun],
@@ -44,41 +107,10 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
   audit: ['who changed or revealed what, and when', async () => (await import('./nouns/audit.ts')).auditNoun],
 };
 
-/**
- * The grammar of the command line, with the verbs of the nouns that `args` name: the others are only listed.
- * Errors of usage are thrown as CommanderError.
- */
-export async function createProgram(
-  args: readonly string[],
-  { session, out, err, confirm, print, resolveWaitMs }: ProgramOptions,
-): Promise<Command> {
-  const verbs: Verbs = {
-    session,
-    err,
-    confirm,
-    resolveWaitMs,
-    verb:
-      (work) =>
-      async (...args) =>
-        print(await work(...args)),
-    examples: (...lines) =>
-      `\nExamples:\n${lines.map((line) => `  npm run operator -- ${line}`).join('\n')}\n`,
-  };
-  const program = new Command('operator')
-    .usage('<noun> <verb> [flags]')
-    .description("The card issuing service's command line for operators. Amounts are integers, in US cents.")
-    .option('--json', 'print one JSON value and nothing else')
-    .exitOverride()
-    .configureOutput({ writeOut: out, writeErr: err })
-    .configureHelp({ showGlobalOptions: true })
-    .showHelpAfterError('(see --help for usage and examples)')
-    .addHelpText(
-      'after',
-      verbs.examples('partner create --name "Acme Ltd"', 'card resolve --help', 'attention list --json'),
-    );
+/** Lists every noun, but loads only the modules of those that `args` mention, which keeps every command fast. */
+async function addNouns(program: Command, args: readonly string[], verbs: Verbs): Promise<void> {
   for (const [name, [about, load]] of Object.entries(NOUNS)) {
     const noun = program.command(name).description(about);
     if (args.includes(name)) (await load())(noun, verbs);
   }
-  return program;
 }

@@ -1,11 +1,23 @@
-import type { Answer } from './answer.ts';
+import type { BalanceCents } from '../resources/balance.ts';
 
-// All but the joiners of Persian and Hindi, which do nothing to what is around them.
+/** What a verb answers. */
+export interface Answer {
+  /** A resource or an array of resources: all that `--json` prints. */
+  value: object;
+  /** The fields that the table of a list shows. */
+  columns?: readonly string[];
+  /** Printed below the text: what to do next, or why a list is empty. */
+  note?: string;
+  /** Ends the command with exit code 1, although it has an answer. */
+  failed?: boolean;
+}
+
+// Except the joiners of Persian and Hindi, which do not affect the text around them.
 const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
- * What would move a terminal's cursor, change its colours or turn the direction of text around, written as it is in
- * JSON, so that nobody's label can make a line say something else. The text of JSON stays what it was.
+ * Escapes, as JSON does, characters that move a terminal's cursor, change its colours or reverse the direction of text,
+ * so that no partner's text can make a line say something else. JSON keeps its meaning.
  */
 export function visible(line: string): string {
   return line.replace(UNSEEN, (unseen) =>
@@ -19,7 +31,7 @@ export function visible(line: string): string {
 /** One JSON value on one line, for programs. */
 export const renderJson = ({ value }: Answer): string => `${visible(JSON.stringify(value))}\n`;
 
-/** The same for people: a table for a list, else one field a line. */
+/** For people: a table for a list, otherwise one field a line. */
 export function renderText({ value, columns, note }: Answer): string {
   const body = Array.isArray(value) ? renderTable(value, columns ?? []) : renderFields(value);
   return [...body, ...(note === undefined ? [] : [note])].map((line) => `${line}\n`).join('');
@@ -58,4 +70,9 @@ function align(rows: readonly (readonly string[])[]): string[] {
       .join('  ')
       .trimEnd(),
   );
+}
+
+/** A balance as the command line shows it (operations.md), in cents. */
+export function presentAmounts(balance: BalanceCents): { available: number; held: number; total: number } {
+  return { available: balance.availableCents, held: balance.heldCents, total: balance.totalCents };
 }

@@ -7,24 +7,29 @@ import { OPERATOR_ROLE } from '../db/login.ts';
 import type { Orm } from '../db/orm.ts';
 import { OPERATOR_LIMITS } from '../db/session.ts';
 import { cardsTaskQueue } from '../domain/task-queues.ts';
+import { isTemporalError } from './errors.ts';
 
 /**
- * What verbs work with. Each part is loaded and opened when it is first asked for: what a verb does not use may be away,
- * and costs it no time.
+ * What verbs work with. Each part is loaded and opened when a verb first asks for it, so what a verb does not use costs
+ * no time and need not be up.
  */
 export interface Session {
   readonly config: OperatorConfig;
   readonly taskQueue: string;
   orm(): Promise<Orm>;
   operator(): Promise<Operator>;
-  /** Null where it is not known. */
+  /** Null if ENCRYPTION_KEYS is not set. */
   keys(): KeyRing | null;
-  /** @throws ConfigurationError where the key ring is not known. */
+  /** @throws ConfigurationError if ENCRYPTION_KEYS is not set. */
   withKeys(): Promise<OperatorContext>;
-  /** @throws ConfigurationError where Temporal's address is not known. */
+  /** @throws ConfigurationError if TEMPORAL_ADDRESS is not set. */
   temporal(): Promise<Client>;
+  /** The status of a workflow; null, with a warning on standard error, if Temporal can't say. */
+  workflowStatus(workflowId: string): Promise<string | null>;
   close(): Promise<void>;
 }
+
+const STATUS_TIMEOUT_MS = 3_000;
 
 export function createSession(
   readConfig: () => OperatorConfig,
@@ -68,9 +73,26 @@ export function createSession(
       connection ??= Connection.lazy(temporal.connectionOptions);
       return new Client({ connection, namespace: temporal.namespace ?? 'default' });
     },
+    async workflowStatus(workflowId) {
+      const address = session.config.temporal?.connectionOptions.address;
+      if (address === undefined) {
+        err("TEMPORAL_ADDRESS is not set, so the workflow's status is unknown.\n");
+        return null;
+      }
+      const { readWorkflowStatus } = await import('../temporal/workflow-status.ts');
+      const client = await session.temporal();
+      const deadline = Date.now() + STATUS_TIMEOUT_MS;
+      try {
+        return await client.withDeadline(deadline, () => readWorkflowStatus(client, workflowId));
+      } catch (error) {
+        if (!(await isTemporalError(error))) throw error;
+        err(`Temporal does not respond at ${address}, so the workflow's status is unknown.\n`);
+        return null;
+      }
+    },
     async close() {
       await connection?.close();
-      // One that could not be opened has told so, and left nothing to close.
+      // If opening it failed, the verb has reported that, and there is nothing to close.
       await orm?.then(
         (open) => open.close(),
         () => {},

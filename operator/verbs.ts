@@ -1,15 +1,53 @@
-import type { Answer } from './answer.ts';
+import type { Command } from 'commander';
+import { z } from 'zod';
+import { read, WholeNumber } from './flag-values.ts';
+import type { Answer } from './render.ts';
 import type { Session } from './session.ts';
 
-/** What nouns get to build their verbs with. */
+/** What a noun builds its verbs with. */
 export interface Verbs {
   session: Session;
-  /** An action of commander's from what a verb does: its answer is printed, in the form that was asked for. */
+  /** Turns a verb's work into an action for commander that prints the work's answer, as text or as JSON. */
   verb<A extends unknown[]>(work: (...args: A) => Promise<Answer>): (...args: A) => Promise<void>;
-  /** Help text: complete command lines. */
+  /** Help text with complete command lines. */
   examples(...lines: string[]): string;
+  /** Prints to standard error. */
   err(text: string): void;
-  /** Asks the person at the terminal; null where there is nobody to ask. */
+  /** Asks the person at the terminal; null if there is nobody to ask. */
   confirm(question: string): Promise<boolean | null>;
   resolveWaitMs: number;
+}
+
+const DEFAULT_LIMIT = 100;
+
+/** Gives a verb that uses {@link listNewest} its flag `--limit`. */
+export const withLimit = (verb: Command): Command =>
+  verb.option(
+    '--limit <number>',
+    `list at most this many (default: ${DEFAULT_LIMIT})`,
+    read(WholeNumber(z.number().min(1).max(10_000))),
+  );
+
+/**
+ * A list that may be long, cut off at `--limit`.
+ * @param list.limit the flag's value
+ * @param list.readNewest reads at most `atMost`, newest first
+ */
+export async function listNewest(
+  err: Verbs['err'],
+  list: {
+    noun: string;
+    columns: readonly string[];
+    limit: number | undefined;
+    readNewest(atMost: number): Promise<object[]>;
+  },
+): Promise<Answer> {
+  const { noun, columns, limit = DEFAULT_LIMIT, readNewest } = list;
+  const found = await readNewest(limit + 1);
+  if (found.length > limit) err(`There are more than ${limit}: narrow the search, or raise --limit.\n`);
+  return {
+    value: found.slice(0, limit),
+    columns,
+    note: found.length === 0 ? 'Nothing found.' : `See all of one with "operator ${noun} show ID".`,
+  };
 }

@@ -1,12 +1,11 @@
 import { type Command, Option } from 'commander';
 import { NetworkId } from '../../domain/fields.ts';
-import { issueCardWorkflowId } from '../../workflows/messages.ts';
+import { WrongUsage } from '../errors.ts';
 import { read, Text } from '../flag-values.ts';
 import { readCard } from '../reads/read-card.ts';
 import type { Verbs } from '../verbs.ts';
-import { WrongUsage } from '../wrong-usage.ts';
 
-export function cardNoun(card: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
+export function cardNoun(card: Command, { session, verb, examples, resolveWaitMs }: Verbs): void {
   card.addHelpText('after', examples('card show card_01k0…'));
 
   card
@@ -16,14 +15,8 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
     .addHelpText('after', examples('card show card_01k0…'))
     .action(
       verb(async (id: string) => {
-        const { readWorkflowStatus } = await import('../reads/read-workflow-status.ts');
         const value = await readCard(await session.orm(), id);
-        return {
-          value: {
-            ...value,
-            workflow_status: await readWorkflowStatus(session, issueCardWorkflowId(id), err),
-          },
-        };
+        return { value: { ...value, workflow_status: await session.workflowStatus(value.workflow_id) } };
       }),
     );
 

@@ -1,10 +1,9 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { DepositStatus } from '../../domain/deposit.ts';
+import { WrongUsage } from '../errors.ts';
 import { read, Text, WholeNumber } from '../flag-values.ts';
-import { listNewest, withLimit } from '../list-newest.ts';
-import type { Verbs } from '../verbs.ts';
-import { WrongUsage } from '../wrong-usage.ts';
+import { listNewest, type Verbs, withLimit } from '../verbs.ts';
 
 const COLUMNS = [
   ...['created', 'id', 'partner_id', 'status', 'amount', 'received_amount', 'credited_amount', 'expires_at'],
@@ -54,7 +53,7 @@ function listVerb(deposit: Command, { session, verb, examples, err }: Verbs): vo
     );
 }
 
-function showVerb(deposit: Command, { session, verb, examples, err }: Verbs): void {
+function showVerb(deposit: Command, { session, verb, examples }: Verbs): void {
   deposit
     .command('show')
     .description('a deposit, its payments and why they are in review, the decisions on it, and its workflow')
@@ -63,10 +62,8 @@ function showVerb(deposit: Command, { session, verb, examples, err }: Verbs): vo
     .action(
       verb(async (id: string) => {
         const { readDeposit } = await import('../reads/read-deposits.ts');
-        const { readWorkflowStatus } = await import('../reads/read-workflow-status.ts');
         const value = await readDeposit(await session.orm(), id);
-        const workflow_status = await readWorkflowStatus(session, value.workflow_id, err);
-        return { value: { ...value, workflow_status } };
+        return { value: { ...value, workflow_status: await session.workflowStatus(value.workflow_id) } };
       }),
     );
 }

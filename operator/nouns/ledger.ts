@@ -3,8 +3,8 @@ import type { Mode } from '../../domain/mode.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { readBalance } from '../../ledger/read-balance.ts';
 import { ModeName, read } from '../flag-values.ts';
-import { presentAmounts } from '../present-amounts.ts';
 import { readPartner } from '../reads/read-partners.ts';
+import { presentAmounts } from '../render.ts';
 import type { Verbs } from '../verbs.ts';
 
 export function ledgerNoun(ledger: Command, { session, verb, examples }: Verbs): void {

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { adjustBalance } from '../../commands/accounts/adjust-balance.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { ModeName, read, SignedCents, Text } from '../flag-values.ts';
-import { presentAmounts } from '../present-amounts.ts';
+import { presentAmounts } from '../render.ts';
 import type { Verbs } from '../verbs.ts';
 
 interface Flags {

@@ -5,11 +5,11 @@ import { negotiateLimits } from '../../commands/accounts/negotiate-limits.ts';
 import { updatePartner } from '../../commands/accounts/update-partner.ts';
 import { FeePlan } from '../../domain/fees.ts';
 import { AccountLimits } from '../../domain/limits.ts';
+import { WrongUsage } from '../errors.ts';
 import { OnOff, read, Text } from '../flag-values.ts';
 import { FEE_FIELDS, LIMIT_FIELDS } from '../plan-fields.ts';
 import { readPartner, readPartners } from '../reads/read-partners.ts';
 import type { Verbs } from '../verbs.ts';
-import { WrongUsage } from '../wrong-usage.ts';
 import { adjustVerb } from './partner-adjust.ts';
 import { planVerb } from './partner-plan.ts';
 

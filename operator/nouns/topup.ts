@@ -1,10 +1,10 @@
 import { type Command, Option } from 'commander';
+import { WrongUsage } from '../errors.ts';
 import { read, Text } from '../flag-values.ts';
 import { readTopUp } from '../reads/read-topup.ts';
 import type { Verbs } from '../verbs.ts';
-import { WrongUsage } from '../wrong-usage.ts';
 
-export function topUpNoun(topUp: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
+export function topUpNoun(topUp: Command, { session, verb, examples, resolveWaitMs }: Verbs): void {
   topUp.addHelpText('after', examples('topup show topup_01k0…'));
 
   topUp
@@ -14,10 +14,8 @@ export function topUpNoun(topUp: Command, { session, verb, examples, err, resolv
     .addHelpText('after', examples('topup show topup_01k0…'))
     .action(
       verb(async (id: string) => {
-        const { readWorkflowStatus } = await import('../reads/read-workflow-status.ts');
         const value = await readTopUp(await session.orm(), id);
-        const workflow_status = await readWorkflowStatus(session, value.workflow_id, err);
-        return { value: { ...value, workflow_status } };
+        return { value: { ...value, workflow_status: await session.workflowStatus(value.workflow_id) } };
       }),
     );
 

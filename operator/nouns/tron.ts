@@ -18,7 +18,7 @@ export function tronNoun(tron: Command, verbs: Verbs): void {
   rescanVerb(tron, verbs);
 }
 
-function statusVerb(tron: Command, { session, verb, examples, err }: Verbs): void {
+function statusVerb(tron: Command, { session, verb, examples }: Verbs): void {
   tron
     .command('status')
     .description('how far the chain has been scanned, how far behind the scan is, and the state of the nodes')
@@ -27,11 +27,8 @@ function statusVerb(tron: Command, { session, verb, examples, err }: Verbs): voi
     .action(
       verb(async ({ network }: Flags) => {
         const { readScan } = await import('../reads/read-scans.ts');
-        const { readWorkflowStatus } = await import('../reads/read-workflow-status.ts');
-        const orm = await session.orm();
-        const scan = await readScan(orm, network ?? null, session.config);
-        const workflow_status = await readWorkflowStatus(session, scan.workflow_id, err);
-        return { value: { ...scan, workflow_status } };
+        const scan = await readScan(await session.orm(), network ?? null, session.config);
+        return { value: { ...scan, workflow_status: await session.workflowStatus(scan.workflow_id) } };
       }),
     );
 }

@@ -7,11 +7,11 @@ import { switchEndpoints } from '../../commands/webhooks/switch-endpoints.ts';
 import { Mode } from '../../domain/mode.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from '../../domain/webhook-url.ts';
 import { presentWebhookEndpoint, type WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
-import type { Answer } from '../answer.ts';
+import { WrongUsage } from '../errors.ts';
 import { ModeNames, read } from '../flag-values.ts';
 import { readWebhookEndpoints, requireEndpoints } from '../reads/read-webhook-endpoints.ts';
+import type { Answer } from '../render.ts';
 import type { Verbs } from '../verbs.ts';
-import { WrongUsage } from '../wrong-usage.ts';
 
 interface Flags {
   mode?: readonly Mode[];

@@ -1,16 +1,14 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { DeliveryStatus } from '../../domain/event.ts';
-import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
+import { WrongUsage } from '../errors.ts';
 import { read, Since, Text } from '../flag-values.ts';
-import { listNewest, withLimit } from '../list-newest.ts';
 import { readPartner } from '../reads/read-partners.ts';
 import { readWebhook } from '../reads/read-webhook.ts';
 import { readWebhooks } from '../reads/read-webhooks.ts';
 import { requeueWebhook } from '../requeue-webhook.ts';
 import { requeueWebhooks } from '../requeue-webhooks.ts';
-import type { Verbs } from '../verbs.ts';
-import { WrongUsage } from '../wrong-usage.ts';
+import { listNewest, type Verbs, withLimit } from '../verbs.ts';
 
 const COLUMNS = [
   ...[
@@ -65,7 +63,7 @@ function listVerb(webhook: Command, { session, verb, examples, err }: Verbs): vo
     );
 }
 
-function showVerb(webhook: Command, { session, verb, examples, err }: Verbs): void {
+function showVerb(webhook: Command, { session, verb, examples }: Verbs): void {
   webhook
     .command('show')
     .description('one event with every attempt to send it, the responses, and its workflow')
@@ -73,14 +71,8 @@ function showVerb(webhook: Command, { session, verb, examples, err }: Verbs): vo
     .addHelpText('after', examples('webhook show evt_01k0…'))
     .action(
       verb(async (eventId: string) => {
-        const { readWorkflowStatus } = await import('../reads/read-workflow-status.ts');
         const value = await readWebhook(await session.orm(), session.keys(), eventId);
-        return {
-          value: {
-            ...value,
-            workflow_status: await readWorkflowStatus(session, deliverWebhookWorkflowId(eventId), err),
-          },
-        };
+        return { value: { ...value, workflow_status: await session.workflowStatus(value.workflow_id) } };
       }),
     );
 }

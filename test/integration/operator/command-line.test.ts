@@ -5,7 +5,7 @@ import { hostname, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../../../dev/free-port.ts';
-import { runOperator } from '../../../operator/run-operator.ts';
+import { runOperator } from '../../../operator/program.ts';
 import { type Operate, operateIn, operatorEnvironment } from '../../support/operator/operate.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { operateIn, operatorEnvironment } from '../../support/operator/operate.ts';
 
-const SCRIPT = fileURLToPath(new URL('support/loaded-packages.ts', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('../../support/operator/loaded-packages.ts', import.meta.url));
 
 /** What takes a tenth of a second and more to load. */
 const TEMPORAL_CLIENT = ['@temporalio/client', '@grpc/grpc-js'];

@@ -12,7 +12,7 @@ registerHooks({
 });
 
 const { readOperatorConfig } = await import('../../../config/operator.ts');
-const { runOperator } = await import('../../../operator/run-operator.ts');
+const { runOperator } = await import('../../../operator/program.ts');
 for (const args of JSON.parse(process.argv[2] ?? '[]')) {
   let told = '';
   const tell = (text: string) => {

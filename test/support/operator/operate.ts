@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readOperatorConfig } from '../../../config/operator.ts';
 import type { Config } from '../../../config/service.ts';
-import { runOperator } from '../../../operator/run-operator.ts';
+import { runOperator } from '../../../operator/program.ts';
 import { createTestDatabase, operatorUrlOf } from '../postgres.ts';
 
 export const ACTOR = 'tester@here';

@@ -3,7 +3,11 @@ import type { OperatorConfig } from '../config/operator.ts';
 import { ConfigurationError } from '../config/service.ts';
 import { SessionRefused } from '../db/session.ts';
 import { describeError } from '../domain/describe-error.ts';
-import { WrongUsage } from './wrong-usage.ts';
+
+/** The flags are incomplete or contradict each other: exit code 2. */
+export class WrongUsage extends Error {
+  override readonly name = 'WrongUsage';
+}
 
 const HINTS: readonly [code: RegExp, hint: string][] = [
   [
@@ -20,7 +24,7 @@ const HINTS: readonly [code: RegExp, hint: string][] = [
   [/^42501$/, 'denied permission: run npm run migrate as the owner first'],
 ];
 
-/** What is told of an error: what happened and what to do next; never a row's values, a password or a key. */
+/** Says what happened and what to do next; never a row's values, a password or a key. */
 export async function explainError(error: unknown, config: () => OperatorConfig): Promise<string> {
   if (error instanceof WrongUsage) return `error: ${error.message}\n(see --help for usage and examples)`;
   if ([Refusal, ConfigurationError, SessionRefused].some((known) => error instanceof known))
