@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DEPOSIT_CHANGED, EVENT_WRITTEN } from '../../db/channels.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
+import { coalesce } from '../../process/coalesce.ts';
 import { asService } from '../../process/working-for.ts';
 
 /** How far apart those of one process are: under load a few hundred settlements share one. */
@@ -25,20 +26,15 @@ export function createAnnouncer(
   announce: () => Promise<void>,
   onError: (error: unknown) => void,
 ): () => void {
-  let isUnderWay = false;
-  let isWanted = false;
-  async function announceWanted(): Promise<void> {
-    isUnderWay = true;
-    while (isWanted) {
-      isWanted = false;
-      await announce().catch(onError);
-      await sleep(PAUSE_MS, undefined, { ref: false });
-    }
-    isUnderWay = false;
-  }
-  return () => {
-    isWanted = true;
-    // For all accounts, whichever of them was the first.
-    if (!isUnderWay) void asService('announcements', announceWanted);
-  };
+  const wanted = coalesce<null, void>({
+    mostTogether: Number.POSITIVE_INFINITY,
+    run: (calls) =>
+      // For all accounts, whichever of them was the first.
+      asService('announcements', async () => {
+        await announce().catch(onError);
+        await sleep(PAUSE_MS, undefined, { ref: false });
+        return calls.map(() => undefined);
+      }),
+  });
+  return () => void wanted(null);
 }

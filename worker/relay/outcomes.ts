@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { type Attempt, recordAttempts } from '../../commands/webhooks/record-attempts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { describeError } from '../../domain/describe-error.ts';
+import { coalesce } from '../../process/coalesce.ts';
 
 const MOST_AT_ONCE = 500;
 
@@ -10,42 +11,23 @@ const MOST_AT_ONCE = 500;
  * for the next.
  */
 export class Outcomes {
-  #waiting: { attempt: Attempt; done: () => void }[] = [];
-  #serving: Promise<void> | undefined;
-  readonly #orm: Orm;
-  readonly #logger: Logger;
+  /** Settles when it is recorded, or could not be: then the event's lease ends and it is sent again. */
+  readonly record: (attempt: Attempt) => Promise<void>;
 
   constructor(orm: Orm, logger: Logger) {
-    this.#orm = orm;
-    this.#logger = logger;
-  }
-
-  /** Settles when it is recorded, or could not be: then the event's lease ends and it is sent again. */
-  record(attempt: Attempt): Promise<void> {
-    return new Promise((done) => {
-      this.#waiting.push({ attempt, done });
-      this.#serving ??= this.#serve();
+    this.record = coalesce({
+      mostTogether: MOST_AT_ONCE,
+      async run(attempts) {
+        try {
+          await recordAttempts(orm.em.fork(), [...attempts]);
+        } catch (error) {
+          logger.error(
+            { events: attempts.length, error: describeError(error) },
+            'could not record webhook attempts; the events are sent again when their leases expire',
+          );
+        }
+        return attempts.map(() => undefined);
+      },
     });
-  }
-
-  async #serve(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      // Lets those in that end in the same turn.
-      await new Promise(setImmediate);
-      const batch = this.#waiting.splice(0, MOST_AT_ONCE);
-      try {
-        await recordAttempts(
-          this.#orm.em.fork(),
-          batch.map(({ attempt }) => attempt),
-        );
-      } catch (error) {
-        this.#logger.error(
-          { events: batch.length, error: describeError(error) },
-          'could not record webhook attempts; the events are sent again when their leases expire',
-        );
-      }
-      for (const { done } of batch) done();
-    }
-    this.#serving = undefined;
   }
 }

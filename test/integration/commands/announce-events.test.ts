@@ -37,6 +37,7 @@ describe('createAnnouncer', () => {
     const tell = announcer();
     const first = once(listener, 'notification');
     tell();
+    await new Promise(setImmediate);
     tell();
     await first;
     await once(listener, 'notification');
@@ -91,6 +92,7 @@ describe('createAnnouncer', () => {
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'commands-test'`,
     );
     tell();
+    await new Promise(setImmediate);
     tell();
     await once(listener, 'notification');
     errors.length = 0;
