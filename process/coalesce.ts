@@ -74,7 +74,7 @@ export function coalesce<Item, Result>({
     const all = [...batch.values()].flat();
     try {
       const results = await run(all.map(({ item }) => item));
-      all.forEach(({ resolve }, index) => resolve(results[index] as Result | Promise<Result>));
+      for (const [index, { resolve }] of all.entries()) resolve(results[index] as Result | Promise<Result>);
     } catch (error) {
       for (const { reject } of all) reject(error);
     }
