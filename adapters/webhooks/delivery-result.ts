@@ -1,12 +1,11 @@
-import { type DeliveryError, exchangeFailure } from './delivery-failure.ts';
-import type { Exchange } from './exchange.ts';
-import { readableText } from './readable-text.ts';
+import { errors } from 'undici';
+import type { WebhookUrlProblem } from '../../domain/webhook-url.ts';
 
 /** What came of one attempt: a status or an error, never both, never neither. */
 export interface DeliveryResult {
   /** `delivered` for 2xx; a redirect is a failure like any other. */
   outcome: 'delivered' | 'failed';
-  /** 410 is for the caller to act on. */
+  /** The caller acts on a 410. */
   httpStatus: number | null;
   error: DeliveryError | null;
   /** From the look-up to the status line, or to the failure. */
@@ -18,9 +17,40 @@ export interface DeliveryResult {
   answerStart: string | null;
 }
 
+/** Why there is no HTTP status. Partners and operators see these: add new ones, never rename one. */
+export type DeliveryError =
+  | WebhookUrlProblem
+  /** The name has no address, or no name server answered. */
+  | 'dns_failed'
+  | 'connection_refused'
+  /** The receiver is unreachable, or did not accept the connection. */
+  | 'connection_failed'
+  /** The receiver closed the connection before the status line. */
+  | 'connection_closed'
+  | 'certificate_invalid'
+  | 'certificate_host_mismatch'
+  | 'tls_failed'
+  /** The answer is not HTTP/1.1, or its headers are over 16 KiB. */
+  | 'answer_invalid'
+  /** There was no status line within the attempt's time. */
+  | 'timeout';
+
+/** How a request over a connection ended. */
+export type Exchange =
+  | {
+      status: number;
+      /** On the clock of `performance.now()`. */
+      answeredAtMs: number;
+      /** The answer's first bytes. */
+      answerStart: Buffer;
+      /** Whether the answer ended, so that the connection can carry another request. */
+      ended: boolean;
+    }
+  | { status: null; error: unknown; anyByte: boolean };
+
 /**
  * @param startedAtMs on the clock of `performance.now()`
- * @throws what says nothing about the receiver
+ * @throws errors that say nothing about the receiver
  */
 export function resultOf(answer: Exchange, startedAtMs: number): DeliveryResult {
   if (answer.status === null) {
@@ -35,7 +65,7 @@ export function resultOf(answer: Exchange, startedAtMs: number): DeliveryResult 
   };
 }
 
-/** No status, and why. */
+/** The result of an attempt without a status. */
 export function failed(error: DeliveryError, durationMs: number): DeliveryResult {
   return {
     outcome: 'failed',
@@ -44,4 +74,75 @@ export function failed(error: DeliveryError, durationMs: number): DeliveryResult
     durationMs: Math.round(durationMs),
     answerStart: null,
   };
+}
+
+/** Unprintable in a terminal, or refused by PostgreSQL. */
+const CONTROLS = /[\p{Cc}\p{Cf}]/gu;
+
+/** A stranger's bytes as text that can be stored and shown: no controls but tab and newline, no partial characters. */
+function readableText(bytes: Uint8Array): string {
+  // As a stream, so that a character that is cut at the end is left out.
+  const text = new TextDecoder().decode(bytes, { stream: true });
+  return text
+    .replaceAll('\r\n', '\n')
+    .replace(CONTROLS, (control) => (control === '\n' || control === '\t' ? control : '\uFFFD'));
+}
+
+/** No answer came back; `code` says why. */
+export class DeliveryFailure extends Error {
+  override readonly name = 'DeliveryFailure';
+  readonly code: DeliveryError;
+
+  constructor(code: DeliveryError, options?: ErrorOptions) {
+    super(`the webhook was not delivered: ${code}`, options);
+    this.code = code;
+  }
+}
+
+/** There is no connection, for a reason that says nothing about the receiver; `cause` is the error itself. */
+export class OwnFailure extends Error {
+  override readonly name = 'OwnFailure';
+}
+
+/** This machine ran out of something. */
+const OUT_OF = ['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL'];
+/** undici's words for our own mistakes: a header that can't be sent, a connection that is used after its end. */
+const MISUSED = ['UND_ERR_INVALID_ARG', 'UND_ERR_DESTROYED', 'UND_ERR_CLOSED', 'UND_ERR_ABORTED'];
+const NOT_HTTP = ['UND_ERR_HEADERS_OVERFLOW', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'];
+
+/** What an error while connecting says about the receiver. */
+export function connectFailure(error: unknown): DeliveryFailure | OwnFailure {
+  if (error instanceof DeliveryFailure || error instanceof OwnFailure) return error;
+  const code = codeOf(error);
+  if (code === undefined || OUT_OF.includes(code)) {
+    return new OwnFailure('this machine could not open a connection; see the cause', { cause: error });
+  }
+  return new DeliveryFailure(code === 'ECONNREFUSED' ? 'connection_refused' : 'connection_failed', {
+    cause: error,
+  });
+}
+
+/**
+ * What a request's error says about the receiver.
+ * @throws the error itself if it says nothing about the receiver
+ */
+export function exchangeFailure(error: unknown): DeliveryFailure {
+  if (error instanceof DeliveryFailure) return error;
+  if (error instanceof OwnFailure) throw error;
+  const code = codeOf(error);
+  if (code !== undefined && MISUSED.includes(code)) throw error;
+  return new DeliveryFailure(meaningOf(error, code), { cause: error });
+}
+
+function meaningOf(error: unknown, code: string | undefined): DeliveryError {
+  if (code === undefined || NOT_HTTP.includes(code)) return 'answer_invalid';
+  // A 100 or 101 that nobody asked for.
+  if (error instanceof errors.SocketError && error.message.startsWith('bad ')) return 'answer_invalid';
+  if (code.startsWith('ERR_SSL_')) return 'tls_failed';
+  const systemError = /^E[A-Z]+$/.test(code);
+  return systemError || error instanceof errors.SocketError ? 'connection_closed' : 'answer_invalid';
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }

@@ -1,28 +1,50 @@
-import type { Connection } from './connection.ts';
+import { Client } from 'undici';
+import type { WebhookTarget } from '../../domain/webhook-url.ts';
+import { type Network, openCheckedSocket } from './checked-socket.ts';
+import { connectFailure } from './delivery-result.ts';
 
-/** A connection is replaced after this, so that a receiver that moved to another address is found there. */
+/** How long a connection waits for its next event, unless the receiver says otherwise. */
+const IDLE_MS = 10_000;
+const LONGEST_IDLE_MS = 30_000;
+/** A connection is replaced after this time, so that a receiver that moved to another address is found there. */
 const LONGEST_LIFE_MS = 300_000;
+const LARGEST_HEADERS_BYTES = 16_384;
 
-/** The connections of one endpoint: as many as attempts are under way, up to a limit, kept for the next ones. */
+/** The connections of one endpoint: one for each attempt in progress, up to a limit, and kept for the next attempts. */
 export interface EndpointConnections {
-  /** One that nobody else has; waits where the limit is reached. */
+  /** A connection that no other attempt has; waits if the limit is reached. */
   acquire(): Promise<Connection>;
-  /** A new one in the place of one that is no good. */
+  /** A new connection in place of a broken one. */
   replace(connection: Connection): Connection;
   release(connection: Connection, outcome: { reusable: boolean }): void;
-  /** From now on nothing is kept. */
+  /** Closes the idle connections, and the others when they are released. */
   retire(): void;
 }
 
-export function createEndpointConnections(create: () => Connection, limit: number): EndpointConnections {
+/** At most one connection to a receiver; its first request makes it. */
+export interface Connection {
+  readonly client: Client;
+  readonly createdAtMs: number;
+  /** The deadline of the attempt that has it, which includes the time to connect. */
+  deadlineAtMs: number;
+  /** Whether an earlier attempt got its answer over it, so that the receiver may have closed it since. */
+  used: boolean;
+  destroy(): void;
+}
+
+export function createEndpointConnections(
+  target: WebhookTarget,
+  network: Network,
+  limit: number,
+): EndpointConnections {
   const idle: Connection[] = [];
   const waiting: ((connection: Connection) => void)[] = [];
   let busy = 0;
   let retired = false;
 
   const open = () => {
-    const connection = create();
-    // Closed by the receiver or after its idle time. An attempt that has it is told by its own answer.
+    const connection = createConnection(target, network);
+    // Closed by the receiver, or idle for too long. An attempt in progress learns that from its own answer.
     connection.client.on('disconnect', () => {
       const index = idle.indexOf(connection);
       if (index === -1) return;
@@ -57,4 +79,38 @@ export function createEndpointConnections(create: () => Connection, limit: numbe
       for (const connection of idle.splice(0)) connection.destroy();
     },
   };
+}
+
+/** undici's client of one connection, which only {@link openCheckedSocket} opens. */
+function createConnection(target: WebhookTarget, network: Network): Connection {
+  const abandoned = new AbortController();
+  const client = new Client(target.origin, {
+    connect: (_options, callback) => {
+      connection.used = false;
+      const { deadlineAtMs } = connection;
+      openCheckedSocket(target, network, { deadlineAtMs, signal: abandoned.signal }).then(
+        (socket) => callback(null, socket),
+        (error) => callback(connectFailure(error), null),
+      );
+    },
+    allowH2: false,
+    pipelining: 1,
+    keepAliveTimeout: IDLE_MS,
+    keepAliveMaxTimeout: LONGEST_IDLE_MS,
+    maxHeaderSize: LARGEST_HEADERS_BYTES,
+    // The attempt has one deadline for everything.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  const connection: Connection = {
+    client,
+    createdAtMs: performance.now(),
+    deadlineAtMs: 0,
+    used: false,
+    destroy: () => {
+      abandoned.abort();
+      client.destroy();
+    },
+  };
+  return connection;
 }

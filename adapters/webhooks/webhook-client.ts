@@ -1,52 +1,69 @@
 import { LRUCache } from 'lru-cache';
+import type { Client, Dispatcher } from 'undici';
 import { parseWebhookUrl } from '../../domain/webhook-url.ts';
-import type { Network } from './connect-checked.ts';
-import { type Connection, createConnection } from './connection.ts';
-import { exchangeFailure } from './delivery-failure.ts';
-import { type DeliveryResult, failed, resultOf } from './delivery-result.ts';
-import { createEndpointConnections, type EndpointConnections } from './endpoint-connections.ts';
-import { type Exchange, exchange } from './exchange.ts';
-import { type OpenSocket, openSocket } from './open-socket.ts';
-import { createHostResolver, type ResolveHost } from './resolve-host.ts';
+import {
+  createHostResolver,
+  type Network,
+  type OpenSocket,
+  openSocket,
+  type ResolveHost,
+} from './checked-socket.ts';
+import {
+  DeliveryFailure,
+  type DeliveryResult,
+  type Exchange,
+  exchangeFailure,
+  failed,
+  resultOf,
+} from './delivery-result.ts';
+import {
+  type Connection,
+  createEndpointConnections,
+  type EndpointConnections,
+} from './endpoint-connections.ts';
 
-/** Endpoints whose connections are kept; the one that was quiet for longest goes first. */
+/** Endpoints whose connections are kept; the least recently used goes first. */
 const ENDPOINTS_KEPT = 500;
+const ANSWER_LIMIT_BYTES = 16_384;
+const ANSWER_KEPT_BYTES = 1_024;
+/** How long a receiver may take for the rest of its answer once it has sent its status. */
+const ANSWER_GRACE_MS = 1_000;
 
 export interface WebhookClientOptions {
   /** From the look-up to the status line. */
   timeoutMs: number;
-  /** Lets http to loopback through, and nothing else (operations.md, WEBHOOK_ALLOW_LOOPBACK_HTTP). */
+  /** Allows http to loopback, and nothing else (operations.md, WEBHOOK_ALLOW_LOOPBACK_HTTP). */
   allowLoopbackHttp: boolean;
-  /** Connections to one endpoint; an attempt above it waits, and its time only begins when it has one. */
+  /** Connections to one endpoint; further attempts wait, and their time begins when they have a connection. */
   connectionsPerEndpoint?: number;
   /** Certificates to trust instead of the public ones, PEM. */
   ca?: string;
   resolve?: ResolveHost;
-  /** Opens a connection to an address that was checked. Tests lead it to a receiver of theirs; nothing else sets it. */
+  /** Opens a connection to a checked address. Only tests set it, to lead the client to a receiver of theirs. */
   openSocket?: OpenSocket;
 }
 
-export interface Delivery {
+export interface WebhookRequest {
   url: string;
   /** Sent as it is, in UTF-8. */
   body: string;
-  /** Those of `signEvent`. */
+  /** As `signEvent` makes them. */
   headers: Readonly<Record<string, string>>;
 }
 
 export interface WebhookClient {
   /**
-   * Whatever a receiver, its name server or its network does is a result.
+   * Makes one attempt. Whatever a receiver, its name server or its network does is a result.
    * @throws only what is not about the receiver: this machine is out of sockets, a header that can't be sent, closed
    */
-  deliver(delivery: Delivery): Promise<DeliveryResult>;
-  /** Waits for the attempts under way, then ends all connections. */
+  deliver(request: WebhookRequest): Promise<DeliveryResult>;
+  /** Waits for the attempts in progress, then ends all connections. */
   close(): Promise<void>;
 }
 
 /**
- * Posts events to addresses that partners chose (docs/decisions/outbound-safety.md). Reads no environment: a proxy, or
- * NODE_TLS_REJECT_UNAUTHORIZED, changes nothing here.
+ * Posts events to addresses that partners chose (docs/decisions/outbound-safety.md). It reads no environment variables: a
+ * proxy or NODE_TLS_REJECT_UNAUTHORIZED changes nothing here.
  */
 export function createWebhookClient(options: WebhookClientOptions): WebhookClient {
   const network: Network = {
@@ -58,17 +75,16 @@ export function createWebhookClient(options: WebhookClientOptions): WebhookClien
     max: ENDPOINTS_KEPT,
     dispose: (connections) => connections.retire(),
   });
-  const underWay = new Set<Promise<DeliveryResult>>();
+  const inProgress = new Set<Promise<DeliveryResult>>();
   let closed = false;
 
-  const attempt = async ({ url, body, headers }: Delivery): Promise<DeliveryResult> => {
+  const attempt = async ({ url, body, headers }: WebhookRequest): Promise<DeliveryResult> => {
     const target = parseWebhookUrl(url, options);
     if ('problem' in target) return failed(target.problem, 0);
-    // By endpoint, not by origin: where many partners use one host, one that hangs must not take the others' places.
+    // By endpoint, not by origin: many partners may use one host, and one that hangs must not take the others' connections.
     let connections = endpoints.get(target.href);
     if (connections === undefined) {
-      const limit = options.connectionsPerEndpoint ?? 32;
-      connections = createEndpointConnections(() => createConnection(target, network), limit);
+      connections = createEndpointConnections(target, network, options.connectionsPerEndpoint ?? 32);
       endpoints.set(target.href, connections);
     }
     let connection = await connections.acquire();
@@ -93,19 +109,19 @@ export function createWebhookClient(options: WebhookClientOptions): WebhookClien
   };
 
   return {
-    deliver: async (delivery) => {
+    deliver: async (request) => {
       if (closed) throw new Error('the webhook client is closed; deliver before closing it');
-      const result = attempt(delivery);
-      underWay.add(result);
+      const result = attempt(request);
+      inProgress.add(result);
       try {
         return await result;
       } finally {
-        underWay.delete(result);
+        inProgress.delete(result);
       }
     },
     close: async () => {
       closed = true;
-      await Promise.allSettled(underWay);
+      await Promise.allSettled(inProgress);
       endpoints.clear();
     },
   };
@@ -118,7 +134,7 @@ const FIXED_HEADERS = {
   'accept-encoding': 'identity',
 };
 
-/** The receiver closed a kept connection as the event was on its way: it has not been answered, and is sent again. */
+/** Whether the receiver closed a kept connection just as the event was sent: it was not answered, so it is sent again. */
 function wasStale(answer: Exchange, connection: Connection): boolean {
   return (
     answer.status === null &&
@@ -126,4 +142,57 @@ function wasStale(answer: Exchange, connection: Connection): boolean {
     !answer.anyByte &&
     exchangeFailure(answer.error).code === 'connection_closed'
   );
+}
+
+/**
+ * One request over one connection, until the answer ends or exceeds its size or its time. Whatever comes after the status
+ * line doesn't change the outcome. If the answer did not end, the caller has to destroy the connection.
+ * @param deadlineAtMs for the status line, on the clock of `performance.now()`
+ */
+function exchange(
+  client: Client,
+  request: Dispatcher.DispatchOptions,
+  deadlineAtMs: number,
+): Promise<Exchange> {
+  return new Promise((resolve) => {
+    let status: number | null = null;
+    let answeredAtMs = 0;
+    let anyByte = false;
+    let readBytes = 0;
+    let answerStart: Buffer = Buffer.alloc(0);
+    let timer = setTimeout(
+      () => settle(new DeliveryFailure('timeout')),
+      Math.max(0, deadlineAtMs - performance.now()),
+    );
+    const settle = (error: unknown) => {
+      clearTimeout(timer);
+      if (status === null) resolve({ status, error, anyByte });
+      else resolve({ status, answeredAtMs, answerStart, ended: error === null });
+    };
+    client.dispatch(request, {
+      onRequestStart() {},
+      onResponseStarted() {
+        anyByte = true;
+      },
+      onResponseStart(_controller, statusCode) {
+        if (statusCode < 200) return;
+        status = statusCode;
+        answeredAtMs = performance.now();
+        clearTimeout(timer);
+        timer = setTimeout(settle, ANSWER_GRACE_MS, 'took too long');
+      },
+      onResponseData(_controller, chunk) {
+        readBytes += chunk.length;
+        const missing = ANSWER_KEPT_BYTES - answerStart.length;
+        if (missing > 0) answerStart = Buffer.concat([answerStart, chunk.subarray(0, missing)]);
+        if (readBytes > ANSWER_LIMIT_BYTES) settle('too long');
+      },
+      onResponseEnd() {
+        settle(null);
+      },
+      onResponseError(_controller, error) {
+        settle(error);
+      },
+    });
+  });
 }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { generateWebhookSecret } from '../../crypto/webhook-secret.ts';
+import { generateWebhookSecret } from '../../crypto/webhook-signing.ts';
 import { writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { Mode } from '../../domain/mode.ts';

@@ -1,5 +1,5 @@
 import type { KeyRing } from '../../crypto/key-ring.ts';
-import { generateWebhookSecret } from '../../crypto/webhook-secret.ts';
+import { generateWebhookSecret } from '../../crypto/webhook-signing.ts';
 import { anyOf, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { Mode } from '../../domain/mode.ts';

@@ -3,7 +3,7 @@ import { sealAnswerStart } from '../../commands/idempotency/answer-start.ts';
 import { openEndpointSecret } from '../../commands/webhooks/endpoint-secret.ts';
 import type { Attempt } from '../../commands/webhooks/record-attempts.ts';
 import type { KeyRing } from '../../crypto/key-ring.ts';
-import { signEvent } from '../../crypto/webhook-signature.ts';
+import { signEvent } from '../../crypto/webhook-signing.ts';
 import type { Mode } from '../../domain/mode.ts';
 
 /** An event and where it goes, by the endpoint's row. */

@@ -1,5 +1,5 @@
+import { type OpenSocket, openSocket } from '../../../../adapters/webhooks/checked-socket.ts';
 import type { DeliveryResult } from '../../../../adapters/webhooks/delivery-result.ts';
-import { type OpenSocket, openSocket } from '../../../../adapters/webhooks/open-socket.ts';
 import {
   createWebhookClient,
   type WebhookClientOptions,

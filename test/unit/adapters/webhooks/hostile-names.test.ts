@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { isIP } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import { DeliveryFailure } from '../../../../adapters/webhooks/delivery-failure.ts';
-import type { openSocket } from '../../../../adapters/webhooks/open-socket.ts';
+import type { openSocket } from '../../../../adapters/webhooks/checked-socket.ts';
+import { DeliveryFailure } from '../../../../adapters/webhooks/delivery-result.ts';
 import { HOST, leadTo, PUBLIC, withClient } from '../../../support/adapters/webhooks/clients.ts';
 import { answering, startCanary, startReceiver } from '../../../support/adapters/webhooks/receivers.ts';
 

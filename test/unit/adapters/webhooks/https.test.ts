@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { TlsOptions } from 'node:tls';
-import type { openSocket } from '../../../../adapters/webhooks/open-socket.ts';
+import type { openSocket } from '../../../../adapters/webhooks/checked-socket.ts';
 import { HOST, leadTo, PUBLIC, withClient } from '../../../support/adapters/webhooks/clients.ts';
 import {
   createTrust,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createHostResolver } from '../../../../adapters/webhooks/resolve-host.ts';
+import { createHostResolver } from '../../../../adapters/webhooks/checked-socket.ts';
 import { withClient } from '../../../support/adapters/webhooks/clients.ts';
 import { startNameServer, type Zone } from '../../../support/adapters/webhooks/name-server.ts';
 

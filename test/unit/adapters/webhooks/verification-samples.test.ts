@@ -4,8 +4,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { buffer } from 'node:stream/consumers';
 import { createWebhookClient } from '../../../../adapters/webhooks/webhook-client.ts';
-import { generateWebhookSecret } from '../../../../crypto/webhook-secret.ts';
-import { signEvent } from '../../../../crypto/webhook-signature.ts';
+import { generateWebhookSecret, signEvent } from '../../../../crypto/webhook-signing.ts';
 import { startReceiver } from '../../../support/adapters/webhooks/receivers.ts';
 
 const SAMPLES = new URL('../../../../docs/samples/', import.meta.url);

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { Webhook } from 'standardwebhooks';
-import { generateWebhookSecret } from '../../../crypto/webhook-secret.ts';
-import { signEvent } from '../../../crypto/webhook-signature.ts';
+import { generateWebhookSecret, signEvent } from '../../../crypto/webhook-signing.ts';
 
 const CURRENT = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwd';
 const PREVIOUS = 'whsec_ZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXp7fH1+f4CB';
@@ -12,6 +11,20 @@ const EVENT = {
 };
 
 // What is expected was computed with openssl and with Python's hashlib and hmac.
+describe('a webhook secret', () => {
+  it('is whsec_ and the unpadded base64 of as many bytes as Standard Webhooks asks for', () => {
+    const secret = generateWebhookSecret();
+    assert.match(secret, /^whsec_[A-Za-z0-9+/]{40}$/);
+    const bytes = Buffer.from(secret.slice('whsec_'.length), 'base64');
+    assert.ok(bytes.length >= 24 && bytes.length <= 64);
+    assert.equal(`whsec_${bytes.toString('base64')}`, secret);
+  });
+
+  it('is another one each time', () => {
+    assert.equal(new Set(Array.from({ length: 100 }, generateWebhookSecret)).size, 100);
+  });
+});
+
 describe('signEvent', () => {
   it("gives the document's headers, and no others unless they are asked for", () => {
     assert.deepEqual(signEvent({ ...EVENT, secrets: [CURRENT], standardWebhooks: false }), {

@@ -1,0 +1,52 @@
+import { createHmac, hash, randomBytes } from 'node:crypto';
+
+const PREFIX = 'whsec_';
+/** Standard Webhooks asks for 24 to 64; a multiple of three needs no padding in base64. */
+const RANDOM_BYTES = 30;
+
+/** `whsec_` + 40 characters of base64 (240 random bits), which suits both signatures (docs/decisions/outbound-safety.md). */
+export function generateWebhookSecret(): string {
+  return PREFIX + randomBytes(RANDOM_BYTES).toString('base64');
+}
+
+export interface EventToSign {
+  eventId: string;
+  /** The exact text of the event's row; it travels as UTF-8. */
+  body: string;
+  /** The current secret, then the previous one until it expires. */
+  secrets: readonly [current: string, previous?: string];
+  /** Whether to add the headers of Standard Webhooks. */
+  standardWebhooks: boolean;
+  /** When the attempt is made, in milliseconds since the epoch. */
+  nowMs: number;
+}
+
+/**
+ * The headers that let a receiver verify one attempt. `X-Service-Signature` holds one digest (partner-api.md, "Signature"),
+ * always made with the current secret; `webhook-signature` has one for each secret (standardwebhooks.com, version 1).
+ */
+export function signEvent(event: EventToSign): Record<string, string> {
+  const { eventId, body, secrets, nowMs } = event;
+  const headers = {
+    'X-Service-Event-Id': eventId,
+    'X-Service-Timestamp': String(nowMs),
+    'X-Service-Signature': hash('sha256', `${nowMs}${body}${secrets[0]}`, 'hex'),
+  };
+  if (!event.standardWebhooks) return headers;
+  const timestamp = Math.floor(nowMs / 1_000);
+  const signatures = secrets.flatMap((secret) =>
+    secret === undefined ? [] : `v1,${hmac(secret, `${eventId}.${timestamp}.${body}`)}`,
+  );
+  return {
+    ...headers,
+    'webhook-id': eventId,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': signatures.join(' '),
+  };
+}
+
+/** The key is the bytes that the secret's base64 encodes. */
+function hmac(secret: string, text: string): string {
+  const key = Buffer.from(secret.slice(PREFIX.length), 'base64');
+  return createHmac('sha256', key).update(text).digest('base64');
+}
