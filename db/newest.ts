@@ -1,3 +1,7 @@
+import { type RawBuilder, sql } from 'kysely';
+import { columnsOf } from './sql.ts';
+import type { Row, Tables } from './tables.ts';
+
 /** The largest page of a list, and the one row that tells whether there are more. */
 const LARGEST_PAGE = 101;
 
@@ -32,4 +36,41 @@ export function newestOf(wanted: NewestOf): string {
       WHERE (${names.join(', ')}) >= ${key(from)} AND (${names.join(', ')}) < ${key(before)}
       ORDER BY ${names.map((name) => `${name} DESC`).join(', ')} LIMIT ${most}
     ) newest LIMIT ${limit}`;
+}
+
+type ColumnOf<Table extends keyof Tables> = keyof Tables[Table] & string;
+
+/** {@link newestOf} for a `sql` template or a statement's builder, typed by the table. */
+export function newestRows<Table extends keyof Tables, Column extends ColumnOf<Table>>(wanted: {
+  table: Table;
+  columns: readonly Column[];
+  /** The columns of an index in its order, all but the last, with what each has to be: a value or an expression. */
+  where: Readonly<Partial<Record<ColumnOf<Table>, unknown>>>;
+  /** The index's last column: ids, which sort by age. */
+  id: ColumnOf<Table>;
+  /** The lowest id that is wanted, and the id from which on none is. */
+  from?: unknown;
+  before?: unknown;
+  /** How many are wanted, and a constant it is at most. */
+  limit: unknown;
+  most?: number;
+}): RawBuilder<Row<Table, Column>> {
+  // Ids are lowercase letters, digits and _.
+  const {
+    table,
+    columns,
+    where,
+    id,
+    from = sql.lit(''),
+    before = sql.lit('~'),
+    limit,
+    most = LARGEST_PAGE,
+  } = wanted;
+  const names = [...Object.keys(where), id].map((name) => sql.ref(name));
+  const key = (last: unknown) => sql`(${sql.join([...Object.values(where), last])})`;
+  return sql`select newest.* from (
+      select ${columnsOf(table, columns)} from ${sql.table(table)}
+      where (${sql.join(names)}) >= ${key(from)} and (${sql.join(names)}) < ${key(before)}
+      order by ${sql.join(names.map((name) => sql`${name} desc`))} limit ${sql.lit(most)}
+    ) newest limit ${limit}`;
 }

@@ -15,12 +15,15 @@ import type { ReadonlyKysely } from 'kysely/readonly';
 import type { Tenant } from '../domain/tenant.ts';
 import type { Tables } from './tables.ts';
 
-/** What can run a statement that reads: the EntityManager, inside its transaction if it has one. */
-export type Sql = EntityManager;
+/** What can run a statement that reads: an EntityManager, inside its transaction if it has one. */
+export type Reader = EntityManager;
+
+/** The same, by its earlier name. */
+export type Sql = Reader;
 
 declare const OPEN: unique symbol;
 
-/** What can run a statement that writes: the EntityManager that `transaction()` gives. */
+/** What can run a statement that writes or locks: the EntityManager that `transaction()` gives. */
 export type Transactor = EntityManager & { readonly [OPEN]: true };
 
 /** Builds statements that read; a column that a table does not have is a type error. */
@@ -29,12 +32,78 @@ export type Reads = ReadonlyKysely<Tables>;
 /** Builds statements that write, too. */
 export type Writes = Kysely<Tables>;
 
+/** A statement of Kysely's builder, or one written out in its `sql` template with the type of its rows. */
+type Statement<Row> = Compilable<Row> | RawBuilder<Row>;
+
+/**
+ * Makes a statement that reads. It is built once, here and now, and costs what written-out SQL does
+ * (docs/decisions/statements-are-built-once.md).
+ * @param build is called with stand-ins for the values: it may pass them on to the statement, and nothing else. Anything
+ *   else in the statement is a constant. A partial index needs its constant in the text: `sql.lit`.
+ * @throws Error if the statement writes or locks: that takes {@link writeStatement}
+ */
+export function readStatement<Values extends object, Row>(
+  build: (db: Reads, values: Values) => Statement<Row>,
+): (em: Reader, values: Values) => Promise<Row[]> {
+  const { text, bind } = compile<Values>((values) => build(READER, values));
+  mustOnlyRead(text);
+  return (em, values) => query(em, text, bind(values));
+}
+
+/**
+ * Makes a {@link readStatement} of one account's rows in one mode.
+ * @throws Error if the statement does not filter by `partner_id` and then `mode`, with the values it is given
+ */
+export function tenantStatement<Values extends object, Row>(
+  build: (db: Reads, values: Values & Tenant) => Statement<Row>,
+): (em: Reader, tenant: Tenant, values: Values) => Promise<Row[]> {
+  const { text, bind, names } = compile<Values & Tenant>((values) => build(READER, values));
+  mustOnlyRead(text);
+  mustBeOfTenant(text, names);
+  return (em, { partnerId, mode }, values) => query(em, text, bind({ ...values, partnerId, mode }));
+}
+
+/** Makes a statement that writes or locks, as {@link readStatement} does one that reads. It needs a transaction. */
+export function writeStatement<Values extends object, Row>(
+  build: (db: Writes, values: Values) => Statement<Row>,
+): (tx: Transactor, values: Values) => Promise<Row[]> {
+  const { text, bind } = compile<Values>((values) => build(BUILDER, values));
+  return (tx, values) => query(tx, text, bind(values));
+}
+
+/** Makes a {@link writeStatement} that is the whole of its transaction: no BEGIN, no COMMIT, one round trip. */
+export function autocommitStatement<Values extends object, Row>(
+  build: (db: Writes, values: Values) => Statement<Row>,
+): (orm: MikroORM, values: Values) => Promise<Row[]> {
+  const { text, bind } = compile<Values>((values) => build(BUILDER, values));
+  return (orm, values) => query(orm.em.fork(), text, bind(values));
+}
+
+/** Matches any of these values, however many there are: they are bound as one array. */
+export const anyOf = <Value>(values: readonly Value[]) => sql<Value>`any(${values})`;
+
+/** Columns of a table for a `sql` template, under the alias that the table has there. */
+export const columnsOf = <Table extends keyof Tables>(
+  table: Table,
+  columns: readonly (keyof Tables[Table] & string)[],
+  alias: string = table,
+) => sql.join(columns.map((column) => sql.ref(`${alias}.${column}`)));
+
+/**
+ * A CTE for a `sql` template: the transaction commits without waiting for the disk. The statement has to read from
+ * `asynchronous_commit`. Use it only for what a crash of PostgreSQL may forget: a lease, the record of an attempt that
+ * is then made again, a claim under which nothing has happened yet. The next ordinary commit takes it to the disk too.
+ */
+export const ASYNCHRONOUS_COMMIT = sql.raw(
+  "asynchronous_commit AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))",
+);
+
 /**
  * Runs one statement with bound parameters (`$1`, `$2` …) in the EntityManager's transaction, or on a pooled
  * connection outside one, and returns its rows. Values never become part of the statement's text, so neither an
  * error message nor a server log can carry them (MikroORM's own `em.execute` writes them into the text).
  */
-export async function query<Row>(em: Sql, text: string, values: readonly unknown[] = []): Promise<Row[]> {
+export async function query<Row>(em: Reader, text: string, values: readonly unknown[] = []): Promise<Row[]> {
   const executor =
     em.getTransactionContext<QueryExecutorProvider & Executor>() ?? em.getConnection().getClient();
   const result = await executor.executeQuery(CompiledQuery.raw(text, [...values]));
@@ -44,55 +113,6 @@ export async function query<Row>(em: Sql, text: string, values: readonly unknown
 interface Executor {
   executeQuery(query: CompiledQuery): Promise<{ rows: unknown[] }>;
 }
-
-/** A statement as its builder gives it: Kysely's, or SQL written out in its `sql` template. */
-type Built<Row> = Compilable<Row> | RawBuilder<Row>;
-
-/**
- * A statement that reads, typed by the tables, for {@link query}: it is built once, here and now, and costs what written-out
- * SQL does (docs/decisions/statements-are-built-once.md).
- * @param build is called with stand-ins for the values: it may pass them on to the statement, and nothing else. What
- *   it takes from elsewhere is bound as it is now; a constant that a partial index asks for needs `sql.lit`.
- */
-export function readStatement<Values extends object, Row>(
-  build: (db: Reads, values: Values) => Built<Row>,
-): (em: Sql, values: Values) => Promise<Row[]> {
-  const { text, bind } = compile<Values>((values) => build(READER, values));
-  return (em, values) => query(em, text, bind(values));
-}
-
-/** {@link readStatement}, of one account's rows in one mode. @throws Error where the statement does not say whose they are. */
-export function tenantStatement<Values extends object, Row>(
-  build: (db: Reads, values: Values & Tenant) => Compilable<Row>,
-): (em: Sql, tenant: Tenant, values: Values) => Promise<Row[]> {
-  const { text, bind, names } = compile<Values & Tenant>((values) => build(READER, values));
-  const [, partnerId, mode] = /"partner_id" = \$(\d+) and (?:"\w+"\.)?"mode" = \$(\d+)/.exec(text) ?? [];
-  if (names[Number(partnerId) - 1] !== 'partnerId' || names[Number(mode) - 1] !== 'mode') {
-    throw new Error(
-      'a tenant statement must filter by partner_id and then mode, with the values it is given',
-    );
-  }
-  return (em, { partnerId, mode }, values) => query(em, text, bind({ ...values, partnerId, mode }));
-}
-
-/** {@link readStatement} for a statement that writes: it needs a transaction. */
-export function writeStatement<Values extends object, Row>(
-  build: (db: Writes, values: Values) => Built<Row>,
-): (tx: Transactor, values: Values) => Promise<Row[]> {
-  const { text, bind } = compile<Values>((values) => build(BUILDER, values));
-  return (tx, values) => query(tx, text, bind(values));
-}
-
-/** {@link writeStatement} for a statement that is the whole of its transaction: it costs one round trip. */
-export function autocommitStatement<Values extends object, Row>(
-  build: (db: Writes, values: Values) => Built<Row>,
-): (orm: MikroORM, values: Values) => Promise<Row[]> {
-  const { text, bind } = compile<Values>((values) => build(BUILDER, values));
-  return (orm, values) => query(orm.em.fork(), text, bind(values));
-}
-
-/** One of these values, however many they are: they are bound as one array. */
-export const anyOf = <Value>(values: readonly Value[]) => sql<Value>`any(${values})`;
 
 /** Builds statements and runs none. */
 const BUILDER = new Kysely<Tables>({
@@ -120,15 +140,14 @@ class StandIn {
   }
 }
 
-function compile<Values extends object>(build: (values: Values) => Built<unknown>) {
+function compile<Values extends object>(build: (values: Values) => Statement<unknown>) {
   const standIns = new Proxy({} as Values, {
     get: (_, name) => new StandIn(String(name)),
     ownKeys: () => {
       throw new Error('a statement names each value it takes: which there are is not known yet');
     },
   });
-  const built = build(standIns);
-  const { sql: text, parameters } = 'isRawBuilder' in built ? built.compile(BUILDER) : built.compile();
+  const { sql: text, parameters } = build(standIns).compile(BUILDER);
   return {
     text,
     /** Of the values, in the order of parameters; undefined for a constant. */
@@ -138,4 +157,18 @@ function compile<Values extends object>(build: (values: Values) => Built<unknown
         parameter instanceof StandIn ? values[parameter.name as keyof Values] : parameter,
       ),
   };
+}
+
+function mustOnlyRead(text: string): void {
+  const found = /\b(insert into|update "?\w+|delete from|for (no key )?update|for (key )?share)\b/i.exec(
+    text,
+  );
+  if (found !== null) throw new Error(`a statement that reads can't "${found[0]}": use writeStatement`);
+}
+
+function mustBeOfTenant(text: string, names: readonly (string | undefined)[]): void {
+  const [, partnerId, mode] =
+    /\bpartner_id"? = \$(\d+) and (?:"?\w+"?\.)?"?mode"? = \$(\d+)(?!\d)/i.exec(text) ?? [];
+  if (names[Number(partnerId) - 1] === 'partnerId' && names[Number(mode) - 1] === 'mode') return;
+  throw new Error('a tenant statement must filter by partner_id and then mode, with the values it is given');
 }

@@ -46,10 +46,11 @@ export const ENTITIES = Object.values(TABLES);
 /** The tables as the driver gives and takes their rows: what Kysely types statements by. */
 export type Tables = { [Name in keyof typeof TABLES]: RawTable<InferKyselyTable<(typeof TABLES)[Name]>> };
 
-/** A row as the driver gives it: these columns of it. */
-export type Row<Name extends keyof Tables, Columns extends keyof Tables[Name]> = Selectable<
-  Pick<Tables[Name], Columns>
->;
+/** A row as the driver gives it: these columns of it, or all. */
+export type Row<
+  Name extends keyof Tables,
+  Columns extends keyof Tables[Name] = keyof Tables[Name],
+> = Selectable<Pick<Tables[Name], Columns>>;
 
 type RawTable<Table> = { [Column in keyof Table]: RawColumn<Table[Column]> };
 

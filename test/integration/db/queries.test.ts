@@ -3,16 +3,19 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { newId } from '../../../crypto/new-id.ts';
+import { newestRows } from '../../../db/newest.ts';
 import type { Orm } from '../../../db/orm.ts';
 import {
   autocommitStatement,
+  columnsOf,
   query,
+  type Reader,
   type Reads,
   readStatement,
-  type Sql,
   tenantStatement,
   writeStatement,
 } from '../../../db/sql.ts';
+import type { Row } from '../../../db/tables.ts';
 import { tenantQuery } from '../../../db/tenant-query.ts';
 import { transaction } from '../../../db/transaction.ts';
 import type { Tenant } from '../../../domain/tenant.ts';
@@ -66,7 +69,7 @@ describe('queries', () => {
 
   it('of a transaction happen all or not at all', async () => {
     const id = newId('prt');
-    const insert = (tx: Sql) => query(tx, `INSERT INTO partner (id, name) VALUES ($1, 'x')`, [id]);
+    const insert = (tx: Reader) => query(tx, `INSERT INTO partner (id, name) VALUES ($1, 'x')`, [id]);
     const partners = () => query(orm.em.fork(), 'SELECT FROM partner WHERE id = $1', [id]);
     await assert.rejects(
       transaction(orm, async (tx) => {
@@ -217,8 +220,82 @@ describe('statements', () => {
     const cards = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
       select(db).where('partner_id', '=', partnerId).where('mode', '=', mode).where('id', '=', cardId),
     );
+    assert.throws(
+      () =>
+        tenantStatement(
+          (_, { mode }) => sql`SELECT id FROM card c WHERE c.partner_id = ${mode} AND c.mode = ${mode}`,
+        ),
+      /must filter by/,
+    );
     const tenant = { partnerId: newId('prt'), mode: 'test' } as const;
     assert.deepEqual(await cards(orm.em.fork(), tenant, { cardId: newId('card') }), []);
+  });
+});
+
+describe('statements in the `sql` template', () => {
+  let orm: Orm;
+  before(async () => {
+    orm = await openOperatorOrm(await createTestDatabase());
+  });
+  after(() => orm.close());
+
+  it('bind their values by name, each wherever it stands', async () => {
+    const rename = autocommitStatement(
+      (_, { from, to, ids }: { from: string; to: string; ids: string[] }) =>
+        sql<Row<'partner', 'id' | 'name'>>`
+        WITH due AS (
+          SELECT id FROM partner WHERE id = any(${ids}) AND name = ${from} ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
+        UPDATE partner p SET name = ${to} || ${from} FROM due WHERE p.id = due.id
+        RETURNING ${columnsOf('partner', ['id', 'name'], 'p')}`,
+    );
+    const ids = [newId('prt'), newId('prt')];
+    const insert = autocommitStatement((db, values: { id: string }) =>
+      db.insertInto('partner').values({ id: values.id, name: 'a' }),
+    );
+    for (const id of ids) await insert(orm, { id });
+    const rows = await rename(orm, { from: 'a', to: 'b', ids });
+    assert.deepEqual(
+      rows.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+      ids.toSorted().map((id) => ({ id, name: 'ba' })),
+    );
+    assert.deepEqual(await rename(orm, { from: 'a', to: 'b', ids }), []);
+  });
+
+  it('page through the newest rows of a key', async () => {
+    const page = readStatement(
+      (_, { actor, before, limit }: { actor: string; before: string; limit: number }) =>
+        newestRows({
+          table: 'audit_entry',
+          columns: ['id', 'action'],
+          where: { actor, action: sql.lit('looked') },
+          ...{ id: 'id', before, limit },
+        }),
+    );
+    await orm.em.fork().execute(
+      `INSERT INTO audit_entry (id, actor, action, subject, detail)
+       SELECT 'aud_' || n, 'ada', CASE n WHEN 3 THEN 'wrote' ELSE 'looked' END, 'x', '{}' FROM generate_series(1, 5) n`,
+    );
+    assert.deepEqual(await page(orm.em.fork(), { actor: 'ada', before: 'aud_5', limit: 2 }), [
+      { id: 'aud_4', action: 'looked' },
+      { id: 'aud_2', action: 'looked' },
+    ]);
+  });
+
+  it('are refused where a read would write or lock', () => {
+    for (const text of [
+      'INSERT INTO partner (id) VALUES (1)',
+      `UPDATE partner SET name = ''`,
+      'WITH gone AS (DELETE FROM partner RETURNING 1) SELECT 1 FROM gone',
+      'SELECT 1 FROM partner FOR UPDATE',
+      'SELECT 1 FROM partner FOR NO KEY UPDATE SKIP LOCKED',
+      'SELECT 1 FROM partner FOR SHARE',
+    ]) {
+      assert.throws(() => readStatement(() => sql.raw(text)), /use writeStatement/);
+    }
+    assert.throws(
+      () => readStatement((db) => db.selectFrom('partner').select('id').forUpdate()),
+      /use writeStatement/,
+    );
   });
 });
 
@@ -236,6 +313,10 @@ void ((tx: EntityManager) => [
   writeStatement((db) => db.insertInto('partner').values({ id: 'prt_1' })),
   // @ts-expect-error: a write needs a transaction's EntityManager
   writeStatement((db) => db.deleteFrom('partner'))(tx, {}),
+  // @ts-expect-error: no such column
+  columnsOf('card', ['iban']),
+  // @ts-expect-error: no such column in the key
+  newestRows({ table: 'card', columns: ['id'], where: { iban: '' }, id: 'id', limit: 1 }),
 ]);
 
 const MOST = '9007199254740991';

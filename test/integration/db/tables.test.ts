@@ -43,7 +43,7 @@ describe('entities', () => {
     {
       change: 'ALTER TABLE ledger.account ALTER partner_id TYPE text COLLATE "en-x-icu"',
       becomes: [
-        'alter table "ledger"../../db"account" alter column "partner_id" type text collate "C" using ("partner_id"::text)',
+        'alter table "ledger"."account" alter column "partner_id" type text collate "C" using ("partner_id"::text)',
       ],
     },
     { change: 'CREATE TABLE refund (id text)', becomes: ['drop table if exists "refund" cascade'] },
