@@ -281,21 +281,14 @@ describe('statements in the `sql` template', () => {
     ]);
   });
 
-  it('are refused where a read would write or lock', () => {
+  it('are refused where a read would write', () => {
     for (const text of [
       'INSERT INTO partner (id) VALUES (1)',
       `UPDATE partner SET name = ''`,
       'WITH gone AS (DELETE FROM partner RETURNING 1) SELECT 1 FROM gone',
-      'SELECT 1 FROM partner FOR UPDATE',
-      'SELECT 1 FROM partner FOR NO KEY UPDATE SKIP LOCKED',
-      'SELECT 1 FROM partner FOR SHARE',
     ]) {
       assert.throws(() => readStatement(() => sql.raw(text)), /use writeStatement/);
     }
-    assert.throws(
-      () => readStatement((db) => db.selectFrom('partner').select('id').forUpdate()),
-      /use writeStatement/,
-    );
   });
 });
 
