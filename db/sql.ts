@@ -160,9 +160,7 @@ function compile<Values extends object>(build: (values: Values) => Statement<unk
 }
 
 function mustOnlyRead(text: string): void {
-  const found = /\b(insert into|update "?\w+|delete from)\b/i.exec(
-    text,
-  );
+  const found = /\b(insert into|update "?\w+|delete from)\b/i.exec(text);
   if (found !== null) throw new Error(`a statement that reads can't "${found[0]}": use writeStatement`);
 }
 
