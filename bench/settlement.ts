@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { setCurrentProduct } from '../commands/products/set-current-product.ts';
+import { setCurrentProduct } from '../commands/products/products.ts';
 import { createSettlementQueue } from '../commands/settlement/settlement-queue.ts';
 import { announceEvents, createAnnouncer } from '../commands/webhooks/announce-events.ts';
 import { openOrm } from '../db/orm.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { createApiKey } from '../commands/accounts/create-api-key.ts';
-import { createPartner } from '../commands/accounts/create-partner.ts';
+import { createApiKey } from '../commands/accounts/api-keys.ts';
 import type { OperatorContext } from '../commands/accounts/operator-context.ts';
-import { createFirstProduct } from '../commands/products/set-current-product.ts';
+import { createPartner } from '../commands/accounts/partners.ts';
+import { createFirstProduct } from '../commands/products/products.ts';
 import type { Config, MigrationConfig } from '../config/service.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { OPERATOR_ROLE } from '../db/login.ts';

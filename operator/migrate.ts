@@ -1,4 +1,4 @@
-import { createFirstProduct } from '../commands/products/set-current-product.ts';
+import { createFirstProduct } from '../commands/products/products.ts';
 import { readMigrationConfig } from '../config/service.ts';
 import { OPERATOR_ROLE } from '../db/login.ts';
 import { migrate } from '../db/migrate.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { creditFaucet } from '../../commands/accounts/credit-faucet.ts';
+import { creditFaucet } from '../../commands/accounts/balance.ts';
 import type { CommandContext } from '../../commands/command-context.ts';
 import { AmountCents } from '../../domain/fields.ts';
 import { BalanceResource } from '../../resources/balance.ts';

@@ -1,6 +1,6 @@
 import pg from 'pg';
-import { createPartner } from '../../commands/accounts/create-partner.ts';
 import type { OperatorContext } from '../../commands/accounts/operator-context.ts';
+import { createPartner } from '../../commands/accounts/partners.ts';
 import { newId } from '../../crypto/new-id.ts';
 import type { Tenant } from '../../domain/tenant.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';

@@ -1,4 +1,4 @@
-import { createPartner } from '../../commands/accounts/create-partner.ts';
+import { createPartner } from '../../commands/accounts/partners.ts';
 import { sealEndpointSecret } from '../../commands/webhooks/endpoint-secret.ts';
 import { query } from '../../db/sql.ts';
 import type { Mode } from '../../domain/mode.ts';

@@ -3,19 +3,19 @@ import { newId } from '../../crypto/new-id.ts';
 import { AuditEntryEntity } from '../../db/entities/accounts.ts';
 import type { CommandContext } from '../command-context.ts';
 
-/** What an operator's command works with, and who gives it. */
+/** What an operator's command works with. */
 export interface OperatorContext extends CommandContext {
-  /** Who is recorded as having made the change. */
+  /** Recorded as the author of the change. */
   actor: string;
 }
 
-/** What most of them need of it: only making a key takes the key ring. */
+/** The context without the key ring, which only commands about keys and secrets need. */
 export type Operator = Pick<OperatorContext, 'orm' | 'actor'>;
 
 /**
- * Records a change, in its transaction (operations.md: who, when, what).
+ * Records an operator's change in the change's own transaction (operations.md: who, when, what).
  * @param subject the id of what was changed
- * @param detail never a secret, a name of a cardholder or an e-mail address
+ * @param detail must not contain a secret, a cardholder's name or an email address
  */
 export function recordAudit(
   tx: EntityManager,

@@ -2,7 +2,7 @@ import type { Orm } from '../../db/orm.ts';
 import { writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { Tenant } from '../../domain/tenant.ts';
-import { lockPartner } from '../accounts/lock-partner.ts';
+import { lockPartner } from '../accounts/partners.ts';
 
 /**
  * Forgets an endpoint and its secret. Its events under way are parked as they come up; those from then on have no

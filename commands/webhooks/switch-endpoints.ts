@@ -2,8 +2,8 @@ import { anyOf, readStatement, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
-import { lockPartner } from '../accounts/lock-partner.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
+import { lockPartner } from '../accounts/partners.ts';
 import { enableEndpoints } from './enable-endpoints.ts';
 import { readEndpoints } from './read-endpoints.ts';
 

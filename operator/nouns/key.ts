@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
-import { createApiKey } from '../../commands/accounts/create-api-key.ts';
-import { revokeApiKey } from '../../commands/accounts/revoke-api-key.ts';
+import { createApiKey, revokeApiKey } from '../../commands/accounts/api-keys.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { ModeName, read, Text } from '../flag-values.ts';
 import { readApiKey, readApiKeys } from '../reads/read-api-keys.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { adjustBalance } from '../../commands/accounts/adjust-balance.ts';
+import { adjustBalance } from '../../commands/accounts/balance.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { ModeName, read, SignedCents, Text } from '../flag-values.ts';
 import { presentAmounts } from '../render.ts';

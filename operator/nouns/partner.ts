@@ -1,8 +1,10 @@
 import type { Command } from 'commander';
-import { createPartner } from '../../commands/accounts/create-partner.ts';
-import { negotiateFees } from '../../commands/accounts/negotiate-fees.ts';
-import { negotiateLimits } from '../../commands/accounts/negotiate-limits.ts';
-import { updatePartner } from '../../commands/accounts/update-partner.ts';
+import {
+  createPartner,
+  negotiateFees,
+  negotiateLimits,
+  updatePartner,
+} from '../../commands/accounts/partners.ts';
 import { FeePlan } from '../../domain/fees.ts';
 import { AccountLimits } from '../../domain/limits.ts';
 import { WrongUsage } from '../errors.ts';

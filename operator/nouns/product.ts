@@ -1,7 +1,5 @@
 import type { Command } from 'commander';
-import { allowProducts } from '../../commands/accounts/allow-products.ts';
-import { retireProduct } from '../../commands/products/retire-product.ts';
-import { setCurrentProduct } from '../../commands/products/set-current-product.ts';
+import { allowProducts, retireProduct, setCurrentProduct } from '../../commands/products/products.ts';
 import { ProductBin, ProductCode, read, readEach, Text } from '../flag-values.ts';
 import { readAllowedProducts, readProduct, readProducts } from '../reads/read-products.ts';
 import type { Verbs } from '../verbs.ts';

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { type Admission, createAdmission } from '../../../api/http/admission.ts';
-import { createApiKey } from '../../../commands/accounts/create-api-key.ts';
+import { createApiKey } from '../../../commands/accounts/api-keys.ts';
 import { generateApiKey } from '../../../crypto/api-key.ts';
 import { ApiError } from '../../../domain/api-error.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';

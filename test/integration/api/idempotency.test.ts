@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { setCurrentProduct } from '../../../commands/products/set-current-product.ts';
+import { setCurrentProduct } from '../../../commands/products/products.ts';
 import { asOwner } from '../../support/api/as-owner.ts';
 import { expectError } from '../../support/api/expect-error.ts';
 import { expectReplay } from '../../support/api/expect-replay.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
+import { adjustBalance } from '../../../commands/accounts/balance.ts';
 import { MAX } from '../../support/api/arbitrary-fees.ts';
 import { expectError } from '../../support/api/expect-error.ts';
 import { expectReplay } from '../../support/api/expect-replay.ts';

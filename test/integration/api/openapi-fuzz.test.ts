@@ -3,7 +3,7 @@ import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { z } from 'zod';
-import { updatePartner } from '../../../commands/accounts/update-partner.ts';
+import { updatePartner } from '../../../commands/accounts/partners.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { arbitraryRequest, type FuzzRequest, type Text } from '../../support/api/fuzz/arbitrary-requests.ts';
 import { type JsonSchema, type Operation, readOperations } from '../../support/api/fuzz/document.ts';

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { allowProducts } from '../../../commands/accounts/allow-products.ts';
-import { retireProduct } from '../../../commands/products/retire-product.ts';
-import { setCurrentProduct } from '../../../commands/products/set-current-product.ts';
+import { allowProducts, retireProduct, setCurrentProduct } from '../../../commands/products/products.ts';
 import { expectError } from '../../support/api/expect-error.ts';
 import { createCard, fundedPartner } from '../../support/api/prepare.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { updatePartner } from '../../../commands/accounts/update-partner.ts';
+import { updatePartner } from '../../../commands/accounts/partners.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { expectError } from '../../support/api/expect-error.ts';
 import {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { updatePartner } from '../../../commands/accounts/update-partner.ts';
+import { updatePartner } from '../../../commands/accounts/partners.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { passesLuhn } from '../../support/adapters/luhn.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { negotiateLimits } from '../../../commands/accounts/negotiate-limits.ts';
+import { negotiateLimits } from '../../../commands/accounts/partners.ts';
 import { MAX_AMOUNT_CENTS } from '../../../domain/money.ts';
 import { asOwner } from '../../support/api/as-owner.ts';
 import { expectError } from '../../support/api/expect-error.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { negotiateLimits } from '../../../commands/accounts/negotiate-limits.ts';
+import { negotiateLimits } from '../../../commands/accounts/partners.ts';
 import type { AccountLimits } from '../../../domain/limits.ts';
 import { expectError } from '../../support/api/expect-error.ts';
 import { createCard } from '../../support/api/prepare.ts';

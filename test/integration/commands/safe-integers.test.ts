@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
-import { negotiateFees } from '../../../commands/accounts/negotiate-fees.ts';
-import { negotiateLimits } from '../../../commands/accounts/negotiate-limits.ts';
+import { adjustBalance } from '../../../commands/accounts/balance.ts';
+import { negotiateFees, negotiateLimits } from '../../../commands/accounts/partners.ts';
 import { openStatusChange } from '../../../commands/card-status/open-status-change.ts';
 import { settleStatusChange } from '../../../commands/card-status/settle-status-change.ts';
 import { failTopUp } from '../../../commands/funding/fail-top-up.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { createPartner } from '../../../commands/accounts/create-partner.ts';
+import { createPartner } from '../../../commands/accounts/partners.ts';
 import { lowestId, newId } from '../../../crypto/new-id.ts';
 import { type Orm, openOrm } from '../../../db/orm.ts';
 import { DeliveryStatus } from '../../../domain/event.ts';

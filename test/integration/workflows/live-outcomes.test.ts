@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { setCurrentProduct } from '../../../commands/products/set-current-product.ts';
+import { setCurrentProduct } from '../../../commands/products/products.ts';
 import { query } from '../../../db/sql.ts';
 import { issueCardWorkflowId } from '../../../workflows/messages.ts';
 import {

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
-import { negotiateFees } from '../../../commands/accounts/negotiate-fees.ts';
-import { negotiateLimits } from '../../../commands/accounts/negotiate-limits.ts';
+import { adjustBalance } from '../../../commands/accounts/balance.ts';
+import { negotiateFees, negotiateLimits } from '../../../commands/accounts/partners.ts';
 import type { TestStack } from '../../support/stack.ts';
 import { type Account, type Limits, PLATFORM_LIMITS, utcDay } from '../account.ts';
 import { PLATFORM_PRICES, type Prices } from '../rules/prices.ts';

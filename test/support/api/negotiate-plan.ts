@@ -1,5 +1,4 @@
-import { negotiateFees } from '../../../commands/accounts/negotiate-fees.ts';
-import { negotiateLimits } from '../../../commands/accounts/negotiate-limits.ts';
+import { negotiateFees, negotiateLimits } from '../../../commands/accounts/partners.ts';
 import type { FeePlan } from '../../../domain/fees.ts';
 import type { TestPartner, TestStack } from '../stack.ts';
 import { FREE, MAX } from './arbitrary-fees.ts';

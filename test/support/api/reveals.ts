@@ -1,4 +1,4 @@
-import { updatePartner } from '../../../commands/accounts/update-partner.ts';
+import { updatePartner } from '../../../commands/accounts/partners.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import type { Answer, TestPartner, TestStack } from '../stack.ts';
 import { asOwner } from './as-owner.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
+import { adjustBalance } from '../../../commands/accounts/balance.ts';
 import { DEFAULT_FEE_PLAN, type FundingKind, quoteFunding } from '../../../domain/fees.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';

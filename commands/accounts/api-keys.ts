@@ -1,0 +1,58 @@
+import { apiKeyHint, generateApiKey } from '../../crypto/api-key.ts';
+import { apiKeyHasher } from '../../crypto/derived-keys.ts';
+import { newId } from '../../crypto/new-id.ts';
+import { ApiKeyEntity } from '../../db/entities/accounts.ts';
+import { readStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import type { Mode } from '../../domain/mode.ts';
+import { unknownId } from '../idempotency/refusal.ts';
+import { type Operator, type OperatorContext, recordAudit } from './operator-context.ts';
+import { lockPartner } from './partners.ts';
+
+export interface NewApiKey {
+  partnerId: string;
+  mode: Mode;
+  name: string | null;
+}
+
+/**
+ * Creates an API key. Only its keyed hash is stored, so the key can't be read again.
+ * @throws Refusal if there is no such account.
+ */
+export function createApiKey(
+  { orm, ring, actor }: OperatorContext,
+  { partnerId, mode, name }: NewApiKey,
+): Promise<{ id: string; key: string }> {
+  return transaction(orm, async (tx) => {
+    await lockPartner(tx, partnerId);
+    const key = generateApiKey(mode);
+    const [hash] = apiKeyHasher(ring)(key);
+    if (hash === undefined) throw new Error('a key ring is never empty');
+    const id = newId('key');
+    const hint = apiKeyHint(key);
+    tx.create(ApiKeyEntity, { id, partnerId, mode, name, hash, hint, createdAt: new Date() });
+    recordAudit(tx, actor, 'key.create', id, { partnerId, mode, name, hint });
+    return { id, key };
+  });
+}
+
+/**
+ * Revokes an API key permanently; every process refuses it within 5 s (decisions.md, "Keys"). A key that is already
+ * revoked does not change.
+ * @throws Refusal if there is no such key.
+ */
+export function revokeApiKey({ orm, actor }: Operator, keyId: string): Promise<void> {
+  return transaction(orm, async (tx) => {
+    await lockKey(tx, { keyId });
+    const key = await tx.findOne(ApiKeyEntity, keyId);
+    if (key === null) throw unknownId('key', keyId, 'run "operator key list PARTNER"');
+    if (key.revokedAt) return;
+    key.revokedAt = new Date();
+    const { partnerId, mode, hint } = key;
+    recordAudit(tx, actor, 'key.revoke', keyId, { partnerId, mode, hint });
+  });
+}
+
+const lockKey = readStatement((db, { keyId }: { keyId: string }) =>
+  db.selectFrom('api_key').select('id').where('id', '=', keyId).forNoKeyUpdate(),
+);

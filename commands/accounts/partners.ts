@@ -1,0 +1,110 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { newId } from '../../crypto/new-id.ts';
+import { AccountUsageEntity, type Partner, PartnerEntity } from '../../db/entities/accounts.ts';
+import { readStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import { DEFAULT_FEE_PLAN, FeePlan } from '../../domain/fees.ts';
+import { AccountLimits, DEFAULT_LIMITS } from '../../domain/limits.ts';
+import { Refusal, unknownId } from '../idempotency/refusal.ts';
+import { type Operator, recordAudit } from './operator-context.ts';
+
+export interface NewPartner {
+  name: string;
+  secureDetailsEnabled: boolean;
+}
+
+/** Opens an account in both modes, with the platform's fees and limits. It has no API keys yet. */
+export function createPartner(
+  { orm, actor }: Operator,
+  { name, secureDetailsEnabled }: NewPartner,
+): Promise<{ id: string; name: string }> {
+  return transaction(orm, async (tx) => {
+    const id = newId('prt');
+    tx.create(PartnerEntity, { id, name, secureDetailsEnabled, createdAt: new Date() });
+    await tx.flush();
+    tx.create(AccountUsageEntity, { partnerId: id, mode: 'test' });
+    tx.create(AccountUsageEntity, { partnerId: id, mode: 'live' });
+    recordAudit(tx, actor, 'partner.create', id, { name, secureDetailsEnabled });
+    return { id, name };
+  });
+}
+
+export interface PartnerChanges {
+  name?: string;
+  secureDetailsEnabled?: boolean;
+}
+
+/** @throws Refusal if there is no such account. */
+export function updatePartner(
+  { orm, actor }: Operator,
+  partnerId: string,
+  changes: PartnerChanges,
+): Promise<void> {
+  return transaction(orm, async (tx) => {
+    const partner = await lockPartner(tx, partnerId);
+    const { name, secureDetailsEnabled } = partner;
+    const after = { name, secureDetailsEnabled, ...changes };
+    tx.assign(partner, after);
+    recordAudit(tx, actor, 'partner.update', partnerId, { before: { name, secureDetailsEnabled }, after });
+  });
+}
+
+/**
+ * Changes fees of an account, which has its own fee plan from then on; what `changes` leaves out keeps its present value.
+ * The plan applies from the next quote on. Operations that already hold money keep their fees.
+ * @throws Refusal if there is no such account.
+ */
+export function negotiateFees(
+  { orm, actor }: Operator,
+  partnerId: string,
+  changes: Partial<FeePlan>,
+): Promise<void> {
+  return transaction(orm, async (tx) => {
+    const partner = await lockPartner(tx, partnerId);
+    const before = partner.feePlan ?? DEFAULT_FEE_PLAN;
+    const after = FeePlan.parse({ ...before, ...changes });
+    recordAudit(tx, actor, 'partner.fees', partnerId, { before, after });
+    partner.feePlan = after;
+  });
+}
+
+/**
+ * Changes limits of an account in both modes, which has its own limits from then on; what `changes` leaves out keeps its
+ * present value.
+ * @throws Refusal if there is no such account, or the smallest card would be larger than the largest.
+ */
+export function negotiateLimits(
+  { orm, actor }: Operator,
+  partnerId: string,
+  changes: Partial<AccountLimits>,
+): Promise<void> {
+  return transaction(orm, async (tx) => {
+    const partner = await lockPartner(tx, partnerId);
+    const before = partner.limits ?? DEFAULT_LIMITS;
+    const after = AccountLimits.parse({ ...before, ...changes });
+    if (after.minCardCents > after.maxCardCents) {
+      throw new Refusal(
+        `The smallest card (${after.minCardCents}) would be larger than the largest (${after.maxCardCents}): ` +
+          'give --min-card and --max-card together.',
+      );
+    }
+    recordAudit(tx, actor, 'partner.limits', partnerId, { before, after });
+    partner.limits = after;
+  });
+}
+
+/**
+ * Reads an account and locks it against other operators' changes until the transaction ends. Issuances do not wait for
+ * this lock.
+ * @throws Refusal if there is no such account.
+ */
+export async function lockPartner(tx: EntityManager, partnerId: string): Promise<Partner> {
+  await lock(tx, { partnerId });
+  const partner = await tx.findOne(PartnerEntity, partnerId);
+  if (partner === null) throw unknownId('prt', partnerId, 'run "operator partner list"');
+  return partner;
+}
+
+const lock = readStatement((db, { partnerId }: { partnerId: string }) =>
+  db.selectFrom('partner').select('id').where('id', '=', partnerId).forNoKeyUpdate(),
+);
