@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openNodeApi } from '../adapters/tron/node-api.ts';
 import { query } from '../db/sql.ts';
 import { FAKE_USDT_CONTRACT } from '../dev/tron/drafts.ts';
-import { TEST_TRON } from '../test/support/deposits.ts';
+import { TEST_TRON } from '../test/support/deposits/seed-deposits.ts';
 import { cpuSecondsOf } from './support/cpu-seconds.ts';
 import { summarize } from './support/measure.ts';
 import { middleOf } from './support/median.ts';

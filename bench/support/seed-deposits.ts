@@ -34,8 +34,7 @@ export async function seedDeposits(
   partnerIds: readonly string[],
   { from, to }: Range,
 ): Promise<void> {
-  await asOwner(
-    databaseUrl,
+  await asOwner(databaseUrl, [
     `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash,
        amount_cents, told_version, created_at, expires_at)
      SELECT '${ID_PREFIX}' || lpad(n::text, 16, '0'), partner[1 + n % array_length(partner, 1)], 'live', 'private',
@@ -43,7 +42,7 @@ export async function seedDeposits(
        ${DEPOSIT_CENTS}, 1, now(), now() + interval '8 hours'
      FROM generate_series(${from}, ${to - 1}) n, (SELECT '{${partnerIds}}'::text[]) p (partner)`,
     'VACUUM ANALYZE deposit',
-  );
+  ]);
 }
 
 export function seededDeposit(number: number): SeededDeposit {

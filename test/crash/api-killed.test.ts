@@ -5,15 +5,22 @@ import { CLAIM_ANSWERED } from '../../db/channels.ts';
 import { query } from '../../db/sql.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/start-child.ts';
-import { CASES, type Case } from '../support/crash/cases.ts';
+import { prepareIssuance } from '../support/crash/fundings.ts';
 import { inParallel } from '../support/crash/in-parallel.ts';
-import { prepareIssuance } from '../support/crash/issuances.ts';
-import { ask, askAt, assertEnd, type Operation, untilAnswered } from '../support/crash/operations.ts';
+import {
+  ask,
+  askAt,
+  assertEnd,
+  CASES,
+  type Case,
+  type Operation,
+  untilAnswered,
+} from '../support/crash/operations.ts';
 import { kill, scratchFolder, startApiProcess } from '../support/crash/processes.ts';
-import { startWatchingProxy, type Watched } from '../support/crash/watching-proxy.ts';
+import { assertLedgerClean } from '../support/money.ts';
+import { startWatchingProxy, type Watched } from '../support/sockets.ts';
 import { type Answer, startTestStack, type TestStack } from '../support/stack.ts';
-import { assertLedgerClean } from '../support/workflows/money.ts';
-import { startedWorkflow } from '../support/workflows/started-workflow.ts';
+import { startedWorkflow } from '../support/workflows.ts';
 
 /** What is watched for between the API and Temporal, and between it and PostgreSQL. */
 interface OnItsWay {

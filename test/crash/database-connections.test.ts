@@ -6,14 +6,12 @@ import { openOrm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { freePort } from '../../dev/free-port.ts';
-import { CASES } from '../support/crash/cases.ts';
-import { prepareIssuance } from '../support/crash/issuances.ts';
-import { askAt, assertEnd, untilAnswered } from '../support/crash/operations.ts';
+import { prepareIssuance, prepareTopUp } from '../support/crash/fundings.ts';
+import { askAt, assertEnd, CASES, untilAnswered } from '../support/crash/operations.ts';
 import { kill, scratchFolder, startApiProcess, startProcess } from '../support/crash/processes.ts';
-import { prepareTopUp } from '../support/crash/top-ups.ts';
+import { assertLedgerClean } from '../support/money.ts';
 import { createTestDatabase, ownerUrlOf } from '../support/postgres.ts';
 import { type Answer, startTestStack } from '../support/stack.ts';
-import { assertLedgerClean } from '../support/workflows/money.ts';
 
 describe('a pool whose connections PostgreSQL ends', () => {
   it('gets every one of them back, whatever the transaction was at', async () => {

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { freePort } from '../../dev/free-port.ts';
-import { asOwner } from '../support/api/as-owner.ts';
-import { expectError } from '../support/api/expect-error.ts';
+import { expectError } from '../support/api/answers.ts';
 import { askUntilEnd, ENDS, type End } from '../support/crash/ask-until-end.ts';
 import { inParallel } from '../support/crash/in-parallel.ts';
 import { askAt } from '../support/crash/operations.ts';
 import { kill, scratchFolder, startApiProcess } from '../support/crash/processes.ts';
-import { TEST_TRON } from '../support/deposits.ts';
+import { TEST_TRON } from '../support/deposits/seed-deposits.ts';
+import { asOwner } from '../support/postgres.ts';
 import { startTestStack, type TestStack } from '../support/stack.ts';
-import { until } from '../support/workflows/until.ts';
+import { until } from '../support/until.ts';
 
 const PATH = '/funding/deposit-address';
 

@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { readBalance } from '../../ledger/read-balance.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
-import { seedDeposits } from '../support/deposits/deposits.ts';
-import { depositEvents, pay, readDepositState } from '../support/deposits/paying.ts';
+import { depositEvents, pay, readDepositState } from '../support/deposits/payments.ts';
+import { seedDeposits } from '../support/deposits/seed-deposits.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DIE = fileURLToPath(new URL('../support/crash/die-at-commit.ts', import.meta.url));

@@ -11,8 +11,8 @@ import {
   untilDeposit,
   untilScanned,
 } from '../support/deposits/deposit-stack.ts';
-import { assertLedgerClean } from '../support/workflows/money.ts';
-import { until } from '../support/workflows/until.ts';
+import { assertLedgerClean } from '../support/money.ts';
+import { until } from '../support/until.ts';
 
 const CENTS = 2_500;
 /** On a quiet machine it takes 8 s. Without limits it takes for as long as the worker is frozen. */

@@ -15,9 +15,9 @@ import {
   untilDeposit,
   untilScanned,
 } from '../support/deposits/deposit-stack.ts';
+import { assertLedgerClean } from '../support/money.ts';
 import type { TestPartner } from '../support/stack.ts';
-import { assertLedgerClean } from '../support/workflows/money.ts';
-import { until } from '../support/workflows/until.ts';
+import { until } from '../support/until.ts';
 
 type Place = Pick<DeadlyStatement, 'text' | 'when'>;
 

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
-import { CASES, type CaseName } from '../support/crash/cases.ts';
 import type { Fault } from '../support/crash/fault.ts';
 import { handedOverAfterMs, withFaultyApi } from '../support/crash/faulty-api.ts';
+import { ISSUANCE_STEPS, prepareIssuance, prepareTopUp, TOP_UP_STEPS } from '../support/crash/fundings.ts';
 import { inParallel } from '../support/crash/in-parallel.ts';
-import { ISSUANCE_STEPS, prepareIssuance } from '../support/crash/issuances.ts';
 import {
   ask,
   askAt,
   assertEnd,
+  CASES,
+  type CaseName,
   claimIdOf,
   type Operation,
   untilAnswered,
 } from '../support/crash/operations.ts';
 import { prepareStatusChange, STATUS_CASES } from '../support/crash/status-changes.ts';
-import { prepareTopUp, TOP_UP_STEPS } from '../support/crash/top-ups.ts';
 import type { Answer, TestStack } from '../support/stack.ts';
 
 type Step = 'open' | 'settle' | 'ask' | 'lookUp';

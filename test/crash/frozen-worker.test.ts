@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cardsTaskQueue } from '../../domain/task-queues.ts';
+import { createCard, eventTypes, networkCardCount, readCardRow } from '../support/cards.ts';
 import type { FaultyWorkerOptions } from '../support/crash/faulty-worker.ts';
 import { bundleFile, kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
-import { createCard, eventTypes, networkCardCount, readCardRow } from '../support/workflows/cards.ts';
-import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/workflows/money.ts';
-import { until } from '../support/workflows/until.ts';
+import { until } from '../support/until.ts';
 
 const CARDS = 16;
 const CARD_CENTS = 1_000;
@@ -37,7 +37,9 @@ describe(`a worker frozen inside ${CARDS} issuances of one account, between lock
       startProcess(stack.config, folder, 'worker/main.ts'),
     ]);
     const createCards = (partner: TestPartner, count: number) =>
-      Promise.all(Array.from({ length: count }, () => createCard(partner, 'live', CARD_CENTS)));
+      Promise.all(
+        Array.from({ length: count }, () => createCard(partner, { amount: CARD_CENTS }, { mode: 'live' })),
+      );
     try {
       const [one, two] = await Promise.all([fundedPartner(stack), fundedPartner(stack)]);
       await until('both workers poll', async () => (await pollers(stack)) === 2);
@@ -52,14 +54,14 @@ describe(`a worker frozen inside ${CARDS} issuances of one account, between lock
       });
       let others = 0;
       for (; !isRecovered; others++) {
-        const { status, text } = await createCard(two, 'live', CARD_CENTS);
+        const { status, text } = await createCard(two, { amount: CARD_CENTS }, { mode: 'live' });
         assert.equal(status, 201, text);
       }
       const cards = await answers;
       assert.ok(others >= 3, `another account had ${others} answers meanwhile`);
       assert.ok(performance.now() - frozenAt < LONGEST_RECOVERY_MS, 'its account waited for too long');
       for (const { status, text } of cards) assert.equal(status, 201, text);
-      assert.equal((await createCard(one, 'live', CARD_CENTS)).status, 201);
+      assert.equal((await createCard(one, { amount: CARD_CENTS }, { mode: 'live' })).status, 201);
 
       process.kill(frozen.pid, 'SIGCONT');
       await kill(other);

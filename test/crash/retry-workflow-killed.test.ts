@@ -3,11 +3,11 @@ import { rmSync } from 'node:fs';
 import { WorkflowNotFoundError } from '@temporalio/client';
 import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
 import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
-import { startWatchingProxy, type Watched } from '../support/crash/watching-proxy.ts';
+import { startWatchingProxy, type Watched } from '../support/sockets.ts';
 import { startTestStack } from '../support/stack.ts';
+import { until } from '../support/until.ts';
 import { readRow, setUrl, writeEvents } from '../support/webhooks/events.ts';
 import { answer, startReceiver } from '../support/webhooks/receiver.ts';
-import { until } from '../support/workflows/until.ts';
 
 /** What goes by between the worker and PostgreSQL right then. Only what workflows have to hear of has the error with it. */
 const BEFORE_START: Watched = { from: 'server', text: 'http_500' };

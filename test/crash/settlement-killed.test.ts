@@ -5,11 +5,11 @@ import type { Config } from '../../config/service.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/start-child.ts';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../support/api/network-events.ts';
-import { balanceOf, createCard, fundedPartner } from '../support/api/prepare.ts';
+import { createCard } from '../support/cards.ts';
 import { askAt } from '../support/crash/operations.ts';
 import { kill, scratchFolder, startApiProcess } from '../support/crash/processes.ts';
+import { assertLedgerClean, balanceOf, fundedPartner } from '../support/money.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
-import { assertLedgerClean } from '../support/workflows/money.ts';
 
 const EVENTS_EACH = 12;
 const live = { mode: 'live' } as const;

@@ -6,14 +6,13 @@ import { query } from '../../db/sql.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { cardsTaskQueue } from '../../domain/task-queues.ts';
 import { startSweep } from '../../worker/sweep-claims.ts';
-import { CASES } from '../support/crash/cases.ts';
-import { prepareIssuance } from '../support/crash/issuances.ts';
-import { ask, askAt, assertEnd } from '../support/crash/operations.ts';
+import { prepareIssuance } from '../support/crash/fundings.ts';
+import { ask, askAt, assertEnd, CASES } from '../support/crash/operations.ts';
 import { kill, scratchFolder, startApiProcess } from '../support/crash/processes.ts';
+import { assertBalance } from '../support/money.ts';
 import { startTestStack } from '../support/stack.ts';
-import { assertBalance } from '../support/workflows/money.ts';
-import { startedWorkflow } from '../support/workflows/started-workflow.ts';
-import { until } from '../support/workflows/until.ts';
+import { until } from '../support/until.ts';
+import { startedWorkflow } from '../support/workflows.ts';
 
 describe('POST /cards while Temporal is away', () => {
   it('answers 503 and moves nothing; the sweep starts the issuance as soon as Temporal is back', async () => {

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { readCardBalance } from '../../ledger/read-card-balance.ts';
+import { cardIn } from '../support/card-status.ts';
+import { eventTypes } from '../support/cards.ts';
 import { askUntilEnd, ENDS, type End } from '../support/crash/ask-until-end.ts';
 import { inParallel } from '../support/crash/in-parallel.ts';
 import { scratchFolder } from '../support/crash/processes.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
 import { startTestStack, type TestStack } from '../support/stack.ts';
-import { cardIn } from '../support/workflows/card-status.ts';
-import { eventTypes } from '../support/workflows/cards.ts';
-import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/workflows/money.ts';
 
 const CARD_CENTS = 10_000;
 

@@ -4,12 +4,12 @@ import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Child } from '../../dev/process/start-child.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { createCard, eventTypes, readCardRow } from '../support/cards.ts';
 import { untilAnswered } from '../support/crash/operations.ts';
 import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
-import { startTestStack } from '../support/stack.ts';
-import { createCard, eventTypes, readCardRow } from '../support/workflows/cards.ts';
-import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/workflows/money.ts';
-import { until } from '../support/workflows/until.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
+import { startTestStack, type TestPartner } from '../support/stack.ts';
+import { until } from '../support/until.ts';
 
 const CARDS = 30;
 const KILLS = 3;
@@ -28,13 +28,12 @@ describe(`${CARDS} creations of one partner at a time, while the worker is kille
       const asked = Array.from({ length: CARDS }, (_, index) => ({
         mode: (index % 3 === 0 ? 'test' : 'live') as Mode,
         amountCents: 10_000 + (DIGITS[index % DIGITS.length] ?? 0),
-        options: { key: randomUUID(), externalRef: randomUUID() },
+        idempotencyKey: randomUUID(),
+        externalRef: randomUUID(),
       }));
       const answers = Promise.all(
         // Those behind the first 16 get 503 where the worker is away for longer than a request waits.
-        asked.map(({ mode, amountCents, options }) =>
-          untilAnswered(() => createCard(partner, mode, amountCents, options)),
-        ),
+        asked.map((request) => untilAnswered(() => create(partner, request))),
       );
       for (let killed = 0; killed < KILLS; killed++) {
         await sleep(1_000 + Math.random() * 3_000);
@@ -44,7 +43,8 @@ describe(`${CARDS} creations of one partner at a time, while the worker is kille
 
       const spentCents = { test: 0, live: 0 };
       for (const [index, first] of (await answers).entries()) {
-        const { mode, amountCents, options } = asked[index] as (typeof asked)[number];
+        const request = asked[index] as (typeof asked)[number];
+        const { mode, amountCents } = request;
         const name = `${mode} ${amountCents}: ${first.status} ${first.text}`;
         const isDeclined = mode === 'live' && amountCents % 100 === 42;
         const fails = isDeclined || (mode === 'live' && amountCents % 100 === 43);
@@ -61,7 +61,7 @@ describe(`${CARDS} creations of one partner at a time, while the worker is kille
           assert.deepEqual(await eventTypes(stack, first.json.id), told, name);
           if (!fails) spentCents[mode] += priceOf(amountCents);
         }
-        const again = await createCard(partner, mode, amountCents, options);
+        const again = await create(partner, request);
         assert.deepEqual([again.status, again.text], [first.status, first.text]);
       }
       for (const mode of ['test', 'live'] as const) {
@@ -75,3 +75,13 @@ describe(`${CARDS} creations of one partner at a time, while the worker is kille
     }
   });
 });
+
+interface CardRequest {
+  mode: Mode;
+  amountCents: number;
+  externalRef: string;
+  idempotencyKey: string;
+}
+
+const create = (partner: TestPartner, { mode, amountCents, externalRef, idempotencyKey }: CardRequest) =>
+  createCard(partner, { amount: amountCents, external_ref: externalRef }, { mode, idempotencyKey });

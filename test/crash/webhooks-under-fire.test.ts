@@ -9,12 +9,11 @@ import { type Orm, openOrm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import type { Child } from '../../dev/process/start-child.ts';
 import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
-import { type OwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
-import { openOperatorOrm } from '../support/postgres.ts';
+import { type OwnPostgres, openOperatorOrm, startOwnPostgres } from '../support/postgres.ts';
 import { testConfig } from '../support/stack.ts';
+import { until } from '../support/until.ts';
 import { SECRET } from '../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../support/webhooks/receiver.ts';
-import { until } from '../support/workflows/until.ts';
 
 const EVENTS = 2_000;
 const BATCH = 50;

@@ -3,7 +3,7 @@ import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/start-child.ts';
 import { kill, scratchFolder, startApiProcess, startProcess } from '../support/crash/processes.ts';
 import { tronConfigOf } from '../support/deposits/deposit-stack.ts';
-import { startOwnPostgres } from '../support/own-postgres.ts';
+import { startOwnPostgres } from '../support/postgres.ts';
 import { startTestStack } from '../support/stack.ts';
 import type { Service } from './clients/running-service.ts';
 import { startTokenChain } from './clients/token-chain.ts';

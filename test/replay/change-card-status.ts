@@ -4,14 +4,13 @@ import type { WorkflowHandle } from '@temporalio/client';
 import pg from 'pg';
 import type { Mode } from '../../domain/mode.ts';
 import { changeCardStatusWorkflowId } from '../../workflows/messages.ts';
-import { asOwner } from '../support/api/as-owner.ts';
+import { claimUnderWay, statusClaims, type Verb } from '../support/card-status.ts';
+import { readCardRow } from '../support/cards.ts';
+import { fundedPartner } from '../support/money.ts';
+import { asOwner } from '../support/postgres.ts';
 import type { TestStack } from '../support/stack.ts';
-import { claimUnderWay, statusClaims, type Verb } from '../support/workflows/card-status.ts';
-import { readCardRow } from '../support/workflows/cards.ts';
-import { fundedPartner } from '../support/workflows/money.ts';
-import { skipTime } from '../support/workflows/skip-time.ts';
-import { untilStarted } from '../support/workflows/started-workflow.ts';
-import { until } from '../support/workflows/until.ts';
+import { until } from '../support/until.ts';
+import { skipTime, untilStarted } from '../support/workflows.ts';
 import { CARDHOLDER, type Recording } from './recording.ts';
 
 interface StatusChange {

@@ -1,10 +1,10 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import { deliverWebhookWorkflowId, requeue } from '../../workflows/messages.ts';
 import type { TestStack } from '../support/stack.ts';
+import { until } from '../support/until.ts';
 import { readRow, setUrl, writeEvents } from '../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../support/webhooks/receiver.ts';
-import { skipTime } from '../support/workflows/skip-time.ts';
-import { until } from '../support/workflows/until.ts';
+import { skipTime } from '../support/workflows.ts';
 import type { Recording } from './recording.ts';
 
 const MINUTE_MS = 60_000;

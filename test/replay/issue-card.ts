@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { siblingId } from '../../domain/ids.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { issueCardWorkflowId, resolveIssuance } from '../../workflows/messages.ts';
-import { readCardRow } from '../support/workflows/cards.ts';
-import { fundedPartner } from '../support/workflows/money.ts';
-import { until } from '../support/workflows/until.ts';
+import { readCardRow } from '../support/cards.ts';
+import { fundedPartner } from '../support/money.ts';
+import { until } from '../support/until.ts';
 import { CARDHOLDER, claimedBy, type Recording } from './recording.ts';
 
 interface Issuance {

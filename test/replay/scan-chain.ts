@@ -4,8 +4,8 @@ import { scanChainWorkflowId } from '../../workflows/messages.ts';
 import { openAddress, startDepositStack } from '../support/deposits/deposit-stack.ts';
 import { asOwner } from '../support/postgres.ts';
 import { testWorkflowBundle } from '../support/stack.ts';
-import { untilStarted } from '../support/workflows/started-workflow.ts';
-import { until } from '../support/workflows/until.ts';
+import { until } from '../support/until.ts';
+import { untilStarted } from '../support/workflows.ts';
 import type { Recording } from './recording.ts';
 
 /** scanChain through all it can meet, until a worker of the same installation has no chain any more. */

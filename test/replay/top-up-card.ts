@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { siblingId } from '../../domain/ids.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { resolveTopUp, topUpCardWorkflowId } from '../../workflows/messages.ts';
-import { fundedPartner } from '../support/workflows/money.ts';
-import { readTopUpRow } from '../support/workflows/top-ups.ts';
-import { until } from '../support/workflows/until.ts';
+import { fundedPartner } from '../support/money.ts';
+import { readTopUpRow } from '../support/top-ups.ts';
+import { until } from '../support/until.ts';
 import { CARDHOLDER, claimedBy, type Recording } from './recording.ts';
 
 interface TopUp {

@@ -9,12 +9,11 @@ import {
   type WatchDepositInput,
   watchDepositWorkflowId,
 } from '../../workflows/messages.ts';
-import { pay } from '../support/deposits/paying.ts';
-import { seedDeposit } from '../support/deposits.ts';
+import { pay } from '../support/deposits/payments.ts';
+import { seedDeposit } from '../support/deposits/seed-deposits.ts';
 import type { TestStack } from '../support/stack.ts';
-import { skipTime } from '../support/workflows/skip-time.ts';
-import { untilStarted } from '../support/workflows/started-workflow.ts';
-import { until } from '../support/workflows/until.ts';
+import { until } from '../support/until.ts';
+import { skipTime, untilStarted } from '../support/workflows.ts';
 import type { Recording } from './recording.ts';
 
 const HOUR_MS = 3_600_000;

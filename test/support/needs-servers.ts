@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const STARTERS = [
   'test/support/postgres.ts',
   'test/support/temporal.ts',
-  'test/support/dev/run-stack.ts',
+  'test/support/dev/stack-process.ts',
   'dev/postgres/embedded-postgres.ts',
 ].map((path) => join(ROOT, path));
 

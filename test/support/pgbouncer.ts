@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path';
 import { freePort } from '../../dev/free-port.ts';
 import { postgresUser } from '../../dev/postgres/run-as.ts';
 import { startChild } from '../../dev/process/start-child.ts';
-import { until } from './workflows/until.ts';
+import { until } from './until.ts';
 
 /**
  * The path of PgBouncer. Undefined where there is none, which is said; where CI is "true" that is an error, so that

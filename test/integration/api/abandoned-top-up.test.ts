@@ -7,7 +7,8 @@ import { claimIdempotencyKey } from '../../../commands/idempotency/claim-idempot
 import { sealRequest } from '../../../commands/idempotency/idempotency-response.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { siblingId } from '../../../domain/ids.ts';
-import { balanceOf } from '../../support/api/prepare.ts';
+import { balanceOf } from '../../support/money.ts';
+import { startTestStack, type TestStack } from '../../support/stack.ts';
 import {
   type Cardholder,
   cardholder,
@@ -15,8 +16,7 @@ import {
   settledTopUp,
   topUp,
   topUpEvents,
-} from '../../support/api/top-ups.ts';
-import { startTestStack, type TestStack } from '../../support/stack.ts';
+} from '../../support/top-ups.ts';
 
 const FUNDS = 10_000;
 const BODY = { amount: 1_000 };

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { expectError } from '../../support/api/expect-error.ts';
-import { balanceOf, createCard, fundedPartner } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { createCard } from '../../support/cards.ts';
+import { balanceOf, fundedPartner } from '../../support/money.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 
 const MODES = ['test', 'live'] as const;

@@ -9,11 +9,11 @@ import { createApiKey } from '../../../commands/accounts/api-keys.ts';
 import { generateApiKey } from '../../../crypto/api-key.ts';
 import { ApiError } from '../../../domain/api-error.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { balanceOf, createCard, fundedPartner, settledCard } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
-import { ownerUrlOf } from '../../support/postgres.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { createCard, settledCard } from '../../support/cards.ts';
+import { balanceOf, fundedPartner } from '../../support/money.ts';
+import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 
 describe('createAdmission', () => {

@@ -6,9 +6,9 @@ import { startApi } from '../../../api/start-api.ts';
 import { createApiKey, revokeApiKey } from '../../../commands/accounts/api-keys.ts';
 import { generateApiKey } from '../../../crypto/api-key.ts';
 import { freePort } from '../../../dev/free-port.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 
 describe('authentication', () => {

@@ -4,10 +4,11 @@ import { adjustBalance } from '../../../commands/accounts/balance.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { BalanceTransactionResource } from '../../../domain/balance-transaction-resource.ts';
 import type { Mode } from '../../../domain/mode.ts';
-import { expectError } from '../../support/api/expect-error.ts';
+import { expectError } from '../../support/api/answers.ts';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
-import { balanceOf, createCard, fundedPartner, settledCard } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { createCard, settledCard } from '../../support/cards.ts';
+import { balanceOf, fundedPartner } from '../../support/money.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 
 describe('GET /balance/transactions', () => {

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { expectError } from '../../support/api/expect-error.ts';
-import { expectReplay } from '../../support/api/expect-replay.ts';
-import { createCard, fundedPartner } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { expectError, expectReplay } from '../../support/api/answers.ts';
+import { cardIn, changeStatus, statusClaims } from '../../support/card-status.ts';
+import { createCard, eventTypes } from '../../support/cards.ts';
+import { fundedPartner } from '../../support/money.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
-import { cardIn, changeStatus, statusClaims } from '../../support/workflows/card-status.ts';
-import { eventTypes } from '../../support/workflows/cards.ts';
 
 const statusesOf = (answers: readonly Answer[]) => answers.map(({ status }) => status).sort();
 

@@ -2,10 +2,7 @@ import assert from 'node:assert/strict';
 import { query } from '../../../db/sql.ts';
 import type { CardStatus } from '../../../domain/card-status.ts';
 import type { Mode } from '../../../domain/mode.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { fundedPartner } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
-import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
+import { expectError } from '../../support/api/answers.ts';
 import {
   cardIn,
   changeStatus,
@@ -13,8 +10,11 @@ import {
   statusClaims,
   VERBS,
   type Verb,
-} from '../../support/workflows/card-status.ts';
-import { eventTypes } from '../../support/workflows/cards.ts';
+} from '../../support/card-status.ts';
+import { eventTypes } from '../../support/cards.ts';
+import { fundedPartner } from '../../support/money.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
+import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
 
 /** decisions.md, "Rules": what each makes of a card; in every other status it is refused. */
 const ALLOWED: Record<Verb, Partial<Record<CardStatus, CardStatus>>> = {

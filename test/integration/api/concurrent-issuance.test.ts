@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { balanceOf, createCard, fundedPartner } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { createCard } from '../../support/cards.ts';
+import { balanceOf, fundedPartner } from '../../support/money.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestStack } from '../../support/stack.ts';
 
 /** A card of 1,000 cents with its fees, by the platform's plan. */

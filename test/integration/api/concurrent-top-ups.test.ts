@@ -1,18 +1,11 @@
 import assert from 'node:assert/strict';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { balanceOf } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
-import {
-  CARD_CENTS,
-  cardholder,
-  listTopUps,
-  readCard,
-  topUp,
-  topUpEvents,
-} from '../../support/api/top-ups.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { balanceOf } from '../../support/money.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestStack } from '../../support/stack.ts';
+import { CARD_CENTS, cardholder, listTopUps, readCard, topUp, topUpEvents } from '../../support/top-ups.ts';
 
 /** A top-up of 1,000 cents with its fee, by the platform's plan. */
 const DEBITED = 1_050;

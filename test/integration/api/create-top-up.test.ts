@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { newId } from '../../../crypto/new-id.ts';
 import { CardStatus } from '../../../domain/card-status.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { balanceOf } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { balanceOf } from '../../support/money.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
+import type { TestStack } from '../../support/stack.ts';
 import {
   type Cardholder,
   cardholder,
@@ -12,8 +13,7 @@ import {
   readCard,
   topUp,
   topUpEvents,
-} from '../../support/api/top-ups.ts';
-import type { TestStack } from '../../support/stack.ts';
+} from '../../support/top-ups.ts';
 
 const FUNDS = 10_000;
 

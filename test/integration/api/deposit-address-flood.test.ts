@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { createCard, fundedPartner } from '../../support/api/prepare.ts';
-import { TEST_TRON } from '../../support/deposits.ts';
+import { createCard } from '../../support/cards.ts';
+import { TEST_TRON } from '../../support/deposits/seed-deposits.ts';
+import { fundedPartner } from '../../support/money.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
 
 /** Fewer than an account can have waiting, so that none waits too long on a slow machine. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { creditPayments } from '../../../commands/deposits/credit-payments.ts';
-import { balanceOf } from '../../support/api/prepare.ts';
-import { seedDeposit, TEST_TRON } from '../../support/deposits.ts';
+import { seedDeposit, TEST_TRON } from '../../support/deposits/seed-deposits.ts';
+import { balanceOf } from '../../support/money.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 
 const NETWORK_TIME = new Date('2026-11-20T08:00:00.000Z');

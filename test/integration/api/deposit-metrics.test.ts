@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { seedDeposit, TEST_TRON } from '../../support/deposits.ts';
-import { ownerUrlOf } from '../../support/postgres.ts';
+import { seedDeposit, TEST_TRON } from '../../support/deposits/seed-deposits.ts';
+import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
 
 describe('what operators are told of deposits', function () {
   this.timeout(120_000);

@@ -2,14 +2,13 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import pg from 'pg';
 import { DEPOSIT_CHANGED } from '../../../db/channels.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { expectReplay } from '../../support/api/expect-replay.ts';
-import { createCard, fundedPartner } from '../../support/api/prepare.ts';
-import { TEST_TRON } from '../../support/deposits.ts';
-import { ownerUrlOf } from '../../support/postgres.ts';
+import { expectError, expectReplay } from '../../support/api/answers.ts';
+import { createCard } from '../../support/cards.ts';
+import { TEST_TRON } from '../../support/deposits/seed-deposits.ts';
+import { fundedPartner } from '../../support/money.ts';
+import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
 
 describe('an Idempotency-Key on POST /funding/deposit-address', function () {
   this.timeout(120_000);

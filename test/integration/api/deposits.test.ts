@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { newId } from '../../../crypto/new-id.ts';
 import { DepositResource } from '../../../resources/deposit.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { tableContents } from '../../support/api/table-contents.ts';
-import { seedDeposit, TEST_ADDRESSES, TEST_TRON } from '../../support/deposits.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { seedDeposit, TEST_ADDRESSES, TEST_TRON } from '../../support/deposits/seed-deposits.ts';
+import { asOwner } from '../../support/postgres.ts';
 import { type CallOptions, startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { tableContents } from '../../support/stored-data.ts';
 
 const PATH = '/funding/deposit-address';
 const EMPTY = { object: 'list', data: [], has_more: false, next_cursor: null };

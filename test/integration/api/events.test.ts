@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import type { EventType } from '../../../domain/event.ts';
 import { DeliveryStatus } from '../../../domain/event.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { createCard, fundedPartner } from '../../support/api/prepare.ts';
-import { type SeededEvent, seedEvents } from '../../support/api/seed-events.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { createCard } from '../../support/cards.ts';
+import { fundedPartner } from '../../support/money.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
+import { type SeededEvent, seedEvents } from '../../support/webhooks/events.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const TYPES: EventType[] = ['card.issued', 'card.frozen', 'topup.failed'];

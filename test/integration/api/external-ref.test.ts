@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { expectError } from '../../support/api/expect-error.ts';
-import { balanceOf, createCard, fundedPartner, settledCard } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { createCard, settledCard } from '../../support/cards.ts';
+import { balanceOf, fundedPartner } from '../../support/money.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 
 describe('external_ref', () => {

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { FeePlan } from '../../../domain/fees.ts';
-import { FUNDINGS, MAX } from '../../support/api/arbitrary-fees.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { negotiatePlan } from '../../support/api/negotiate-plan.ts';
-import { balanceOf, createCard, fundedPartner } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
-import { transferCodes } from '../../support/api/transfer-codes.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { FUNDINGS, MAX, negotiatePlan } from '../../support/api/fees.ts';
+import { createCard } from '../../support/cards.ts';
+import { balanceOf, fundedPartner, transferCodes } from '../../support/money.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 
 describe('fee plans', () => {

@@ -5,10 +5,10 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { type RunningApi, startApi } from '../../../api/start-api.ts';
 import { freePort } from '../../../dev/free-port.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
-import { eventually } from '../../support/dev/eventually.ts';
 import { ownerUrlOf } from '../../support/postgres.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import { testConfig } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 
 describe('health', () => {
   let api: RunningApi | undefined;
@@ -157,7 +157,7 @@ describe('health', () => {
     const counted =
       /^http_request_duration_seconds_count\{method="GET",route="\/v1\/cards\/:cardId",status="404"\} \d+$/m;
     // What another test has asked within the last second is answered again.
-    const { response, text } = await eventually(async () => {
+    const { response, text } = await until('the answer', async () => {
       const response = await fetch(`http://${stack.config.host}:${stack.config.port}/metrics`);
       const text = await response.text();
       return counted.test(text) && { response, text };

@@ -6,9 +6,9 @@ import { freePort } from '../../../dev/free-port.ts';
 import { cardsTaskQueue } from '../../../domain/task-queues.ts';
 import { startEagerWorker } from '../../../temporal/eager-worker.ts';
 import { issueCardWorkflowId } from '../../../workflows/messages.ts';
-import { fundedPartner } from '../../support/api/prepare.ts';
+import { fundedPartner } from '../../support/money.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
 
 describe('an API process whose worker can not be started at first', function () {
   this.timeout(120_000);

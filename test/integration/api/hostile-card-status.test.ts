@@ -1,8 +1,8 @@
 import { newId } from '../../../crypto/new-id.ts';
-import { expectError } from '../../support/api/expect-error.ts';
+import { expectError } from '../../support/api/answers.ts';
 import { rawRequest, sendRaw } from '../../support/api/raw-request.ts';
 import { untouchedStack } from '../../support/api/untouched-stack.ts';
-import { changeStatus, VERBS } from '../../support/workflows/card-status.ts';
+import { changeStatus, VERBS } from '../../support/card-status.ts';
 
 const NO_IDS = [
   ...['x', 'card_', 'card_1', 'CARD_00000000000000000000000000', 'topup_00000000000000000000000000'],

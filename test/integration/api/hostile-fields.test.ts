@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { expectError } from '../../support/api/expect-error.ts';
+import { expectError } from '../../support/api/answers.ts';
 import { untouchedStack } from '../../support/api/untouched-stack.ts';
 
 describe('hostile fields of POST /cards', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { expectError } from '../../support/api/expect-error.ts';
+import { expectError } from '../../support/api/answers.ts';
 import { rawRequest, sendRaw } from '../../support/api/raw-request.ts';
 import { untouchedStack } from '../../support/api/untouched-stack.ts';
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { balanceOf, createCard, fundedPartner } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
-import { ownerUrlOf } from '../../support/postgres.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { createCard } from '../../support/cards.ts';
+import { balanceOf, fundedPartner } from '../../support/money.ts';
+import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import { type Answer, startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 
 /**

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { expectError } from '../../support/api/expect-error.ts';
-import { fundedPartner } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { fundedPartner } from '../../support/money.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
 
 const CARD = { amount: 1_000, external_ref: 'r', email: 'a@example.com' };

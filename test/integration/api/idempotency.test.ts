@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { setCurrentProduct } from '../../../commands/products/products.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { expectReplay } from '../../support/api/expect-replay.ts';
-import { balanceOf, fundedPartner, settledCard } from '../../support/api/prepare.ts';
+import { expectError, expectReplay } from '../../support/api/answers.ts';
+import { settledCard } from '../../support/cards.ts';
+import { balanceOf, fundedPartner } from '../../support/money.ts';
+import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, TEST_PRODUCT, type TestPartner, type TestStack } from '../../support/stack.ts';
 
 describe('idempotency', () => {

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { adjustBalance } from '../../../commands/accounts/balance.ts';
-import { MAX } from '../../support/api/arbitrary-fees.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { expectReplay } from '../../support/api/expect-replay.ts';
-import { negotiatePlan } from '../../support/api/negotiate-plan.ts';
-import { balanceOf, createCard, fundedPartner } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { expectError, expectReplay } from '../../support/api/answers.ts';
+import { MAX, negotiatePlan } from '../../support/api/fees.ts';
+import { createCard } from '../../support/cards.ts';
+import { balanceOf, fundedPartner } from '../../support/money.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestStack } from '../../support/stack.ts';
 
 describe('what would take a sum past the largest integer', () => {

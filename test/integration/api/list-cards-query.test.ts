@@ -1,5 +1,5 @@
-import { expectError } from '../../support/api/expect-error.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner } from '../../support/stack.ts';
 
 describe('the query of GET /cards', () => {

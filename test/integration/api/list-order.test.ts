@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
-import { createCard, fundedPartner } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { createCard } from '../../support/cards.ts';
+import { fundedPartner } from '../../support/money.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
 
 const AT_ONCE = 20;

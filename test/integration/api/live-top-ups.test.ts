@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { balanceOf } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { balanceOf } from '../../support/money.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
+import type { TestStack } from '../../support/stack.ts';
 import {
   CARD_CENTS,
   type Cardholder,
@@ -15,8 +16,7 @@ import {
   settledTopUp,
   topUp,
   topUpEvents,
-} from '../../support/api/top-ups.ts';
-import type { TestStack } from '../../support/stack.ts';
+} from '../../support/top-ups.ts';
 
 const FUNDS = 100_000;
 

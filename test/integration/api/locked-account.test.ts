@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { expectError } from '../../support/api/expect-error.ts';
-import { balanceOf, fundedPartner } from '../../support/api/prepare.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { assertLedgerClean, balanceOf, fundedPartner } from '../../support/money.ts';
 import { ownerUrlOf } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
-import { assertLedgerClean } from '../../support/workflows/money.ts';
 
 describe("while somebody holds a lock on an account's rows", () => {
   let stack: TestStack;

@@ -8,9 +8,10 @@ import { simulatedNetworkSecrets } from '../../../crypto/derived-keys.ts';
 import { KeyRing } from '../../../crypto/key-ring.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { freePort } from '../../../dev/free-port.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { createCard, fundedPartner } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { createCard } from '../../support/cards.ts';
+import { fundedPartner } from '../../support/money.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestStack } from '../../support/stack.ts';
 
 describe('POST /network/callbacks', () => {

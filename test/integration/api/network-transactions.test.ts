@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { signCallback } from '../../../crypto/callback-signature.ts';
-import { expectError } from '../../support/api/expect-error.ts';
+import { expectError } from '../../support/api/answers.ts';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
-import { balanceOf, createCard, fundedPartner } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { createCard } from '../../support/cards.ts';
+import { assertLedgerClean, balanceOf, fundedPartner } from '../../support/money.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
-import { assertLedgerClean } from '../../support/workflows/money.ts';
 
 const live = { mode: 'live' } as const;
 

@@ -7,8 +7,8 @@ import { updatePartner } from '../../../commands/accounts/partners.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { arbitraryRequest, type FuzzRequest, type Text } from '../../support/api/fuzz/arbitrary-requests.ts';
 import { type JsonSchema, type Operation, readOperations } from '../../support/api/fuzz/document.ts';
-import { fundedPartner } from '../../support/api/prepare.ts';
-import { TEST_TRON } from '../../support/deposits.ts';
+import { TEST_TRON } from '../../support/deposits/seed-deposits.ts';
+import { fundedPartner } from '../../support/money.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { startReceiver } from '../../support/webhooks/receiver.ts';
 

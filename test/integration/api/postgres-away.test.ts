@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { expectError } from '../../support/api/expect-error.ts';
-import { balanceOf, createCard, fundedPartner } from '../../support/api/prepare.ts';
-import { startTcpProxy, type TcpProxy } from '../../support/api/tcp-proxy.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { createCard } from '../../support/cards.ts';
+import { balanceOf, fundedPartner } from '../../support/money.ts';
 import { createTestDatabase } from '../../support/postgres.ts';
+import { startTcpProxy, type TcpProxy } from '../../support/sockets.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 
 describe('while PostgreSQL is away', () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { createCard, fundedPartner, settledCard } from '../../support/api/prepare.ts';
-import { decodeBytes, tableContents } from '../../support/api/table-contents.ts';
-import { workflowTexts } from '../../support/api/workflow-texts.ts';
+import { createCard, settledCard } from '../../support/cards.ts';
+import { fundedPartner } from '../../support/money.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { decodeBytes, tableContents, workflowTexts } from '../../support/stored-data.ts';
 
 const PERSONAL = ['Zebulonia', 'Quackenbush', 'zq-mail@example.com', 'Zq card label'];
 const CARDHOLDER = {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { allowProducts, retireProduct, setCurrentProduct } from '../../../commands/products/products.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { createCard, fundedPartner } from '../../support/api/prepare.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { createCard } from '../../support/cards.ts';
+import { fundedPartner } from '../../support/money.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 
 const A = { code: 'A', bin: '400000', network: 'visa' };

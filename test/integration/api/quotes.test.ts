@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { expectError } from '../../support/api/expect-error.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 
 describe('POST /quotes', () => {

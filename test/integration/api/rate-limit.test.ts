@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { createRateLimit } from '../../../api/http/rate-limit.ts';
 import { ApiError } from '../../../domain/api-error.ts';
-import { expectError } from '../../support/api/expect-error.ts';
+import { expectError } from '../../support/api/answers.ts';
 import { type Answer, startTestStack, type TestStack } from '../../support/stack.ts';
 
 describe('createRateLimit', () => {

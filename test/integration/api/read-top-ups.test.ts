@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { newId } from '../../../crypto/new-id.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
-import { type Cardholder, cardholder, listTopUps, topUp } from '../../support/api/top-ups.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestStack } from '../../support/stack.ts';
+import { type Cardholder, cardholder, listTopUps, topUp } from '../../support/top-ups.ts';
 
 /** What no id of a top-up can be, as a part of a path. */
 const NO_IDS = [

@@ -3,7 +3,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { documentedRoutes } from '../../../api/routes.ts';
 import { ERRORS } from '../../../domain/error-catalogue.ts';
 import { inlined } from '../../support/api/fuzz/document.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 
 describe('the reference', () => {
   let origin: string;

@@ -3,12 +3,12 @@ import { pino } from 'pino';
 import { startApi } from '../../../api/start-api.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { deliverWebhookWorkflowId } from '../../../workflows/messages.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { seedEvents } from '../../support/api/seed-events.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
+import { seedEvents } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
-import { until } from '../../support/workflows/until.ts';
 
 describe('POST /events/{eventId}/resend', function () {
   this.timeout(120_000);

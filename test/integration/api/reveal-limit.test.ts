@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { updatePartner } from '../../../commands/accounts/partners.ts';
 import { newId } from '../../../crypto/new-id.ts';
-import { expectError } from '../../support/api/expect-error.ts';
+import { expectError } from '../../support/api/answers.ts';
 import {
   issueCard,
   moveRevealsBack,
@@ -9,7 +9,7 @@ import {
   revealCount,
   revealingPartner,
 } from '../../support/api/reveals.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 
 describe('the limit of reveals', () => {

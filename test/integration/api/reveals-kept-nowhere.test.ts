@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict';
 import type { Mode } from '../../../domain/mode.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { assertKeptNowhere, type Revealed, secretsIn } from '../../support/api/card-secrets.ts';
-import { createCard } from '../../support/api/prepare.ts';
 import { moveRevealsBack, reveal, revealingPartner } from '../../support/api/reveals.ts';
-import { tableContents } from '../../support/api/table-contents.ts';
-import { workflowTexts } from '../../support/api/workflow-texts.ts';
+import { createCard } from '../../support/cards.ts';
+import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
-import { until } from '../../support/workflows/until.ts';
+import {
+  assertKeptNowhere,
+  type Revealed,
+  secretsIn,
+  tableContents,
+  workflowTexts,
+} from '../../support/stored-data.ts';
+import { until } from '../../support/until.ts';
 
 describe('a card that was revealed', () => {
   let stack: TestStack;

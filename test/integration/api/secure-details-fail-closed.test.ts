@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import pino from 'pino';
 import { startApi } from '../../../api/start-api.ts';
 import { freePort } from '../../../dev/free-port.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { createCard } from '../../support/api/prepare.ts';
+import { expectError } from '../../support/api/answers.ts';
 import { reveal, revealCount, revealingPartner } from '../../support/api/reveals.ts';
-import { startTcpProxy, type TcpProxy } from '../../support/api/tcp-proxy.ts';
-import { createTestDatabase } from '../../support/postgres.ts';
+import { createCard } from '../../support/cards.ts';
+import { asOwner, createTestDatabase } from '../../support/postgres.ts';
+import { startTcpProxy, type TcpProxy } from '../../support/sockets.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 
 describe('secure details while something is out of order', () => {

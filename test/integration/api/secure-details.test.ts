@@ -3,11 +3,11 @@ import { updatePartner } from '../../../commands/accounts/partners.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { passesLuhn } from '../../support/adapters/luhn.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { settledCard } from '../../support/api/prepare.ts';
+import { expectError } from '../../support/api/answers.ts';
 import { issueCard, reveal, revealingPartner } from '../../support/api/reveals.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { settledCard } from '../../support/cards.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 
 describe('GET /cards/{cardId}/secure-details', () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { balanceOf, createCard, fundedPartner, settledCard } from '../../support/api/prepare.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { createCard, settledCard } from '../../support/cards.ts';
+import { balanceOf, fundedPartner } from '../../support/money.ts';
+import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 
 describe('POST /cards when no worker gets to it in time', () => {

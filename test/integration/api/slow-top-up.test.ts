@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { expectError } from '../../support/api/expect-error.ts';
-import { expectReplay } from '../../support/api/expect-replay.ts';
-import { balanceOf } from '../../support/api/prepare.ts';
+import { expectError, expectReplay } from '../../support/api/answers.ts';
+import { balanceOf } from '../../support/money.ts';
+import { startTestStack, type TestStack } from '../../support/stack.ts';
 import {
   type Cardholder,
   cardholder,
@@ -9,8 +9,7 @@ import {
   settledTopUp,
   topUp,
   topUpEvents,
-} from '../../support/api/top-ups.ts';
-import { startTestStack, type TestStack } from '../../support/stack.ts';
+} from '../../support/top-ups.ts';
 
 const FUNDS = 10_000;
 

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { expectError } from '../../support/api/expect-error.ts';
-import { balanceOf, createCard, fundedPartner } from '../../support/api/prepare.ts';
-import { startTcpProxy, type TcpProxy } from '../../support/api/tcp-proxy.ts';
-import { TEST_TRON } from '../../support/deposits.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { createCard } from '../../support/cards.ts';
+import { TEST_TRON } from '../../support/deposits/seed-deposits.ts';
+import { balanceOf, fundedPartner } from '../../support/money.ts';
+import { startTcpProxy, type TcpProxy } from '../../support/sockets.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { testTemporal } from '../../support/temporal.ts';
 

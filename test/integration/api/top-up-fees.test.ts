@@ -2,14 +2,12 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { FeePlan } from '../../../domain/fees.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { FUNDINGS, MAX } from '../../support/api/arbitrary-fees.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { negotiatePlan } from '../../support/api/negotiate-plan.ts';
-import { balanceOf } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
-import { CARD_CENTS, type Cardholder, cardholder, readCard, topUp } from '../../support/api/top-ups.ts';
-import { transferCodes } from '../../support/api/transfer-codes.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { FUNDINGS, MAX, negotiatePlan } from '../../support/api/fees.ts';
+import { balanceOf, transferCodes } from '../../support/money.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestStack } from '../../support/stack.ts';
+import { CARD_CENTS, type Cardholder, cardholder, readCard, topUp } from '../../support/top-ups.ts';
 
 describe('what a top-up costs', () => {
   let stack: TestStack;

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { negotiateLimits } from '../../../commands/accounts/partners.ts';
 import { MAX_AMOUNT_CENTS } from '../../../domain/money.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { expectReplay } from '../../support/api/expect-replay.ts';
-import { balanceOf } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { expectError, expectReplay } from '../../support/api/answers.ts';
+import { balanceOf } from '../../support/money.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
+import type { Answer, TestStack } from '../../support/stack.ts';
 import {
   type Cardholder,
   cardholder,
@@ -13,8 +13,7 @@ import {
   settledTopUp,
   topUp,
   topUpEvents,
-} from '../../support/api/top-ups.ts';
-import type { Answer, TestStack } from '../../support/stack.ts';
+} from '../../support/top-ups.ts';
 
 const FUNDS = 10_000;
 

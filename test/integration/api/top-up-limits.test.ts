@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { negotiateLimits } from '../../../commands/accounts/partners.ts';
 import type { AccountLimits } from '../../../domain/limits.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { createCard } from '../../support/api/prepare.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
-import { type Cardholder, cardholder, settledTopUp, topUp } from '../../support/api/top-ups.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { createCard } from '../../support/cards.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { Answer, TestStack } from '../../support/stack.ts';
+import { type Cardholder, cardholder, settledTopUp, topUp } from '../../support/top-ups.ts';
 
 describe('limits of top-ups', () => {
   let stack: TestStack;

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { openEndpointSecret } from '../../../commands/webhooks/endpoint-secret.ts';
 import type { Mode } from '../../../domain/mode.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { seedEvents } from '../../support/api/seed-events.ts';
-import { sharedStack } from '../../support/api/shared-stack.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
+import { seedEvents } from '../../support/webhooks/events.ts';
 import { type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
-import { until } from '../../support/workflows/until.ts';
 
 const URL_A = 'https://hooks.example.com/a?x=1';
 const URL_B = 'https://hooks.example.com:8443/b';

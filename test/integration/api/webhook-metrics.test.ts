@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { asOwner } from '../../support/api/as-owner.ts';
+import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 import { setUrl, writeEvents } from '../../support/webhooks/events.ts';
-import { until } from '../../support/workflows/until.ts';
 
 describe('GET /metrics of what waits to be delivered', function () {
   this.timeout(120_000);

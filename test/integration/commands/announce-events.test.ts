@@ -8,9 +8,8 @@ import { openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { asAccount } from '../../../process/working-for.ts';
+import { seedCard, settlementOf } from '../../support/commands/cards.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
-import { seedCard } from '../../support/commands/seed-card.ts';
-import { settlementOf } from '../../support/commands/settlements.ts';
 
 describe('createAnnouncer', () => {
   let commands: TestCommands;

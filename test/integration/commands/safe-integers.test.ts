@@ -18,9 +18,8 @@ import type { Tenant } from '../../../domain/tenant.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { readBalance } from '../../../ledger/read-balance.ts';
 import { readCardBalance } from '../../../ledger/read-card-balance.ts';
+import { seedCard, settlementOf } from '../../support/commands/cards.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
-import { seedCard } from '../../support/commands/seed-card.ts';
-import { settlementOf } from '../../support/commands/settlements.ts';
 
 const CARD_CENTS = 1_000;
 const FREE_FUNDING = { cardActivationCents: 0, cardFundingBasisPoints: 0, cardFundingMinCents: 0 };

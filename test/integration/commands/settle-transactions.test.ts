@@ -8,9 +8,8 @@ import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { readBalance } from '../../../ledger/read-balance.ts';
 import { readCardBalance } from '../../../ledger/read-card-balance.ts';
 import { TransactionResource } from '../../../resources/transaction.ts';
+import { seedCard, settlementOf } from '../../support/commands/cards.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
-import { seedCard } from '../../support/commands/seed-card.ts';
-import { settlementOf } from '../../support/commands/settlements.ts';
 
 const FUNDS = 100_000;
 

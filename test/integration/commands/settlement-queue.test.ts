@@ -9,9 +9,8 @@ import type { Tenant } from '../../../domain/tenant.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { readBalance } from '../../../ledger/read-balance.ts';
 import { readCardBalance } from '../../../ledger/read-card-balance.ts';
+import { seedCard, settlementOf } from '../../support/commands/cards.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
-import { seedCard } from '../../support/commands/seed-card.ts';
-import { settlementOf } from '../../support/commands/settlements.ts';
 
 describe('createSettlementQueue', () => {
   let commands: TestCommands;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readConfig, readMigrationConfig } from '../../../config/service.ts';
 import { problemsOf } from '../../support/config-problems.ts';
-import { TEST_TRON } from '../../support/deposits.ts';
+import { TEST_TRON } from '../../support/deposits/seed-deposits.ts';
 
 const SECRET = Buffer.alloc(32, 7);
 const KEY = `k1:${SECRET.toString('base64')}`;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { pino } from 'pino';
 import { type Listening, listen } from '../../../db/listen.ts';
 import { asOwner, createTestDatabase } from '../../support/postgres.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
 
 describe('listening to the database', () => {
   let databaseUrl: string;

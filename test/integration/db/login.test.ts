@@ -31,7 +31,10 @@ describe('a login', () => {
     const user = `login_${randomUUID().slice(0, 8)}`;
     const login = { user, password: 'p' };
     await createLogin(ownerUrlOf(url), { ...login, role: SERVICE_ROLE });
-    await asOwner(url, ...statements.map((statement) => statement.replaceAll('$', user)));
+    await asOwner(
+      url,
+      statements.map((statement) => statement.replaceAll('$', user)),
+    );
     return urlFor(url, login);
   }
 
@@ -73,7 +76,7 @@ describe('a login', () => {
       ),
       /owns the schema simulated_network, or can become who does/,
     );
-    await asOwner(url, 'ALTER SCHEMA ledger OWNER TO postgres', 'ALTER TABLE card OWNER TO postgres');
+    await asOwner(url, ['ALTER SCHEMA ledger OWNER TO postgres', 'ALTER TABLE card OWNER TO postgres']);
   });
 
   it('of no role, or of the other one, is refused', async () => {
@@ -131,13 +134,12 @@ describe('the rights', () => {
   let url: string;
   before(async () => {
     url = await createTestDatabase();
-    await asOwner(
-      url,
+    await asOwner(url, [
       `INSERT INTO partner (id, name) VALUES ('prt_1', 'P')`,
       `INSERT INTO account_usage (partner_id, mode) VALUES ('prt_1', 'test')`,
       `INSERT INTO api_key (id, partner_id, mode, hash, hint) VALUES ('key_1', 'prt_1', 'test', 'h', 'h')`,
       `INSERT INTO product (code, bin, network) VALUES ('USD', '424242', 'visa')`,
-    );
+    ]);
   });
 
   const COLUMNS = { transfer: 'amount', entry: 'amount', account: 'posted', code: 'code' };

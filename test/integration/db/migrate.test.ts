@@ -6,7 +6,7 @@ import pg from 'pg';
 import { migrate } from '../../../db/migrate.ts';
 import { expectedMigrations, MIGRATIONS_FOLDER } from '../../../db/migration-names.ts';
 import { testPostgres } from '../../support/postgres.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
 
 describe('migrate', () => {
   it('gives way where what it changes is locked, and goes on when it is free', async () => {

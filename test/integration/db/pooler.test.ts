@@ -7,14 +7,14 @@ import { type OrmOptions, openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { createLogin, urlFor } from '../../../dev/postgres/create-login.ts';
-import { createCard } from '../../support/api/prepare.ts';
+import { createCard } from '../../support/cards.ts';
+import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { findPgbouncer, type Pgbouncer, startPgbouncer } from '../../support/pgbouncer.ts';
 import { asOwner, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
 import { startTestStack, testConfig } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 import { setUrl } from '../../support/webhooks/events.ts';
 import { answer, startReceiver } from '../../support/webhooks/receiver.ts';
-import { assertLedgerClean, fundedPartner } from '../../support/workflows/money.ts';
-import { until } from '../../support/workflows/until.ts';
 
 /** What docs/operating.md ("Behind a pooler") has a login given. */
 const SETTINGS = [
@@ -50,7 +50,10 @@ describe('behind PgBouncer, which lends connections for a transaction,', functio
   async function login(settings: readonly string[]): Promise<string> {
     const made = { user: `pooled_${randomUUID().slice(0, 8)}`, password: 'p' };
     await createLogin(ownerUrlOf(databaseUrl), { ...made, role: SERVICE_ROLE });
-    await asOwner(databaseUrl, ...settings.map((setting) => `ALTER ROLE ${made.user} ${setting}`));
+    await asOwner(
+      databaseUrl,
+      settings.map((setting) => `ALTER ROLE ${made.user} ${setting}`),
+    );
     return urlFor(databaseUrl, made);
   }
 

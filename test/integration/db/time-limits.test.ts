@@ -9,7 +9,7 @@ import { query, type Sql } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { asAccount, asService, untilAborted } from '../../../process/working-for.ts';
 import { createTestDatabase, operatorUrlOf, ownerUrlOf } from '../../support/postgres.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
 
 const HURRIED: TimeLimits = { lockMs: 300, idleInTransactionMs: 1_000, statementMs: 1_500 };
 

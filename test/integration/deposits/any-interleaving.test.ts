@@ -14,9 +14,9 @@ import {
   startDepositStack,
   untilScanned,
 } from '../../support/deposits/deposit-stack.ts';
+import { assertLedgerClean } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
 import type { TestPartner } from '../../support/stack.ts';
-import { assertLedgerClean } from '../../support/workflows/money.ts';
 
 const RUNS = 3;
 const CENTS = [100, 2_500, 999_999];

@@ -8,8 +8,13 @@ import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { readBalance } from '../../../ledger/read-balance.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import { aroundCommits } from '../../support/crash/around-commits.ts';
-import { countStatements } from '../../support/deposits/count-statements.ts';
-import { hoursFromNow, paymentFor, readDeposits, seedDeposits } from '../../support/deposits/deposits.ts';
+import {
+  hoursFromNow,
+  paymentFor,
+  readDeposits,
+  seedDeposits,
+} from '../../support/deposits/seed-deposits.ts';
+import { countStatements } from '../../support/statements.ts';
 
 const NETWORK = 'private';
 const FIRST_CENTS = 1_000;

@@ -12,7 +12,7 @@ import {
 } from '../../support/deposits/deposit-stack.ts';
 import { asOwner } from '../../support/postgres.ts';
 import type { TestPartner } from '../../support/stack.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
 
 const HOUR_MS = 3_600_000;
 /** A day in a quarter of TRON's blocks, all but a few of them empty. */

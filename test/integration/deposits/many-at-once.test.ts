@@ -11,10 +11,10 @@ import {
   startDepositStack,
   untilScanned,
 } from '../../support/deposits/deposit-stack.ts';
-import { addressHashOf, seedDeposits } from '../../support/deposits/deposits.ts';
+import { addressHashOf, seedDeposits } from '../../support/deposits/seed-deposits.ts';
 import { ownerUrlOf } from '../../support/postgres.ts';
 import type { TestPartner } from '../../support/stack.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
 
 const MANY = 5_000;
 const AMOUNT_CENTS = 2_500;

@@ -16,8 +16,8 @@ import {
   untilDeposit,
   untilScanned,
 } from '../../support/deposits/deposit-stack.ts';
+import { assertLedgerClean } from '../../support/money.ts';
 import type { TestPartner } from '../../support/stack.ts';
-import { assertLedgerClean } from '../../support/workflows/money.ts';
 
 const CENTS = 2_500;
 const EXACT = 25_000_000n;

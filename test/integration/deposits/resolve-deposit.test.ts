@@ -5,8 +5,8 @@ import { query } from '../../../db/sql.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { readBalance } from '../../../ledger/read-balance.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
-import { seedDeposits } from '../../support/deposits/deposits.ts';
-import { depositEvents, pay, readDepositState, recordPayment } from '../../support/deposits/paying.ts';
+import { depositEvents, pay, readDepositState, recordPayment } from '../../support/deposits/payments.ts';
+import { seedDeposits } from '../../support/deposits/seed-deposits.ts';
 
 const FUNDS = 1_000;
 const UNKNOWN = 'dep_01k0000000000000000000000a';

@@ -8,11 +8,11 @@ import {
   startDepositStack,
   untilDeposit,
 } from '../../support/deposits/deposit-stack.ts';
+import { assertLedgerClean } from '../../support/money.ts';
 import { environmentOf, type Operate, operateIn } from '../../support/operator/operate.ts';
 import type { TestPartner } from '../../support/stack.ts';
-import { assertLedgerClean } from '../../support/workflows/money.ts';
-import { untilStarted } from '../../support/workflows/started-workflow.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
+import { untilStarted } from '../../support/workflows.ts';
 
 const CENTS = 2_500;
 

@@ -12,10 +12,10 @@ import {
   untilDeposit,
   untilScanned,
 } from '../../support/deposits/deposit-stack.ts';
+import { assertLedgerClean } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { testWorkflowBundle } from '../../support/stack.ts';
-import { assertLedgerClean } from '../../support/workflows/money.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
 
 const CENTS = 2_500;
 const EXACT = 25_000_000n;

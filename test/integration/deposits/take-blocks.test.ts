@@ -18,14 +18,14 @@ import {
 } from '../../../commands/deposits/take-blocks.ts';
 import { query } from '../../../db/sql.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
-import { countStatements } from '../../support/deposits/count-statements.ts';
 import {
   addressHashOf,
   hoursFromNow,
   paymentFor,
   readDeposits,
   seedDeposits,
-} from '../../support/deposits/deposits.ts';
+} from '../../support/deposits/seed-deposits.ts';
+import { countStatements } from '../../support/statements.ts';
 
 const NETWORK = 'private';
 const firstWords = (text: string) => text.trim().split(/\s+/).slice(0, 2).join(' ');

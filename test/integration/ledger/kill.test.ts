@@ -7,7 +7,7 @@ import { assertLinearizable } from '../../support/ledger/linearize.ts';
 import { Recorder } from '../../support/ledger/observe.ts';
 import { openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { draws, scriptOf } from '../../support/ledger/script.ts';
-import { type OwnPostgres, startOwnPostgres } from '../../support/own-postgres.ts';
+import { type OwnPostgres, startOwnPostgres } from '../../support/postgres.ts';
 
 const CLIENTS = 8;
 const ADMIN_SHUTDOWN = '57P01';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { createCard } from '../../support/api/prepare.ts';
 import { reveal, revealingPartner } from '../../support/api/reveals.ts';
+import { createCard } from '../../support/cards.ts';
 import { operateIn } from '../../support/operator/operate.ts';
 import { operatorUrlOf } from '../../support/postgres.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { CardNetworkUnavailable, type LookUpAnswer } from '../../../adapters/card-network/card-network.ts';
 import { decideIssuance } from '../../../commands/funding/decide-issuance.ts';
 import { issueCardWorkflowId, networkResult } from '../../../workflows/messages.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
+import { changeStatus } from '../../support/card-status.ts';
+import { createCard, readCardRow } from '../../support/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
 import { NEVER_FINISHES } from '../../support/operator/resolving.ts';
+import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
-import { changeStatus } from '../../support/workflows/card-status.ts';
-import { createCard, readCardRow } from '../../support/workflows/cards.ts';
-import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/workflows/money.ts';
-import { createTopUp } from '../../support/workflows/top-ups.ts';
-import { until } from '../../support/workflows/until.ts';
+import { createTopUp } from '../../support/top-ups.ts';
+import { until } from '../../support/until.ts';
 
 /** A card without the network's id of it could never be frozen, blocked or topped up. */
 describe("the network's id of a card that an operator takes for issued", function () {
@@ -73,7 +73,7 @@ describe("the network's id of a card that an operator takes for issued", functio
   const workflowOf = (cardId: string) => stack.client.workflow.getHandle(issueCardWorkflowId(cardId));
 
   async function overdue(): Promise<string> {
-    const { status, json, text } = await createCard(partner, 'live', NEVER_FINISHES);
+    const { status, json, text } = await createCard(partner, { amount: NEVER_FINISHES }, { mode: 'live' });
     assert.equal(status, 202, text);
     await until('it is overdue', async () => (await row(json.id))?.overdue_since);
     return json.id;
@@ -180,7 +180,7 @@ describe("the network's id of a card that an operator takes for issued", functio
 
   it('is not taken where the network has the card under another, or another card here has it', async () => {
     const cardId = await overdue();
-    const { json: other } = await createCard(partner, 'live', 10_000);
+    const { json: other } = await createCard(partner, { amount: 10_000 }, { mode: 'live' });
     const taken = await resolve(cardId, '--issued', '--network-card-id', await idAtNetwork(other.id));
     assert.equal(taken.code, 1);
     assert.match(taken.err, /Another card already has the network card id/);

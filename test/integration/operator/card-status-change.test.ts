@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { expectError } from '../../support/api/expect-error.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { cardIn, changeStatus, type StatusClaim, statusClaims } from '../../support/card-status.ts';
+import { readCardRow } from '../../support/cards.ts';
+import { fundedPartner } from '../../support/money.ts';
 import { environmentOf, type Operate, operateIn } from '../../support/operator/operate.ts';
+import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
-import { cardIn, changeStatus, type StatusClaim, statusClaims } from '../../support/workflows/card-status.ts';
-import { readCardRow } from '../../support/workflows/cards.ts';
-import { fundedPartner } from '../../support/workflows/money.ts';
-import { type UnrulyNetwork, unavailable, unrulyNetwork } from '../../support/workflows/unruly-network.ts';
-import { until } from '../../support/workflows/until.ts';
+import { type UnrulyNetwork, unavailable, unrulyNetwork } from '../../support/unruly-network.ts';
+import { until } from '../../support/until.ts';
 
 describe('a status change that waits, as operators see it', () => {
   let stack: TestStack;

@@ -2,8 +2,6 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { freePort } from '../../../dev/free-port.ts';
 import { issueCardWorkflowId } from '../../../workflows/messages.ts';
-import { eventually } from '../../support/adapters/eventually.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
 import {
   assertFailedUnanswered,
@@ -14,7 +12,9 @@ import {
   testPastDeadline,
 } from '../../support/operator/resolve-tests.ts';
 import { NEVER_FINISHES, type Resolvable, resolvingIn } from '../../support/operator/resolving.ts';
+import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { untilHolds } from '../../support/until.ts';
 
 const HELD = NEVER_FINISHES + 100 + 201;
 const CARD: Resolvable = {
@@ -79,7 +79,7 @@ describe('operator card', () => {
 
     it('show gives the card, its money and its workflow, and not who holds it', async () => {
       const issued = await createCard(10_000);
-      await eventually(async () => {
+      await untilHolds(async () => {
         const { code, json, out } = await operate('card', 'show', issued);
         assert.deepEqual(
           { code, json },
@@ -133,7 +133,7 @@ describe('operator card', () => {
         .signal('resolve', { outcome: 'failed' });
       // The workflow polls the network in between; were the signal taken, the poll would not come.
       const polled = await stack.client.workflow.getHandle(issueCardWorkflowId(pending)).fetchHistory();
-      await eventually(async () => {
+      await untilHolds(async () => {
         const now = await stack.client.workflow.getHandle(issueCardWorkflowId(pending)).fetchHistory();
         assert.ok((now.events?.length ?? 0) > (polled.events?.length ?? 0) + 6);
       });
@@ -256,7 +256,7 @@ describe('operator card', () => {
       const [item] = await resolving.attention();
       assert.deepEqual([item.id, item.reason.split(',')[0]], [id, 'an operator decided that it is failed']);
       await stack.startWorker();
-      await eventually(async () => {
+      await untilHolds(async () => {
         assert.equal((await operate('card', 'show', id)).json.status, 'failed');
       });
     });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Orm } from '../../../db/orm.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
-import { seedDeposits } from '../../support/deposits/deposits.ts';
-import { depositEvents, pay, readDepositState, recordPayment } from '../../support/deposits/paying.ts';
+import { depositEvents, pay, readDepositState, recordPayment } from '../../support/deposits/payments.ts';
+import { seedDeposits } from '../../support/deposits/seed-deposits.ts';
 import { ACTOR, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
 
 const UNKNOWN = 'dep_01k0000000000000000000000a';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { newId } from '../../../crypto/new-id.ts';
-import { createCard, fundedPartner } from '../../support/api/prepare.ts';
+import { createCard } from '../../support/cards.ts';
+import { fundedPartner } from '../../support/money.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import { topUpCardWorkflowId } from '../../../workflows/messages.ts';
-import { eventually } from '../../support/adapters/eventually.ts';
-import { type Cardholder, cardholder, readCard, topUp, topUpEvents } from '../../support/api/top-ups.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
 import {
   assertFailedUnanswered,
@@ -13,6 +11,8 @@ import {
 } from '../../support/operator/resolve-tests.ts';
 import { NEVER_FINISHES, type Resolvable, resolvingIn } from '../../support/operator/resolving.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
+import { type Cardholder, cardholder, readCard, topUp, topUpEvents } from '../../support/top-ups.ts';
+import { untilHolds } from '../../support/until.ts';
 
 /** With its fee of 2 %. */
 const HELD = NEVER_FINISHES + 201;
@@ -62,7 +62,7 @@ describe('operator topup', () => {
         ...{ partner_id: holder.partner.id, partner_name: 'Test Partner', overdue_since: null },
         workflow_id: `top-up/${id}`,
       });
-      await eventually(async () => {
+      await untilHolds(async () => {
         const { code, json } = await operate('topup', 'show', loaded.id);
         const expected = { ...loaded, ...own(loaded.id), workflow_status: 'completed' };
         assert.deepEqual({ code, json }, { code: 0, json: expected });
@@ -141,7 +141,7 @@ describe('operator topup', () => {
     it('a block settles it as well, and nothing is left to be resolved', async () => {
       const other = await cardholder(stack, 'live', 1_000_000);
       const { json } = await topUp(other, NEVER_FINISHES);
-      await eventually(async () => {
+      await untilHolds(async () => {
         assert.ok((await operate('topup', 'show', json.id)).json.overdue_since);
       });
       const blocked = await other.partner.call('POST', `/cards/${other.cardId}/block`, { mode: 'live' });

@@ -4,8 +4,8 @@ import { takeBlocks } from '../../../commands/deposits/take-blocks.ts';
 import type { NodeState } from '../../../db/entities/deposits.ts';
 import type { TronNetwork } from '../../../domain/deposit.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
-import { paymentFor, seedDeposits } from '../../support/deposits/deposits.ts';
-import { readDepositState } from '../../support/deposits/paying.ts';
+import { readDepositState } from '../../support/deposits/payments.ts';
+import { paymentFor, seedDeposits } from '../../support/deposits/seed-deposits.ts';
 import { ACTOR, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
 
 const SECOND_MS = 1_000;

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { newId } from '../../../crypto/new-id.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { deliverWebhookWorkflowId } from '../../../workflows/messages.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
-import { type SeededEvent, seedEvents } from '../../support/api/seed-events.ts';
 import { ACTOR, environmentOf, lastAudit, type Operate, operateIn } from '../../support/operator/operate.ts';
+import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
+import { type SeededEvent, seedEvents } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
-import { until } from '../../support/workflows/until.ts';
 
 const NO_EVENT = `evt_${'0'.repeat(26)}`;
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 import { countByStatus, setUrl, writeEvents } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
-import { until } from '../../support/workflows/until.ts';
 
 /** What docs/operating.md, "Deliveries in the Temporal UI", tells operators to do. */
 describe('the signal requeue in bulk', function () {

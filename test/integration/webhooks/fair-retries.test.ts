@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { pino } from 'pino';
 import { type RunningWorker, startWorker } from '../../../worker/start-worker.ts';
 import { startTestStack, type TestPartner, type TestStack, testWorkflowBundle } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 import { countByStatus, readRow, setUrl, writeEvents } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
-import { until } from '../../support/workflows/until.ts';
 
 describe('retries of one account', function () {
   this.timeout(240_000);

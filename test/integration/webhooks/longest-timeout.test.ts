@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { readConfig } from '../../../config/service.ts';
-import { environmentOf } from '../../support/crash/environment-of.ts';
+import { environmentOf } from '../../support/crash/processes.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 import { readRow, setUrl, writeEvents } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
-import { until } from '../../support/workflows/until.ts';
 
 describe('the longest WEBHOOK_TIMEOUT that is allowed', function () {
   this.timeout(180_000);

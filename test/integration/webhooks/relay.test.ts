@@ -3,9 +3,9 @@ import { createHash, randomUUID } from 'node:crypto';
 import { query } from '../../../db/sql.ts';
 import { deliverWebhookWorkflowId } from '../../../workflows/messages.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 import { countByStatus, readRow, SECRET, setUrl, writeEvents } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
-import { until } from '../../support/workflows/until.ts';
 
 describe('the relay of webhooks', function () {
   this.timeout(120_000);

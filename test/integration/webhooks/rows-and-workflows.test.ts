@@ -3,9 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
 import { query } from '../../../db/sql.ts';
 import { deliverWebhookWorkflowId } from '../../../workflows/messages.ts';
-import { startTcpProxy, type TcpProxy } from '../../support/api/tcp-proxy.ts';
+import { startTcpProxy, type TcpProxy } from '../../support/sockets.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { testTemporal } from '../../support/temporal.ts';
+import { until } from '../../support/until.ts';
 import {
   countByStatus,
   type DeliveryRow,
@@ -14,7 +15,6 @@ import {
   writeEvents,
 } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
-import { until } from '../../support/workflows/until.ts';
 
 const HOUR_MS = 3_600_000;
 

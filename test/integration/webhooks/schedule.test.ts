@@ -3,10 +3,10 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { requeueEvents } from '../../../commands/webhooks/requeue-events.ts';
 import { deliverWebhookWorkflowId, requeue } from '../../../workflows/messages.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 import { readRow, setUrl, writeEvents } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
-import { skipTime } from '../../support/workflows/skip-time.ts';
-import { until } from '../../support/workflows/until.ts';
+import { skipTime } from '../../support/workflows.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;

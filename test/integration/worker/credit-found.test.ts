@@ -4,8 +4,8 @@ import { beginScan, readCursor } from '../../../commands/deposits/chain-scan.ts'
 import { takeBlocks } from '../../../commands/deposits/take-blocks.ts';
 import { type Crediting, startCrediting } from '../../../worker/deposits/credit-found.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
-import { paymentFor, readDeposits, seedDeposits } from '../../support/deposits/deposits.ts';
-import { until } from '../../support/workflows/until.ts';
+import { paymentFor, readDeposits, seedDeposits } from '../../support/deposits/seed-deposits.ts';
+import { until } from '../../support/until.ts';
 
 describe('the crediting of what was found', function () {
   this.timeout(120_000);

@@ -1,13 +1,19 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { CommandContext } from '../../../commands/command-context.ts';
+import { claimIdempotencyKey } from '../../../commands/idempotency/claim-idempotency-key.ts';
+import { sealRequest } from '../../../commands/idempotency/idempotency-response.ts';
+import { newId } from '../../../crypto/new-id.ts';
+import type { Orm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
+import type { Tenant } from '../../../domain/tenant.ts';
 import { readAttention } from '../../../operator/reads/read-attention.ts';
-import { abandonIssuance, abandonUnstartable } from '../../support/abandon-claims.ts';
-import { asOwner } from '../../support/api/as-owner.ts';
+import { readCardRow } from '../../support/cards.ts';
+import { fundedPartner } from '../../support/money.ts';
+import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
-import { readCardRow } from '../../support/workflows/cards.ts';
-import { fundedPartner } from '../../support/workflows/money.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
 
 const UNSTARTABLE = 1_000;
 
@@ -86,10 +92,34 @@ describe('the sweep beside 1,000 claims whose workflows Temporal refuses to star
     await until('some were tried three times', async () => (await countTried(3)) > 0);
     const pauses = await query<{ attempts: number; longest: number }>(
       stack.orm.em.fork(),
-      `SELECT sweep_attempts AS attempts, max(extract(epoch FROM sweep_after - now()))::float AS longest
+      `SELECT sweep_attempts AS attempts, max(extract(epoch FROM sweep_after - clock_timestamp()))::float AS longest
        FROM idempotency_claim WHERE partner_id = $1 AND response_status IS NULL GROUP BY 1`,
       [unlucky.id],
     );
     for (const { attempts, longest } of pauses) assert.ok(longest <= Math.min(5 * 2 ** (attempts - 1), 60));
   });
 });
+
+/** What a process leaves behind that dies right after it has claimed the key of a POST /cards. @returns the claim's id */
+async function abandonIssuance({ orm, ring }: CommandContext, tenant: Tenant): Promise<string> {
+  const claimId = newId('claim');
+  const body = { amount: 10_000, external_ref: randomUUID() };
+  await claimIdempotencyKey(orm.em.fork(), ring, {
+    ...{ ...tenant, claimId, key: randomUUID(), operation: 'create_card', cardId: null, leaseMs: 0 },
+    fingerprint: Buffer.from(body.external_ref),
+    sealedRequest: sealRequest(ring, claimId, body),
+    requestId: newId('req'),
+  });
+  return claimId;
+}
+
+/** Many abandoned claims at once, whose ids are so long that Temporal refuses workflows named after them. */
+async function abandonUnstartable(orm: Orm, tenant: Tenant, count: number): Promise<void> {
+  await query(
+    orm.em.fork(),
+    `INSERT INTO idempotency_claim (id, partner_id, mode, operation, fingerprint, request, request_id, lease_expires_at)
+     SELECT 'claim_' || repeat('0', 1000) || n, $1, $2, 'create_card', '', '', 'req_1', now() - interval '1 minute'
+     FROM generate_series(1, $3) n`,
+    [tenant.partnerId, tenant.mode, count],
+  );
+}

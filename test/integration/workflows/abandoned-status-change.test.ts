@@ -8,8 +8,7 @@ import {
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
 import { changeCardStatusWorkflowId } from '../../../workflows/messages.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { type Answer, startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { expectError } from '../../support/api/answers.ts';
 import {
   cardIn,
   changeStatus,
@@ -17,12 +16,12 @@ import {
   networkStatus,
   statusClaims,
   untilAnswered,
-} from '../../support/workflows/card-status.ts';
-import { eventTypes, readCardRow } from '../../support/workflows/cards.ts';
-import { fundedPartner } from '../../support/workflows/money.ts';
-import { type UnrulyNetwork, unavailable } from '../../support/workflows/unruly-network.ts';
-import { startUnrulyStack } from '../../support/workflows/unruly-stack.ts';
-import { until } from '../../support/workflows/until.ts';
+} from '../../support/card-status.ts';
+import { eventTypes, readCardRow } from '../../support/cards.ts';
+import { fundedPartner } from '../../support/money.ts';
+import { type Answer, startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { startUnrulyStack, type UnrulyNetwork, unavailable } from '../../support/unruly-network.ts';
+import { until } from '../../support/until.ts';
 
 describe('a status change whose process or workflow was lost', function () {
   this.timeout(180_000);

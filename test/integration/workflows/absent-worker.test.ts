@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { CardNetworkUnavailable } from '../../../adapters/card-network/card-network.ts';
 import { issueCardWorkflowId } from '../../../workflows/messages.ts';
+import { createCard, eventTypes, readCardRow } from '../../support/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
-import { createCard, eventTypes, readCardRow } from '../../support/workflows/cards.ts';
-import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/workflows/money.ts';
-import { startedWorkflow } from '../../support/workflows/started-workflow.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
+import { startedWorkflow } from '../../support/workflows.ts';
 
 const AMOUNT_CENTS = 10_000;
 const PRICE_CENTS = priceOf(AMOUNT_CENTS);
@@ -25,7 +25,11 @@ describe('POST /cards while no worker runs', () => {
   it('answers 202 in live mode, with the money held; a worker that comes finishes it', async () => {
     const key = randomUUID();
     const externalRef = randomUUID();
-    const accepted = await createCard(partner, 'live', AMOUNT_CENTS, { key, externalRef });
+    const accepted = await createCard(
+      partner,
+      { amount: AMOUNT_CENTS, external_ref: externalRef },
+      { mode: 'live', idempotencyKey: key },
+    );
     assert.equal(accepted.status, 202, accepted.text);
     assert.equal(accepted.json.status, 'funding_pending');
     await assertBalance(stack, partner, 'live', { spentCents: 0, heldCents: PRICE_CENTS });
@@ -36,7 +40,11 @@ describe('POST /cards while no worker runs', () => {
     assert.equal(card.json.status, 'active');
     assert.deepEqual(await eventTypes(stack, accepted.json.id), ['card.issued']);
     await assertBalance(stack, partner, 'live', { spentCents: PRICE_CENTS, heldCents: 0 });
-    const again = await createCard(partner, 'live', AMOUNT_CENTS, { key, externalRef });
+    const again = await createCard(
+      partner,
+      { amount: AMOUNT_CENTS, external_ref: externalRef },
+      { mode: 'live', idempotencyKey: key },
+    );
     assert.deepEqual([again.status, again.text], [202, accepted.text]);
     await assertLedgerClean(stack);
   });
@@ -44,7 +52,7 @@ describe('POST /cards while no worker runs', () => {
   it('answers 402 in either mode where the money is lacking, and leaves no card', async () => {
     const poor = await stack.createPartner();
     for (const mode of ['test', 'live'] as const) {
-      const refused = await createCard(poor, mode, AMOUNT_CENTS);
+      const refused = await createCard(poor, { amount: AMOUNT_CENTS }, { mode });
       assert.equal(refused.status, 402, refused.text);
       assert.deepEqual((await poor.call('GET', '/cards', { mode })).json.data, []);
     }
@@ -53,11 +61,19 @@ describe('POST /cards while no worker runs', () => {
   it('keeps the money held where the workflow is terminated, with the card pending for all to see', async () => {
     const key = randomUUID();
     const externalRef = randomUUID();
-    const accepted = await createCard(partner, 'live', AMOUNT_CENTS, { key, externalRef });
+    const accepted = await createCard(
+      partner,
+      { amount: AMOUNT_CENTS, external_ref: externalRef },
+      { mode: 'live', idempotencyKey: key },
+    );
     await workflowOf(accepted.json.id).terminate('by an operator, in a test');
 
     await stack.startWorker();
-    const again = await createCard(partner, 'live', AMOUNT_CENTS, { key, externalRef });
+    const again = await createCard(
+      partner,
+      { amount: AMOUNT_CENTS, external_ref: externalRef },
+      { mode: 'live', idempotencyKey: key },
+    );
     assert.deepEqual([again.status, again.text], [202, accepted.text]);
     const pending = await partner.call('GET', '/cards?status=funding_pending', { mode: 'live' });
     assert.deepEqual(
@@ -86,7 +102,7 @@ describe('POST /cards whose workflow is asked to stop before its first answer', 
       await startStack(how === 'cancelled' ? 30_000 : 3_000);
       const partner = await fundedPartner(stack);
       const amountCents = 10_000 + digits;
-      const answer = createCard(partner, 'live', amountCents);
+      const answer = createCard(partner, { amount: amountCents }, { mode: 'live' });
       const workflow = await startedWorkflow(stack);
       if (how === 'cancelled') await workflow.cancel();
       else await workflow.terminate('by an operator, in a test');
@@ -115,7 +131,7 @@ describe('POST /cards whose workflow is asked to stop before its first answer', 
       },
     });
     const partner = await fundedPartner(stack);
-    const answer = createCard(partner, 'live', AMOUNT_CENTS);
+    const answer = createCard(partner, { amount: AMOUNT_CENTS }, { mode: 'live' });
     const workflow = await startedWorkflow(stack);
     await until('the network is asked', async () =>
       stack.logLines.some((line) => line.includes('no answer, in a test')),

@@ -4,14 +4,13 @@ import { settleTransaction } from '../../../commands/settlement/settle-transacti
 import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
 import type { Mode } from '../../../domain/mode.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import { settlementOf } from '../../support/commands/settlements.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { cardIn, changeStatus } from '../../support/card-status.ts';
+import { eventTypes } from '../../support/cards.ts';
+import { settlementOf } from '../../support/commands/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
 import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
-import { cardIn, changeStatus } from '../../support/workflows/card-status.ts';
-import { eventTypes } from '../../support/workflows/cards.ts';
-import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/workflows/money.ts';
-import type { UnrulyNetwork } from '../../support/workflows/unruly-network.ts';
-import { startUnrulyStack } from '../../support/workflows/unruly-stack.ts';
+import { startUnrulyStack, type UnrulyNetwork } from '../../support/unruly-network.ts';
 
 /** What a card of $100 costs beside what is on it: that stays spent. */
 const FEES_CENTS = priceOf(10_000) - 10_000;

@@ -3,8 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { StatusChangeRequest } from '../../../adapters/card-network/card-network.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
-import { expectError } from '../../support/api/expect-error.ts';
-import type { TestPartner, TestStack } from '../../support/stack.ts';
+import { expectError } from '../../support/api/answers.ts';
 import {
   cardIn,
   changeStatus,
@@ -12,17 +11,18 @@ import {
   networkStatus,
   statusClaims,
   untilAnswered,
-} from '../../support/workflows/card-status.ts';
-import { eventTypes, readCardRow } from '../../support/workflows/cards.ts';
-import { assertLedgerClean, fundedPartner } from '../../support/workflows/money.ts';
+} from '../../support/card-status.ts';
+import { eventTypes, readCardRow } from '../../support/cards.ts';
+import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
 import {
   answerLost,
   refused,
+  startUnrulyStack,
   type UnrulyNetwork,
   unavailable,
-} from '../../support/workflows/unruly-network.ts';
-import { startUnrulyStack } from '../../support/workflows/unruly-stack.ts';
-import { until } from '../../support/workflows/until.ts';
+} from '../../support/unruly-network.ts';
+import { until } from '../../support/until.ts';
 
 const FROZEN = ['card.issued', 'card.frozen'];
 

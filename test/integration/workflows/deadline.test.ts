@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { query } from '../../../db/sql.ts';
 import { networkResult } from '../../../workflows/messages.ts';
+import { createCard, readCardRow } from '../../support/cards.ts';
 import { inParallel } from '../../support/crash/in-parallel.ts';
+import { assertBalance, assertLedgerClean } from '../../support/money.ts';
+import { SILENT_KINDS, type Silent, type SilentKind } from '../../support/silent-operations.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
-import { createCard, readCardRow } from '../../support/workflows/cards.ts';
-import { assertBalance, assertLedgerClean } from '../../support/workflows/money.ts';
-import { SILENT_KINDS, type Silent, type SilentKind } from '../../support/workflows/silence.ts';
-import { skipTime } from '../../support/workflows/skip-time.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
+import { skipTime } from '../../support/workflows.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -108,7 +108,11 @@ describe('the 24-hour deadline', function () {
   async function assertCards(issued: Silent, failed: Silent): Promise<void> {
     assert.match((await readCardRow(stack, issued.id))?.last4 ?? '', /^\d{4}$/);
     const { external_ref: externalRef = '' } = (await readCardRow(stack, failed.id)) ?? {};
-    const again = await createCard(failed.partner, 'live', 10_000, { externalRef });
+    const again = await createCard(
+      failed.partner,
+      { amount: 10_000, external_ref: externalRef },
+      { mode: 'live' },
+    );
     assert.equal(again.status, 201, again.text);
   }
 });

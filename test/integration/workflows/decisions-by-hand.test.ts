@@ -8,11 +8,11 @@ import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import { cardsTaskQueue } from '../../../domain/task-queues.ts';
 import { CHANGE_CARD_STATUS, ISSUE_CARD, networkResult, TOP_UP_CARD } from '../../../workflows/messages.ts';
+import { eventTypes } from '../../support/cards.ts';
+import { assertBalance, assertLedgerClean } from '../../support/money.ts';
+import { SILENT_KINDS, type Silent, type SilentKind } from '../../support/silent-operations.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
-import { eventTypes } from '../../support/workflows/cards.ts';
-import { assertBalance, assertLedgerClean } from '../../support/workflows/money.ts';
-import { SILENT_KINDS, type Silent, type SilentKind } from '../../support/workflows/silence.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
 
 const DAY_MS = 24 * 3_600_000;
 

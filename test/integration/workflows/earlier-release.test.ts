@@ -8,10 +8,10 @@ import { siblingId } from '../../../domain/ids.ts';
 import { cardsTaskQueue } from '../../../domain/task-queues.ts';
 import { type ClaimedWorkflow, identityOf } from '../../../temporal/claimed-workflow.ts';
 import { startClaimed } from '../../../temporal/start-claimed.ts';
+import { cardIn } from '../../support/card-status.ts';
+import { eventTypes, readCardRow } from '../../support/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
-import { cardIn } from '../../support/workflows/card-status.ts';
-import { eventTypes, readCardRow } from '../../support/workflows/cards.ts';
-import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/workflows/money.ts';
 
 const BODIES: Record<string, object> = {
   create_card: { amount: 1_000, external_ref: 'r' },

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { setCurrentProduct } from '../../../commands/products/products.ts';
 import { query } from '../../../db/sql.ts';
 import { issueCardWorkflowId } from '../../../workflows/messages.ts';
+import { createCard, eventTypes, readCardRow } from '../../support/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
 import {
   type Answer,
   startTestStack,
@@ -9,9 +11,7 @@ import {
   type TestPartner,
   type TestStack,
 } from '../../support/stack.ts';
-import { createCard, eventTypes, readCardRow } from '../../support/workflows/cards.ts';
-import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/workflows/money.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
 
 /** operations.md, "Simulated network, live mode". */
 const OUTCOMES = [
@@ -61,7 +61,7 @@ describe('issuances in live mode', function () {
       const amounts = OUTCOMES.flatMap(({ digits }) => [10_000 + digits, 20_000 + digits]);
       const cards = await Promise.all(
         amounts.map(async (amountCents) => {
-          const first = await createCard(partner, 'live', amountCents);
+          const first = await createCard(partner, { amount: amountCents }, { mode: 'live' });
           if (first.status === 202) await disturb(first.json.id);
           return { amountCents, first };
         }),
@@ -88,7 +88,7 @@ describe('issuances in live mode', function () {
   }
 
   it('end although the BIN of their product changes in between', async () => {
-    const accepted = await createCard(partner, 'live', 10_045);
+    const accepted = await createCard(partner, { amount: 10_045 }, { mode: 'live' });
     assert.equal(accepted.status, 202, accepted.text);
     await setCurrentProduct(stack.operator, { ...TEST_PRODUCT, bin: '454545' });
     assert.equal((await untilSettled(accepted)).status, 'active');

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { query } from '../../../db/sql.ts';
+import { createCard } from '../../support/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
 import { ownerUrlOf } from '../../support/postgres.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
-import { createCard } from '../../support/workflows/cards.ts';
-import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/workflows/money.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
 
 const CARDS = 16;
 const CARD_CENTS = 10_000;
@@ -41,10 +41,12 @@ describe('issuances of an account on whose rows somebody holds a lock', function
     const [locked, other] = await Promise.all([fundedPartner(stack), fundedPartner(stack)]);
     await holder.query('BEGIN');
     await holder.query('SELECT FROM account_usage WHERE partner_id = $1 FOR UPDATE', [locked.id]);
-    const answers = Promise.all(Array.from({ length: CARDS }, () => createCard(locked, 'live', CARD_CENTS)));
+    const answers = Promise.all(
+      Array.from({ length: CARDS }, () => createCard(locked, { amount: CARD_CENTS }, { mode: 'live' })),
+    );
     await until('they wait', async () => (await waiting()) >= 4);
     for (let made = 0; made < 5; made++) {
-      const { status, text } = await createCard(other, 'live', CARD_CENTS);
+      const { status, text } = await createCard(other, { amount: CARD_CENTS }, { mode: 'live' });
       assert.equal(status, 201, text);
       assert.ok((await waiting()) <= 4);
     }

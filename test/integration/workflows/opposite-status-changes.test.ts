@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { assertOneOrder, cardIn, changeStatus, statusClaims, type Verb } from '../../support/card-status.ts';
+import { eventTypes, readCardRow } from '../../support/cards.ts';
+import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
-import { cardIn, changeStatus, statusClaims, type Verb } from '../../support/workflows/card-status.ts';
-import { eventTypes, readCardRow } from '../../support/workflows/cards.ts';
-import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/workflows/money.ts';
-import { assertOneOrder } from '../../support/workflows/one-order.ts';
-import { answerLost, type UnrulyNetwork, unavailable } from '../../support/workflows/unruly-network.ts';
-import { startUnrulyStack } from '../../support/workflows/unruly-stack.ts';
+import {
+  answerLost,
+  startUnrulyStack,
+  type UnrulyNetwork,
+  unavailable,
+} from '../../support/unruly-network.ts';
 
 describe('opposite status changes at once in live mode', function () {
   this.timeout(180_000);

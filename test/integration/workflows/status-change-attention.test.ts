@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { changeCardStatusWorkflowId } from '../../../workflows/messages.ts';
-import { expectError } from '../../support/api/expect-error.ts';
+import { expectError } from '../../support/api/answers.ts';
+import { cardIn, changeStatus, statusClaims } from '../../support/card-status.ts';
+import { fundedPartner } from '../../support/money.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
-import { cardIn, changeStatus, statusClaims } from '../../support/workflows/card-status.ts';
-import { fundedPartner } from '../../support/workflows/money.ts';
-import { skipTime } from '../../support/workflows/skip-time.ts';
-import { type UnrulyNetwork, unavailable } from '../../support/workflows/unruly-network.ts';
-import { startUnrulyStack } from '../../support/workflows/unruly-stack.ts';
-import { until } from '../../support/workflows/until.ts';
+import { startUnrulyStack, type UnrulyNetwork, unavailable } from '../../support/unruly-network.ts';
+import { until } from '../../support/until.ts';
+import { skipTime } from '../../support/workflows.ts';
 
 const MINUTE_MS = 60_000;
 

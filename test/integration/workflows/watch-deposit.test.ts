@@ -7,14 +7,13 @@ import { announceDeposits } from '../../../commands/webhooks/announce-events.ts'
 import { query } from '../../../db/sql.ts';
 import type { DepositDecision } from '../../../domain/deposit.ts';
 import { resolveDeposit, watchDepositWorkflowId } from '../../../workflows/messages.ts';
-import { depositEvents, pay, readDepositState, recordPayment } from '../../support/deposits/paying.ts';
-import { seedDeposit } from '../../support/deposits.ts';
+import { depositEvents, pay, readDepositState, recordPayment } from '../../support/deposits/payments.ts';
+import { seedDeposit } from '../../support/deposits/seed-deposits.ts';
+import { assertLedgerClean } from '../../support/money.ts';
 import { environmentOf, operateIn } from '../../support/operator/operate.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
-import { assertLedgerClean } from '../../support/workflows/money.ts';
-import { skipTime } from '../../support/workflows/skip-time.ts';
-import { untilStarted } from '../../support/workflows/started-workflow.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
+import { skipTime, untilStarted } from '../../support/workflows.ts';
 
 const HOUR_MS = 3_600_000;
 /** Past the expiry of every deposit here. */

@@ -2,7 +2,7 @@ import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import { cardsTaskQueue } from '../../../domain/task-queues.ts';
 import { resolveOperation } from '../../../temporal/resolve-operation.ts';
-import { until } from '../../support/workflows/until.ts';
+import { until } from '../../support/until.ts';
 import type { Card } from '../account.ts';
 import type { Pending } from '../rules/card-state.ts';
 import type { Operation } from '../rules/operation.ts';

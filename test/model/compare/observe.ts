@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { query } from '../../../db/sql.ts';
+import { networkStatus } from '../../support/card-status.ts';
 import type { Answer } from '../../support/stack.ts';
-import { networkStatus } from '../../support/workflows/card-status.ts';
 import type { Account, Card } from '../account.ts';
 import { ask } from '../clients/ask.ts';
 import { type Service, untilThere } from '../clients/running-service.ts';

@@ -1,6 +1,5 @@
 import type { CardNetwork } from '../../../adapters/card-network/card-network.ts';
-import { issuance } from './issuance.ts';
-import { statusChange, topUp } from './operations.ts';
+import { issuance, statusChange, topUp } from './network-requests.ts';
 
 /** One call of a CardNetwork, and how it looks on the wire. */
 export interface Call {

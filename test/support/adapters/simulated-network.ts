@@ -1,12 +1,15 @@
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { buffer } from 'node:stream/consumers';
 import pino from 'pino';
 import type { CardNetwork } from '../../../adapters/card-network/card-network.ts';
 import { createHttpCardNetwork } from '../../../adapters/card-network/http-card-network.ts';
+import { NetworkCallback } from '../../../adapters/card-network/wire.ts';
 import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
 import { startSimulatedNetwork } from '../../../adapters/simulated-network/start-simulated-network.ts';
+import { verifyCallback } from '../../../crypto/callback-signature.ts';
 import { type Orm, openOrm } from '../../../db/orm.ts';
 import { createTestDatabase } from '../postgres.ts';
-import { type CallbackReceiver, startCallbackReceiver } from './callback-receiver.ts';
+import { listenOnLoopback } from '../sockets.ts';
 
 export interface TestNetwork {
   /** The client, speaking HTTP. */
@@ -64,4 +67,32 @@ export async function startTestNetwork(): Promise<TestNetwork> {
       await orm.close();
     },
   };
+}
+
+export interface CallbackReceiver {
+  url: string;
+  /** Tokens of the callbacks that came, in order, taken or not. */
+  tokens: string[];
+  /** What it answers from now on. */
+  status: number;
+  close(): Promise<void>;
+}
+
+/** Receives the network's callbacks as the API will: one that is not signed or not of the agreed shape fails it. */
+export async function startCallbackReceiver(secret: string): Promise<CallbackReceiver> {
+  const tokens: string[] = [];
+  const server = await listenOnLoopback(async (request, response) => {
+    const body = await buffer(request);
+    const signature = request.headers['x-network-signature'];
+    if (typeof signature !== 'string' || !verifyCallback(body, signature, secret)) tokens.push('forged');
+    else tokens.push(NetworkCallback.parse(JSON.parse(body.toString())).token);
+    response.writeHead(receiver.status).end();
+  });
+  const receiver: CallbackReceiver = {
+    url: `${server.url}/callbacks`,
+    tokens,
+    status: 204,
+    close: server.close,
+  };
+  return receiver;
 }

@@ -1,8 +1,9 @@
 import { updatePartner } from '../../../commands/accounts/partners.ts';
 import type { Mode } from '../../../domain/mode.ts';
+import { createCard } from '../cards.ts';
+import { fundedPartner } from '../money.ts';
+import { asOwner } from '../postgres.ts';
 import type { Answer, TestPartner, TestStack } from '../stack.ts';
-import { asOwner } from './as-owner.ts';
-import { createCard, fundedPartner } from './prepare.ts';
 
 /** An account that may read secure details, with money for cards. */
 export async function revealingPartner(stack: TestStack): Promise<TestPartner> {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { startTestStack, type TestPartner, type TestStack } from '../stack.ts';
-import { tableContents } from './table-contents.ts';
+import { tableContents } from '../stored-data.ts';
 
 export interface UntouchedStack {
   stack: TestStack;

@@ -16,6 +16,7 @@ import { setCurrentProduct } from '../../../commands/products/products.ts';
 import { KeyRing } from '../../../crypto/key-ring.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { openOrm } from '../../../db/orm.ts';
+import { query } from '../../../db/sql.ts';
 import type { ClaimOperation } from '../../../domain/claim-operation.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import type { Mode } from '../../../domain/mode.ts';
@@ -141,4 +142,14 @@ export async function openCommands(): Promise<TestCommands> {
       await operatorOrm.close();
     },
   };
+}
+
+/** Open cards and loaded cents of an account in one mode. */
+export async function readUsage({ context }: TestCommands, partnerId: string, mode: Mode): Promise<number[]> {
+  const [usage] = await query<{ open: number; loaded: string }>(
+    context.orm.em.fork(),
+    'SELECT open_cards AS open, loaded_cents AS loaded FROM account_usage WHERE partner_id = $1 AND mode = $2',
+    [partnerId, mode],
+  );
+  return [usage?.open ?? -1, Number(usage?.loaded)];
 }

@@ -6,8 +6,7 @@ import type { Mode } from '../../../domain/mode.ts';
 import { readBalance } from '../../../ledger/read-balance.ts';
 import { readCardBalance } from '../../../ledger/read-card-balance.ts';
 import type { TopUpRow } from '../../../resources/topup.ts';
-import type { TestCommands } from './open-commands.ts';
-import { readUsage } from './read-usage.ts';
+import { readUsage, type TestCommands } from './open-commands.ts';
 
 export interface TopUpCase {
   partnerId: string;

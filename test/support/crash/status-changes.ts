@@ -4,13 +4,19 @@ import { query } from '../../../db/sql.ts';
 import type { CardStatus } from '../../../domain/card-status.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { changeCardStatusWorkflowId } from '../../../workflows/messages.ts';
-import { asOwner } from '../api/as-owner.ts';
+import {
+  assertOneOrder,
+  cardIn,
+  changeStatus,
+  claimUnderWay,
+  networkStatus,
+  type Verb,
+} from '../card-status.ts';
+import { eventTypes, readCardRow } from '../cards.ts';
+import { assertBalance, fundedPartner, priceOf } from '../money.ts';
+import { asOwner } from '../postgres.ts';
 import type { TestStack } from '../stack.ts';
-import { cardIn, changeStatus, claimUnderWay, networkStatus, type Verb } from '../workflows/card-status.ts';
-import { eventTypes, readCardRow } from '../workflows/cards.ts';
-import { assertBalance, fundedPartner, priceOf } from '../workflows/money.ts';
-import { assertOneOrder } from '../workflows/one-order.ts';
-import { until } from '../workflows/until.ts';
+import { until } from '../until.ts';
 import { ask, type Operation } from './operations.ts';
 
 const CARD_CENTS = 10_000;

@@ -4,9 +4,9 @@ import { query } from '../../../db/sql.ts';
 import { HandChain, type HandChainOptions } from '../../../dev/tron/chain.ts';
 import { FAKE_USDT_CONTRACT } from '../../../dev/tron/drafts.ts';
 import { type FakeNode, type FakeNodeOptions, startFakeNode } from '../../../dev/tron/fake-node.ts';
-import { TEST_TRON } from '../deposits.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../stack.ts';
-import { until } from '../workflows/until.ts';
+import { until } from '../until.ts';
+import { TEST_TRON } from './seed-deposits.ts';
 
 /** The service with fake nodes of a chain that the test drives. */
 export interface DepositStack {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Orm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
-import { eventually } from '../adapters/eventually.ts';
+import { untilHolds } from '../until.ts';
 import { lastAudit } from './operate.ts';
 import type { Resolving } from './resolving.ts';
 
@@ -52,7 +52,7 @@ export function testPastDeadline(resolving: Resolving): void {
   it('attention list names it with the command that settles it', async () => {
     const id = await createOverdue();
     // It is listed before its workflow has noticed, with another reason.
-    await eventually(async () => {
+    await untilHolds(async () => {
       const { json: shown } = await show(id);
       assert.equal(shown.status, what.pending);
       assert.deepEqual(await attention(), [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { eventually } from '../adapters/eventually.ts';
-import { asOwner } from '../api/as-owner.ts';
+import { asOwner } from '../postgres.ts';
 import type { TestStack } from '../stack.ts';
+import { untilHolds } from '../until.ts';
 import { environmentOf, type Operate, type Outcome, operateIn } from './operate.ts';
 
 /** Accepted by the simulated network, which then never finishes (operations.md). */
@@ -61,7 +61,7 @@ export function resolvingIn(what: Resolvable, place: () => Place): Resolving {
     operate,
     createOverdue: async () => {
       const id = await place().createPending();
-      await eventually(async () => {
+      await untilHolds(async () => {
         assert.ok((await attention()).some((item: { id: string }) => item.id === id));
       });
       return id;

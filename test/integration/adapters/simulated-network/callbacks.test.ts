@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { query } from '../../../../db/sql.ts';
-import { eventually } from '../../../support/adapters/eventually.ts';
-import { issuance } from '../../../support/adapters/issuance.ts';
+import { issuance } from '../../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';
+import { untilHolds } from '../../../support/until.ts';
 
 describe('callbacks of the simulated network', () => {
   let test: TestNetwork;
@@ -13,7 +13,7 @@ describe('callbacks of the simulated network', () => {
 
   /** Returns once the network has no callback left to send. */
   async function allSent(): Promise<void> {
-    await eventually(async () => assert.deepEqual(await waiting(), []));
+    await untilHolds(async () => assert.deepEqual(await waiting(), []));
   }
 
   async function waiting(): Promise<{ token: string; attempts: number }[]> {
@@ -39,14 +39,14 @@ describe('callbacks of the simulated network', () => {
 
   it('come after the outcome can be read', async () => {
     const token = await ask(41);
-    await eventually(() => assert.deepEqual(test.receiver.tokens, [token]));
+    await untilHolds(() => assert.deepEqual(test.receiver.tokens, [token]));
     assert.equal((await test.network.lookUpIssuance(token)).status, 'issued');
   });
 
   it('come late when the receiver refuses them at first', async () => {
     test.receiver.status = 503;
     const token = await ask(41);
-    await eventually(() => assert.ok(test.receiver.tokens.includes(token)));
+    await untilHolds(() => assert.ok(test.receiver.tokens.includes(token)));
     test.receiver.status = 200;
     await allSent();
     assert.ok(test.receiver.tokens.length >= 2);
@@ -57,20 +57,20 @@ describe('callbacks of the simulated network', () => {
   it('are dropped after five attempts, and looking the card up still finds it', async () => {
     test.receiver.status = 302;
     const token = await ask(41);
-    await eventually(async () => {
+    await untilHolds(async () => {
       await skipDelays();
       assert.deepEqual(await waiting(), []);
     });
     assert.deepEqual(test.receiver.tokens, Array(5).fill(token));
-    await eventually(() => assert.equal(test.logged.length, 1));
+    await untilHolds(() => assert.equal(test.logged.length, 1));
     assert.match(test.logged[0] ?? '', new RegExp(`${token}.*HTTP 302.*polling will find the outcome`));
-    await eventually(async () => assert.equal((await test.network.lookUpIssuance(token)).status, 'issued'));
+    await untilHolds(async () => assert.equal((await test.network.lookUpIssuance(token)).status, 'issued'));
   });
 
   it('wait where nobody listens, and do not hold up others', async () => {
     const unheard = await ask(41);
     await test.receiver.close();
-    await eventually(async () => {
+    await untilHolds(async () => {
       const [callback] = await waiting();
       assert.ok(callback?.token === unheard && callback.attempts >= 1);
     });

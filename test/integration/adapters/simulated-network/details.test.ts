@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { CardNetworkUnavailable } from '../../../../adapters/card-network/card-network.ts';
 import { passesLuhn } from '../../../support/adapters/luhn.ts';
-import { issuedCard, statusChange } from '../../../support/adapters/operations.ts';
+import { issuedCard, statusChange } from '../../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';
 
 describe('the details of a card at the simulated network', () => {

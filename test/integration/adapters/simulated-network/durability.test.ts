@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { createHttpCardNetwork } from '../../../../adapters/card-network/http-card-network.ts';
 import { simulatedNetworkCredentials } from '../../../../adapters/simulated-network/credentials.ts';
 import { query } from '../../../../db/sql.ts';
-import { eventually } from '../../../support/adapters/eventually.ts';
-import { issuance } from '../../../support/adapters/issuance.ts';
+import { issuance } from '../../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';
+import { untilHolds } from '../../../support/until.ts';
 
 describe('the state of the simulated network', () => {
   let test: TestNetwork;
@@ -64,7 +64,7 @@ describe('the state of the simulated network', () => {
     await assert.rejects(network.issueCard(refused), /answered 503/);
     await assert.rejects(network.issueCard(refused), /answered 503/);
     assert.equal((await network.issueCard(refused)).status, 'issued');
-    await eventually(async () => assert.equal((await network.lookUpIssuance(later.token)).status, 'issued'));
+    await untilHolds(async () => assert.equal((await network.lookUpIssuance(later.token)).status, 'issued'));
   });
 
   it('survives kill -9 of its only host, callbacks included', async () => {
@@ -103,7 +103,7 @@ describe('the state of the simulated network', () => {
       const second = await startHost();
       assert.deepEqual(await second.network.lookUpIssuance(atOnce.token), issued);
       assert.equal((await second.network.issueCard(lost)).status, 'issued');
-      await eventually(() => assert.deepEqual(test.receiver.tokens, [later.token]));
+      await untilHolds(() => assert.deepEqual(test.receiver.tokens, [later.token]));
       assert.equal((await second.network.issueCard(later)).status, 'issued');
       await second.network.close();
     } finally {

@@ -6,11 +6,10 @@ import { request } from 'undici';
 import { simulatedNetworkCredentials } from '../../../../adapters/simulated-network/credentials.ts';
 import { startSimulatedNetwork } from '../../../../adapters/simulated-network/start-simulated-network.ts';
 import { query } from '../../../../db/sql.ts';
-import { eventually } from '../../../support/adapters/eventually.ts';
-import { issuance } from '../../../support/adapters/issuance.ts';
-import { statusChange, topUp } from '../../../support/adapters/operations.ts';
+import { issuance, statusChange, topUp } from '../../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';
 import { ownerUrlOf } from '../../../support/postgres.ts';
+import { untilHolds } from '../../../support/until.ts';
 
 describe('the HTTP API of the simulated network', () => {
   let test: TestNetwork;
@@ -139,6 +138,6 @@ describe('the HTTP API of the simulated network', () => {
     await owner.end();
     await assert.rejects(test.network.lookUpIssuance(issuance(0).token), /answered 500/);
     assert.match(test.logged.join(), /simulated network: a request failed/);
-    await eventually(() => assert.match(test.logged.join(), /cannot send callbacks; check PostgreSQL/));
+    await untilHolds(() => assert.match(test.logged.join(), /cannot send callbacks; check PostgreSQL/));
   });
 });

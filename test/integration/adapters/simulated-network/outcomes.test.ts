@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { CardNetworkUnavailable, type LookUpAnswer } from '../../../../adapters/card-network/card-network.ts';
 import { query } from '../../../../db/sql.ts';
-import { eventually } from '../../../support/adapters/eventually.ts';
-import { issuance } from '../../../support/adapters/issuance.ts';
+import { issuance } from '../../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';
+import { untilHolds } from '../../../support/until.ts';
 
 describe('the simulated network by the last two digits of the amount', () => {
   let test: TestNetwork;
@@ -15,7 +15,7 @@ describe('the simulated network by the last two digits of the amount', () => {
   /** Looks the token up until it is no longer `accepted`. */
   async function outcomeOf(token: string): Promise<LookUpAnswer> {
     let answer = await test.network.lookUpIssuance(token);
-    await eventually(async () => {
+    await untilHolds(async () => {
       answer = await test.network.lookUpIssuance(token);
       assert.notEqual(answer.status, 'accepted');
     });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { query } from '../../../../db/sql.ts';
-import { issuedCard, statusChange } from '../../../support/adapters/operations.ts';
+import { issuedCard, statusChange } from '../../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';
 
 const applied = { status: 'applied' };

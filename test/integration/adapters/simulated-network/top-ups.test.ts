@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { TopUpState } from '../../../../adapters/simulated-network/read-topup.ts';
-import { eventually } from '../../../support/adapters/eventually.ts';
-import { issuedCard, statusChange, topUp } from '../../../support/adapters/operations.ts';
+import { issuedCard, statusChange, topUp } from '../../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';
+import { untilHolds } from '../../../support/until.ts';
 
 describe('top-ups of the simulated network', () => {
   let test: TestNetwork;
@@ -14,7 +14,7 @@ describe('top-ups of the simulated network', () => {
   after(() => test.close());
 
   async function becomes(token: string, outcome: TopUpState): Promise<void> {
-    await eventually(async () => assert.deepEqual(await test.network.lookUpTopUp(token), outcome));
+    await untilHolds(async () => assert.deepEqual(await test.network.lookUpTopUp(token), outcome));
   }
 
   const succeeded = { status: 'succeeded' } as const;
@@ -59,7 +59,7 @@ describe('top-ups of the simulated network', () => {
     const [once, never, twice] = [41, 45, 46].map((digits) => topUp(networkCardId, digits));
     assert.ok(once && never && twice);
     for (const asked of [once, never, twice]) await test.network.topUpCard(asked);
-    await eventually(() => {
+    await untilHolds(() => {
       const ours = test.receiver.tokens.filter((token) =>
         [once, never, twice].some((one) => one.token === token),
       );

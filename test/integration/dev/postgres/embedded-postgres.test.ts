@@ -5,8 +5,8 @@ import pg from 'pg';
 import { freePort } from '../../../../dev/free-port.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from '../../../../dev/postgres/embedded-postgres.ts';
 import { processIdentity } from '../../../../dev/process/process-identity.ts';
-import { eventually } from '../../../support/dev/eventually.ts';
-import { scratchFolder } from '../../../support/dev/scratch-folder.ts';
+import { scratchFolder } from '../../../support/dev/scratch.ts';
+import { until } from '../../../support/until.ts';
 
 describe('startEmbeddedPostgres', () => {
   const scratch = scratchFolder();
@@ -22,7 +22,7 @@ describe('startEmbeddedPostgres', () => {
     const pid = Number.parseInt(lock, 10);
     process.kill(pid, 'SIGKILL');
     assert.equal(await server.exited, 'signal SIGKILL');
-    await eventually(() => processIdentity(pid) === undefined);
+    await until('the process is gone', () => processIdentity(pid) === undefined);
 
     await writeFile(lockFile, lock.replace(String(pid), String(process.pid)));
     server = await start('killed');

@@ -6,7 +6,7 @@ import { openOrm } from '../../../../db/orm.ts';
 import { query } from '../../../../db/sql.ts';
 import { makeLogins } from '../../../../dev/stack/make-logins.ts';
 import { loadSecrets } from '../../../../dev/stack/secrets.ts';
-import { scratchFolder } from '../../../support/dev/scratch-folder.ts';
+import { scratchFolder } from '../../../support/dev/scratch.ts';
 import { asOwner, createTestDatabase, ownerUrlOf } from '../../../support/postgres.ts';
 
 const OWN_SERVER = { DATABASE_URL: undefined, ALLOW_OWNER_LOGIN: undefined };

@@ -6,9 +6,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { freePort } from '../../../../dev/free-port.ts';
 import { processIdentity } from '../../../../dev/process/process-identity.ts';
-import { eventually } from '../../../support/dev/eventually.ts';
-import { childrenOf, runStack, type StackProcess } from '../../../support/dev/run-stack.ts';
-import { scratchFolder } from '../../../support/dev/scratch-folder.ts';
+import { scratchFolder } from '../../../support/dev/scratch.ts';
+import { childrenOf, runStack, type StackProcess } from '../../../support/dev/stack-process.ts';
+import { until } from '../../../support/until.ts';
 
 /** The steps of one stack's life, each beginning where the one before ended. */
 describe('npm start', function () {
@@ -110,7 +110,10 @@ describe('npm start', function () {
       await stack.printed(new RegExp(`^${name} ended; starting it again in .* signal SIGKILL`));
       await stack.printed(new RegExp(`^${name} is running again`));
     }
-    await eventually(async () => (await fetch(`http://127.0.0.1:${env.PORT}/readyz`)).status === 200);
+    await until(
+      'the API is ready again',
+      async () => (await fetch(`http://127.0.0.1:${env.PORT}/readyz`)).status === 200,
+    );
   });
 
   it('loses nothing when it is killed, with or without its children', async () => {

@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort } from '../../../../dev/free-port.ts';
-import { eventually } from '../../../support/dev/eventually.ts';
-import { runStack, type StackProcess } from '../../../support/dev/run-stack.ts';
-import { scratchFolder } from '../../../support/dev/scratch-folder.ts';
+import { scratchFolder } from '../../../support/dev/scratch.ts';
+import { runStack, type StackProcess } from '../../../support/dev/stack-process.ts';
+import { until } from '../../../support/until.ts';
 
 /** The steps of one stack's life, as in stack.test.ts. */
 describe('npm start -- --with-tron', function () {
@@ -42,7 +42,7 @@ describe('npm start -- --with-tron', function () {
     const deposit = await call('/funding/deposit-address', { amount });
     const paying = runStack('tron/main', env, ['pay', deposit.address, deposit.amount_usdt]);
     assert.equal(await paying.ended, 0, paying.lines.join('\n'));
-    const confirmed = await eventually(async () => {
+    const confirmed = await until('the deposit is confirmed', async () => {
       const { data } = await call('/funding/deposits');
       return data.find(
         (one: { id: string; status: string }) => one.id === deposit.id && one.status === 'confirmed',

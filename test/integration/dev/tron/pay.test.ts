@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { deriveDepositAddress } from '../../../../crypto/tron-address.ts';
 import { freePort } from '../../../../dev/free-port.ts';
 import { type LocalTron, startLocalTron } from '../../../../dev/tron/local-tron.ts';
-import { eventually } from '../../../support/dev/eventually.ts';
-import { runStack } from '../../../support/dev/run-stack.ts';
-import { scratchFolder } from '../../../support/dev/scratch-folder.ts';
+import { scratchFolder } from '../../../support/dev/scratch.ts';
+import { runStack } from '../../../support/dev/stack-process.ts';
+import { until } from '../../../support/until.ts';
 
 const ALICE = 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6';
 
@@ -45,7 +45,7 @@ describe('npm run tron -- pay', function () {
       /transaction ([0-9a-f]{64})\nblock (\d+), solid with block (\d+)/.exec(text) ?? [];
     assert.ok(Number(solid) > Number(block), text);
     // biome-ignore lint/suspicious/noExplicitAny: what a client would read.
-    const info: any = await eventually(async () => {
+    const info: any = await until('the payment has its transaction info', async () => {
       const response = await fetch(`${tron.url}/walletsolidity/gettransactioninfobyid?value=${txId}`);
       const json = (await response.json()) as { id?: string };
       return json.id === txId && json;

@@ -1,10 +1,12 @@
+import assert from 'node:assert/strict';
 import { type OpenSocket, openSocket } from '../../../../adapters/webhooks/checked-socket.ts';
 import type { DeliveryResult } from '../../../../adapters/webhooks/delivery-result.ts';
 import {
   createWebhookClient,
   type WebhookClientOptions,
 } from '../../../../adapters/webhooks/webhook-client.ts';
-import { BODY } from './receivers.ts';
+import { untilHolds } from '../../until.ts';
+import { BODY, type Receiver } from './receivers.ts';
 
 /** An address of the public internet. Nothing is ever sent there: `leadTo` sends it to this machine. */
 export const PUBLIC = '93.184.215.14';
@@ -40,3 +42,26 @@ export async function withClient<T>(
     await client.close();
   }
 }
+
+/** Posts once to a receiver. @param after looks at the receiver before the client is closed */
+export async function postTo(
+  starting: Promise<Receiver>,
+  {
+    path = '/',
+    after = () => {},
+  }: { path?: string; after?: (receiver: Receiver) => void | Promise<void> } = {},
+) {
+  const receiver = await starting;
+  try {
+    return await withClient({}, async (post) => {
+      const result = await post(`http://127.0.0.1:${receiver.port}${path}`);
+      await after(receiver);
+      return result;
+    });
+  } finally {
+    await receiver.close();
+  }
+}
+
+/** The client has ended every connection to it. */
+export const isLetGo = (receiver: Receiver) => untilHolds(() => assert.equal(receiver.open.size, 0));

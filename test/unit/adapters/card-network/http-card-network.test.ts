@@ -4,8 +4,8 @@ import { text } from 'node:stream/consumers';
 import { CardNetworkUnavailable } from '../../../../adapters/card-network/card-network.ts';
 import { createHttpCardNetwork } from '../../../../adapters/card-network/http-card-network.ts';
 import { freePort } from '../../../../dev/free-port.ts';
-import { listenOnLoopback } from '../../../support/adapters/listen-on-loopback.ts';
 import { CALLS, type Call } from '../../../support/adapters/network-calls.ts';
+import { listenOnLoopback } from '../../../support/sockets.ts';
 
 const says = (body: unknown, status = 200): RequestListener => {
   const text = typeof body === 'string' ? body : JSON.stringify(body);

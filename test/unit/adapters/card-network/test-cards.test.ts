@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { testCardIssuer, testCardRevealer } from '../../../../adapters/card-network/test-cards.ts';
 import { KeyRing } from '../../../../crypto/key-ring.ts';
-import { newToken } from '../../../support/adapters/issuance.ts';
+import { newToken } from '../../../support/adapters/network-requests.ts';
 
 describe('test cards', () => {
   const first = { id: 'with/slash', secret: randomBytes(32) };

@@ -12,7 +12,7 @@ import {
   NEVER,
   readUpTo,
   startChainOfNodes,
-} from '../../../support/adapters/tron/chain-of-nodes.ts';
+} from '../../../support/adapters/chain-of-nodes.ts';
 
 const START = { number: 0, hash: null };
 

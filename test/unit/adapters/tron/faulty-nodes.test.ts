@@ -11,8 +11,8 @@ import {
   nameOf,
   readUpTo,
   startChainOfNodes,
-} from '../../../support/adapters/tron/chain-of-nodes.ts';
-import { until } from '../../../support/workflows/until.ts';
+} from '../../../support/adapters/chain-of-nodes.ts';
+import { until } from '../../../support/until.ts';
 
 const START = { number: 0, hash: null };
 const INFOS = 'gettransactioninfobyblocknum';

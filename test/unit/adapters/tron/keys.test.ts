@@ -5,7 +5,7 @@ import { ChainUnreadable } from '../../../../adapters/tron/tron-chain.ts';
 import { HandChain } from '../../../../dev/tron/chain.ts';
 import { FAKE_USDT_CONTRACT } from '../../../../dev/tron/drafts.ts';
 import { startFakeNode } from '../../../../dev/tron/fake-node.ts';
-import { keptLog, NEVER } from '../../../support/adapters/tron/chain-of-nodes.ts';
+import { keptLog, NEVER } from '../../../support/adapters/chain-of-nodes.ts';
 
 describe('TRON_API_KEY', () => {
   it("is TronGrid's, and goes to no other owner's node, nor in clear over the network", () => {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { gzipSync } from 'node:zlib';
-import { withClient } from '../../../support/adapters/webhooks/clients.ts';
-import { isLetGo, postTo } from '../../../support/adapters/webhooks/post-to.ts';
+import { isLetGo, postTo, withClient } from '../../../support/adapters/webhooks/clients.ts';
 import { answering, startRawReceiver, startReceiver } from '../../../support/adapters/webhooks/receivers.ts';
 
 describe('the answer', () => {

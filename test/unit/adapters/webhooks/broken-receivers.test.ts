@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { freePort } from '../../../../dev/free-port.ts';
-import { withClient } from '../../../support/adapters/webhooks/clients.ts';
-import { postTo } from '../../../support/adapters/webhooks/post-to.ts';
+import { postTo, withClient } from '../../../support/adapters/webhooks/clients.ts';
 import { startRawReceiver } from '../../../support/adapters/webhooks/receivers.ts';
 
 type Act = Parameters<typeof startRawReceiver>[0];

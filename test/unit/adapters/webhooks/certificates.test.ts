@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict';
 import { HOST, PUBLIC } from '../../../support/adapters/webhooks/clients.ts';
-import {
-  createTrust,
-  postOverTls,
-  serving,
-  type Trust,
-} from '../../../support/adapters/webhooks/post-over-tls.ts';
 import { startReceiver } from '../../../support/adapters/webhooks/receivers.ts';
+import { createTrust, postOverTls, serving, type Trust } from '../../../support/adapters/webhooks/tls.ts';
 
 describe('a certificate', () => {
   let trust: Trust;

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import { createWebhookClient } from '../../../../adapters/webhooks/webhook-client.ts';
-import { eventually } from '../../../support/adapters/eventually.ts';
 import { BODY, startRawReceiver } from '../../../support/adapters/webhooks/receivers.ts';
+import { untilHolds } from '../../../support/until.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
 
@@ -18,7 +18,7 @@ describe('the webhook client', () => {
     const ended: string[] = [];
     try {
       const underWay = client.deliver(delivery).then(({ outcome }) => ended.push(outcome));
-      await eventually(() => assert.equal(receiver.open.size, 1));
+      await untilHolds(() => assert.equal(receiver.open.size, 1));
       const closed = client.close().then(() => ended.push('closed'));
       await assert.rejects(client.deliver(delivery), /closed/);
       await setImmediate();

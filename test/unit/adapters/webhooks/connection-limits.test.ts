@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { eventually } from '../../../support/adapters/eventually.ts';
 import { withClient } from '../../../support/adapters/webhooks/clients.ts';
 import {
   answering,
@@ -7,6 +6,7 @@ import {
   startRawReceiver,
   startReceiver,
 } from '../../../support/adapters/webhooks/receivers.ts';
+import { untilHolds } from '../../../support/until.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
 const urlOf = (receiver: Receiver, path = '/') => `http://127.0.0.1:${receiver.port}${path}`;
@@ -54,7 +54,7 @@ describe('connections', () => {
     try {
       await withClient({}, async (post) => {
         for (let i = 0; i < 510; i++) await post(urlOf(receiver, `/${i}`));
-        await eventually(() => assert.equal(receiver.open.size, 500));
+        await untilHolds(() => assert.equal(receiver.open.size, 500));
         await post(urlOf(receiver, '/509'));
         assert.equal(receiver.connections, 510);
         await post(urlOf(receiver, '/0'));

@@ -3,17 +3,12 @@ import type { TlsOptions } from 'node:tls';
 import type { openSocket } from '../../../../adapters/webhooks/checked-socket.ts';
 import { HOST, leadTo, PUBLIC, withClient } from '../../../support/adapters/webhooks/clients.ts';
 import {
-  createTrust,
-  postOverTls,
-  serving,
-  type Trust,
-} from '../../../support/adapters/webhooks/post-over-tls.ts';
-import {
   answering,
   BODY,
   startRawReceiver,
   startReceiver,
 } from '../../../support/adapters/webhooks/receivers.ts';
+import { createTrust, postOverTls, serving, type Trust } from '../../../support/adapters/webhooks/tls.ts';
 
 describe('over HTTPS', () => {
   let trust: Trust;

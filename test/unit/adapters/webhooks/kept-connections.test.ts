@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
-import { eventually } from '../../../support/adapters/eventually.ts';
 import { withClient } from '../../../support/adapters/webhooks/clients.ts';
 import { answering, startRawReceiver, startReceiver } from '../../../support/adapters/webhooks/receivers.ts';
+import { untilHolds } from '../../../support/until.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
 
@@ -36,7 +36,7 @@ describe('connections', () => {
           await Promise.all([1, 2, 3].map(() => post(`http://127.0.0.1:${receiver.port}/`)));
         assert.equal(receiver.connections, 3);
       });
-      await eventually(() => assert.equal(receiver.open.size, 0));
+      await untilHolds(() => assert.equal(receiver.open.size, 0));
     } finally {
       await receiver.close();
     }
@@ -57,7 +57,7 @@ describe('connections', () => {
       await withClient({}, async (post) => {
         for (let i = 1; i <= 3; i++) {
           assert.equal((await post(`http://127.0.0.1:${receiver.port}/`)).outcome, 'delivered');
-          await eventually(() => assert.equal(receiver.open.size, 0));
+          await untilHolds(() => assert.equal(receiver.open.size, 0));
           assert.equal(receiver.connections, i);
         }
       });

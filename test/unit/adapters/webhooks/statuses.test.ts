@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { RequestListener } from 'node:http';
-import { postTo } from '../../../support/adapters/webhooks/post-to.ts';
+import { postTo } from '../../../support/adapters/webhooks/clients.ts';
 import {
   answering,
   startCanary,

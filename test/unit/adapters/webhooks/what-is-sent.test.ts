@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders, RequestListener } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { postTo } from '../../../support/adapters/webhooks/post-to.ts';
+import { postTo } from '../../../support/adapters/webhooks/clients.ts';
 import { answering, BODY, startCanary, startReceiver } from '../../../support/adapters/webhooks/receivers.ts';
 
 describe('what is sent', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mayReach } from '../../../../dev/postgres/may-reach.ts';
-import { scratchFolder } from '../../../support/dev/scratch-folder.ts';
+import { scratchFolder } from '../../../support/dev/scratch.ts';
 
 describe('mayReach', () => {
   const scratch = scratchFolder();

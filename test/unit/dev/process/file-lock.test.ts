@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { tryLock } from '../../../../dev/process/file-lock.ts';
-import { scratchFolder } from '../../../support/dev/scratch-folder.ts';
+import { scratchFolder } from '../../../support/dev/scratch.ts';
 
 const MODULE = new URL('../../../../dev/process/file-lock.ts', import.meta.url).href;
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { keepRunning } from '../../../../dev/process/keep-running.ts';
-import { eventually } from '../../../support/dev/eventually.ts';
+import { until } from '../../../support/until.ts';
 
 /** Something that can be started, and ended from outside, as often as one likes. */
 function thing(failures: number[] = []) {
@@ -27,7 +27,10 @@ describe('keepRunning', () => {
     const it = thing();
     const kept = await keepRunning({ ...it, name: 'it' });
     it.end('signal SIGKILL');
-    await eventually(() => it.starts() === 2 && it.log.length === 2);
+    await until(
+      'it was started again and both lines are logged',
+      () => it.starts() === 2 && it.log.length === 2,
+    );
     assert.deepEqual(it.log, ['it ended; starting it again in 0.5 s: signal SIGKILL', 'it is running again']);
     await kept.stop();
     assert.equal(it.starts(), 2);
@@ -37,7 +40,7 @@ describe('keepRunning', () => {
     const it = thing([2, 3]);
     const kept = await keepRunning({ ...it, name: 'it' });
     it.end('exit code 1');
-    await eventually(() => it.log.at(-1) === 'it is running again');
+    await until('it is running again', () => it.log.at(-1) === 'it is running again');
     assert.deepEqual(it.log, [
       'it ended; starting it again in 0.5 s: exit code 1',
       'it ended; starting it again in 1 s: no luck at start 2',
@@ -55,7 +58,7 @@ describe('keepRunning', () => {
     const it = thing();
     const kept = await keepRunning({ ...it, name: 'it' });
     it.end('exit code 1');
-    await eventually(() => it.log.length === 1);
+    await until('the failure is logged', () => it.log.length === 1);
     await kept.stop();
     assert.equal(it.starts(), 1);
   });

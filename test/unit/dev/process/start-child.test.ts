@@ -5,8 +5,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { processIdentity } from '../../../../dev/process/process-identity.ts';
 import { startChild } from '../../../../dev/process/start-child.ts';
-import { eventually } from '../../../support/dev/eventually.ts';
-import { scratchFolder } from '../../../support/dev/scratch-folder.ts';
+import { scratchFolder } from '../../../support/dev/scratch.ts';
+import { until } from '../../../support/until.ts';
 
 describe('startChild', () => {
   const scratch = scratchFolder();
@@ -23,9 +23,9 @@ describe('startChild', () => {
     await writeFile(join(scratch.path, 'child.log'), '');
     const child = await start('echo out; echo err >&2; exit 7');
     assert.equal(await child.exited, 'exit code 7');
-    await eventually(() => child.lastLines().length === 2);
+    await until('it has printed two lines', () => child.lastLines().length === 2);
     assert.deepEqual(child.lastLines().sort(), ['err', 'out']);
-    await eventually(async () => {
+    await until('its log is written', async () => {
       const log = await readFile(join(scratch.path, 'child.log'), 'utf8');
       return log.includes('out\n') && log.includes('err\n');
     });
@@ -41,14 +41,14 @@ describe('startChild', () => {
 
   it('stops with the first signal whoever heeds it', async () => {
     const child = await start('trap "exit 3" TERM; echo ready; while :; do sleep 0.05; done');
-    await eventually(() => child.lastLines().includes('ready'));
+    await until('it is ready', () => child.lastLines().includes('ready'));
     await child.stop([{ signal: 'SIGTERM', graceMs: 10_000 }]);
     assert.equal(await child.exited, 'exit code 3');
   });
 
   it('kills whoever heeds none', async () => {
     const child = await start('trap "" TERM INT; echo ready; while :; do sleep 0.05; done');
-    await eventually(() => child.lastLines().includes('ready'));
+    await until('it is ready', () => child.lastLines().includes('ready'));
     await child.stop([
       { signal: 'SIGTERM', graceMs: 100 },
       { signal: 'SIGINT', graceMs: 100 },
@@ -73,6 +73,6 @@ describe('startChild', () => {
     const pid = Number(printed);
     assert.notEqual(processIdentity(pid), undefined);
     parent.kill('SIGTERM');
-    await eventually(() => processIdentity(pid) === undefined);
+    await until('the process is gone', () => processIdentity(pid) === undefined);
   });
 });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { ChildRegistry } from '../../../../dev/process/child-registry.ts';
 import { processIdentity } from '../../../../dev/process/process-identity.ts';
 import { stopOrphans } from '../../../../dev/process/stop-orphans.ts';
-import { scratchFolder } from '../../../support/dev/scratch-folder.ts';
+import { scratchFolder } from '../../../support/dev/scratch.ts';
 
 describe('stopOrphans', () => {
   const scratch = scratchFolder();

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { freePort } from '../../../../dev/free-port.ts';
 import { choosePorts } from '../../../../dev/stack/ports.ts';
-import { scratchFolder } from '../../../support/dev/scratch-folder.ts';
+import { scratchFolder } from '../../../support/dev/scratch.ts';
 
 describe('choosePorts', () => {
   const scratch = scratchFolder();

@@ -3,9 +3,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findTemporalSource } from '../../../../dev/temporal/find-temporal-source.ts';
 import type { TemporalSearch } from '../../../../dev/temporal/temporal-source.ts';
-import { emptySearch, writeCli } from '../../../support/dev/empty-search.ts';
-import { scratchFolder } from '../../../support/dev/scratch-folder.ts';
-import { writeScript } from '../../../support/dev/write-script.ts';
+import { emptySearch, scratchFolder, writeCli, writeScript } from '../../../support/dev/scratch.ts';
 
 /** What the search of a test has downloaded lies in it. */
 const DOWNLOADED = `temporal-cli-1.9.1-${'0'.repeat(16)}`;

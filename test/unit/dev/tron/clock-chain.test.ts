@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ClockChain } from '../../../../dev/tron/clock-chain.ts';
-import { scratchFolder } from '../../../support/dev/scratch-folder.ts';
+import { scratchFolder } from '../../../support/dev/scratch.ts';
 
 const ALICE = 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6';
 const START_MS = Date.UTC(2026, 0, 1);

@@ -5,9 +5,7 @@ import { join } from 'node:path';
 import { binariesIn } from '../../../../../dev/temporal/built/server-binaries.ts';
 import { findTemporalSource } from '../../../../../dev/temporal/find-temporal-source.ts';
 import type { TemporalSearch } from '../../../../../dev/temporal/temporal-source.ts';
-import { emptySearch } from '../../../../support/dev/empty-search.ts';
-import { scratchFolder } from '../../../../support/dev/scratch-folder.ts';
-import { writeScript } from '../../../../support/dev/write-script.ts';
+import { emptySearch, scratchFolder, writeScript } from '../../../../support/dev/scratch.ts';
 
 const SYSTEM_PATH = '/usr/bin:/bin';
 

@@ -5,9 +5,7 @@ import { join } from 'node:path';
 import { wheelFor } from '../../../../../dev/temporal/cli/download-cli.ts';
 import { findTemporalSource } from '../../../../../dev/temporal/find-temporal-source.ts';
 import type { TemporalSearch } from '../../../../../dev/temporal/temporal-source.ts';
-import { emptySearch, writeCli } from '../../../../support/dev/empty-search.ts';
-import { scratchFolder } from '../../../../support/dev/scratch-folder.ts';
-import { writeScript } from '../../../../support/dev/write-script.ts';
+import { emptySearch, scratchFolder, writeCli, writeScript } from '../../../../support/dev/scratch.ts';
 
 const VERSION = '1.9.1';
 

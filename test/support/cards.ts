@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { query } from '../../db/sql.ts';
+import type { CardRow } from '../../resources/card.ts';
+import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';
+
+/** POST /cards with a key and an external_ref of its own unless given. In live mode the amount's last two digits choose the outcome. */
+export function createCard(
+  partner: TestPartner,
+  body: { amount: unknown; external_ref?: string; [field: string]: unknown },
+  options: Omit<CallOptions, 'body'> = {},
+): Promise<Answer> {
+  return partner.call('POST', '/cards', {
+    idempotencyKey: randomUUID(),
+    ...options,
+    body: { external_ref: randomUUID(), ...body },
+  });
+}
+
+/** A live card once it is no longer pending, as GET /cards/{cardId} gives it. */
+// biome-ignore lint/suspicious/noExplicitAny: a card as the API gives it.
+export async function settledCard(partner: TestPartner, cardId: string): Promise<any> {
+  for (;;) {
+    const { json } = await partner.call('GET', `/cards/${cardId}`, { mode: 'live' });
+    if (json.status !== 'funding_pending') return json;
+    await sleep(50);
+  }
+}
+
+export async function readCardRow({ orm }: TestStack, cardId: string): Promise<CardRow | undefined> {
+  const [row] = await query<CardRow>(orm.em.fork(), 'SELECT * FROM card WHERE id = $1', [cardId]);
+  return row;
+}
+
+/** Types of the events of a card, oldest first. */
+export async function eventTypes({ orm }: TestStack, cardId: string): Promise<string[]> {
+  const rows = await query<{ type: string }>(
+    orm.em.fork(),
+    'SELECT type FROM event WHERE card_id = $1 ORDER BY id',
+    [cardId],
+  );
+  return rows.map(({ type }) => type);
+}
+
+/** How many cards the simulated network has made for a card of ours. */
+export async function networkCardCount({ orm }: TestStack, cardId: string): Promise<number> {
+  const rows = await query(orm.em.fork(), 'SELECT FROM simulated_network.card WHERE token = $1', [cardId]);
+  return rows.length;
+}

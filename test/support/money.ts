@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { adjustBalance } from '../../commands/accounts/balance.ts';
+import { DEFAULT_FEE_PLAN, type FundingKind, quoteFunding } from '../../domain/fees.ts';
+import type { Mode } from '../../domain/mode.ts';
+import { checkLedger } from '../../ledger/check-ledger.ts';
+import { readBalance } from '../../ledger/read-balance.ts';
+import { asOwner } from './postgres.ts';
+import type { TestPartner, TestStack } from './stack.ts';
+
+/** What a funded partner starts with in each mode, in cents, unless told otherwise. */
+export const FUNDS_CENTS = 1_000_000;
+
+/** A partner with this much in both modes. */
+export async function fundedPartner(stack: TestStack, amountCents = FUNDS_CENTS): Promise<TestPartner> {
+  const partner = await stack.createPartner();
+  for (const mode of ['test', 'live'] as const) {
+    const adjustment = { partnerId: partner.id, mode, amountCents, reason: 'funds of a test', key: null };
+    await adjustBalance(stack.operator, adjustment);
+  }
+  return partner;
+}
+
+/** @returns available, held and total */
+export async function balanceOf(partner: TestPartner, mode: Mode = 'test'): Promise<number[]> {
+  const { status, json, text } = await partner.call('GET', '/balance', { mode });
+  assert.equal(status, 200, text);
+  return [json.available, json.held, json.total];
+}
+
+/** What a card, or a top-up, of this amount takes from the balance: amount and fees, in cents. */
+export const priceOf = (amountCents: number, kind: FundingKind = 'card_issue'): number =>
+  quoteFunding(DEFAULT_FEE_PLAN, kind, amountCents).totalDebitedCents;
+
+/** Holds the prepaid balance to exactly this. */
+export async function assertBalance(
+  stack: TestStack,
+  partner: TestPartner,
+  mode: Mode,
+  expected: { spentCents: number; heldCents: number },
+): Promise<void> {
+  const { spentCents, heldCents } = expected;
+  assert.deepEqual(await readBalance(stack.orm.em.fork(), partner.id, mode), {
+    availableCents: FUNDS_CENTS - spentCents - heldCents,
+    heldCents,
+    totalCents: FUNDS_CENTS - spentCents,
+  });
+}
+
+/** Every invariant of the ledger holds. */
+export async function assertLedgerClean(stack: TestStack): Promise<void> {
+  assert.deepEqual(await checkLedger(stack.orm.em.fork()), []);
+}
+
+/** What the ledger's transfers of an operation are for. */
+export async function transferCodes(stack: TestStack, operationId: string): Promise<string[]> {
+  const rows = await asOwner<{ code: string }>(
+    stack,
+    'SELECT code FROM ledger.transfer WHERE operation_id = $1',
+    [operationId],
+  );
+  return rows.map(({ code }) => code);
+}

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import type { WorkflowHandle } from '@temporalio/client';
+import type { CardRow } from '../../resources/card.ts';
+import type { TopUpRow } from '../../resources/topup.ts';
+import { issueCardWorkflowId, topUpCardWorkflowId } from '../../workflows/messages.ts';
+import { createCard, eventTypes, readCardRow } from './cards.ts';
+import { fundedPartner, priceOf } from './money.ts';
+import { asOwner } from './postgres.ts';
+import type { TestPartner, TestStack } from './stack.ts';
+import { createTopUp, readTopUpRow } from './top-ups.ts';
+
+/** The network accepts it and then stays silent. */
+const SILENT_CENTS = 10_047;
+const CARD_CENTS = 10_000;
+
+/** An operation that the network accepted and says nothing about. */
+export interface Silent {
+  partner: TestPartner;
+  /** Of the card or top-up: the network's token. */
+  id: string;
+  workflow: WorkflowHandle;
+  /** What the account had spent before it, and what is held for it, in cents. */
+  spentBeforeCents: number;
+  heldCents: number;
+  /** As if it had begun 25 hours ago. */
+  age(): Promise<unknown>;
+  row(): Promise<CardRow | TopUpRow | undefined>;
+  /** Types of the events about it. */
+  events(): Promise<string[]>;
+}
+
+export interface SilentKind {
+  name: string;
+  /** An operator's yes. */
+  yes: string;
+  pending: string;
+  /** Its status after a yes, and the events of yes and no. */
+  succeeded: string;
+  told: { yes: string; no: string };
+  begin(stack: TestStack): Promise<Silent>;
+}
+
+const ISSUANCE: SilentKind = {
+  name: 'an issuance',
+  yes: 'issued',
+  pending: 'funding_pending',
+  succeeded: 'active',
+  told: { yes: 'card.issued', no: 'card.issue_failed' },
+  async begin(stack) {
+    const partner = await fundedPartner(stack);
+    const { status, json, text } = await createCard(partner, { amount: SILENT_CENTS }, { mode: 'live' });
+    assert.equal(status, 202, text);
+    return {
+      partner,
+      id: json.id,
+      workflow: stack.client.workflow.getHandle(issueCardWorkflowId(json.id)),
+      spentBeforeCents: 0,
+      heldCents: priceOf(SILENT_CENTS),
+      age: () => age(stack, 'card', json.id),
+      row: () => readCardRow(stack, json.id),
+      events: () => eventTypes(stack, json.id),
+    };
+  },
+};
+
+const TOP_UP: SilentKind = {
+  name: 'a top-up',
+  yes: 'succeeded',
+  pending: 'pending',
+  succeeded: 'succeeded',
+  told: { yes: 'topup.succeeded', no: 'topup.failed' },
+  async begin(stack) {
+    const partner = await fundedPartner(stack);
+    const card = await createCard(partner, { amount: CARD_CENTS }, { mode: 'live' });
+    assert.equal(card.status, 201, card.text);
+    const { status, json, text } = await createTopUp(partner, 'live', card.json.id, SILENT_CENTS);
+    assert.equal(status, 202, text);
+    return {
+      partner,
+      id: json.id,
+      workflow: stack.client.workflow.getHandle(topUpCardWorkflowId(json.id)),
+      spentBeforeCents: priceOf(CARD_CENTS),
+      heldCents: priceOf(SILENT_CENTS, 'card_topup'),
+      age: () => age(stack, 'topup', json.id),
+      row: () => readTopUpRow(stack, json.id),
+      events: async () => (await eventTypes(stack, card.json.id)).slice(1),
+    };
+  },
+};
+
+const age = (stack: TestStack, table: 'card' | 'topup', id: string): Promise<unknown> =>
+  asOwner(stack, `UPDATE ${table} SET created_at = created_at - interval '25 hours' WHERE id = $1`, [id]);
+
+/** Every kind of operation that waits for the network, and then for an operator. */
+export const SILENT_KINDS: readonly SilentKind[] = [ISSUANCE, TOP_UP];

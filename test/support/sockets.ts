@@ -1,0 +1,120 @@
+import { once } from 'node:events';
+import { createServer as createHttpServer, type RequestListener } from 'node:http';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+export interface LoopbackServer {
+  url: string;
+  close(): Promise<void>;
+}
+
+/** A bare HTTP server on a free port, for tests that play one side of a conversation. */
+export async function listenOnLoopback(listener: RequestListener): Promise<LoopbackServer> {
+  const server = createHttpServer(listener).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+export interface TcpProxy {
+  address: string;
+  /** From here on connections are refused, and those that were open are gone. */
+  cut(): Promise<void>;
+  restore(): Promise<void>;
+}
+
+/** Stands between a client and a server, so that the server can go away and come back. */
+export async function startTcpProxy(target: string): Promise<TcpProxy> {
+  const sockets = new Set<Socket>();
+  const { hostname, port } = new URL(`tcp://${target}`);
+  const server = createServer((client) => {
+    const upstream = connect(Number(port), hostname);
+    for (const [one, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(one);
+      one.pipe(other);
+      one.on('error', () => other.destroy());
+      one.on('close', () => {
+        sockets.delete(one);
+        other.destroy();
+      });
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const own = (server.address() as AddressInfo).port;
+  return {
+    address: `127.0.0.1:${own}`,
+    async cut() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+    async restore() {
+      server.listen(own, '127.0.0.1');
+      await once(server, 'listening');
+    },
+  };
+}
+
+/** What is waited for: bytes on their way from the client or from the server that contain this text. */
+export interface Watched {
+  from: 'client' | 'server';
+  text: string;
+}
+
+export interface WatchingProxy {
+  /** `host:port` */
+  address: string;
+  stop(): void;
+}
+
+/**
+ * Stands between a client and a server and passes on what they say, until something watched for comes by: that is not
+ * passed on any more, nor is anything after it, and `onSeen` is called. Undefined: nothing is watched for.
+ */
+export async function startWatchingProxy(
+  target: string,
+  watched: Watched | undefined,
+  onSeen: () => void,
+): Promise<WatchingProxy> {
+  const [host, port] = target.split(':');
+  const sockets = new Set<Socket>();
+  let seen = false;
+
+  function pass(source: Socket, sink: Socket, side: Watched['from']): void {
+    sockets.add(source);
+    source.on('data', (bytes) => {
+      if (!seen && side === watched?.from && bytes.includes(watched.text)) {
+        seen = true;
+        onSeen();
+      }
+      if (!seen) sink.write(bytes);
+    });
+    // Either side may be killed at any moment; the other one learns of it by the end of its connection.
+    source.on('error', () => sink.destroy());
+    source.on('close', () => sink.destroy());
+  }
+
+  const server = createServer((client) => {
+    const upstream = connect(Number(port), host);
+    pass(client, upstream, 'client');
+    pass(upstream, client, 'server');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    stop: () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}

@@ -1,0 +1,81 @@
+import {
+  type CardNetwork,
+  CardNetworkUnavailable,
+  type OperationFailed,
+  type StatusChangeAnswer,
+  type StatusChangeRequest,
+  type TopUpAnswer,
+} from '../../adapters/card-network/card-network.ts';
+import type { WorkerOptions } from '../../worker/start-worker.ts';
+import { startTestStack, type TestStack } from './stack.ts';
+
+type Ask = () => Promise<StatusChangeAnswer>;
+/** What becomes of one question to the network, which `ask` passes on. */
+export type Treatment = (ask: Ask) => Promise<StatusChangeAnswer>;
+
+export interface UnrulyNetwork {
+  options: WorkerOptions;
+  /** What becomes of the next status changes that are asked for, in this order; the others are passed on. */
+  next: Treatment[];
+  /** What becomes of all others. */
+  usual: Treatment;
+  /** What becomes of top-ups. */
+  topUps(ask: () => Promise<TopUpAnswer | OperationFailed>): Promise<TopUpAnswer | OperationFailed>;
+  /** What was asked for so far, of status changes. */
+  asked: StatusChangeRequest[];
+  /** Asks the network itself, as somebody else might. */
+  ask(request: StatusChangeRequest): Promise<StatusChangeAnswer>;
+}
+
+/** A worker's network that treats its status changes as a test says. */
+export function unrulyNetwork(): UnrulyNetwork {
+  let real: CardNetwork | undefined;
+  const unruly: UnrulyNetwork = {
+    next: [],
+    usual: (ask) => ask(),
+    topUps: (ask) => ask(),
+    asked: [],
+    ask: (request) => {
+      if (real === undefined) throw new Error('no worker has been started with these options');
+      return real.changeCardStatus(request);
+    },
+    options: {
+      around: {
+        activities: (same) => same,
+        network: (network) => {
+          real = network;
+          return {
+            ...network,
+            topUpCard: (request) => unruly.topUps(() => network.topUpCard(request)),
+            changeCardStatus: (request) => {
+              unruly.asked.push(request);
+              return (unruly.next.shift() ?? unruly.usual)(() => network.changeCardStatus(request));
+            },
+          };
+        },
+      },
+    },
+  };
+  return unruly;
+}
+
+export const unavailable: Treatment = () =>
+  Promise.reject(new CardNetworkUnavailable('card network: it answered 503, in a test'));
+
+/** The network acts, and nobody hears of it. */
+export const answerLost: Treatment = async (ask) => {
+  await ask();
+  throw new CardNetworkUnavailable('card network: no answer, in a test');
+};
+
+export const refused: Treatment = async () => ({ status: 'refused', reason: 'in_a_test' });
+
+/** The service with a worker whose network treats its status changes as a test says. */
+export async function startUnrulyStack(
+  cardCreationWaitMs: number,
+): Promise<{ stack: TestStack; network: UnrulyNetwork }> {
+  const network = unrulyNetwork();
+  const stack = await startTestStack({ cardCreationWaitMs }, { worker: false });
+  await stack.startWorker(network.options);
+  return { stack, network };
+}
