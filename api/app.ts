@@ -11,12 +11,16 @@ import { type GuardDependencies, guard } from './http/guard.ts';
 import { logRequest, type RequestDurations } from './http/log-request.ts';
 import { refuseUnreadable } from './http/refuse-unreadable.ts';
 import type { RequestState } from './http/request-state.ts';
+import {
+  type CallbackDependencies,
+  type NetworkTransactionDependencies,
+  networkCallbacks,
+  networkTransactions,
+} from './network.ts';
 import { openApiDocument } from './openapi/document.ts';
-import { type CallbackDependencies, networkCallbacks } from './routes/network-callbacks.ts';
-import { type NetworkTransactionDependencies, networkTransactions } from './routes/network-transactions.ts';
-import { health, operations, type ReadinessDependencies } from './routes/operations.ts';
-import { reference } from './routes/reference.ts';
-import { createRoutes, type RouteDependencies } from './routes.ts';
+import { reference } from './openapi/reference.ts';
+import { health, operations, type ReadinessDependencies } from './operations.ts';
+import { createRoutes, DECLARATIONS, type RouteDependencies } from './routes.ts';
 import { createWebhookMetrics } from './webhook-metrics.ts';
 
 export interface AppDependencies
@@ -38,7 +42,6 @@ export interface Apps {
 
 /** The whole HTTP surface. */
 export function createApps(dependencies: AppDependencies): Apps {
-  const routes = createRoutes(dependencies);
   const registry = new Registry();
   const { orm, logger, admission, depositTerms } = dependencies;
   const metrics = [
@@ -55,7 +58,10 @@ export function createApps(dependencies: AppDependencies): Apps {
   });
 
   const v1 = new Router<RequestState>({ prefix: '/v1' });
-  for (const route of routes) v1[route.method](route.path, guard(route, dependencies));
+  for (const route of createRoutes(dependencies)) {
+    const { method, path } = route.declaration;
+    v1[method](path, guard(route, dependencies));
+  }
   const ofOperators = [operations(dependencies, registry)];
   return {
     api: createApp(logger, durations, [
@@ -64,7 +70,7 @@ export function createApps(dependencies: AppDependencies): Apps {
       ...(dependencies.operationsApart ? [] : ofOperators),
       networkCallbacks(dependencies),
       networkTransactions(dependencies),
-      reference(openApiDocument(routes)),
+      reference(openApiDocument(DECLARATIONS)),
     ]),
     operations: createApp(logger, durations, [health(), ...ofOperators]),
   };

@@ -12,7 +12,7 @@ import { DepositRequest, DepositResource, type DepositRow, presentDeposit } from
 import { watchDepositWorkflowId } from '../workflows/messages.ts';
 import { keyedRequest, replyOnce } from './http/claim-operation.ts';
 import { Limit, listOf, presentList, StartingAfter } from './http/list-envelope.ts';
-import { route } from './http/route.ts';
+import { declare, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
 
 export interface DepositDependencies extends CommandContext {
@@ -22,24 +22,52 @@ export interface DepositDependencies extends CommandContext {
   depositsChanged(): void;
 }
 
-export const createDeposit = (dependencies: DepositDependencies) =>
-  route({
-    method: 'post',
-    path: '/funding/deposit-address',
-    operationId: 'deposits.create',
-    summary: 'Create a deposit address',
-    description:
-      'An address to which you send USDT (TRC-20). Send one payment of exactly `amount_usdt` to `address` before ' +
-      '`expires_at`. Your balance is credited about a minute after the payment is in a block, and `deposit.confirmed` ' +
-      'tells you. Create a new address for every deposit.',
-    mode: 'live',
-    idempotencyKey: 'accepted',
-    query: z.strictObject({}),
-    body: DepositRequest,
-    responses: { 201: DepositResource },
-    examples: { body: { amount: 250_000 }, 201: EXAMPLES.DEPOSIT },
-    errors: ['test_key_not_allowed', 'idempotency_in_flight', 'limit_exceeded', 'idempotency_conflict'],
-    async handle(input) {
+const createDeposit = declare({
+  method: 'post',
+  path: '/funding/deposit-address',
+  operationId: 'deposits.create',
+  summary: 'Create a deposit address',
+  description:
+    'An address to which you send USDT (TRC-20). Send one payment of exactly `amount_usdt` to `address` before ' +
+    '`expires_at`. Your balance is credited about a minute after the payment is in a block, and `deposit.confirmed` ' +
+    'tells you. Create a new address for every deposit.',
+  mode: 'live',
+  idempotencyKey: 'accepted',
+  query: z.strictObject({}),
+  body: DepositRequest,
+  responses: { 201: DepositResource },
+  examples: { body: { amount: 250_000 }, 201: EXAMPLES.DEPOSIT },
+  errors: ['test_key_not_allowed', 'idempotency_in_flight', 'limit_exceeded', 'idempotency_conflict'],
+});
+
+const listDeposits = declare({
+  method: 'get',
+  path: '/funding/deposits',
+  operationId: 'deposits.list',
+  summary: 'List deposits',
+  description:
+    'Every address you created, with its status and what has arrived at it, newest first. Empty in test mode.',
+  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('dep') }),
+  responses: { 200: listOf(DepositResource) },
+  examples: { 200: EXAMPLES.listOf(EXAMPLES.CONFIRMED_DEPOSIT) },
+});
+
+const getDeposit = declare({
+  method: 'get',
+  path: '/funding/deposits/:depositId',
+  operationId: 'deposits.get',
+  summary: 'Retrieve a deposit',
+  description: 'The address, its status, and what has arrived at it.',
+  query: z.strictObject({}),
+  responses: { 200: DepositResource },
+  examples: { 200: EXAMPLES.CONFIRMED_DEPOSIT },
+  errors: ['deposit_not_found'],
+});
+
+export const deposits = resource(
+  { createDeposit, listDeposits, getDeposit },
+  (dependencies: DepositDependencies) => ({
+    async createDeposit(input) {
       const { depositTerms } = dependencies;
       if (depositTerms === null) {
         throw new ApiError('unavailable', {
@@ -52,44 +80,21 @@ export const createDeposit = (dependencies: DepositDependencies) =>
         input.log({ workflowId: watchDepositWorkflowId(siblingId('dep', request.claimId)) });
       return replyOnce(answer, dependencies.depositsChanged);
     },
-  });
 
-export const listDeposits = ({ orm }: { orm: Orm }) =>
-  route({
-    method: 'get',
-    path: '/funding/deposits',
-    operationId: 'deposits.list',
-    summary: 'List deposits',
-    description:
-      'Every address you created, with its status and what has arrived at it, newest first. Empty in test mode.',
-    query: z.strictObject({ limit: Limit, starting_after: StartingAfter('dep') }),
-    responses: { 200: listOf(DepositResource) },
-    examples: { 200: EXAMPLES.listOf(EXAMPLES.CONFIRMED_DEPOSIT) },
-    async handle({ caller, query: { limit, starting_after: startingAfter } }) {
-      const deposits = await readDepositPage(orm, caller, { limit, startingAfter });
+    async listDeposits({ caller, query: { limit, starting_after: startingAfter } }) {
+      const deposits = await readDepositPage(dependencies.orm, caller, { limit, startingAfter });
       return { status: 200, body: presentList(deposits, limit) };
     },
-  });
 
-export const getDeposit = ({ orm }: { orm: Orm }) =>
-  route({
-    method: 'get',
-    path: '/funding/deposits/:depositId',
-    operationId: 'deposits.get',
-    summary: 'Retrieve a deposit',
-    description: 'The address, its status, and what has arrived at it.',
-    query: z.strictObject({}),
-    responses: { 200: DepositResource },
-    examples: { 200: EXAMPLES.CONFIRMED_DEPOSIT },
-    errors: ['deposit_not_found'],
-    async handle({ caller, params: { depositId = '' } }) {
+    async getDeposit({ caller, params: { depositId = '' } }) {
       const [row] = isId('dep', depositId)
-        ? await tenantQuery<DepositRow>(orm.em.fork(), caller, ONE, [depositId])
+        ? await tenantQuery<DepositRow>(dependencies.orm.em.fork(), caller, ONE, [depositId])
         : [];
       if (row === undefined) throw new ApiError('deposit_not_found');
       return { status: 200, body: presentDeposit(row) };
     },
-  });
+  }),
+);
 
 /**
  * Up to `limit` + 1 deposits, newest first, by key.

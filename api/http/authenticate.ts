@@ -5,14 +5,20 @@ import type { Orm } from '../../db/orm.ts';
 import { anyOf, readStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Mode } from '../../domain/mode.ts';
+import type { Tenant } from '../../domain/tenant.ts';
 import type { Admission } from './admission.ts';
-import type { Caller } from './caller.ts';
 
 /** A revoked key may still work for this long (decisions.md, "Keys": at most 5 s). */
 const CACHE_MS = 2_000;
 
 /** Keys that have not been seen here before are looked up as one account's work, so that a flood of them harms no other. */
 const STRANGERS = 'strangers';
+
+/** Who a request speaks for: an account in one mode, by one of its keys. */
+export interface Caller extends Tenant {
+  partnerName: string;
+  keyId: string;
+}
 
 export type Authenticate = (authorization: string | undefined) => Promise<Caller>;
 

@@ -6,13 +6,13 @@ import { newId } from '../../crypto/new-id.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import { replay } from './replay.ts';
-import type { Reply, RouteInput } from './route.ts';
+import type { RouteInput, StoredReply } from './route.ts';
 import { LEASE_MS } from './while-leased.ts';
 
 /** A POST with what its Idempotency-Key is taken by. @param cardId the card it is about, where there is one already */
 export function keyedRequest<Operation extends ClaimOperation>(
   operation: Operation,
-  { caller, path, body, idempotencyKey, requestId }: RouteInput<unknown, unknown>,
+  { caller, path, body, idempotencyKey, requestId }: RouteInput,
   cardId: string | null,
 ): KeyedRequest & { operation: Operation } {
   return {
@@ -47,7 +47,7 @@ export function claimOperation(
  * The reply to what is one transaction, whose answer is there with its commit.
  * @param eventsWritten called where the transaction can have written one
  */
-export function replyOnce({ replayed, response }: KeyedAnswer, eventsWritten?: () => void): Reply {
+export function replyOnce({ replayed, response }: KeyedAnswer, eventsWritten?: () => void): StoredReply {
   if (replayed) return replay(response);
   eventsWritten?.();
   return response;

@@ -24,8 +24,8 @@ export interface GuardDependencies {
  * What every /v1 request goes through: authentication, rate limit, mode, admission, validation, its turn, the route's
  * handler, and the response.
  */
-export function guard<Query, Body>(
-  route: Route<Query, Body>,
+export function guard(
+  { declaration, handle }: Route,
   { authenticate, rateLimit, admission }: GuardDependencies,
 ): RouterMiddleware<RequestState> {
   return async (ctx: RouterContext<RequestState>) => {
@@ -35,33 +35,33 @@ export function guard<Query, Body>(
     state.logFields.partnerId = caller.partnerId;
     state.logFields.mode = caller.mode;
     rateLimit(caller.keyId);
-    if (route.mode !== undefined && route.mode !== caller.mode) {
-      throw new ApiError(route.mode === 'test' ? 'live_key_not_allowed' : 'test_key_not_allowed');
+    if (declaration.mode !== undefined && declaration.mode !== caller.mode) {
+      throw new ApiError(declaration.mode === 'test' ? 'live_key_not_allowed' : 'test_key_not_allowed');
     }
     const visit = admission.arrive(caller);
     ctx.res.once('close', () => visit.leave());
     let reply: Reply;
     try {
       refuseRepeated(req);
-      const idempotencyKey = idempotencyKeyOf(req, route.idempotencyKey);
+      const idempotencyKey = idempotencyKeyOf(req, declaration.idempotencyKey);
       const parsed = parseQuery(ctx.querystring);
-      const query = validate(route.query, parsed.value, 'query');
+      const query = validate(declaration.query, parsed.value, 'query');
       // Before its turn, so that a slow body does not keep the account's other requests waiting.
-      const body: Checked<Body> =
-        route.body === undefined
-          ? { value: undefined as Body, issues: [] }
-          : validate(route.body, await readJsonBody(req, route.bodyIsOptional), 'body');
+      const body: Checked<unknown> =
+        declaration.body === undefined
+          ? { value: undefined, issues: [] }
+          : validate(declaration.body, await readJsonBody(req, declaration.bodyIsOptional), 'body');
       const issues = [...parsed.issues, ...query.issues, ...body.issues];
       if (issues.length > 0) throw ApiError.ofFields(issues);
 
-      const begun = await visit.begin(route.liveIsWorkflow === true && caller.mode === 'live');
+      const begun = await visit.begin(declaration.liveIsWorkflow === true && caller.mode === 'live');
       // A pipelined request, sent before the previous one was answered, shows only in its socket that the client is gone.
       if (!begun || req.socket.destroyed) {
         ctx.status = CLIENT_CLOSED_REQUEST;
         return;
       }
       reply = await asAccount(caller, () =>
-        route.handle({
+        handle({
           caller,
           requestId: state.requestId,
           params: ctx.params,

@@ -3,7 +3,7 @@ import { ObjectType } from '../../domain/fields.ts';
 import { type IdPrefix, idPattern } from '../../domain/ids.ts';
 
 /** The list envelope of decisions.md, "Envelope". The API document names it after its items: `CardList`. */
-export const listOf = (item: z.ZodType) =>
+export const listOf = <Item extends z.ZodType>(item: Item) =>
   z
     .object({
       object: ObjectType('list'),
@@ -34,8 +34,15 @@ export const StartingAfter = (prefix: IdPrefix) =>
     .optional()
     .describe('The id of the last item of the previous page, which is its `next_cursor`.');
 
+export interface List<Item> {
+  object: 'list';
+  data: Item[];
+  has_more: boolean;
+  next_cursor: string | null;
+}
+
 /** @param rows up to `limit` + 1 of them: one more than fits tells that there is more. */
-export function presentList<T extends { id: string }>(rows: T[], limit: number): object {
+export function presentList<Item extends { id: string }>(rows: Item[], limit: number): List<Item> {
   const data = rows.slice(0, limit);
   const hasMore = rows.length > limit;
   return { object: 'list', data, has_more: hasMore, next_cursor: hasMore ? (data.at(-1)?.id ?? null) : null };

@@ -1,36 +1,12 @@
 import type { z } from 'zod';
+import type { StoredResponse } from '../../commands/idempotency/idempotency-response.ts';
 import type { ErrorCode } from '../../domain/error-catalogue.ts';
 import type { Mode } from '../../domain/mode.ts';
-import type { OperationId } from '../openapi/resources.ts';
-import type { Caller } from './caller.ts';
+import type { OperationId } from '../openapi/tags.ts';
+import type { Caller } from './authenticate.ts';
 
-/** What a handler gets: everything checked. */
-export interface RouteInput<Query, Body> {
-  caller: Caller;
-  requestId: string;
-  /** The path's parameters by name. */
-  params: Record<string, string>;
-  /** The path as it was asked for, without the query. */
-  path: string;
-  query: Query;
-  body: Body;
-  /** Empty where none was sent, or the route takes none. */
-  idempotencyKey: string;
-  /** Lets another request work though this one has no answer yet: what is left of it waits. */
-  passTurn(): void;
-  /** Adds to the request's log line. */
-  log(fields: Record<string, string>): void;
-}
-
-export interface Reply {
-  status: number;
-  /** An object, or JSON that is sent as it is; null with 204. */
-  body: object | string | null;
-  headers?: Record<string, string>;
-}
-
-/** One declaration validates a request and documents it: the guard and the OpenAPI document both read it. */
-export interface Route<Query = unknown, Body = unknown> {
+/** One declaration validates a request, documents it, and says which answers it can have. */
+export interface Declaration<Query = unknown, Body = unknown, Responses extends Schemas = Schemas> {
   method: 'get' | 'post' | 'put' | 'delete';
   /** Below /v1, with `:name` for parameters. */
   path: string;
@@ -40,23 +16,112 @@ export interface Route<Query = unknown, Body = unknown> {
   description: string;
   /** The only mode whose keys may use it. */
   mode?: Mode;
-  /** `accepted`: used where it is sent. Left out: a key that is sent has no meaning. */
+  /** `accepted`: used if it is sent. Left out: a key that is sent has no meaning. */
   idempotencyKey?: 'required' | 'accepted';
-  /** In live mode its work is a workflow's. */
+  /** In live mode a workflow does its work. */
   liveIsWorkflow?: true;
   query: z.ZodType<Query>;
   body?: z.ZodType<Body>;
-  /** The body may be left out, and is then `{}` whatever Content-Type says. */
+  /** The body may be left out. It is then `{}`, whatever Content-Type says. */
   bodyIsOptional?: true;
-  responses: Record<number, z.ZodType>;
+  responses: Responses;
   /** For the reference: a body that is sent, and an answer for each status of `responses`, as the service would give it. */
   examples: { body?: object; [status: number]: object };
-  /** Beside those every route has: 400, 401, 429, 500, 503. */
-  errors?: ErrorCode[];
-  handle(input: RouteInput<Query, Body>): Promise<Reply>;
+  /** Beside those that every route can answer ({@link errorCodesOf}). */
+  errors?: readonly ErrorCode[];
+}
+
+/** The body of each successful status. */
+type Schemas = Readonly<Record<number, z.ZodType>>;
+
+/** What a handler gets: everything is checked. */
+export interface RouteInput<Query = unknown, Body = unknown> {
+  caller: Caller;
+  requestId: string;
+  /** The path's parameters by name. */
+  params: Record<string, string>;
+  /** The path as it was requested, without the query. */
+  path: string;
+  query: Query;
+  body: Body;
+  /** Empty if none was sent, or the route takes none. */
+  idempotencyKey: string;
+  /** Gives this request's turn to another one: the rest of its work is waiting. */
+  passTurn(): void;
+  /** Adds to the request's log line. */
+  log(fields: Record<string, string>): void;
+}
+
+/** An answer as its declaration has it, or one that is stored as JSON and sent as it is. */
+export type Reply<Responses extends Schemas = Schemas> = StoredReply | DeclaredReply<Responses>;
+
+export interface StoredReply extends StoredResponse, Headers {}
+
+type DeclaredReply<Responses extends Schemas> = {
+  [Status in keyof Responses & number]: Headers & { status: Status; body: z.infer<Responses[Status]> };
+}[keyof Responses & number];
+
+interface Headers {
+  headers?: Record<string, string>;
+}
+
+type Handler<Declared extends Declaration> =
+  Declared extends Declaration<infer Query, infer Body, infer Responses>
+    ? (input: RouteInput<Query, Body>) => Promise<Reply<Responses>>
+    : never;
+
+export interface Route {
+  declaration: Declaration;
+  handle(input: RouteInput): Promise<Reply>;
+}
+
+/** The routes of one resource: what they are, and how they work once they have their dependencies. */
+export interface Resource<Dependencies> {
+  declarations: Declaration[];
+  routes(dependencies: Dependencies): Route[];
 }
 
 /** Types a declaration by its own schemas. */
-export function route<Query, Body>(declaration: Route<Query, Body>): Route<Query, Body> {
+export function declare<Query, Body, const Responses extends Schemas>(
+  declaration: Declaration<Query, Body, Responses>,
+): Declaration<Query, Body, Responses> {
   return declaration;
 }
+
+/** @param implement gives every declaration its handler, by the same name */
+export function resource<Declared extends Record<string, Declaration>, Dependencies>(
+  declared: Declared,
+  implement: (dependencies: Dependencies) => { [Name in keyof Declared]: Handler<Declared[Name]> },
+): Resource<Dependencies> {
+  return {
+    declarations: Object.values(declared),
+    routes(dependencies) {
+      const handlers = implement(dependencies) as Record<string, Route['handle']>;
+      return Object.entries(declared).map(([name, declaration]) => ({
+        declaration,
+        handle: handlers[name] as Route['handle'],
+      }));
+    },
+  };
+}
+
+/** Every error a route can answer, in the order of the reference. */
+export function errorCodesOf({ body, idempotencyKey, errors = [] }: Declaration): ErrorCode[] {
+  return [
+    ...EVERYWHERE,
+    ...(body ? WITH_BODY : []),
+    ...(idempotencyKey === 'required' ? (['idempotency_key_missing'] as const) : []),
+    ...(idempotencyKey ? (['idempotency_key_invalid'] as const) : []),
+    ...errors,
+  ];
+}
+
+const EVERYWHERE: readonly ErrorCode[] = [
+  'validation_failed',
+  'invalid_api_key',
+  'rate_limited',
+  'headers_too_large',
+  'internal_error',
+  'unavailable',
+];
+const WITH_BODY: readonly ErrorCode[] = ['body_too_large', 'unsupported_media_type'];

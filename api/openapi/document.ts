@@ -1,10 +1,10 @@
 import { idPattern } from '../../domain/ids.ts';
 import { ErrorBody } from '../../resources/error.ts';
 import { WebhookEvent } from '../../resources/event.ts';
-import type { Route } from '../http/route.ts';
-import { RESOURCES } from './resources.ts';
+import type { Declaration } from '../http/route.ts';
 import { errorExamples, HEADERS, json, responsesOf } from './responses.ts';
 import { createSchemas, type Schemas } from './schemas.ts';
+import { TAGS } from './tags.ts';
 import { WEBHOOKS_TAG, webhooksOf } from './webhooks.ts';
 
 const DESCRIPTION = `Issue and manage USD virtual cards funded from a prepaid balance.
@@ -13,11 +13,11 @@ Every amount is an integer number of US cents. Times are ISO 8601 in UTC. Bodies
 Keys that begin with \`sk_test_\` work on test data, keys that begin with \`sk_live_\` on live data.
 To retry a request that moves money, send it again with the same \`Idempotency-Key\`.`;
 
-/** The OpenAPI 3.1 document of the routes, from the same declarations that validate requests. */
-export function openApiDocument(routes: Route[]): object {
+/** The OpenAPI 3.1 document, from the same declarations that validate requests. */
+export function openApiDocument(declarations: readonly Declaration[]): object {
   const schemas = createSchemas();
   const paths: Record<string, Record<string, object>> = {};
-  for (const route of routes) {
+  for (const route of declarations) {
     const path = route.path.replace(/:(\w+)/g, '{$1}');
     paths[path] = { ...paths[path], [route.method]: operationOf(route, schemas) };
   }
@@ -29,10 +29,7 @@ export function openApiDocument(routes: Route[]): object {
     info: { title: 'Virtual Card Issuing Partner API', version: '1', description: DESCRIPTION },
     servers: [{ url: '/v1' }],
     security: [{ apiKey: [] }],
-    tags: [
-      ...Object.values(RESOURCES).map(({ tag, description }) => ({ name: tag, description })),
-      WEBHOOKS_TAG,
-    ],
+    tags: [...Object.values(TAGS).map(({ tag, description }) => ({ name: tag, description })), WEBHOOKS_TAG],
     paths,
     webhooks,
     components: {
@@ -46,10 +43,10 @@ export function openApiDocument(routes: Route[]): object {
   };
 }
 
-function operationOf(route: Route, schemas: Schemas): object {
+function operationOf(route: Declaration, schemas: Schemas): object {
   const { operationId, summary, description, body, bodyIsOptional = false } = route;
   return {
-    tags: [RESOURCES[operationId.split('.')[0] as keyof typeof RESOURCES].tag],
+    tags: [TAGS[operationId.split('.')[0] as keyof typeof TAGS].tag],
     operationId,
     summary,
     description,
@@ -65,7 +62,7 @@ function operationOf(route: Route, schemas: Schemas): object {
   };
 }
 
-function pathParameters(route: Route): object[] {
+function pathParameters(route: Declaration): object[] {
   return [...route.path.matchAll(/:(\w+)Id\b/g)].map(([, of]) => {
     const [prefix, what] = IDS_IN_PATHS[of as keyof typeof IDS_IN_PATHS];
     const schema = { type: 'string', pattern: idPattern(prefix) };
@@ -80,7 +77,7 @@ const IDS_IN_PATHS = {
   event: ['evt', 'event'],
 } as const;
 
-function queryParameters(route: Route, schemas: Schemas): object[] {
+function queryParameters(route: Declaration, schemas: Schemas): object[] {
   const { properties = {}, required = [] } = schemas.of(route.query, 'input') as {
     properties?: Record<string, { description?: string }>;
     required?: string[];
@@ -94,7 +91,7 @@ function queryParameters(route: Route, schemas: Schemas): object[] {
   }));
 }
 
-function headerParameters(route: Route): object[] {
+function headerParameters(route: Declaration): object[] {
   if (route.idempotencyKey === undefined) return [];
   const required = route.idempotencyKey === 'required';
   // An empty one, or one of spaces alone, which HTTP takes off, counts as missing.

@@ -1,8 +1,5 @@
-import type { z } from 'zod';
-import type { BalanceTransactionResource } from '../../domain/balance-transaction-resource.ts';
-import type { SecureDetails } from '../../domain/secure-details.ts';
-import type { SimulateTransactionRequest } from '../../domain/simulate-transaction-request.ts';
 import type { BalanceResource } from '../../resources/balance.ts';
+import type { BalanceTransactionResource } from '../../resources/balance-transaction.ts';
 import type { CardResource, CreateCardRequest } from '../../resources/card.ts';
 import type { DepositResource } from '../../resources/deposit.ts';
 import type { EventResource } from '../../resources/event.ts';
@@ -111,7 +108,7 @@ export const FAILED_CARD: CardResource = {
 export const FROZEN_CARD: CardResource = { ...CARD, status: 'frozen' };
 export const BLOCKED_CARD: CardResource = { ...CARD, status: 'blocked', balance: 0 };
 
-export const SECURE_DETAILS: SecureDetails = {
+export const SECURE_DETAILS = {
   card_id: CARD.id,
   pan: '4242801506965632',
   cvv: '130',
@@ -151,7 +148,7 @@ export const FAILED_TOPUP: TopUpResource = {
   mode: 'live',
 };
 
-export const SIMULATE_TRANSACTION: z.infer<typeof SimulateTransactionRequest> = {
+export const SIMULATE_TRANSACTION = {
   type: 'purchase',
   amount: 1_250,
   merchant_name: 'Café Central',

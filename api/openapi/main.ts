@@ -1,11 +1,11 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { documentedRoutes } from '../routes.ts';
+import { DECLARATIONS } from '../routes.ts';
 import { openApiDocument } from './document.ts';
 
 const FILE = new URL('../../docs/openapi.json', import.meta.url);
 
 /** `--check` compares docs/openapi.json with the routes; without it the file is written. */
-const text = `${JSON.stringify(openApiDocument(documentedRoutes()), null, 2)}\n`;
+const text = `${JSON.stringify(openApiDocument(DECLARATIONS), null, 2)}\n`;
 if (!process.argv.includes('--check')) {
   await writeFile(FILE, text);
 } else if ((await readFile(FILE, 'utf8')) !== text) {

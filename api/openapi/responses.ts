@@ -3,26 +3,16 @@ import { ERROR_CODES, ERRORS, type ErrorCode } from '../../domain/error-catalogu
 import { idPattern } from '../../domain/ids.ts';
 import { presentError } from '../../resources/error.ts';
 import { keyError } from '../http/headers.ts';
-import type { Route } from '../http/route.ts';
+import { type Declaration, errorCodesOf } from '../http/route.ts';
 import { REQUEST_ID } from './examples.ts';
 import type { Schemas } from './schemas.ts';
 
-const EVERYWHERE: ErrorCode[] = [
-  'validation_failed',
-  'invalid_api_key',
-  'rate_limited',
-  'headers_too_large',
-  'internal_error',
-  'unavailable',
-];
-const WITH_BODY: ErrorCode[] = ['body_too_large', 'unsupported_media_type'];
-
 /** Every answer an operation can give. */
-export function responsesOf(route: Route, schemas: Schemas): Record<string, object> {
+export function responsesOf(route: Declaration, schemas: Schemas): Record<string, object> {
   return { ...successes(route, schemas), ...failures(route) };
 }
 
-function successes(route: Route, schemas: Schemas): Record<string, object> {
+function successes(route: Declaration, schemas: Schemas): Record<string, object> {
   return Object.fromEntries(
     Object.entries(route.responses).map(([status, schema]) => [
       status,
@@ -44,14 +34,8 @@ const SUCCESSES: Record<string, string> = {
   204: 'Done. There is no body.',
 };
 
-function failures(route: Route): Record<string, object> {
-  const ofIdempotency: ErrorCode[] = {
-    required: ['idempotency_key_missing', 'idempotency_key_invalid'] as const,
-    accepted: ['idempotency_key_invalid'] as const,
-    none: [],
-  }[route.idempotencyKey ?? 'none'].slice();
-  const codes = [...EVERYWHERE, ...(route.body ? WITH_BODY : []), ...ofIdempotency, ...(route.errors ?? [])];
-  const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status);
+function failures(route: Declaration): Record<string, object> {
+  const byStatus = Map.groupBy(errorCodesOf(route), (code) => ERRORS[code].status);
   return Object.fromEntries(
     [...byStatus].map(([status, of]) => [
       status,
@@ -88,7 +72,7 @@ export const HEADERS = {
 /** Answers that are found before the key is looked at, or not kept, are never replayed (decisions.md, "Idempotency"). */
 const NEVER_REPLAYED = [400, 401, 403, 404, 413, 415, 429, 431, 500, 503];
 
-function headersOf({ idempotencyKey }: Route, status: number): object {
+function headersOf({ idempotencyKey }: Declaration, status: number): object {
   const names: (keyof typeof HEADERS)[] = ['Request-Id'];
   if (idempotencyKey !== undefined && !NEVER_REPLAYED.includes(status)) names.push('Idempotent-Replayed');
   if (status === 429 || status === 503) names.push('Retry-After');
@@ -112,7 +96,7 @@ export function errorExamples(): Record<string, object> {
   );
 }
 
-function errorExampleOf({ examples: { body } }: Route, code: ErrorCode): object {
+function errorExampleOf({ examples: { body } }: Declaration, code: ErrorCode): object {
   const isUnknown = code === 'validation_failed' && !(body && 'amount' in body);
   return { $ref: `#/components/examples/${isUnknown ? UNKNOWN_PARAMETER : code}` };
 }

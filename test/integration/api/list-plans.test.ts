@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
+import { readBalanceTransactionPage } from '../../../api/balance.ts';
+import { readCardPage } from '../../../api/cards.ts';
 import { readDepositPage } from '../../../api/deposits.ts';
-import { readBalanceTransactionPage } from '../../../api/read-balance-transactions.ts';
-import { readCardPage } from '../../../api/read-cards.ts';
-import { readEventPage } from '../../../api/read-events.ts';
-import { readTopUpPage } from '../../../api/read-topups.ts';
-import { readTransactionPage } from '../../../api/read-transactions.ts';
+import { readEventPage } from '../../../api/events.ts';
+import { readTopUpPage } from '../../../api/topups.ts';
+import { readTransactionPage } from '../../../api/transactions.ts';
 import { lowestId } from '../../../crypto/new-id.ts';
 import type { Orm } from '../../../db/orm.ts';
 import { CardStatus } from '../../../domain/card-status.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { balanceTransactionId, versionOf } from '../../../domain/balance-transaction-id.ts';
 import { isId } from '../../../domain/ids.ts';
+import { balanceTransactionId, versionOf } from '../../../resources/balance-transaction.ts';
 
 const version = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
 

@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import { issueInTestMode } from '../commands/funding/test-operations.ts';
 import { CARD_COLUMNS, cardColumns, of } from '../db/columns.ts';
 import { newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
@@ -5,9 +7,97 @@ import { tenantStatement } from '../db/sql.ts';
 import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { CardStatus } from '../domain/card-status.ts';
-import { isId } from '../domain/ids.ts';
+import { Line } from '../domain/fields.ts';
+import { isId, siblingId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/tenant.ts';
-import { type CardResource, type CardRow, presentCard } from '../resources/card.ts';
+import { CardResource, type CardRow, CreateCardRequest, presentCard } from '../resources/card.ts';
+import { issueCardWorkflowId } from '../workflows/messages.ts';
+import { claimOperation, keyedRequest, replyOnce } from './http/claim-operation.ts';
+import { Limit, listOf, presentList, StartingAfter } from './http/list-envelope.ts';
+import { replay } from './http/replay.ts';
+import { declare, resource } from './http/route.ts';
+import { type IssuingDependencies, issueCard } from './issue-card.ts';
+import * as EXAMPLES from './openapi/examples.ts';
+
+const createCard = declare({
+  method: 'post',
+  path: '/cards',
+  operationId: 'cards.create',
+  summary: 'Create a card',
+  description:
+    'Issues a card and funds it. The amount and its fees are debited from your balance; see `POST /quotes`. 201: the ' +
+    'card is active. 202: it is being issued; wait for `card.issued` or `card.issue_failed`, or poll ' +
+    '`GET /cards/{cardId}`.',
+  idempotencyKey: 'required',
+  liveIsWorkflow: true,
+  query: z.strictObject({}),
+  body: CreateCardRequest,
+  responses: { 201: CardResource, 202: CardResource },
+  examples: {
+    body: EXAMPLES.CREATE_CARD,
+    201: EXAMPLES.CARD,
+    202: EXAMPLES.PENDING_CARD,
+  },
+  errors: [
+    ...(['insufficient_funds', 'provider_declined', 'external_ref_taken', 'idempotency_in_flight'] as const),
+    ...(['no_product_configured', 'limit_exceeded', 'idempotency_conflict', 'product_not_allowed'] as const),
+  ],
+});
+
+const getCard = declare({
+  method: 'get',
+  path: '/cards/:cardId',
+  operationId: 'cards.get',
+  summary: 'Retrieve a card',
+  description: 'The card as it is now. Poll this while the card is `funding_pending`.',
+  query: z.strictObject({}),
+  responses: { 200: CardResource },
+  examples: { 200: EXAMPLES.CARD },
+  errors: ['card_not_found'],
+});
+
+const listCards = declare({
+  method: 'get',
+  path: '/cards',
+  operationId: 'cards.list',
+  summary: 'List cards',
+  description: 'Newest first.',
+  query: z.strictObject({
+    limit: Limit,
+    starting_after: StartingAfter('card'),
+    external_ref: Line(255).optional().describe('Only the card with this `external_ref`.'),
+    status: CardStatus.optional().describe('Only cards with this status.'),
+  }),
+  responses: { 200: listOf(CardResource) },
+  examples: { 200: EXAMPLES.listOf(EXAMPLES.CARD) },
+});
+
+export const cards = resource({ createCard, getCard, listCards }, (dependencies: IssuingDependencies) => ({
+  async createCard(input) {
+    const { partnerId, mode } = input.caller;
+    const request = keyedRequest('create_card', input, null);
+    if (mode === 'test') {
+      const answer = await issueInTestMode(dependencies, request, input.body);
+      return replyOnce(answer, dependencies.eventsWritten);
+    }
+    const claim = await claimOperation(dependencies, request, input.body);
+    if (claim.outcome === 'replay') return replay(claim.response);
+    const { claimId } = claim;
+    input.log({ workflowId: issueCardWorkflowId(siblingId('card', claimId)) });
+    return issueCard(dependencies, { claimId, partnerId, mode }, input.passTurn);
+  },
+
+  getCard: async ({ caller, params }) => ({
+    status: 200,
+    body: await readCard(dependencies.orm, caller, params.cardId ?? ''),
+  }),
+
+  async listCards({ caller, query }) {
+    const { limit, starting_after: startingAfter, external_ref: externalRef, status } = query;
+    const cards = await readCardPage(dependencies.orm, caller, { limit, startingAfter, externalRef, status });
+    return { status: 200, body: presentList(cards, limit) };
+  },
+}));
 
 interface ReadRow extends CardRow {
   balance_cents: string | null;

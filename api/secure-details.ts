@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { z } from 'zod';
 import {
   type CardNetwork,
   CardNetworkUnavailable,
@@ -10,7 +11,39 @@ import type { Orm } from '../db/orm.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { cardholderName } from '../domain/card.ts';
 import { describeError } from '../domain/describe-error.ts';
-import type { SecureDetails } from '../domain/secure-details.ts';
+import { declare, resource } from './http/route.ts';
+import * as EXAMPLES from './openapi/examples.ts';
+
+/** What a reveal answers (decisions.md, "Secure details"). Secret: it goes to the partner and nowhere else. */
+export const SecureDetails = z
+  .object({
+    card_id: z.string().describe("The card's id."),
+    pan: z.string().describe('The full card number.'),
+    cvv: z.string().describe('The card verification value.'),
+    exp_month: z.string().describe('The month in which the card expires, as `MM`.'),
+    exp_year: z.string().describe('The year in which the card expires, as `YYYY`.'),
+    cardholder_name: z
+      .string()
+      .nullable()
+      .describe('The name on the card. Null if it was issued without one.'),
+  })
+  .meta({ id: 'SecureDetails', description: 'The sensitive details of a card. Do not store or log them.' });
+export type SecureDetails = z.infer<typeof SecureDetails>;
+
+const getSecureDetails = declare({
+  method: 'get',
+  path: '/cards/:cardId/secure-details',
+  operationId: 'cards.getSecureDetails',
+  summary: "Retrieve a card's secure details",
+  description:
+    'The full card number, CVV and expiry, fetched from the card network at that moment. This is disabled until we ' +
+    'enable it for your account. You can make 3 requests in any minute and 20 in any 24 hours. A request that the card ' +
+    'network does not answer counts.',
+  query: z.strictObject({}),
+  responses: { 200: SecureDetails },
+  examples: { 200: EXAMPLES.SECURE_DETAILS },
+  errors: ['secure_details_disabled', 'card_not_found', 'invalid_state', 'reveal_limit_reached'],
+});
 
 export interface RevealDependencies {
   orm: Orm;
@@ -19,6 +52,18 @@ export interface RevealDependencies {
   liveNetwork: Pick<CardNetwork, 'revealCard'> | null;
   revealTestCard(card: RevealRequest): Promise<RevealedCard>;
 }
+
+export const secureDetails = resource({ getSecureDetails }, (dependencies: RevealDependencies) => ({
+  async getSecureDetails({ caller, params, requestId }) {
+    const { partnerId, mode, keyId } = caller;
+    const attempt = { partnerId, mode, cardId: params.cardId ?? '', apiKeyId: keyId, requestId };
+    return {
+      status: 200,
+      headers: { 'Cache-Control': 'no-store' },
+      body: await revealCard(dependencies, attempt),
+    };
+  },
+}));
 
 /**
  * Counts a reveal, then asks the network. What the network says goes into the answer and nowhere else.

@@ -1,16 +1,60 @@
+import { z } from 'zod';
 import type { Orm } from '../db/orm.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { balanceTransactionId, versionOf } from '../domain/balance-transaction-id.ts';
-import type {
-  BalanceTransactionResource,
-  BalanceTransactionSource,
-  BalanceTransactionType,
-} from '../domain/balance-transaction-resource.ts';
 import type { IdPrefix } from '../domain/ids.ts';
 import type { Mode } from '../domain/mode.ts';
 import type { Tenant } from '../domain/tenant.ts';
 import type { TransferCode } from '../ledger/operation.ts';
+import { readBalance } from '../ledger/read-balance.ts';
 import { type PrepaidEntry, readPrepaidEntries } from '../ledger/read-prepaid-entries.ts';
+import { BalanceResource, presentBalance } from '../resources/balance.ts';
+import {
+  BalanceTransactionResource,
+  type BalanceTransactionSource,
+  type BalanceTransactionType,
+  balanceTransactionId,
+  versionOf,
+} from '../resources/balance-transaction.ts';
+import { Limit, listOf, presentList, StartingAfter } from './http/list-envelope.ts';
+import { declare, resource } from './http/route.ts';
+import * as EXAMPLES from './openapi/examples.ts';
+
+const getBalance = declare({
+  method: 'get',
+  path: '/balance',
+  operationId: 'balance.get',
+  summary: 'Retrieve your balance',
+  description: "The balance of the key's mode.",
+  query: z.strictObject({}),
+  responses: { 200: BalanceResource },
+  examples: { 200: EXAMPLES.BALANCE_WITH_HOLD },
+});
+
+const listBalanceTransactions = declare({
+  method: 'get',
+  path: '/balance/transactions',
+  operationId: 'balanceTransactions.list',
+  summary: 'List balance transactions',
+  description:
+    'Every change of your balance, newest first. Their amounts add up to its `total`. Money on hold is not listed; what ' +
+    'becomes of it is.',
+  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('btx') }),
+  responses: { 200: listOf(BalanceTransactionResource) },
+  examples: { 200: EXAMPLES.listOf(EXAMPLES.BALANCE_TRANSACTION) },
+});
+
+export const balance = resource({ getBalance, listBalanceTransactions }, ({ orm }: { orm: Orm }) => ({
+  getBalance: async ({ caller }) => ({
+    status: 200,
+    body: presentBalance(caller.mode, await readBalance(orm.em.fork(), caller.partnerId, caller.mode)),
+  }),
+
+  async listBalanceTransactions({ caller, query }) {
+    const { limit, starting_after: startingAfter } = query;
+    const rows = await readBalanceTransactionPage(orm, caller, { limit, startingAfter });
+    return { status: 200, body: presentList(rows, limit) };
+  },
+}));
 
 /** What the flows that touch a prepaid balance are called to partners. */
 const TYPES: Record<Exclude<TransferCode, 'purchase' | 'refund'>, BalanceTransactionType> = {

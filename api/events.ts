@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import { queueResend } from '../commands/webhooks/queue-resend.ts';
 import { lowestId } from '../crypto/new-id.ts';
 import { type NewestOf, newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
@@ -6,7 +8,90 @@ import { ApiError } from '../domain/api-error.ts';
 import { DeliveryStatus, EVENTS_KEPT_DAYS, EventType } from '../domain/event.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/tenant.ts';
-import { type EventResource, type EventRow, presentEvent } from '../resources/event.ts';
+import { EventResource, type EventRow, presentEvent } from '../resources/event.ts';
+import { Limit, listOf, presentList, StartingAfter } from './http/list-envelope.ts';
+import { declare, resource } from './http/route.ts';
+import * as EXAMPLES from './openapi/examples.ts';
+
+const Timestamp = z.iso
+  .datetime({
+    offset: true,
+    error: 'must be an ISO 8601 timestamp with a time zone, such as 2026-11-20T08:00:00.000Z',
+  })
+  .transform((text) => new Date(text))
+  .optional();
+
+const listEvents = declare({
+  method: 'get',
+  path: '/events',
+  operationId: 'events.list',
+  summary: 'List events',
+  description:
+    'The events of the last 30 days, newest first, whether or not you have a webhook endpoint. Catch up here on what you missed.',
+  query: z.strictObject({
+    limit: Limit,
+    starting_after: StartingAfter('evt'),
+    type: EventType.optional().describe('Only events of this type.'),
+    delivery_status: DeliveryStatus.optional().describe('Only events whose delivery has this status.'),
+    created_gte: Timestamp.describe('Only events created at this time or later.'),
+    created_lte: Timestamp.describe('Only events created at this time or earlier.'),
+  }),
+  responses: { 200: listOf(EventResource) },
+  examples: { 200: EXAMPLES.listOf(EXAMPLES.EVENT) },
+});
+
+const getEvent = declare({
+  method: 'get',
+  path: '/events/:eventId',
+  operationId: 'events.get',
+  summary: 'Retrieve an event',
+  description: 'The event with every attempt to deliver it.',
+  query: z.strictObject({}),
+  responses: { 200: EventResource },
+  examples: { 200: EXAMPLES.EVENT },
+  errors: ['event_not_found'],
+});
+
+const resendEvent = declare({
+  method: 'post',
+  path: '/events/:eventId/resend',
+  operationId: 'events.resend',
+  summary: 'Resend an event',
+  description: 'Sends it now, with the same id and the same body. If that fails, the retries start over.',
+  query: z.strictObject({}),
+  responses: { 202: EventResource },
+  examples: { 202: EXAMPLES.RESENT_EVENT },
+  errors: ['event_not_found', 'webhook_endpoint_not_found', 'invalid_state'],
+});
+
+export const events = resource(
+  { listEvents, getEvent, resendEvent },
+  ({ orm, eventsWritten }: { orm: Orm; eventsWritten(): void }) => ({
+    async listEvents({ caller, query }) {
+      const events = await readEventPage(orm, caller, {
+        limit: query.limit,
+        startingAfter: query.starting_after,
+        type: query.type,
+        status: query.delivery_status,
+        from: query.created_gte,
+        until: query.created_lte,
+      });
+      return { status: 200, body: presentList(events, query.limit) };
+    },
+
+    getEvent: async ({ caller, params }) => ({
+      status: 200,
+      body: await readEvent(orm, caller, params.eventId ?? ''),
+    }),
+
+    async resendEvent({ caller, params: { eventId = '' } }) {
+      if (!isId('evt', eventId)) throw new ApiError('event_not_found');
+      await queueResend(orm, caller, eventId);
+      eventsWritten();
+      return { status: 202, body: await readEvent(orm, caller, eventId) };
+    },
+  }),
+);
 
 const KEPT_MS = EVENTS_KEPT_DAYS * 24 * 3_600_000;
 

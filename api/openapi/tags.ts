@@ -2,7 +2,7 @@
  * What the API's operations are grouped by: the tag a reader sees, and the first part of each operation's id, which a
  * generated client turns into `client.cards.create(…)`.
  */
-export const RESOURCES = {
+export const TAGS = {
   account: { tag: 'Account', description: 'Check which account and mode an API key belongs to.' },
   balance: { tag: 'Balance', description: 'The prepaid balance that funds your cards.' },
   balanceTransactions: {
@@ -26,4 +26,4 @@ export const RESOURCES = {
   },
 } as const;
 
-export type OperationId = `${keyof typeof RESOURCES}.${string}`;
+export type OperationId = `${keyof typeof TAGS}.${string}`;

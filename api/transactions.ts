@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { transactionColumns } from '../db/columns.ts';
 import { newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
@@ -5,11 +6,30 @@ import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/tenant.ts';
-import {
-  presentTransaction,
-  type TransactionResource,
-  type TransactionRow,
-} from '../resources/transaction.ts';
+import { presentTransaction, TransactionResource, type TransactionRow } from '../resources/transaction.ts';
+import { Limit, listOf, presentList, StartingAfter } from './http/list-envelope.ts';
+import { declare, resource } from './http/route.ts';
+import * as EXAMPLES from './openapi/examples.ts';
+
+const listCardTransactions = declare({
+  method: 'get',
+  path: '/cards/:cardId/transactions',
+  operationId: 'transactions.list',
+  summary: "List a card's transactions",
+  description: 'Purchases, refunds and declines, newest first.',
+  query: z.strictObject({ limit: Limit, starting_after: StartingAfter('txn') }),
+  responses: { 200: listOf(TransactionResource) },
+  examples: { 200: EXAMPLES.listOf(EXAMPLES.TRANSACTION) },
+  errors: ['card_not_found'],
+});
+
+export const transactions = resource({ listCardTransactions }, ({ orm }: { orm: Orm }) => ({
+  async listCardTransactions({ caller, params, query }) {
+    const { limit, starting_after: startingAfter } = query;
+    const rows = await readTransactionPage(orm, caller, params.cardId ?? '', { limit, startingAfter });
+    return { status: 200, body: presentList(rows, limit) };
+  },
+}));
 
 /**
  * Up to `limit` + 1 transactions of a card, newest first, by key.

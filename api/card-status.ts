@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import { changeStatusInTestMode } from '../commands/funding/test-operations.ts';
+import type { StatusChangeOperation } from '../domain/status-change.ts';
+import { CardResource } from '../resources/card.ts';
+import { changeCardStatusWorkflowId } from '../workflows/messages.ts';
+import { cardIdOf, readCard } from './cards.ts';
+import { changeCardStatus } from './change-card-status.ts';
+import type { AnsweringDependencies } from './http/answer-claimed.ts';
+import { claimOperation, keyedRequest, replyOnce } from './http/claim-operation.ts';
+import { replay } from './http/replay.ts';
+import { type Declaration, declare, type Reply, type RouteInput, resource } from './http/route.ts';
+import * as EXAMPLES from './openapi/examples.ts';
+
+const IN_LIVE_MODE =
+  'In live mode the card network has to confirm. If it has not confirmed in time, you get 503 `unavailable` and the ' +
+  "change goes on: the card's status and an event tell you when it is done.";
+
+const freezeCard = declareChange({
+  path: '/cards/:cardId/freeze',
+  operationId: 'cards.freeze',
+  summary: 'Freeze a card',
+  description: `The card has to be active. Authorizations decline until you unfreeze it. ${IN_LIVE_MODE}`,
+  examples: { 200: EXAMPLES.FROZEN_CARD },
+});
+
+const unfreezeCard = declareChange({
+  path: '/cards/:cardId/unfreeze',
+  operationId: 'cards.unfreeze',
+  summary: 'Unfreeze a card',
+  description: `The card has to be frozen. It becomes active again. ${IN_LIVE_MODE}`,
+  examples: { 200: EXAMPLES.CARD },
+});
+
+const blockCard = declareChange({
+  path: '/cards/:cardId/block',
+  operationId: 'cards.block',
+  summary: 'Block a card permanently',
+  description: `The card has to be active or frozen. What is on it goes to your balance. ${IN_LIVE_MODE}`,
+  examples: { 200: EXAMPLES.BLOCKED_CARD },
+});
+
+export const cardStatus = resource(
+  { freezeCard, unfreezeCard, blockCard },
+  (dependencies: AnsweringDependencies) => {
+    const changing = (operation: StatusChangeOperation) => (input: RouteInput) =>
+      change(dependencies, operation, input);
+    return {
+      freezeCard: changing('freeze_card'),
+      unfreezeCard: changing('unfreeze_card'),
+      blockCard: changing('block_card'),
+    };
+  },
+);
+
+function declareChange(
+  declared: Pick<Declaration, 'path' | 'operationId' | 'summary' | 'description' | 'examples'>,
+) {
+  return declare({
+    method: 'post',
+    ...declared,
+    idempotencyKey: 'accepted',
+    liveIsWorkflow: true,
+    query: z.strictObject({}),
+    body: z.strictObject({}).meta({ id: 'NoFields', description: 'An empty object. You can leave it out.' }),
+    bodyIsOptional: true,
+    responses: { 200: CardResource },
+    errors: ['card_not_found', 'invalid_state', 'idempotency_in_flight', 'idempotency_conflict'],
+  });
+}
+
+async function change(
+  dependencies: AnsweringDependencies,
+  operation: StatusChangeOperation,
+  input: RouteInput,
+): Promise<Reply<{ 200: typeof CardResource }>> {
+  const { partnerId, mode } = input.caller;
+  if (mode === 'test') {
+    const request = keyedRequest(operation, input, cardIdOf(input));
+    const answer = await changeStatusInTestMode(dependencies, request);
+    return replyOnce(answer, dependencies.eventsWritten);
+  }
+  const { id: cardId } = await readCard(dependencies.orm, input.caller, input.params.cardId ?? '');
+  const claim = await claimOperation(dependencies, keyedRequest(operation, input, cardId), null);
+  if (claim.outcome === 'replay') return replay(claim.response);
+  const { claimId } = claim;
+  input.log({ workflowId: changeCardStatusWorkflowId(cardId, claimId) });
+  return changeCardStatus(dependencies, { claimId, partnerId, mode, cardId, operation }, input.passTurn);
+}

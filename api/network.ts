@@ -1,0 +1,120 @@
+import Router from '@koa/router';
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { sql } from 'kysely';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import type { SettlementQueue } from '../commands/settlement/settlement-queue.ts';
+import type { Orm } from '../db/orm.ts';
+import { readStatement } from '../db/sql.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { AmountCents, Label, NetworkId } from '../domain/fields.ts';
+import { isId } from '../domain/ids.ts';
+import type { Tenant } from '../domain/tenant.ts';
+import { TransactionType } from '../domain/transaction.ts';
+import { issueCardWorkflowId, networkResult, topUpCardWorkflowId } from '../workflows/messages.ts';
+import { readSignedBody, type VerifyCallback } from './http/read-signed-body.ts';
+import type { RequestState } from './http/request-state.ts';
+
+/** What a callback of a type is about. */
+const SUBJECTS = {
+  'card.issuance': { prefix: 'card', workflowId: issueCardWorkflowId },
+  'card.topup': { prefix: 'topup', workflowId: topUpCardWorkflowId },
+} as const;
+
+const Callback = z
+  .object({ token: z.string(), type: z.enum(['card.issuance', 'card.topup']) })
+  .refine(({ token, type }) => isId(SUBJECTS[type].prefix, token), { path: ['token'] });
+
+export interface CallbackDependencies {
+  client: Client;
+  verifyCallback: VerifyCallback;
+}
+
+/**
+ * `POST /network/callbacks`, outside /v1: the card network says that an issuance or a top-up has news. It is only a hint: the
+ * workflow asks the network itself, so a callback that is lost, doubled, late or forged changes no outcome.
+ */
+export function networkCallbacks({ client, verifyCallback }: CallbackDependencies): Router<RequestState> {
+  const router = new Router<RequestState>();
+  router.post('/network/callbacks', async (ctx) => {
+    const { token, type } = await readSignedBody(ctx, verifyCallback, Callback);
+    const workflowId = SUBJECTS[type].workflowId(token);
+    ctx.state.logFields.workflowId = workflowId;
+    try {
+      await client.workflow.getHandle(workflowId).signal(networkResult);
+    } catch (error) {
+      // It is over: the hint comes too late to matter.
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+    }
+    ctx.status = 204;
+  });
+  return router;
+}
+
+const Words = Label(255).nullable().default(null);
+
+// Strict, unlike callbacks: a field we don't know could mean that another amount, or none, is to be moved.
+const NetworkTransaction = z.strictObject({
+  networkCardId: NetworkId,
+  networkTransactionId: NetworkId,
+  type: TransactionType,
+  amountCents: AmountCents,
+  currency: z.literal('USD'),
+  forced: z.boolean().default(true),
+  merchant: z.strictObject({ name: Words, categoryCode: Words, city: Words, country: Words }).prefault({}),
+});
+
+export interface NetworkTransactionDependencies {
+  orm: Orm;
+  settlements: SettlementQueue;
+  verifyCallback: VerifyCallback;
+  logger: Logger;
+}
+
+const UNBOOKABLE =
+  'a transaction of the card network was refused: it would take a balance past the largest integer. It has to be settled ' +
+  'with the network by hand';
+
+/**
+ * `POST /network/transactions`, outside /v1: the card network settles what a live card was used for. It sends it until
+ * it gets an answer; what was told before is answered with the same transaction, and nothing happens. What can't be
+ * booked, however often it is told, is answered 400 and logged for a person.
+ */
+export function networkTransactions(dependencies: NetworkTransactionDependencies): Router<RequestState> {
+  const { orm, settlements, verifyCallback, logger } = dependencies;
+  const router = new Router<RequestState>();
+  router.post('/network/transactions', async (ctx) => {
+    const told = await readSignedBody(ctx, verifyCallback, NetworkTransaction);
+    const { networkTransactionId, type, amountCents, forced, merchant } = told;
+    const card = await findNetworkCard(orm, told.networkCardId);
+    Object.assign(ctx.state.logFields, { partnerId: card.partnerId, mode: card.mode });
+    const { name, city, country, categoryCode: category_code } = merchant;
+    const settling = settlements.settle({
+      ...{ ...card, networkTransactionId, type, amountCents, forced, simulated: false },
+      merchant: { name, category_code, city, country },
+    });
+    const { transaction } = await settling.catch((error: unknown) => {
+      const isUnbookable = error instanceof ApiError && error.code === 'validation_failed';
+      if (isUnbookable) logger.error({ ...card, networkTransactionId }, UNBOOKABLE);
+      throw error;
+    });
+    ctx.body = { transactionId: transaction.id };
+  });
+  return router;
+}
+
+/** Our card behind the live network's id of it, and whose it is. Neither ever changes. @throws ApiError `card_not_found` */
+export async function findNetworkCard(orm: Orm, networkCardId: string): Promise<Tenant & { cardId: string }> {
+  const [row] = await liveCardWith(orm.em.fork(), { networkCardId });
+  if (row === undefined) throw new ApiError('card_not_found', { message: 'No card has this networkCardId.' });
+  return { cardId: row.id, partnerId: row.partner_id, mode: row.mode };
+}
+
+const liveCardWith = readStatement((db, { networkCardId }: { networkCardId: string }) =>
+  db
+    .selectFrom('card')
+    .select(['id', 'partner_id', 'mode'])
+    .where('network_card_id', '=', networkCardId)
+    // In the text, as the partial index has it.
+    .where('mode', '=', sql.lit<'live'>('live')),
+);

@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import { issuableIn, issuableProducts, type Product } from '../db/issuable-products.ts';
+import type { Orm } from '../db/orm.ts';
+import { query } from '../db/sql.ts';
+import { listOf } from './http/list-envelope.ts';
+import { declare, resource } from './http/route.ts';
+import * as EXAMPLES from './openapi/examples.ts';
+
+const ProductResource = z
+  .object({
+    product_code: z.string().describe('What to send as `product_code` to get a card of this product.'),
+    bin: z.string().describe('The first digits of its card numbers.'),
+    network: z.string().describe('The card scheme, such as `visa`.'),
+  })
+  .meta({ id: 'Product', description: 'A card product.' });
+
+const listProducts = declare({
+  method: 'get',
+  path: '/products',
+  operationId: 'products.list',
+  summary: 'List products',
+  description: 'The products your account can issue, the current one first.',
+  query: z.strictObject({}),
+  responses: { 200: listOf(ProductResource) },
+  examples: { 200: EXAMPLES.listOf(EXAMPLES.PRODUCT) },
+});
+
+export const products = resource(
+  { listProducts },
+  ({ orm, liveNetworkConfigured }: { orm: Orm; liveNetworkConfigured: boolean }) => ({
+    async listProducts({ caller }) {
+      const [row] = await query<{ products: Product[] }>(
+        orm.em.fork(),
+        `SELECT ${issuableProducts('$1')} AS products`,
+        [caller.partnerId],
+      );
+      const products = issuableIn(caller.mode, row?.products ?? [], liveNetworkConfigured);
+      const data = products.map(({ code, bin, network }) => ({ product_code: code, bin, network }));
+      return { status: 200, body: { object: 'list', data, has_more: false, next_cursor: null } };
+    },
+  }),
+);
