@@ -47,7 +47,7 @@ export const DIRECTIONS: Record<string, Direction> = {
     ],
   },
   // The one question a request asks of the outside world without a workflow: its answer must not lie in a history.
-  'api/reveal-card.ts': { rooms: ['domain', 'db', 'commands', 'adapters/card-network/card-network.ts'] },
+  'api/secure-details.ts': { rooms: ['domain', 'db', 'commands', 'adapters/card-network/card-network.ts'] },
   // It gives the activities to the worker that the process hosts.
   'api/http/live-work.ts': {
     rooms: ['domain', 'commands', 'activities', 'temporal', 'process'],
