@@ -4,9 +4,8 @@ import { ApiError } from '../domain/api-error.ts';
 import type { IdPrefix } from '../domain/ids.ts';
 import type { Mode } from '../domain/mode.ts';
 import type { Tenant } from '../domain/tenant.ts';
+import { type PrepaidEntry, readBalance, readPrepaidEntries } from '../ledger/balances.ts';
 import type { TransferCode } from '../ledger/operation.ts';
-import { readBalance } from '../ledger/read-balance.ts';
-import { type PrepaidEntry, readPrepaidEntries } from '../ledger/read-prepaid-entries.ts';
 import { BalanceResource, presentBalance } from '../resources/balance.ts';
 import {
   BalanceTransactionResource,

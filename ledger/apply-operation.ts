@@ -1,19 +1,148 @@
+import { setTimeout } from 'node:timers/promises';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { applyOperations } from './apply-operations.ts';
-import { encodeOperation } from './encode-operation.ts';
-import type { LedgerOperation, LedgerResult } from './operation.ts';
+import { type RawBuilder, sql } from 'kysely';
+import { isRetryable } from '../db/is-retryable.ts';
+import { query, type Transactor, writeStatement } from '../db/sql.ts';
+import { type Balance, balanceOf } from './balances.ts';
+import { LedgerConflict, LedgerRejected, type RejectionReason } from './ledger-error.ts';
+import { type EncodedOperation, encodeOperation, type LedgerOperation } from './operation.ts';
 
 /**
- * Applies one operation, all or nothing, in one round trip, in the transaction of `em` if it has one. Idempotent by
- * operation id and step: a retry has no second effect and returns the same result. Insufficient funds is a result too, but
- * leaves no trace, so a retry is decided anew.
+ * `replayed`: the same call was applied before; its answer is given again. `prepaid` is the balance right after the
+ * operation's last transfer that touches it, null if none does.
+ */
+export type LedgerResult =
+  | { outcome: 'applied' | 'replayed'; prepaid: Balance | null }
+  | { outcome: 'insufficient_funds' };
+
+export type LedgerAnswer = LedgerResult | LedgerConflict | LedgerRejected;
+
+const MOST_ATTEMPTS = 10;
+
+/**
+ * Applies one operation, all or nothing, in one round trip, in the transaction of `tx`. Idempotent by operation id and
+ * step: a retry has no second effect and returns the same result. Insufficient funds is a result too, but leaves no
+ * trace, so a retry is decided anew.
  *
- * Outside a transaction it retries the errors that isRetryable names. Inside one, the caller gets the error, has lost its
- * transaction, and must run all of it again with the same ids.
+ * If PostgreSQL fails, the caller gets the error, has lost its transaction, and must run all of it again with the same ids.
  * @throws LedgerConflict, LedgerRejected: nothing was applied, and the caller's transaction can continue.
  */
-export async function applyOperation(em: EntityManager, operation: LedgerOperation): Promise<LedgerResult> {
-  const [answer] = await applyOperations(em, [encodeOperation(operation)]);
+export async function applyOperation(tx: EntityManager, operation: LedgerOperation): Promise<LedgerResult> {
+  const [answer] = await applyOperations(tx, [encodeOperation(operation)]);
   if (answer instanceof Error) throw answer;
   return answer as LedgerResult;
+}
+
+/**
+ * Applies independent operations in one round trip, each all or nothing, and answers each in its place: what is wrong
+ * with one is its answer and does not touch the others. An EntityManager outside a transaction makes the call one of its
+ * own, and retries the errors that isRetryable names, with the same ids.
+ * @throws PostgreSQL's errors, unchanged.
+ */
+export async function applyOperations(
+  tx: EntityManager,
+  operations: readonly EncodedOperation[],
+): Promise<LedgerAnswer[]> {
+  const request = requestOf(operations);
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const rows = await apply(tx as Transactor, { request });
+      return operations.map(({ operationId }, index) => answerOf(operationId, rows[index]));
+    } catch (error) {
+      if (tx.isInTransaction() || attempt === MOST_ATTEMPTS || !isRetryable(error)) throw error;
+      // A random pause, so that the transactions that deadlocked don't do so again at once.
+      await setTimeout(Math.random() * attempt * 10);
+    }
+  }
+}
+
+/**
+ * Makes one statement that writes rows and applies the operation that they are about: one round trip for both. If the
+ * operation moves nothing, the rows are written all the same, and the caller has to roll back. What it makes throws
+ * LedgerConflict and LedgerRejected: roll back as well.
+ * @param build writes `WITH <the rows> SELECT ${ledger.answer}, … FROM ${ledger.call}`
+ */
+export function statementWithOperation<Values extends object, Wrote>(
+  build: (
+    values: Values,
+    ledger: { answer: RawBuilder<unknown>; call: RawBuilder<unknown> },
+  ) => RawBuilder<Wrote>,
+): (
+  tx: Transactor,
+  operation: LedgerOperation,
+  values: Values,
+) => Promise<{ moved: LedgerResult; wrote: Wrote }> {
+  const run = writeStatement((_, values: Values & { request: string }) =>
+    build(values, { answer: ANSWER, call: callOf(values) }),
+  );
+  return async (tx, operation, values) => {
+    const [row] = await run(tx, { ...values, request: requestOf([encodeOperation(operation)]) });
+    const moved = answerOf(operation.operationId, row as AnswerRow | undefined);
+    if (moved instanceof Error) throw moved;
+    return { moved, wrote: row as Wrote };
+  };
+}
+
+/**
+ * `applyOperation` in one round trip with the rows it is about, within the transaction of `tx`: where it moves nothing,
+ * the rows are written all the same, and the caller has to roll back.
+ * @param rows CTEs that write them, with their values from $1, and what to read of these, as SQL by name
+ * @throws LedgerConflict, LedgerRejected: roll back as well.
+ */
+export async function applyOperationWith<Name extends string>(
+  tx: EntityManager,
+  operation: LedgerOperation,
+  rows: { ctes: readonly string[]; values: readonly unknown[]; reads: Record<Name, string> },
+): Promise<{ moved: LedgerResult; wrote: Record<Name, unknown> }> {
+  const reads = Object.entries<string>(rows.reads).map(([name, sql]) => `${sql} AS ${name}`);
+  const [answer] = await query<AnswerRow & Record<Name, unknown>>(
+    tx,
+    `WITH ${rows.ctes.join(', ')}
+     SELECT ${['outcome, reason, prepaid_posted, prepaid_held', ...reads].join(', ')}
+     FROM ledger.apply_operations($${rows.values.length + 1})`,
+    [...rows.values, requestOf([encodeOperation(operation)])],
+  );
+  const moved = answerOf(operation.operationId, answer);
+  if (moved instanceof Error) throw moved;
+  return { moved, wrote: answer as Record<Name, unknown> };
+}
+
+/** What `ledger.apply_operations` answers each operation with. */
+interface AnswerRow {
+  outcome: LedgerResult['outcome'] | 'conflict' | 'rejected';
+  reason: RejectionReason | null;
+  prepaid_posted: string | null;
+  prepaid_held: string | null;
+}
+
+const ANSWER = sql<AnswerRow>`outcome, reason, prepaid_posted, prepaid_held`;
+const callOf = ({ request }: { request: string }) => sql`ledger.apply_operations(${request})`;
+
+const apply = writeStatement(
+  (_, values: { request: string }) => sql<AnswerRow>`SELECT ${ANSWER} FROM ${callOf(values)}`,
+);
+
+/** The operations as the function's one parameter. */
+function requestOf(operations: readonly EncodedOperation[]): string {
+  return JSON.stringify(
+    operations.flatMap(({ steps }, operation) => steps.map((step) => ({ operation, ...step }))),
+  );
+}
+
+function answerOf(operationId: string, row: AnswerRow | undefined): LedgerAnswer {
+  if (row === undefined) throw new Error('ledger.apply_operations answers every operation');
+  switch (row.outcome) {
+    case 'conflict':
+      return new LedgerConflict(operationId);
+    case 'rejected':
+      return new LedgerRejected(operationId, row.reason as RejectionReason);
+    case 'insufficient_funds':
+      return { outcome: row.outcome };
+    default:
+      return { outcome: row.outcome, prepaid: prepaidOf(row) };
+  }
+}
+
+function prepaidOf({ prepaid_posted: posted, prepaid_held: held }: AnswerRow): Balance | null {
+  return posted === null || held === null ? null : balanceOf(posted, held);
 }

@@ -1,4 +1,6 @@
+import { v5 } from 'uuid';
 import type { Mode } from '../domain/mode.ts';
+import { LedgerRejected } from './ledger-error.ts';
 
 /** The chart of allowed flows (table `ledger.code`): which kind of account is debited, which credited, and how. */
 export type TransferCode =
@@ -50,18 +52,61 @@ export interface LedgerOperation {
   transfers: Transfer[];
 }
 
-export interface Balance {
-  /** `totalCents` less `heldCents`. */
-  availableCents: number;
-  /** Reserved by operations still in flight. */
-  heldCents: number;
-  totalCents: number;
+/** An operation as `ledger.apply_operations` takes it: its transfers as `ledger.step`, in JSON's names. */
+export interface EncodedOperation {
+  operationId: string;
+  steps: Record<string, string | number | null>[];
 }
 
-/**
- * `replayed`: the same call was applied before; its answer is given again. `prepaid` is the balance right after the
- * operation's last transfer that touches it, null where none does.
- */
-export type LedgerResult =
-  | { outcome: 'applied' | 'replayed'; prepaid: Balance | null }
-  | { outcome: 'insufficient_funds' };
+/** @throws LedgerRejected `malformed`, for what PostgreSQL could only answer with an error. */
+export function encodeOperation(operation: LedgerOperation): EncodedOperation {
+  const { operationId, partnerId, mode, transfers } = operation;
+  if (!isWellFormed(operation)) throw new LedgerRejected(operationId, 'malformed');
+  const steps = transfers.map((transfer) => ({
+    operation_id: operationId,
+    partner_id: partnerId,
+    mode,
+    id: transferId(operationId, transfer.step),
+    code: transfer.code,
+    phase: transfer.phase,
+    pending_id: transfer.resolves === undefined ? null : transferId(operationId, transfer.resolves),
+    debit_id: accountId(transfer.debit, partnerId, mode),
+    credit_id: accountId(transfer.credit, partnerId, mode),
+    amount: transfer.amountCents,
+  }));
+  return { operationId, steps };
+}
+
+/** Key of `ledger.account`: `card/<cardId>`, or `<kind>/<mode>/<partnerId>`. */
+export function accountId(account: LedgerAccount, partnerId: string, mode: Mode): string {
+  return typeof account === 'string' ? `${account}/${mode}/${partnerId}` : `card/${account.cardId}`;
+}
+
+/** UUIDv5 of the operation and its step: a retry brings the same id, so it has one effect. */
+export function transferId(operationId: string, step: string): string {
+  return v5(step, v5(operationId, NAMESPACE));
+}
+
+const NAMESPACE = '1b8a1c0e-6a0f-4e0b-9a43-6d1f6f3f0c52';
+const MAX_TRANSFERS = 100;
+const ID = /^[!-~]{1,200}$/;
+
+function isWellFormed({ operationId, partnerId, transfers }: LedgerOperation): boolean {
+  return (
+    ID.test(operationId) &&
+    ID.test(partnerId) &&
+    transfers.length > 0 &&
+    transfers.length <= MAX_TRANSFERS &&
+    new Set(transfers.map((transfer) => transfer.step)).size === transfers.length &&
+    transfers.every(isTransferWellFormed)
+  );
+}
+
+function isTransferWellFormed({ amountCents, phase, resolves, debit, credit }: Transfer): boolean {
+  return (
+    Number.isSafeInteger(amountCents) &&
+    amountCents > 0 &&
+    (phase === 'post' || phase === 'void') === (resolves !== undefined) &&
+    [debit, credit].every((account) => typeof account === 'string' || ID.test(account.cardId))
+  );
+}

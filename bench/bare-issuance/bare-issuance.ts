@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { transferId } from '../../ledger/transfer-id.ts';
+import { transferId } from '../../ledger/operation.ts';
 import { createBareTransactions } from '../support/bare-transactions.ts';
 
 /** 1,000 cents by the platform's plan. */

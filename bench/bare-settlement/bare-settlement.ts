@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { transferId } from '../../ledger/transfer-id.ts';
+import { transferId } from '../../ledger/operation.ts';
 import { createBareTransactions } from '../support/bare-transactions.ts';
 import type { BenchCard } from '../support/seed-settlement-cards.ts';
 

@@ -3,9 +3,9 @@ import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { judgePayment, type ReviewReason } from '../../domain/deposit.ts';
-import { applyOperations } from '../../ledger/apply-operations.ts';
-import { encodeOperation } from '../../ledger/encode-operation.ts';
+import { applyOperations } from '../../ledger/apply-operation.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
+import { encodeOperation } from '../../ledger/operation.ts';
 import type { PaymentRow } from '../../resources/deposit.ts';
 import {
   creditOperation,

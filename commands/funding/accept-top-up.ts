@@ -1,5 +1,5 @@
 import { transaction } from '../../db/transaction.ts';
-import { readCardBalance } from '../../ledger/read-card-balance.ts';
+import { readCardBalance } from '../../ledger/balances.ts';
 import { presentTopUp } from '../../resources/topup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { answerClaim } from '../idempotency/answer-claim.ts';

@@ -4,7 +4,7 @@ import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TopUpFailureCode } from '../../domain/topup.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
-import { readCardBalance } from '../../ledger/read-card-balance.ts';
+import { readCardBalance } from '../../ledger/balances.ts';
 import type { CommandContext } from '../command-context.ts';
 import { type LockedClaim, lockUsageAndClaim } from '../idempotency/lock-claim.ts';
 import { lockPendingTopUp, type PendingTopUpRows } from './lock-pending-top-up.ts';

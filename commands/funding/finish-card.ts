@@ -1,6 +1,6 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { KeyRing } from '../../crypto/key-ring.ts';
-import { applyOperationWith } from '../../ledger/apply-operation-with.ts';
+import { applyOperationWith } from '../../ledger/apply-operation.ts';
 import type { LedgerOperation } from '../../ledger/operation.ts';
 import type { CardRow } from '../../resources/card.ts';
 import { announcementOf } from '../idempotency/announcement.ts';

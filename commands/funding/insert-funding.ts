@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { ApiError } from '../../domain/api-error.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
-import { applyOperationWith } from '../../ledger/apply-operation-with.ts';
+import { applyOperationWith } from '../../ledger/apply-operation.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import type { LedgerOperation } from '../../ledger/operation.ts';
 import type { CommandContext } from '../command-context.ts';

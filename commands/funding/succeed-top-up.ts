@@ -2,7 +2,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { transaction } from '../../db/transaction.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
-import { readCardBalance } from '../../ledger/read-card-balance.ts';
+import { readCardBalance } from '../../ledger/balances.ts';
 import type { CommandContext } from '../command-context.ts';
 import { lockClaim } from '../idempotency/lock-claim.ts';
 import { finishTopUp } from './finish-top-up.ts';

@@ -1,9 +1,9 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { ApiError } from '../../domain/api-error.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
-import { applyOperations } from '../../ledger/apply-operations.ts';
-import { encodeOperation } from '../../ledger/encode-operation.ts';
+import { applyOperations } from '../../ledger/apply-operation.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
+import { encodeOperation } from '../../ledger/operation.ts';
 import { presentTransaction } from '../../resources/transaction.ts';
 import { type Decision, decideSettlements, type NewTransaction } from './decide-settlements.ts';
 import { insertTransactions } from './insert-transactions.ts';

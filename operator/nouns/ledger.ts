@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Mode } from '../../domain/mode.ts';
+import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
-import { readBalance } from '../../ledger/read-balance.ts';
 import { ModeName, read } from '../flag-values.ts';
 import { readPartner } from '../reads/read-partners.ts';
 import { presentAmounts } from '../render.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
-import { readBalance } from '../../ledger/read-balance.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { depositEvents, pay, readDepositState } from '../support/deposits/payments.ts';
 import { seedDeposits } from '../support/deposits/seed-deposits.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { readCardBalance } from '../../ledger/read-card-balance.ts';
+import { readCardBalance } from '../../ledger/balances.ts';
 import { cardIn } from '../support/card-status.ts';
 import { eventTypes } from '../support/cards.ts';
 import { askUntilEnd, ENDS, type End } from '../support/crash/ask-until-end.ts';

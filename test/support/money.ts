@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { adjustBalance } from '../../commands/accounts/balance.ts';
 import { DEFAULT_FEE_PLAN, type FundingKind, quoteFunding } from '../../domain/fees.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
-import { readBalance } from '../../ledger/read-balance.ts';
 import { asOwner } from './postgres.ts';
 import type { TestPartner, TestStack } from './stack.ts';
 

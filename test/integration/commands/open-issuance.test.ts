@@ -4,7 +4,7 @@ import { acceptIssuance } from '../../../commands/funding/accept-issuance.ts';
 import { openIssuance } from '../../../commands/funding/open-issuance.ts';
 import { readClaimResponse } from '../../../commands/idempotency/claim-response.ts';
 import { query } from '../../../db/sql.ts';
-import { readBalance } from '../../../ledger/read-balance.ts';
+import { readBalance } from '../../../ledger/balances.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
 const REQUEST = { amount: 1_000, external_ref: 'r-1' };

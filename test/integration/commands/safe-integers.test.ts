@@ -15,9 +15,8 @@ import { transaction } from '../../../db/transaction.ts';
 import { ApiError } from '../../../domain/api-error.ts';
 import { MAX_AMOUNT_CENTS as MAX } from '../../../domain/money.ts';
 import type { Tenant } from '../../../domain/tenant.ts';
+import { readBalance, readCardBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { readBalance } from '../../../ledger/read-balance.ts';
-import { readCardBalance } from '../../../ledger/read-card-balance.ts';
 import { seedCard, settlementOf } from '../../support/commands/cards.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 

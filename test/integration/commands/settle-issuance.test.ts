@@ -6,8 +6,8 @@ import { openIssuance } from '../../../commands/funding/open-issuance.ts';
 import { readClaimResponse } from '../../../commands/idempotency/claim-response.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
+import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { readBalance } from '../../../ledger/read-balance.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
 const FUNDS = 10_000;

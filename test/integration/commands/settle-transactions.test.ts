@@ -4,9 +4,8 @@ import type { Settled, Settlement, SettlementOutcome } from '../../../commands/s
 import { transaction } from '../../../db/transaction.ts';
 import { ApiError } from '../../../domain/api-error.ts';
 import type { Tenant } from '../../../domain/tenant.ts';
+import { readBalance, readCardBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { readBalance } from '../../../ledger/read-balance.ts';
-import { readCardBalance } from '../../../ledger/read-card-balance.ts';
 import { TransactionResource } from '../../../resources/transaction.ts';
 import { seedCard, settlementOf } from '../../support/commands/cards.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';

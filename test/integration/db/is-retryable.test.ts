@@ -4,7 +4,7 @@ import pg from 'pg';
 import { isRetryable } from '../../../db/is-retryable.ts';
 import { query } from '../../../db/sql.ts';
 import { applyOperation } from '../../../ledger/apply-operation.ts';
-import { readBalance } from '../../../ledger/read-balance.ts';
+import { readBalance } from '../../../ledger/balances.ts';
 import { openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { operation, transfer } from '../../support/ledger/operations.ts';
 import { ownerUrlOf } from '../../support/postgres.ts';

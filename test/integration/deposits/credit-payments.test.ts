@@ -4,8 +4,8 @@ import type pg from 'pg';
 import { beginScan, readCursor } from '../../../commands/deposits/chain-scan.ts';
 import { creditPayments, findUncredited } from '../../../commands/deposits/credit-payments.ts';
 import { type FoundPayment, takeBlocks } from '../../../commands/deposits/take-blocks.ts';
+import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { readBalance } from '../../../ledger/read-balance.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import { aroundCommits } from '../../support/crash/around-commits.ts';
 import {

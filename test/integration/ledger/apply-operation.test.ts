@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { query } from '../../../db/sql.ts';
 import { applyOperation } from '../../../ledger/apply-operation.ts';
+import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { LedgerConflict, LedgerRejected } from '../../../ledger/ledger-error.ts';
 import type { Transfer } from '../../../ledger/operation.ts';
-import { readBalance } from '../../../ledger/read-balance.ts';
 import { openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { cardHold, operation, resolve, transfer } from '../../support/ledger/operations.ts';
 

@@ -2,9 +2,7 @@ import assert from 'node:assert/strict';
 import { query } from '../../../db/sql.ts';
 import { applyOperation } from '../../../ledger/apply-operation.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { encodeOperation } from '../../../ledger/encode-operation.ts';
-import type { LedgerOperation } from '../../../ledger/operation.ts';
-import { transferId } from '../../../ledger/transfer-id.ts';
+import { encodeOperation, type LedgerOperation, transferId } from '../../../ledger/operation.ts';
 import { openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { operation, transfer } from '../../support/ledger/operations.ts';
 

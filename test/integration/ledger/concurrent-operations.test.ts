@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { applyOperation } from '../../../ledger/apply-operation.ts';
+import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { readBalance } from '../../../ledger/read-balance.ts';
 import { openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { cardHold, operation, transfer } from '../../support/ledger/operations.ts';
 

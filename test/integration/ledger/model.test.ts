@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { applyOperations } from '../../../ledger/apply-operations.ts';
+import { applyOperations } from '../../../ledger/apply-operation.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { encodeOperation } from '../../../ledger/encode-operation.ts';
+import { encodeOperation } from '../../../ledger/operation.ts';
 import { createClients, WAYS } from '../../support/ledger/clients.ts';
 import { assertLinearizable } from '../../support/ledger/linearize.ts';
 import { Model } from '../../support/ledger/model.ts';

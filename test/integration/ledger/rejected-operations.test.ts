@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { applyOperation } from '../../../ledger/apply-operation.ts';
+import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { LedgerConflict, LedgerRejected, type RejectionReason } from '../../../ledger/ledger-error.ts';
 import type { LedgerOperation, Transfer } from '../../../ledger/operation.ts';
-import { readBalance } from '../../../ledger/read-balance.ts';
 import { openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { cardHold, operation, transfer } from '../../support/ledger/operations.ts';
 

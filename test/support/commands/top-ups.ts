@@ -3,8 +3,7 @@ import { topUpColumns } from '../../../db/columns.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import type { Mode } from '../../../domain/mode.ts';
-import { readBalance } from '../../../ledger/read-balance.ts';
-import { readCardBalance } from '../../../ledger/read-card-balance.ts';
+import { readBalance, readCardBalance } from '../../../ledger/balances.ts';
 import type { TopUpRow } from '../../../resources/topup.ts';
 import { readUsage, type TestCommands } from './open-commands.ts';
 

@@ -4,7 +4,7 @@ import { adjustBalance } from '../../../commands/accounts/balance.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import type { Mode } from '../../../domain/mode.ts';
-import { readCardBalance } from '../../../ledger/read-card-balance.ts';
+import { readCardBalance } from '../../../ledger/balances.ts';
 import { issueCardWorkflowId, topUpCardWorkflowId } from '../../../workflows/messages.ts';
 import { createCard, eventTypes, networkCardCount, readCardRow } from '../cards.ts';
 import { assertBalance, fundedPartner, priceOf } from '../money.ts';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type pg from 'pg';
-import type { LedgerOperation } from '../../../ledger/operation.ts';
-import { transferId } from '../../../ledger/transfer-id.ts';
+import { type LedgerOperation, transferId } from '../../../ledger/operation.ts';
 import { isTracked, Model } from './model.ts';
 import type { Observation } from './observe.ts';
 

@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Mode } from '../../../domain/mode.ts';
+import type { Balance } from '../../../ledger/balances.ts';
 import type { RejectionReason } from '../../../ledger/ledger-error.ts';
-import type {
-  Balance,
-  LedgerAccount,
-  LedgerOperation,
-  Transfer,
-  TransferCode,
-} from '../../../ledger/operation.ts';
+import type { LedgerAccount, LedgerOperation, Transfer, TransferCode } from '../../../ledger/operation.ts';
 import { FLOWS } from './operations.ts';
 
 export type Answer =

@@ -1,6 +1,6 @@
-import type { LedgerAnswer } from '../../../ledger/ledger-call.ts';
+import type { LedgerAnswer, LedgerResult } from '../../../ledger/apply-operation.ts';
 import { LedgerConflict, LedgerRejected } from '../../../ledger/ledger-error.ts';
-import type { LedgerOperation, LedgerResult } from '../../../ledger/operation.ts';
+import type { LedgerOperation } from '../../../ledger/operation.ts';
 import type { Answer } from './model.ts';
 
 /** An operation, what a client was told, and when it asked and heard, on a clock that ticks at every such moment. */

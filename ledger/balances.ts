@@ -1,0 +1,103 @@
+import { sql } from 'kysely';
+import { type Reader, readStatement } from '../db/sql.ts';
+import type { Mode } from '../domain/mode.ts';
+import { accountId, type TransferCode } from './operation.ts';
+
+export interface Balance {
+  /** `totalCents` less `heldCents`. */
+  availableCents: number;
+  /** Reserved by operations still in flight. */
+  heldCents: number;
+  totalCents: number;
+}
+
+/** From PostgreSQL's bigint, which comes as text; the ledger's CHECKs keep it within the safe integers. */
+export function balanceOf(posted: string, held: string): Balance {
+  const totalCents = Number(posted);
+  const heldCents = Number(held);
+  return { availableCents: totalCents - heldCents, heldCents, totalCents };
+}
+
+/** The partner's prepaid balance in one mode: zeros if nothing has touched it yet. */
+export async function readBalance(em: Reader, partnerId: string, mode: Mode): Promise<Balance> {
+  const [row] = await account(em, { id: accountId('prepaid', partnerId, mode) });
+  return balanceOf(row?.posted ?? '0', row?.held ?? '0');
+}
+
+/** Cents on a card: 0 if nothing has touched it yet. */
+export async function readCardBalance(em: Reader, cardId: string): Promise<number> {
+  const [row] = await accountOfCard(em, { cardId });
+  return Number(row?.posted ?? 0);
+}
+
+/** One change of a prepaid balance, as the ledger wrote it. */
+export interface PrepaidEntry {
+  /** Its number in the account's chain, from 1, without a gap. */
+  version: number;
+  transferId: string;
+  operationId: string;
+  code: TransferCode;
+  /** Credits above zero, debits below. */
+  amountCents: number;
+  balanceAfterCents: number;
+  createdAt: Date;
+}
+
+/** The newest `limit` entries of a prepaid account; with `fromVersion` the newest from that one backwards. */
+export async function readPrepaidEntries(
+  em: Reader,
+  partnerId: string,
+  mode: Mode,
+  { limit, fromVersion = MAX_BIGINT }: { limit: number; fromVersion?: bigint | undefined },
+): Promise<PrepaidEntry[]> {
+  const id = accountId('prepaid', partnerId, mode);
+  const rows = await entries(em, { accountId: id, fromVersion: String(fromVersion), limit });
+  return rows.map((row) => ({
+    version: Number(row.account_version),
+    transferId: row.transfer_id,
+    operationId: row.operation_id,
+    code: row.code as TransferCode,
+    amountCents: row.side === 'credit' ? Number(row.amount) : -Number(row.amount),
+    balanceAfterCents: Number(row.balance_after),
+    createdAt: new Date(row.created_at),
+  }));
+}
+
+const MAX_BIGINT = 2n ** 63n - 1n;
+
+const account = readStatement((db, { id }: { id: string }) =>
+  db.selectFrom('ledger.account').select(['posted', 'held']).where('id', '=', id),
+);
+
+const accountOfCard = readStatement((db, { cardId }: { cardId: string }) =>
+  db.selectFrom('ledger.account').select('posted').where('card_id', '=', cardId),
+);
+
+type EntriesAsked = { accountId: string; fromVersion: string; limit: number };
+
+const entries = readStatement((db, { accountId, fromVersion, limit }: EntriesAsked) =>
+  db
+    .selectFrom(({ selectFrom }) =>
+      selectFrom('ledger.entry')
+        .select(['account_version', 'transfer_id', 'side', 'amount', 'balance_after'])
+        .where('account_id', '=', accountId)
+        .where('account_version', '<=', fromVersion)
+        .where('account_version', 'is not', null)
+        .orderBy('account_version', 'desc')
+        .limit(limit)
+        .as('e'),
+    )
+    .innerJoinLateral(
+      // LIMIT keeps the planner from joining all transfers where those of a page are wanted.
+      ({ selectFrom }) =>
+        selectFrom('ledger.transfer')
+          .select(['operation_id', 'code', 'created_at'])
+          .whereRef('id', '=', 'e.transfer_id')
+          .limit(sql.lit(1))
+          .as('t'),
+      (join) => join.onTrue(),
+    )
+    .select(['e.account_version', 'e.transfer_id', 'e.side', 'e.amount', 'e.balance_after'])
+    .select(['t.operation_id', 't.code', 't.created_at'])
+    .orderBy('e.account_version', 'desc'),
+);
