@@ -10,7 +10,7 @@ import { startSimulatedNetwork } from './simulated-network/start-simulated-netwo
 export interface LiveNetworkOptions {
   /** CARD_NETWORK */
   cardNetwork: 'none' | 'simulated';
-  /** Where the simulated network posts its callbacks to; null where another process sends them. */
+  /** Where the simulated network posts its callbacks; null if another process sends them. */
   callbackUrl: string | null;
   orm: Orm;
   ring: KeyRing;
@@ -18,12 +18,12 @@ export interface LiveNetworkOptions {
 }
 
 export interface LiveNetwork {
-  /** Null where CARD_NETWORK is none. */
+  /** Null if CARD_NETWORK is none. */
   network: CardNetwork | null;
   stop(): Promise<void>;
 }
 
-/** Live mode's network by configuration. The simulated one runs in this process, behind HTTP like a real one. */
+/** Starts the network that live mode is configured with. The simulated one runs in this process, behind HTTP like a real one. */
 export async function startLiveNetwork(options: LiveNetworkOptions): Promise<LiveNetwork> {
   const { cardNetwork, callbackUrl, orm, ring, logger } = options;
   if (cardNetwork === 'none') return { network: null, stop: async () => {} };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { changeStatusInTestMode } from '../commands/funding/test-operations.ts';
-import type { StatusChangeOperation } from '../domain/status-change.ts';
+import type { StatusChangeOperation } from '../domain/card-status.ts';
 import { CardResource } from '../resources/card.ts';
 import { changeCardStatusWorkflowId } from '../workflows/messages.ts';
 import { cardIdOf, readCard } from './cards.ts';

@@ -1,8 +1,8 @@
 import { openStatusChange } from '../commands/card-status/open-status-change.ts';
 import type { StoredResponse } from '../commands/idempotency/idempotency-response.ts';
 import { ApiError } from '../domain/api-error.ts';
+import type { StatusChangeOperation } from '../domain/card-status.ts';
 import type { Mode } from '../domain/mode.ts';
-import type { StatusChangeOperation } from '../domain/status-change.ts';
 import { type AnsweringDependencies, answerClaimed } from './http/answer-claimed.ts';
 import { isOutage } from './http/outage.ts';
 

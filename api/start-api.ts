@@ -1,7 +1,7 @@
 import { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import type { CardNetwork } from '../adapters/card-network/card-network.ts';
-import { testCardIssuer, testCardRevealer } from '../adapters/card-network/test-cards.ts';
+import { testCardIssuer, testCardRevealer } from '../adapters/card-network/derived-cards.ts';
 import { startLiveNetwork } from '../adapters/live-network.ts';
 import { simulatedNetworkCredentials } from '../adapters/simulated-network/credentials.ts';
 import type { DepositTerms } from '../commands/deposits/open-deposit.ts';

@@ -1,4 +1,7 @@
 import { z } from 'zod';
+import { ApiError } from './api-error.ts';
+import type { WorkflowOperation } from './claim-operation.ts';
+import type { EventType } from './event.ts';
 
 /** partner-api.md, "States and transitions"; `failed` is from decisions.md, "Resources". */
 export const CardStatus = z.enum(['funding_pending', 'active', 'frozen', 'blocked', 'failed']).meta({
@@ -8,3 +11,44 @@ export const CardStatus = z.enum(['funding_pending', 'active', 'frozen', 'blocke
     '`blocked`: permanently closed. `failed`: could not be issued; nothing was debited.',
 });
 export type CardStatus = z.infer<typeof CardStatus>;
+
+export type StatusChangeOperation = Extract<
+  WorkflowOperation,
+  'freeze_card' | 'unfreeze_card' | 'block_card'
+>;
+
+/** A status that a card in use can be given. */
+export type SettableStatus = Extract<CardStatus, 'active' | 'frozen' | 'blocked'>;
+
+interface StatusChange {
+  from: readonly CardStatus[];
+  to: SettableStatus;
+  event: EventType;
+  /** As in "can be frozen". */
+  participle: string;
+}
+
+/** The card status machine: partner-api.md, "States and transitions"; decisions.md, "Rules", for the statuses before. */
+export const STATUS_CHANGES: Readonly<Record<StatusChangeOperation, StatusChange>> = {
+  freeze_card: { from: ['active'], to: 'frozen', event: 'card.frozen', participle: 'frozen' },
+  unfreeze_card: { from: ['frozen'], to: 'active', event: 'card.unfrozen', participle: 'unfrozen' },
+  block_card: { from: ['active', 'frozen'], to: 'blocked', event: 'card.blocked', participle: 'blocked' },
+};
+
+/** What the card network is asked for. */
+export interface StatusChangeRequest {
+  /** The id of our claim: asking again with the same token never acts twice. */
+  token: string;
+  networkCardId: string;
+  /** What the card is to be. */
+  cardStatus: SettableStatus;
+}
+
+/** Why a card in this status can't be changed like this: `invalid_state`, naming the status. Null if it can. */
+export function refusalOf(status: CardStatus, operation: StatusChangeOperation): ApiError | null {
+  const { from, participle } = STATUS_CHANGES[operation];
+  if (from.includes(status)) return null;
+  return new ApiError('invalid_state', {
+    message: `The card is ${status}. Only a card that is ${from.join(' or ')} can be ${participle}.`,
+  });
+}

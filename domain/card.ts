@@ -9,7 +9,7 @@ export const CardFailureCode = z.enum(['provider_declined', 'issuance_failed', '
 });
 export type CardFailureCode = z.infer<typeof CardFailureCode>;
 
-/** What is embossed on a card: the names it was given, null where it was given none. */
+/** The name to emboss on a card; null if it has none. */
 export function cardholderName(card: {
   cardholder_first_name: string | null;
   cardholder_last_name: string | null;
@@ -17,3 +17,14 @@ export function cardholderName(card: {
   const names = [card.cardholder_first_name, card.cardholder_last_name].filter((part) => part !== null);
   return names.length === 0 ? null : names.join(' ');
 }
+
+/** What a network says of a card that it has issued, as far as we may keep it. */
+export interface NetworkCard {
+  networkCardId: string;
+  last4: string;
+  expMonth: number;
+  expYear: number;
+}
+
+/** {@link NetworkCard}, or the part of it that is known: an operator who says that a card was issued may not know the rest. */
+export type IssuedCard = { [Field in keyof NetworkCard]: NetworkCard[Field] | null };

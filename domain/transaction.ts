@@ -1,4 +1,8 @@
 import { z } from 'zod';
+import { ApiError } from './api-error.ts';
+import type { CardStatus } from './card-status.ts';
+import type { FeePlan } from './fees.ts';
+import { basisPointsOf, MAX_AMOUNT_CENTS } from './money.ts';
 
 export const TransactionType = z.enum(['purchase', 'decline', 'refund']).meta({
   id: 'TransactionType',
@@ -24,10 +28,114 @@ export const DeclineReason = z
   });
 export type DeclineReason = z.infer<typeof DeclineReason>;
 
-/** Whose money it is about: the card's, or, for what reaches a blocked card, the prepaid balance. */
+/** Whose money moves: the card's, or the account's prepaid balance if the card is already blocked. */
 export const ChargedTo = z.enum(['card', 'partner_balance']).meta({
   id: 'ChargedTo',
   description:
     'What the amount was taken from or returned to: the card, or your balance if the card was already blocked.',
 });
 export type ChargedTo = z.infer<typeof ChargedTo>;
+
+export const TransactionFee = z
+  .object({
+    type: z
+      .enum(['transaction', 'decline'])
+      .describe('`transaction`: for a purchase. `decline`: for a decline.'),
+    amount: z.int().min(1).describe('Cents.'),
+  })
+  .meta({ id: 'TransactionFee', description: 'A fee for what a card was used for.' });
+export type TransactionFee = z.infer<typeof TransactionFee>;
+
+/** What a cardholder did with a card. */
+export interface TransactionRequest {
+  type: TransactionType;
+  amountCents: number;
+  /** The network settles this purchase even if the card is blocked. */
+  forced: boolean;
+  /** It comes from simulate-transaction, which accepts only active cards. */
+  simulated: boolean;
+}
+
+export interface TransactionDecision {
+  /** A purchase can become a decline. */
+  type: TransactionType;
+  declineReason: DeclineReason | null;
+  chargedTo: ChargedTo;
+  fees: TransactionFee[];
+  cardBalanceAfterCents: number;
+}
+
+/**
+ * Decides what becomes of a transaction on a card (decisions.md, "Rules" and "Fees").
+ * @param card `arrivingCents`: what its pending top-ups will add; a refund leaves room for it
+ * @throws ApiError `invalid_state` if the card was not issued or, for a simulated transaction, is not active;
+ * `validation_failed` if the card's balance or the fee would go past the largest integer.
+ */
+export function decideTransaction(
+  { type, amountCents, forced, simulated }: TransactionRequest,
+  card: { status: CardStatus; balanceCents: number; arrivingCents?: bigint },
+  plan: FeePlan,
+): TransactionDecision {
+  const { status, balanceCents, arrivingCents = 0n } = card;
+  refuseState(status, simulated);
+
+  const decline = (declineReason: DeclineReason): TransactionDecision => ({
+    type: 'decline',
+    declineReason,
+    chargedTo: 'card',
+    fees: transactionFees(plan, 'decline', amountCents),
+    cardBalanceAfterCents: balanceCents,
+  });
+  if (type === 'decline') return decline(simulated ? 'simulated_decline' : 'declined_by_network');
+  if (type === 'purchase') {
+    if (status === 'frozen') return decline('card_frozen');
+    if (status === 'blocked' && !forced) return decline('card_blocked');
+    if (status === 'active' && amountCents > balanceCents) return decline('insufficient_card_balance');
+  }
+
+  const chargedTo = status === 'blocked' ? 'partner_balance' : 'card';
+  const changeCents = type === 'refund' ? amountCents : -amountCents;
+  const cardBalanceAfterCents = chargedTo === 'card' ? balanceCents + changeCents : balanceCents;
+  if (type === 'refund' && BigInt(cardBalanceAfterCents) + arrivingCents > BigInt(MAX_AMOUNT_CENTS)) {
+    throw ApiError.ofField(
+      'amount',
+      `amount would take the card's balance above ${MAX_AMOUNT_CENTS} cents, the most it can be`,
+    );
+  }
+  const fees = transactionFees(plan, type, amountCents);
+  return { type, declineReason: null, chargedTo, fees, cardBalanceAfterCents };
+}
+
+function refuseState(status: CardStatus, simulated: boolean): void {
+  const isIssued = status !== 'funding_pending' && status !== 'failed';
+  if (simulated ? status === 'active' : isIssued) return;
+  throw new ApiError('invalid_state', {
+    message: simulated
+      ? `The card is ${status}. Transactions can be simulated only on an active card.`
+      : `The card is ${status}. A card that was not issued has no transactions.`,
+  });
+}
+
+/**
+ * What a transaction costs the partner on top of its amount (decisions.md, "Fees"): a flat fee and basis points for a
+ * purchase, a flat fee for a decline, nothing for a refund. A fee of zero is left out.
+ * @throws ApiError `validation_failed` if the fee is past the largest integer.
+ */
+export function transactionFees(
+  plan: FeePlan,
+  type: 'purchase' | 'decline' | 'refund',
+  amountCents: number,
+): TransactionFee[] {
+  if (type === 'refund') return [];
+  const cents =
+    type === 'decline'
+      ? plan.declineFlatCents
+      : plan.transactionFlatCents + basisPointsOf(amountCents, plan.transactionBasisPoints);
+  if (cents > MAX_AMOUNT_CENTS) {
+    throw ApiError.ofField(
+      'amount',
+      `amount is too large: its fee would be more than ${MAX_AMOUNT_CENTS} cents`,
+    );
+  }
+  return cents === 0 ? [] : [{ type: type === 'decline' ? 'decline' : 'transaction', amount: cents }];
+}

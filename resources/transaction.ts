@@ -3,8 +3,7 @@ import type { TRANSACTION_COLUMNS } from '../db/columns.ts';
 import type { Row } from '../db/tables.ts';
 import { ObjectType, Usd } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
-import { ChargedTo, DeclineReason, TransactionType } from '../domain/transaction.ts';
-import { TransactionFee } from '../domain/transaction-fees.ts';
+import { ChargedTo, DeclineReason, TransactionFee, TransactionType } from '../domain/transaction.ts';
 
 /** Where a cardholder paid, as far as the network says. */
 export const Merchant = z

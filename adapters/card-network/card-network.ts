@@ -1,19 +1,22 @@
+import type { NetworkCard } from '../../domain/card.ts';
+import type { StatusChangeRequest } from '../../domain/card-status.ts';
+
 /**
- * The card network that issues our cards. Every operation that acts is named by a token of ours and is idempotent by it:
- * asking again with the same token never acts twice and gives the state as it then is. Each of these throws
- * CardNetworkUnavailable where there is no definite answer: ask again with the same token, or look it up.
+ * The card network that issues our cards. Each operation that acts has a token of ours and is idempotent by it: asking
+ * again with the same token never acts twice and gives the state as it is by then. Every method throws
+ * CardNetworkUnavailable if there is no definite answer: ask again with the same token, or look it up.
  */
 export interface CardNetwork {
   issueCard(request: IssueCardRequest): Promise<IssueAnswer | OperationFailed>;
   lookUpIssuance(token: string): Promise<LookUpAnswer>;
 
   topUpCard(request: TopUpRequest): Promise<TopUpAnswer | OperationFailed>;
-  lookUpTopUp(token: string): Promise<TopUpAnswer | OperationFailed | { status: 'unknown' }>;
+  lookUpTopUp(token: string): Promise<TopUpLookUpAnswer>;
 
   /** A token that was carried out is not carried out again, however late it comes and whatever came after it. */
   changeCardStatus(request: StatusChangeRequest): Promise<StatusChangeAnswer>;
 
-  /** Only a reveal asks for it; the answer goes to the partner and nowhere else. */
+  /** Only a reveal asks for this; the answer goes to the partner and nowhere else. */
   revealCard(card: RevealRequest): Promise<RevealedCard>;
 }
 
@@ -23,26 +26,28 @@ export interface IssueCardRequest {
   productCode: string;
   bin: string;
   amountCents: number;
-  /** What is embossed; a network that needs none may drop it. */
+  /** The name to emboss; a network that needs none may drop it. */
   cardholderName: string | null;
-}
-
-/** What may be kept of a card. */
-export interface NetworkCard {
-  networkCardId: string;
-  last4: string;
-  expMonth: number;
-  expYear: number;
 }
 
 export type IssueAnswer =
   | ({ status: 'issued' } & NetworkCard)
-  /** Completes asynchronously: a callback may tell when, looking it up always does. */
+  /** Completes asynchronously: a callback may say when, looking it up always does. */
   | { status: 'accepted' }
   | { status: 'declined'; reason: string };
 
-/** An operation that was accepted first and then came to nothing. */
+/** The network accepted an operation and then could not carry it out. */
 export type OperationFailed = { status: 'failed'; reason: string };
+
+/**
+ * `unknown`: the network never took the token, so it issued nothing under it. If it is still working on the token, it may
+ * have the card already, but the card is of no use until the network says that it is issued.
+ */
+export type LookUpAnswer =
+  | Exclude<IssueAnswer, { status: 'accepted' }>
+  | { status: 'accepted'; card?: NetworkCard | undefined }
+  | OperationFailed
+  | { status: 'unknown' };
 
 export interface TopUpRequest {
   /** Our top-up id. */
@@ -53,19 +58,14 @@ export interface TopUpRequest {
 
 export type TopUpAnswer =
   | { status: 'succeeded' }
-  /** Completes asynchronously: a callback may tell when, looking it up always does. */
+  /** Completes asynchronously: a callback may say when, looking it up always does. */
   | { status: 'accepted' }
   | { status: 'declined'; reason: string };
 
-export interface StatusChangeRequest {
-  /** Our claim's id. */
-  token: string;
-  networkCardId: string;
-  /** What the card is to be. */
-  cardStatus: 'active' | 'frozen' | 'blocked';
-}
+/** `unknown`: the network never took the token. */
+export type TopUpLookUpAnswer = TopUpAnswer | OperationFailed | { status: 'unknown' };
 
-/** `refused`: the network's rules forbid it, as for a card it has blocked itself; nothing changed there. */
+/** `refused`: the network's rules forbid it, as for a card that it has blocked itself. Nothing changed there. */
 export type StatusChangeAnswer = { status: 'applied' } | { status: 'refused'; reason: string };
 
 export interface RevealRequest {
@@ -83,18 +83,8 @@ export interface RevealedCard {
 }
 
 /**
- * `unknown`: the network never took the token, so nothing was issued under it. Of one it works on it may have the card
- * already, which is good for nothing before somebody says that it is issued.
- */
-export type LookUpAnswer =
-  | Exclude<IssueAnswer, { status: 'accepted' }>
-  | { status: 'accepted'; card?: NetworkCard | undefined }
-  | OperationFailed
-  | { status: 'unknown' };
-
-/**
  * The network gave no definite answer: a timeout, a 5xx, a lost connection, an answer that can't be read. It may have
- * acted all the same, so this never means "no". The message carries neither bodies nor names.
+ * acted all the same, so this never means "no". The message contains neither bodies nor names.
  */
 export class CardNetworkUnavailable extends Error {
   override readonly name = 'CardNetworkUnavailable';

@@ -12,12 +12,12 @@ import {
 } from './wire.ts';
 
 export interface HttpCardNetworkOptions {
-  /** Where the network answers, without a slash at its end. */
+  /** The network's base URL, without a slash at the end. */
   url: string;
   bearerToken: string;
 }
 
-/** The client of a card network's HTTP API. `close` ends its connections. */
+/** A client of a card network's HTTP API. `close` ends its connections. */
 export function createHttpCardNetwork(
   options: HttpCardNetworkOptions,
 ): CardNetwork & { close(): Promise<void> } {
@@ -32,7 +32,7 @@ export function createHttpCardNetwork(
   const lookUp = <Body extends { token: string }>(path: string, token: string, shape: z.ZodType<Body>) =>
     ask('GET', `${path}/${encodeURIComponent(token)}`, shape, (answer) => answer.token === token);
 
-  /** @param isAbout whether an answer is one to this question */
+  /** @param isAbout whether an answer belongs to this question */
   async function ask<Body>(
     method: 'GET' | 'POST',
     path: string,
@@ -75,10 +75,9 @@ export function createHttpCardNetwork(
     try {
       return JSON.parse(text);
     } catch (error) {
-      // A syntax error quotes the text it stumbled over, which must not travel on.
-      if (error instanceof SyntaxError)
-        throw unavailable('its answer is not JSON; check what listens at its address');
-      throw error;
+      // A syntax error quotes the text that it could not parse, and that text must not get out.
+      if (!(error instanceof SyntaxError)) throw error;
+      throw unavailable('its answer is not JSON; check what listens at its address');
     }
   }
 
@@ -102,7 +101,7 @@ function unavailable(what: string): CardNetworkUnavailable {
   return new CardNetworkUnavailable(`card network: ${what}`);
 }
 
-/** Only what an error is called: its message may quote what was sent. */
+/** Only the error's code or name: its message may quote what was sent. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown error';
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name;

@@ -1,8 +1,10 @@
 import { z } from 'zod';
+import type { StatusChangeRequest } from '../../domain/card-status.ts';
 import { type IdPrefix, isId } from '../../domain/ids.ts';
-import type { IssueCardRequest, RevealedCard, StatusChangeRequest, TopUpRequest } from './card-network.ts';
+import type { IssueCardRequest, RevealedCard, TopUpRequest } from './card-network.ts';
 
-/** What the HTTP card network and its client say to each other, and what it calls back with. */
+// What the HTTP card network and its client say to each other, and what the network calls back with.
+
 const tokenOf = (prefix: IdPrefix) =>
   z.string().refine((value) => isId(prefix, value), `must be a ${prefix} id`);
 const NetworkCardId = z.string().regex(/^[\x21-\x7e]{1,100}$/);
@@ -11,7 +13,7 @@ const Reason = z.string().regex(/^[a-z_]{1,100}$/);
 const ExpMonth = z.int().min(1).max(12);
 const ExpYear = z.int().min(2000).max(9999);
 const Accepted = z.object({ status: z.literal('accepted') });
-const CameToNothing = z.object({ status: z.enum(['declined', 'failed']), reason: Reason });
+const Failure = z.object({ status: z.enum(['declined', 'failed']), reason: Reason });
 const Unknown = z.object({ status: z.literal('unknown') });
 
 /** Body of POST /issuances. */
@@ -30,18 +32,18 @@ const Card = z.object({
   expYear: ExpYear,
 });
 const Issued = Card.extend({ status: z.literal('issued') });
-const Issuance = z.discriminatedUnion('status', [Issued, Accepted, CameToNothing]);
+const Issuance = z.discriminatedUnion('status', [Issued, Accepted, Failure]);
 
-/** 200 of POST /issuances. The token is said again, so that another process on the port is not believed. */
+/** 200 of POST /issuances. It repeats the token, so that the client does not believe another process on that port. */
 export const IssuanceResponse = z.object({ token: z.string(), issuance: Issuance });
 
-/** 200 of GET /issuances/{token}: an unknown token is said, not a 404, which a wrong address would give as well. */
+/** 200 of GET /issuances/{token}. For an unknown token it says so; a 404 could also come from a wrong address. */
 export const LookUpResponse = z.object({
   token: z.string(),
   issuance: z.discriminatedUnion('status', [
     Issued,
     Accepted.extend({ card: Card.optional() }),
-    CameToNothing,
+    Failure,
     Unknown,
   ]),
 });
@@ -56,7 +58,7 @@ export const TopUpOrder = z.object({
 const TopUp = z.discriminatedUnion('status', [
   z.object({ status: z.literal('succeeded') }),
   Accepted,
-  CameToNothing,
+  Failure,
 ]);
 
 /** 200 of POST /topups. */
@@ -84,7 +86,7 @@ export const StatusChangeResponse = z.object({
   ]),
 });
 
-/** 200 of GET /cards/{networkCardId}/details; 404 where there is no such card. */
+/** 200 of GET /cards/{networkCardId}/details; 404 if there is no such card. */
 export const DetailsResponse = z.object({
   networkCardId: z.string(),
   details: z.object({
@@ -95,7 +97,7 @@ export const DetailsResponse = z.object({
   }) satisfies z.ZodType<RevealedCard>,
 });
 
-/** Body of a callback: that something changed, never what. */
+/** Body of a callback: it says that something changed, never what. */
 export const NetworkCallback = z.object({
   token: z.string().min(1).max(100),
   type: z.enum(['card.issuance', 'card.topup']),

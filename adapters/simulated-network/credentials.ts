@@ -1,15 +1,15 @@
 import { createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
 
 export interface SimulatedNetworkCredentials {
-  /** What a client of its HTTP API has to show. */
+  /** The token that clients of its HTTP API send. */
   bearerToken: string;
-  /** What its callbacks are signed with. */
+  /** The secret that signs its callbacks. */
   callbackSecret: string;
 }
 
 /**
- * What the simulated network and those who talk to it share, from one secret of 32 bytes. Whoever has the same secret
- * comes to the same credentials, so the hosts, their clients and the receiver of callbacks need to exchange nothing.
+ * Derives what the simulated network and those who talk to it share from one secret of 32 bytes. The hosts, their
+ * clients and the receiver of callbacks derive the same credentials, so they need not exchange any.
  */
 export function simulatedNetworkCredentials(secret: KeyObject): SimulatedNetworkCredentials {
   return {
@@ -18,13 +18,14 @@ export function simulatedNetworkCredentials(secret: KeyObject): SimulatedNetwork
   };
 }
 
-/** The key its cards are derived from, known to nobody but the network. */
+/** The key that its cards are derived from; only the network has it. */
 export function simulatedCardKey(secret: KeyObject): KeyObject {
   return createSecretKey(subkey(secret, 'card key'));
 }
 
 function subkey(secret: KeyObject, purpose: string): Buffer {
-  if (secret.symmetricKeySize !== 32)
+  if (secret.symmetricKeySize !== 32) {
     throw new Error('the secret of the simulated network must have 32 bytes');
+  }
   return Buffer.from(hkdfSync('sha256', secret, '', `simulated network: ${purpose}`, 32));
 }

@@ -1,20 +1,15 @@
-import type { KeyObject } from 'node:crypto';
+import { createHash, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import Router from '@koa/router';
-import Koa, { type Context } from 'koa';
+import Koa, { type Context, type Middleware } from 'koa';
 import type { Logger } from 'pino';
+import rawBody from 'raw-body';
+import { z } from 'zod';
 import type { Orm } from '../../db/orm.ts';
 import { isId } from '../../domain/ids.ts';
 import { IssuanceRequest, StatusChangeOrder, TopUpOrder } from '../card-network/wire.ts';
-import { authenticate } from './authenticate.ts';
-import { readIssuance } from './read-issuance.ts';
-import { readRequest } from './read-request.ts';
-import { readTopUp } from './read-topup.ts';
-import { revealDetails } from './reveal-details.ts';
-import { takeIssuance } from './take-issuance.ts';
-import type { Taken } from './take-operation.ts';
-import { takeStatusChange } from './take-status-change.ts';
-import { takeTopUp } from './take-topup.ts';
+import { lookUpIssuance, lookUpTopUp, revealDetails } from './look-ups.ts';
+import { type Taken, takeIssuance, takeStatusChange, takeTopUp } from './operations.ts';
 
 export interface NetworkApiOptions {
   orm: Orm;
@@ -30,31 +25,31 @@ export function networkApi({ orm, bearerToken, cardKeys, logger }: NetworkApiOpt
 
   router.post('/issuances', async (ctx) => {
     const request = await readRequest(ctx, IssuanceRequest);
-    const taken = await takeIssuance(orm.em.fork(), cardKeys[0], request);
+    const taken = await takeIssuance(orm, cardKeys[0], request);
     answer(ctx, taken, (issuance) => ({ token: request.token, issuance }));
   });
 
   router.get('/issuances/:token', async (ctx) => {
     const token = ctx.params.token ?? '';
     if (!isId('card', token)) return ctx.throw(400, 'The token must be a card id.');
-    ctx.body = { token, issuance: await readIssuance(orm.em.fork(), token) };
+    ctx.body = { token, issuance: await lookUpIssuance(orm.em.fork(), token) };
   });
 
   router.post('/topups', async (ctx) => {
     const request = await readRequest(ctx, TopUpOrder);
-    const taken = await takeTopUp(orm.em.fork(), request);
+    const taken = await takeTopUp(orm, request);
     answer(ctx, taken, (topUp) => ({ token: request.token, topUp }));
   });
 
   router.get('/topups/:token', async (ctx) => {
     const token = ctx.params.token ?? '';
     if (!isId('topup', token)) return ctx.throw(400, 'The token must be a top-up id.');
-    ctx.body = { token, topUp: await readTopUp(orm.em.fork(), token) };
+    ctx.body = { token, topUp: await lookUpTopUp(orm.em.fork(), token) };
   });
 
   router.post('/status-changes', async (ctx) => {
     const request = await readRequest(ctx, StatusChangeOrder);
-    const taken = await takeStatusChange(orm.em.fork(), request);
+    const taken = await takeStatusChange(orm, request);
     answer(ctx, taken, (statusChange) => ({ token: request.token, statusChange }));
   });
 
@@ -75,6 +70,39 @@ export function networkApi({ orm, bearerToken, cardKeys, logger }: NetworkApiOpt
   app.use(router.routes());
   return app.callback();
 }
+
+/** Refuses requests without the bearer token, since others on the machine can reach the port. Compares in constant time. */
+function authenticate(bearerToken: string): Middleware {
+  const expected = digest(`Bearer ${bearerToken}`);
+  return async (ctx, next) => {
+    if (!timingSafeEqual(digest(ctx.get('authorization')), expected)) {
+      ctx.throw(401, 'Send the bearer token derived from the secret this network was started with.');
+    }
+    await next();
+  };
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+/** Reads a request's body. Answers 400 if it has another shape, and 413 if it is over 16 KiB. */
+async function readRequest<Body>(ctx: Context, shape: z.ZodType<Body, unknown>): Promise<Body> {
+  const body = await rawBody(ctx.req, { limit: '16kb', encoding: 'utf8' });
+  const request = JsonText.pipe(shape).safeParse(body);
+  if (!request.success) return ctx.throw(400, z.prettifyError(request.error));
+  return request.data;
+}
+
+const JsonText = z.string().transform((text, ctx): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    ctx.addIssue({ code: 'custom', message: 'must be JSON' });
+    return z.NEVER;
+  }
+});
 
 function answer<Answer>(ctx: Context, taken: Taken<Answer>, present: (answer: Answer) => object): void {
   if (taken.status === 'conflict') ctx.throw(409, 'This token belongs to another request.');

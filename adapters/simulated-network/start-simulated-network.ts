@@ -2,22 +2,21 @@ import type { KeyObject } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Agent } from 'undici';
 import type { Orm } from '../../db/orm.ts';
 import { asService } from '../../process/working-for.ts';
+import { sendCallbacks } from './callbacks.ts';
 import { simulatedCardKey, simulatedNetworkCredentials } from './credentials.ts';
 import { networkApi } from './network-api.ts';
-import { type CallbackOptions, sendDueCallbacks } from './send-callbacks.ts';
 
 export interface SimulatedNetworkOptions {
   orm: Orm;
-  /** Where callbacks are posted to; null where other hosts do that. */
+  /** Where to post callbacks; null if other hosts do that. */
   callbackUrl: string | null;
-  /** 32 bytes each, the same in every host, the current one first; one stays for as long as its cards live. */
+  /** 32 bytes each, the same in every host, the current one first. Each must stay for as long as its cards live. */
   secrets: readonly [KeyObject, ...KeyObject[]];
-  /** 0, the default: a free one. */
+  /** 0, the default, means any free port. */
   port?: number;
   logger: Logger;
 }
@@ -25,13 +24,13 @@ export interface SimulatedNetworkOptions {
 export interface RunningSimulatedNetwork {
   /** `http://127.0.0.1:<port>` */
   url: string;
-  /** Takes no more requests, ends what is under way, within 5 s. The database stays open. */
+  /** Accepts no more requests and finishes those under way, within 5 s. The database stays open. */
   stop(): Promise<void>;
 }
 
 /**
- * Runs the simulated card network (operations.md, "Simulated network, live mode") on loopback. All it knows is in
- * PostgreSQL: any number of processes may run it at once or one after the other, and together they are one network.
+ * Runs the simulated card network (operations.md, "Simulated network, live mode") on loopback. All its state is in
+ * PostgreSQL, so any number of processes may run it, at once or one after the other: together they are one network.
  */
 export async function startSimulatedNetwork(
   options: SimulatedNetworkOptions,
@@ -41,7 +40,7 @@ export async function startSimulatedNetwork(
   const [current, ...others] = options.secrets;
   const cardKeys = [simulatedCardKey(current), ...others.map(simulatedCardKey)] as const;
   const api = networkApi({ orm, bearerToken, cardKeys, logger });
-  // Longer than its clients keep a connection, so that none is closed under a request.
+  // Longer than its clients keep a connection, so that no connection closes during a request.
   const server = createServer({ keepAliveTimeout: 20_000 }, (request, response) =>
     asService('simulated network', () => api(request, response)),
   );
@@ -50,7 +49,8 @@ export async function startSimulatedNetwork(
   const stopping = new AbortController();
   const agent = new Agent();
   const callbacks =
-    callbackUrl !== null && keepSending({ orm, callbackUrl, callbackSecret, agent, logger }, stopping.signal);
+    callbackUrl !== null &&
+    sendCallbacks({ orm, callbackUrl, callbackSecret, agent, logger }, stopping.signal);
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     stop: async () => {
@@ -59,23 +59,6 @@ export async function startSimulatedNetwork(
       await agent.close();
     },
   };
-}
-
-async function keepSending(options: CallbackOptions, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      if ((await sendDueCallbacks(options)) === 0) await pause(250, signal);
-    } catch (error) {
-      options.logger.error({ err: error }, 'simulated network: cannot send callbacks; check PostgreSQL');
-      await pause(1_000, signal);
-    }
-  }
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { signal }).catch((error) => {
-    if (!signal.aborted) throw error;
-  });
 }
 
 async function listen(server: Server, port: number): Promise<void> {
@@ -90,7 +73,7 @@ async function listen(server: Server, port: number): Promise<void> {
 }
 
 async function close(server: Server): Promise<void> {
-  const impatience = setTimeout(() => server.closeAllConnections(), 5_000);
+  const deadline = setTimeout(() => server.closeAllConnections(), 5_000);
   await new Promise((resolve) => server.close(resolve));
-  clearTimeout(impatience);
+  clearTimeout(deadline);
 }

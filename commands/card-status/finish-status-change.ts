@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { query } from '../../db/sql.ts';
-import { STATUS_CHANGES } from '../../domain/status-change.ts';
+import { STATUS_CHANGES } from '../../domain/card-status.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
 import { presentCard } from '../../resources/card.ts';
 import { announcementOf, type News } from '../idempotency/announcement.ts';

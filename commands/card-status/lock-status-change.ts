@@ -1,8 +1,8 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { cardColumns } from '../../db/columns.ts';
 import { query } from '../../db/sql.ts';
+import type { StatusChangeOperation } from '../../domain/card-status.ts';
 import type { Mode } from '../../domain/mode.ts';
-import type { StatusChangeOperation } from '../../domain/status-change.ts';
 import type { CardRow } from '../../resources/card.ts';
 import { lockPendingTopUps } from './fail-pending-top-ups.ts';
 

@@ -1,18 +1,16 @@
 import { readStatement } from '../../db/sql.ts';
-import { STATUS_CHANGES, type StatusChange, type StatusChangeOperation } from '../../domain/status-change.ts';
+import {
+  STATUS_CHANGES,
+  type StatusChangeOperation,
+  type StatusChangeRequest,
+} from '../../domain/card-status.ts';
 import type { CommandContext } from '../command-context.ts';
-
-export interface PendingStatusChange {
-  token: string;
-  networkCardId: string;
-  cardStatus: StatusChange['to'];
-}
 
 /** What the network is asked for; null where the change is over. The token is the claim's id. */
 export async function readPendingStatusChange(
   { orm }: Pick<CommandContext, 'orm'>,
   claimId: string,
-): Promise<PendingStatusChange | null> {
+): Promise<StatusChangeRequest | null> {
   const [row] = await changeOf(orm.em.fork(), { claimId });
   if (row === undefined) return null;
   return {

@@ -1,9 +1,9 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { query } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
+import type { IssuedCard } from '../../domain/card.ts';
 import type { IssuanceDecision, Verdict, WhyNot } from '../../domain/decision.ts';
 import { siblingId } from '../../domain/ids.ts';
-import type { IssuedCard } from '../../domain/issued-card.ts';
 import { lockCard } from '../card-status/lock-card.ts';
 import type { CommandContext } from '../command-context.ts';
 import { lockUsageAndClaim } from '../idempotency/lock-claim.ts';

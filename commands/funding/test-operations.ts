@@ -1,7 +1,7 @@
 import { query } from '../../db/sql.ts';
+import type { IssuedCard } from '../../domain/card.ts';
+import { refusalOf, STATUS_CHANGES, type StatusChangeOperation } from '../../domain/card-status.ts';
 import { siblingId } from '../../domain/ids.ts';
-import type { IssuedCard } from '../../domain/issued-card.ts';
-import { refusalOf, STATUS_CHANGES, type StatusChangeOperation } from '../../domain/status-change.ts';
 import { applyOperationWith } from '../../ledger/apply-operation.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import { type CreateCardRequest, presentCard } from '../../resources/card.ts';

@@ -1,4 +1,4 @@
-import type { IssuedCard } from '../../domain/issued-card.ts';
+import type { IssuedCard } from '../../domain/card.ts';
 import type { CardRow } from '../../resources/card.ts';
 
 /** The row of a card that the network has issued. */

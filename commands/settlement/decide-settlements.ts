@@ -1,6 +1,6 @@
 import { newId, timeOf } from '../../crypto/new-id.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import { decideTransaction, type TransactionDecision } from '../../domain/decide-transaction.ts';
+import { decideTransaction, type TransactionDecision } from '../../domain/transaction.ts';
 import type { CardRow } from '../../resources/card.ts';
 import type { TransactionRow } from '../../resources/transaction.ts';
 import { isSameTransaction, type Settlement } from './settlement.ts';

@@ -1,6 +1,6 @@
 import type { ApiError } from '../../domain/api-error.ts';
-import type { TransactionRequest } from '../../domain/decide-transaction.ts';
 import type { Tenant } from '../../domain/tenant.ts';
+import type { TransactionRequest } from '../../domain/transaction.ts';
 import type { Merchant, TransactionResource, TransactionRow } from '../../resources/transaction.ts';
 
 /** Something a cardholder did, as the network tells it or a partner simulates it, for a card of this account and mode. */

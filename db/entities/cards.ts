@@ -5,8 +5,7 @@ import type { Decision, WhyNot } from '../../domain/decision.ts';
 import type { Fee } from '../../domain/fees.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { TopUpFailureCode, TopUpStatus } from '../../domain/topup.ts';
-import type { ChargedTo, DeclineReason, TransactionType } from '../../domain/transaction.ts';
-import type { TransactionFee } from '../../domain/transaction-fees.ts';
+import type { ChargedTo, DeclineReason, TransactionFee, TransactionType } from '../../domain/transaction.ts';
 
 /** What cards are issued from. */
 export const ProductEntity = defineEntity({

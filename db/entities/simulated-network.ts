@@ -1,15 +1,18 @@
 import { defineEntity, p } from '@mikro-orm/core';
+import type { SettableStatus } from '../../domain/card-status.ts';
 
 const schema = 'simulated_network';
 
-/** What the simulated network was asked for, and what it made of it. */
+export type OperationKind = 'card.issuance' | 'card.topup' | 'card.status';
+
+/** What the simulated network was asked for, and what came of it. */
 export const SimulatedOperationEntity = defineEntity({
   name: 'SimulatedOperation',
   schema,
   tableName: 'operation',
   properties: {
     token: p.text().primary(),
-    kind: p.text().$type<'card.issuance' | 'card.topup' | 'card.status'>(),
+    kind: p.text().$type<OperationKind>(),
     request: p.json().$type<Record<string, unknown>>(),
     attempts: p.integer().default(1),
     createdAt: p.datetime().defaultRaw('now()'),
@@ -30,7 +33,7 @@ export const SimulatedCardEntity = defineEntity({
     last4: p.text().fieldName('last4'),
     expMonth: p.smallint(),
     expYear: p.smallint(),
-    status: p.text().$type<'active' | 'frozen' | 'blocked'>().default('active'),
+    status: p.text().$type<SettableStatus>().default('active'),
   },
 });
 

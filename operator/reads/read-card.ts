@@ -2,10 +2,9 @@ import { unknownId } from '../../commands/idempotency/refusal.ts';
 import { CARD_COLUMNS, of } from '../../db/columns.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
-import type { CardStatus } from '../../domain/card-status.ts';
+import type { CardStatus, StatusChangeOperation } from '../../domain/card-status.ts';
 import type { Fee } from '../../domain/fees.ts';
 import type { Mode } from '../../domain/mode.ts';
-import type { StatusChangeOperation } from '../../domain/status-change.ts';
 import { changeCardStatusWorkflowId, issueCardWorkflowId } from '../../workflows/messages.ts';
 
 /** A card as operators see it: whose it is and what became of its money; who holds it is left out. */

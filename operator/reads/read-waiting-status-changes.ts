@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
-import { STATUS_CHANGES, type StatusChangeOperation } from '../../domain/status-change.ts';
+import { STATUS_CHANGES, type StatusChangeOperation } from '../../domain/card-status.ts';
 import { STATUS_CHANGE_PATIENCE_MS } from '../../workflows/messages.ts';
 import type { AttentionItem } from './attention-item.ts';
 
@@ -13,8 +13,8 @@ export async function readWaitingStatusChanges(orm: Orm): Promise<AttentionItem[
     id,
     since: new Date(since).toISOString(),
     reason: asked
-      ? `the network has not confirmed that the card is ${STATUS_CHANGES[operation].done}: check that it can be reached`
-      : `the request to have the card ${STATUS_CHANGES[operation].done} has not started: check that a worker is running`,
+      ? `the network has not confirmed that the card is ${STATUS_CHANGES[operation].participle}: check that it can be reached`
+      : `the request to have the card ${STATUS_CHANGES[operation].participle} has not started: check that a worker is running`,
     command: `npm run operator -- card show ${id}`,
   }));
 }

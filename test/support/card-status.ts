@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { query } from '../../db/sql.ts';
-import type { CardStatus } from '../../domain/card-status.ts';
+import type { CardStatus, StatusChangeOperation } from '../../domain/card-status.ts';
 import type { Mode } from '../../domain/mode.ts';
-import type { StatusChangeOperation } from '../../domain/status-change.ts';
 import { createCard, eventTypes, readCardRow } from './cards.ts';
 import { asOwner } from './postgres.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';

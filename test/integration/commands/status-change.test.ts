@@ -3,8 +3,8 @@ import { openStatusChange } from '../../../commands/card-status/open-status-chan
 import { readPendingStatusChange } from '../../../commands/card-status/pending-status-change.ts';
 import { settleStatusChange } from '../../../commands/card-status/settle-status-change.ts';
 import { query } from '../../../db/sql.ts';
+import type { StatusChangeOperation } from '../../../domain/card-status.ts';
 import type { Mode } from '../../../domain/mode.ts';
-import type { StatusChangeOperation } from '../../../domain/status-change.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { StatusChangeRequest } from '../../../adapters/card-network/card-network.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
+import type { StatusChangeRequest } from '../../../domain/card-status.ts';
 import { expectError } from '../../support/api/answers.ts';
 import {
   cardIn,

@@ -2,9 +2,9 @@ import { ulid } from 'ulid';
 import type {
   CardNetwork,
   IssueCardRequest,
-  StatusChangeRequest,
   TopUpRequest,
 } from '../../../adapters/card-network/card-network.ts';
+import type { StatusChangeRequest } from '../../../domain/card-status.ts';
 
 export const newToken = () => `card_${ulid().toLowerCase()}`;
 

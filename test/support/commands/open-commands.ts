@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { testCardIssuer } from '../../../adapters/card-network/test-cards.ts';
+import { testCardIssuer } from '../../../adapters/card-network/derived-cards.ts';
 import { adjustBalance } from '../../../commands/accounts/balance.ts';
 import type { OperatorContext } from '../../../commands/accounts/operator-context.ts';
 import { createPartner } from '../../../commands/accounts/partners.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { ApiError } from '../../../domain/api-error.ts';
 import type { CardStatus } from '../../../domain/card-status.ts';
-import { decideTransaction, type TransactionRequest } from '../../../domain/decide-transaction.ts';
 import { DEFAULT_FEE_PLAN } from '../../../domain/fees.ts';
+import { decideTransaction, type TransactionRequest } from '../../../domain/transaction.ts';
 
 const BALANCE = 1_000;
 const FEES = {

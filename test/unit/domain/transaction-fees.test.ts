@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { ApiError } from '../../../domain/api-error.ts';
 import { DEFAULT_FEE_PLAN, type FeePlan } from '../../../domain/fees.ts';
-import { transactionFees } from '../../../domain/transaction-fees.ts';
+import { transactionFees } from '../../../domain/transaction.ts';
 
 const plan = (more: Partial<FeePlan>): FeePlan => ({
   ...DEFAULT_FEE_PLAN,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { TopUpState } from '../../../../adapters/simulated-network/read-topup.ts';
+import type { TopUpLookUpAnswer } from '../../../../adapters/card-network/card-network.ts';
 import { issuedCard, statusChange, topUp } from '../../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';
 import { untilHolds } from '../../../support/until.ts';
@@ -13,7 +13,7 @@ describe('top-ups of the simulated network', () => {
   });
   after(() => test.close());
 
-  async function becomes(token: string, outcome: TopUpState): Promise<void> {
+  async function becomes(token: string, outcome: TopUpLookUpAnswer): Promise<void> {
     await untilHolds(async () => assert.deepEqual(await test.network.lookUpTopUp(token), outcome));
   }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createSecretKey } from 'node:crypto';
 import fc from 'fast-check';
 import { encodeTime } from 'ulid';
-import { deriveCard, deriveRevealedCard } from '../../../../adapters/card-network/derive-card.ts';
+import { deriveCard, deriveRevealedCard } from '../../../../adapters/card-network/derived-cards.ts';
 import { passesLuhn } from '../../../support/adapters/luhn.ts';
 
 const SEVENS = createSecretKey(new Uint8Array(32).fill(7));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { luhnCheckDigit } from '../../../../adapters/card-network/luhn.ts';
+import { luhnCheckDigit } from '../../../../adapters/card-network/derived-cards.ts';
 import { passesLuhn } from '../../../support/adapters/luhn.ts';
 
 describe('luhnCheckDigit', () => {

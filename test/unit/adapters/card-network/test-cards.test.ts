@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { testCardIssuer, testCardRevealer } from '../../../../adapters/card-network/test-cards.ts';
+import { testCardIssuer, testCardRevealer } from '../../../../adapters/card-network/derived-cards.ts';
 import { KeyRing } from '../../../../crypto/key-ring.ts';
 import { newToken } from '../../../support/adapters/network-requests.ts';
 

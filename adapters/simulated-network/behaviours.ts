@@ -1,13 +1,13 @@
-/** How the simulated network meets one operation. */
+/** How the simulated network treats one operation. */
 export interface Behaviour {
   outcome: 'succeeded' | 'declined' | 'failed';
-  /** 0: at once, in the same answer. `null`: never. Else "accepted" until then. */
+  /** 0: at once, in the same answer. `null`: never. Until then the answer is "accepted". */
   completesAfterMs: number | null;
-  /** One callback each, this long after the completion. */
+  /** One callback for each of these, that long after the completion. */
   callbackDelaysMs: readonly number[];
-  /** How often asking is answered with 503 before the network takes the operation. */
+  /** How many requests get 503 before the network takes the operation. */
   refusals: number;
-  /** The operation is taken, and the connection cut instead of saying so. */
+  /** The network takes the operation, and cuts the connection instead of saying so. */
   losesAnswer: boolean;
 }
 
@@ -28,13 +28,13 @@ const BY_LAST_DIGITS: Readonly<Record<number, Behaviour>> = {
   43: { ...SUCCESS, outcome: 'failed', completesAfterMs: 2_000, callbackDelaysMs: [0] },
   44: { ...SUCCESS, losesAnswer: true },
   45: { ...SUCCESS, completesAfterMs: 2_000 },
-  // The second one is late as well: by then there may be nothing left that waits for it.
+  // The second one is late as well: by then nothing may be waiting for it.
   46: { ...SUCCESS, completesAfterMs: 2_000, callbackDelaysMs: [0, 1_000] },
   47: { ...SUCCESS, completesAfterMs: null },
   48: { ...SUCCESS, refusals: 3 },
 };
 
-/** Of an issuance or a top-up. */
+/** How the network treats an issuance or a top-up of this amount. */
 export function behaviourFor(amountCents: number): Behaviour {
   return BY_LAST_DIGITS[amountCents % 100] ?? SUCCESS;
 }

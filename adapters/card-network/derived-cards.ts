@@ -1,0 +1,91 @@
+import { createHmac, type KeyObject } from 'node:crypto';
+import { decodeTime } from 'ulid';
+import { testCardKey } from '../../crypto/derived-keys.ts';
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import type { NetworkCard } from '../../domain/card.ts';
+import type { RevealedCard, RevealRequest } from './card-network.ts';
+
+// Cards that no real network issues, of test mode and of the simulated network, are derived from a key and the card's id.
+// So nothing secret about them has to be stored.
+
+/** No network has these numbers, whatever the product's BIN (partner-api.md, "Behaviours"). */
+const TEST_NUMBER_PREFIX = '4242';
+const NUMBER_DIGITS = 16;
+const SHORTEST_LIFE_MONTHS = 36;
+
+/**
+ * Issues test cards with the ring's current key. The network's id of the card contains the id of that key, so that a
+ * later reveal derives the same number, whatever has happened to the ring since.
+ */
+export function testCardIssuer(ring: KeyRing): (cardId: string) => Promise<NetworkCard> {
+  const keyId = ring.primaryId;
+  const key = testCardKey(ring, keyId);
+  return async (cardId) => {
+    const card = deriveCard(key, cardId, TEST_NUMBER_PREFIX);
+    return { ...card, networkCardId: `${keyId}/${card.networkCardId}` };
+  };
+}
+
+/**
+ * Derives the details of cards that {@link testCardIssuer} issued.
+ * @returns a function that throws an Error if the card's key has left the ring
+ */
+export function testCardRevealer(ring: KeyRing): (card: RevealRequest) => Promise<RevealedCard> {
+  return async ({ cardId, networkCardId }) => {
+    const keyId = networkCardId.slice(0, networkCardId.lastIndexOf('/'));
+    return deriveRevealedCard(testCardKey(ring, keyId), cardId, TEST_NUMBER_PREFIX);
+  };
+}
+
+/**
+ * Derives the card for a token. It is always the same for the same key, token and prefix, so the key must stay the same
+ * for as long as its cards live.
+ * @param key 32 bytes
+ * @param token a card id; the card expires 36 to 59 months after the time in it
+ */
+export function deriveCard(key: KeyObject, token: string, prefix: string): NetworkCard {
+  const lifeMonths = SHORTEST_LIFE_MONTHS + Number(derive(key, 'expiry', token) % 24n);
+  const expiry = new Date(decodeTime(token.slice(token.indexOf('_') + 1)));
+  expiry.setUTCMonth(expiry.getUTCMonth() + lifeMonths, 1);
+  return {
+    networkCardId: `sim_${derive(key, 'network card id', token).toString(16).padStart(32, '0')}`,
+    last4: deriveNumber(key, token, prefix).slice(-4),
+    expMonth: expiry.getUTCMonth() + 1,
+    expYear: expiry.getUTCFullYear(),
+  };
+}
+
+/**
+ * Derives the secret side of the same card. Only a reveal may pass it on: it is never logged, stored or part of another
+ * answer.
+ * @param prefix what the number starts with, 4 to 12 digits
+ */
+export function deriveRevealedCard(key: KeyObject, token: string, prefix: string): RevealedCard {
+  const { expMonth, expYear } = deriveCard(key, token, prefix);
+  const cvv = (derive(key, 'cvv', token) % 1_000n).toString().padStart(3, '0');
+  return { pan: deriveNumber(key, token, prefix), cvv, expMonth, expYear };
+}
+
+/** The digit that makes `digits` followed by it pass the Luhn check (ISO/IEC 7812-1, annex B). */
+export function luhnCheckDigit(digits: string): string {
+  let sum = 0;
+  for (let fromRight = 1; fromRight <= digits.length; fromRight++) {
+    const digit = Number(digits[digits.length - fromRight]);
+    const weighted = fromRight % 2 === 1 ? digit * 2 : digit;
+    sum += weighted > 9 ? weighted - 9 : weighted;
+  }
+  return String((10 - (sum % 10)) % 10);
+}
+
+function deriveNumber(key: KeyObject, token: string, prefix: string): string {
+  const freeDigits = NUMBER_DIGITS - 1 - prefix.length;
+  const account = derive(key, `number ${prefix}`, token) % 10n ** BigInt(freeDigits);
+  const body = prefix + account.toString().padStart(freeDigits, '0');
+  return body + luhnCheckDigit(body);
+}
+
+function derive(key: KeyObject, purpose: string, token: string): bigint {
+  if (key.symmetricKeySize !== 32) throw new Error('the key that cards are derived from must have 32 bytes');
+  const digest = createHmac('sha256', key).update(`${purpose}\n${token}`).digest('hex');
+  return BigInt(`0x${digest.slice(0, 32)}`);
+}

@@ -1,0 +1,119 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
+import type { Logger } from 'pino';
+import { type Dispatcher, request } from 'undici';
+import { CALLBACK_SIGNATURE_HEADER, signCallback } from '../../crypto/callback-signature.ts';
+import type { Orm } from '../../db/orm.ts';
+import { writeStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import type { NetworkCallback } from '../card-network/wire.ts';
+
+const MOST_ATTEMPTS = 5;
+
+export interface CallbackOptions {
+  orm: Orm;
+  callbackUrl: string;
+  callbackSecret: string;
+  agent: Dispatcher;
+  logger: Logger;
+}
+
+/** Sends callbacks when they are due, until it is stopped. */
+export async function sendCallbacks(options: CallbackOptions, stopped: AbortSignal): Promise<void> {
+  while (!stopped.aborted) {
+    try {
+      if ((await sendDueCallbacks(options)) === 0) await pause(250, stopped);
+    } catch (error) {
+      options.logger.error({ err: error }, 'simulated network: cannot send callbacks; check PostgreSQL');
+      await pause(1_000, stopped);
+    }
+  }
+}
+
+async function pause(ms: number, stopped: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal: stopped }).catch((error) => {
+    if (!stopped.aborted) throw error;
+  });
+}
+
+/**
+ * Sends the callbacks that are due, at most 20. If the receiver does not accept one, it is sent again after 1, 2, 4 and
+ * 8 s and is then dropped: a look-up finds what it would have said. Several processes may do this at once; if a sender
+ * dies, its callback is sent again after 10 s.
+ * @returns how many were due
+ */
+async function sendDueCallbacks(options: CallbackOptions): Promise<number> {
+  const due = await transaction(options.orm, (tx) => takeDue(tx, {}));
+  await Promise.all(due.map((callback) => sendCallback(options, callback)));
+  return due.length;
+}
+
+const takeDue = writeStatement((db) =>
+  db
+    .with('due', (cte) =>
+      cte
+        .selectFrom('simulated_network.callback')
+        .select('id')
+        .where('due_at', '<=', sql<string>`clock_timestamp()`)
+        .orderBy('due_at')
+        .limit(sql.lit(20))
+        .forUpdate()
+        .skipLocked(),
+    )
+    .updateTable('simulated_network.callback as c')
+    .from(['due', 'simulated_network.operation as o'])
+    .set({
+      attempts: sql<number>`c.attempts + 1`,
+      due_at: sql<string>`clock_timestamp() + interval '10 seconds'`,
+    })
+    .whereRef('c.id', '=', 'due.id')
+    .whereRef('o.token', '=', 'c.token')
+    .returning(['c.id', 'c.token', 'o.kind as type', 'c.attempts'])
+    .$narrowType<{ type: NetworkCallback['type'] }>(),
+);
+
+type DueCallback = Awaited<ReturnType<typeof takeDue>>[number];
+
+async function sendCallback(options: CallbackOptions, callback: DueCallback): Promise<void> {
+  const { id, token, type, attempts } = callback;
+  const refusal = await post(options, { token, type });
+  const isLast = refusal === null || attempts >= MOST_ATTEMPTS;
+  await transaction<unknown>(options.orm, (tx) => (isLast ? remove(tx, { id }) : putOff(tx, { id })));
+  if (refusal === null || !isLast) return;
+  options.logger.warn(
+    { token, refusal },
+    'simulated network: dropped a callback; polling will find the outcome',
+  );
+}
+
+const remove = writeStatement((db, { id }: { id: string }) =>
+  db.deleteFrom('simulated_network.callback').where('id', '=', id),
+);
+
+const putOff = writeStatement((db, { id }: { id: string }) =>
+  db
+    .updateTable('simulated_network.callback')
+    .set({ due_at: sql<string>`clock_timestamp() + 2 ^ (attempts - 1) * interval '1 second'` })
+    .where('id', '=', id),
+);
+
+/** @returns `null` if the receiver accepted it, else why not */
+async function post(options: CallbackOptions, callback: NetworkCallback): Promise<string | null> {
+  const body = JSON.stringify(callback);
+  try {
+    const response = await request(options.callbackUrl, {
+      method: 'POST',
+      dispatcher: options.agent,
+      signal: AbortSignal.timeout(5_000),
+      headers: {
+        'content-type': 'application/json',
+        [CALLBACK_SIGNATURE_HEADER]: signCallback(body, options.callbackSecret),
+      },
+      body,
+    });
+    await response.body.dump();
+    return response.statusCode >= 200 && response.statusCode < 300 ? null : `HTTP ${response.statusCode}`;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
