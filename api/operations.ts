@@ -2,7 +2,7 @@ import Router from '@koa/router';
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { collectDefaultMetrics, type Registry } from 'prom-client';
-import { expectedMigrations } from '../db/migration-names.ts';
+import { expectedMigrations } from '../db/migrate.ts';
 import type { Orm } from '../db/orm.ts';
 import { query } from '../db/sql.ts';
 import { describeError } from '../domain/describe-error.ts';

@@ -1,8 +1,10 @@
+import { readdir } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { runner } from 'node-pg-migrate';
-import { MIGRATIONS_FOLDER } from './migration-names.ts';
 import { CLIENT_KEEPALIVE, MIGRATION_LIMITS, startupOptions } from './session.ts';
+
+export const MIGRATIONS_FOLDER = new URL('./migrations/', import.meta.url);
 
 const LOCK_NOT_AVAILABLE = '55P03';
 const ATTEMPTS = 15;
@@ -18,6 +20,8 @@ export async function migrate(
   databaseUrl: string,
   log: (line: string) => void = () => {},
 ): Promise<string[]> {
+  // Loaded only by whoever migrates: the API asks for the names alone.
+  const { runner } = await import('node-pg-migrate');
   const options = {
     databaseUrl: {
       connectionString: databaseUrl,
@@ -45,6 +49,15 @@ export async function migrate(
       await sleep(PAUSE_MS);
     }
   }
+}
+
+/** The names under which the migrations of this version are recorded, in order. */
+export async function expectedMigrations(): Promise<string[]> {
+  const files = await readdir(MIGRATIONS_FOLDER);
+  return files
+    .filter((file) => file.endsWith('.sql'))
+    .map((file) => basename(file, '.sql'))
+    .sort();
 }
 
 function isLockTimeout(error: unknown): boolean {

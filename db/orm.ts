@@ -1,7 +1,8 @@
 import { MikroORM } from '@mikro-orm/postgresql';
 import type { ClientBase, Pool } from 'pg';
+import type { Logger } from 'pino';
 import { lendInTurns, type PoolShares } from './fair-pool.ts';
-import { checkLogin, type LoginRules, refusalOf, SERVICE_ROLE } from './login.ts';
+import { checkLogin, checkLoginAt, type LoginRules, refusalOf, SERVICE_ROLE } from './login.ts';
 import { PreparedClient } from './prepared-client.ts';
 import { ReleasingClient } from './releasing-client.ts';
 import {
@@ -20,18 +21,18 @@ export interface OrmOptions extends Partial<LoginRules> {
   databaseUrl: string;
   /** Most connections this process opens. */
   poolSize: number;
-  /** How they are shared out; without, first come, first served. */
+  /** How they are shared out. Left out: first come, first served. */
   shares?: PoolShares;
   /** What the connections are called in pg_stat_activity. */
   applicationName?: string;
-  /** {@link SERVICE_LIMITS} where nothing else is said. */
+  /** Left out: {@link SERVICE_LIMITS}. */
   limits?: TimeLimits;
 }
 
 /**
  * Opens the database as the service's role, or the one that is named. A database that can't be reached is no error yet.
- * @throws SessionRefused where it can be reached, but not like this: the login could leave the role or is no member of it,
- * or the limits of the sessions are not in force.
+ * @throws SessionRefused if it can be reached, but not like this: the login could leave the role or is no member of it,
+ * or the sessions' time limits are not in force.
  */
 export async function openOrm(options: OrmOptions): Promise<Orm> {
   const { role = SERVICE_ROLE, pooled = false, onOwnerLogin, limits = SERVICE_LIMITS } = options;
@@ -40,7 +41,7 @@ export async function openOrm(options: OrmOptions): Promise<Orm> {
     entities: ENTITIES,
     pool: { min: 0, max: options.poolSize, idleTimeoutMillis: 30_000 },
     driverOptions: {
-      // A pooler of transactions knows no statement that another server connection has prepared, and no `options`.
+      // A transaction pooler knows no statements prepared on another server connection, and no `options`.
       ...(pooled
         ? { Client: ReleasingClient }
         : { Client: PreparedClient, options: startupOptions(limits, { role }) }),
@@ -69,5 +70,41 @@ export async function openOrm(options: OrmOptions): Promise<Orm> {
   return orm;
 }
 
-/** Beyond a statement's own limit: then PostgreSQL, or the way there, is gone. */
+/** On top of a statement's own limit. After that PostgreSQL, or the network to it, is gone. */
 const ANSWER_MARGIN_MS = 3_000;
+
+export interface ServiceDatabase {
+  orm: Orm;
+  /** PostgreSQL itself, for LISTEN. */
+  direct: { databaseUrl: string; onOwnerLogin: ((why: string) => void) | undefined };
+}
+
+/** How to reach the database, from the configuration. */
+export interface DatabaseConfig {
+  databaseUrl: string;
+  databaseDirectUrl: string | null;
+  allowOwnerLogin: boolean;
+}
+
+/**
+ * Opens the database for API and worker.
+ * @throws LoginRefused if a login could leave the service's role, here or directly, unless the configuration allows it.
+ */
+export async function openServiceDatabase(
+  config: DatabaseConfig,
+  logger: Logger,
+  options: Omit<OrmOptions, 'databaseUrl' | 'role' | 'pooled' | 'onOwnerLogin'>,
+): Promise<ServiceDatabase> {
+  let warned = false;
+  const onOwnerLogin = (why: string) => {
+    if (!warned)
+      logger.warn({ why }, 'ALLOW_OWNER_LOGIN is set: a bug in this process could change the ledger at will');
+    warned = true;
+  };
+  const allowed = { onOwnerLogin: config.allowOwnerLogin ? onOwnerLogin : undefined };
+  const { databaseUrl, databaseDirectUrl } = config;
+  const pooled = databaseDirectUrl !== null;
+  if (pooled) await checkLoginAt(databaseDirectUrl, { role: SERVICE_ROLE, pooled: false, ...allowed });
+  const orm = await openOrm({ ...options, ...allowed, databaseUrl, role: SERVICE_ROLE, pooled });
+  return { orm, direct: { databaseUrl: databaseDirectUrl ?? databaseUrl, ...allowed } };
+}

@@ -5,9 +5,8 @@ import { createWebhookDeliveryActivities } from '../activities/webhook-delivery.
 import { createWebhookClient } from '../adapters/webhooks/webhook-client.ts';
 import type { CommandContext } from '../commands/command-context.ts';
 import type { Config } from '../config/service.ts';
-import { EVENT_WRITTEN } from '../db/channels.ts';
-import { listen } from '../db/listen.ts';
-import type { ServiceDatabase } from '../db/service-database.ts';
+import { EVENT_WRITTEN, listen } from '../db/notifications.ts';
+import type { ServiceDatabase } from '../db/orm.ts';
 import { webhooksTaskQueue } from '../domain/task-queues.ts';
 import { attemptInterceptors } from '../temporal/attempts.ts';
 import { startRelay } from './relay/relay.ts';

@@ -7,7 +7,7 @@ import { startLiveNetwork } from '../adapters/live-network.ts';
 import { createAnswerAnnouncer } from '../commands/idempotency/announce-answer.ts';
 import type { Config } from '../config/service.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
-import { openServiceDatabase } from '../db/service-database.ts';
+import { openServiceDatabase } from '../db/orm.ts';
 import { describeError } from '../domain/describe-error.ts';
 import { cardsTaskQueue } from '../domain/task-queues.ts';
 import { attemptInterceptors, SIGN_OF_LIFE_MS } from '../temporal/attempts.ts';

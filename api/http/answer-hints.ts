@@ -1,8 +1,7 @@
 import type { Logger } from 'pino';
 import { type AnswerHint, readAnswerHint } from '../../commands/idempotency/announce-answer.ts';
-import { CLAIM_ANSWERED } from '../../db/channels.ts';
-import { listen } from '../../db/listen.ts';
-import type { ServiceDatabase } from '../../db/service-database.ts';
+import { CLAIM_ANSWERED, listen } from '../../db/notifications.ts';
+import type { ServiceDatabase } from '../../db/orm.ts';
 
 /** What a request hears of its claim while it waits. */
 export interface Hearing {

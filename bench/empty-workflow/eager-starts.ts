@@ -4,7 +4,7 @@ import { bundleWorkflowCode } from '@temporalio/worker';
 import { pino } from 'pino';
 import { startLiveNetwork } from '../../adapters/live-network.ts';
 import { newId } from '../../crypto/new-id.ts';
-import { openServiceDatabase } from '../../db/service-database.ts';
+import { openServiceDatabase } from '../../db/orm.ts';
 import { startEagerWorker } from '../../temporal/eager-worker.ts';
 import type { BenchService } from '../support/start-service.ts';
 

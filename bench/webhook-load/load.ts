@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newId } from '../../crypto/new-id.ts';
-import { EVENT_WRITTEN } from '../../db/channels.ts';
+import { EVENT_WRITTEN } from '../../db/notifications.ts';
 import { query } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { type Measurement, summarize } from '../support/measure.ts';

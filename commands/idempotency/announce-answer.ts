@@ -1,4 +1,4 @@
-import { CLAIM_ANSWERED, EVENT_WRITTEN } from '../../db/channels.ts';
+import { CLAIM_ANSWERED, EVENT_WRITTEN } from '../../db/notifications.ts';
 import { query } from '../../db/sql.ts';
 import type { CommandContext } from '../command-context.ts';
 import { openBody, type StoredResponse } from './idempotency-response.ts';

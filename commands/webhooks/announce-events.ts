@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DEPOSIT_CHANGED, EVENT_WRITTEN } from '../../db/channels.ts';
+import { DEPOSIT_CHANGED, EVENT_WRITTEN } from '../../db/notifications.ts';
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import { coalesce } from '../../process/coalesce.ts';

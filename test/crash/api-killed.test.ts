@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import type { Config } from '../../config/service.ts';
-import { CLAIM_ANSWERED } from '../../db/channels.ts';
+import { CLAIM_ANSWERED } from '../../db/notifications.ts';
 import { query } from '../../db/sql.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/start-child.ts';

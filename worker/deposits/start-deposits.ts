@@ -11,10 +11,8 @@ import {
   createAnnouncer,
 } from '../../commands/webhooks/announce-events.ts';
 import type { Config } from '../../config/service.ts';
-import { DEPOSIT_CHANGED } from '../../db/channels.ts';
-import { listen } from '../../db/listen.ts';
-import type { Orm } from '../../db/orm.ts';
-import type { ServiceDatabase } from '../../db/service-database.ts';
+import { DEPOSIT_CHANGED, listen } from '../../db/notifications.ts';
+import type { Orm, ServiceDatabase } from '../../db/orm.ts';
 import { describeError } from '../../domain/describe-error.ts';
 import { depositsTaskQueue } from '../../domain/task-queues.ts';
 import { repeat } from '../../process/repeat.ts';

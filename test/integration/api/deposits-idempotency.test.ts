@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import pg from 'pg';
-import { DEPOSIT_CHANGED } from '../../../db/channels.ts';
+import { DEPOSIT_CHANGED } from '../../../db/notifications.ts';
 import { expectError, expectReplay } from '../../support/api/answers.ts';
 import { createCard } from '../../support/cards.ts';
 import { TEST_TRON } from '../../support/deposits/seed-deposits.ts';

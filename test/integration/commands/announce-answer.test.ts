@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { announceAnswer, readAnswerHint } from '../../../commands/idempotency/announce-answer.ts';
 import { answerClaim } from '../../../commands/idempotency/answer-claim.ts';
 import { newId } from '../../../crypto/new-id.ts';
-import { CLAIM_ANSWERED } from '../../../db/channels.ts';
+import { CLAIM_ANSWERED } from '../../../db/notifications.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type pg from 'pg';
 import { createSettlementQueue } from '../../../commands/settlement/settlement-queue.ts';
 import { announceEvents, createAnnouncer } from '../../../commands/webhooks/announce-events.ts';
-import { EVENT_WRITTEN } from '../../../db/channels.ts';
+import { EVENT_WRITTEN } from '../../../db/notifications.ts';
 import { openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';

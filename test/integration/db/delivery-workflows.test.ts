@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
-import { expectedMigrations, MIGRATIONS_FOLDER } from '../../../db/migration-names.ts';
+import { expectedMigrations, MIGRATIONS_FOLDER } from '../../../db/migrate.ts';
 import { testPostgres } from '../../support/postgres.ts';
 
 const NAME = '0010_delivery_workflows';

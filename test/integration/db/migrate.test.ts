@@ -3,8 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
-import { migrate } from '../../../db/migrate.ts';
-import { expectedMigrations, MIGRATIONS_FOLDER } from '../../../db/migration-names.ts';
+import { expectedMigrations, MIGRATIONS_FOLDER, migrate } from '../../../db/migrate.ts';
 import { testPostgres } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 

@@ -2,9 +2,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { describeError } from '../domain/describe-error.ts';
 import { checkLogin, SERVICE_ROLE } from './login.ts';
+import type { ServiceDatabase } from './orm.ts';
 import { ReleasingClient } from './releasing-client.ts';
-import type { ServiceDatabase } from './service-database.ts';
 import { CLIENT_KEEPALIVE, SERVICE_LIMITS, startupOptions } from './session.ts';
+
+// Channels of NOTIFY. A notification is a hint that saves time: whoever waits has to manage without it.
+
+/** Payload: the id of a claim that has its answer. */
+export const CLAIM_ANSWERED = 'claim_answered';
+
+/** No payload: there are events to send. */
+export const EVENT_WRITTEN = 'event_written';
+
+/** No payload: deposits have payments to judge, or have changed and their workflows don't know. */
+export const DEPOSIT_CHANGED = 'deposit_changed';
 
 const LONGEST_PAUSE_MS = 5_000;
 
@@ -13,11 +24,11 @@ export interface Listening {
 }
 
 /**
- * Hears what is notified on channels, on a connection of its own that is made again when it is lost. What was notified
- * meanwhile is lost too, so a notification can only ever be a hint that saves time.
- * @param options.database PostgreSQL itself: a pooler of transactions lends no connection to listen on
+ * Listens on channels, on a connection of its own. It connects again if the connection is lost, but what was notified in
+ * the meantime is lost too.
+ * @param options.database PostgreSQL itself: a transaction pooler lends no connection to listen on
  * @param options.on what to do with a payload, by channel
- * @param options.onListening called each time the connection stands, so that the listener can look for what it missed.
+ * @param options.onListening called whenever it is connected, so that the listener can look for what it missed
  */
 export function listen(options: {
   database: ServiceDatabase['direct'];

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
-import { type Listening, listen } from '../../../db/listen.ts';
+import { type Listening, listen } from '../../../db/notifications.ts';
 import { asOwner, createTestDatabase } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
