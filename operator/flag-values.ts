@@ -5,7 +5,7 @@ import { Label } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 
-/** What commander reads a flag or an argument with. A flag given twice is wrong usage: which one was meant? */
+/** Makes commander's parser of a flag or an argument. A flag that is given twice is refused. */
 export function read<T>(schema: z.ZodType<T>): (text: string, previous?: T) => T {
   return (text, previous) => {
     if (previous !== undefined) throw new InvalidArgumentError('must be given only once');
@@ -15,26 +15,26 @@ export function read<T>(schema: z.ZodType<T>): (text: string, previous?: T) => T
   };
 }
 
-/** {@link read} for an argument that may be repeated. */
+/** {@link read} for an argument that may be given several times. */
 export function readEach<T>(schema: z.ZodType<T>): (text: string, previous?: T[]) => T[] {
   const readOne = read(schema);
   return (text, previous = []) => [...previous, readOne(text)];
 }
 
-/** A flag that follows where a value should be means that the value was forgotten. */
+/** Refuses a flag in the place of a value: the value was forgotten. */
 export const Text = (maxLength: number) =>
   Label(maxLength).refine((text) => !text.startsWith('--'), 'must not start with --');
 
 export const ModeName = z.enum(Mode.options, 'must be test or live');
 
-/** Modes by name: one of them, or both. */
+/** One mode, or both. */
 export const ModeNames = z
   .enum([...Mode.options, 'both'], 'must be test, live or both')
   .transform((name): readonly Mode[] => (name === 'both' ? Mode.options : [name]));
 
 export const OnOff = z.enum(['on', 'off'], 'must be on or off').transform((text) => text === 'on');
 
-/** A whole number that `schema` takes, such as a field of a fee plan. */
+/** A whole number that `schema` accepts. */
 export const WholeNumber = (schema: z.ZodType<number, number>) =>
   z
     .string()
@@ -51,7 +51,7 @@ export const SignedCents = z
 
 const Timestamp = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
 
-/** A moment: an ISO 8601 timestamp with its zone, a date (UTC), or how long ago. */
+/** A point in time: an ISO 8601 timestamp with its zone, a date (UTC), or a duration before now. */
 export const Since = z.string().transform((text, ctx) => {
   const agoMs = parseDuration(text);
   if (agoMs !== undefined) return new Date(Date.now() - agoMs);
@@ -60,7 +60,7 @@ export const Since = z.string().transform((text, ctx) => {
   return z.NEVER;
 });
 
-/** What names a product in requests and on this command line. */
+/** A product's name in requests and on the command line. */
 export const ProductCode = z
   .string()
   .regex(/^(?!--)[!-~]([ -~]{0,98}[!-~])?$/, 'must be 1 to 100 printable ASCII characters');

@@ -2,7 +2,7 @@ import { Refusal } from '../commands/idempotency/refusal.ts';
 import { announceEvents } from '../commands/webhooks/announce-events.ts';
 import { requeueByOperator, requeueEvents } from '../commands/webhooks/requeue-events.ts';
 import type { DeliveryStatus } from '../domain/event.ts';
-import { readPartner } from './reads/read-partners.ts';
+import { readPartner } from './reads/partners.ts';
 import { countRequeueable, type Requeueable, readRequeueable } from './reads/read-requeueable.ts';
 import type { Verbs } from './verbs.ts';
 

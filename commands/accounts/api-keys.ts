@@ -2,7 +2,7 @@ import { apiKeyHint, generateApiKey } from '../../crypto/api-key.ts';
 import { apiKeyHasher } from '../../crypto/derived-keys.ts';
 import { newId } from '../../crypto/new-id.ts';
 import { ApiKeyEntity } from '../../db/entities/accounts.ts';
-import { readStatement } from '../../db/sql.ts';
+import { writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { unknownId } from '../idempotency/refusal.ts';
@@ -53,6 +53,6 @@ export function revokeApiKey({ orm, actor }: Operator, keyId: string): Promise<v
   });
 }
 
-const lockKey = readStatement((db, { keyId }: { keyId: string }) =>
+const lockKey = writeStatement((db, { keyId }: { keyId: string }) =>
   db.selectFrom('api_key').select('id').where('id', '=', keyId).forNoKeyUpdate(),
 );

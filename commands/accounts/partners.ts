@@ -1,7 +1,6 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { newId } from '../../crypto/new-id.ts';
 import { AccountUsageEntity, type Partner, PartnerEntity } from '../../db/entities/accounts.ts';
-import { readStatement } from '../../db/sql.ts';
+import { type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../../domain/fees.ts';
 import { AccountLimits, DEFAULT_LIMITS } from '../../domain/limits.ts';
@@ -98,13 +97,13 @@ export function negotiateLimits(
  * this lock.
  * @throws Refusal if there is no such account.
  */
-export async function lockPartner(tx: EntityManager, partnerId: string): Promise<Partner> {
+export async function lockPartner(tx: Transactor, partnerId: string): Promise<Partner> {
   await lock(tx, { partnerId });
   const partner = await tx.findOne(PartnerEntity, partnerId);
   if (partner === null) throw unknownId('prt', partnerId, 'run "operator partner list"');
   return partner;
 }
 
-const lock = readStatement((db, { partnerId }: { partnerId: string }) =>
+const lock = writeStatement((db, { partnerId }: { partnerId: string }) =>
   db.selectFrom('partner').select('id').where('id', '=', partnerId).forNoKeyUpdate(),
 );

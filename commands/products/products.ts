@@ -1,7 +1,7 @@
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
 import { PartnerProductEntity, type Product, ProductEntity } from '../../db/entities/cards.ts';
-import { readStatement } from '../../db/sql.ts';
+import { writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { lockPartner } from '../accounts/partners.ts';
@@ -89,7 +89,7 @@ export function retireProduct({ orm, actor }: Operator, code: string): Promise<v
 }
 
 /** Serialises changes of products, so that at most one is current, and that one is not retired. */
-const lockProducts = readStatement(() => sql`SELECT pg_advisory_xact_lock(hashtext('products'))`);
+const lockProducts = writeStatement(() => sql`SELECT pg_advisory_xact_lock(hashtext('products'))`);
 
 /** @throws Refusal if there is no such product. */
 async function findProduct(tx: EntityManager, code: string): Promise<Product> {

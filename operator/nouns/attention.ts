@@ -1,5 +1,10 @@
 import type { Command } from 'commander';
-import { readAttention } from '../reads/read-attention.ts';
+import type { OperatorConfig } from '../../config/operator.ts';
+import type { Orm } from '../../db/orm.ts';
+import type { AttentionItem } from '../attention/attention-item.ts';
+import { readWaitingDeposits } from '../attention/deposits.ts';
+import { readWaitingOperations } from '../attention/operations.ts';
+import { readGivenUp } from '../reads/read-given-up.ts';
 import type { Verbs } from '../verbs.ts';
 
 export function attentionNoun(attention: Command, { session, verb, examples }: Verbs): void {
@@ -18,4 +23,19 @@ export function attentionNoun(attention: Command, { session, verb, examples }: V
         };
       }),
     );
+}
+
+export type AttentionConfig = Pick<
+  OperatorConfig,
+  'issuanceDeadlineMs' | 'topUpDeadlineMs' | 'taskQueuePrefix'
+>;
+
+/** What has waited longest comes first. */
+export async function readAttention(orm: Orm, config: AttentionConfig): Promise<AttentionItem[]> {
+  const found = await Promise.all([
+    readWaitingOperations(orm, config),
+    readGivenUp(orm),
+    readWaitingDeposits(orm, config.taskQueuePrefix),
+  ]);
+  return found.flat().sort((a, b) => (`${a.since} ${a.id}` < `${b.since} ${b.id}` ? -1 : 1));
 }

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { NetworkId } from '../../domain/fields.ts';
 import { WrongUsage } from '../errors.ts';
 import { read, Text } from '../flag-values.ts';
-import { readCard } from '../reads/read-card.ts';
+import { readCard } from '../reads/cards.ts';
 import type { Verbs } from '../verbs.ts';
 
 export function cardNoun(card: Command, { session, verb, examples, resolveWaitMs }: Verbs): void {
@@ -53,7 +53,7 @@ export function cardNoun(card: Command, { session, verb, examples, resolveWaitMs
           outcome: issued ? ('issued' as const) : ('failed' as const),
           ...(networkCardId !== undefined && { networkCardId }),
         };
-        const { resolveCard } = await import('../resolve-card.ts');
+        const { resolveCard } = await import('../resolve.ts');
         return { value: await resolveCard(session, id, { ...decision, reason }, resolveWaitMs) };
       }),
     );

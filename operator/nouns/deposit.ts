@@ -1,13 +1,17 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { DepositStatus } from '../../domain/deposit.ts';
+import { resolveDeposit } from '../../commands/deposits/resolve-deposit.ts';
+import { Refusal } from '../../commands/idempotency/refusal.ts';
+import { announceDeposits, announceEvents } from '../../commands/webhooks/announce-events.ts';
+import { type DepositDecision, DepositStatus, type WhyNotResolved } from '../../domain/deposit.ts';
 import { WrongUsage } from '../errors.ts';
 import { read, Text, WholeNumber } from '../flag-values.ts';
+import { type DepositDetail, readDeposit, readDeposits } from '../reads/deposits.ts';
+import { readPartner } from '../reads/partners.ts';
+import type { Session } from '../session.ts';
 import { listNewest, type Verbs, withLimit } from '../verbs.ts';
 
-const COLUMNS = [
-  ...['created', 'id', 'partner_id', 'status', 'amount', 'received_amount', 'credited_amount', 'expires_at'],
-];
+const COLUMNS = 'created id partner_id status amount received_amount credited_amount expires_at'.split(' ');
 const StatusName = z.enum(DepositStatus.options, `must be one of ${DepositStatus.options.join(', ')}`);
 
 export function depositNoun(deposit: Command, verbs: Verbs): void {
@@ -39,10 +43,6 @@ function listVerb(deposit: Command, { session, verb, examples, err }: Verbs): vo
     )
     .action(
       verb(async ({ status = null, partner = null, limit }: ListFlags) => {
-        const [{ readDeposits }, { readPartner }] = await Promise.all([
-          import('../reads/read-deposits.ts'),
-          import('../reads/read-partners.ts'),
-        ]);
         const orm = await session.orm();
         if (partner !== null) await readPartner(orm, partner);
         return listNewest(err, {
@@ -61,7 +61,6 @@ function showVerb(deposit: Command, { session, verb, examples }: Verbs): void {
     .addHelpText('after', examples('deposit show dep_01k0…'))
     .action(
       verb(async (id: string) => {
-        const { readDeposit } = await import('../reads/read-deposits.ts');
         const value = await readDeposit(await session.orm(), id);
         return { value: { ...value, workflow_status: await session.workflowStatus(value.workflow_id) } };
       }),
@@ -103,15 +102,54 @@ function resolveVerb(deposit: Command, { session, verb, examples }: Verbs): void
     .action(
       verb(async (id: string, { credit, returned, reason, ifVersion }: ResolveFlags) => {
         if (!credit && !returned) throw new WrongUsage('give --credit or --returned');
-        const { resolveDeposit } = await import('../resolve-deposit.ts');
-        const decision = {
+        const { deposit: value, creditedCents } = await resolve(session, id, {
           outcome: credit ? 'credited' : 'returned',
           reason,
           version: ifVersion,
-        } as const;
-        const { deposit: value, creditedCents } = await resolveDeposit(session, id, decision);
+        });
         const done = credit ? `${creditedCents} cents were added to the balance` : 'Nothing was credited';
         return { value, note: `${done}; the deposit is ${value.status}.` };
       }),
     );
+}
+
+/**
+ * Resolves the payments of a deposit that are in review. A worker tells its workflow, as it does of every change.
+ * @returns the deposit as it is then
+ * @throws Refusal if nothing is in review, the deposit has changed, or the payments can't be credited.
+ */
+async function resolve(
+  session: Session,
+  depositId: string,
+  decision: DepositDecision,
+): Promise<{ deposit: DepositDetail; creditedCents: number }> {
+  const orm = await session.orm();
+  const verdict = await resolveDeposit(await session.operator(), { depositId, ...decision });
+  // Refuses an unknown id.
+  const deposit = await readDeposit(orm, depositId);
+  if (verdict === null || !verdict.resolved)
+    throw new Refusal(`Nothing was changed. ${whyNot(deposit, verdict?.because ?? 'nothing_in_review')}`);
+  if (verdict.repeated)
+    throw new Refusal(`You have already resolved ${depositId} this way; nothing was changed.`);
+  await announceEvents(orm);
+  await announceDeposits(orm);
+  return { deposit, creditedCents: verdict.creditedCents };
+}
+
+function whyNot({ id, status, version }: DepositDetail, because: WhyNotResolved): string {
+  switch (because) {
+    case 'nothing_in_review':
+      return `${id} has no payment in review, it is ${status}: see "operator deposit show ${id}".`;
+    case 'changed_meanwhile':
+      return `${id} has changed and is now at version ${version}: check it with "operator deposit show ${id}", then decide again.`;
+    case 'below_a_cent':
+      return (
+        `Less than a cent of what arrived for ${id} is not credited yet. Use --returned: the payment stays recorded, and ` +
+        'nothing is owed.'
+      );
+    case 'past_the_largest_balance':
+      return 'The balance would exceed its maximum: send the payment back, and use --returned.';
+    case 'unreadable_reason':
+      return 'The reason must be 1 to 500 characters on one line.';
+  }
 }

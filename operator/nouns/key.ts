@@ -1,8 +1,10 @@
 import type { Command } from 'commander';
 import { createApiKey, revokeApiKey } from '../../commands/accounts/api-keys.ts';
+import { type ApiKey, ApiKeyEntity } from '../../db/entities/accounts.ts';
+import type { Orm } from '../../db/orm.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { ModeName, read, Text } from '../flag-values.ts';
-import { readApiKey, readApiKeys } from '../reads/read-api-keys.ts';
+import { readPartner } from '../reads/partners.ts';
 import type { Verbs } from '../verbs.ts';
 
 export function keyNoun(key: Command, { session, verb, examples }: Verbs): void {
@@ -46,4 +48,41 @@ export function keyNoun(key: Command, { session, verb, examples }: Verbs): void 
         return { value: await readApiKey(await session.orm(), id) };
       }),
     );
+}
+
+/** An API key without its secret part, which is not stored. */
+interface ApiKeyResource {
+  id: string;
+  object: 'api_key';
+  partner_id: string;
+  mode: Mode;
+  name: string | null;
+  /** The key's first and last characters, to recognise it by. */
+  hint: string;
+  created: string;
+  revoked_at: string | null;
+}
+
+/** Newest first, with revoked keys. @throws Refusal if there is no such account. */
+async function readApiKeys(orm: Orm, partnerId: string): Promise<ApiKeyResource[]> {
+  await readPartner(orm, partnerId);
+  const keys = await orm.em.fork().find(ApiKeyEntity, { partnerId }, { orderBy: { id: 'desc' } });
+  return keys.map(presentKey);
+}
+
+async function readApiKey(orm: Orm, keyId: string): Promise<ApiKeyResource> {
+  return presentKey(await orm.em.fork().findOneOrFail(ApiKeyEntity, keyId));
+}
+
+function presentKey(key: ApiKey): ApiKeyResource {
+  return {
+    id: key.id,
+    object: 'api_key',
+    partner_id: key.partnerId,
+    mode: key.mode,
+    name: key.name ?? null,
+    hint: key.hint,
+    created: key.createdAt.toISOString(),
+    revoked_at: key.revokedAt?.toISOString() ?? null,
+  };
 }

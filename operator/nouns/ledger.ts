@@ -3,7 +3,7 @@ import type { Mode } from '../../domain/mode.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { ModeName, read } from '../flag-values.ts';
-import { readPartner } from '../reads/read-partners.ts';
+import { readPartner } from '../reads/partners.ts';
 import { presentAmounts } from '../render.ts';
 import type { Verbs } from '../verbs.ts';
 

@@ -6,7 +6,7 @@ import { AmountCents, NetworkId } from '../../domain/fields.ts';
 import { TransactionType } from '../../domain/transaction.ts';
 import { NO_MERCHANT } from '../../resources/transaction.ts';
 import { read, Text, WholeNumber } from '../flag-values.ts';
-import { readCard } from '../reads/read-card.ts';
+import { readCard } from '../reads/cards.ts';
 import type { Verbs } from '../verbs.ts';
 
 interface Flags {

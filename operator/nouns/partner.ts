@@ -1,4 +1,7 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import type { z } from 'zod';
+import { adjustBalance } from '../../commands/accounts/balance.ts';
+import type { Operator } from '../../commands/accounts/operator-context.ts';
 import {
   createPartner,
   negotiateFees,
@@ -7,13 +10,12 @@ import {
 } from '../../commands/accounts/partners.ts';
 import { FeePlan } from '../../domain/fees.ts';
 import { AccountLimits } from '../../domain/limits.ts';
+import type { Mode } from '../../domain/mode.ts';
 import { WrongUsage } from '../errors.ts';
-import { OnOff, read, Text } from '../flag-values.ts';
-import { FEE_FIELDS, LIMIT_FIELDS } from '../plan-fields.ts';
-import { readPartner, readPartners } from '../reads/read-partners.ts';
+import { ModeName, OnOff, read, SignedCents, Text, WholeNumber } from '../flag-values.ts';
+import { FEE_FIELDS, LIMIT_FIELDS, type PlanField, readPartner, readPartners } from '../reads/partners.ts';
+import { presentAmounts } from '../render.ts';
 import type { Verbs } from '../verbs.ts';
-import { adjustVerb } from './partner-adjust.ts';
-import { planVerb } from './partner-plan.ts';
 
 const NAME = read(Text(255));
 
@@ -95,4 +97,91 @@ export function partnerNoun(partner: Command, verbs: Verbs): void {
     change: negotiateLimits,
   });
   adjustVerb(partner, verbs);
+}
+
+interface AdjustFlags {
+  mode: Mode;
+  amount: number;
+  reason: string;
+  key?: string | null;
+}
+
+function adjustVerb(partner: Command, { session, verb, examples }: Verbs): void {
+  partner
+    .command('adjust')
+    .description('credit or debit the prepaid balance by hand; a debit cannot exceed the available balance')
+    .argument('<id>', 'of the partner')
+    .requiredOption('--mode <mode>', 'test or live', read(ModeName))
+    .requiredOption('--amount <cents>', 'positive for a credit, negative for a debit', read(SignedCents))
+    .requiredOption('--reason <reason>', 'why, for the audit log', read(Text(500)))
+    .option(
+      '--key <key>',
+      'an idempotency key: with the same key, the adjustment is made only once',
+      read(Text(255)),
+    )
+    .addHelpText(
+      'after',
+      examples(
+        'partner adjust prt_01k0… --mode live --amount 250000 --reason "wire of 2 March" --key wire-0302',
+        'partner adjust prt_01k0… --mode live --amount -500 --reason "goodwill of 1 March taken back"',
+      ),
+    )
+    .action(
+      verb(async (partnerId: string, { mode, amount, reason, key = null }: AdjustFlags) => {
+        const operator = await session.operator();
+        const adjustment = { partnerId, mode, amountCents: amount, reason, key };
+        const { adjustmentId, createdAt, balance } = await adjustBalance(operator, adjustment);
+        return {
+          value: {
+            id: adjustmentId,
+            object: 'balance_adjustment',
+            partner_id: partnerId,
+            mode,
+            amount,
+            reason,
+            key,
+            balance: presentAmounts(balance),
+            created: createdAt.toISOString(),
+          },
+        };
+      }),
+    );
+}
+
+interface PlanVerb<Plan> {
+  name: 'fees' | 'limits';
+  what: string;
+  example: string;
+  fields: readonly PlanField<Plan>[];
+  /** The values that each field accepts. */
+  schema: Record<keyof Plan, z.ZodType<number, number>>;
+  change(operator: Operator, partnerId: string, changes: Partial<Plan>): Promise<void>;
+}
+
+/** A verb that shows an account's fees or limits or, with flags, changes them. */
+function planVerb<Plan extends FeePlan | AccountLimits>(
+  partner: Command,
+  { session, verb, examples }: Verbs,
+  { name, what, example, fields, schema, change }: PlanVerb<Plan>,
+): void {
+  const flags = fields.map(({ field, name: flag, unit, help }) => ({
+    field,
+    option: new Option(`--${flag.replaceAll('_', '-')} <${unit}>`, help).argParser(
+      read(WholeNumber(schema[field])),
+    ),
+  }));
+  const command = partner
+    .command(name)
+    .description(`show ${what}; with flags, change these values for the account`)
+    .argument('<id>', 'of the partner')
+    .addHelpText('after', examples(`partner ${name} prt_01k0…`, `partner ${name} prt_01k0… ${example}`));
+  for (const { option } of flags) command.addOption(option);
+  command.action(
+    verb(async (id: string, options: Record<string, number>) => {
+      const given = flags.filter(({ option }) => options[option.attributeName()] !== undefined);
+      const changes = given.map(({ field, option }) => [field, options[option.attributeName()]]);
+      if (changes.length > 0) await change(await session.operator(), id, Object.fromEntries(changes));
+      return { value: (await readPartner(await session.orm(), id))[name] };
+    }),
+  );
 }

@@ -1,7 +1,10 @@
 import type { Command } from 'commander';
 import { allowProducts, retireProduct, setCurrentProduct } from '../../commands/products/products.ts';
+import { type Product, ProductEntity } from '../../db/entities/cards.ts';
+import { issuableProducts } from '../../db/issuable-products.ts';
+import type { Orm } from '../../db/orm.ts';
+import { query } from '../../db/sql.ts';
 import { ProductBin, ProductCode, read, readEach, Text } from '../flag-values.ts';
-import { readAllowedProducts, readProduct, readProducts } from '../reads/read-products.ts';
 import type { Verbs } from '../verbs.ts';
 
 const COLUMNS = ['product_code', 'bin', 'network', 'current', 'created', 'retired_at'];
@@ -61,4 +64,50 @@ export function productNoun(product: Command, { session, verb, examples }: Verbs
         return { value: await readProduct(await session.orm(), code) };
       }),
     );
+}
+
+interface ProductResource {
+  object: 'product';
+  product_code: string;
+  bin: string;
+  network: string;
+  current: boolean;
+  created: string;
+  retired_at: string | null;
+}
+
+/** Newest first. */
+async function readProducts(orm: Orm): Promise<ProductResource[]> {
+  const products = await orm.em
+    .fork()
+    .findAll(ProductEntity, { orderBy: { createdAt: 'desc', code: 'desc' } });
+  return products.map(presentProduct);
+}
+
+async function readProduct(orm: Orm, code: string): Promise<ProductResource> {
+  return presentProduct(await orm.em.fork().findOneOrFail(ProductEntity, code));
+}
+
+/** The products an account can issue, the current one first: the same as in its GET /v1/products. */
+async function readAllowedProducts(orm: Orm, partnerId: string): Promise<ProductResource[]> {
+  const [row] = await query<{ products: { code: string }[] }>(
+    orm.em.fork(),
+    `SELECT ${issuableProducts('$1')} AS products`,
+    [partnerId],
+  );
+  const codes = (row?.products ?? []).map(({ code }) => code);
+  const products = await readProducts(orm);
+  return codes.flatMap((code) => products.filter((product) => product.product_code === code));
+}
+
+function presentProduct(product: Product): ProductResource {
+  return {
+    object: 'product',
+    product_code: product.code,
+    bin: product.bin,
+    network: product.network,
+    current: product.isCurrent,
+    created: product.createdAt.toISOString(),
+    retired_at: product.retiredAt?.toISOString() ?? null,
+  };
 }

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { WrongUsage } from '../errors.ts';
 import { read, Text } from '../flag-values.ts';
-import { readTopUp } from '../reads/read-topup.ts';
+import { readTopUp } from '../reads/topups.ts';
 import type { Verbs } from '../verbs.ts';
 
 export function topUpNoun(topUp: Command, { session, verb, examples, resolveWaitMs }: Verbs): void {
@@ -42,7 +42,7 @@ export function topUpNoun(topUp: Command, { session, verb, examples, resolveWait
           { succeeded, reason, failed }: { succeeded?: true; failed?: true; reason: string },
         ) => {
           if (!succeeded && !failed) throw new WrongUsage('give --succeeded or --failed');
-          const { resolveTopUp } = await import('../resolve-topup.ts');
+          const { resolveTopUp } = await import('../resolve.ts');
           const outcome = succeeded ? 'succeeded' : 'failed';
           return { value: await resolveTopUp(session, id, { outcome, reason }, resolveWaitMs) };
         },

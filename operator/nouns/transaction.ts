@@ -1,7 +1,10 @@
 import type { Command } from 'commander';
+import { TRANSACTION_COLUMNS } from '../../db/columns.ts';
+import type { Orm } from '../../db/orm.ts';
+import { readStatement } from '../../db/sql.ts';
+import { presentTransaction, type TransactionResource } from '../../resources/transaction.ts';
 import { read, Text } from '../flag-values.ts';
-import { readCard } from '../reads/read-card.ts';
-import { readTransactions } from '../reads/read-transactions.ts';
+import { readCard } from '../reads/cards.ts';
 import type { Verbs } from '../verbs.ts';
 
 export function transactionNoun(transaction: Command, { session, verb, examples }: Verbs): void {
@@ -32,3 +35,25 @@ export function transactionNoun(transaction: Command, { session, verb, examples 
       }),
     );
 }
+
+/** A transaction as the partner sees it, with its id at the network. */
+interface OperatorTransaction extends TransactionResource {
+  network_transaction_id: string;
+}
+
+async function readTransactions(orm: Orm, cardId: string): Promise<OperatorTransaction[]> {
+  const rows = await newestOfCard(orm.em.fork(), { cardId });
+  return rows.map((row) => ({
+    ...presentTransaction(row),
+    network_transaction_id: row.network_transaction_id,
+  }));
+}
+
+const newestOfCard = readStatement((db, { cardId }: { cardId: string }) =>
+  db
+    .selectFrom('card_transaction')
+    .select(TRANSACTION_COLUMNS)
+    .where('card_id', '=', cardId)
+    .orderBy('id', 'desc')
+    .limit(100),
+);

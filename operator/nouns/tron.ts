@@ -1,7 +1,9 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { rescanFrom } from '../../commands/deposits/rescan.ts';
 import { TronNetwork } from '../../domain/deposit.ts';
 import { read, WholeNumber } from '../flag-values.ts';
+import { readScan } from '../reads/chain-scans.ts';
 import type { Verbs } from '../verbs.ts';
 
 const NetworkName = z.enum(TronNetwork.options, `must be one of ${TronNetwork.options.join(', ')}`);
@@ -26,7 +28,6 @@ function statusVerb(tron: Command, { session, verb, examples }: Verbs): void {
     .addHelpText('after', examples('tron status', 'tron status --network mainnet --json'))
     .action(
       verb(async ({ network }: Flags) => {
-        const { readScan } = await import('../reads/read-scans.ts');
         const scan = await readScan(await session.orm(), network ?? null, session.config);
         return { value: { ...scan, workflow_status: await session.workflowStatus(scan.workflow_id) } };
       }),
@@ -46,8 +47,6 @@ function rescanVerb(tron: Command, { session, verb, examples }: Verbs): void {
     .addHelpText('after', examples('tron rescan --from 70123456'))
     .action(
       verb(async ({ from, network }: Flags & { from: number }) => {
-        const { rescanFrom } = await import('../../commands/deposits/rescan.ts');
-        const { readScan } = await import('../reads/read-scans.ts');
         const orm = await session.orm();
         const scan = await readScan(orm, network ?? null, session.config);
         const rescan = { network: scan.network, fromBlock: from };

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { DeliveryStatus } from '../../domain/event.ts';
 import { WrongUsage } from '../errors.ts';
 import { read, Since, Text } from '../flag-values.ts';
-import { readPartner } from '../reads/read-partners.ts';
+import { readPartner } from '../reads/partners.ts';
 import { readWebhook } from '../reads/read-webhook.ts';
 import { readWebhooks } from '../reads/read-webhooks.ts';
 import { requeueWebhook } from '../requeue-webhook.ts';

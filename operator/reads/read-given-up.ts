@@ -1,6 +1,6 @@
 import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
-import type { AttentionItem } from './attention-item.ts';
+import type { AttentionItem } from '../attention/attention-item.ts';
 
 /** More of one account than these are one line, with the command for all of them. */
 const MOST_SINGLE = 20;

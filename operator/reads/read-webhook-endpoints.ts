@@ -3,7 +3,7 @@ import { readEndpoints } from '../../commands/webhooks/read-endpoints.ts';
 import type { Orm } from '../../db/orm.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
-import { readPartner } from './read-partners.ts';
+import { readPartner } from './partners.ts';
 
 /** An account's endpoints in these modes, test before live. @throws Refusal where there is no such account, or none of them. */
 export async function readWebhookEndpoints(

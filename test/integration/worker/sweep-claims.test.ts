@@ -8,7 +8,7 @@ import type { Orm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import type { Tenant } from '../../../domain/tenant.ts';
-import { readAttention } from '../../../operator/reads/read-attention.ts';
+import { readAttention } from '../../../operator/nouns/attention.ts';
 import { readCardRow } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';

@@ -5,16 +5,16 @@ import { readStatement } from '../../db/sql.ts';
 import { presentTopUp, type TopUpResource } from '../../resources/topup.ts';
 import { topUpCardWorkflowId } from '../../workflows/messages.ts';
 
-/** A top-up as operators see it: as partners do, and whose it is. */
+/** A top-up as the partner sees it, with its partner and its workflow. */
 export interface OperatorTopUp extends TopUpResource {
   partner_id: string;
   partner_name: string;
-  /** Since when it waits for an operator. */
+  /** When its deadline passed without an answer from the network. */
   overdue_since: string | null;
   workflow_id: string;
 }
 
-/** @throws Refusal where there is none. */
+/** @throws Refusal if there is no such top-up. */
 export async function readTopUp(orm: Orm, topUpId: string): Promise<OperatorTopUp> {
   const topUp = await findTopUp(orm, topUpId);
   if (topUp === null) {
@@ -23,7 +23,6 @@ export async function readTopUp(orm: Orm, topUpId: string): Promise<OperatorTopU
   return topUp;
 }
 
-/** Null where there is none. */
 export async function findTopUp(orm: Orm, topUpId: string): Promise<OperatorTopUp | null> {
   const [row] = await topUpOf(orm.em.fork(), { topUpId });
   if (row === undefined) return null;

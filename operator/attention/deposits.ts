@@ -4,8 +4,8 @@ import { query, readStatement } from '../../db/sql.ts';
 import { MICRO_USDT_PER_CENT, type TronNetwork, usdt } from '../../domain/deposit.ts';
 import { LONGEST_LAG_SECONDS } from '../../domain/scan-lag.ts';
 import { scanChainWorkflowId, watchDepositWorkflowId } from '../../workflows/messages.ts';
+import { readScans, type ScanResource } from '../reads/chain-scans.ts';
 import type { AttentionItem } from './attention-item.ts';
-import { readScans, type ScanResource } from './read-scans.ts';
 
 /** Everything about deposits that waits for a person. */
 export async function readWaitingDeposits(orm: Orm, taskQueuePrefix: string): Promise<AttentionItem[]> {

@@ -2,46 +2,40 @@ import { type Expression, sql } from 'kysely';
 import type { OperatorConfig } from '../../config/operator.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
-import type { CardStatus } from '../../domain/card-status.ts';
+import { type CardStatus, STATUS_CHANGES, type StatusChangeOperation } from '../../domain/card-status.ts';
 import type { TopUpStatus } from '../../domain/topup.ts';
+import { STATUS_CHANGE_PATIENCE_MS } from '../../workflows/messages.ts';
 import type { AttentionItem } from './attention-item.ts';
-import { readGivenUp } from './read-given-up.ts';
-import { readWaitingDeposits } from './read-waiting-deposits.ts';
-import { readWaitingStatusChanges } from './read-waiting-status-changes.ts';
 
-/** How long a network may take; and what workflows' ids have, if it is set. */
-export type AttentionSettings = Pick<
-  OperatorConfig,
-  'issuanceDeadlineMs' | 'topUpDeadlineMs' | 'taskQueuePrefix'
->;
-
-/** Longest waiting first. */
-export async function readAttention(orm: Orm, settings: AttentionSettings): Promise<AttentionItem[]> {
+/** Issuances, top-ups and status changes that take too long, and cards whose id at the network is missing. */
+export async function readWaitingOperations(
+  orm: Orm,
+  { issuanceDeadlineMs, topUpDeadlineMs }: Pick<OperatorConfig, 'issuanceDeadlineMs' | 'topUpDeadlineMs'>,
+): Promise<AttentionItem[]> {
   const found = await Promise.all([
-    readOverdue(orm, ISSUANCES, settings.issuanceDeadlineMs),
-    readOverdue(orm, TOP_UPS, settings.topUpDeadlineMs),
-    readWaitingStatusChanges(orm),
+    readOverdue(orm, ISSUANCES, issuanceDeadlineMs),
+    readOverdue(orm, TOP_UPS, topUpDeadlineMs),
+    readStatusChanges(orm),
     readWithoutNetworkId(orm),
-    readNotBegun(orm),
-    readGivenUp(orm),
-    readWaitingDeposits(orm, settings.taskQueuePrefix),
+    readNotStarted(orm),
   ]);
-  return found.flat().sort((a, b) => (`${a.since} ${a.id}` < `${b.since} ${b.id}` ? -1 : 1));
+  return found.flat();
 }
 
-/** Rows that wait for the network. */
-interface PendingRows {
+const MILLISECOND = sql`interval '1 millisecond'`;
+const ago = (durationMs: number) => sql<string>`now() - ${durationMs} * ${MILLISECOND}`;
+const later = (time: Expression<string>, durationMs: number) =>
+  sql<string>`${time} + ${durationMs} * ${MILLISECOND}`;
+
+/** What differs between issuances and top-ups that are past their deadline. */
+interface Overdue {
   kind: AttentionItem['kind'];
   overdue: ReturnType<typeof overdueIn>;
   reason: string;
   command(id: string): string;
 }
 
-const MILLISECOND = sql`interval '1 millisecond'`;
-const ago = (ms: number) => sql<string>`now() - ${ms} * ${MILLISECOND}`;
-const later = (time: Expression<string>, ms: number) => sql<string>`${time} + ${ms} * ${MILLISECOND}`;
-
-const overdueIn = (table: 'card' | 'topup', pending: CardStatus | TopUpStatus) =>
+const overdueIn = (table: 'card' | 'topup', pendingStatus: CardStatus | TopUpStatus) =>
   readStatement((db, { deadlineMs }: { deadlineMs: number }) =>
     db
       .selectFrom(table)
@@ -51,32 +45,34 @@ const overdueIn = (table: 'card' | 'topup', pending: CardStatus | TopUpStatus) =
         sql<string | null>`CASE WHEN NOT decision ? 'refused' THEN decision ->> 'outcome' END`.as('decided'),
         fn.coalesce('overdue_since', later(ref('created_at'), deadlineMs)).as('since'),
       ])
-      // In the text, so that the partial index of what is pending can be used.
-      .where('status', '=', sql.lit(pending))
+      // A literal, for the partial index of pending rows.
+      .where('status', '=', sql.lit(pendingStatus))
       .where(({ eb, or }) =>
         or([eb('overdue_since', 'is not', null), eb('created_at', '<', ago(deadlineMs))]),
       ),
   );
 
-const ISSUANCES: PendingRows = {
+const ISSUANCES: Overdue = {
   kind: 'card_issuance',
   overdue: overdueIn('card', 'funding_pending'),
   reason: 'the network has not said whether it issued the card',
   command: (id) => `npm run operator -- card resolve ${id} --issued|--failed --reason R`,
 };
-const TOP_UPS: PendingRows = {
+
+const TOP_UPS: Overdue = {
   kind: 'card_topup',
   overdue: overdueIn('topup', 'pending'),
   reason: 'the network has not said whether it loaded the card',
   command: (id) => `npm run operator -- topup resolve ${id} --succeeded|--failed --reason R`,
 };
-const notCarriedOut = (outcome: string) =>
+
+const NOT_FLAGGED = 'past its deadline, but its workflow has not noticed: check that a worker is running';
+const notApplied = (outcome: string) =>
   `an operator decided that it is ${outcome}, but no worker has applied that yet: check that a worker is running`;
-const UNNOTICED = 'past its deadline, but its workflow has not noticed: check that a worker is running';
 
 async function readOverdue(
   orm: Orm,
-  { kind, overdue, reason, command }: PendingRows,
+  { kind, overdue, reason, command }: Overdue,
   deadlineMs: number,
 ): Promise<AttentionItem[]> {
   const rows = await overdue(orm.em.fork(), { deadlineMs });
@@ -84,12 +80,48 @@ async function readOverdue(
     kind,
     id,
     since: new Date(since).toISOString(),
-    reason: decided === null ? (flagged ? reason : UNNOTICED) : notCarriedOut(decided),
+    reason: decided === null ? (flagged ? reason : NOT_FLAGGED) : notApplied(decided),
     command: command(id),
   }));
 }
 
-/** Active cards that the network can't be told anything about; workers ask for their ids every ten minutes. */
+/** Freezes, unfreezes and blocks that take too long; if a card has several, the one that the network is being asked for. */
+async function readStatusChanges(orm: Orm): Promise<AttentionItem[]> {
+  const rows = await slowStatusChanges(orm.em.fork(), { patienceMs: STATUS_CHANGE_PATIENCE_MS });
+  return rows.map(({ id, operation, asked, since }) => ({
+    kind: 'card_status_change',
+    id,
+    since: new Date(since).toISOString(),
+    reason: asked
+      ? `the network has not confirmed that the card is ${STATUS_CHANGES[operation].participle}: check that it can be reached`
+      : `the request to have the card ${STATUS_CHANGES[operation].participle} has not started: check that a worker is running`,
+    command: `npm run operator -- card show ${id}`,
+  }));
+}
+
+const STATUS_CHANGE_OPERATIONS = Object.keys(STATUS_CHANGES) as StatusChangeOperation[];
+
+const slowStatusChanges = readStatement((db, { patienceMs }: { patienceMs: number }) =>
+  db
+    .selectFrom('idempotency_claim as c')
+    .innerJoin('card as k', 'k.id', 'c.card_id')
+    .distinctOn('k.id')
+    .select(({ eb, ref }) => [
+      'k.id',
+      'c.operation',
+      eb('k.status_change_claim_id', 'is not', null).as('asked'),
+      later(ref('c.created_at'), patienceMs).as('since'),
+    ])
+    .where('c.response_status', 'is', null)
+    .where('c.operation', 'in', STATUS_CHANGE_OPERATIONS)
+    .where('c.created_at', '<', ago(patienceMs))
+    .orderBy('k.id')
+    .orderBy(({ eb, ref }) => eb('c.id', 'is distinct from', ref('k.status_change_claim_id')))
+    .orderBy('c.created_at')
+    .$narrowType<{ operation: StatusChangeOperation }>(),
+);
+
+/** Active cards whose id at the network is unknown. Workers ask the network for it every ten minutes. */
 async function readWithoutNetworkId(orm: Orm): Promise<AttentionItem[]> {
   const rows = await withoutNetworkId(orm.em.fork(), {});
   return rows.map(({ id, since }) => ({
@@ -106,19 +138,19 @@ const withoutNetworkId = readStatement((db) =>
   db
     .selectFrom('card')
     .select(['id', 'created_at as since'])
-    // As the partial index has it.
+    // The partial index's own condition.
     .where('mode', '=', sql.lit('live'))
     .where('status', 'in', [sql.lit<CardStatus>('active'), sql.lit<CardStatus>('frozen')])
     .where(({ eb, or }) => or([eb('network_card_id', 'is', null), eb('last4', 'is', null)]))
     .where('network_card_id', 'is', null),
 );
 
-/** How long a request may stay without an answer, though it is started again every minute. */
-const PATIENCE_MS = 600_000;
+/** A worker restarts a request every minute; one that has not started by then needs somebody. */
+const REQUEST_PATIENCE_MS = 600_000;
 
-/** Accounts with issuances or top-ups that were asked for and have not begun, so that no money is held. */
-async function readNotBegun(orm: Orm): Promise<AttentionItem[]> {
-  const rows = await notBegun(orm.em.fork(), { patienceMs: PATIENCE_MS });
+/** Requests for cards or top-ups that have not started, so that no money is held: one item an account and mode. */
+async function readNotStarted(orm: Orm): Promise<AttentionItem[]> {
+  const rows = await notStarted(orm.em.fork(), { patienceMs: REQUEST_PATIENCE_MS });
   return rows.map(({ partner_id, mode, count, since }) => ({
     kind: 'request',
     id: partner_id,
@@ -130,10 +162,10 @@ async function readNotBegun(orm: Orm): Promise<AttentionItem[]> {
   }));
 }
 
-/** What a claim makes has the claim's id but for its prefix. */
+/** A card or top-up has the id of its claim, but for the prefix. */
 const idOf = (prefix: 'card' | 'topup') => sql<string>`${sql.lit(prefix)} || substr(${sql.ref('c.id')}, 6)`;
 
-const notBegun = readStatement((db, { patienceMs }: { patienceMs: number }) =>
+const notStarted = readStatement((db, { patienceMs }: { patienceMs: number }) =>
   db
     .selectFrom('idempotency_claim as c')
     .select(({ fn }) => [

@@ -7,7 +7,7 @@ import type { Fee } from '../../domain/fees.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { changeCardStatusWorkflowId, issueCardWorkflowId } from '../../workflows/messages.ts';
 
-/** A card as operators see it: whose it is and what became of its money; who holds it is left out. */
+/** A card with its partner and its money, but without the cardholder's data. */
 export interface OperatorCard {
   id: string;
   object: 'card';
@@ -17,7 +17,7 @@ export interface OperatorCard {
   status: CardStatus;
   balance: number;
   currency: 'USD';
-  /** Cents that the issuance puts on the card. */
+  /** Cents that the issuance loads onto the card. */
   funding: number;
   fees: Fee[];
   external_ref: string;
@@ -28,7 +28,7 @@ export interface OperatorCard {
   exp_month: number | null;
   exp_year: number | null;
   failure_code: string | null;
-  /** Since when its issuance waits for an operator. */
+  /** When the issuance's deadline passed without an answer from the network. */
   overdue_since: string | null;
   /** The freeze, unfreeze or block that the network is being asked for. */
   status_change: { operation: StatusChangeOperation; since: string; workflow_id: string } | null;
@@ -36,14 +36,13 @@ export interface OperatorCard {
   workflow_id: string;
 }
 
-/** @throws Refusal where there is none. */
+/** @throws Refusal if there is no such card. */
 export async function readCard(orm: Orm, cardId: string): Promise<OperatorCard> {
   const card = await findCard(orm, cardId);
   if (card === null) throw unknownId('card', cardId, 'its id is in GET /v1/cards of the partner');
   return card;
 }
 
-/** Null where there is none. */
 export async function findCard(orm: Orm, cardId: string): Promise<OperatorCard | null> {
   const [row] = await cardOf(orm.em.fork(), { cardId });
   if (row === undefined) return null;

@@ -6,27 +6,27 @@ import type { Orm } from '../../db/orm.ts';
 import type { TronNetwork } from '../../domain/deposit.ts';
 import { scanChainWorkflowId } from '../../workflows/messages.ts';
 
-/** How far a chain has been read. */
+/** How far a chain has been scanned. */
 export interface ScanResource {
   object: 'chain_scan';
   network: TronNetwork;
-  /** The last one that was taken. */
+  /** The last block that was scanned. */
   block: number;
-  /** Null right after a rescan was asked for. */
+  /** Null right after `tron rescan`. */
   block_time: string | null;
-  /** The newest solid one that a node was heard to have. */
+  /** The newest solid block that a node has reported. */
   solid_block: number | null;
   lag_blocks: number | null;
   lag_seconds: number | null;
-  /** That the last block came from. */
+  /** The node that the last block came from. */
   node: string | null;
   nodes: NodeState[];
-  /** When the scan last said anything. */
+  /** When the scan last reported. */
   checked_at: string | null;
   workflow_id: string;
 }
 
-/** Of every chain that deposits were ever made on. */
+/** The scan of every chain that has had deposit addresses. */
 export async function readScans(orm: Orm, taskQueuePrefix: string): Promise<ScanResource[]> {
   const states = await readScanStates(orm.em.fork(), null);
   return states.map(({ network, lag, ...state }) => ({
@@ -45,9 +45,8 @@ export async function readScans(orm: Orm, taskQueuePrefix: string): Promise<Scan
 }
 
 /**
- * The scan that is meant.
- * @param named by a flag
- * @throws Refusal where it has not begun, or it can't be told which one is meant.
+ * The scan that `--network`, else TRON_NETWORK, names; if neither does, the only one.
+ * @throws Refusal if the chain has not been scanned yet, or there are several and none is named.
  */
 export async function readScan(
   orm: Orm,

@@ -1,4 +1,4 @@
-/** Something that waits for a person, and the command that settles it. */
+/** Something that needs an operator. `attention list` shows it; docs/operating.md says what to do about each kind. */
 export interface AttentionItem {
   kind:
     | 'card_issuance'
@@ -11,8 +11,10 @@ export interface AttentionItem {
     | 'deposit_payment'
     | 'deposit_workflow'
     | 'chain_scan';
+  /** Of what waits, or of its partner if several things share a line. */
   id: string;
   since: string;
   reason: string;
+  /** What resolves it, or shows more. */
   command: string;
 }

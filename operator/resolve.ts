@@ -1,0 +1,176 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Operator } from '../commands/accounts/operator-context.ts';
+import { decideIssuance } from '../commands/funding/decide-issuance.ts';
+import { decideTopUp } from '../commands/funding/decide-top-up.ts';
+import { type DecidedTable, readDecision } from '../commands/funding/decision.ts';
+import { Refusal } from '../commands/idempotency/refusal.ts';
+import type { IssuanceDecision, TopUpDecision, WhyNot } from '../domain/decision.ts';
+import { siblingId } from '../domain/ids.ts';
+import type { ClaimedWorkflow } from '../temporal/claimed-workflow.ts';
+import { type Decision, resolveOperation } from '../temporal/resolve-operation.ts';
+import { readWorkflowStatus } from '../temporal/workflow-status.ts';
+import { findCard, type OperatorCard, readCard } from './reads/cards.ts';
+import { findTopUp, type OperatorTopUp, readTopUp } from './reads/topups.ts';
+import type { Session } from './session.ts';
+
+/**
+ * Resolves an issuance that is past its deadline, or gives an active card its missing id at the network, and waits until
+ * a worker has applied that.
+ * @returns the card as it is then
+ * @throws Refusal if that can't be done, or takes longer than `waitMs`.
+ */
+export async function resolveCard(
+  session: Session,
+  cardId: string,
+  { reason, ...decision }: IssuanceDecision & { reason: string },
+  waitMs: number,
+): Promise<OperatorCard> {
+  const orm = await session.orm();
+  const before = await readCard(orm, cardId);
+  const { issuanceDeadlineMs: deadlineMs } = session.config;
+  const record = (operator: Operator) =>
+    decideIssuance(operator, { cardId, ...decision, reason, deadlineMs });
+  if (before.status !== 'funding_pending') {
+    await record(await session.operator());
+    return untilApplied(session, waitMs, 'card', cardId, async () => {
+      const card = await readCard(orm, cardId);
+      return card.network_card_id === decision.networkCardId ? card : null;
+    });
+  }
+  return resolvePending(session, waitMs, {
+    noun: 'card',
+    before,
+    claim: { claimId: siblingId('claim', cardId), cardId },
+    decided: { operation: 'create_card', decision },
+    record,
+    find: () => findCard(orm, cardId),
+  });
+}
+
+/**
+ * Resolves a top-up that is past its deadline, and waits until a worker has applied that.
+ * @returns the top-up as it is then
+ * @throws Refusal if that can't be done, or takes longer than `waitMs`.
+ */
+export async function resolveTopUp(
+  session: Session,
+  topUpId: string,
+  { outcome, reason }: TopUpDecision & { reason: string },
+  waitMs: number,
+): Promise<OperatorTopUp> {
+  const orm = await session.orm();
+  const before = await readTopUp(orm, topUpId);
+  const { topUpDeadlineMs: deadlineMs } = session.config;
+  return resolvePending(session, waitMs, {
+    noun: 'topup',
+    before,
+    claim: { claimId: siblingId('claim', topUpId), cardId: before.card_id },
+    decided: { operation: 'top_up_card', decision: { outcome } },
+    record: (operator) => decideTopUp(operator, { topUpId, outcome, reason, deadlineMs }),
+    find: () => findTopUp(orm, topUpId),
+  });
+}
+
+/** A card or a top-up that the network has not confirmed. */
+interface Pending {
+  id: string;
+  partner_id: string;
+  mode: ClaimedWorkflow['mode'];
+  status: string;
+  failure_code: string | null;
+  overdue_since: string | null;
+  workflow_id: string;
+}
+
+interface Resolution<Resource extends Pending> {
+  /** Its name on the command line, and its table. */
+  noun: DecidedTable;
+  before: Resource;
+  claim: Pick<ClaimedWorkflow, 'claimId' | 'cardId'>;
+  decided: Decision;
+  /** @throws Refusal if the operation may not be resolved this way. */
+  record(operator: Operator): Promise<void>;
+  find(): Promise<Resource | null>;
+}
+
+const TEMPORAL_TIMEOUT_MS = 5_000;
+
+/** Records the decision, passes it to the workflow, and waits until the operation has ended. */
+async function resolvePending<Resource extends Pending>(
+  session: Session,
+  waitMs: number,
+  { noun, before, claim, decided, record, find }: Resolution<Resource>,
+): Promise<Resource> {
+  const { id, partner_id: partnerId, mode } = before;
+  const client = await session.temporal();
+  const inTime = <T>(call: () => Promise<T>) => client.withDeadline(Date.now() + TEMPORAL_TIMEOUT_MS, call);
+  // A decision that could not be passed on must not be recorded, so Temporal is tried first.
+  await inTime(() => readWorkflowStatus(client, before.workflow_id));
+  await record(await session.operator());
+  const { taskQueue } = session;
+  await inTime(() => resolveOperation(client, { ...claim, partnerId, mode, taskQueue }, decided));
+  return untilApplied(session, waitMs, noun, id, async () => {
+    const after = (await find()) ?? asFailed(before);
+    if (['funding_pending', 'pending'].includes(after.status)) return null;
+    if ((after.status === 'failed') === (decided.decision.outcome === 'failed')) return after;
+    // The network's answer counts more than an operator's decision.
+    throw new Refusal(
+      `The network answered in the meantime, or somebody else decided otherwise: ${id} is ${after.status}. ` +
+        `See "operator ${noun} show ${id}".`,
+    );
+  });
+}
+
+/**
+ * What a failed operation would look like. Its row is deleted if its request had no response yet: that request gets 402,
+ * and a refused card or top-up is not shown to the partner (decisions.md, "Resources").
+ */
+function asFailed<Resource extends Pending>(before: Resource): Resource {
+  return { ...before, status: 'failed', failure_code: 'provider_declined', overdue_since: null };
+}
+
+const POLL_INTERVAL_MS = 200;
+
+/**
+ * Waits until a worker has applied a recorded decision.
+ * @param whenApplied returns null as long as it is not applied
+ * @throws Refusal if the worker refuses it, or takes longer than `waitMs`.
+ */
+async function untilApplied<Resource>(
+  session: Session,
+  waitMs: number,
+  noun: DecidedTable,
+  id: string,
+  whenApplied: () => Promise<Resource | null>,
+): Promise<Resource> {
+  const orm = await session.orm();
+  for (const giveUpAt = Date.now() + waitMs; Date.now() < giveUpAt; await sleep(POLL_INTERVAL_MS)) {
+    const resource = await whenApplied();
+    if (resource !== null) return resource;
+    const decision = await readDecision(orm.em.fork(), noun, id);
+    if (decision?.refused !== undefined) throw new Refusal(`${id}: ${WHY_NOT_APPLIED[decision.refused]}`);
+  }
+  throw new Refusal(
+    `The decision is recorded and was passed to the workflow, but ${id} has not changed yet: check that a worker is ` +
+      `running, then look again with "operator ${noun} show ${id}".`,
+  );
+}
+
+const WHY_NOT_APPLIED: Record<WhyNot, string> = {
+  too_early:
+    "according to the worker's configuration it is not past its deadline, so nothing has changed: give the worker and " +
+    'the command line the same ISSUANCE_DEADLINE and TOPUP_DEADLINE.',
+  contradicts_the_record:
+    'another decision was recorded in the meantime, so this one changed nothing: see "operator audit list".',
+  network_away:
+    'the card network cannot be reached to look up the card, so nothing has changed: without its id there the card ' +
+    'could never be frozen, blocked or topped up. Run this again when the network responds, or give the id that it ' +
+    'told you with --network-card-id.',
+  unknown_to_network:
+    'the card network responds but does not know the card, so nothing has changed. If the card exists there all the ' +
+    'same, give its id with --network-card-id; if not, use --failed.',
+  other_id_at_network:
+    'the card network has the card under a different id, so the given one was ignored: leave out --network-card-id.',
+  id_of_another_card:
+    'another card already has the given network card id, so nothing has changed: look the card up again by its token.',
+};
