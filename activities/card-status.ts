@@ -1,20 +1,26 @@
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { CardNetwork } from '../adapters/card-network/card-network.ts';
-import { openStatusChange } from '../commands/card-status/open-status-change.ts';
-import { readPendingStatusChange } from '../commands/card-status/pending-status-change.ts';
-import { settleStatusChange } from '../commands/card-status/settle-status-change.ts';
+import {
+  beginStatusChange,
+  completeStatusChange,
+  readStatusChangeRequest,
+  refuseStatusChange,
+} from '../commands/card-status/change-status.ts';
 import type { CommandContext } from '../commands/command-context.ts';
 import { configured } from './ask-network.ts';
 
 export interface CardStatusActivities {
-  /** @throws ApplicationFailure `CardBusy` while another change of the card is under way: to be tried again. */
-  openStatusChange(claimId: string): Promise<'opened' | 'answered'>;
-  /** @throws CardNetworkUnavailable where the network gives no definite answer. */
-  applyStatusChange(claimId: string): Promise<'answered'>;
+  /** @throws ApplicationFailure `CardBusy` while another change of the card is under way: try again. */
+  beginStatusChange(claimId: string): Promise<'begun' | 'answered'>;
+  /**
+   * Asks the network for the change and records what it says.
+   * @throws CardNetworkUnavailable if the network gives no definite answer.
+   */
+  requestStatusChange(claimId: string): Promise<'answered'>;
 }
 
 export interface CardStatusDependencies extends CommandContext {
-  /** Live mode's network; null where none is configured. */
+  /** Live mode's network; null if none is configured. */
   liveNetwork: CardNetwork | null;
   /** Called when a claim has its answer, for whoever waits for it; does not fail. */
   answered(claimId: string): void;
@@ -22,23 +28,23 @@ export interface CardStatusDependencies extends CommandContext {
   opened?(claimId: string): void;
 }
 
-/** The effects that `changeCardStatus` asks for. Each can be run again at any point and then does what was left to do. */
+/** The effects that `changeCardStatus` asks for. Each can run again at any point and then does what was left to do. */
 export function createCardStatusActivities(dependencies: CardStatusDependencies): CardStatusActivities {
   return {
-    async openStatusChange(claimId) {
-      const opening = await openStatusChange(dependencies, claimId);
-      if (opening === 'busy') throw cardBusy();
-      if (opening === 'answered') dependencies.answered(claimId);
+    async beginStatusChange(claimId) {
+      const beginning = await beginStatusChange(dependencies, claimId);
+      if (beginning === 'busy') throw cardBusy();
+      if (beginning === 'answered') dependencies.answered(claimId);
       else dependencies.opened?.(claimId);
-      return opening;
+      return beginning;
     },
 
-    async applyStatusChange(claimId) {
-      const pending = await readPendingStatusChange(dependencies, claimId);
-      if (pending === null) return 'answered';
-      const { status } = await configured(dependencies.liveNetwork).changeCardStatus(pending);
-      const claims = await settleStatusChange(dependencies, claimId, status);
-      claims.forEach(dependencies.answered);
+    async requestStatusChange(claimId) {
+      const request = await readStatusChangeRequest(dependencies, claimId);
+      if (request === null) return 'answered';
+      const { status } = await configured(dependencies.liveNetwork).changeCardStatus(request);
+      const end = status === 'applied' ? completeStatusChange : refuseStatusChange;
+      for (const answered of await end(dependencies, claimId)) dependencies.answered(answered);
       return 'answered';
     },
   };

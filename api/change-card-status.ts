@@ -1,4 +1,4 @@
-import { openStatusChange } from '../commands/card-status/open-status-change.ts';
+import { beginStatusChange } from '../commands/card-status/change-status.ts';
 import type { StoredResponse } from '../commands/idempotency/idempotency-response.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { StatusChangeOperation } from '../domain/card-status.ts';
@@ -15,9 +15,9 @@ export interface ClaimedStatusChange {
 }
 
 /**
- * Starts or joins a change of a live card's status and gives its answer. Where no worker gets to it in time it is opened
- * here, so that a refusal is an answer all the same. What takes longer than the waiting time goes on.
- * @throws ApiError `unavailable` where the outcome is not known yet.
+ * Starts or joins a change of a live card's status and returns its answer. If no worker gets to it in time, it begins
+ * here, so that a refusal is still an answer. If it takes longer than the waiting time, it goes on.
+ * @throws ApiError `unavailable` if the outcome is not known yet.
  */
 export async function changeCardStatus(
   dependencies: AnsweringDependencies,
@@ -32,12 +32,12 @@ export async function changeCardStatus(
       {
         passTurn,
         async answer() {
-          await openStatusChange(dependencies, claim.claimId);
+          await beginStatusChange(dependencies, claim.claimId);
         },
       },
     );
   } catch (error) {
-    // The claim stands: whoever can't be reached now, the sweep starts what it is about.
+    // The claim stands: whatever can't be reached now, the sweep starts its work later.
     const goesOn = error instanceof ApiError ? error.code === 'unavailable' : isOutage(error);
     throw goesOn ? new ApiError('unavailable', { message: GOES_ON }) : error;
   }

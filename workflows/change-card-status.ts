@@ -19,54 +19,54 @@ const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
 /**
- * Its turn comes soon where the change before it goes the usual way: 4 s of pauses that are the worker's own, no timers.
- * Counted, since a scheduleToCloseTimeout that runs out between two attempts ends nothing.
+ * A change's turn usually comes soon, so the worker itself pauses between attempts, for 4 s in all, without timers. The
+ * attempts are counted, since a scheduleToCloseTimeout that runs out between two attempts ends nothing.
  */
-const OPEN_AT_ONCE: LocalActivityOptions = {
+const BEGIN_LOCALLY: LocalActivityOptions = {
   startToCloseTimeout: '5s',
   retry: { initialInterval: '50ms', maximumInterval: '500ms', maximumAttempts: 11 },
 };
 
 const atOnce = {
-  open: proxyLocalActivities<CardStatusActivities>(OPEN_AT_ONCE).openStatusChange,
-  apply: proxyLocalActivities<CardStatusActivities>(AT_ONCE_WITH_NETWORK).applyStatusChange,
+  begin: proxyLocalActivities<CardStatusActivities>(BEGIN_LOCALLY).beginStatusChange,
+  request: proxyLocalActivities<CardStatusActivities>(AT_ONCE_WITH_NETWORK).requestStatusChange,
 };
-/** One attempt of each; and attempts without end, which are one event in the history, however many they become. */
+// One attempt of each; and attempts without end, which are one event in the history, however many there are.
 const once = proxyActivities<CardStatusActivities>(LATER_WITH_NETWORK);
 const forEver = proxyActivities<CardStatusActivities>(LATER);
 
 /**
- * Freezes, unfreezes or blocks one card. Changes of one card go one after the other: the next is asked for when the
- * network has answered the one before. It is asked for ever, under the same token, since a change that may have been
- * made there can't be given up; so a request to cancel is not followed either.
+ * Freezes, unfreezes or blocks one card. Changes of one card happen one after the other: the network is asked for the
+ * next one when it has answered the one before. It is asked for ever, under the same token, since we can't give up a
+ * change that it may have made. For the same reason the workflow ignores requests to cancel it.
  */
 export async function changeCardStatus({ claimId }: ChangeCardStatusInput): Promise<void> {
   const answered = Promise.withResolvers<void>();
-  // API processes of the release before eager starts wait for it.
+  // API processes of the release before eager starts wait for this update.
   setHandler(firstAnswer, () => answered.promise);
 
-  // The scope that ignores cancellation costs 2 ms, which a refusal can do without.
-  const opening = await atOnce.open(claimId).catch(notYet);
-  if (opening === 'answered') return finish();
+  // A scope that ignores cancellation takes 2 ms, so a refusal does without it.
+  const beginning = await atOnce.begin(claimId).catch(notYet);
+  if (beginning === 'answered') return finish();
   await CancellationScope.nonCancellable(async () => {
-    if ((opening ?? (await openLater())) === 'opened') {
-      (await atOnce.apply(claimId).catch(notYet)) ?? (await applyLater());
+    if ((beginning ?? (await beginLater())) === 'begun') {
+      (await atOnce.request(claimId).catch(notYet)) ?? (await requestLater());
     }
     await finish();
   });
 
-  function openLater(): Promise<'opened' | 'answered'> {
+  function beginLater(): Promise<'begun' | 'answered'> {
     return persist(
-      () => once.openStatusChange(claimId),
-      () => forEver.openStatusChange(claimId),
+      () => once.beginStatusChange(claimId),
+      () => forEver.beginStatusChange(claimId),
       WAITS_FOR_TURN,
     );
   }
 
-  function applyLater(): Promise<'answered'> {
+  function requestLater(): Promise<'answered'> {
     return persist(
-      () => once.applyStatusChange(claimId),
-      () => forEver.applyStatusChange(claimId),
+      () => once.requestStatusChange(claimId),
+      () => forEver.requestStatusChange(claimId),
       WAITS_FOR_NETWORK,
     );
   }
@@ -77,12 +77,12 @@ export async function changeCardStatus({ claimId }: ChangeCardStatusInput): Prom
   }
 }
 
-/** The attempts are used up, or a request to cancel ended them: it is asked again. */
+/** The attempts are used up, or a request to cancel ended them: ask again. */
 function notYet(): undefined {}
 
 /**
- * Asks until there is an answer. What takes longer than {@link STATUS_CHANGE_PATIENCE_MS} can be found by NeedsAttention,
- * with `details`.
+ * Asks until there is an answer. If that takes longer than {@link STATUS_CHANGE_PATIENCE_MS}, the workflow can be found
+ * by NeedsAttention, and shows `details`.
  */
 async function persist<T>(ask: () => Promise<T>, askForEver: () => Promise<T>, details: string): Promise<T> {
   const patientUntil = Date.now() + STATUS_CHANGE_PATIENCE_MS;

@@ -6,7 +6,7 @@ import { applyOperationWith } from '../../ledger/apply-operation.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import { type CreateCardRequest, presentCard } from '../../resources/card.ts';
 import type { TopUpRequest } from '../../resources/topup.ts';
-import { releaseNotPossible, releaseOperation } from '../card-status/release-blocked-card.ts';
+import { releaseNotPossible, releaseOperation } from '../card-status/block-card.ts';
 import type { CommandContext } from '../command-context.ts';
 import { announcementOf, type News } from '../idempotency/announcement.ts';
 import {

@@ -44,9 +44,9 @@ const FAULTS: [Omit<Fault, 'steps'> & { step: Step }, CaseName[]][] = [
 ];
 
 const STEPS_OF_STATUS_CHANGES: Fault[] = [
-  { steps: ['openStatusChange'], run: 1, when: 'after commit' },
+  { steps: ['beginStatusChange'], run: 1, when: 'after commit' },
   { steps: ['changeCardStatus'], run: 1, when: 'after' },
-  { steps: ['applyStatusChange'], run: 1, when: 'after commit' },
+  { steps: ['requestStatusChange'], run: 1, when: 'after commit' },
 ];
 
 function killApiAt(fault: Fault, operations: Prepare[]): Promise<void> {

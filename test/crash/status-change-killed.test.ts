@@ -15,14 +15,14 @@ const ASKED: StatusCaseName[] = ['live freeze', 'live unfreeze', 'live block', '
 
 /** Every step of changeCardStatus, and the cases that come by it. */
 const FAULTS: [Omit<Fault, 'steps'> & { step: string }, StatusCaseName[]][] = [
-  [{ step: 'openStatusChange', run: 1, when: 'before' }, ALL],
-  [{ step: 'openStatusChange', run: 1, when: 'before commit' }, ALL],
-  [{ step: 'openStatusChange', run: 1, when: 'after commit' }, ALL],
-  [{ step: 'openStatusChange', run: 1, when: 'after' }, ALL],
-  [{ step: 'applyStatusChange', run: 1, when: 'before' }, ASKED],
-  [{ step: 'applyStatusChange', run: 'decided', when: 'before commit' }, ASKED],
-  [{ step: 'applyStatusChange', run: 'decided', when: 'after commit' }, ASKED],
-  [{ step: 'applyStatusChange', run: 'decided', when: 'after' }, ASKED],
+  [{ step: 'beginStatusChange', run: 1, when: 'before' }, ALL],
+  [{ step: 'beginStatusChange', run: 1, when: 'before commit' }, ALL],
+  [{ step: 'beginStatusChange', run: 1, when: 'after commit' }, ALL],
+  [{ step: 'beginStatusChange', run: 1, when: 'after' }, ALL],
+  [{ step: 'requestStatusChange', run: 1, when: 'before' }, ASKED],
+  [{ step: 'requestStatusChange', run: 'decided', when: 'before commit' }, ASKED],
+  [{ step: 'requestStatusChange', run: 'decided', when: 'after commit' }, ASKED],
+  [{ step: 'requestStatusChange', run: 'decided', when: 'after' }, ASKED],
   [{ step: 'changeCardStatus', run: 1, when: 'before' }, ASKED],
   [{ step: 'changeCardStatus', run: 'decided', when: 'after' }, ASKED],
 ];

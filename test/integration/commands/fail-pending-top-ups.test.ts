@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { failPendingTopUps, lockPendingTopUps } from '../../../commands/card-status/fail-pending-top-ups.ts';
+import { failPendingTopUps, lockPendingTopUps } from '../../../commands/card-status/block-card.ts';
 import { lockCard } from '../../../commands/card-status/lock-card.ts';
 import { acceptTopUp } from '../../../commands/funding/accept-top-up.ts';
 import { openTopUp } from '../../../commands/funding/open-top-up.ts';

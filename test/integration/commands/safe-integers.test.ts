@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { adjustBalance } from '../../../commands/accounts/balance.ts';
 import { negotiateFees, negotiateLimits } from '../../../commands/accounts/partners.ts';
-import { openStatusChange } from '../../../commands/card-status/open-status-change.ts';
-import { settleStatusChange } from '../../../commands/card-status/settle-status-change.ts';
+import { beginStatusChange, completeStatusChange } from '../../../commands/card-status/change-status.ts';
 import { failTopUp } from '../../../commands/funding/fail-top-up.ts';
 import { openTopUp } from '../../../commands/funding/open-top-up.ts';
 import { succeedTopUp } from '../../../commands/funding/succeed-top-up.ts';
@@ -116,10 +115,10 @@ describe('sums at the end of the safe integers', function () {
         await changeStatusInTestMode(context, keyedRequest('block_card', about.cardId, {}, tenant));
       } else {
         const claimId = await commands.claimOf('block_card', about, {});
-        const opening = await openStatusChange(context, claimId);
+        const opening = await beginStatusChange(context, claimId);
         if (opening === 'answered') await answered(claimId);
-        if (opening !== 'opened') return;
-        if (kind === 'block') await settleStatusChange(context, claimId, 'applied');
+        if (opening !== 'begun') return;
+        if (kind === 'block') await completeStatusChange(context, claimId);
         // The network takes its time: the others come in between.
         else blocking.push(claimId);
       }
@@ -132,7 +131,7 @@ describe('sums at the end of the safe integers', function () {
       const { availableCents, totalCents } = await balance(tenant);
       assert.ok(Number.isSafeInteger(availableCents) && Number.isSafeInteger(totalCents));
     }
-    for (const claimId of blocking) await settleStatusChange(context, claimId, 'applied');
+    for (const claimId of blocking) await completeStatusChange(context, claimId);
     for (const claimId of held) await succeedTopUp(context, claimId);
     assert.equal((await balance(tenant)).heldCents, 0);
   }
@@ -159,7 +158,7 @@ describe('sums at the end of the safe integers', function () {
     await adjust(tenant, MAX - (await balance(tenant)).totalCents - CARD_CENTS + 1);
     const about = { ...tenant, cardId: cards[0] };
     const claimId = await commands.claimOf('block_card', about, {});
-    assert.equal(await openStatusChange(commands.context, claimId), 'answered');
+    assert.equal(await beginStatusChange(commands.context, claimId), 'answered');
     assert.equal((await readClaimResponse(commands.context, claimId))?.status, 409);
     assert.equal(await onCard(cards[0]), CARD_CENTS);
   });
@@ -167,9 +166,9 @@ describe('sums at the end of the safe integers', function () {
   it('a card that the network has blocked is blocked, with what has no room left on it (live mode)', async () => {
     const { cards, ...tenant } = await account('live');
     const claimId = await commands.claimOf('block_card', { ...tenant, cardId: cards[0] }, {});
-    assert.equal(await openStatusChange(commands.context, claimId), 'opened');
+    assert.equal(await beginStatusChange(commands.context, claimId), 'begun');
     await adjust(tenant, MAX - (await balance(tenant)).totalCents - 600);
-    await settleStatusChange(commands.context, claimId, 'applied');
+    await completeStatusChange(commands.context, claimId);
     const answer = await readClaimResponse(commands.context, claimId);
     const { status, balance: left } = JSON.parse(answer?.body ?? '');
     assert.deepEqual([answer?.status, status, left], [200, 'blocked', CARD_CENTS - 600]);

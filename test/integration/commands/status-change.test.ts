@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
-import { openStatusChange } from '../../../commands/card-status/open-status-change.ts';
-import { readPendingStatusChange } from '../../../commands/card-status/pending-status-change.ts';
-import { settleStatusChange } from '../../../commands/card-status/settle-status-change.ts';
+import {
+  beginStatusChange,
+  completeStatusChange,
+  readStatusChangeRequest,
+  refuseStatusChange,
+} from '../../../commands/card-status/change-status.ts';
 import { query } from '../../../db/sql.ts';
 import type { StatusChangeOperation } from '../../../domain/card-status.ts';
 import type { Mode } from '../../../domain/mode.ts';
@@ -26,9 +29,9 @@ describe('the steps of a status change', () => {
     card = { partnerId, mode, cardId: await commands.createActiveCard(partnerId, mode, 1_000) };
   }
   const claim = (operation: StatusChangeOperation) => commands.claimOf(operation, card, {});
-  const open = (claimId: string) => openStatusChange(commands.context, claimId);
-  const settle = (claimId: string, decision: 'applied' | 'refused') =>
-    settleStatusChange(commands.context, claimId, decision);
+  const begin = (claimId: string) => beginStatusChange(commands.context, claimId);
+  const end = (claimId: string, decision: 'applied' | 'refused') =>
+    (decision === 'applied' ? completeStatusChange : refuseStatusChange)(commands.context, claimId);
   /** The card's status, the claim under way, its events, and how its claims are answered. */
   async function state() {
     const em = commands.context.orm.em.fork();
@@ -60,65 +63,65 @@ describe('the steps of a status change', () => {
     return row?.id ?? '';
   };
 
-  it('live: one change at a time, whose turn it stays until it is settled', async () => {
+  it('live: one change at a time, whose turn it stays until it ends', async () => {
     await newCard('live');
     const [freeze, block] = [await claim('freeze_card'), await claim('block_card')];
-    assert.equal(await open(freeze), 'opened');
-    assert.equal(await open(block), 'busy');
-    assert.equal(await open(freeze), 'opened');
-    assert.deepEqual(await readPendingStatusChange(commands.context, freeze), {
+    assert.equal(await begin(freeze), 'begun');
+    assert.equal(await begin(block), 'busy');
+    assert.equal(await begin(freeze), 'begun');
+    assert.deepEqual(await readStatusChangeRequest(commands.context, freeze), {
       token: freeze,
       networkCardId: await networkCardId(),
       cardStatus: 'frozen',
     });
-    assert.equal(await readPendingStatusChange(commands.context, block), null);
+    assert.equal(await readStatusChangeRequest(commands.context, block), null);
     assert.deepEqual(await state(), ['active', freeze, [], [null, null]]);
-    await settle(freeze, 'applied');
-    assert.equal(await readPendingStatusChange(commands.context, freeze), null);
+    await end(freeze, 'applied');
+    assert.equal(await readStatusChangeRequest(commands.context, freeze), null);
     assert.deepEqual(await state(), ['frozen', null, ['card.frozen'], [200, null]]);
-    assert.equal(await open(block), 'opened');
+    assert.equal(await begin(block), 'begun');
     assert.deepEqual(await state(), ['frozen', block, ['card.frozen'], [200, null]]);
   });
 
-  it('live: a settlement that comes late, again or otherwise changes nothing, also under the next change', async () => {
+  it('live: an answer that comes late, again or otherwise changes nothing, also under the next change', async () => {
     await newCard('live');
     const freeze = await claim('freeze_card');
-    await open(freeze);
-    await settle(freeze, 'applied');
+    await begin(freeze);
+    await end(freeze, 'applied');
     const unfreeze = await claim('unfreeze_card');
-    await open(unfreeze);
+    await begin(unfreeze);
     const before = await state();
-    for (const decision of ['applied', 'refused'] as const) await settle(freeze, decision);
+    for (const decision of ['applied', 'refused'] as const) await end(freeze, decision);
     assert.deepEqual(await state(), before);
-    await settle(unfreeze, 'applied');
-    for (const decision of ['applied', 'refused'] as const) await settle(freeze, decision);
-    assert.equal(await open(freeze), 'answered');
+    await end(unfreeze, 'applied');
+    for (const decision of ['applied', 'refused'] as const) await end(freeze, decision);
+    assert.equal(await begin(freeze), 'answered');
     assert.deepEqual(await state(), ['active', null, ['card.frozen', 'card.unfrozen'], [200, 200]]);
   });
 
   it('live: a refusal leaves the card as it was, and the turn to the next', async () => {
     await newCard('live');
     const freeze = await claim('freeze_card');
-    await open(freeze);
-    await settle(freeze, 'refused');
-    await settle(freeze, 'applied');
+    await begin(freeze);
+    await end(freeze, 'refused');
+    await end(freeze, 'applied');
     assert.deepEqual(await state(), ['active', null, [], [409]]);
-    assert.equal(await open(await claim('block_card')), 'opened');
+    assert.equal(await begin(await claim('block_card')), 'begun');
   });
 
-  it('live: what has not begun can not be settled', async () => {
+  it('live: what has not begun can not end', async () => {
     await newCard('live');
     const [freeze, block] = [await claim('freeze_card'), await claim('block_card')];
-    await open(freeze);
-    await assert.rejects(settle(block, 'applied'), /is not under way/);
+    await begin(freeze);
+    await assert.rejects(end(block, 'applied'), /is not under way/);
     assert.deepEqual(await state(), ['active', freeze, [], [null, null]]);
   });
 
   it('live: has one end where both are said at once, again and again', async () => {
     await newCard('live');
     const block = await claim('block_card');
-    await open(block);
-    await Promise.all(TIMES.map((index) => settle(block, index % 2 === 0 ? 'applied' : 'refused')));
+    await begin(block);
+    await Promise.all(TIMES.map((index) => end(block, index % 2 === 0 ? 'applied' : 'refused')));
     const [status, underWay, events, [answer]] = (await state()) as [string, null, string[], number[]];
     assert.equal(underWay, null);
     assert.deepEqual(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openStatusChange } from '../../../commands/card-status/open-status-change.ts';
+import { beginStatusChange } from '../../../commands/card-status/change-status.ts';
 import { openIssuance } from '../../../commands/funding/open-issuance.ts';
 import { openTopUp } from '../../../commands/funding/open-top-up.ts';
 import {
@@ -144,7 +144,7 @@ describe('operations of test mode', () => {
       for (const [operation, open] of [
         ['create_card', openIssuance],
         ['top_up_card', openTopUp],
-        ['freeze_card', openStatusChange],
+        ['freeze_card', beginStatusChange],
       ] as const) {
         const about = operation === 'create_card' ? null : cardId;
         const { claimId } = await left(partnerId, about, operation);

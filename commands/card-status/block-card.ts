@@ -1,0 +1,154 @@
+import { sql } from 'kysely';
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import { of, TOPUP_COLUMNS } from '../../db/columns.ts';
+import { query, type Transactor, writeStatement } from '../../db/sql.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import { siblingId } from '../../domain/ids.ts';
+import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
+import { topUpNotPossible } from '../../domain/topup.ts';
+import { applyOperation, applyOperations } from '../../ledger/apply-operation.ts';
+import { readBalance, readCardBalance } from '../../ledger/balances.ts';
+import { LedgerRejected } from '../../ledger/ledger-error.ts';
+import { encodeOperation, type LedgerOperation } from '../../ledger/operation.ts';
+import type { CardRow } from '../../resources/card.ts';
+import { uncountOpenCard } from '../funding/account-usage.ts';
+import { refuseTopUp } from '../funding/refuse-top-up.ts';
+import { topUpOperation } from '../funding/top-up-operation.ts';
+
+/**
+ * Does what a block does beside the status (partner-api.md, "States and transitions"; decisions.md, "Rules"): moves what
+ * is on the card to the prepaid balance, fails its pending top-ups, and stops counting it as open. It runs in the caller's
+ * transaction, which holds the locks of {@link lockPendingTopUps} and the card's.
+ * @param card the row as it will be
+ * @returns the claims that have got their answer beside the block's own
+ */
+export async function releaseBlockedCard(tx: Transactor, ring: KeyRing, card: CardRow): Promise<string[]> {
+  await query(tx, `WITH done (partner_id, mode) AS (VALUES ($1::text, $2::text)) ${uncountOpenCard}`, [
+    card.partner_id,
+    card.mode,
+  ]);
+  await releaseBalance(tx, card);
+  return failPendingTopUps(tx, ring, card);
+}
+
+/** Why a card can't be blocked: until the network has answered, nothing changes, so what is on the card must have a place to go. */
+export async function blockRefusal(tx: Transactor, card: CardRow): Promise<ApiError | null> {
+  const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
+  const fits = BigInt(totalCents) + BigInt(await readCardBalance(tx, card.id)) <= BigInt(MAX_AMOUNT_CENTS);
+  return fits ? null : releaseNotPossible();
+}
+
+/** The prepaid balance has no room for what is on the card: 409 `invalid_state`. */
+export function releaseNotPossible(): ApiError {
+  return new ApiError('invalid_state', {
+    message:
+      `Blocking the card would release its balance and take yours above ${MAX_AMOUNT_CENTS} cents, the most it can be. ` +
+      'Freeze the card instead, and contact us.',
+  });
+}
+
+/** Moves what is on a blocked card to the prepaid balance. */
+export function releaseOperation(card: CardRow, amountCents: number): LedgerOperation {
+  const flow = { code: 'block_release', debit: { cardId: card.id }, credit: 'prepaid' } as const;
+  return {
+    operationId: `block/${card.id}`,
+    partnerId: card.partner_id,
+    mode: card.mode,
+    transfers: [{ step: 'release', phase: 'single', amountCents, ...flow }],
+  };
+}
+
+/**
+ * The network has blocked the card, so it is blocked, whatever has happened to the balance since {@link blockRefusal}:
+ * what does not fit stays on the card.
+ */
+async function releaseBalance(tx: Transactor, card: CardRow): Promise<void> {
+  const cardCents = await readCardBalance(tx, card.id);
+  if (cardCents === 0 || (await release(tx, card, cardCents))) return;
+  // The ledger's call has locked the balance.
+  const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
+  const roomCents = MAX_AMOUNT_CENTS - totalCents;
+  if (roomCents > 0 && !(await release(tx, card, roomCents))) throw new Error(`no room for ${card.id}`);
+}
+
+/** @returns false if it would take the balance past the largest integer */
+async function release(tx: Transactor, card: CardRow, amountCents: number): Promise<boolean> {
+  try {
+    const released = await applyOperation(tx, releaseOperation(card, amountCents));
+    if (released.outcome !== 'applied') throw new Error(`the release of ${card.id} is ${released.outcome}`);
+    return true;
+  } catch (error) {
+    if (!(error instanceof LedgerRejected) || error.reason !== 'balance_out_of_range') throw error;
+    return false;
+  }
+}
+
+/**
+ * Locks what {@link failPendingTopUps} changes and what comes before the card in the order of locks: the account's
+ * usage, so that no top-up can begin, and the claims of those that are pending. The caller locks the card next.
+ */
+export async function lockPendingTopUps(tx: Transactor, cardId: string): Promise<void> {
+  await lockUsage(tx, { cardId });
+  // A later statement: a wait does not refresh its own statement's snapshot.
+  await lockClaims(tx, { cardId });
+}
+
+const lockUsage = writeStatement((db, { cardId }: { cardId: string }) =>
+  db
+    .selectFrom('account_usage as u')
+    .innerJoin('card as k', (join) =>
+      join.onRef('k.partner_id', '=', 'u.partner_id').onRef('k.mode', '=', 'u.mode'),
+    )
+    .select('u.mode')
+    .where('k.id', '=', cardId)
+    .forNoKeyUpdate('u'),
+);
+
+const lockClaims = writeStatement((db, { cardId }: { cardId: string }) =>
+  db
+    .selectFrom('idempotency_claim')
+    .select('id')
+    .where('id', 'in', ({ selectFrom }) =>
+      selectFrom('topup')
+        .select(sql<string>`'claim' || substr(id, 6)`.as('claim_id'))
+        .where('card_id', '=', cardId)
+        .where('status', '=', sql.lit<'pending'>('pending')),
+    )
+    .orderBy('id')
+    .forNoKeyUpdate(),
+);
+
+/**
+ * Ends every pending top-up of a card that is blocked: it fails with `card_blocked`, and its hold is released. If its
+ * claim has no answer yet, the top-up is refused with 409 instead and leaves nothing behind.
+ * @param card the row as it will be; answers and events have the card's balance as the ledger has it
+ * @returns the claims that have got their answer, for whoever waits for them to be told after the commit
+ */
+export async function failPendingTopUps(tx: Transactor, ring: KeyRing, card: CardRow): Promise<string[]> {
+  const pending = await lockTopUps(tx, { cardId: card.id });
+  if (pending.length === 0) return [];
+  const voids = pending.map((topUp) => encodeOperation(topUpOperation(topUp, 'void')));
+  for (const released of await applyOperations(tx, voids)) if (released instanceof Error) throw released;
+  const cardBalanceCents = await readCardBalance(tx, card.id);
+  for (const { answered, ...topUp } of pending) {
+    await refuseTopUp(tx, ring, {
+      ...{ topUp, card, cardBalanceCents, answered },
+      ...{ failure: 'card_blocked' as const, refusal: topUpNotPossible(card.status) },
+    });
+  }
+  return pending.filter(({ answered }) => !answered).map(({ id }) => siblingId('claim', id));
+}
+
+const lockTopUps = writeStatement((db, { cardId }: { cardId: string }) =>
+  db
+    .selectFrom('topup as t')
+    .innerJoin('idempotency_claim as c', (join) =>
+      join.on('c.id', '=', sql<string>`'claim' || substr(t.id, 6)`),
+    )
+    .select(of('t', TOPUP_COLUMNS))
+    .select(sql<boolean>`c.response_status IS NOT NULL`.as('answered'))
+    .where('t.card_id', '=', cardId)
+    .where('t.status', '=', sql.lit<'pending'>('pending'))
+    .orderBy('t.id')
+    .forNoKeyUpdate('t'),
+);

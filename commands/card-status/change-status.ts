@@ -1,0 +1,191 @@
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import { CARD_COLUMNS } from '../../db/columns.ts';
+import { query, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import {
+  refusalOf,
+  STATUS_CHANGES,
+  type StatusChangeOperation,
+  type StatusChangeRequest,
+} from '../../domain/card-status.ts';
+import { readCardBalance } from '../../ledger/balances.ts';
+import { type CardRow, presentCard } from '../../resources/card.ts';
+import type { CommandContext } from '../command-context.ts';
+import { announcementOf, type News } from '../idempotency/announcement.ts';
+import { refuseClaim } from '../idempotency/answer-claim.ts';
+import { blockRefusal, lockPendingTopUps, releaseBlockedCard } from './block-card.ts';
+
+// A freeze, unfreeze or block in live mode. Changes of one card take turns: while the card network is asked for one, the
+// card's row carries its claim as a mark, and the others wait (docs/decisions/status-changes-one-at-a-time.md).
+
+/**
+ * Begins a change: marks the card, so that no other change is asked for meanwhile. If the card's status does not allow
+ * the change, the claim gets the refusal as its answer. Run again, it changes nothing and returns the same.
+ * @returns `begun`: the network is to be asked next; `busy`: another change of the card is under way at the network, and
+ *   this one has to wait for its outcome; `answered`: the change is over
+ */
+export function beginStatusChange(
+  { orm, ring }: CommandContext,
+  claimId: string,
+): Promise<'begun' | 'busy' | 'answered'> {
+  return transaction(orm, async (tx) => {
+    const locked = await lockStatusChange(tx, claimId);
+    if (locked === null) return 'answered';
+    const { card, operation } = locked;
+    if (card.status_change_claim_id === claimId) return 'begun';
+    if (card.status_change_claim_id !== null) return 'busy';
+
+    const refusal =
+      refusalOf(card.status, operation) ??
+      unknownToNetwork(card) ??
+      (operation === 'block_card' ? await blockRefusal(tx, card) : null);
+    if (refusal !== null) {
+      await refuseClaim(tx, ring, claimId, refusal);
+      return 'answered';
+    }
+    await setMark(tx, { cardId: card.id, claimId });
+    return 'begun';
+  });
+}
+
+/** Reads what to ask the network for; null if the change is over. */
+export async function readStatusChangeRequest(
+  { orm }: Pick<CommandContext, 'orm'>,
+  claimId: string,
+): Promise<StatusChangeRequest | null> {
+  const [row] = await changeUnderWay(orm.em.fork(), { claimId });
+  if (row === undefined) return null;
+  const { operation, network_card_id: networkCardId } = row;
+  return { token: claimId, networkCardId, cardStatus: STATUS_CHANGES[operation].to };
+}
+
+/**
+ * Makes a change that the network has applied: the card, its event, the claim's answer, and what else a block does. Also
+ * removes the mark, so that the next change can begin. Does nothing if the change is over.
+ * @returns the claims that have their answer: this one, and those of top-ups that a block has ended
+ * @throws Error if the change has not begun
+ */
+export function completeStatusChange(context: CommandContext, claimId: string): Promise<string[]> {
+  return endStatusChange(context, claimId, async (tx, { operation, card: before }) => {
+    const { to, event: type } = STATUS_CHANGES[operation];
+    const card = { ...before, status: to };
+    const ended = to === 'blocked' ? await releaseBlockedCard(tx, context.ring, card) : [];
+    const resource = presentCard(card, await readCardBalance(tx, card.id));
+    await writeChange(tx, context.ring, claimId, card, {
+      ...{ type, mode: card.mode, cardId: card.id, data: { card: resource } },
+      answer: { status: 200, resource },
+    });
+    return [claimId, ...ended];
+  });
+}
+
+/** Ends a change that the network has refused: nothing changes, and the claim's answer is 409 `invalid_state`. */
+export function refuseStatusChange(context: CommandContext, claimId: string): Promise<string[]> {
+  return endStatusChange(context, claimId, async (tx, { card }) => {
+    await setMark(tx, { cardId: card.id, claimId: null });
+    const message = `The card network refused the change. The card is still ${card.status}.`;
+    await refuseClaim(tx, context.ring, claimId, new ApiError('invalid_state', { message }));
+    return [claimId];
+  });
+}
+
+function endStatusChange(
+  { orm }: CommandContext,
+  claimId: string,
+  end: (tx: Transactor, locked: LockedStatusChange) => Promise<string[]>,
+): Promise<string[]> {
+  return transaction(orm, async (tx) => {
+    const locked = await lockStatusChange(tx, claimId);
+    if (locked === null) return [claimId];
+    const { card } = locked;
+    if (card.status_change_claim_id !== claimId) throw new Error(`${claimId} is not under way on ${card.id}`);
+    return end(tx, locked);
+  });
+}
+
+interface LockedStatusChange {
+  operation: StatusChangeOperation;
+  card: CardRow & {
+    /** The claim of the change that is under way at the network, this one or another. */
+    status_change_claim_id: string | null;
+  };
+}
+
+/**
+ * Locks the claim of a status change and its card, and between them what else a block changes. Null if the claim is
+ * answered, or forgotten, or of test mode, whose changes no workflow makes: a process of an earlier release left it.
+ */
+async function lockStatusChange(tx: Transactor, claimId: string): Promise<LockedStatusChange | null> {
+  const [claim] = await lockClaim(tx, { claimId });
+  if (claim === undefined || claim.response_status !== null || claim.mode === 'test') return null;
+  const { operation, card_id: cardId } = claim;
+  if (operation === 'block_card') await lockPendingTopUps(tx, cardId);
+  const [card] = await lockMarkedCard(tx, { cardId });
+  if (card === undefined) throw new Error(`claim ${claimId} is about a card that is not there`);
+  return { operation, card };
+}
+
+const lockClaim = writeStatement((db, { claimId }: { claimId: string }) =>
+  db
+    .selectFrom('idempotency_claim')
+    .select(['operation', 'mode', 'card_id', 'response_status'])
+    .where('id', '=', claimId)
+    .forNoKeyUpdate()
+    .$narrowType<{ operation: StatusChangeOperation; card_id: string }>(),
+);
+
+const lockMarkedCard = writeStatement((db, { cardId }: { cardId: string }) =>
+  db
+    .selectFrom('card')
+    .select([...CARD_COLUMNS, 'status_change_claim_id'])
+    .where('id', '=', cardId)
+    .forNoKeyUpdate(),
+);
+
+const setMark = writeStatement((db, { cardId, claimId }: { cardId: string; claimId: string | null }) =>
+  db.updateTable('card').set({ status_change_claim_id: claimId }).where('id', '=', cardId),
+);
+
+const changeUnderWay = readStatement((db, { claimId }: { claimId: string }) =>
+  db
+    .selectFrom('idempotency_claim as c')
+    .innerJoin('card as k', 'k.id', 'c.card_id')
+    .select(['c.operation', 'k.network_card_id'])
+    .where('c.id', '=', claimId)
+    .whereRef('k.status_change_claim_id', '=', 'c.id')
+    .$narrowType<{ operation: StatusChangeOperation; network_card_id: string }>(),
+);
+
+/** Writes the card's new status, removes its mark, and writes the event and the claim's answer. */
+async function writeChange(
+  tx: Transactor,
+  ring: KeyRing,
+  claimId: string,
+  { id, status }: CardRow,
+  news: News,
+): Promise<void> {
+  const own = [id, status];
+  const announcement = announcementOf(ring, claimId, news, own.length + 1);
+  await query(
+    tx,
+    `WITH done AS (
+       UPDATE card SET status = $2, status_change_claim_id = NULL WHERE id = $1 RETURNING partner_id, mode
+     ), ${announcement.ctes.join(', ')}
+     SELECT FROM done`,
+    [...own, ...announcement.values],
+  );
+}
+
+/**
+ * If an operator said that a card was issued while the network said nothing, we may not have the network's id of it. The
+ * network can't be told to decline such a card, and a card that only we call frozen or blocked is worse than a refusal.
+ */
+function unknownToNetwork(card: CardRow): ApiError | null {
+  if (card.network_card_id !== null) return null;
+  return new ApiError('invalid_state', {
+    message:
+      `The card is ${card.status}, but we do not have its id at the card network, so its status cannot be changed. ` +
+      'Contact us.',
+  });
+}
