@@ -6,11 +6,12 @@ import { Histogram, Registry } from 'prom-client';
 import { ApiError } from '../domain/api-error.ts';
 import { describeError } from '../domain/describe-error.ts';
 import { createDepositMetrics } from './deposit-metrics.ts';
+import { checkAnswers } from './http/check-answers.ts';
 import { answerErrors } from './http/errors.ts';
 import { type GuardDependencies, guard } from './http/guard.ts';
+import { refuseUnreadable } from './http/http-server.ts';
+import type { RequestState } from './http/log-request.ts';
 import { logRequest, type RequestDurations } from './http/log-request.ts';
-import { refuseUnreadable } from './http/refuse-unreadable.ts';
-import type { RequestState } from './http/request-state.ts';
 import {
   type CallbackDependencies,
   type NetworkTransactionDependencies,
@@ -31,6 +32,8 @@ export interface AppDependencies
     ReadinessDependencies {
   /** Whether what operators ask has a listen address of its own. */
   operationsApart: boolean;
+  /** For tests: whether every answer is held against its declaration. */
+  checkAnswers: boolean;
 }
 
 export interface Apps {
@@ -60,7 +63,8 @@ export function createApps(dependencies: AppDependencies): Apps {
   const v1 = new Router<RequestState>({ prefix: '/v1' });
   for (const route of createRoutes(dependencies)) {
     const { method, path } = route.declaration;
-    v1[method](path, guard(route, dependencies));
+    const guarded = guard(route, dependencies);
+    v1[method](path, dependencies.checkAnswers ? checkAnswers(route.declaration, guarded) : guarded);
   }
   const ofOperators = [operations(dependencies, registry)];
   return {

@@ -4,7 +4,7 @@ import { ApiError } from '../domain/api-error.ts';
 import type { StatusChangeOperation } from '../domain/card-status.ts';
 import type { Mode } from '../domain/mode.ts';
 import { type AnsweringDependencies, answerClaimed } from './http/answer-claimed.ts';
-import { isOutage } from './http/outage.ts';
+import { isOutage } from './http/errors.ts';
 
 export interface ClaimedStatusChange {
   claimId: string;

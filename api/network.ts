@@ -12,8 +12,8 @@ import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/tenant.ts';
 import { TransactionType } from '../domain/transaction.ts';
 import { issueCardWorkflowId, networkResult, topUpCardWorkflowId } from '../workflows/messages.ts';
-import { readSignedBody, type VerifyCallback } from './http/read-signed-body.ts';
-import type { RequestState } from './http/request-state.ts';
+import { readSignedBody, type VerifyCallback } from './http/body.ts';
+import type { RequestState } from './http/log-request.ts';
 
 /** What a callback of a type is about. */
 const SUBJECTS = {

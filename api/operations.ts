@@ -8,7 +8,7 @@ import { query } from '../db/sql.ts';
 import { describeError } from '../domain/describe-error.ts';
 import { readScanProgress } from './deposit-metrics.ts';
 import type { DepositDependencies } from './deposits.ts';
-import type { RequestState } from './http/request-state.ts';
+import type { RequestState } from './http/log-request.ts';
 
 const PROBE_TIMEOUT_MS = 3_000;
 /** What is asked more often gets the same answer again: whoever asks can't make work of it. */

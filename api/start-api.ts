@@ -101,6 +101,7 @@ export async function startApi(
   const apps = createApps({
     ...operations,
     operationsApart: config.operations !== null,
+    checkAnswers: config.checkAnswers,
     answerHints,
     liveWork,
     client,

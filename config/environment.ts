@@ -84,6 +84,7 @@ export const Environment = z.object({
   DEPOSIT_ADDRESS_TTL: durationUpTo(30 * 24 * 3_600_000, '720h').default(8 * 3_600_000),
   // A longer one would by itself be the lag that operators are alerted of.
   TRON_SCAN_INTERVAL: durationUpTo(60_000, '1m').default(3_000),
+  CHECK_ANSWERS: z.enum(['true', 'false'], 'must be true or false').default('false'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
 });
 

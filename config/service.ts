@@ -35,6 +35,8 @@ export interface Config {
   depositAddressTtlMs: number;
   /** Null: no deposits. */
   tron: TronConfig | null;
+  /** For tests: whether the API holds each of its answers against what it declares. */
+  checkAnswers: boolean;
   logLevel: string;
 }
 
@@ -76,6 +78,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     accountConcurrency: values.ACCOUNT_CONCURRENCY,
     depositAddressTtlMs: values.DEPOSIT_ADDRESS_TTL,
     tron: tronConfig(values),
+    checkAnswers: values.CHECK_ANSWERS === 'true',
     logLevel: values.LOG_LEVEL,
   };
 }

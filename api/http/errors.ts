@@ -1,10 +1,12 @@
+import { isGrpcServiceError } from '@temporalio/client';
 import type { Middleware } from 'koa';
 import type { Logger } from 'pino';
+import { SessionRefused } from '../../db/session.ts';
+import { NoTurn } from '../../db/turns.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { describeError } from '../../domain/describe-error.ts';
 import { presentError } from '../../resources/error.ts';
-import { isOutage } from './outage.ts';
-import type { RequestState } from './request-state.ts';
+import type { RequestState } from './log-request.ts';
 
 /** Turns whatever was thrown into the one error body. What isn't the partner's doing is logged in full, without values. */
 export function answerErrors(logger: Logger): Middleware<RequestState> {
@@ -33,4 +35,32 @@ export function answerErrors(logger: Logger): Middleware<RequestState> {
 function asApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;
   return new ApiError(isOutage(thrown) ? 'unavailable' : 'internal_error');
+}
+
+const GRPC_DEADLINE_EXCEEDED = 4;
+const GRPC_RESOURCE_EXHAUSTED = 8;
+const GRPC_UNAVAILABLE = 14;
+const SOCKET_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'ENOTFOUND', 'EAI_AGAIN']);
+/**
+ * PostgreSQL's classes 08 (connection), 53 (resources), 57P0x (shutting down, starting up), 25006 (read-only), and its
+ * time limits (docs/decisions/time-limits.md): 55P03 (of a lock), 57014 (of a statement), 25P03 and 25P04 (of a transaction).
+ */
+const SQLSTATE = /^(08|53|57P0|25006|55P03|57014|25P03|25P04)/;
+
+/** What `pg` says without a code, the last of a connection that broke while it was being handed out. */
+const LOST_CONNECTION =
+  /^(Connection terminated|timeout exceeded when trying to connect|Client .* is not queryable$)/;
+
+/** Whether PostgreSQL or Temporal is out of reach for now, so that asking again later makes sense. */
+export function isOutage(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (isGrpcServiceError(cause)) {
+      return [GRPC_DEADLINE_EXCEEDED, GRPC_RESOURCE_EXHAUSTED, GRPC_UNAVAILABLE].includes(cause.code);
+    }
+    if (cause instanceof NoTurn || cause instanceof SessionRefused) return true;
+    const code = (cause as { code?: unknown }).code;
+    if (typeof code === 'string' && (SOCKET_CODES.has(code) || SQLSTATE.test(code))) return true;
+    if (LOST_CONNECTION.test(cause.message)) return true;
+  }
+  return false;
 }

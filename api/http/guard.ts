@@ -3,16 +3,21 @@ import { ApiError } from '../../domain/api-error.ts';
 import { asAccount } from '../../process/working-for.ts';
 import type { Admission } from './admission.ts';
 import type { Authenticate } from './authenticate.ts';
-import { idempotencyKeyOf, refuseRepeated, timesSent } from './headers.ts';
-import { parseQuery } from './parse-query.ts';
+import { readJsonBody } from './body.ts';
+import type { RequestState } from './log-request.ts';
 import type { RateLimit } from './rate-limit.ts';
-import { readJsonBody } from './read-json-body.ts';
-import type { RequestState } from './request-state.ts';
 import type { Reply, Route } from './route.ts';
-import { type Checked, validate } from './validate.ts';
+import {
+  type Checked,
+  idempotencyKeyOf,
+  parseQuery,
+  refuseRepeated,
+  timesSent,
+  validate,
+} from './validate.ts';
 
 /** Only for the log; proxies use this status too. */
-const CLIENT_CLOSED_REQUEST = 499;
+export const CLIENT_CLOSED_REQUEST = 499;
 
 export interface GuardDependencies {
   authenticate: Authenticate;

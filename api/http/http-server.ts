@@ -1,7 +1,19 @@
-import { createServer } from 'node:http';
+import { once } from 'node:events';
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
+import type { Duplex } from 'node:stream';
 import type Koa from 'koa';
-import { answerUnreadable } from './answer-unreadable.ts';
-import type { RequestState } from './request-state.ts';
+import type { Middleware } from 'koa';
+import { newId } from '../../crypto/new-id.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import { presentError } from '../../resources/error.ts';
+import type { RequestState } from './log-request.ts';
+import { timesSent } from './validate.ts';
 
 /** How long the requests under way may take once the server is to stop. */
 const LONGEST_STOP_MS = 10_000;
@@ -38,3 +50,82 @@ export async function serveHttp(
     clearTimeout(impatience);
   };
 }
+
+/** How long a client may leave its half of a connection open that we have ended. */
+const LINGER_MS = 5_000;
+
+/** For a request that HTTP/1.1 does not allow. */
+export function unreadable(): ApiError {
+  return ApiError.ofField('request', 'the request is not valid HTTP/1.1');
+}
+
+interface Exchange {
+  req: IncomingMessage;
+  res: ServerResponse;
+}
+
+/**
+ * What Node's HTTP parser refuses never becomes a request; it gets the error body all the same, after the answers to
+ * what came before it on its connection.
+ */
+export function answerUnreadable(server: Server): void {
+  const underWay = new WeakMap<Duplex, Exchange[]>();
+  const follow = (req: IncomingMessage, res: ServerResponse) => {
+    const before = underWay.get(req.socket) ?? [];
+    underWay.set(req.socket, [...before.filter((exchange) => !isOver(exchange.res)), { req, res }]);
+  };
+  server.on('request', follow);
+  server.on('checkExpectation', follow);
+
+  const refused = new WeakSet<Duplex>();
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    // Each further chunk of what can't be read is one more error.
+    if (refused.has(socket)) return;
+    refused.add(socket);
+    void refuse(socket, errorOf(error), underWay.get(socket) ?? []);
+  });
+}
+
+async function refuse(socket: Duplex, error: ApiError, exchanges: Exchange[]): Promise<void> {
+  // A body that turns out to be unreadable belongs to a request that waits for it, or has been answered without it.
+  const answers = exchanges.filter(({ req, res }) => req.complete || res.headersSent);
+  await Promise.all(answers.map(({ res }) => isOver(res) || once(res, 'close')));
+  const isAnswered = exchanges.some(({ req, res }) => !req.complete && res.headersSent);
+  if (socket.writable) socket.end(isAnswered ? undefined : answerOf(error));
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
+
+function isOver(res: ServerResponse): boolean {
+  return res.writableFinished || res.destroyed;
+}
+
+function errorOf({ code }: NodeJS.ErrnoException): ApiError {
+  if (code === 'HPE_HEADER_OVERFLOW') return new ApiError('headers_too_large');
+  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return new ApiError('body_too_large');
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return ApiError.ofField('request', 'the request did not arrive within a minute');
+  }
+  return unreadable();
+}
+
+function answerOf(error: ApiError): string {
+  const requestId = newId('req');
+  const body = JSON.stringify(presentError(error, requestId));
+  return (
+    `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+    `Request-Id: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
+  );
+}
+
+/** What HTTP/1.1 does not allow and Node's parser lets through: no Host or two, or a target that is neither path nor URL. */
+export const refuseUnreadable: Middleware<RequestState> = (ctx, next) => {
+  const { httpVersion, headers, url = '' } = ctx.req;
+  if (httpVersion === '1.1' && headers.host === undefined) throw unreadable();
+  if (timesSent(ctx.req, 'host') > 1) throw ApiError.ofField('Host', 'Host must be sent once');
+  if (!url.startsWith('/') && !URL.canParse(url)) throw unreadable();
+  return next();
+};

@@ -3,7 +3,6 @@ import type { Middleware } from 'koa';
 import type { Logger } from 'pino';
 import type { Histogram } from 'prom-client';
 import { newId } from '../../crypto/new-id.ts';
-import type { RequestState } from './request-state.ts';
 
 export type RequestDurations = Histogram<'method' | 'route' | 'status'>;
 
@@ -34,4 +33,11 @@ export function logRequest(logger: Logger, durations: RequestDurations): Middlew
       'request',
     );
   };
+}
+
+/** What the middleware of one request shares. */
+export interface RequestState {
+  requestId: string;
+  /** What the request's log line says beside method, path and status. */
+  logFields: Record<string, string>;
 }

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import Router from '@koa/router';
 import { getAbsoluteFSPath } from 'swagger-ui-dist';
-import type { RequestState } from '../http/request-state.ts';
+import type { RequestState } from '../http/log-request.ts';
 
 const ASSETS: Record<string, string> = {
   'swagger-ui-bundle.js': 'text/javascript',

@@ -2,8 +2,8 @@ import { ApiError } from '../../domain/api-error.ts';
 import { ERROR_CODES, ERRORS, type ErrorCode } from '../../domain/error-catalogue.ts';
 import { idPattern } from '../../domain/ids.ts';
 import { presentError } from '../../resources/error.ts';
-import { keyError } from '../http/headers.ts';
 import { type Declaration, errorCodesOf } from '../http/route.ts';
+import { keyError } from '../http/validate.ts';
 import { REQUEST_ID } from './examples.ts';
 import type { Schemas } from './schemas.ts';
 

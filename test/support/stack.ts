@@ -107,6 +107,7 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     accountConcurrency: 16,
     depositAddressTtlMs: 8 * 3_600_000,
     tron: null,
+    checkAnswers: true,
     logLevel: 'info',
     ...overrides,
   };

@@ -39,6 +39,7 @@ describe('readConfig', () => {
       accountConcurrency: 16,
       depositAddressTtlMs: 8 * 3_600_000,
       tron: null,
+      checkAnswers: false,
       logLevel: 'info',
     });
   });

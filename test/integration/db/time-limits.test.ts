@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { isOutage } from '../../../api/http/outage.ts';
+import { isOutage } from '../../../api/http/errors.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { OPERATOR_ROLE } from '../../../db/login.ts';
 import { type Orm, openOrm } from '../../../db/orm.ts';

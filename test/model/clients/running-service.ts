@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isOutage } from '../../../api/http/outage.ts';
+import { isOutage } from '../../../api/http/errors.ts';
 import type { TestStack } from '../../support/stack.ts';
 import type { TokenChain } from './token-chain.ts';
 

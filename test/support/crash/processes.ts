@@ -91,6 +91,7 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
     ACCOUNT_CONCURRENCY: String(config.accountConcurrency),
     DEPOSIT_ADDRESS_TTL: `${config.depositAddressTtlMs}ms`,
     ...tronEnvironment(config.tron),
+    CHECK_ANSWERS: String(config.checkAnswers),
     LOG_LEVEL: config.logLevel,
   };
 }

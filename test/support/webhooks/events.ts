@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { sealEndpointSecret } from '../../../commands/webhooks/endpoint-secret.ts';
 import { KeyRing } from '../../../crypto/key-ring.ts';
@@ -26,7 +27,9 @@ export async function setUrl(stack: TestStack, partner: TestPartner, url: string
 export async function writeEvents(stack: TestStack, partner: TestPartner, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, () => newId('evt'));
   const created = new Date().toISOString();
-  const bodies = ids.map((id) => JSON.stringify({ id, type: 'ping', created, mode: 'test', data: {} }));
+  const bodies = ids.map((id) =>
+    JSON.stringify({ id, type: 'ping', created, mode: 'test', data: exampleData('ping') }),
+  );
   await query(
     stack.orm.em.fork(),
     `INSERT INTO event (id, partner_id, mode, type, body, created_at)
@@ -34,6 +37,13 @@ export async function writeEvents(stack: TestStack, partner: TestPartner, count:
     [partner.id, created, ids, bodies],
   );
   return ids;
+}
+
+const DOCUMENT = JSON.parse(readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8'));
+
+/** An event's data as the reference shows it. */
+function exampleData(type: EventType): object {
+  return DOCUMENT.webhooks[type].post.requestBody.content['application/json'].example.data;
 }
 
 export interface DeliveryRow {
@@ -90,7 +100,7 @@ export async function seedEvents(
       mode,
       status,
       created,
-      body: JSON.stringify({ id, type, created, mode, data: { n: 1 } }),
+      body: JSON.stringify({ id, type, created, mode, data: exampleData(type) }),
     };
   });
   const json = JSON.stringify(rows);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { parseJson } from '../../../api/http/parse-json.ts';
+import { parseJson } from '../../../api/http/body.ts';
 import { ApiError } from '../../../domain/api-error.ts';
 
 const parse = (text: string) => parseJson(Buffer.from(text));

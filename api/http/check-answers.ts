@@ -1,0 +1,66 @@
+import type { RouterContext, RouterMiddleware } from '@koa/router';
+import { ApiError } from '../../domain/api-error.ts';
+import { ERRORS } from '../../domain/error-catalogue.ts';
+import { ErrorBody } from '../../resources/error.ts';
+import { CLIENT_CLOSED_REQUEST } from './guard.ts';
+import type { RequestState } from './log-request.ts';
+import { type Declaration, errorCodesOf } from './route.ts';
+
+/**
+ * For tests (CHECK_ANSWERS): holds every answer of a route against its declaration. An answer that the declaration does
+ * not have becomes a 500 that names the route, the status and the field.
+ */
+export function checkAnswers(
+  declaration: Declaration,
+  answer: RouterMiddleware<RequestState>,
+): RouterMiddleware<RequestState> {
+  const { method, path } = declaration;
+  const codes: readonly string[] = errorCodesOf(declaration);
+  return async (ctx: RouterContext<RequestState>, next) => {
+    try {
+      await answer(ctx, next);
+    } catch (error) {
+      if (!(error instanceof ApiError) || codes.includes(error.code)) throw error;
+      throw wrong(error.status, `error.code: ${error.code} is not declared`);
+    }
+    if (ctx.status === CLIENT_CLOSED_REQUEST) return;
+    const text = typeof ctx.body === 'string' ? ctx.body : 'null';
+    const problem = problemOf(ctx.status, JSON.parse(text));
+    if (problem !== null) throw wrong(ctx.status, problem);
+  };
+
+  function wrong(status: number, problem: string): ApiError {
+    const route = `${method.toUpperCase()} ${path}`;
+    return new ApiError('internal_error', {
+      message: `${route} answered ${status}, which its declaration does not have: ${problem}`,
+    });
+  }
+
+  function problemOf(status: number, body: unknown): string | null {
+    const schema = declaration.responses[status] ?? (status >= 400 ? ErrorBody : undefined);
+    if (schema === undefined) return 'the status is not declared';
+    const { success, data, error } = schema.safeParse(body);
+    if (!success) {
+      const [issue] = error.issues;
+      return `${issue?.path.join('.')}: ${issue?.message}`;
+    }
+    const undeclared = undeclaredField(body, data);
+    if (undeclared !== null) return `${undeclared}: the field is not declared`;
+    if (schema !== ErrorBody) return null;
+    const { code } = (data as ErrorBody).error;
+    return codes.includes(code) && ERRORS[code].status === status
+      ? null
+      : `error.code: ${code} is not declared`;
+  }
+}
+
+/** The path of a field of `body` that its schema left out of what it read. */
+function undeclaredField(body: unknown, read: unknown): string | null {
+  if (typeof body !== 'object' || body === null || typeof read !== 'object' || read === null) return null;
+  for (const [name, value] of Object.entries(body)) {
+    if (!(name in read)) return name;
+    const below = undeclaredField(value, (read as Record<string, unknown>)[name]);
+    if (below !== null) return `${name}.${below}`;
+  }
+  return null;
+}
