@@ -15,7 +15,8 @@ export function checkAnswers(
   answer: RouterMiddleware<RequestState>,
 ): RouterMiddleware<RequestState> {
   const { method, path } = declaration;
-  const codes: readonly string[] = errorCodesOf(declaration);
+  // A header that is sent twice is refused by every route, whether it takes the header or not (decisions.md, "Envelope").
+  const codes: readonly string[] = [...errorCodesOf(declaration), 'idempotency_key_invalid'];
   return async (ctx: RouterContext<RequestState>, next) => {
     try {
       await answer(ctx, next);
