@@ -72,5 +72,7 @@ export const DIRECTIONS: Record<string, Direction> = {
       'process',
     ],
   },
+  // Published alone, so it knows nothing of the service and needs no package.
+  client: { rooms: [], packages: ['node:crypto', 'node:timers/promises'] },
   dev: { rooms: ['domain', 'crypto', 'db', 'commands', 'config', 'process', 'adapters'] },
 };

@@ -1,0 +1,55 @@
+import { HttpClient } from './http.ts';
+import * as resources from './resources.ts';
+import { webhooks } from './webhooks.ts';
+
+export interface CardIssuingOptions {
+  /** `sk_test_…` or `sk_live_…`, which chooses the mode. */
+  apiKey: string;
+  /** The service's address with its version, such as `https://api.example.com/v1`. */
+  baseUrl: string;
+  /** How often a failed attempt is repeated; 3 unless given. */
+  maxRetries?: number;
+  /** How long one attempt may take; 30 seconds unless given. A live card can take the API 16. */
+  timeoutMs?: number;
+}
+
+/** The Virtual Card Issuing Partner API. One instance serves a whole process. */
+export class CardIssuing {
+  /** The mode of the key. */
+  readonly mode: 'test' | 'live';
+  readonly account: resources.Account;
+  readonly balance: resources.Balance;
+  readonly balanceTransactions: resources.BalanceTransactions;
+  readonly products: resources.Products;
+  readonly quotes: resources.Quotes;
+  readonly cards: resources.Cards;
+  readonly topups: resources.Topups;
+  readonly transactions: resources.Transactions;
+  readonly deposits: resources.Deposits;
+  readonly webhookEndpoint: resources.WebhookEndpoint;
+  readonly events: resources.Events;
+  readonly testHelpers: resources.TestHelpers;
+  readonly webhooks: typeof webhooks = webhooks;
+
+  /** @throws {TypeError} the key or the address cannot be right */
+  constructor({ apiKey, baseUrl, maxRetries = 3, timeoutMs = 30_000 }: CardIssuingOptions) {
+    const [, mode] = /^sk_(test|live)_\S+$/.exec(apiKey) ?? [];
+    if (mode === undefined) throw new TypeError('apiKey begins with sk_test_ or sk_live_');
+    const address = baseUrl.replace(/\/+$/, '');
+    if (!URL.canParse(address) || !address.endsWith('/v1')) throw new TypeError('baseUrl ends with /v1');
+    const http = new HttpClient({ apiKey, baseUrl: address, maxRetries, timeoutMs });
+    this.mode = mode as 'test' | 'live';
+    this.account = new resources.Account(http);
+    this.balance = new resources.Balance(http);
+    this.balanceTransactions = new resources.BalanceTransactions(http);
+    this.products = new resources.Products(http);
+    this.quotes = new resources.Quotes(http);
+    this.cards = new resources.Cards(http);
+    this.topups = new resources.Topups(http);
+    this.transactions = new resources.Transactions(http);
+    this.deposits = new resources.Deposits(http);
+    this.webhookEndpoint = new resources.WebhookEndpoint(http);
+    this.events = new resources.Events(http);
+    this.testHelpers = new resources.TestHelpers(http);
+  }
+}

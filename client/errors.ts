@@ -1,0 +1,84 @@
+import type { ErrorCode, ErrorIssue, ErrorType } from './generated/types.gen.ts';
+
+/** What an error says besides its message. What is not known is null. */
+export interface ErrorDetails {
+  status: number | null;
+  type: ErrorType | 'connection';
+  code: ErrorCode | ConnectionErrorCode | 'unexpected_response';
+  param: string | null;
+  issues: readonly ErrorIssue[];
+  requestId: string | null;
+  idempotencyKey: string | null;
+  retryAfterSeconds: number | null;
+}
+
+export type ConnectionErrorCode = 'connection_failed' | 'timed_out';
+
+/** Every call that does not succeed throws one of these. Branch on `code`; `message` is for people and can change. */
+export class CardIssuingError extends Error implements ErrorDetails {
+  override readonly name: string = 'CardIssuingError';
+  /** The HTTP status; null if there was no response. */
+  readonly status: number | null;
+  /** The kind of error; `connection` if there was no response. */
+  readonly type: ErrorDetails['type'];
+  /** What went wrong. `unexpected_response`: something other than the API answered, a proxy for example. */
+  readonly code: ErrorDetails['code'];
+  /** The first field, query parameter or header that is wrong. */
+  readonly param: string | null;
+  /** Everything that is wrong with the request. */
+  readonly issues: readonly ErrorIssue[];
+  /** Quote it when you ask us about the error. */
+  readonly requestId: string | null;
+  /** The Idempotency-Key that was sent, yours or the client's. */
+  readonly idempotencyKey: string | null;
+  /** When to try again, from `Retry-After`. */
+  readonly retryAfterSeconds: number | null;
+
+  constructor(message: string, details: ErrorDetails, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.status = details.status;
+    this.type = details.type;
+    this.code = details.code;
+    this.param = details.param;
+    this.issues = details.issues;
+    this.requestId = details.requestId;
+    this.idempotencyKey = details.idempotencyKey;
+    this.retryAfterSeconds = details.retryAfterSeconds;
+  }
+}
+
+/**
+ * No response arrived, in spite of all retries. The operation may or may not have happened: call again with this error's
+ * `idempotencyKey` to learn its result without doing it twice.
+ */
+export class CardIssuingConnectionError extends CardIssuingError {
+  override readonly name = 'CardIssuingConnectionError';
+
+  constructor(code: ConnectionErrorCode, message: string, idempotencyKey: string | null, cause: unknown) {
+    super(
+      message,
+      {
+        status: null,
+        type: 'connection',
+        code,
+        param: null,
+        issues: [],
+        requestId: null,
+        idempotencyKey,
+        retryAfterSeconds: null,
+      },
+      cause,
+    );
+  }
+}
+
+/** A webhook that was not sent by us, or not just now. Answer it with 400 and do nothing else. */
+export class WebhookVerificationError extends Error {
+  override readonly name = 'WebhookVerificationError';
+  readonly reason: 'headers_missing' | 'signature_mismatch' | 'timestamp_outside_tolerance';
+
+  constructor(reason: WebhookVerificationError['reason'], message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}

@@ -1,0 +1,198 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CardIssuingConnectionError, CardIssuingError } from './errors.ts';
+import type { Error as ErrorBody } from './generated/types.gen.ts';
+
+export interface HttpOptions {
+  apiKey: string;
+  baseUrl: string;
+  maxRetries: number;
+  timeoutMs: number;
+}
+
+/** Settings of one call; what is left out is the client's. */
+export interface RequestOptions {
+  /** How long one attempt may take. */
+  timeoutMs?: number;
+  /** How often a failed attempt is repeated; 0: never. */
+  maxRetries?: number;
+  /** Ends the call; it then throws the signal's reason. */
+  signal?: AbortSignal;
+}
+
+export interface IdempotentRequestOptions extends RequestOptions {
+  /**
+   * A string of your own that is unique to this operation, such as your order's id. A call with the same key returns the
+   * same result and does nothing twice, even after your process was restarted. Left out, the client makes one, which
+   * protects its own retries only.
+   */
+  idempotencyKey?: string;
+}
+
+export interface LastResponse {
+  status: number;
+  /** Quote it when you ask us about the request. */
+  requestId: string | null;
+  /** The Idempotency-Key that was sent, yours or the client's. */
+  idempotencyKey: string | null;
+  /** Whether this is the stored response to an earlier request with the same Idempotency-Key. */
+  idempotentReplayed: boolean;
+}
+
+/** What the API returned. `lastResponse` is not enumerable, so it is in no JSON and no comparison. */
+export type Answer<T> = T & { readonly lastResponse: LastResponse };
+
+/** What the generated `…Data` type of an operation says of its request. */
+export interface OperationData {
+  url: string;
+  path?: Record<string, string>;
+  query?: Record<string, unknown>;
+  body?: unknown;
+}
+
+export type Operation<D extends OperationData> = Pick<D, 'url' | 'path' | 'query' | 'body'> & {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** Whether it takes an Idempotency-Key. */
+  keyed?: boolean;
+  /** Whether doing it twice differs from doing it once. Then it is only repeated if it was refused with 429. */
+  once?: boolean;
+};
+
+const FIRST_DELAY_MS = 500;
+const LONGEST_DELAY_MS = 8_000;
+/** If the API asks for a longer pause, the call fails at once and the caller decides. */
+const LONGEST_RETRY_AFTER_SECONDS = 60;
+
+/** Sends requests, and repeats those that failed for a while, always with the same Idempotency-Key. */
+export class HttpClient {
+  readonly #options: HttpOptions;
+
+  constructor(options: HttpOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @throws {CardIssuingError} the API refused the request, or something else answered in its place
+   * @throws {CardIssuingConnectionError} no response arrived
+   */
+  async send<D extends OperationData, R>(
+    operation: Operation<D>,
+    options: IdempotentRequestOptions = {},
+  ): Promise<Answer<R>> {
+    const { maxRetries = this.#options.maxRetries, signal } = options;
+    const key = operation.keyed === true ? (options.idempotencyKey ?? randomUUID()) : null;
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.#attempt<R>(operation, key, options);
+      } catch (error) {
+        signal?.throwIfAborted();
+        if (attempt >= maxRetries || !isWorthRepeating(error, operation.once === true)) throw error;
+        await sleep(pauseMs(attempt, error), undefined, { ...(signal && { signal }) }).catch(() => {
+          throw signal?.reason;
+        });
+      }
+    }
+  }
+
+  async #attempt<R>(
+    operation: Operation<OperationData>,
+    key: string | null,
+    { timeoutMs = this.#options.timeoutMs, signal }: RequestOptions,
+  ): Promise<Answer<R>> {
+    const url = this.#urlOf(operation);
+    const timeout = AbortSignal.timeout(timeoutMs);
+    let response: Response;
+    let text: string;
+    try {
+      response = await fetch(url, {
+        method: operation.method,
+        headers: {
+          authorization: `Bearer ${this.#options.apiKey}`,
+          ...(operation.body !== undefined && { 'content-type': 'application/json' }),
+          ...(key !== null && { 'idempotency-key': key }),
+        },
+        ...(operation.body !== undefined && { body: JSON.stringify(operation.body) }),
+        redirect: 'manual',
+        signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
+      });
+      text = await response.text();
+    } catch (error) {
+      throw timeout.aborted
+        ? new CardIssuingConnectionError('timed_out', `No response within ${timeoutMs} ms.`, key, error)
+        : new CardIssuingConnectionError('connection_failed', 'The connection failed.', key, error);
+    }
+    const body = parse(text);
+    if (!response.ok || (body === undefined && text !== '')) throw errorOf(response, body, key);
+    return withResponse(body as R, {
+      status: response.status,
+      requestId: response.headers.get('request-id'),
+      idempotencyKey: key,
+      idempotentReplayed: response.headers.get('idempotent-replayed') === 'true',
+    });
+  }
+
+  #urlOf({ url, path = {}, query = {} }: Operation<OperationData>): string {
+    const filled = url.replace(/\{(\w+)\}/g, (_, name: string) => {
+      const id = path[name] ?? '';
+      if (!/^\w+$/.test(id)) throw new TypeError(`${name} is not an id: ${JSON.stringify(id)}`);
+      return id;
+    });
+    const parameters = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined) parameters.set(name, String(value));
+    }
+    const search = parameters.toString();
+    return `${this.#options.baseUrl}${filled}${search === '' ? '' : `?${search}`}`;
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function withResponse<R>(body: R, lastResponse: LastResponse): Answer<R> {
+  if (typeof body === 'object' && body !== null)
+    Object.defineProperty(body, 'lastResponse', { value: lastResponse });
+  return body as Answer<R>;
+}
+
+function errorOf(response: Response, body: unknown, idempotencyKey: string | null): CardIssuingError {
+  const { status, headers } = response;
+  const retryAfter = headers.get('retry-after') ?? '';
+  const error = (body as Partial<ErrorBody> | undefined)?.error;
+  return new CardIssuingError(error?.message ?? `Not a response of the API, with status ${status}.`, {
+    status,
+    type: error?.type ?? 'api',
+    code: error?.code ?? 'unexpected_response',
+    param: error?.param ?? null,
+    issues: error?.issues ?? [],
+    requestId: error?.request_id ?? headers.get('request-id'),
+    idempotencyKey,
+    retryAfterSeconds: /^\d+$/.test(retryAfter) ? Number(retryAfter) : null,
+  });
+}
+
+function isWorthRepeating(error: unknown, once: boolean): boolean {
+  if (!(error instanceof CardIssuingError)) return false;
+  if ((error.retryAfterSeconds ?? 0) > LONGEST_RETRY_AFTER_SECONDS) return false;
+  if (error.status === 429) return true;
+  if (once) return false;
+  // A 2xx whose body is not JSON was cut off on its way.
+  return (
+    error.status === null ||
+    error.status >= 500 ||
+    error.status < 300 ||
+    error.code === 'idempotency_in_flight'
+  );
+}
+
+/** Twice as long after each attempt, and up to a half less by chance, so that many clients do not come back at once. */
+function pauseMs(attempt: number, error: unknown): number {
+  const longest = Math.min(FIRST_DELAY_MS * 2 ** attempt, LONGEST_DELAY_MS);
+  const asked = error instanceof CardIssuingError ? (error.retryAfterSeconds ?? 0) * 1_000 : 0;
+  return Math.max(longest * (1 - Math.random() / 2), asked);
+}

@@ -1,0 +1,41 @@
+import type { Answer } from './http.ts';
+
+/** One page, newest first. */
+export interface Page<T> {
+  object: 'list';
+  data: T[];
+  /** Whether there are more items after this page. */
+  has_more: boolean;
+  /** Pass it as `starting_after` to get the next page; null after the last one. */
+  next_cursor: string | null;
+}
+
+/**
+ * `await` it for one page, or iterate with `for await` over all items of all pages. Requests are sent as they are needed:
+ * none before the first, and none after a `break`.
+ */
+export class List<T> implements PromiseLike<Answer<Page<T>>>, AsyncIterable<T> {
+  readonly #fetchPage: (startingAfter?: string) => Promise<Answer<Page<T>>>;
+
+  /** @param fetchPage called without a cursor for the first page */
+  constructor(fetchPage: (startingAfter?: string) => Promise<Answer<Page<T>>>) {
+    this.#fetchPage = fetchPage;
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: a list can be awaited, as in other clients.
+  then<A = Answer<Page<T>>, B = never>(
+    onPage?: ((page: Answer<Page<T>>) => A | PromiseLike<A>) | null,
+    onError?: ((error: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.#fetchPage().then(onPage, onError);
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<T, void> {
+    let page = await this.#fetchPage();
+    for (;;) {
+      yield* page.data;
+      if (page.next_cursor === null) return;
+      page = await this.#fetchPage(page.next_cursor);
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { registerHooks } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/**
+ * `npm run client` writes client/generated from docs/openapi.json; `--check` compares them. The generator calls
+ * TypeScript's own API, which version 7 does not have, so it gets version 6's.
+ */
+registerHooks({
+  resolve: (specifier, context, next) =>
+    next(specifier === 'typescript' ? '@typescript/typescript6' : specifier, context),
+});
+const { createClient } = await import('@hey-api/openapi-ts');
+
+const DOCUMENT = new URL('../docs/openapi.json', import.meta.url);
+const FILE = new URL('../client/generated/types.gen.ts', import.meta.url);
+
+// Its webhooks are left out: their types are schemas already, and they would come again under the names of requests.
+const { webhooks: _, ...document } = JSON.parse(await readFile(DOCUMENT, 'utf8'));
+const folder = await mkdtemp(join(tmpdir(), 'card-issuing-client-'));
+try {
+  await createClient({
+    input: document,
+    output: { path: folder, entryFile: false, module: { extension: '.ts' }, postProcess: [] },
+    plugins: ['@hey-api/typescript'],
+    logs: { level: 'silent' },
+  });
+  const [file = '', ...others] = await readdir(folder);
+  if (others.length > 0) throw new Error(`the generator wrote more than one file: ${[file, ...others]}`);
+  const text = await readFile(join(folder, file), 'utf8');
+  if (!process.argv.includes('--check')) {
+    await writeFile(FILE, text);
+  } else if ((await readFile(FILE, 'utf8')) !== text) {
+    console.error('client/generated is not what docs/openapi.json says: run "npm run client" and commit it.');
+    process.exitCode = 1;
+  }
+} finally {
+  await rm(folder, { recursive: true });
+}

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { type WebhookHeaders, WebhookVerificationError, webhooks } from '../../../client/index.ts';
+import { generateWebhookSecret, signEvent } from '../../../crypto/webhook-signing.ts';
+
+const NOW_MS = Date.UTC(2026, 10, 20, 8);
+const BODY = '{"id":"evt_1","type":"ping","mode":"test","data":{"label":"Caf\u00e9 \ud83d\ude80"}}';
+const MINUTE_MS = 60_000;
+
+describe('webhooks.verify of the client', () => {
+  const [secret, newer] = [generateWebhookSecret(), generateWebhookSecret()];
+  const signed = (nowMs = NOW_MS, by = secret) =>
+    signEvent({ eventId: 'evt_1', body: BODY, secrets: [by], standardWebhooks: false, nowMs });
+  const reasonFor = (body: string | Uint8Array, headers: WebhookHeaders, nowMs = NOW_MS) => {
+    try {
+      webhooks.verify(body, headers, secret, { nowMs });
+      return assert.fail('it was accepted');
+    } catch (error) {
+      assert.ok(error instanceof WebhookVerificationError, String(error));
+      return error.reason;
+    }
+  };
+
+  it('takes what the service signed, as text or bytes, with headers however they are held', () => {
+    const headers = signed();
+    const lower = Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+    );
+    for (const form of [headers, lower, new Headers(headers)]) {
+      for (const body of [BODY, Buffer.from(BODY), new TextEncoder().encode(BODY)]) {
+        assert.deepEqual(webhooks.verify(body, form, secret, { nowMs: NOW_MS }), JSON.parse(BODY));
+      }
+    }
+  });
+
+  it('takes either secret while they are rotated', () => {
+    for (const by of [secret, newer]) {
+      const event = webhooks.verify(BODY, signed(NOW_MS, by), [secret, newer], { nowMs: NOW_MS });
+      assert.equal(event.id, 'evt_1');
+    }
+    assert.equal(reasonFor(BODY, signed(NOW_MS, newer)), 'signature_mismatch');
+  });
+
+  it('refuses another body, timestamp or signature', () => {
+    const headers = signed();
+    assert.equal(reasonFor(`${BODY} `, headers), 'signature_mismatch');
+    assert.equal(
+      reasonFor(BODY, { ...headers, 'X-Service-Timestamp': String(NOW_MS + 1) }),
+      'signature_mismatch',
+    );
+    for (const signature of ['0'.repeat(64), headers['X-Service-Signature']?.toUpperCase(), 'é'.repeat(32)]) {
+      assert.equal(reasonFor(BODY, { ...headers, 'X-Service-Signature': signature }), 'signature_mismatch');
+    }
+  });
+
+  it('refuses one without its headers', () => {
+    const { 'X-Service-Timestamp': timestamp, 'X-Service-Signature': signature } = signed();
+    assert.equal(reasonFor(BODY, {}), 'headers_missing');
+    assert.equal(reasonFor(BODY, { 'X-Service-Timestamp': timestamp }), 'headers_missing');
+    assert.equal(reasonFor(BODY, { 'X-Service-Signature': signature }), 'headers_missing');
+    assert.equal(
+      reasonFor(BODY, { 'X-Service-Timestamp': '12e3', 'X-Service-Signature': signature }),
+      'headers_missing',
+    );
+  });
+
+  it('refuses one that is more than five minutes from the clock, or from the tolerance given', () => {
+    for (const sign of [1, -1]) {
+      const at = NOW_MS + sign * 5 * MINUTE_MS;
+      webhooks.verify(BODY, signed(), secret, { nowMs: at });
+      assert.equal(reasonFor(BODY, signed(), at + sign), 'timestamp_outside_tolerance');
+    }
+    webhooks.verify(BODY, signed(), secret, { nowMs: NOW_MS + 3_600_000, toleranceMs: 3_600_000 });
+  });
+
+  it('tells the programmer of a parsed body and of a secret that is none', () => {
+    const parsed = JSON.parse(BODY);
+    assert.throws(() => webhooks.verify(parsed, signed(), secret), /before the body is parsed/);
+    for (const none of ['', 'abc', [], [secret, '']]) {
+      assert.throws(() => webhooks.verify(BODY, signed(), none), /whole webhook secret/);
+    }
+  });
+});
