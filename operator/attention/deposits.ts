@@ -1,68 +1,67 @@
 import { sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
-import { query, readStatement } from '../../db/sql.ts';
+import { readStatement } from '../../db/sql.ts';
 import { MICRO_USDT_PER_CENT, type TronNetwork, usdt } from '../../domain/deposit.ts';
 import { LONGEST_LAG_SECONDS } from '../../domain/scan-lag.ts';
 import { scanChainWorkflowId, watchDepositWorkflowId } from '../../workflows/messages.ts';
 import { readScans, type ScanResource } from '../reads/chain-scans.ts';
 import type { AttentionItem } from './attention-item.ts';
 
-/** Everything about deposits that waits for a person. */
+/** Payments in review or not processed, scans that are behind, and workflows that are out of date. */
 export async function readWaitingDeposits(orm: Orm, taskQueuePrefix: string): Promise<AttentionItem[]> {
   const found = await Promise.all([
     readInReview(orm),
-    readLate(orm, taskQueuePrefix),
-    readUncredited(orm),
-    readUntold(orm),
+    readLateScans(orm, taskQueuePrefix),
+    readUnprocessedPayments(orm),
+    readOutdatedWorkflows(orm),
   ]);
   return found.flat();
 }
 
-/** Payments that were found for a deposit and that nobody has decided on. */
 async function readInReview(orm: Orm): Promise<AttentionItem[]> {
-  const rows = await query<{
-    id: string;
-    version: number;
-    review_since: string;
-    count: number;
-    micro_usdt: string;
-    amount_micro_usdt: string;
-    is_denied: boolean;
-  }>(orm.em.fork(), IN_REVIEW);
-  return rows.map(({ id, version, review_since, count, ...row }) => ({
+  const rows = await inReview(orm.em.fork(), {});
+  return rows.map(({ id, version, since, count, ...row }) => ({
     kind: 'deposit',
     id,
-    since: new Date(review_since).toISOString(),
+    since: new Date(since).toISOString(),
     reason:
-      `${usdt(BigInt(row.amount_micro_usdt), 2)} USDT expected; ${usdt(BigInt(row.micro_usdt), 2)} USDT in ` +
+      `${usdt(BigInt(row.amount_cents) * MICRO_USDT_PER_CENT, 2)} USDT expected; ` +
+      `${usdt(BigInt(row.micro_usdt), 2)} USDT in ` +
       `${count === 1 ? 'one payment' : `${count} payments`} to review` +
       (row.is_denied ? '; the nodes disagree on a payment' : ''),
     command: `npm run operator -- deposit resolve ${id} --credit|--returned --if-version ${version} --reason R`,
   }));
 }
 
-const IN_REVIEW = `
-  SELECT d.id, d.version, d.review_since, d.amount_cents * ${MICRO_USDT_PER_CENT}::numeric AS amount_micro_usdt,
-    waiting.*
-  FROM deposit d CROSS JOIN LATERAL (
-    SELECT count(*)::int AS count, sum(p.value_micro_usdt)::text AS micro_usdt,
-      bool_or(p.review_reason = 'nodes_disagree') AS is_denied
-    FROM deposit_payment p WHERE p.deposit_id = d.id AND p.status = 'in_review') waiting
-  WHERE d.status = 'needs_review'`;
+const COUNT = sql<number>`count(*)::int`.as('count');
 
-/** How long a scan may say nothing; it does so with every look at the chain. */
+const inReview = readStatement((db) =>
+  db
+    .selectFrom('deposit as d')
+    .innerJoin('deposit_payment as p', 'p.deposit_id', 'd.id')
+    .select(['d.id', 'd.version', 'd.amount_cents', sql<string>`d.review_since`.as('since'), COUNT])
+    .select(({ fn }) => [
+      sql<string>`${fn.sum('p.value_micro_usdt')}::text`.as('micro_usdt'),
+      sql<boolean>`bool_or(p.review_reason = 'nodes_disagree')`.as('is_denied'),
+    ])
+    .where('d.status', '=', 'needs_review')
+    .where('p.status', '=', 'in_review')
+    .groupBy('d.id'),
+);
+
+/** A scan reports every time it reads the chain, which is every few seconds. */
 const LONGEST_SILENCE_MS = 120_000;
 
-/** Chains that are read too late for a payment to be credited in time. */
-async function readLate(orm: Orm, taskQueuePrefix: string): Promise<AttentionItem[]> {
-  const [scans, unread] = await Promise.all([
+/** Chains whose payments would be credited too late. */
+async function readLateScans(orm: Orm, taskQueuePrefix: string): Promise<AttentionItem[]> {
+  const [scans, unscanned] = await Promise.all([
     readScans(orm, taskQueuePrefix),
-    unreadChains(orm.em.fork(), {}),
+    unscannedChains(orm.em.fork(), {}),
   ]);
   return [
-    ...scans.flatMap((scan) => lateItem(scan)),
-    ...unread.map(({ network, since }) => ({
-      ...itemOf(network, since),
+    ...scans.flatMap((scan) => lateScan(scan)),
+    ...unscanned.map(({ network, since }) => ({
+      ...scanItem(network, since),
       reason:
         'addresses were given out, but the chain is not being scanned: check that a worker with TRON_NETWORK is running and reaches a node',
       command: `temporal workflow describe --workflow-id ${scanChainWorkflowId(network, taskQueuePrefix)}`,
@@ -70,22 +69,22 @@ async function readLate(orm: Orm, taskQueuePrefix: string): Promise<AttentionIte
   ];
 }
 
-function lateItem(scan: ScanResource): AttentionItem[] {
+function lateScan(scan: ScanResource): AttentionItem[] {
   const { network, lag_seconds: lagSeconds, checked_at: checkedAt, block_time: blockTime } = scan;
   const isSilent = checkedAt !== null && Date.now() - Date.parse(checkedAt) > LONGEST_SILENCE_MS;
   if (!isSilent && (lagSeconds ?? 0) <= LONGEST_LAG_SECONDS) return [];
   return [
     {
-      ...itemOf(network, (isSilent ? checkedAt : blockTime) ?? new Date()),
+      ...scanItem(network, (isSilent ? checkedAt : blockTime) ?? new Date()),
       reason: isSilent
-        ? `the scan has not reported and is ${behind(scan)}: check that a worker with TRON_NETWORK is running`
-        : `the scan is ${behind(scan)}: ${problemsOf(scan)}`,
+        ? `the scan has not reported and is ${lagOf(scan)}: check that a worker with TRON_NETWORK is running`
+        : `the scan is ${lagOf(scan)}: ${problemsOf(scan)}`,
       command: `npm run operator -- tron status --network ${network}`,
     },
   ];
 }
 
-const behind = ({ lag_seconds: seconds, lag_blocks: blocks }: ScanResource): string =>
+const lagOf = ({ lag_seconds: seconds, lag_blocks: blocks }: ScanResource): string =>
   `${seconds ?? '?'} s${blocks === null ? '' : ` and ${blocks} blocks`} behind`;
 
 function problemsOf({ nodes }: ScanResource): string {
@@ -93,14 +92,14 @@ function problemsOf({ nodes }: ScanResource): string {
   return problems.length === 0 ? 'no node has reported a problem' : problems.join('; ');
 }
 
-const itemOf = (network: TronNetwork, since: string | Date) =>
+const scanItem = (network: TronNetwork, since: string | Date) =>
   ({ kind: 'chain_scan', id: network, since: new Date(since).toISOString() }) as const;
 
-const unreadChains = readStatement((db) =>
+const unscannedChains = readStatement((db) =>
   db
     .selectFrom('deposit as d')
     .select(({ fn }) => ['d.network', fn.min('d.created_at').as('since')])
-    // In the text, so that the partial index of what can expire can be used.
+    // A literal, for the partial index of deposits that can expire.
     .where('d.status', '=', sql.lit<'awaiting_payment'>('awaiting_payment'))
     .where('d.created_at', '<', sql<string>`now() - interval '2 minutes'`)
     .where(({ exists, not, selectFrom }) =>
@@ -109,12 +108,12 @@ const unreadChains = readStatement((db) =>
     .groupBy('d.network'),
 );
 
-/** How long what takes seconds may take. */
-const PATIENCE = sql`interval '10 minutes'`;
+/** Workers do within seconds what is still not done by then. */
+const LONG_AGO = sql<string>`now() - interval '10 minutes'`;
 
-/** Accounts with payments that were found and that no worker has judged. */
-async function readUncredited(orm: Orm): Promise<AttentionItem[]> {
-  const rows = await uncredited(orm.em.fork(), {});
+/** Payments that were found but neither credited nor put into review: one item an account. */
+async function readUnprocessedPayments(orm: Orm): Promise<AttentionItem[]> {
+  const rows = await unprocessedPayments(orm.em.fork(), {});
   return rows.map(({ partner_id, count, since }) => ({
     kind: 'deposit_payment',
     id: partner_id,
@@ -124,22 +123,19 @@ async function readUncredited(orm: Orm): Promise<AttentionItem[]> {
   }));
 }
 
-const LONG_AGO = sql<string>`now() - ${PATIENCE}`;
-const COUNT = sql<number>`count(*)::int`;
-
-const uncredited = readStatement((db) =>
+const unprocessedPayments = readStatement((db) =>
   db
     .selectFrom('deposit_payment')
-    .select(({ fn }) => ['partner_id', COUNT.as('count'), fn.min('found_at').as('since')])
-    // In the text, as the partial index has it.
+    .select(({ fn }) => ['partner_id', COUNT, fn.min('found_at').as('since')])
+    // A literal, for the partial index of payments that are not processed.
     .where('status', '=', sql.lit<'found'>('found'))
     .where('found_at', '<', LONG_AGO)
     .groupBy('partner_id'),
 );
 
-/** Accounts with deposits whose workflows do not know how they stand. No money waits for that. */
-async function readUntold(orm: Orm): Promise<AttentionItem[]> {
-  const rows = await untold(orm.em.fork(), {});
+/** Deposits whose workflows show an older state, which delays no money: one item an account. */
+async function readOutdatedWorkflows(orm: Orm): Promise<AttentionItem[]> {
+  const rows = await outdatedWorkflows(orm.em.fork(), {});
   return rows.map(({ partner_id, count, first, since }) => ({
     kind: 'deposit_workflow',
     id: partner_id,
@@ -151,15 +147,10 @@ async function readUntold(orm: Orm): Promise<AttentionItem[]> {
   }));
 }
 
-const untold = readStatement((db) =>
+const outdatedWorkflows = readStatement((db) =>
   db
     .selectFrom('deposit')
-    .select(({ fn }) => [
-      'partner_id',
-      COUNT.as('count'),
-      fn.min('id').as('first'),
-      fn.min('changed_at').as('since'),
-    ])
+    .select(({ fn }) => ['partner_id', COUNT, fn.min('id').as('first'), fn.min('changed_at').as('since')])
     .whereRef('told_version', '<', 'version')
     .where('changed_at', '<', LONG_AGO)
     .groupBy('partner_id'),

@@ -1,8 +1,11 @@
+import { type Expression, sql } from 'kysely';
 import { unknownId } from '../../commands/idempotency/refusal.ts';
-import { depositColumns, paymentsOf } from '../../db/deposit-columns.ts';
-import { newestOf } from '../../db/newest.ts';
+import { DEPOSIT_COLUMNS, of } from '../../db/columns.ts';
+import { paymentsOf } from '../../db/deposit-columns.ts';
+import { newestRows } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
+import { type Reads, readStatement } from '../../db/sql.ts';
+import type { Row } from '../../db/tables.ts';
 import { type DepositStatus, type TronNetwork, wholeCents, whyInReview } from '../../domain/deposit.ts';
 import {
   type DepositResource,
@@ -12,75 +15,101 @@ import {
 } from '../../resources/deposit.ts';
 import { watchDepositWorkflowId } from '../../workflows/messages.ts';
 
-/** A deposit as operators see it: as partners do, and whose it is. Amounts in cents. */
+/** A deposit as the partner sees it, with its partner, its chain and what was credited. Amounts are in cents. */
 export interface OperatorDeposit extends DepositResource {
   partner_id: string;
-  /** The chain, which partners are not told. */
   tron_network: TronNetwork;
   credited_amount: number;
-  /** Since when it waits for an operator. */
+  /** When its payments in review began to wait for an operator. */
   review_since: string | null;
 }
 
 export interface DepositFilter {
   status: DepositStatus | null;
   partnerId: string | null;
+  /** At most 10,001. */
   limit: number;
 }
 
 /** Newest first. */
 export async function readDeposits(orm: Orm, filter: DepositFilter): Promise<OperatorDeposit[]> {
-  const { status, partnerId, limit } = filter;
-  const found = partnerId === null ? ofAll(filter) : OF_PARTNER;
-  const rows = await query<OperatorDepositRow>(
-    orm.em.fork(),
-    `SELECT ${COLUMNS} FROM (${found}) found JOIN deposit d ON d.id = found.id ORDER BY d.id DESC`,
-    [
-      limit,
-      ...(status === null && partnerId === null ? [] : [status]),
-      ...(partnerId === null ? [] : [partnerId]),
-    ],
-  );
-  return rows.map(present);
+  const em = orm.em.fork();
+  const { partnerId, status, limit } = filter;
+  if (partnerId !== null) return (await newestOfPartner(em, { partnerId, status, limit })).map(present);
+  if (status !== null) return (await newestWithStatus(em, { status, limit })).map(present);
+  return (await newest(em, { limit })).map(present);
 }
 
-const ofAll = ({ status, limit }: DepositFilter): string =>
-  status === null
-    ? 'SELECT id FROM deposit ORDER BY id DESC LIMIT $1'
-    : newestOf({
-        ...{ table: 'deposit', columns: 'id', where: { status: '$2' }, id: 'id' },
-        ...{ limit: '$1', most: limit },
-      });
+const DEPOSIT = [
+  ...of('d', DEPOSIT_COLUMNS),
+  'd.review_since',
+  sql<PaymentRow[]>`${sql.raw(paymentsOf('d'))}`.as('payments'),
+] as const;
 
-// Of one account there are few enough to be looked through.
-const OF_PARTNER = `
-  SELECT id FROM deposit
-  WHERE partner_id = $3 AND mode = 'live' AND ($2::text IS NULL OR status = $2) ORDER BY id DESC LIMIT $1`;
+const depositsIn = (db: Reads, ids: Expression<string>) =>
+  db.selectFrom('deposit as d').select(DEPOSIT).where('d.id', 'in', ids).orderBy('d.id', 'desc');
 
-type PaymentOfDetail = DepositResource['payments'][number] & {
-  log_index: number;
-  status: PaymentRow['status'];
-  /** Why it waits, or waited, for an operator. */
-  reason: string | null;
-};
+const newest = readStatement((db, { limit }: { limit: number }) => {
+  const ids = db.selectFrom('deposit').select('id').orderBy('id', 'desc').limit(limit);
+  return depositsIn(db, ids.$asScalar());
+});
 
-/** A deposit with all there is to know before it is resolved. */
+const newestWithStatus = readStatement((db, { status, limit }: { status: DepositStatus; limit: number }) => {
+  const ids = newestRows({
+    ...{ table: 'deposit', columns: ['id'], where: { status }, id: 'id', limit, most: 10_001 },
+  });
+  return depositsIn(db, sql<string>`(${ids})`);
+});
+
+// One partner has few enough deposits to look through them all.
+const newestOfPartner = readStatement(
+  (db, { partnerId, status, limit }: DepositFilter & { partnerId: string }) => {
+    const ids = db
+      .selectFrom('deposit')
+      .select('id')
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', 'live')
+      .where('status', '=', sql<DepositStatus>`coalesce(${status}, status)`)
+      .orderBy('id', 'desc')
+      .limit(limit);
+    return depositsIn(db, ids.$asScalar());
+  },
+);
+
+function present(row: DepositRow & Row<'deposit', 'review_since'>): OperatorDeposit {
+  return {
+    ...presentDeposit(row),
+    partner_id: row.partner_id,
+    tron_network: row.network,
+    credited_amount: Number(row.credited_cents),
+    review_since: row.review_since === null ? null : new Date(row.review_since).toISOString(),
+  };
+}
+
+/** A deposit with everything an operator should know before resolving it. */
 export interface DepositDetail extends Omit<OperatorDeposit, 'payments'> {
   partner_name: string;
-  /** Of its address below the xpub. */
+  /** The index below the xpub that the address is derived with. */
   address_index: number;
-  /** Of `confirming`: where a payment was seen. */
+  /** The block, not final yet, in which a payment was seen while the deposit is `confirming`. */
   seen_block: number | null;
-  /** Counts its changes; `--if-version` takes it. */
+  /** Counts the changes of the deposit; `--if-version` takes it. */
   version: number;
   payment_count: number;
   /** The first hundred. */
-  payments: PaymentOfDetail[];
-  /** What crediting what is in review would add; null where nothing is. */
+  payments: DetailedPayment[];
+  /** What crediting the payments in review would add; null if there are none. */
   creditable_amount: number | null;
   resolutions: Resolution[];
   workflow_id: string;
 }
+
+type DetailedPayment = DepositResource['payments'][number] & {
+  log_index: number;
+  status: PaymentRow['status'];
+  /** Why it is, or was, in review. */
+  reason: string | null;
+};
 
 interface Resolution {
   outcome: 'credited' | 'returned';
@@ -91,65 +120,59 @@ interface Resolution {
   at: string;
 }
 
-/** @throws Refusal where there is none. */
+/** @throws Refusal if there is no such deposit. */
 export async function readDeposit(orm: Orm, depositId: string): Promise<DepositDetail> {
-  const [row] = await query<DetailRow>(orm.em.fork(), DETAIL, [depositId]);
+  const em = orm.em.fork();
+  const [row] = await depositDetail(em, { depositId });
   if (row === undefined) throw unknownId('dep', depositId, 'run "operator deposit list"');
   const deposit = present(row);
-  const keptCents = wholeCents(BigInt(row.kept_micro_usdt));
+  const resolutions = await resolutionsOf(em, { depositId });
   return {
     ...deposit,
     partner_name: row.partner_name,
     address_index: row.address_index,
     seen_block: row.seen_block_number === null ? null : Number(row.seen_block_number),
     version: row.version,
-    payment_count: row.payment_count,
+    payment_count: row.payment_count ?? 0,
     payments: deposit.payments.map((payment, index) => {
-      const { log_index, status, ...stored } = (row.payments ?? [])[index] as PaymentRow;
+      const { log_index, status, ...stored } = row.payments[index] as PaymentRow;
       return { ...payment, log_index, status, reason: whyInReview(stored) };
     }),
-    creditable_amount: row.review_since === null ? null : keptCents - deposit.credited_amount,
-    resolutions: row.resolutions.map(({ at, ...resolution }) => ({
-      ...resolution,
-      at: new Date(at).toISOString(),
+    creditable_amount:
+      row.review_since === null
+        ? null
+        : wholeCents(BigInt(row.kept_micro_usdt ?? 0)) - deposit.credited_amount,
+    resolutions: resolutions.map(({ outcome, credited_cents, reason, actor, version, resolved_at }) => ({
+      ...{ outcome, credited_amount: Number(credited_cents), reason, actor, version },
+      at: new Date(resolved_at).toISOString(),
     })),
     workflow_id: watchDepositWorkflowId(row.id),
   };
 }
 
-interface OperatorDepositRow extends DepositRow {
-  review_since: string | Date | null;
-}
+const depositDetail = readStatement((db, { depositId }: { depositId: string }) =>
+  db
+    .selectFrom('deposit as d')
+    .innerJoin('partner as p', 'p.id', 'd.partner_id')
+    .select(DEPOSIT)
+    .select(['p.name as partner_name', 'd.address_index', 'd.seen_block_number', 'd.version'])
+    .select(({ selectFrom }) => {
+      const payments = selectFrom('deposit_payment as m').whereRef('m.deposit_id', '=', 'd.id');
+      return [
+        payments.select(sql<number>`count(*)::int`.as('count')).as('payment_count'),
+        payments
+          .where('m.status', 'in', ['credited', 'in_review'])
+          .select(({ fn }) => sql<string>`coalesce(${fn.sum('m.value_micro_usdt')}, 0)::text`.as('kept'))
+          .as('kept_micro_usdt'),
+      ];
+    })
+    .where('d.id', '=', depositId),
+);
 
-interface DetailRow extends OperatorDepositRow {
-  partner_name: string;
-  address_index: number;
-  seen_block_number: string | null;
-  version: number;
-  payment_count: number;
-  kept_micro_usdt: string;
-  resolutions: Resolution[];
-}
-
-function present(row: OperatorDepositRow): OperatorDeposit {
-  return {
-    ...presentDeposit(row),
-    partner_id: row.partner_id,
-    tron_network: row.network,
-    credited_amount: Number(row.credited_cents),
-    review_since: row.review_since === null ? null : new Date(row.review_since).toISOString(),
-  };
-}
-
-const COLUMNS = `${depositColumns('d')}, d.review_since, ${paymentsOf('d')} AS payments`;
-
-const DETAIL = `
-  SELECT ${COLUMNS}, p.name AS partner_name, d.address_index, d.seen_block_number, d.version, arrived.*,
-    coalesce((SELECT json_agg(json_build_object('outcome', r.outcome, 'credited_amount', r.credited_cents,
-      'reason', r.reason, 'actor', r.actor, 'version', r.version, 'at', r.resolved_at) ORDER BY r.version)
-      FROM deposit_resolution r WHERE r.deposit_id = d.id), '[]') AS resolutions
-  FROM deposit d JOIN partner p ON p.id = d.partner_id CROSS JOIN LATERAL (
-    SELECT count(*)::int AS payment_count,
-      coalesce(sum(m.value_micro_usdt) FILTER (WHERE m.status IN ('credited', 'in_review')), 0)::text AS kept_micro_usdt
-    FROM deposit_payment m WHERE m.deposit_id = d.id) arrived
-  WHERE d.id = $1`;
+const resolutionsOf = readStatement((db, { depositId }: { depositId: string }) =>
+  db
+    .selectFrom('deposit_resolution')
+    .select(['outcome', 'credited_cents', 'reason', 'actor', 'version', 'resolved_at'])
+    .where('deposit_id', '=', depositId)
+    .orderBy('version'),
+);
