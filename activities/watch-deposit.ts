@@ -1,7 +1,7 @@
 import { readWatchedDeposit, type WatchedDeposit } from '../commands/deposits/read-watched-deposit.ts';
 import { resolveDeposit } from '../commands/deposits/resolve-deposit.ts';
 import { markDepositTold } from '../commands/deposits/untold-deposits.ts';
-import { announceEvents } from '../commands/webhooks/announce-events.ts';
+import { notifyEvents } from '../db/notifications.ts';
 import type { Orm } from '../db/orm.ts';
 import type { DepositVerdict, VersionedDecision } from '../domain/deposit.ts';
 import { Label } from '../domain/fields.ts';
@@ -28,7 +28,7 @@ export function createWatchDepositActivities(orm: Orm): WatchDepositActivities {
         return { resolved: false, because: 'unreadable_reason' };
       const verdict = await resolveDeposit({ orm, actor: ACTOR }, { depositId, ...decision });
       if (!verdict?.resolved) return verdict;
-      await announceEvents(orm);
+      await notifyEvents(orm);
       // The workflow reads the row next: to be told would start it again after its end.
       await markDepositTold(orm.em.fork(), { id: depositId, version: decision.version + 1 });
       return verdict;

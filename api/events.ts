@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { queueResend } from '../commands/webhooks/queue-resend.ts';
+import { requeueEvents } from '../commands/webhooks/send-on-request.ts';
 import { lowestId } from '../crypto/new-id.ts';
 import { type NewestOf, newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
@@ -86,7 +86,7 @@ export const events = resource(
 
     async resendEvent({ caller, params: { eventId = '' } }) {
       if (!isId('evt', eventId)) throw new ApiError('event_not_found');
-      await queueResend(orm, caller, eventId);
+      await requeueEvents(orm, [eventId], { by: 'partner', tenant: caller });
       eventsWritten();
       return { status: 202, body: await readEvent(orm, caller, eventId) };
     },

@@ -6,12 +6,12 @@ import { startLiveNetwork } from '../adapters/live-network.ts';
 import { simulatedNetworkCredentials } from '../adapters/simulated-network/credentials.ts';
 import type { DepositTerms } from '../commands/deposits/open-deposit.ts';
 import { createSettlementQueue } from '../commands/settlement/settlement-queue.ts';
-import { announceDeposits, announceEvents, createAnnouncer } from '../commands/webhooks/announce-events.ts';
 import type { Config } from '../config/service.ts';
 import { verifyCallback } from '../crypto/callback-signature.ts';
 import { apiKeyHasher, simulatedNetworkSecrets } from '../crypto/derived-keys.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { deriveDepositAddress } from '../crypto/tron-address.ts';
+import { createNotifier, notifyDeposits, notifyEvents } from '../db/notifications.ts';
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
 import { describeError } from '../domain/describe-error.ts';
 import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../domain/task-queues.ts';
@@ -72,7 +72,7 @@ export async function startApi(
   });
 
   const announcer = (what: string, announce: (orm: Orm) => Promise<void>) =>
-    createAnnouncer(
+    createNotifier(
       () => announce(orm),
       (error) =>
         logger.warn(
@@ -80,8 +80,8 @@ export async function startApi(
           `could not notify the worker of ${what}; it will find them on its own`,
         ),
     );
-  const eventsWritten = announcer('events', announceEvents);
-  const depositsChanged = announcer('deposits', announceDeposits);
+  const eventsWritten = announcer('events', notifyEvents);
+  const depositsChanged = announcer('deposits', notifyDeposits);
 
   const admission = createAdmission({
     accountConcurrency: config.accountConcurrency,

@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import type { CommandContext } from '../commands/command-context.ts';
+import { rotateEndpointSecret } from '../commands/webhooks/endpoint-secrets.ts';
+import { removeEndpoint, setEndpoint } from '../commands/webhooks/endpoints.ts';
 import { readEndpoints } from '../commands/webhooks/read-endpoints.ts';
-import { removeEndpoint } from '../commands/webhooks/remove-endpoint.ts';
-import { rotateEndpointSecret } from '../commands/webhooks/rotate-endpoint-secret.ts';
-import { sendPing } from '../commands/webhooks/send-ping.ts';
-import { setEndpoint } from '../commands/webhooks/set-endpoint.ts';
+import { sendPing } from '../commands/webhooks/send-on-request.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from '../domain/webhook-url.ts';
 import { EventResource } from '../resources/event.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setCurrentProduct } from '../commands/products/products.ts';
 import { createSettlementQueue } from '../commands/settlement/settlement-queue.ts';
-import { announceEvents, createAnnouncer } from '../commands/webhooks/announce-events.ts';
+import { createNotifier, notifyEvents } from '../db/notifications.ts';
 import { openOrm } from '../db/orm.ts';
 import { checkLedger } from '../ledger/check-ledger.ts';
 import { NO_MERCHANT } from '../resources/transaction.ts';
@@ -26,7 +26,7 @@ export async function run(): Promise<void> {
   await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', network: 'visa' });
   const queue = createSettlementQueue(
     orm,
-    createAnnouncer(() => announceEvents(orm), console.error),
+    createNotifier(() => notifyEvents(orm), console.error),
   );
   const bare = createBareSettlement(databaseUrl, POOL_SIZE);
   try {

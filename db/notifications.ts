@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { describeError } from '../domain/describe-error.ts';
+import { coalesce } from '../process/coalesce.ts';
+import { asService } from '../process/working-for.ts';
 import { checkLogin, SERVICE_ROLE } from './login.ts';
-import type { ServiceDatabase } from './orm.ts';
+import type { Orm, ServiceDatabase } from './orm.ts';
 import { ReleasingClient } from './releasing-client.ts';
 import { CLIENT_KEEPALIVE, SERVICE_LIMITS, startupOptions } from './session.ts';
+import { query } from './sql.ts';
 
 // Channels of NOTIFY. A notification is a hint that saves time: whoever waits has to manage without it.
 
@@ -17,7 +20,40 @@ export const EVENT_WRITTEN = 'event_written';
 /** No payload: deposits have payments to judge, or have changed and their workflows don't know. */
 export const DEPOSIT_CHANGED = 'deposit_changed';
 
+/** How far apart one process's notifications are: under load, a few hundred transactions share one. */
+const PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 5_000;
+
+/**
+ * Tells the webhook relays that there are events to send. It is a statement of its own, after the commit: PostgreSQL lets
+ * transactions that notify commit only one after the other.
+ */
+export async function notifyEvents(orm: Orm): Promise<void> {
+  await query(orm.em.fork(), 'SELECT pg_notify($1, $2)', [EVENT_WRITTEN, '']);
+}
+
+/** Tells the workers that a deposit's row was written, like {@link notifyEvents}. */
+export async function notifyDeposits(orm: Orm): Promise<void> {
+  await query(orm.em.fork(), 'SELECT pg_notify($1, $2)', [DEPOSIT_CHANGED, '']);
+}
+
+/**
+ * Sends notifications in the background: the first at once, and then one for all that are asked for in the meantime.
+ * @param onError is called with a failure; the listeners then find the rows when they next look by themselves
+ */
+export function createNotifier(notify: () => Promise<void>, onError: (error: unknown) => void): () => void {
+  const wanted = coalesce<null, void>({
+    mostTogether: Number.POSITIVE_INFINITY,
+    run: (calls) =>
+      // It serves all accounts, whichever was the first to ask.
+      asService('notifications', async () => {
+        await notify().catch(onError);
+        await sleep(PAUSE_MS, undefined, { ref: false });
+        return calls.map(() => undefined);
+      }),
+  });
+  return () => void wanted(null);
+}
 
 export interface Listening {
   stop(): Promise<void>;

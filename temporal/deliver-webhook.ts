@@ -1,10 +1,10 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import type { EventType } from '../domain/event.ts';
-import type { Mode } from '../domain/mode.ts';
+import type { Tenant } from '../domain/tenant.ts';
+import type { deliverWebhook } from '../workflows/deliver-webhook.ts';
 import {
   DELIVER_WEBHOOK,
-  type DeliverWebhookInput,
   type DeliveryProgress,
   deliverWebhookWorkflowId,
   progress,
@@ -16,34 +16,29 @@ import {
   partnerIdAttribute,
 } from '../workflows/search-attributes.ts';
 
-export interface EventToDeliver {
+export interface EventToDeliver extends Tenant {
   eventId: string;
   type: EventType;
-  partnerId: string;
-  mode: Mode;
   taskQueue: string;
 }
 
 /**
- * Tells the workflow of an event how it stands. While there are attempts to come, or an operator's `requeue` may, it is
- * started where none runs. A signal comes along with the start: a workflow that is about to end has to hear it first, and
- * goes on.
- * @throws ServiceError where Temporal can't be reached.
+ * Tells an event's workflow what became of the latest attempt. If none is running, it starts one, unless the event was
+ * delivered or parked. The signal comes with the start: a workflow that is about to end handles it first, and continues.
+ * @throws ServiceError if Temporal can't be reached
  */
-export async function tellWorkflow(
+export async function tellDelivery(
   client: Client,
   event: EventToDeliver,
   latest: DeliveryProgress,
 ): Promise<void> {
   const workflowId = deliverWebhookWorkflowId(event.eventId);
   if (latest.status === 'retrying' || latest.status === 'given_up') {
-    const args: [DeliverWebhookInput] = [{ eventId: event.eventId }];
-    const signalArgs: [DeliveryProgress] = [latest];
-    await client.workflow.signalWithStart(DELIVER_WEBHOOK, {
+    await client.workflow.signalWithStart<typeof deliverWebhook, [DeliveryProgress]>(DELIVER_WEBHOOK, {
       ...{ workflowId, taskQueue: event.taskQueue, workflowIdReusePolicy: 'ALLOW_DUPLICATE' },
-      ...{ args, signal: progress, signalArgs },
+      ...{ args: [{ eventId: event.eventId }], signal: progress, signalArgs: [latest] },
       staticSummary: `Deliver ${event.type} (${event.mode})`,
-      // Where tasks queue up in Temporal, partners take turns.
+      // If tasks queue up in Temporal, partners take turns.
       priority: { fairnessKey: event.partnerId },
       typedSearchAttributes: new TypedSearchAttributes([
         { key: partnerIdAttribute, value: event.partnerId },

@@ -15,9 +15,8 @@ import { bundleWorkflows } from '../temporal/bundle-workflows.ts';
 import { type DepositActivities, startDeposits } from './deposits/start-deposits.ts';
 import { startIdentifying } from './identify-cards.ts';
 import { startPruning } from './prune-claims.ts';
-import { startEventPruning } from './prune-events.ts';
-import { startWebhooks } from './start-webhooks.ts';
 import { startSweep } from './sweep-claims.ts';
+import { startWebhooks } from './webhooks/start-webhooks.ts';
 
 export interface RunningWorker {
   /** Settles when the worker has ended, by {@link stop} or by an error. */
@@ -115,12 +114,11 @@ export async function startWorker(
   const sweep = startSweep({ orm, client, taskQueue, config, logger });
   const identifying = startIdentifying({ orm, liveNetwork, logger });
   const pruning = startPruning({ orm, logger });
-  const eventPruning = startEventPruning({ orm, logger });
 
   const ended = ran
     .then(() => {})
     .finally(async () => {
-      const repeated = [sweep, identifying, pruning, eventPruning];
+      const repeated = [sweep, identifying, pruning];
       await Promise.all([...repeated.map((one) => one.stop()), webhooks.stop(), deposits.stop()]);
       await live.stop();
       await connection.close();

@@ -1,7 +1,5 @@
 import {
   condition,
-  patched,
-  proxyActivities,
   proxyLocalActivities,
   setCurrentDetails,
   setHandler,
@@ -12,96 +10,59 @@ import { AT_ONCE } from './activity-options.ts';
 import { type DeliverWebhookInput, type DeliveryProgress, progress, requeue } from './messages.ts';
 import { deliveryStatusAttribute, needsAttentionAttribute } from './search-attributes.ts';
 
-const PARKED_FOR = '30 days';
-/** An event may wait longer than that for its turn at an endpoint; the workflow then asks how it stands. */
+const GIVEN_UP_FOR = '30 days';
+/** An event may wait longer than this for a slot at its endpoint; the workflow then asks for its status. */
 const WITH_RELAY_FOR = '1 hour';
 
-const { handOverRetry, requeueEvent } = proxyLocalActivities<WebhookDeliveryActivities>(AT_ONCE);
-const { attemptDelivery } = proxyActivities<WebhookDeliveryActivities>({
-  startToCloseTimeout: '30s',
-  retry: { initialInterval: '1s', maximumInterval: '1m' },
-});
+const { queueRetry, requeueEvent } = proxyLocalActivities<WebhookDeliveryActivities>(AT_ONCE);
 
 /**
- * Keeps the time between the attempts of an event, on the schedule of partner-api.md, "Delivery rules". The relay makes
- * them, from the event's row, and tells what came of each. Given up, it waits 30 days for somebody to send it again.
+ * Waits between the attempts of an event, on the schedule of partner-api.md, "Delivery rules". The relay makes the
+ * attempts, from the event's row, and signals what became of each. When the event is given up, the workflow waits 30 days
+ * for somebody to send it again.
  */
-export async function deliverWebhook(input: DeliverWebhookInput): Promise<void> {
-  const { eventId } = input;
+export async function deliverWebhook({ eventId }: DeliverWebhookInput): Promise<void> {
   const show = createDisplay(eventId);
-  const askOf = input.delaysMs === undefined ? asksTheRelay(eventId) : asksAsBefore(input);
   let latest: DeliveryProgress | undefined;
-  let heardOf: number | null = null;
-  let requeued = false;
+  let attemptCount = 0;
+  let isRequeued = false;
   setHandler(progress, (told) => {
-    if (heardOf !== null && told.attemptCount < heardOf) return;
-    heardOf = told.attemptCount;
+    if (told.attemptCount < attemptCount) return;
+    attemptCount = told.attemptCount;
     latest = told;
   });
   setHandler(requeue, () => {
-    requeued = true;
+    isRequeued = true;
   });
-  const isHeard = () => requeued || latest !== undefined;
+  const isSignalled = () => isRequeued || latest !== undefined;
 
   // Undefined while the event is with the relay.
-  for (let known = firstOf(input); ; ) {
+  for (let known: DeliveryProgress | undefined; ; ) {
     if (known !== undefined) show(known.status, known);
-    // What is signalled before the server has the end of it takes the end back, and is heard first.
+    // If a signal arrives before the server has recorded the end, the workflow handles it and continues.
     if (known?.status === 'delivered' || known?.status === 'parked') return;
-    if (!isHeard()) {
-      if (known === undefined) await condition(isHeard, WITH_RELAY_FOR);
-      else if (known.status === 'retrying') await condition(isHeard, known.nextAttemptInMs);
-      else if (!(await condition(isHeard, PARKED_FOR))) return show('ended');
+    if (!isSignalled()) {
+      if (known === undefined) await condition(isSignalled, WITH_RELAY_FOR);
+      else if (known.status === 'retrying') await condition(isSignalled, known.nextAttemptInMs);
+      else if (!(await condition(isSignalled, GIVEN_UP_FOR))) return show('ended');
     }
     if (latest !== undefined) {
       known = latest;
       latest = undefined;
       continue;
     }
-    if (requeued) show('retrying');
-    const request = { requeued, heardOf };
-    requeued = false;
-    const reply = await askOf(request);
-    if (reply === 'pruned') return;
-    known = reply;
+    let exists: boolean;
+    if (isRequeued) {
+      show('retrying');
+      isRequeued = false;
+      exists = await requeueEvent(eventId);
+    } else exists = await queueRetry(eventId, attemptCount);
+    if (!exists) return;
+    known = undefined;
   }
 }
 
-/** Has the next attempt made. @returns what came of it, where the relay does not tell that later */
-type Ask = (request: {
-  requeued: boolean;
-  heardOf: number | null;
-}) => Promise<DeliveryProgress | 'pruned' | undefined>;
-
-const asksTheRelay =
-  (eventId: string): Ask =>
-  async ({ requeued, heardOf }) => {
-    const exists = requeued ? await requeueEvent(eventId) : await handOverRetry(eventId, heardOf);
-    return exists ? undefined : 'pruned';
-  };
-
-/** Of workflows from before the relay made every attempt: their histories have the attempts of an activity. */
-function asksAsBefore({ eventId, delaysMs = [], attempted }: DeliverWebhookInput): Ask {
-  const ask = asksTheRelay(eventId);
-  let made = attempted ? 1 : 0;
-  return async (request) => {
-    if (request.requeued) made = 0;
-    if (patched('the-relay-makes-every-attempt')) return ask(request);
-    const nextAttemptInMs = delaysMs[made++];
-    const { outcome, error } = await attemptDelivery(eventId, nextAttemptInMs ?? null);
-    if (outcome === 'with_relay') return undefined;
-    const failed = nextAttemptInMs === undefined ? 'given_up' : 'retrying';
-    const status = outcome === 'failed' ? failed : outcome;
-    return { status, attemptCount: made, nextAttemptInMs: nextAttemptInMs ?? 0, error };
-  };
-}
-
-function firstOf({ delaysMs = [], attempted }: DeliverWebhookInput): DeliveryProgress | undefined {
-  if (!attempted) return undefined;
-  return { status: 'retrying', attemptCount: 0, nextAttemptInMs: delaysMs[0] ?? 0, error: null };
-}
-
-/** Shows operators how the event stands. `ended`: it was given up, and nobody has sent it again. */
+/** Shows operators the status of the event. `ended`: it was given up, and nobody has sent it again. */
 function createDisplay(eventId: string) {
   let shown: DeliveryProgress['status'] | 'ended' = 'retrying';
   return (status: typeof shown, last?: DeliveryProgress): void => {

@@ -17,22 +17,19 @@ export interface ChangeCardStatusInput {
 /** How long such a change may take before a person should look at it. */
 export const STATUS_CHANGE_PATIENCE_MS = 600_000;
 
-/** What a failed attempt of an event starts, together with the signal `progress`. */
+/** The input of deliverWebhook, which a failed attempt starts together with the signal `progress`. */
 export interface DeliverWebhookInput {
   eventId: string;
-  /** Of a workflow that was started before the relay made every attempt; it has its first state from here. */
-  delaysMs?: number[];
-  attempted?: boolean;
 }
 
-/** How an event stands, by its row. */
+/** The state of an event, from its row. */
 export interface DeliveryProgress {
   status: Exclude<DeliveryStatus, 'pending' | 'no_endpoint'>;
-  /** How many attempts there were; what is said of fewer is old. */
+  /** How many attempts there were. A message with fewer than the workflow knows of is outdated. */
   attemptCount: number;
-  /** Of `retrying`: how long it is from now until the next one. */
+  /** If `retrying`: the time until the next attempt. */
   nextAttemptInMs: number;
-  /** Of the last attempt: a short code. */
+  /** The last attempt's short code. */
   error: string | null;
 }
 
@@ -61,10 +58,10 @@ export const networkResult = defineSignal('networkResult');
 export const resolveIssuance = defineSignal<[IssuanceDecision]>('resolve');
 export const resolveTopUp = defineSignal<[TopUpDecision]>('resolve');
 
-/** Tells a delivery how its event stands. */
+/** Tells a delivery the state of its event. */
 export const progress = defineSignal<[DeliveryProgress]>('progress');
 
-/** Starts the attempts of an event again from the first, whether it waits for its next one or was given up. */
+/** Sends an event again now, whether it waits for its next attempt or was given up; the schedule starts over. */
 export const requeue = defineSignal('requeue');
 
 /** What an address that was given out starts. */

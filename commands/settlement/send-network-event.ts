@@ -1,8 +1,8 @@
+import { notifyEvents } from '../../db/notifications.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { Refusal } from '../idempotency/refusal.ts';
-import { announceEvents } from '../webhooks/announce-events.ts';
 import { settleTransaction } from './settle-transactions.ts';
 import type { Settled, Settlement } from './settlement.ts';
 
@@ -23,6 +23,6 @@ export async function sendNetworkEvent({ orm, actor }: Operator, settlement: Set
     if (error instanceof ApiError) throw new Refusal(`Nothing was settled. ${error.message}`);
     throw error;
   });
-  await announceEvents(orm);
+  await notifyEvents(orm);
   return settled;
 }

@@ -4,14 +4,14 @@ import type { Tables } from '../../db/tables.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 
-/** An account's endpoints in these modes, test before live, without what is secret of them. */
+/** An account's endpoints in these modes, test before live, without their secrets. */
 export const readEndpoints = (
   em: Sql,
   partnerId: string,
   modes: readonly Mode[],
 ): Promise<WebhookEndpointRow[]> => endpointsOf(em, { partnerId, modes });
 
-/** What is shown of an endpoint: the columns of a WebhookEndpointRow. */
+/** The columns of a WebhookEndpointRow. */
 export const shownOfEndpoint = ({ eb, fn }: ExpressionBuilder<Tables, 'webhook_endpoint'>) =>
   [
     ...([

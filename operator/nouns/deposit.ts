@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { resolveDeposit } from '../../commands/deposits/resolve-deposit.ts';
 import { Refusal } from '../../commands/idempotency/refusal.ts';
-import { announceDeposits, announceEvents } from '../../commands/webhooks/announce-events.ts';
+import { notifyDeposits, notifyEvents } from '../../db/notifications.ts';
 import { type DepositDecision, DepositStatus, type WhyNotResolved } from '../../domain/deposit.ts';
 import { WrongUsage } from '../errors.ts';
 import { read, Text, WholeNumber } from '../flag-values.ts';
@@ -131,8 +131,8 @@ async function resolve(
     throw new Refusal(`Nothing was changed. ${whyNot(deposit, verdict?.because ?? 'nothing_in_review')}`);
   if (verdict.repeated)
     throw new Refusal(`You have already resolved ${depositId} this way; nothing was changed.`);
-  await announceEvents(orm);
-  await announceDeposits(orm);
+  await notifyEvents(orm);
+  await notifyDeposits(orm);
   return { deposit, creditedCents: verdict.creditedCents };
 }
 

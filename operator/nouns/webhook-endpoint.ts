@@ -1,15 +1,17 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { resealEndpointSecrets } from '../../commands/webhooks/reseal-endpoint-secrets.ts';
-import { rotateEndpointSecret } from '../../commands/webhooks/rotate-endpoint-secret.ts';
-import { setEndpoint } from '../../commands/webhooks/set-endpoint.ts';
-import { switchEndpoints } from '../../commands/webhooks/switch-endpoints.ts';
+import { Refusal } from '../../commands/idempotency/refusal.ts';
+import { resealEndpointSecrets, rotateEndpointSecret } from '../../commands/webhooks/endpoint-secrets.ts';
+import { switchEndpoints } from '../../commands/webhooks/endpoint-status.ts';
+import { setEndpoint } from '../../commands/webhooks/endpoints.ts';
+import { readEndpoints } from '../../commands/webhooks/read-endpoints.ts';
+import type { Orm } from '../../db/orm.ts';
 import { Mode } from '../../domain/mode.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from '../../domain/webhook-url.ts';
 import { presentWebhookEndpoint, type WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 import { WrongUsage } from '../errors.ts';
 import { ModeNames, read } from '../flag-values.ts';
-import { readWebhookEndpoints, requireEndpoints } from '../reads/read-webhook-endpoints.ts';
+import { readPartner } from '../reads/partners.ts';
 import type { Answer } from '../render.ts';
 import type { Verbs } from '../verbs.ts';
 
@@ -108,7 +110,7 @@ export function webhookEndpointNoun(noun: Command, { session, verb, examples }: 
   }
 }
 
-/** One where one was asked for, else a list. */
+/** One endpoint if the command was for one mode, or else a list. */
 function answerOf(rows: WebhookEndpointRow[], modes: readonly Mode[]): Answer {
   const resources = rows.map((row) => presentWebhookEndpoint(row));
   const [only] = resources;
@@ -117,4 +119,28 @@ function answerOf(rows: WebhookEndpointRow[], modes: readonly Mode[]): Answer {
     value: resources,
     columns: ['mode', 'url', 'status', 'disabled_reason', 'standard_webhooks', 'previous_secret_expires_at'],
   };
+}
+
+/** An account's endpoints in these modes, test before live. @throws Refusal if there is no such account, or no endpoint */
+async function readWebhookEndpoints(
+  orm: Orm,
+  partnerId: string,
+  modes: readonly Mode[],
+): Promise<WebhookEndpointRow[]> {
+  await readPartner(orm, partnerId);
+  const rows = await readEndpoints(orm.em.fork(), partnerId, modes);
+  return requireEndpoints(rows, partnerId, modes);
+}
+
+/** @throws Refusal if there are none */
+function requireEndpoints(
+  rows: WebhookEndpointRow[],
+  partnerId: string,
+  modes: readonly Mode[],
+): WebhookEndpointRow[] {
+  if (rows.length > 0) return rows;
+  throw new Refusal(
+    `${partnerId} has no webhook endpoint for ${modes.join(' or ')} mode: create one with ` +
+      `"operator webhook-endpoint set ${partnerId} --url U".`,
+  );
 }

@@ -4,10 +4,8 @@ import { DeliveryStatus } from '../../domain/event.ts';
 import { WrongUsage } from '../errors.ts';
 import { read, Since, Text } from '../flag-values.ts';
 import { readPartner } from '../reads/partners.ts';
-import { readWebhook } from '../reads/read-webhook.ts';
-import { readWebhooks } from '../reads/read-webhooks.ts';
-import { requeueWebhook } from '../requeue-webhook.ts';
-import { requeueWebhooks } from '../requeue-webhooks.ts';
+import { readWebhook, readWebhooks } from '../reads/read-webhooks.ts';
+import { requeueWebhook, requeueWebhooks } from '../requeue-webhooks.ts';
 import { listNewest, type Verbs, withLimit } from '../verbs.ts';
 
 const COLUMNS = [

@@ -1,11 +1,16 @@
+import { unknownId } from '../../commands/idempotency/refusal.ts';
+import { openAnswerStart } from '../../commands/webhooks/deliveries.ts';
+import type { KeyRing } from '../../crypto/key-ring.ts';
 import { lowestId } from '../../crypto/new-id.ts';
 import { newestOf } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
+import { query, readStatement } from '../../db/sql.ts';
 import { DeliveryStatus, EventType } from '../../domain/event.ts';
 import { Mode } from '../../domain/mode.ts';
+import { presentAttempt } from '../../resources/event.ts';
+import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
 
-/** An event and how far it got, as operators see it; what is in it is left out, since that can be personal. */
+/** An event and its delivery, as operators see it; without its data, which can be personal. */
 export interface WebhookResource {
   id: string;
   object: 'event';
@@ -15,7 +20,7 @@ export interface WebhookResource {
   status: DeliveryStatus;
   attempt_count: number;
   next_attempt_at: string | null;
-  /** Of the last attempt. */
+  /** The last attempt's. */
   last_error: string | null;
   created: string;
 }
@@ -44,12 +49,12 @@ export async function readWebhooks(orm: Orm, filter: WebhookFilter): Promise<Web
   return rows.map(presentWebhook);
 }
 
-// The status is in the text, so that the partial index of what waits can be used; it is one of our own words.
+// The status is a literal, so that the partial index of waiting events can be used; it is one of our own words.
 const ofAll = ({ status }: WebhookFilter): string => `
   SELECT event_id FROM delivery WHERE event_id >= $2 ${status === null ? '' : `AND status = '${status}'`}
   ORDER BY event_id DESC LIMIT $1`;
 
-/** A page of each mode, status and type by the index of them, and the newest of them all. */
+/** A page of each mode, status and type by their index, and the newest of them all. */
 const ofPartner = (
   { status, limit }: WebhookFilter,
   partnerId: string,
@@ -75,7 +80,51 @@ const ofPartner = (
     })}) one
   ORDER BY one.event_id DESC LIMIT $1`;
 
-export interface WebhookRow {
+/** An event with every attempt to send it, and its endpoint as it is now. */
+export interface WebhookDetail extends WebhookResource {
+  attempts: (ReturnType<typeof presentAttempt> & { answer_start: string | null })[];
+  endpoint: { url: string; status: 'enabled' | 'disabled' } | null;
+  workflow_id: string;
+}
+
+/**
+ * @param ring null if the keys are not known: receivers' answers are then left out
+ * @throws Refusal if there is no such event
+ */
+export async function readWebhook(orm: Orm, ring: KeyRing | null, eventId: string): Promise<WebhookDetail> {
+  const em = orm.em.fork();
+  const [row] = await query<WebhookRow & { url: string | null; endpoint_status: 'enabled' | 'disabled' }>(
+    em,
+    `SELECT ${WEBHOOK_COLUMNS}, w.url, w.status AS endpoint_status
+     FROM delivery d JOIN event e ON e.id = d.event_id
+       LEFT JOIN webhook_endpoint w ON w.partner_id = d.partner_id AND w.mode = d.mode
+     WHERE d.event_id = $1`,
+    [eventId],
+  );
+  if (row === undefined)
+    throw unknownId('evt', eventId, 'run "operator webhook list"; events are kept for 30 days');
+  const attempts = await attemptsOf(em, { eventId });
+  const { url, endpoint_status: status } = row;
+  return {
+    ...presentWebhook(row),
+    attempts: attempts.map((attempt) => ({
+      ...presentAttempt(attempt),
+      answer_start: ring && attempt.answer_start && openAnswerStart(ring, eventId, attempt.answer_start),
+    })),
+    endpoint: url === null ? null : { url, status },
+    workflow_id: deliverWebhookWorkflowId(eventId),
+  };
+}
+
+const attemptsOf = readStatement((db, { eventId }: { eventId: string }) =>
+  db
+    .selectFrom('delivery_attempt')
+    .select(['number', 'delivered', 'http_status', 'started_at', 'duration_ms', 'error', 'answer_start'])
+    .where('event_id', '=', eventId)
+    .orderBy('number'),
+);
+
+interface WebhookRow {
   id: string;
   partner_id: string;
   mode: Mode;
@@ -87,11 +136,11 @@ export interface WebhookRow {
   created_at: Date | string;
 }
 
-/** Of tables `event` e and `delivery` d. */
-export const WEBHOOK_COLUMNS = `e.id, e.partner_id, e.mode, e.type, d.status, d.attempt_count, d.next_attempt_at, e.created_at,
+/** From tables `event` e and `delivery` d. */
+const WEBHOOK_COLUMNS = `e.id, e.partner_id, e.mode, e.type, d.status, d.attempt_count, d.next_attempt_at, e.created_at,
   (SELECT a.error FROM delivery_attempt a WHERE a.event_id = d.event_id AND a.number = d.attempt_count) AS last_error`;
 
-export function presentWebhook(row: WebhookRow): WebhookResource {
+function presentWebhook(row: WebhookRow): WebhookResource {
   return {
     id: row.id,
     object: 'event',

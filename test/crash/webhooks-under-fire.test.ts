@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createPartner } from '../../commands/accounts/partners.ts';
-import { sealEndpointSecret } from '../../commands/webhooks/endpoint-secret.ts';
+import { sealEndpointSecret } from '../../commands/webhooks/endpoint-secrets.ts';
 import { KeyRing } from '../../crypto/key-ring.ts';
 import { newId } from '../../crypto/new-id.ts';
 import { type Orm, openOrm } from '../../db/orm.ts';

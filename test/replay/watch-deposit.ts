@@ -1,6 +1,6 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import { resolveDeposit as resolveByCommand } from '../../commands/deposits/resolve-deposit.ts';
-import { announceDeposits } from '../../commands/webhooks/announce-events.ts';
+import { notifyDeposits } from '../../db/notifications.ts';
 import { query } from '../../db/sql.ts';
 import { depositsTaskQueue } from '../../domain/task-queues.ts';
 import {
@@ -34,7 +34,7 @@ function deposit(then: (deposit: Deposit) => Promise<void>): Recording {
   return async (stack) => {
     const partner = await stack.createPartner();
     const id = await seedDeposit(stack, partner.id);
-    await announceDeposits(stack.orm);
+    await notifyDeposits(stack.orm);
     const workflow = stack.client.workflow.getHandle(watchDepositWorkflowId(id));
     await untilStarted(workflow);
     const says = (words: string) =>
@@ -45,7 +45,7 @@ function deposit(then: (deposit: Deposit) => Promise<void>): Recording {
     await says('Waiting for one payment');
     const receive = async (usdt: string) => {
       await pay(stack.orm, id, { usdt });
-      await announceDeposits(stack.orm);
+      await notifyDeposits(stack.orm);
     };
     await then({ id, stack, workflow, receive, says });
     return workflow;
@@ -61,7 +61,7 @@ const inReview = (then: (deposit: Deposit) => Promise<void>): Recording =>
 
 const change = async ({ id, stack }: Deposit, change: string): Promise<void> => {
   await query(stack.orm.em.fork(), `UPDATE deposit SET ${change}, version = version + 1 WHERE id = $1`, [id]);
-  await announceDeposits(stack.orm);
+  await notifyDeposits(stack.orm);
 };
 
 /** Every outcome of watchDeposit. */
@@ -81,7 +81,7 @@ export const WATCH_DEPOSIT: Record<string, Recording> = {
   returned: inReview(({ workflow }) => workflow.signal(resolveDeposit, RETURNED)),
   'resolved-by-command': inReview(async ({ id, stack }) => {
     await resolveByCommand(stack.operator, { depositId: id, ...CREDIT });
-    await announceDeposits(stack.orm);
+    await notifyDeposits(stack.orm);
   }),
   'decisions-refused': deposit(async ({ workflow, receive, says }) => {
     await workflow.signal(resolveDeposit, CREDIT);

@@ -5,13 +5,14 @@ import { createScanChainActivities, type ScanChainActivities } from '../../activ
 import { createWatchDepositActivities, type WatchDepositActivities } from '../../activities/watch-deposit.ts';
 import { createTronChain } from '../../adapters/tron/create-tron-chain.ts';
 import { markDepositTold, takeUntoldDeposits } from '../../commands/deposits/untold-deposits.ts';
-import {
-  announceDeposits,
-  announceEvents,
-  createAnnouncer,
-} from '../../commands/webhooks/announce-events.ts';
 import type { Config } from '../../config/service.ts';
-import { DEPOSIT_CHANGED, listen } from '../../db/notifications.ts';
+import {
+  createNotifier,
+  DEPOSIT_CHANGED,
+  listen,
+  notifyDeposits,
+  notifyEvents,
+} from '../../db/notifications.ts';
 import type { Orm, ServiceDatabase } from '../../db/orm.ts';
 import { describeError } from '../../domain/describe-error.ts';
 import { depositsTaskQueue } from '../../domain/task-queues.ts';
@@ -59,14 +60,14 @@ export async function startDeposits(options: DepositsOptions): Promise<RunningDe
   const taskQueue = depositsTaskQueue(config.taskQueuePrefix);
   const stopping = new AbortController();
   const announce = (what: string, send: (orm: Orm) => Promise<void>) =>
-    createAnnouncer(
+    createNotifier(
       () => send(orm),
       (error) =>
         logger.warn({ error: describeError(error) }, `could not notify the database's listeners of ${what}`),
     );
-  const announceEvent = announce('events', announceEvents);
+  const announceEvent = announce('events', notifyEvents);
   // This process hears it, too.
-  const announceDeposit = announce('changed deposits', announceDeposits);
+  const announceDeposit = announce('changed deposits', notifyDeposits);
   const tron = config.tron && {
     network: config.tron.network,
     scanIntervalMs: config.tron.scanIntervalMs,

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parkDeliveries } from '../../../commands/webhooks/park-deliveries.ts';
-import { removeEndpoint } from '../../../commands/webhooks/remove-endpoint.ts';
-import { setEndpoint } from '../../../commands/webhooks/set-endpoint.ts';
-import { switchEndpoints } from '../../../commands/webhooks/switch-endpoints.ts';
+import { parkDeliveries, switchEndpoints } from '../../../commands/webhooks/endpoint-status.ts';
+import { removeEndpoint, setEndpoint } from '../../../commands/webhooks/endpoints.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import type { DeliveryStatus } from '../../../domain/event.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';

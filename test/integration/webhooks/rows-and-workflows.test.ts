@@ -100,30 +100,24 @@ describe('the row of an event and its workflow', function () {
     assert.equal(receiver.received.length, 2);
   });
 
-  for (const [what, input, signal] of [
-    ['waits for its next attempt', { attempted: true, delaysMs: [500, HOUR_MS] }, undefined],
-    ['was requeued', { attempted: false, delaysMs: [HOUR_MS] }, 'requeue'],
-  ] as const) {
-    it(`go on together where the release before had started the workflow, which ${what}`, async () => {
-      await start([HOUR_MS, HOUR_MS]);
-      const [id = ''] = await writeEvents(stack, partner, 1);
-      await stands(id, { status: 'retrying', workflow: 'told' });
-      await workflowOf(id).terminate('it is of this release');
-      const options = {
-        workflowId: deliverWebhookWorkflowId(id),
-        taskQueue: `${stack.config.taskQueuePrefix}webhooks`,
-        args: [{ eventId: id, ...input }],
-      };
-      if (signal === undefined) await stack.client.workflow.start('deliverWebhook', options);
-      else await stack.client.workflow.signalWithStart('deliverWebhook', { ...options, signal });
-      await stands(id, { status: 'retrying', workflow: 'told', attempt_count: 2 });
-      assert.ok(await isRunning(id));
-      receiver.behave(answer(200));
-      await workflowOf(id).signal('requeue');
-      await workflowOf(id).result();
-      await stands(id, { status: 'delivered', workflow: 'none', attempt_count: 3 });
+  it('go on together where somebody has started the workflow again, with the signal requeue', async () => {
+    await start([HOUR_MS, HOUR_MS]);
+    const [id = ''] = await writeEvents(stack, partner, 1);
+    await stands(id, { status: 'retrying', workflow: 'told' });
+    await workflowOf(id).terminate('a test');
+    await stack.client.workflow.signalWithStart('deliverWebhook', {
+      workflowId: deliverWebhookWorkflowId(id),
+      taskQueue: `${stack.config.taskQueuePrefix}webhooks`,
+      args: [{ eventId: id }],
+      signal: 'requeue',
     });
-  }
+    await stands(id, { status: 'retrying', workflow: 'told', attempt_count: 2 });
+    assert.ok(await isRunning(id));
+    receiver.behave(answer(200));
+    await workflowOf(id).signal('requeue');
+    await workflowOf(id).result();
+    await stands(id, { status: 'delivered', workflow: 'none', attempt_count: 3 });
+  });
 
   it('keep the schedule while Temporal is away, and have a workflow when it is back', async () => {
     await start([1_000, 1_500, HOUR_MS]);

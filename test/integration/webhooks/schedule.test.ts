@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { WorkflowHandle } from '@temporalio/client';
-import { requeueEvents } from '../../../commands/webhooks/requeue-events.ts';
+import { requeueEvents } from '../../../commands/webhooks/send-on-request.ts';
 import { deliverWebhookWorkflowId, requeue } from '../../../workflows/messages.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
@@ -107,7 +107,7 @@ describe('the schedule of a webhook that fails', function () {
     await workflow.result();
     assert.equal((await readRow(stack, id)).status, 'given_up');
     receiver.behave(answer(204));
-    await requeueEvents(stack.orm.em.fork(), [id]);
+    await requeueEvents(stack.orm, [id], { by: 'operator', actor: 'test', audit: null });
     await until('it is delivered', async () => (await readRow(stack, id)).status === 'delivered');
     assert.equal(receiver.received.length, 6);
   });

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { createPartner } from '../../../commands/accounts/partners.ts';
+import { pruneEvents } from '../../../commands/webhooks/deliveries.ts';
 import { lowestId, newId } from '../../../crypto/new-id.ts';
 import { type Orm, openOrm } from '../../../db/orm.ts';
 import { DeliveryStatus } from '../../../domain/event.ts';
-import { pruneEvents } from '../../../worker/prune-events.ts';
 import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
 
 const DAY_MS = 24 * 3_600_000;

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { newId } from '../../../crypto/new-id.ts';
 import type { WorkflowOperation } from '../../../domain/claim-operation.ts';
-import { tellWorkflow } from '../../../temporal/deliver-webhook.ts';
+import { tellDelivery } from '../../../temporal/deliver-webhook.ts';
 import { resolveOperation } from '../../../temporal/resolve-operation.ts';
 import { startClaimed } from '../../../temporal/start-claimed.ts';
 import { testTemporal } from '../../support/temporal.ts';
@@ -27,7 +27,7 @@ describe('partners share Temporal', () => {
     taskQueue,
   });
   const tell = (status: 'retrying' | 'given_up') => (partnerId: string) =>
-    tellWorkflow(client, eventOf(partnerId), {
+    tellDelivery(client, eventOf(partnerId), {
       ...{ status, attemptCount: 1, nextAttemptInMs: 1_000, error: 'http_500' },
     });
   const begin = (operation: WorkflowOperation) => (partnerId: string) =>

@@ -3,7 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { beginScan } from '../../../commands/deposits/chain-scan.ts';
 import { creditPayments } from '../../../commands/deposits/credit-payments.ts';
 import { takeBlocks } from '../../../commands/deposits/take-blocks.ts';
-import { announceDeposits } from '../../../commands/webhooks/announce-events.ts';
+import { notifyDeposits } from '../../../db/notifications.ts';
 import { query } from '../../../db/sql.ts';
 import type { DepositDecision } from '../../../domain/deposit.ts';
 import { resolveDeposit, watchDepositWorkflowId } from '../../../workflows/messages.ts';
@@ -69,7 +69,7 @@ describe('the workflow that watches a deposit', function () {
   /** A deposit of 25.00 USDT whose workflow runs. */
   async function watched(): Promise<Watched> {
     const id = await seedDeposit(stack, partner.id);
-    await announceDeposits(stack.orm);
+    await notifyDeposits(stack.orm);
     const workflow = stack.client.workflow.getHandle(watchDepositWorkflowId(id));
     await untilStarted(workflow);
     await untilSaid(workflow, 'Waiting for one payment of exactly 25.00 USDT');
@@ -78,7 +78,7 @@ describe('the workflow that watches a deposit', function () {
       workflow,
       receive: async (usdt) => {
         await pay(stack.orm, id, { usdt });
-        await announceDeposits(stack.orm);
+        await notifyDeposits(stack.orm);
       },
       state: () => readDepositState(stack.orm, id),
     };
@@ -101,7 +101,7 @@ describe('the workflow that watches a deposit', function () {
     lastBlock += 1;
     const last = { number: lastBlock, hash: String(lastBlock).padStart(64, '0'), time };
     await takeBlocks(stack.orm, { network: 'private', after, last, payments: [] });
-    await announceDeposits(stack.orm);
+    await notifyDeposits(stack.orm);
   }
 
   async function details(workflow: WorkflowHandle): Promise<string> {
@@ -180,7 +180,7 @@ describe('the workflow that watches a deposit', function () {
     await query(stack.orm.em.fork(), seen, [id]);
     await untilSaid(workflow, 'seen in block 4711, which is not solid yet');
     await pay(stack.orm, id);
-    await announceDeposits(stack.orm);
+    await notifyDeposits(stack.orm);
     await workflow.result();
   });
 
@@ -382,7 +382,7 @@ describe('the workflow that watches a deposit', function () {
     await recordPayment(stack.orm, one.id, { usdt: '4' });
     await one.workflow.signal(resolveDeposit, CREDIT);
     await creditPayments(stack.orm, [one.id]);
-    await announceDeposits(stack.orm);
+    await notifyDeposits(stack.orm);
     await untilSaid(one.workflow, 'are in review:');
     await until('everything is settled', async () => {
       const { status } = await one.state();

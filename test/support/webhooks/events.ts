@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
-import { sealEndpointSecret } from '../../../commands/webhooks/endpoint-secret.ts';
+import { sealEndpointSecret } from '../../../commands/webhooks/endpoint-secrets.ts';
 import { KeyRing } from '../../../crypto/key-ring.ts';
 import { lowestId, newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';

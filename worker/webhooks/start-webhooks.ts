@@ -1,17 +1,21 @@
 import type { Client } from '@temporalio/client';
 import { type NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import type { Logger } from 'pino';
-import { createWebhookDeliveryActivities } from '../activities/webhook-delivery.ts';
-import { createWebhookClient } from '../adapters/webhooks/webhook-client.ts';
-import type { CommandContext } from '../commands/command-context.ts';
-import type { Config } from '../config/service.ts';
-import { EVENT_WRITTEN, listen } from '../db/notifications.ts';
-import type { ServiceDatabase } from '../db/orm.ts';
-import { webhooksTaskQueue } from '../domain/task-queues.ts';
-import { attemptInterceptors } from '../temporal/attempts.ts';
-import { startRelay } from './relay/relay.ts';
-import { startRetries } from './relay/retries.ts';
-import { LARGEST_ROOM } from './relay/rooms.ts';
+import { createWebhookDeliveryActivities } from '../../activities/webhook-delivery.ts';
+import { createWebhookClient } from '../../adapters/webhooks/webhook-client.ts';
+import type { CommandContext } from '../../commands/command-context.ts';
+import { pruneEvents } from '../../commands/webhooks/deliveries.ts';
+import type { Config } from '../../config/service.ts';
+import { EVENT_WRITTEN, listen } from '../../db/notifications.ts';
+import type { ServiceDatabase } from '../../db/orm.ts';
+import { webhooksTaskQueue } from '../../domain/task-queues.ts';
+import { repeat } from '../../process/repeat.ts';
+import { attemptInterceptors } from '../../temporal/attempts.ts';
+import { MOST_SLOTS } from './endpoint-concurrency.ts';
+import { startRelay } from './relay.ts';
+import { startTellingWorkflows } from './tell-workflows.ts';
+
+const PRUNE_INTERVAL_MS = 600_000;
 
 export interface WebhooksOptions extends CommandContext {
   config: Config;
@@ -27,14 +31,17 @@ export interface RunningWebhooks {
   stop(): Promise<void>;
 }
 
-/** The relay of every attempt, and the worker of the workflows that wait between them, on a task queue of its own. */
+/**
+ * The delivery of events: the relay, which makes every attempt; the worker of the workflows that wait between them, on a
+ * task queue of its own; and the pruning of old events.
+ */
 export async function startWebhooks(options: WebhooksOptions): Promise<RunningWebhooks> {
   const { config, orm, ring, client, connection, logger } = options;
   const taskQueue = webhooksTaskQueue(config.taskQueuePrefix);
   const webhooks = createWebhookClient({
     timeoutMs: config.webhookTimeoutMs,
     allowLoopbackHttp: config.webhookAllowLoopbackHttp,
-    connectionsPerEndpoint: LARGEST_ROOM / 2,
+    connectionsPerEndpoint: MOST_SLOTS / 2,
   });
   const worker = await Worker.create({
     connection,
@@ -55,7 +62,8 @@ export async function startWebhooks(options: WebhooksOptions): Promise<RunningWe
     delaysMs: config.webhookDelaysMs,
     timeoutMs: config.webhookTimeoutMs,
   });
-  const retries = startRetries({ orm, client, logger, taskQueue, wake: relay.wake });
+  const telling = startTellingWorkflows({ orm, client, logger, taskQueue, wake: relay.wake });
+  const pruning = repeat('pruning old events', PRUNE_INTERVAL_MS, logger, () => pruneEvents(orm));
   const listening = listen({
     database: options.direct,
     logger,
@@ -66,7 +74,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<RunningWe
     worker,
     stop: async () => {
       await listening.stop();
-      await Promise.all([relay.stop(), retries.stop()]);
+      await Promise.all([relay.stop(), telling.stop(), pruning.stop()]);
       await webhooks.close();
     },
   };

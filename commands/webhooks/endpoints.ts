@@ -1,32 +1,34 @@
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { generateWebhookSecret } from '../../crypto/webhook-signing.ts';
+import type { Orm } from '../../db/orm.ts';
 import { anyOf, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { Mode } from '../../domain/mode.ts';
+import type { Tenant } from '../../domain/tenant.ts';
 import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 import { recordAudit } from '../accounts/operator-context.ts';
 import { lockPartner } from '../accounts/partners.ts';
 import type { CommandContext } from '../command-context.ts';
-import { enableEndpoints } from './enable-endpoints.ts';
-import { openEndpointSecret, sealEndpointSecret } from './endpoint-secret.ts';
+import { openEndpointSecret, sealEndpointSecret } from './endpoint-secrets.ts';
+import { enableEndpoints } from './endpoint-status.ts';
 import { readEndpoints } from './read-endpoints.ts';
 
 export interface EndpointChange {
   partnerId: string;
-  /** The endpoints to set: those of several modes that are made together share a secret. */
+  /** The endpoints to set. Endpoints of several modes that are created together share a secret. */
   modes: readonly Mode[];
-  /** As `parseWebhookUrl` gives it. */
+  /** As `parseWebhookUrl` returns it. */
   url: string;
-  /** Left out: as it was, and off at first. */
+  /** If left out, it stays as it is; a new endpoint starts without. */
   standardWebhooks?: boolean | undefined;
 }
 
 /**
- * Says where an account's events go, and enables it: what was parked is sent. An endpoint that exists keeps its secret;
- * one that doesn't takes that of the other mode where both are set, else a new one.
- * @param context.actor the operator, for the audit; left out where the partner does it
- * @returns the endpoints, and the secret where one of them was made
- * @throws Refusal where there is no such account.
+ * Sets where an account's events go, and enables the endpoint: parked events are sent. An existing endpoint keeps its
+ * secret. A new one gets the secret of the other mode if both are set, or else a new secret.
+ * @param context.actor the operator, for the audit; left out if the partner does it
+ * @returns the endpoints, and the secret if one of them is new
+ * @throws Refusal if there is no such account
  */
 export function setEndpoint(
   { orm, ring, actor }: CommandContext & { actor?: string },
@@ -58,15 +60,32 @@ export function setEndpoint(
   });
 }
 
+/**
+ * Deletes an endpoint and its secret. Its pending events are parked as they come up; later events have no endpoint.
+ * @returns whether there was one
+ */
+export function removeEndpoint(orm: Orm, { partnerId, mode }: Tenant): Promise<boolean> {
+  return transaction(orm, async (tx) => {
+    await lockPartner(tx, partnerId);
+    const removed = await deleteEndpoint(tx, { partnerId, mode });
+    return removed.length > 0;
+  });
+}
+
+type ExistingEndpoint = Awaited<ReturnType<typeof updateEndpoints>>[number];
+
+function secretFor(ring: KeyRing, partner_id: string, [known]: ExistingEndpoint[]): string {
+  if (known === undefined) return generateWebhookSecret();
+  return openEndpointSecret(ring, { partner_id, mode: known.mode }, known.secret);
+}
+
 interface EndpointSettings {
   partnerId: string;
   modes: readonly Mode[];
   url: string;
-  /** Null: as it is. */
+  /** Null leaves it as it is. */
   standardHeaders: boolean | null;
 }
-
-type ExistingEndpoint = Awaited<ReturnType<typeof updateEndpoints>>[number];
 
 const updateEndpoints = writeStatement((db, { partnerId, modes, url, standardHeaders }: EndpointSettings) =>
   db
@@ -80,17 +99,12 @@ const updateEndpoints = writeStatement((db, { partnerId, modes, url, standardHea
     .returning(['mode', 'secret', 'standard_headers']),
 );
 
-function secretFor(ring: KeyRing, partner_id: string, [known]: ExistingEndpoint[]): string {
-  if (known === undefined) return generateWebhookSecret();
-  return openEndpointSecret(ring, { partner_id, mode: known.mode }, known.secret);
-}
-
 interface NewEndpoint {
   partnerId: string;
   mode: Mode;
   url: string;
   standardHeaders: boolean;
-  /** Its secret. */
+  /** The secret. */
   sealed: Buffer;
 }
 
@@ -102,4 +116,12 @@ const insertEndpoint = writeStatement((db, endpoint: NewEndpoint) =>
     standard_headers: endpoint.standardHeaders,
     secret: endpoint.sealed,
   }),
+);
+
+const deleteEndpoint = writeStatement((db, { partnerId, mode }: Tenant) =>
+  db
+    .deleteFrom('webhook_endpoint')
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .returning('mode'),
 );

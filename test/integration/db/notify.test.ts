@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type pg from 'pg';
 import { createSettlementQueue } from '../../../commands/settlement/settlement-queue.ts';
-import { announceEvents, createAnnouncer } from '../../../commands/webhooks/announce-events.ts';
-import { EVENT_WRITTEN } from '../../../db/notifications.ts';
+import { createNotifier, EVENT_WRITTEN, notifyEvents } from '../../../db/notifications.ts';
 import { openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
@@ -11,7 +10,7 @@ import { asAccount } from '../../../process/working-for.ts';
 import { seedCard, settlementOf } from '../../support/commands/cards.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
-describe('createAnnouncer', () => {
+describe('createNotifier', () => {
   let commands: TestCommands;
   let listener: pg.Client;
   const errors: unknown[] = [];
@@ -27,8 +26,8 @@ describe('createAnnouncer', () => {
   });
 
   const announcer = () =>
-    createAnnouncer(
-      () => announceEvents(commands.context.orm),
+    createNotifier(
+      () => notifyEvents(commands.context.orm),
       (error) => errors.push(error),
     );
 
@@ -65,8 +64,8 @@ describe('createAnnouncer', () => {
     const notified = once(listener, 'notification');
     asAccount(
       account,
-      createAnnouncer(
-        () => announceEvents(shared),
+      createNotifier(
+        () => notifyEvents(shared),
         (error) => errors.push(error),
       ),
     );

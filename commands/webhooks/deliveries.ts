@@ -1,0 +1,195 @@
+import { sql } from 'kysely';
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import { lowestId } from '../../crypto/new-id.ts';
+import type { Orm } from '../../db/orm.ts';
+import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../../db/sql.ts';
+import type { Row } from '../../db/tables.ts';
+import { type DeliveryStatus, EVENTS_KEPT_DAYS } from '../../domain/event.ts';
+import type { Tenant } from '../../domain/tenant.ts';
+import type { CommandContext } from '../command-context.ts';
+
+/** An event to send, with its endpoint as it is at the moment. */
+export interface Delivery
+  extends Row<'delivery', 'event_id' | 'partner_id' | 'mode' | 'schedule_attempts'>,
+    Row<'event', 'body'>,
+    Row<'webhook_endpoint', 'standard_headers' | 'secret' | 'previous_secret'> {
+  /** Null if the account has no endpoint; the endpoint's other columns are then null as well. */
+  url: string | null;
+  endpoint_status: 'enabled' | 'disabled' | null;
+}
+
+/**
+ * Leases pending events for the caller to send, oldest first within an account, as many as each endpoint has free slots
+ * and `limit` in all: one account's backlog takes nobody else's slots.
+ * @param request.freeSlots by `<partnerId>/<mode>`
+ * @param request.initialSlots of accounts that `freeSlots` does not have
+ * @param request.after the account to begin after, so that the same accounts don't always fill the limit; null: the first
+ */
+export function takeDeliveries(
+  orm: Orm,
+  request: {
+    freeSlots: Record<string, number>;
+    initialSlots: number;
+    limit: number;
+    leaseMs: number;
+    after: Tenant | null;
+  },
+): Promise<Delivery[]> {
+  const { freeSlots, initialSlots, limit, leaseMs, after } = request;
+  return take(orm, {
+    ...{ afterPartnerId: after?.partnerId ?? '', afterMode: after?.mode ?? '' },
+    ...{ freeSlots: JSON.stringify(freeSlots), initialSlots, limit, leaseMs },
+  });
+}
+
+interface TakeValues {
+  afterPartnerId: string;
+  afterMode: string;
+  freeSlots: string;
+  initialSlots: number;
+  limit: number;
+  leaseMs: number;
+}
+
+// Written out: it finds the accounts that have pending events by skipping through the index, without reading the events,
+// and locks and leases rows of each.
+const take = autocommitStatement(
+  (_, values: TakeValues) => sql<Delivery>`
+  WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, account (partner_id, mode) AS (
+    (SELECT partner_id, mode FROM delivery
+     WHERE status = 'pending' AND (partner_id, mode) > (${values.afterPartnerId}, ${values.afterMode})
+     ORDER BY partner_id, mode LIMIT 1)
+    UNION ALL
+    SELECT following.* FROM account a CROSS JOIN LATERAL (
+      SELECT d.partner_id, d.mode FROM delivery d
+      WHERE d.status = 'pending' AND (d.partner_id, d.mode) > (a.partner_id, a.mode)
+      ORDER BY d.partner_id, d.mode LIMIT 1) following
+  ), due AS MATERIALIZED (
+    SELECT d.event_id
+    FROM account a
+      CROSS JOIN LATERAL (
+        SELECT p.event_id FROM delivery p
+        WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode
+          AND p.lease_expires_at <= clock_timestamp()
+        ORDER BY p.event_id
+        LIMIT coalesce((${values.freeSlots}::jsonb ->> (a.partner_id || '/' || a.mode))::int, ${values.initialSlots})
+        FOR UPDATE SKIP LOCKED) d
+    LIMIT ${values.limit}
+  ), leased AS (
+    UPDATE delivery d SET lease_expires_at = clock_timestamp() + ${values.leaseMs} * interval '1 millisecond'
+    FROM due WHERE d.event_id = due.event_id
+    RETURNING d.event_id, d.partner_id, d.mode, d.schedule_attempts
+  )
+  SELECT l.event_id, l.partner_id, l.mode, l.schedule_attempts, e.body, w.url, w.status AS endpoint_status,
+    w.standard_headers, w.secret,
+    CASE WHEN w.previous_secret_expires_at > now() THEN w.previous_secret END AS previous_secret
+  FROM asynchronous_commit, leased l JOIN event e ON e.id = l.event_id
+    LEFT JOIN webhook_endpoint w ON w.partner_id = l.partner_id AND w.mode = l.mode
+  ORDER BY l.partner_id, l.mode, l.event_id`,
+);
+
+/** One attempt to send an event, and what becomes of the event. */
+export interface Attempt {
+  eventId: string;
+  startedAt: Date;
+  durationMs: number;
+  httpStatus: number | null;
+  /** A short code; null if the event was delivered. */
+  error: string | null;
+  /** How a failed attempt's answer begins. A receiver may send the event back, names and all, so it is stored sealed. */
+  answerStart: string | null;
+  /** `pending` if the event is to be parked next. */
+  status: DeliveryStatus;
+  nextAttemptMs: number | null;
+}
+
+/**
+ * Records attempts, at most one of each event, in one statement, and leaves it to others to inform their workflows. An
+ * event that was delivered stays delivered, whatever a concurrent attempt came to. A crash of PostgreSQL may lose the
+ * record; the event is then sent again.
+ */
+export async function recordAttempts(
+  { orm, ring }: CommandContext,
+  attempts: readonly Attempt[],
+): Promise<void> {
+  await record(orm, {
+    eventIds: attempts.map(({ eventId }) => eventId),
+    startedAt: attempts.map(({ startedAt }) => startedAt.toISOString()),
+    durationsMs: attempts.map(({ durationMs }) => Math.round(durationMs)),
+    httpStatuses: attempts.map(({ httpStatus }) => httpStatus),
+    errors: attempts.map(({ error }) => error),
+    answerStarts: attempts.map(({ eventId, answerStart }) =>
+      answerStart ? ring.seal(answerStart, answerOf(eventId)) : null,
+    ),
+    statuses: attempts.map(({ status }) => status),
+    nextAttemptsMs: attempts.map(({ nextAttemptMs }) => nextAttemptMs),
+  });
+}
+
+/** Opens the `answer_start` of an event's attempt. */
+export const openAnswerStart = (ring: KeyRing, eventId: string, sealed: Buffer): string =>
+  ring.open(sealed, answerOf(eventId));
+
+const answerOf = (eventId: string) => `${eventId}/answer`;
+
+/** The attempts by column. */
+interface RecordValues {
+  eventIds: string[];
+  startedAt: string[];
+  durationsMs: number[];
+  httpStatuses: (number | null)[];
+  errors: (string | null)[];
+  answerStarts: (Buffer | null)[];
+  statuses: DeliveryStatus[];
+  nextAttemptsMs: (number | null)[];
+}
+
+// Written out: it writes two tables. An event that is delivered at its first attempt never has a workflow.
+const record = autocommitStatement(
+  (_, values: RecordValues) => sql`
+  WITH ${ASYNCHRONOUS_COMMIT}, attempt AS (
+    SELECT * FROM unnest(${values.eventIds}::text[], ${values.startedAt}::timestamptz[], ${values.durationsMs}::int[],
+      ${values.httpStatuses}::smallint[], ${values.errors}::text[], ${values.answerStarts}::bytea[],
+      ${values.statuses}::text[], ${values.nextAttemptsMs}::float8[])
+      a (event_id, started_at, duration_ms, http_status, error, answer_start, status, next_attempt_ms)
+  ), counted AS (
+    UPDATE delivery d SET attempt_count = d.attempt_count + 1, schedule_attempts = d.schedule_attempts + 1,
+      status = CASE WHEN d.status = 'delivered' THEN d.status ELSE a.status END,
+      next_attempt_at = CASE WHEN d.status <> 'delivered'
+        THEN clock_timestamp() + a.next_attempt_ms * interval '1 millisecond' END,
+      lease_expires_at = '-infinity',
+      workflow = CASE WHEN a.status = 'pending' OR (d.workflow = 'none' AND a.status = 'delivered') THEN d.workflow
+        ELSE 'untold' END
+    FROM attempt a, asynchronous_commit WHERE d.event_id = a.event_id
+    RETURNING d.event_id, d.attempt_count
+  )
+  INSERT INTO delivery_attempt (event_id, number, started_at, duration_ms, delivered, http_status, error, answer_start)
+  SELECT c.event_id, c.attempt_count, a.started_at, a.duration_ms, a.error IS NULL, a.http_status, a.error, a.answer_start
+  FROM counted c JOIN attempt a ON a.event_id = c.event_id`,
+);
+
+/**
+ * Deletes events and their attempts after 30 days (decisions.md, "Event"), in small batches without long locks. Events
+ * that are still being sent, or that somebody has locked, stay for the next time.
+ */
+export async function pruneEvents(orm: Orm, batch = 500): Promise<void> {
+  const end = lowestId('evt', new Date(Date.now() - EVENTS_KEPT_DAYS * 24 * 3_600_000));
+  for (let after: string | null = ''; after !== null; ) {
+    const [seen]: { last: string | null }[] = await prune(orm, { after, end, batch });
+    after = seen?.last ?? null;
+  }
+}
+
+// Written out: it locks one table and deletes from another. The batch's last id is returned even if nothing was deleted.
+const prune = autocommitStatement(
+  (_, { after, end, batch }: { after: string; end: string; batch: number }) => sql<{ last: string | null }>`
+  WITH old AS MATERIALIZED (
+    SELECT id FROM event WHERE id > ${after} AND id < ${end} ORDER BY id LIMIT ${batch}
+  ), ended AS MATERIALIZED (
+    SELECT d.event_id FROM delivery d JOIN old ON old.id = d.event_id
+    WHERE d.status NOT IN ('pending', 'retrying') FOR UPDATE OF d SKIP LOCKED
+  ), pruned AS (
+    DELETE FROM event WHERE id IN (SELECT event_id FROM ended)
+  )
+  SELECT max(id) AS last FROM old`,
+);

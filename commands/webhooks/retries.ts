@@ -1,0 +1,180 @@
+import { sql } from 'kysely';
+import type { Orm } from '../../db/orm.ts';
+import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../../db/sql.ts';
+import type { Row } from '../../db/tables.ts';
+import type { DeliveryStatus } from '../../domain/event.ts';
+import type { Tenant } from '../../domain/tenant.ts';
+
+/** How many workflows of an account can be told at once; with one more every 62.5 ms, at most 20 in any second. */
+const MOST_AT_ONCE = 4;
+const MORE_PER_SECOND = 16;
+/** How many accounts have a turn together. */
+const ACCOUNTS = 8;
+/** Longer than it takes to tell a workflow. */
+const LEASE_SECONDS = 15;
+/** How many rows a sweep locks at once: few enough that nobody has to wait. */
+const BATCH = 500;
+/** How late a workflow may be before its event is sent without it. */
+const WORKFLOW_GRACE = '2 minutes';
+
+/** The state of an event that its workflow has to be told of. */
+export interface UntoldDelivery
+  extends Row<'delivery', 'event_id' | 'partner_id' | 'mode' | 'type' | 'attempt_count'> {
+  status: Exclude<DeliveryStatus, 'pending' | 'no_endpoint'>;
+  next_attempt_in_ms: number;
+  /** The last attempt's. */
+  error: string | null;
+}
+
+/**
+ * Leases events whose workflows have to be told of their state: a few of each account in turn, oldest first, and never
+ * more than the account's allowance, so that an account whose events all fail delays nobody else.
+ * @param after the account to begin after; null: the first
+ * @returns `last`: the account to continue after; null if all of them have had their turn
+ */
+export async function takeUntold(
+  orm: Orm,
+  after: Tenant | null,
+): Promise<{ untold: UntoldDelivery[]; last: Tenant | null }> {
+  const rows = await take(orm, { afterPartnerId: after?.partnerId ?? '', afterMode: after?.mode ?? '' });
+  const accounts = new Map(
+    rows.map(({ partner_id, mode }) => [`${partner_id}/${mode}`, { partnerId: partner_id, mode }]),
+  );
+  return {
+    untold: rows.filter((row): row is UntoldDelivery => row.event_id !== null),
+    last: accounts.size < ACCOUNTS ? null : ([...accounts.values()].at(-1) ?? null),
+  };
+}
+
+/** An account that had its turn, with one of its events if it has any. */
+type Taken = { [K in keyof UntoldDelivery]: UntoldDelivery[K] | null } & Row<
+  'delivery',
+  'partner_id' | 'mode'
+>;
+
+// Written out: it finds the accounts by skipping through the index, and locks and writes rows of two tables. The
+// endpoint's row has the allowance, as one time at which the full allowance is available again, and is locked meanwhile:
+// an account that another process is serving is skipped. If the endpoint is gone, nothing new fails, so what is left
+// needs no other limit than that of a turn.
+const take = autocommitStatement(
+  (_, { afterPartnerId, afterMode }: { afterPartnerId: string; afterMode: string }) => sql<Taken>`
+  WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, following (partner_id, mode) AS (
+    (SELECT partner_id, mode FROM delivery
+     WHERE workflow = 'untold' AND status <> 'pending' AND (partner_id, mode) > (${afterPartnerId}, ${afterMode})
+     ORDER BY partner_id, mode LIMIT 1)
+    UNION ALL
+    SELECT further.* FROM following f CROSS JOIN LATERAL (
+      SELECT d.partner_id, d.mode FROM delivery d
+      WHERE d.workflow = 'untold' AND d.status <> 'pending' AND (d.partner_id, d.mode) > (f.partner_id, f.mode)
+      ORDER BY d.partner_id, d.mode LIMIT 1) further
+  ), account AS MATERIALIZED (
+    SELECT partner_id, mode FROM following LIMIT ${sql.lit(ACCOUNTS)}
+  ), endpoint AS MATERIALIZED (
+    SELECT w.partner_id, w.mode, ${sql.lit(MOST_AT_ONCE)} - ceil(${sql.lit(MORE_PER_SECOND)} *
+      greatest(0, extract(epoch FROM greatest(w.workflows_full_at, clock_timestamp()) - clock_timestamp()))) AS allowance
+    FROM webhook_endpoint w WHERE (w.partner_id, w.mode) IN (SELECT partner_id, mode FROM account)
+    FOR NO KEY UPDATE SKIP LOCKED
+  ), allowed AS (
+    SELECT a.partner_id, a.mode, CASE
+      WHEN EXISTS (SELECT FROM webhook_endpoint w WHERE w.partner_id = a.partner_id AND w.mode = a.mode)
+        THEN greatest(0, coalesce(e.allowance, 0)) ELSE ${sql.lit(MOST_AT_ONCE)} END AS allowance
+    FROM account a LEFT JOIN endpoint e ON e.partner_id = a.partner_id AND e.mode = a.mode
+  ), due AS MATERIALIZED (
+    SELECT d.event_id FROM allowed a CROSS JOIN LATERAL (
+      SELECT u.event_id FROM delivery u
+      WHERE u.workflow = 'untold' AND u.status <> 'pending' AND u.partner_id = a.partner_id AND u.mode = a.mode
+        AND u.lease_expires_at <= clock_timestamp()
+      ORDER BY u.event_id LIMIT a.allowance::bigint FOR UPDATE SKIP LOCKED) d
+  ), leased AS (
+    UPDATE delivery d SET lease_expires_at = clock_timestamp() + ${sql.lit(LEASE_SECONDS)} * interval '1 second'
+    FROM due WHERE d.event_id = due.event_id
+    RETURNING d.event_id, d.partner_id, d.mode, d.type, d.status, d.attempt_count, d.next_attempt_at
+  ), spent AS (
+    UPDATE webhook_endpoint w SET workflows_full_at = greatest(w.workflows_full_at, clock_timestamp()) +
+      taken.count * interval '1 second' / ${sql.lit(MORE_PER_SECOND)}
+    FROM (SELECT partner_id, mode, count(*) FROM leased GROUP BY partner_id, mode) taken
+    WHERE w.partner_id = taken.partner_id AND w.mode = taken.mode
+  )
+  SELECT a.partner_id, a.mode, l.event_id, l.type, l.status, l.attempt_count,
+    greatest(0, extract(epoch FROM l.next_attempt_at - clock_timestamp()) * 1000)::float8 AS next_attempt_in_ms,
+    (SELECT t.error FROM delivery_attempt t WHERE t.event_id = l.event_id AND t.number = l.attempt_count) AS error
+  FROM asynchronous_commit, account a LEFT JOIN leased l ON l.partner_id = a.partner_id AND l.mode = a.mode
+  ORDER BY a.partner_id, a.mode, l.event_id`,
+);
+
+/** Records that a workflow was told of this state. If the state has changed since, the workflow is still to be told. */
+export async function markTold(orm: Orm, told: UntoldDelivery): Promise<void> {
+  const { event_id: eventId, status, attempt_count: attemptCount } = told;
+  await mark(orm, { eventId, status, attemptCount });
+}
+
+const mark = autocommitStatement(
+  (
+    db,
+    { eventId, status, attemptCount }: { eventId: string; status: DeliveryStatus; attemptCount: number },
+  ) =>
+    db
+      .updateTable('delivery')
+      .set({
+        workflow: sql<
+          'told' | 'none'
+        >`CASE WHEN status IN ('retrying', 'given_up') THEN 'told' ELSE 'none' END`,
+        lease_expires_at: '-infinity',
+      })
+      .where('event_id', '=', eventId)
+      .where('status', '=', status)
+      .where('attempt_count', '=', attemptCount),
+);
+
+/**
+ * Makes an event pending when its workflow says that its next attempt is due. An event that has moved on without its
+ * workflow stays as it is, and the workflow is told of its state.
+ * @param attemptCount how many attempts the workflow knows of
+ * @returns whether there is such an event; old ones are pruned
+ */
+export async function queueRetry(orm: Orm, eventId: string, attemptCount: number): Promise<boolean> {
+  const found = await queueIfDue(orm, { eventId, attemptCount });
+  return found.length > 0;
+}
+
+// A pending event's workflow is told of the next attempt anyway.
+const queueIfDue = autocommitStatement(
+  (_, { eventId, attemptCount }: { eventId: string; attemptCount: number }) => sql<{ event_id: string }>`
+  UPDATE delivery d SET
+    status = CASE WHEN is_due THEN 'pending' ELSE status END,
+    lease_expires_at = CASE WHEN status = 'pending' THEN lease_expires_at ELSE '-infinity' END,
+    workflow = CASE WHEN is_due OR status = 'pending' THEN 'told' ELSE 'untold' END
+  FROM (
+    SELECT event_id, status = 'retrying' AND attempt_count = ${attemptCount} AS is_due
+    FROM delivery WHERE event_id = ${eventId} FOR UPDATE
+  ) known
+  WHERE d.event_id = known.event_id
+  RETURNING d.event_id`,
+);
+
+/**
+ * Makes events pending whose next attempt is due although no workflow has said so: at once if there is no workflow yet
+ * (Temporal is down, or the account has more to start than its allowance), and after two minutes if the workflow is late
+ * or gone.
+ * @returns how many
+ */
+export async function queueOverdueRetries(orm: Orm): Promise<number> {
+  for (let total = 0; ; ) {
+    const queued = await queueOverdue(orm, { batch: BATCH });
+    total += queued.length;
+    if (queued.length < BATCH) return total;
+  }
+}
+
+const queueOverdue = autocommitStatement(
+  (_, { batch }: { batch: number }) => sql<{ event_id: string }>`
+  UPDATE delivery d SET status = 'pending', lease_expires_at = '-infinity'
+  FROM (
+    SELECT event_id FROM delivery
+    WHERE status = 'retrying' AND next_attempt_at <= clock_timestamp()
+      AND (workflow = 'untold' OR next_attempt_at <= clock_timestamp() - ${sql.lit(WORKFLOW_GRACE)}::interval)
+    ORDER BY next_attempt_at LIMIT ${batch} FOR UPDATE SKIP LOCKED
+  ) overdue
+  WHERE d.event_id = overdue.event_id
+  RETURNING d.event_id`,
+);

@@ -1,0 +1,155 @@
+import { type RawBuilder, sql } from 'kysely';
+import { newId, timeOf } from '../../crypto/new-id.ts';
+import type { Orm } from '../../db/orm.ts';
+import { anyOf, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import type { Tables } from '../../db/tables.ts';
+import { transaction } from '../../db/transaction.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import { EVENTS_KEPT_DAYS, type EventType } from '../../domain/event.ts';
+import type { Tenant } from '../../domain/tenant.ts';
+import { presentWebhookEndpoint } from '../../resources/webhook-endpoint.ts';
+import { recordAudit } from '../accounts/operator-context.ts';
+import { readEndpoints } from './read-endpoints.ts';
+
+/** How many events a partner can request at once; one more is allowed every second. */
+const MOST_AT_ONCE = 60;
+const PING: EventType = 'ping';
+
+/** Who wants events sent again. */
+export type Requester =
+  /** A partner, within its allowance: only its own events of the last 30 days. */
+  | { by: 'partner'; tenant: Tenant }
+  /** An operator. `audit` is null if an earlier call has recorded the whole request. */
+  | { by: 'operator'; actor: string; audit: { subject: string; detail: Record<string, unknown> } | null }
+  /** The event's workflow, which is told of the result. */
+  | { by: 'workflow' };
+
+/**
+ * Has events sent again, whatever became of them: at once, and with the whole schedule ahead of them. The relay makes the
+ * attempts, within the limits of their endpoints. An event that is pending stays as it is.
+ * @returns how many of these events there are; old ones are pruned
+ * @throws ApiError for a partner: `event_not_found`, `webhook_endpoint_not_found`, `invalid_state` (the endpoint is
+ *   disabled), `rate_limited`
+ */
+export function requeueEvents(orm: Orm, eventIds: readonly string[], requester: Requester): Promise<number> {
+  return transaction(orm, async (tx) => {
+    if (requester.by === 'partner') {
+      for (const eventId of eventIds) await admit(tx, requester.tenant, eventId);
+    }
+    if (requester.by === 'operator' && requester.audit !== null) {
+      const { subject, detail } = requester.audit;
+      recordAudit(tx, requester.actor, 'webhook.requeue', subject, detail);
+    }
+    const found = await requeue(tx, { eventIds, hasWorkflow: requester.by === 'workflow' });
+    return found.length;
+  });
+}
+
+/** @throws ApiError `event_not_found` if the event is not the partner's or is too old; see {@link takeSendingTurn} */
+async function admit(tx: Transactor, { partnerId, mode }: Tenant, eventId: string): Promise<void> {
+  const [event] = await findEvent(tx, { partnerId, mode, eventId, keptDays: EVENTS_KEPT_DAYS });
+  if (event === undefined) throw new ApiError('event_not_found');
+  await takeSendingTurn(tx, { partnerId, mode });
+}
+
+const findEvent = readStatement(
+  (db, { partnerId, mode, eventId, keptDays }: Tenant & { eventId: string; keptDays: number }) =>
+    db
+      .selectFrom('event')
+      .select('id')
+      .where('id', '=', eventId)
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', mode)
+      .where('created_at', '>', sql<string>`now() - ${keptDays} * interval '1 day'`),
+);
+
+/** This value, or the column as it is if the event is pending. */
+const unlessPending = <Value>(column: keyof Tables['delivery'], value: RawBuilder<Value>) =>
+  sql<Value>`CASE WHEN status = 'pending' THEN ${sql.ref(column)} ELSE ${value} END`;
+
+const requeue = writeStatement(
+  (db, { eventIds, hasWorkflow }: { eventIds: readonly string[]; hasWorkflow: boolean }) =>
+    db
+      .updateTable('delivery')
+      .set({
+        status: 'pending',
+        schedule_attempts: unlessPending('schedule_attempts', sql.lit(0)),
+        lease_expires_at: unlessPending('lease_expires_at', sql<string>`'-infinity'`),
+        next_attempt_at: unlessPending('next_attempt_at', sql<string>`clock_timestamp()`),
+        workflow: sql<'told'>`CASE WHEN ${hasWorkflow}::boolean THEN 'told' ELSE workflow END`,
+      })
+      .where('event_id', '=', anyOf(eventIds))
+      .returning('event_id'),
+);
+
+/**
+ * Writes an event that shows where it is sent, which the relay sends like any other.
+ * @returns its id
+ * @throws ApiError `webhook_endpoint_not_found`, `invalid_state` (the endpoint is disabled), `rate_limited`
+ */
+export function sendPing(orm: Orm, tenant: Tenant): Promise<string> {
+  const { partnerId, mode } = tenant;
+  return transaction(orm, async (tx) => {
+    await takeSendingTurn(tx, tenant);
+    const [endpoint] = await readEndpoints(tx, partnerId, [mode]);
+    const data = { webhook_endpoint: endpoint && presentWebhookEndpoint(endpoint) };
+    const id = newId('evt');
+    const created = timeOf(id).toISOString();
+    const body = JSON.stringify({ id, type: PING, created, mode, data });
+    await insertPing(tx, { partnerId, mode, id, created, body });
+    return id;
+  });
+}
+
+const insertPing = writeStatement(
+  (db, { partnerId, mode, id, created, body }: Tenant & { id: string; created: string; body: string }) =>
+    db.insertInto('event').values({ id, partner_id: partnerId, mode, type: PING, body, created_at: created }),
+);
+
+/**
+ * Takes one event off a partner's allowance, in the caller's transaction, and locks its endpoint's row until the end of
+ * that. The allowance is kept as one time, at which all of it is available again (the generic cell rate algorithm), so it
+ * counts for all processes together.
+ * @throws ApiError `webhook_endpoint_not_found`, `invalid_state` (the endpoint is disabled), `rate_limited`
+ */
+async function takeSendingTurn(tx: Transactor, { partnerId, mode }: Tenant): Promise<void> {
+  const [endpoint] = await lockEndpoint(tx, { partnerId, mode, mostAtOnce: MOST_AT_ONCE });
+  if (endpoint === undefined) throw new ApiError('webhook_endpoint_not_found');
+  if (endpoint.status === 'disabled') {
+    throw new ApiError('invalid_state', {
+      message: 'The webhook endpoint is disabled. Enable it with PUT /webhook-endpoint.',
+    });
+  }
+  if (endpoint.wait_seconds > 0) {
+    throw new ApiError('rate_limited', {
+      message:
+        'Too many events requested: the limit is 60 at once and one more each second. Retry after the number of seconds in Retry-After.',
+      retryAfterSeconds: endpoint.wait_seconds,
+    });
+  }
+  await takeOne(tx, { partnerId, mode });
+}
+
+const lockEndpoint = writeStatement((db, { partnerId, mode, mostAtOnce }: Tenant & { mostAtOnce: number }) =>
+  db
+    .selectFrom('webhook_endpoint')
+    .select([
+      'status',
+      sql<number>`ceil(extract(epoch FROM allowance_full_at - clock_timestamp()) + 1 - ${mostAtOnce})::float8`.as(
+        'wait_seconds',
+      ),
+    ])
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .forNoKeyUpdate(),
+);
+
+const takeOne = writeStatement((db, { partnerId, mode }: Tenant) =>
+  db
+    .updateTable('webhook_endpoint')
+    .set({
+      allowance_full_at: sql<string>`greatest(allowance_full_at, clock_timestamp()) + interval '1 second'`,
+    })
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode),
+);

@@ -1,0 +1,50 @@
+import { LRUCache } from 'lru-cache';
+import type { Tenant } from '../../domain/tenant.ts';
+
+const INITIAL_SLOTS = 8;
+const FEWEST_SLOTS = 2;
+/** Twice as many as an endpoint has connections, so that these need not wait for the next read of events. */
+export const MOST_SLOTS = 128;
+const MOST_ACCOUNTS = 10_000;
+
+interface Endpoint {
+  slots: number;
+  inFlight: number;
+}
+
+/**
+ * How many attempts may be in flight for each account's endpoint: each success doubles its slots, each failure halves
+ * them. So dead receivers occupy few of the process's slots, however many there are.
+ */
+export class EndpointConcurrency {
+  /** The slots of an account without recent attempts. */
+  readonly initialSlots = INITIAL_SLOTS;
+  readonly #endpoints = new LRUCache<string, Endpoint>({ max: MOST_ACCOUNTS });
+
+  acquire(account: Tenant): void {
+    const key = keyOf(account);
+    const endpoint = this.#endpoints.get(key) ?? { slots: INITIAL_SLOTS, inFlight: 0 };
+    endpoint.inFlight += 1;
+    this.#endpoints.set(key, endpoint);
+  }
+
+  release(account: Tenant, succeeded: boolean): void {
+    const endpoint = this.#endpoints.get(keyOf(account));
+    if (endpoint === undefined) return;
+    endpoint.inFlight -= 1;
+    endpoint.slots = succeeded
+      ? Math.min(endpoint.slots * 2, MOST_SLOTS)
+      : Math.max(Math.floor(endpoint.slots / 2), FEWEST_SLOTS);
+  }
+
+  /** The free slots of each account with recent attempts, by `<partnerId>/<mode>`. */
+  freeSlots(): Record<string, number> {
+    const free = [...this.#endpoints].map(([key, { slots, inFlight }]) => [
+      key,
+      Math.max(0, slots - inFlight),
+    ]);
+    return Object.fromEntries(free);
+  }
+}
+
+const keyOf = ({ partnerId, mode }: Tenant) => `${partnerId}/${mode}`;

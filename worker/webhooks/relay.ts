@@ -1,0 +1,205 @@
+import type { Logger } from 'pino';
+import type { WebhookClient } from '../../adapters/webhooks/webhook-client.ts';
+import type { CommandContext } from '../../commands/command-context.ts';
+import {
+  type Attempt,
+  type Delivery,
+  recordAttempts,
+  takeDeliveries,
+} from '../../commands/webhooks/deliveries.ts';
+import { openEndpointSecret } from '../../commands/webhooks/endpoint-secrets.ts';
+import { disableEndpoint, parkDeliveries } from '../../commands/webhooks/endpoint-status.ts';
+import { signEvent } from '../../crypto/webhook-signing.ts';
+import { describeError } from '../../domain/describe-error.ts';
+import type { Tenant } from '../../domain/tenant.ts';
+import { coalesce } from '../../process/coalesce.ts';
+import { Waker } from '../waker.ts';
+import { EndpointConcurrency } from './endpoint-concurrency.ts';
+
+const MOST_IN_FLIGHT = 2_000;
+const MOST_TAKEN = 250;
+const MOST_RECORDED = 500;
+/** A fallback for notifications, which can be lost. */
+const POLL_MS = 500;
+/** A lease lasts for two attempts (its own and the one whose connection it waits for) plus this, for recording. */
+const MARGIN_MS = 10_000;
+const GONE = 410;
+
+export interface RelayDependencies extends CommandContext {
+  webhooks: WebhookClient;
+  logger: Logger;
+  /** How long to wait after each failed attempt; there is one more attempt than there are delays. */
+  delaysMs: number[];
+  /** How long an attempt may take. */
+  timeoutMs: number;
+}
+
+export interface Relay {
+  /** Looks for something to send. */
+  wake(): void;
+  /** Takes no more events, and resolves when those in progress are done. */
+  stop(): Promise<void>;
+}
+
+/** A delivery whose account has an enabled endpoint. */
+type Sendable = Delivery & { url: string };
+
+/**
+ * Makes every attempt of every event, straight from its row: the first within milliseconds of the commit, and retries when
+ * they are pending, all within the limits of their endpoints. A crash between an attempt and its record repeats the
+ * attempt and loses nothing.
+ */
+export function startRelay(dependencies: RelayDependencies): Relay {
+  const { orm, logger } = dependencies;
+  const concurrency = new EndpointConcurrency();
+  const record = createAttemptRecorder(dependencies);
+  const inProgress = new Set<Promise<void>>();
+  const waker = new Waker(POLL_MS);
+  let after: Tenant | null = null;
+
+  async function take(): Promise<Delivery[]> {
+    const limit = Math.min(MOST_TAKEN, MOST_IN_FLIGHT - inProgress.size);
+    const freeSlots = concurrency.freeSlots();
+    const request = {
+      freeSlots,
+      initialSlots: concurrency.initialSlots,
+      limit,
+      leaseMs: 2 * dependencies.timeoutMs + MARGIN_MS,
+      after,
+    };
+    const taken = limit > 0 ? await takeDeliveries(orm, request) : [];
+    const last = taken.at(-1);
+    // If the limit was reached, the next read continues after the last account; otherwise all later accounts were read.
+    const wrapped = after !== null && taken.length < limit;
+    after = last !== undefined && taken.length === limit ? accountOf(last) : null;
+    if (wrapped) waker.wake();
+    return taken;
+  }
+
+  function begin(taken: readonly Delivery[]): void {
+    const unsendable: string[] = [];
+    for (const delivery of taken) {
+      if (isSendable(delivery)) start(delivery);
+      else unsendable.push(delivery.event_id);
+    }
+    if (unsendable.length > 0) track(parkDeliveries(orm, unsendable), unsendable);
+  }
+
+  function start(delivery: Sendable): void {
+    const account = accountOf(delivery);
+    let hasSlot = true;
+    // The slot is free when the receiver has answered, before that is recorded.
+    const releaseSlot = (succeeded: boolean) => {
+      if (!hasSlot) return;
+      hasSlot = false;
+      concurrency.release(account, succeeded);
+      waker.wake();
+    };
+    concurrency.acquire(account);
+    track(
+      send(delivery, releaseSlot).finally(() => releaseSlot(false)),
+      [delivery.event_id],
+    );
+  }
+
+  async function send(delivery: Sendable, releaseSlot: (succeeded: boolean) => void): Promise<void> {
+    const attempt = await attemptDelivery(dependencies, delivery);
+    releaseSlot(attempt.error === null);
+    if (attempt.error === null) return record({ ...attempt, status: 'delivered', nextAttemptMs: null });
+    if (attempt.httpStatus === GONE) return parkGone(delivery, attempt);
+    const nextAttemptMs = dependencies.delaysMs[delivery.schedule_attempts] ?? null;
+    const status = nextAttemptMs === null ? 'given_up' : 'retrying';
+    return record({ ...attempt, status, nextAttemptMs });
+  }
+
+  /** The receiver wants no more events: its endpoint is disabled, and this event is parked with the others. */
+  async function parkGone(delivery: Sendable, attempt: AttemptMade): Promise<void> {
+    const { event_id: eventId, url } = delivery;
+    await disableEndpoint(orm, accountOf(delivery), { url, reason: 'it answered 410 Gone' });
+    await record({ ...attempt, status: 'pending', nextAttemptMs: null });
+    await parkDeliveries(orm, [eventId]);
+  }
+
+  function track(work: Promise<void>, eventIds: string[]): void {
+    const tracked = work
+      .catch((error: unknown) =>
+        logger.error(
+          { eventIds, error: describeError(error) },
+          'could not send events; trying again when their lease expires',
+        ),
+      )
+      .then(() => {
+        inProgress.delete(tracked);
+        waker.wake();
+      });
+    inProgress.add(tracked);
+  }
+
+  const running = waker.run(
+    async () => begin(await take()),
+    (error) => logger.error({ error: describeError(error) }, 'the relay could not read events; trying again'),
+  );
+
+  return {
+    wake: () => waker.wake(),
+    stop: async () => {
+      waker.stop();
+      await running;
+      await Promise.all(inProgress);
+    },
+  };
+}
+
+const accountOf = ({ partner_id: partnerId, mode }: Delivery): Tenant => ({ partnerId, mode });
+
+const isSendable = (delivery: Delivery): delivery is Sendable =>
+  delivery.url !== null && delivery.endpoint_status === 'enabled';
+
+type AttemptMade = Omit<Attempt, 'status' | 'nextAttemptMs'>;
+
+/** Sends an event once, signed at that moment, to its endpoint. Whatever the receiver does is not an error. */
+async function attemptDelivery(
+  { ring, webhooks }: Pick<RelayDependencies, 'ring' | 'webhooks'>,
+  delivery: Sendable,
+): Promise<AttemptMade> {
+  const { event_id: eventId, body, url, previous_secret: previous } = delivery;
+  const startedAt = new Date();
+  const current = openEndpointSecret(ring, delivery, delivery.secret);
+  const headers = signEvent({
+    eventId,
+    body,
+    secrets: previous === null ? [current] : [current, openEndpointSecret(ring, delivery, previous)],
+    standardWebhooks: delivery.standard_headers,
+    nowMs: startedAt.getTime(),
+  });
+  const result = await webhooks.deliver({ url, body, headers });
+  const { outcome, httpStatus, durationMs } = result;
+  const made = { eventId, startedAt, durationMs, httpStatus };
+  if (outcome === 'delivered') return { ...made, error: null, answerStart: null };
+  return { ...made, error: result.error ?? `http_${httpStatus}`, answerStart: result.answerStart };
+}
+
+/**
+ * Records attempts, those that end together in one statement.
+ * @returns a function that resolves when its attempt is recorded, or could not be: the event is then sent again
+ */
+function createAttemptRecorder({
+  orm,
+  ring,
+  logger,
+}: RelayDependencies): (attempt: Attempt) => Promise<void> {
+  return coalesce<Attempt, void>({
+    mostTogether: MOST_RECORDED,
+    async run(attempts) {
+      try {
+        await recordAttempts({ orm, ring }, attempts);
+      } catch (error) {
+        logger.error(
+          { events: attempts.length, error: describeError(error) },
+          'could not record webhook attempts; the events are sent again when their leases expire',
+        );
+      }
+      return [];
+    },
+  });
+}
