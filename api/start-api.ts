@@ -50,7 +50,7 @@ export async function startApi(
   const ring = new KeyRing(config.encryptionKeys);
   const { orm, direct } = await openServiceDatabase(config, logger, {
     poolSize: 20,
-    // The service's own: four settlements, callers' keys, health, announcements.
+    // The service's own: four settlements, callers' keys, health, notifications.
     shares: { accounts: 12, eachAccount: 4 },
     applicationName: 'card-issuing-api',
   });
@@ -71,17 +71,17 @@ export async function startApi(
     logger,
   });
 
-  const announcer = (what: string, announce: (orm: Orm) => Promise<void>) =>
+  const notifier = (what: string, notify: (orm: Orm) => Promise<void>) =>
     createNotifier(
-      () => announce(orm),
+      () => notify(orm),
       (error) =>
         logger.warn(
           { error: describeError(error) },
           `could not notify the worker of ${what}; it will find them on its own`,
         ),
     );
-  const eventsWritten = announcer('events', notifyEvents);
-  const depositsChanged = announcer('deposits', notifyDeposits);
+  const eventsWritten = notifier('events', notifyEvents);
+  const depositsChanged = notifier('deposits', notifyDeposits);
 
   const admission = createAdmission({
     accountConcurrency: config.accountConcurrency,

@@ -6,8 +6,8 @@ import { transaction } from '../../db/transaction.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { Tenant } from '../../domain/tenant.ts';
 import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
-import { lockPartner } from '../accounts/partners.ts';
 import { type OperatorContext, recordAudit } from '../accounts/operator-context.ts';
+import { lockPartner } from '../accounts/partners.ts';
 import type { CommandContext } from '../command-context.ts';
 import { shownOfEndpoint } from './read-endpoints.ts';
 

@@ -5,8 +5,8 @@ import { transaction } from '../../db/transaction.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { Tenant } from '../../domain/tenant.ts';
 import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
-import { lockPartner } from '../accounts/partners.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
+import { lockPartner } from '../accounts/partners.ts';
 import { readEndpoints } from './read-endpoints.ts';
 
 type EndpointStatus = WebhookEndpointRow['status'];

@@ -59,15 +59,15 @@ export async function startDeposits(options: DepositsOptions): Promise<RunningDe
   const { config, orm, client, logger } = options;
   const taskQueue = depositsTaskQueue(config.taskQueuePrefix);
   const stopping = new AbortController();
-  const announce = (what: string, send: (orm: Orm) => Promise<void>) =>
+  const notifier = (what: string, send: (orm: Orm) => Promise<void>) =>
     createNotifier(
       () => send(orm),
       (error) =>
         logger.warn({ error: describeError(error) }, `could not notify the database's listeners of ${what}`),
     );
-  const announceEvent = announce('events', notifyEvents);
+  const notifyOfEvents = notifier('events', notifyEvents);
   // This process hears it, too.
-  const announceDeposit = announce('changed deposits', notifyDeposits);
+  const notifyOfDeposits = notifier('changed deposits', notifyDeposits);
   const tron = config.tron && {
     network: config.tron.network,
     scanIntervalMs: config.tron.scanIntervalMs,
@@ -81,7 +81,7 @@ export async function startDeposits(options: DepositsOptions): Promise<RunningDe
     activities: options.around({
       ...createWatchDepositActivities(orm),
       ...createScanChainActivities({
-        ...{ orm, tron, logger, changed: announceDeposit, report: reportProgress },
+        ...{ orm, tron, logger, changed: notifyOfDeposits, report: reportProgress },
         stopping: stopping.signal,
       }),
     }),
@@ -100,8 +100,8 @@ export async function startDeposits(options: DepositsOptions): Promise<RunningDe
     orm,
     logger,
     credited: () => {
-      announceEvent();
-      announceDeposit();
+      notifyOfEvents();
+      notifyOfDeposits();
     },
   });
   const telling = tellInTurns({
