@@ -20,15 +20,16 @@ describe('a label', () => {
   });
 
   it('refuses every format character of the basic plane but the joiners, and both separators', () => {
+    const [label, line] = [Label(100), Line(100)];
     for (let point = 0; point <= 0xffff; point++) {
       const text = `a${String.fromCodePoint(point)}b`;
       const isUnseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u.test(text);
       if (isUnseen && point !== 0x200c && point !== 0x200d) {
-        assert.ok(!accepts(Label(100), text), point.toString(16));
-        assert.ok(!accepts(Line(100), text), point.toString(16));
+        assert.ok(!accepts(label, text), point.toString(16));
+        assert.ok(!accepts(line, text), point.toString(16));
       } else if (/[\p{L}\p{N}\p{P}\p{S}\p{M}\p{Zs}]/u.test(String.fromCodePoint(point))) {
-        assert.ok(accepts(Label(100), text), point.toString(16));
-        assert.ok(accepts(Line(100), text), point.toString(16));
+        assert.ok(accepts(label, text), point.toString(16));
+        assert.ok(accepts(line, text), point.toString(16));
       }
     }
   });

@@ -271,7 +271,7 @@ describe('a payment that is shown to the other nodes', () => {
   });
 
   it('waits for a node that is about to get the block, which then denies it', async () => {
-    all = await startChainOfNodes([{}, {}], { timings: { corroborationMs: 60_000 } });
+    all = await startChainOfNodes([{}, {}], { timings: { corroborationMs: 10_000 } });
     all.chain.mine([payment]);
     all.chain.mine();
     all.chain.solidify();

@@ -12,6 +12,7 @@ import {
   readUpTo,
   startChainOfNodes,
 } from '../../../support/adapters/chain-of-nodes.ts';
+import { inParallel } from '../../../support/in-parallel.ts';
 import { until } from '../../../support/until.ts';
 
 const START = { number: 0, hash: null };
@@ -43,34 +44,55 @@ const FAULTS: [FaultRule, string | null][] = [
   [{ fault: 'empty object', path: INFOS }, null],
 ];
 
+const mineIn = ({ chain }: ChainOfNodes, count: number) => {
+  for (let made = 0; made < count; made++) chain.mine([tokenTransfer({ to: ALICE, valueMicroUsdt: 1n })]);
+};
+
+async function assertPassedOver(rule: FaultRule, problem: string | null): Promise<void> {
+  const requestTimeoutMs = problem === 'timeout' ? 2_000 : 30_000;
+  const all = await startChainOfNodes([{}, {}], { timings: { requestTimeoutMs } });
+  try {
+    mineIn(all, 12);
+    const [bad, good] = all.nodes;
+    bad?.faults.add(rule);
+    // By both; the block at the head needs no getblockbynum.
+    const first = await all.tron.readBlocks(START, 10, NEVER);
+    assert.deepEqual(
+      first.map(({ number, transfers, node }) => [number, transfers.length, node]),
+      Array.from({ length: 10 }, (_, at) => [at + 1, 1, nameOf(good)]),
+    );
+    const [state] = all.tron.state().nodes;
+    assert.deepEqual([state?.problem ?? null, state?.name], [problem, nameOf(bad)]);
+    assert.equal(state?.state, problem === null ? 'standby' : 'failing');
+    assert.equal(all.log.length, problem === null ? 0 : 1);
+    assert.deepEqual([all.tron.state().node, all.tron.state().solidBlockNumber], [nameOf(good), 10]);
+  } finally {
+    await all.stop();
+  }
+}
+
+describe('a TRON node with a fault', () => {
+  let ends: Promise<void>[];
+  before(() => {
+    ends = inParallel(
+      FAULTS.length,
+      FAULTS.map(
+        ([rule, problem]) =>
+          () =>
+            assertPassedOver(rule, problem),
+      ),
+    );
+  });
+
+  FAULTS.forEach(([rule], index) => {
+    it(`is passed over, and no block with it: ${rule.fault} ${rule.path ?? ''}`, () => ends[index]);
+  });
+});
+
 describe('a TRON node at fault', () => {
   let all: ChainOfNodes;
   afterEach(() => all.stop());
-  const mine = (count: number) => {
-    for (let made = 0; made < count; made++)
-      all.chain.mine([tokenTransfer({ to: ALICE, valueMicroUsdt: 1n })]);
-  };
-
-  for (const [rule, problem] of FAULTS) {
-    it(`is passed over, and no block with it: ${rule.fault} ${rule.path ?? ''}`, async () => {
-      const requestTimeoutMs = problem === 'timeout' ? 2_000 : 30_000;
-      all = await startChainOfNodes([{}, {}], { timings: { requestTimeoutMs } });
-      mine(12);
-      const [bad, good] = all.nodes;
-      bad?.faults.add(rule);
-      // By both; the block at the head needs no getblockbynum.
-      const first = await all.tron.readBlocks(START, 10, NEVER);
-      assert.deepEqual(
-        first.map(({ number, transfers, node }) => [number, transfers.length, node]),
-        Array.from({ length: 10 }, (_, at) => [at + 1, 1, nameOf(good)]),
-      );
-      const [state] = all.tron.state().nodes;
-      assert.deepEqual([state?.problem ?? null, state?.name], [problem, nameOf(bad)]);
-      assert.equal(state?.state, problem === null ? 'standby' : 'failing');
-      assert.equal(all.log.length, problem === null ? 0 : 1);
-      assert.deepEqual([all.tron.state().node, all.tron.state().solidBlockNumber], [nameOf(good), 10]);
-    });
-  }
+  const mine = (count: number) => mineIn(all, count);
 
   it('is named in the log when it falls out and when it is back, and not at each call between', async () => {
     all = await startChainOfNodes([{}, {}]);
