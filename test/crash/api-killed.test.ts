@@ -6,7 +6,6 @@ import { query } from '../../db/sql.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/start-child.ts';
 import { prepareIssuance } from '../support/crash/fundings.ts';
-import { inParallel } from '../support/crash/in-parallel.ts';
 import {
   ask,
   askAt,
@@ -17,6 +16,7 @@ import {
   untilAnswered,
 } from '../support/crash/operations.ts';
 import { kill, scratchFolder, startApiProcess } from '../support/crash/processes.ts';
+import { inParallel } from '../support/in-parallel.ts';
 import { assertLedgerClean } from '../support/money.ts';
 import { startWatchingProxy, type Watched } from '../support/sockets.ts';
 import { type Answer, startTestStack, type TestStack } from '../support/stack.ts';

@@ -5,7 +5,6 @@ import { query } from '../../db/sql.ts';
 import type { Child } from '../../dev/process/start-child.ts';
 import { tokenTransfer } from '../../dev/tron/drafts.ts';
 import type { DeadlyStatement } from '../support/crash/die-at-statement.ts';
-import { inParallel } from '../support/crash/in-parallel.ts';
 import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import {
   type DepositStack,
@@ -15,6 +14,7 @@ import {
   untilDeposit,
   untilScanned,
 } from '../support/deposits/deposit-stack.ts';
+import { inParallel } from '../support/in-parallel.ts';
 import { assertLedgerClean } from '../support/money.ts';
 import type { TestPartner } from '../support/stack.ts';
 import { until } from '../support/until.ts';

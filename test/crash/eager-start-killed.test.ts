@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import type { Fault } from '../support/crash/fault.ts';
 import { handedOverAfterMs, withFaultyApi } from '../support/crash/faulty-api.ts';
 import { ISSUANCE_STEPS, prepareIssuance, prepareTopUp, TOP_UP_STEPS } from '../support/crash/fundings.ts';
-import { inParallel } from '../support/crash/in-parallel.ts';
 import {
   ask,
   askAt,
@@ -14,6 +13,7 @@ import {
   untilAnswered,
 } from '../support/crash/operations.ts';
 import { prepareStatusChange, STATUS_CASES } from '../support/crash/status-changes.ts';
+import { inParallel } from '../support/in-parallel.ts';
 import type { Answer, TestStack } from '../support/stack.ts';
 
 type Step = 'open' | 'settle' | 'ask' | 'lookUp';

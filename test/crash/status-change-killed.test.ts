@@ -1,5 +1,4 @@
 import type { Fault } from '../support/crash/fault.ts';
-import { inParallel } from '../support/crash/in-parallel.ts';
 import { killWorkerAt } from '../support/crash/kill-worker-at.ts';
 import {
   prepareOpposites,
@@ -7,6 +6,7 @@ import {
   STATUS_CASES,
   type StatusCaseName,
 } from '../support/crash/status-changes.ts';
+import { inParallel } from '../support/in-parallel.ts';
 import type { TestStack } from '../support/stack.ts';
 
 const ALL = Object.keys(STATUS_CASES) as StatusCaseName[];

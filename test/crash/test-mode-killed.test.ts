@@ -5,8 +5,8 @@ import { readCardBalance } from '../../ledger/balances.ts';
 import { cardIn } from '../support/card-status.ts';
 import { eventTypes } from '../support/cards.ts';
 import { askUntilEnd, ENDS, type End } from '../support/crash/ask-until-end.ts';
-import { inParallel } from '../support/crash/in-parallel.ts';
 import { scratchFolder } from '../support/crash/processes.ts';
+import { inParallel } from '../support/in-parallel.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
 import { startTestStack, type TestStack } from '../support/stack.ts';
 

@@ -1,8 +1,8 @@
 import type { Fault } from '../support/crash/fault.ts';
 import { ISSUANCE_STEPS, prepareIssuance, prepareTopUp, TOP_UP_STEPS } from '../support/crash/fundings.ts';
-import { inParallel } from '../support/crash/in-parallel.ts';
 import { killWorkerAt } from '../support/crash/kill-worker-at.ts';
 import { CASES, type CaseName } from '../support/crash/operations.ts';
+import { inParallel } from '../support/in-parallel.ts';
 import type { TestStack } from '../support/stack.ts';
 
 type Step = keyof typeof ISSUANCE_STEPS;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { query } from '../../../db/sql.ts';
 import { networkResult } from '../../../workflows/messages.ts';
 import { createCard, readCardRow } from '../../support/cards.ts';
-import { inParallel } from '../../support/crash/in-parallel.ts';
+import { inParallel } from '../../support/in-parallel.ts';
 import { assertBalance, assertLedgerClean } from '../../support/money.ts';
 import { SILENT_KINDS, type Silent, type SilentKind } from '../../support/silent-operations.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';

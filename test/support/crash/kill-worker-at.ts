@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { inParallel } from '../in-parallel.ts';
 import { assertLedgerClean } from '../money.ts';
 import { type Answer, startTestStack, type TestStack } from '../stack.ts';
 import type { Fault } from './fault.ts';
 import type { FaultyWorkerOptions } from './faulty-worker.ts';
-import { inParallel } from './in-parallel.ts';
 import { ask, assertEnd, claimIdOf, type Operation, resolveWhenOverdue } from './operations.ts';
 import { bundleFile, kill, scratchFolder, startProcess } from './processes.ts';
 
