@@ -21,7 +21,7 @@ const { values: flags, positionals } = parseArgs({
   options: {
     unit: { type: 'boolean', default: false },
     record: { type: 'boolean', default: false },
-    jobs: { type: 'string', default: '3' },
+    jobs: { type: 'string', default: '5' },
   },
   allowPositionals: true,
 });

@@ -9,15 +9,16 @@ export async function tableContents(stack: TestStack): Promise<Record<string, st
     `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
      WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1`,
   );
-  const contents: Record<string, string[]> = {};
-  for (const { name } of tables) {
-    const rows = await asOwner<{ line: string }>(
-      stack,
-      `SELECT row_to_json(t)::text AS line FROM ${name} t ORDER BY 1`,
-    );
-    contents[name] = rows.map((row) => row.line);
-  }
-  return contents;
+  const rows = await asOwner<{ name: string; lines: string[] }>(
+    stack,
+    tables
+      .map(
+        ({ name }) =>
+          `SELECT '${name}' AS name, array(SELECT row_to_json(t)::text FROM ${name} t ORDER BY 1) AS lines`,
+      )
+      .join(' UNION ALL '),
+  );
+  return Object.fromEntries(rows.map(({ name, lines }) => [name, lines]));
 }
 
 /** A row of {@link tableContents} with what is bytea, which comes as hex, read as text. */

@@ -14,7 +14,7 @@ import { bundleFile, kill, scratchFolder, startProcess } from './processes.ts';
 const AT_ONCE = 4;
 
 /**
- * Asks for all these operations; the worker is killed when all of them stand at the fault's place, and started again.
+ * Asks for all these operations; the worker is killed when all of them stand at the fault's place, and another one started.
  * Every one has to end as if nothing had happened.
  */
 export async function killWorkerAt(
@@ -40,11 +40,9 @@ export async function killWorkerAt(
     markerFile: join(folder, 'killed'),
     codePath: await bundleFile(folder),
   };
-  const startWorker = () =>
-    startProcess(stack.config, folder, 'test/support/crash/faulty-worker.ts', {
-      args: [JSON.stringify(options)],
-    });
-  let worker = await startWorker();
+  const worker = await startProcess(stack.config, folder, 'test/support/crash/faulty-worker.ts', {
+    args: [JSON.stringify(options)],
+  });
   try {
     const prepared = await Promise.all(
       inParallel(
@@ -64,7 +62,7 @@ export async function killWorkerAt(
     const claimIds = await Promise.all(prepared.map((operation) => claimIdOf(stack, operation)));
     assert.deepEqual(stood.sort(), claimIds.sort());
 
-    worker = await startWorker();
+    await stack.startWorker();
     const [firsts] = await all;
     const asserted = prepared.map(
       (operation, index) => () => assertEnd(stack, operation, firsts[index] as Answer),
@@ -73,7 +71,9 @@ export async function killWorkerAt(
     await assertLedgerClean(stack);
   } catch (error) {
     const logged = [...stack.logLines, ...worker.lastLines()].join('\n');
-    throw new Error(`it ended differently; the API and the last worker logged:\n${logged}`, { cause: error });
+    throw new Error(`it ended differently; the stack and the killed worker logged:\n${logged}`, {
+      cause: error,
+    });
   } finally {
     await kill(worker);
     await stack.stop();
