@@ -27,19 +27,23 @@ const FAULTS: [Omit<Fault, 'steps'> & { step: string }, StatusCaseName[]][] = [
   [{ step: 'changeCardStatus', run: 'decided', when: 'after' }, ASKED],
 ];
 
+const AROUND = ['before', 'after'] as const;
+
 describe('a worker killed -9 at a step of changeCardStatus changes no outcome', function () {
   this.timeout(240_000);
   let ends: Promise<void>[];
   before(() => {
-    ends = inParallel(
-      4,
-      FAULTS.map(([{ step, run, when }, cases]) => () => {
+    ends = inParallel(4, [
+      ...FAULTS.map(([{ step, run, when }, cases]) => () => {
         const operations = cases.map(
           (name) => (stack: TestStack) => prepareStatusChange(STATUS_CASES[name], stack),
         );
         return killWorkerAt({ steps: [step], run, when }, operations);
       }),
-    );
+      ...AROUND.map(
+        (when) => () => killWorkerAt({ steps: ['changeCardStatus'], run: 1, when }, [prepareOpposites]),
+      ),
+    ]);
   });
 
   FAULTS.forEach(([{ step, run, when }, cases], index) => {
@@ -47,8 +51,8 @@ describe('a worker killed -9 at a step of changeCardStatus changes no outcome', 
       ends[index]);
   });
 
-  for (const when of ['before', 'after'] as const) {
+  AROUND.forEach((when, index) => {
     it(`${when} the network is asked for one of seven opposite changes: all come to one order`, () =>
-      killWorkerAt({ steps: ['changeCardStatus'], run: 1, when }, [prepareOpposites]));
-  }
+      ends[FAULTS.length + index]);
+  });
 });
