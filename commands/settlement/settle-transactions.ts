@@ -1,32 +1,43 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import { CARD_COLUMNS, of, TRANSACTION_COLUMNS } from '../../db/columns.ts';
+import { columnsOf, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
+import type { EventType } from '../../domain/event.ts';
+import { DEFAULT_FEE_PLAN, FeePlan } from '../../domain/fees.ts';
+import { siblingId } from '../../domain/ids.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { applyOperations } from '../../ledger/apply-operation.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import { encodeOperation } from '../../ledger/operation.ts';
-import { presentTransaction } from '../../resources/transaction.ts';
-import { type Decision, decideSettlements, type NewTransaction } from './decide-settlements.ts';
-import { insertTransactions } from './insert-transactions.ts';
-import type { Settled, Settlement, SettlementOutcome } from './settlement.ts';
-import { settlementOperation } from './settlement-operation.ts';
-import { lockSettlementTerms } from './settlement-terms.ts';
+import { presentCard } from '../../resources/card.ts';
+import { presentTransaction, type TransactionRow } from '../../resources/transaction.ts';
+import {
+  type Decision,
+  decideSettlements,
+  type NewTransaction,
+  type Settled,
+  type Settlement,
+  type SettlementOutcome,
+  type SettlementTerms,
+  settlementOperation,
+} from './settlement.ts';
 
 /**
- * The one settlement of transactions (decisions.md, "Rules"): of the network's events and of simulated ones, of any
- * accounts and modes, decided in the order they come, in the caller's transaction. Four statements, however many come:
- * lock, read, the ledger's call, insert. What was settled before gets the same transaction again.
- * @param longestLockWaitMs after which a lock is given up with PostgreSQL's error; null: the session's own.
+ * The one settlement of transactions (decisions.md, "Rules"): those that the network reports and simulated ones, of any
+ * accounts and modes, decided in the order they come, in the caller's transaction. It takes four statements, however many
+ * settlements there are: lock, read, the ledger's call, insert. What was settled before gives the same transaction again.
+ * @param longestLockWaitMs how long to wait for a lock before PostgreSQL's error; null: as long as the session allows
  * @returns what became of each, in its place; a refusal (`card_not_found`, `invalid_state`, `idempotency_conflict`,
- * `validation_failed`) touches no other.
- * @throws where a balance would leave the safe integers: ApiError `validation_failed`; LedgerRejected where others came
- * along, which were decided as if it had not: settle each alone.
+ *   `validation_failed`) does not affect the others
+ * @throws if a balance would leave the safe integers: ApiError `validation_failed` for a settlement that came alone,
+ *   LedgerRejected for several, which were decided as if it did not: settle each alone
  */
 export async function settleTransactions(
-  tx: EntityManager,
+  tx: Transactor,
   settlements: readonly Settlement[],
   longestLockWaitMs: number | null = null,
 ): Promise<SettlementOutcome[]> {
-  const terms = await lockSettlementTerms(tx, settlements, longestLockWaitMs);
+  const terms = await lockTerms(tx, settlements, longestLockWaitMs);
   const decisions = decideSettlements(settlements, terms);
   const made = decisions.filter((decision) => 'card' in decision);
   try {
@@ -43,28 +54,11 @@ export async function settleTransactions(
   return decisions.map(outcomeOf);
 }
 
-/** {@link settleTransactions} of one. @throws ApiError what would be its outcome: roll back. */
-export async function settleTransaction(tx: EntityManager, settlement: Settlement): Promise<Settled> {
+/** {@link settleTransactions} for one settlement. @throws ApiError what would be its outcome: roll back. */
+export async function settleTransaction(tx: Transactor, settlement: Settlement): Promise<Settled> {
   const [outcome] = await settleTransactions(tx, [settlement]);
   if (outcome === undefined || outcome instanceof ApiError) throw outcome;
   return outcome;
-}
-
-async function moveMoney(tx: EntityManager, made: readonly NewTransaction[]): Promise<void> {
-  const operations = made
-    .map(({ row }) => settlementOperation(row))
-    .filter((operation) => operation !== null);
-  if (operations.length === 0) return;
-  const answers = await applyOperations(tx, operations.map(encodeOperation));
-  for (const [index, answer] of answers.entries()) {
-    if (answer instanceof Error) throw answer;
-    // All who move a card's money lock its row, and the rest may overdraw: there was enough.
-    if (answer.outcome !== 'applied') throw new Error(`a settlement can not be ${answer.outcome}`);
-    // Debits that may overdraw leave room for what is held: its post can't be refused later.
-    if (answer.prepaid !== null && answer.prepaid.availableCents < -MAX_AMOUNT_CENTS) {
-      throw new LedgerRejected(operations[index]?.operationId ?? '', 'balance_out_of_range');
-    }
-  }
 }
 
 function outcomeOf(decision: Decision): SettlementOutcome {
@@ -73,3 +67,132 @@ function outcomeOf(decision: Decision): SettlementOutcome {
     ? { transaction: presentTransaction(decision.known), replayed: true }
     : { transaction: presentTransaction(decision.row), replayed: false };
 }
+
+/**
+ * Locks the cards, in the order of their ids: whoever changes a card's status or balance locks it first. Then reads, in
+ * a later statement, since a wait does not refresh its own statement's snapshot.
+ */
+async function lockTerms(
+  tx: Transactor,
+  settlements: readonly Settlement[],
+  longestLockWaitMs: number | null,
+): Promise<SettlementTerms[]> {
+  const cardIds = [...new Set(settlements.map((settlement) => settlement.cardId))];
+  const cards = await lockCards(tx, { cardIds, longestLockWaitMs });
+  const byId = new Map(cards.map((card) => [card.id, card]));
+  const rows = await readTerms(tx, {
+    cardIds: settlements.map((settlement) => settlement.cardId),
+    partnerIds: settlements.map((settlement) => settlement.partnerId),
+    modes: settlements.map((settlement) => settlement.mode),
+    networkTransactionIds: settlements.map((settlement) => settlement.networkTransactionId),
+  });
+  return settlements.map(({ cardId, partnerId, mode }, index) => {
+    const { card_posted, arriving, fee_plan, ...known } = rows[index] as TermsRow;
+    const card = byId.get(cardId);
+    return {
+      card: card?.partner_id === partnerId && card.mode === mode ? card : undefined,
+      cardBalanceCents: Number(card_posted ?? 0),
+      arrivingCents: BigInt(arriving),
+      feePlan: fee_plan === null ? DEFAULT_FEE_PLAN : FeePlan.parse(fee_plan),
+      known: known.id === null ? null : (known as TransactionRow),
+    };
+  });
+}
+
+/** An array of unknown length: PostgreSQL plans a statement anew for each array whose elements it can count. */
+const list = (values: readonly string[]) => sql<string[]>`(SELECT ${values}::text[])`;
+
+// It sets the transaction's lock_timeout before it locks the first row, so that this takes no round trip of its own.
+const lockCards = writeStatement(
+  (db, { cardIds, longestLockWaitMs }: { cardIds: string[]; longestLockWaitMs: number | null }) =>
+    db
+      .selectFrom('card as c')
+      .select(of('c', CARD_COLUMNS))
+      .where('c.id', '=', sql<string>`ANY(${list(cardIds)}::text[])`)
+      .where(
+        sql<boolean>`(SELECT set_config('lock_timeout',
+          coalesce(${longestLockWaitMs}, current_setting('lock_timeout')), true)) IS NOT NULL`,
+      )
+      .orderBy('c.id')
+      .forNoKeyUpdate(),
+);
+
+interface TermsAsked {
+  cardIds: string[];
+  partnerIds: string[];
+  modes: string[];
+  networkTransactionIds: string[];
+}
+
+type TermsRow = { card_posted: string | null; arriving: string; fee_plan: unknown } & (
+  | TransactionRow
+  | { [Column in keyof TransactionRow]: null }
+);
+
+// Written out because it joins a list of four columns by place. Each LIMIT makes it look up row by row in an index,
+// whatever the sizes of the tables were when it was planned.
+const readTerms = readStatement(
+  (_, asked: TermsAsked) => sql<TermsRow>`
+    SELECT a.posted AS card_posted, p.fee_plan, t.*,
+      coalesce((SELECT sum(o.amount_cents) FROM topup o WHERE o.card_id = s.card_id AND o.status = 'pending'), 0) AS arriving
+    FROM unnest(${list(asked.cardIds)}, ${list(asked.partnerIds)}, ${list(asked.modes)},
+      ${list(asked.networkTransactionIds)}) WITH ORDINALITY s (card_id, partner_id, mode, network_transaction_id, place)
+    LEFT JOIN LATERAL (SELECT posted FROM ledger.account WHERE card_id = s.card_id LIMIT 1) a ON true
+    LEFT JOIN LATERAL (SELECT fee_plan FROM partner WHERE id = s.partner_id LIMIT 1) p ON true
+    LEFT JOIN LATERAL (
+      SELECT ${columnsOf('card_transaction', TRANSACTION_COLUMNS)} FROM card_transaction
+      WHERE mode = s.mode AND network_transaction_id = s.network_transaction_id LIMIT 1
+    ) t ON true
+    ORDER BY s.place`,
+);
+
+async function moveMoney(tx: Transactor, made: readonly NewTransaction[]): Promise<void> {
+  const operations = made
+    .map(({ row }) => settlementOperation(row))
+    .filter((operation) => operation !== null);
+  if (operations.length === 0) return;
+  const answers = await applyOperations(tx, operations.map(encodeOperation));
+  for (const [index, answer] of answers.entries()) {
+    if (answer instanceof Error) throw answer;
+    // Everyone who moves a card's money locks its row, and other debits may overdraw, so there was enough.
+    if (answer.outcome !== 'applied') throw new Error(`a settlement can not be ${answer.outcome}`);
+    // A debit that may overdraw leaves room for what is held, so that posting a hold is never refused.
+    if (answer.prepaid !== null && answer.prepaid.availableCents < -MAX_AMOUNT_CENTS) {
+      throw new LedgerRejected(operations[index]?.operationId ?? '', 'balance_out_of_range');
+    }
+  }
+}
+
+const CREATED: EventType = 'card.transaction.created';
+
+/** Inserts transactions, each with its event, which shows the card as it is right after the transaction. */
+async function insertTransactions(tx: Transactor, made: readonly NewTransaction[]): Promise<void> {
+  if (made.length === 0) return;
+  const events = made.map(({ row, card }) => {
+    const id = siblingId('evt', row.id);
+    const transaction = presentTransaction(row);
+    const { created } = transaction;
+    const data = { transaction, card: presentCard(card, transaction.card_balance_after) };
+    return {
+      ...{ id, partner_id: row.partner_id, mode: row.mode, type: CREATED, card_id: row.card_id },
+      ...{ body: JSON.stringify({ id, type: CREATED, created, mode: row.mode, data }), created_at: created },
+    };
+  });
+  await insertRows(tx, {
+    transactions: JSON.stringify(made.map(({ row }) => row)),
+    events: JSON.stringify(events),
+  });
+}
+
+// Written out because it inserts into two tables, any number of rows each, which arrive as one JSON array for each.
+const insertRows = writeStatement((_, rows: { transactions: string; events: string }) => {
+  const columns = sql.join(TRANSACTION_COLUMNS.map((column) => sql.ref(column)));
+  return sql`
+    WITH inserted AS (
+      INSERT INTO card_transaction (${columns})
+      SELECT ${columns} FROM json_populate_recordset(NULL::card_transaction, ${rows.transactions})
+    )
+    INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
+    SELECT id, partner_id, mode, type, card_id, body, created_at
+    FROM json_populate_recordset(NULL::event, ${rows.events})`;
+});

@@ -1,3 +1,7 @@
+import { notifyEvents } from '../../db/notifications.ts';
+import { transaction } from '../../db/transaction.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import type { CommandContext } from '../command-context.ts';
 import { lockTestTerms } from '../funding/test-terms.ts';
 import {
@@ -6,11 +10,13 @@ import {
   type KeyedRequest,
   keepAnswer,
 } from '../idempotency/answered-claim.ts';
+import { Refusal } from '../idempotency/refusal.ts';
 import { settleTransaction } from './settle-transactions.ts';
-import type { Settlement } from './settlement.ts';
+import type { Settled, Settlement } from './settlement.ts';
 
 /**
- * Settles a simulated transaction under an Idempotency-Key. A card that is not active is an answer too.
+ * Settles a partner's simulated transaction under an Idempotency-Key. It runs alone, since the claim must be in its
+ * transaction. If the card is not active, the refusal is an answer too.
  * @throws ApiError `card_not_found`, `validation_failed`, `idempotency_conflict`
  */
 export function simulateTransaction(
@@ -24,4 +30,25 @@ export function simulateTransaction(
     const { transaction } = await settleTransaction(tx, settlement);
     return keepAnswer(tx, context.ring, request, 201, transaction);
   });
+}
+
+/**
+ * Settles what an operator reports for the simulated network. Sent again, it returns the same transaction.
+ * @throws Refusal if the settlement is refused: the card is not issued, or the id was used for something else
+ */
+export async function sendNetworkEvent({ orm, actor }: Operator, settlement: Settlement): Promise<Settled> {
+  const settled = await transaction(orm, async (tx) => {
+    const one = await settleTransaction(tx, settlement);
+    if (!one.replayed) {
+      const { cardId, networkTransactionId, type, amountCents, forced } = settlement;
+      const detail = { cardId, networkTransactionId, type, amountCents, forced };
+      recordAudit(tx, actor, 'network-event.send', one.transaction.id, detail);
+    }
+    return one;
+  }).catch((error: unknown) => {
+    if (error instanceof ApiError) throw new Refusal(`Nothing was settled. ${error.message}`);
+    throw error;
+  });
+  await notifyEvents(orm);
+  return settled;
 }

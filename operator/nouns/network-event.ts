@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { Refusal } from '../../commands/idempotency/refusal.ts';
-import { sendNetworkEvent } from '../../commands/settlement/send-network-event.ts';
+import { sendNetworkEvent } from '../../commands/settlement/simulate-transaction.ts';
 import { AmountCents, NetworkId } from '../../domain/fields.ts';
 import { TransactionType } from '../../domain/transaction.ts';
 import { NO_MERCHANT } from '../../resources/transaction.ts';
