@@ -1,9 +1,5 @@
-import {
-  type CardNetwork,
-  CardNetworkUnavailable,
-  type LookUpAnswer,
-} from '../adapters/card-network/card-network.ts';
 import type { SilentNetwork } from '../commands/funding/settle-issuance-by-hand.ts';
+import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../domain/card-network.ts';
 
 /** Live mode's network, for what is pending there. @throws Error where none is configured (any more) */
 export function configured(network: CardNetwork | null): CardNetwork {

@@ -1,4 +1,3 @@
-import type { CardNetwork, LookUpAnswer } from '../adapters/card-network/card-network.ts';
 import type { IssuanceContext } from '../commands/command-context.ts';
 import { acceptIssuance } from '../commands/funding/accept-issuance.ts';
 import { activateCard } from '../commands/funding/activate-card.ts';
@@ -8,6 +7,7 @@ import { openIssuance } from '../commands/funding/open-issuance.ts';
 import { readPendingIssuance } from '../commands/funding/pending-issuance.ts';
 import type { Opening } from '../commands/funding/run-opening.ts';
 import { settleIssuanceByHand } from '../commands/funding/settle-issuance-by-hand.ts';
+import type { CardNetwork, LookUpAnswer } from '../domain/card-network.ts';
 import type { IssuanceDecision, Verdict } from '../domain/decision.ts';
 import { siblingId } from '../domain/ids.ts';
 import { askOrLookUp, cardOf, configured, heard } from './ask-network.ts';

@@ -1,5 +1,4 @@
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
-import type { CardNetwork } from '../adapters/card-network/card-network.ts';
 import {
   beginStatusChange,
   completeStatusChange,
@@ -7,6 +6,7 @@ import {
   refuseStatusChange,
 } from '../commands/card-status/change-status.ts';
 import type { CommandContext } from '../commands/command-context.ts';
+import type { CardNetwork } from '../domain/card-network.ts';
 import { configured } from './ask-network.ts';
 
 export interface CardStatusActivities {

@@ -1,4 +1,3 @@
-import type { CardNetwork } from '../adapters/card-network/card-network.ts';
 import type { CommandContext } from '../commands/command-context.ts';
 import { acceptTopUp } from '../commands/funding/accept-top-up.ts';
 import { flagOverdue } from '../commands/funding/decision.ts';
@@ -8,6 +7,7 @@ import { readPendingTopUp } from '../commands/funding/pending-top-up.ts';
 import type { Opening } from '../commands/funding/run-opening.ts';
 import { settleTopUpByHand } from '../commands/funding/settle-top-up-by-hand.ts';
 import { succeedTopUp } from '../commands/funding/succeed-top-up.ts';
+import type { CardNetwork } from '../domain/card-network.ts';
 import type { TopUpDecision, Verdict } from '../domain/decision.ts';
 import { siblingId } from '../domain/ids.ts';
 import { askOrLookUp, configured, heard } from './ask-network.ts';

@@ -14,8 +14,8 @@ import { CursorMoved, type FoundPayment, findOwners, takeBlocks } from '../comma
 import type { NodeState } from '../db/entities/deposits.ts';
 import type { Orm } from '../db/orm.ts';
 import type { TronNetwork } from '../domain/deposit.ts';
-import { describeError } from '../domain/describe-error.ts';
-import { LONGEST_LAG_SECONDS, type ScanLag, scanLag } from '../domain/scan-lag.ts';
+import { LONGEST_LAG_SECONDS, type ScanLag, scanLag } from '../domain/deposit.ts';
+import { describeError } from '../process/describe-error.ts';
 import { currentWork } from '../process/working-for.ts';
 
 /** How long one run of the activity goes on. */

@@ -1,4 +1,4 @@
-import { CardNetworkUnavailable } from '../adapters/card-network/card-network.ts';
+import { CardNetworkUnavailable } from '../domain/card-network.ts';
 import type { Verdict } from '../domain/decision.ts';
 
 /** `settled`: over and, where nobody had answered yet, answered. `accepted`: the network works on it, answered 202. */

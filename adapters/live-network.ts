@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { simulatedNetworkSecrets } from '../crypto/derived-keys.ts';
 import type { KeyRing } from '../crypto/key-ring.ts';
 import type { Orm } from '../db/orm.ts';
-import type { CardNetwork } from './card-network/card-network.ts';
+import type { CardNetwork } from '../domain/card-network.ts';
 import { createHttpCardNetwork } from './card-network/http-card-network.ts';
 import { simulatedNetworkCredentials } from './simulated-network/credentials.ts';
 import { startSimulatedNetwork } from './simulated-network/start-simulated-network.ts';

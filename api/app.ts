@@ -4,7 +4,7 @@ import helmet from 'koa-helmet';
 import type { Logger } from 'pino';
 import { Histogram, Registry } from 'prom-client';
 import { ApiError } from '../domain/api-error.ts';
-import { describeError } from '../domain/describe-error.ts';
+import { describeError } from '../process/describe-error.ts';
 import { createDepositMetrics } from './deposit-metrics.ts';
 import { checkAnswers } from './http/check-answers.ts';
 import { answerErrors } from './http/errors.ts';

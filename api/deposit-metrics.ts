@@ -4,7 +4,7 @@ import { readFirstDepositTime, readScanStates, type ScanState } from '../command
 import type { Orm } from '../db/orm.ts';
 import { query } from '../db/sql.ts';
 import type { TronNetwork } from '../domain/deposit.ts';
-import { type ScanLag, scanLag } from '../domain/scan-lag.ts';
+import { type ScanLag, scanLag } from '../domain/deposit.ts';
 import { type DatabaseGauge, databaseGauges } from './database-gauges.ts';
 
 /** More than these are not counted: how many more changes nothing for whoever reads it. */

@@ -1,8 +1,8 @@
 import { readConfig } from '../config/service.ts';
-import { cardsTaskQueue } from '../domain/task-queues.ts';
+import { cardsTaskQueue } from '../config/task-queues.ts';
 import { createLogger } from '../process/logger.ts';
 import { runProcess } from '../process/run-process.ts';
-import { startApi } from './start-api.ts';
+import { startApi } from './server.ts';
 
 await runProcess('api', async () => {
   const config = readConfig();

@@ -5,7 +5,7 @@ import { collectDefaultMetrics, type Registry } from 'prom-client';
 import { expectedMigrations } from '../db/migrate.ts';
 import type { Orm } from '../db/orm.ts';
 import { query } from '../db/sql.ts';
-import { describeError } from '../domain/describe-error.ts';
+import { describeError } from '../process/describe-error.ts';
 import { readScanProgress } from './deposit-metrics.ts';
 import type { DepositDependencies } from './deposits.ts';
 import type { RequestState } from './http/log-request.ts';

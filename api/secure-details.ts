@@ -1,16 +1,16 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import { type AdmittedCard, admitReveal, type RevealAttempt } from '../commands/reveals/admit-reveal.ts';
+import type { Orm } from '../db/orm.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { cardholderName } from '../domain/card.ts';
 import {
   type CardNetwork,
   CardNetworkUnavailable,
   type RevealedCard,
   type RevealRequest,
-} from '../adapters/card-network/card-network.ts';
-import { type AdmittedCard, admitReveal, type RevealAttempt } from '../commands/reveals/admit-reveal.ts';
-import type { Orm } from '../db/orm.ts';
-import { ApiError } from '../domain/api-error.ts';
-import { cardholderName } from '../domain/card.ts';
-import { describeError } from '../domain/describe-error.ts';
+} from '../domain/card-network.ts';
+import { describeError } from '../process/describe-error.ts';
 import { declare, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
 

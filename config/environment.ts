@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
-import { parseDuration } from '../domain/duration.ts';
+import { parseDuration } from './duration.ts';
 import { TRON_VARIABLES } from './tron.ts';
 
 const Text = z.string().min(1);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { describeError } from '../domain/describe-error.ts';
 import { coalesce } from '../process/coalesce.ts';
+import { describeError } from '../process/describe-error.ts';
 import { asService } from '../process/working-for.ts';
 import { checkLogin, SERVICE_ROLE } from './login.ts';
 import type { Orm, ServiceDatabase } from './orm.ts';

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ApiError } from './api-error.ts';
 
 /** Why a card that was accepted could not be issued (decisions.md, "Resources"). */
 export const CardFailureCode = z.enum(['provider_declined', 'issuance_failed', 'operator_failed']).meta({
@@ -28,3 +29,21 @@ export interface NetworkCard {
 
 /** {@link NetworkCard}, or the part of it that is known: an operator who says that a card was issued may not know the rest. */
 export type IssuedCard = { [Field in keyof NetworkCard]: NetworkCard[Field] | null };
+
+/**
+ * The product a card is issued from (partner-api.md, "POST /cards body"): the requested one, or the current one, which
+ * comes first in `products`.
+ * @throws ApiError `no_product_configured` where the account can issue none, `product_not_allowed` where it asked for
+ * another.
+ */
+export function chooseProduct<P extends { code: string }>(
+  products: readonly P[],
+  requestedCode: string | undefined,
+): P {
+  const [current] = products;
+  if (current === undefined) throw new ApiError('no_product_configured');
+  if (requestedCode === undefined) return current;
+  const requested = products.find((product) => product.code === requestedCode);
+  if (requested === undefined) throw new ApiError('product_not_allowed');
+  return requested;
+}

@@ -2,7 +2,7 @@ import { Refusal } from '../commands/idempotency/refusal.ts';
 import type { OperatorConfig } from '../config/operator.ts';
 import { ConfigurationError } from '../config/service.ts';
 import { SessionRefused } from '../db/session.ts';
-import { describeError } from '../domain/describe-error.ts';
+import { describeError } from '../process/describe-error.ts';
 
 /** The flags are incomplete or contradict each other: exit code 2. */
 export class WrongUsage extends Error {

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
-import { parseDuration } from '../domain/duration.ts';
+import { parseDuration } from '../config/duration.ts';
 import { Label } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';

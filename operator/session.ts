@@ -2,11 +2,11 @@ import type { Client, Connection } from '@temporalio/client';
 import type { Operator, OperatorContext } from '../commands/accounts/operator-context.ts';
 import type { OperatorConfig } from '../config/operator.ts';
 import { ConfigurationError } from '../config/service.ts';
+import { cardsTaskQueue } from '../config/task-queues.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { OPERATOR_ROLE } from '../db/login.ts';
 import type { Orm } from '../db/orm.ts';
 import { OPERATOR_LIMITS } from '../db/session.ts';
-import { cardsTaskQueue } from '../domain/task-queues.ts';
 import { isTemporalError } from './errors.ts';
 
 /**

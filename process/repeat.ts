@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { describeError } from '../domain/describe-error.ts';
+import { describeError } from './describe-error.ts';
 
 export interface Repetition {
   stop(): Promise<void>;

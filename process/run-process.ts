@@ -1,4 +1,4 @@
-import { describeError } from '../domain/describe-error.ts';
+import { describeError } from './describe-error.ts';
 
 /** A process can't start, and its message says all that whoever started it has to know. */
 export class StartRefused extends Error {}

@@ -1,7 +1,7 @@
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import type { ActivityInboundCallsInterceptor } from '@temporalio/worker';
 import type { Logger } from 'pino';
-import { describeError } from '../domain/describe-error.ts';
+import { describeError } from '../process/describe-error.ts';
 
 /**
  * Lets no foreign text into a history: a database's or a library's message can quote a row. What an activity throws

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import { cardOf, heard } from '../activities/ask-network.ts';
-import type { CardNetwork } from '../adapters/card-network/card-network.ts';
 import { identifyCard, takeUnidentifiedCards } from '../commands/funding/identify-card.ts';
 import type { Orm } from '../db/orm.ts';
-import { describeError } from '../domain/describe-error.ts';
+import type { CardNetwork } from '../domain/card-network.ts';
+import { describeError } from '../process/describe-error.ts';
 import { type Repetition, repeat } from '../process/repeat.ts';
 
 const INTERVAL_MS = 2_000;

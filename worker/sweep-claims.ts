@@ -8,8 +8,8 @@ import {
 import type { Config } from '../config/service.ts';
 import type { Orm } from '../db/orm.ts';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
-import { type DescribedError, describeError } from '../domain/describe-error.ts';
 import { siblingId } from '../domain/ids.ts';
+import { type DescribedError, describeError } from '../process/describe-error.ts';
 import { type Repetition, repeat } from '../process/repeat.ts';
 import { isTemporalAway } from '../temporal/is-temporal-away.ts';
 import { startClaimed } from '../temporal/start-claimed.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { describeError } from '../domain/describe-error.ts';
+import { describeError } from '../process/describe-error.ts';
 import { Waker } from './waker.ts';
 
 export interface Telling {

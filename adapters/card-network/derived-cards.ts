@@ -3,7 +3,7 @@ import { decodeTime } from 'ulid';
 import { testCardKey } from '../../crypto/derived-keys.ts';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import type { NetworkCard } from '../../domain/card.ts';
-import type { RevealedCard, RevealRequest } from './card-network.ts';
+import type { RevealedCard, RevealRequest } from '../../domain/card-network.ts';
 
 // Cards that no real network issues, of test mode and of the simulated network, are derived from a key and the card's id.
 // So nothing secret about them has to be stored.

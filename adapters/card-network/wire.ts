@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import type { IssueCardRequest, RevealedCard, TopUpRequest } from '../../domain/card-network.ts';
 import type { StatusChangeRequest } from '../../domain/card-status.ts';
 import { type IdPrefix, isId } from '../../domain/ids.ts';
-import type { IssueCardRequest, RevealedCard, TopUpRequest } from './card-network.ts';
 
 // What the HTTP card network and its client say to each other, and what the network calls back with.
 

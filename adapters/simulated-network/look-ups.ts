@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import type { OperationKind } from '../../db/entities/simulated-network.ts';
 import { readStatement, type Sql } from '../../db/sql.ts';
 import type { NetworkCard } from '../../domain/card.ts';
-import type { LookUpAnswer, RevealedCard, TopUpLookUpAnswer } from '../card-network/card-network.ts';
+import type { LookUpAnswer, RevealedCard, TopUpLookUpAnswer } from '../../domain/card-network.ts';
 import { deriveCard, deriveRevealedCard } from '../card-network/derived-cards.ts';
 
 /** How an issuance stands, with its card if there is one. */

@@ -5,14 +5,14 @@ import type { Orm } from '../../db/orm.ts';
 import { readStatement, type Sql, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { NetworkCard } from '../../domain/card.ts';
-import type { SettableStatus, StatusChangeRequest } from '../../domain/card-status.ts';
 import type {
   IssueCardRequest,
   LookUpAnswer,
   StatusChangeAnswer,
   TopUpLookUpAnswer,
   TopUpRequest,
-} from '../card-network/card-network.ts';
+} from '../../domain/card-network.ts';
+import type { SettableStatus, StatusChangeRequest } from '../../domain/card-status.ts';
 import { deriveCard } from '../card-network/derived-cards.ts';
 import { type Behaviour, behaviourFor, DECLINED, SUCCESS } from './behaviours.ts';
 import { lookUpIssuance, lookUpTopUp, readOperation } from './look-ups.ts';

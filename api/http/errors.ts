@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { SessionRefused } from '../../db/session.ts';
 import { NoTurn } from '../../db/turns.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import { describeError } from '../../domain/describe-error.ts';
+import { describeError } from '../../process/describe-error.ts';
 import { presentError } from '../../resources/error.ts';
 import type { RequestState } from './log-request.ts';
 

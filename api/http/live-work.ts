@@ -1,13 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
-import {
-  type CardActivities,
-  type CardActivityDependencies,
-  createCardActivities,
-} from '../../activities/card-activities.ts';
 import { createAnswerAnnouncer } from '../../commands/idempotency/announce-answer.ts';
-import { describeError } from '../../domain/describe-error.ts';
+import type { Orm } from '../../db/orm.ts';
+import { describeError } from '../../process/describe-error.ts';
 import { type Repetition, repeat } from '../../process/repeat.ts';
 import type { ClaimedWorkflow } from '../../temporal/claimed-workflow.ts';
 import type { EagerWorker } from '../../temporal/eager-worker.ts';
@@ -19,22 +15,26 @@ const START_TIMEOUT_MS = 3_000;
 const PATIENCE_MS = 1_000;
 const PAUSE_MS = 5_000;
 
-/** Starts a worker of this process, with these activities. */
-export type HostWorker = (activities: CardActivities) => Promise<EagerWorker>;
-
 export interface LiveWork {
   /**
    * Starts the work of a claim, or joins it.
    * @throws ServiceError where Temporal can't be reached.
    */
   start(workflow: ClaimedWorkflow): Promise<Started>;
+  /** What the activities of this process report of a claim's progress. */
+  reported: {
+    /** The first step is made, and the network is asked next. */
+    opened(claimId: string): void;
+    answered(claimId: string): void;
+  };
   /** Has a worker in this process from now on; one that ends, or can't be started, is started again. */
-  host(hostWorker: HostWorker): void;
+  host(startWorker: () => Promise<EagerWorker>): void;
   /** Ends the tasks that this process has. */
   stop(): Promise<void>;
 }
 
-export interface LiveWorkOptions extends Omit<CardActivityDependencies, 'answered' | 'opened'> {
+export interface LiveWorkOptions {
+  orm: Orm;
   client: Client;
   answerHints: AnswerHints;
   eventsWritten(): void;
@@ -46,21 +46,13 @@ export interface LiveWorkOptions extends Omit<CardActivityDependencies, 'answere
  * to it with the start; before, and while it is away, they go by the queue to the worker processes.
  */
 export function openLiveWork(options: LiveWorkOptions): LiveWork {
-  const { client, answerHints, eventsWritten, logger } = options;
-  const announce = createAnswerAnnouncer(options.orm, (claimId, error) =>
+  const { orm, client, answerHints, eventsWritten, logger } = options;
+  const announce = createAnswerAnnouncer(orm, (claimId, error) =>
     logger.warn(
       { claimId, error: describeError(error) },
       'could not notify the listeners that a claim has its answer',
     ),
   );
-  const activities = createCardActivities({
-    ...options,
-    opened: answerHints.tellOpened,
-    answered(claimId) {
-      if (answerHints.tellAnswered(claimId)) eventsWritten();
-      else announce(claimId);
-    },
-  });
   let hosted: EagerWorker | null = null;
   let hosting: Repetition | null = null;
 
@@ -73,9 +65,16 @@ export function openLiveWork(options: LiveWorkOptions): LiveWork {
       }
       return client.withDeadline(Date.now() + START_TIMEOUT_MS, () => startClaimed(client, workflow));
     },
-    host(hostWorker) {
+    reported: {
+      opened: answerHints.tellOpened,
+      answered(claimId) {
+        if (answerHints.tellAnswered(claimId)) eventsWritten();
+        else announce(claimId);
+      },
+    },
+    host(startWorker) {
       hosting = repeat('the worker hosted by the API', PAUSE_MS, logger, async (stopping) => {
-        const worker = await hostWorker(activities);
+        const worker = await startWorker();
         // Why it ended says `ended`.
         const stop = () => void worker.stop().catch(() => {});
         stopping.addEventListener('abort', stop);

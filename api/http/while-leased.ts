@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { renewLease } from '../../commands/idempotency/claim-response.ts';
 import type { Orm } from '../../db/orm.ts';
-import { describeError } from '../../domain/describe-error.ts';
+import { describeError } from '../../process/describe-error.ts';
 
 /** How long a claim counts as alive without a sign of life, and how often one is given. */
 export const LEASE_MS = 5_000;

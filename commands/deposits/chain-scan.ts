@@ -2,7 +2,7 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import type { NodeState } from '../../db/entities/deposits.ts';
 import { query } from '../../db/sql.ts';
 import type { TronNetwork } from '../../domain/deposit.ts';
-import { type ScanLag, scanLag } from '../../domain/scan-lag.ts';
+import { type ScanLag, scanLag } from '../../domain/deposit.ts';
 
 /** Where the scan of a chain stands: the last block that was taken. */
 export interface ScanCursor {

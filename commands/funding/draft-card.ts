@@ -1,5 +1,5 @@
 import { timeOf } from '../../crypto/new-id.ts';
-import { chooseProduct } from '../../domain/choose-product.ts';
+import { chooseProduct } from '../../domain/card.ts';
 import { quoteFunding } from '../../domain/fees.ts';
 import { checkLimits } from '../../domain/limits.ts';
 import type { CardRow } from '../../resources/card.ts';

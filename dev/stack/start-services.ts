@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Connection, type ConnectionOptions } from '@temporalio/client';
-import { cardsTaskQueue } from '../../domain/task-queues.ts';
+import { cardsTaskQueue } from '../../config/task-queues.ts';
 import { keepRunning } from '../process/keep-running.ts';
 import { echoErrors } from './echo-errors.ts';
 import { isApiReady } from './is-api-ready.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { cardsTaskQueue } from '../../domain/task-queues.ts';
+import { cardsTaskQueue } from '../../config/task-queues.ts';
 import { createCard, eventTypes, networkCardCount, readCardRow } from '../support/cards.ts';
 import type { FaultyWorkerOptions } from '../support/crash/faulty-worker.ts';
 import { bundleFile, kill, scratchFolder, startProcess } from '../support/crash/processes.ts';

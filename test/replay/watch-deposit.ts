@@ -1,8 +1,8 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import { resolveDeposit as resolveByCommand } from '../../commands/deposits/resolve-deposit.ts';
+import { depositsTaskQueue } from '../../config/task-queues.ts';
 import { notifyDeposits } from '../../db/notifications.ts';
 import { query } from '../../db/sql.ts';
-import { depositsTaskQueue } from '../../domain/task-queues.ts';
 import {
   resolveDeposit,
   WATCH_DEPOSIT as WATCH_DEPOSIT_TYPE,

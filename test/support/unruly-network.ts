@@ -4,7 +4,7 @@ import {
   type OperationFailed,
   type StatusChangeAnswer,
   type TopUpAnswer,
-} from '../../adapters/card-network/card-network.ts';
+} from '../../domain/card-network.ts';
 import type { StatusChangeRequest } from '../../domain/card-status.ts';
 import type { WorkerOptions } from '../../worker/start-worker.ts';
 import { startTestStack, type TestStack } from './stack.ts';

@@ -6,7 +6,7 @@ import {
   type UncreditedAccount,
 } from '../../commands/deposits/credit-payments.ts';
 import type { Orm } from '../../db/orm.ts';
-import { describeError } from '../../domain/describe-error.ts';
+import { describeError } from '../../process/describe-error.ts';
 import { asAccount, asService } from '../../process/working-for.ts';
 import { Waker } from '../waker.ts';
 

@@ -6,6 +6,7 @@ import { createWatchDepositActivities, type WatchDepositActivities } from '../..
 import { createTronChain } from '../../adapters/tron/create-tron-chain.ts';
 import { markDepositTold, takeUntoldDeposits } from '../../commands/deposits/untold-deposits.ts';
 import type { Config } from '../../config/service.ts';
+import { depositsTaskQueue } from '../../config/task-queues.ts';
 import {
   createNotifier,
   DEPOSIT_CHANGED,
@@ -14,8 +15,7 @@ import {
   notifyEvents,
 } from '../../db/notifications.ts';
 import type { Orm, ServiceDatabase } from '../../db/orm.ts';
-import { describeError } from '../../domain/describe-error.ts';
-import { depositsTaskQueue } from '../../domain/task-queues.ts';
+import { describeError } from '../../process/describe-error.ts';
 import { repeat } from '../../process/repeat.ts';
 import { attemptInterceptors, reportProgress, SIGN_OF_LIFE_MS } from '../../temporal/attempts.ts';
 import { ensureScan, tellDeposit } from '../../temporal/deposits.ts';

@@ -10,9 +10,9 @@ import {
 import { openEndpointSecret } from '../../commands/webhooks/endpoint-secrets.ts';
 import { disableEndpoint, parkDeliveries } from '../../commands/webhooks/endpoint-status.ts';
 import { signEvent } from '../../crypto/webhook-signing.ts';
-import { describeError } from '../../domain/describe-error.ts';
 import type { Tenant } from '../../domain/tenant.ts';
 import { coalesce } from '../../process/coalesce.ts';
+import { describeError } from '../../process/describe-error.ts';
 import { Waker } from '../waker.ts';
 import { EndpointConcurrency } from './endpoint-concurrency.ts';
 

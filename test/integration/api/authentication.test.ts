@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { startApi } from '../../../api/start-api.ts';
+import { startApi } from '../../../api/server.ts';
 import { createApiKey, revokeApiKey } from '../../../commands/accounts/api-keys.ts';
 import { generateApiKey } from '../../../crypto/api-key.ts';
 import { freePort } from '../../../dev/free-port.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import pg from 'pg';
 import { pino } from 'pino';
-import { type RunningApi, startApi } from '../../../api/start-api.ts';
+import { type RunningApi, startApi } from '../../../api/server.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { ownerUrlOf } from '../../support/postgres.ts';
 import { sharedStack } from '../../support/shared-stack.ts';

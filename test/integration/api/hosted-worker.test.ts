@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
-import { type RunningApi, startApi } from '../../../api/start-api.ts';
+import { type RunningApi, startApi } from '../../../api/server.ts';
+import { cardsTaskQueue } from '../../../config/task-queues.ts';
 import { freePort } from '../../../dev/free-port.ts';
-import { cardsTaskQueue } from '../../../domain/task-queues.ts';
 import { startEagerWorker } from '../../../temporal/eager-worker.ts';
 import { issueCardWorkflowId } from '../../../workflows/messages.ts';
 import { fundedPartner } from '../../support/money.ts';

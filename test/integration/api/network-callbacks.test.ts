@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
-import { startApi } from '../../../api/start-api.ts';
+import { startApi } from '../../../api/server.ts';
 import { signCallback } from '../../../crypto/callback-signature.ts';
 import { simulatedNetworkSecrets } from '../../../crypto/derived-keys.ts';
 import { KeyRing } from '../../../crypto/key-ring.ts';

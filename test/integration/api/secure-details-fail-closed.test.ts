@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import pino from 'pino';
-import { startApi } from '../../../api/start-api.ts';
+import { startApi } from '../../../api/server.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { reveal, revealCount, revealingPartner } from '../../support/api/reveals.ts';

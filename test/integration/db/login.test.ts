@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { pino } from 'pino';
-import { startApi } from '../../../api/start-api.ts';
+import { startApi } from '../../../api/server.ts';
 import { LoginRefused, OPERATOR_ROLE, SERVICE_ROLE } from '../../../db/login.ts';
 import { type OrmOptions, openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';

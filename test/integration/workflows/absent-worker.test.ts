@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { CardNetworkUnavailable } from '../../../adapters/card-network/card-network.ts';
+import { CardNetworkUnavailable } from '../../../domain/card-network.ts';
 import { issueCardWorkflowId } from '../../../workflows/messages.ts';
 import { createCard, eventTypes, readCardRow } from '../../support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { claimIdempotencyKey } from '../../../commands/idempotency/claim-idempotency-key.ts';
 import { sealRequest } from '../../../commands/idempotency/idempotency-response.ts';
+import { cardsTaskQueue } from '../../../config/task-queues.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
 import type { WorkflowOperation } from '../../../domain/claim-operation.ts';
 import { siblingId } from '../../../domain/ids.ts';
-import { cardsTaskQueue } from '../../../domain/task-queues.ts';
 import { type ClaimedWorkflow, identityOf } from '../../../temporal/claimed-workflow.ts';
 import { startClaimed } from '../../../temporal/start-claimed.ts';
 import { cardIn } from '../../support/card-status.ts';

@@ -1,6 +1,6 @@
+import { cardsTaskQueue } from '../../../config/task-queues.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
-import { cardsTaskQueue } from '../../../domain/task-queues.ts';
 import { resolveOperation } from '../../../temporal/resolve-operation.ts';
 import { until } from '../../support/until.ts';
 import type { Card } from '../account.ts';

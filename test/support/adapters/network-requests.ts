@@ -1,9 +1,5 @@
 import { ulid } from 'ulid';
-import type {
-  CardNetwork,
-  IssueCardRequest,
-  TopUpRequest,
-} from '../../../adapters/card-network/card-network.ts';
+import type { CardNetwork, IssueCardRequest, TopUpRequest } from '../../../domain/card-network.ts';
 import type { StatusChangeRequest } from '../../../domain/card-status.ts';
 
 export const newToken = () => `card_${ulid().toLowerCase()}`;

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { CardActivities } from '../../../activities/card-activities.ts';
-import type { CardNetwork } from '../../../adapters/card-network/card-network.ts';
+import type { CardNetwork } from '../../../domain/card-network.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import { aroundCommits } from './around-commits.ts';
 import { armFault, type FaultOptions, type Place } from './fault.ts';

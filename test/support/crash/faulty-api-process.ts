@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
-import { startApi } from '../../../api/start-api.ts';
+import { startApi } from '../../../api/server.ts';
 import { readConfig } from '../../../config/service.ts';
-import { cardsTaskQueue } from '../../../domain/task-queues.ts';
+import { cardsTaskQueue } from '../../../config/task-queues.ts';
 import { createLogger } from '../../../process/logger.ts';
 import { startEagerWorker } from '../../../temporal/eager-worker.ts';
 import type { FaultOptions } from './fault.ts';

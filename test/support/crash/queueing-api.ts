@@ -1,4 +1,4 @@
-import { startApi } from '../../../api/start-api.ts';
+import { startApi } from '../../../api/server.ts';
 import { readConfig } from '../../../config/service.ts';
 import { createLogger } from '../../../process/logger.ts';
 

@@ -23,7 +23,7 @@ describe('the rule about import directions', () => {
     ['commands/funding/open-issuance.ts', `import { guard } from '../../api/http/guard.ts';`],
     [
       'commands/funding/open-issuance.ts',
-      `import type { CardNetwork } from '../../adapters/card-network/card-network.ts';`,
+      `import type { CardNetwork } from '../../adapters/card-network/http-card-network.ts';`,
     ],
     ['activities/card-issuance.ts', `import { applyOperation } from '../ledger/apply-operation.ts';`],
     [
@@ -46,7 +46,10 @@ describe('the rule about import directions', () => {
       'api/cards.ts',
       `import { createHttpCardNetwork } from '../adapters/card-network/http-card-network.ts';`,
     ],
-    ['api/network.ts', `import { CardNetworkUnavailable } from '../adapters/card-network/card-network.ts';`],
+    [
+      'api/network.ts',
+      `import { CardNetworkUnavailable } from '../adapters/card-network/http-card-network.ts';`,
+    ],
     ['api/secure-details.ts', `import { startLiveNetwork } from '../adapters/live-network.ts';`],
     ['api/cards.ts', `import { startWorker } from '../worker/start-worker.ts';`],
     ['domain/money.ts', `import { readConfig } from '../config/service.ts';`],
@@ -76,8 +79,8 @@ describe('the rule about import directions', () => {
     ],
     ['workflows/issue-card.ts', `import { condition } from '@temporalio/workflow';`],
     ['api/cards.ts', `import { issueCardWorkflowId } from '../workflows/messages.ts';`],
-    ['api/secure-details.ts', `import type { CardNetwork } from '../adapters/card-network/card-network.ts';`],
-    ['api/start-api.ts', `import { startLiveNetwork } from '../adapters/live-network.ts';`],
+    ['api/secure-details.ts', `import type { CardNetwork } from '../domain/card-network.ts';`],
+    ['api/server.ts', `import { startLiveNetwork } from '../adapters/live-network.ts';`],
     ['api/app.ts', `import type { Config } from '../config/service.ts';`],
     ['config/service.ts', `import type { RingKey } from '../crypto/key-ring.ts';`],
   ];

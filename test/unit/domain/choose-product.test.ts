@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ApiError } from '../../../domain/api-error.ts';
-import { chooseProduct } from '../../../domain/choose-product.ts';
+import { chooseProduct } from '../../../domain/card.ts';
 
 describe('chooseProduct', () => {
   const products = [{ code: 'A' }, { code: 'B' }];

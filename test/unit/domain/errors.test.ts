@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { z } from 'zod';
 import { ApiError } from '../../../domain/api-error.ts';
-import { describeError } from '../../../domain/describe-error.ts';
 import { ERRORS, type ErrorCode } from '../../../domain/error-catalogue.ts';
+import { describeError } from '../../../process/describe-error.ts';
 import { presentError } from '../../../resources/error.ts';
 
 describe('the error catalogue', () => {

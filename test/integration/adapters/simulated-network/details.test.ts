@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createSecretKey, randomBytes } from 'node:crypto';
-import { CardNetworkUnavailable } from '../../../../adapters/card-network/card-network.ts';
+import { CardNetworkUnavailable } from '../../../../domain/card-network.ts';
 import { passesLuhn } from '../../../support/adapters/luhn.ts';
 import { issuedCard, statusChange } from '../../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';

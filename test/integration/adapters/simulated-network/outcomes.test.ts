@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { CardNetworkUnavailable, type LookUpAnswer } from '../../../../adapters/card-network/card-network.ts';
 import { query } from '../../../../db/sql.ts';
+import { CardNetworkUnavailable, type LookUpAnswer } from '../../../../domain/card-network.ts';
 import { issuance } from '../../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';
 import { untilHolds } from '../../../support/until.ts';

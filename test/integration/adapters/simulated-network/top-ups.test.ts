@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { TopUpLookUpAnswer } from '../../../../adapters/card-network/card-network.ts';
+import type { TopUpLookUpAnswer } from '../../../../domain/card-network.ts';
 import { issuedCard, statusChange, topUp } from '../../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';
 import { untilHolds } from '../../../support/until.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { CardNetworkUnavailable } from '../../../../adapters/card-network/card-network.ts';
 import { createHttpCardNetwork } from '../../../../adapters/card-network/http-card-network.ts';
 import { freePort } from '../../../../dev/free-port.ts';
+import { CardNetworkUnavailable } from '../../../../domain/card-network.ts';
 import { CALLS, type Call } from '../../../support/adapters/network-calls.ts';
 import { listenOnLoopback } from '../../../support/sockets.ts';
 

@@ -1,5 +1,5 @@
-import type { NetworkCard } from '../../domain/card.ts';
-import type { StatusChangeRequest } from '../../domain/card-status.ts';
+import type { NetworkCard } from './card.ts';
+import type { StatusChangeRequest } from './card-status.ts';
 
 /**
  * The card network that issues our cards. Each operation that acts has a token of ours and is idempotent by it: asking

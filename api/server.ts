@@ -1,27 +1,29 @@
 import { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
-import type { CardNetwork } from '../adapters/card-network/card-network.ts';
+import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
 import { testCardIssuer, testCardRevealer } from '../adapters/card-network/derived-cards.ts';
 import { startLiveNetwork } from '../adapters/live-network.ts';
 import { simulatedNetworkCredentials } from '../adapters/simulated-network/credentials.ts';
 import type { DepositTerms } from '../commands/deposits/open-deposit.ts';
 import { createSettlementQueue } from '../commands/settlement/settlement-queue.ts';
 import type { Config } from '../config/service.ts';
+import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../config/task-queues.ts';
 import { verifyCallback } from '../crypto/callback-signature.ts';
 import { apiKeyHasher, simulatedNetworkSecrets } from '../crypto/derived-keys.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { deriveDepositAddress } from '../crypto/tron-address.ts';
 import { createNotifier, notifyDeposits, notifyEvents } from '../db/notifications.ts';
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
-import { describeError } from '../domain/describe-error.ts';
-import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../domain/task-queues.ts';
+import type { CardNetwork } from '../domain/card-network.ts';
+import { describeError } from '../process/describe-error.ts';
 import { connectLazily } from '../temporal/connection.ts';
+import type { EagerWorker } from '../temporal/eager-worker.ts';
 import { createApps } from './app.ts';
 import { createAdmission } from './http/admission.ts';
 import { openAnswerHints } from './http/answer-hints.ts';
 import { createAuthenticate } from './http/authenticate.ts';
 import { serveHttp } from './http/http-server.ts';
-import { type HostWorker, openLiveWork } from './http/live-work.ts';
+import { openLiveWork } from './http/live-work.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 
 export interface RunningApi {
@@ -33,6 +35,9 @@ export interface RunningApi {
    */
   stop(): Promise<void>;
 }
+
+/** Starts a worker of this process, with these activities. */
+export type HostWorker = (activities: CardActivities) => Promise<EagerWorker>;
 
 export interface ApiOptions {
   /** Starts the worker that the process hosts; left out: it hosts none, and all live work goes by the queue. */
@@ -96,7 +101,7 @@ export async function startApi(
     issuanceDeadlineMs: config.issuanceDeadlineMs,
     topUpDeadlineMs: config.topUpDeadlineMs,
   };
-  const liveWork = openLiveWork({ ...operations, client, answerHints, eventsWritten, logger });
+  const liveWork = openLiveWork({ orm, client, answerHints, eventsWritten, logger });
 
   const apps = createApps({
     ...operations,
@@ -128,7 +133,11 @@ export async function startApi(
   });
   const stopServers = [await serveHttp(apps.api, config)];
   if (config.operations !== null) stopServers.push(await serveHttp(apps.operations, config.operations));
-  if (options.hostWorker !== undefined) liveWork.host(options.hostWorker);
+  const { hostWorker } = options;
+  if (hostWorker !== undefined) {
+    const activities = createCardActivities({ ...operations, ...liveWork.reported });
+    liveWork.host(() => hostWorker(activities));
+  }
 
   return {
     url: `http://${config.host}:${config.port}/v1`,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { parseDuration } from '../../../domain/duration.ts';
+import { parseDuration } from '../../../config/duration.ts';
 
 describe('parseDuration', () => {
   it('reads each unit', () => {
