@@ -92,3 +92,14 @@ export const Environment = z.object({
 export const KNOWN = new Set(Object.keys(Environment.shape));
 export const OUR_PREFIX =
   /^(DATABASE_DIRECT_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_)/;
+
+/** Secrets that can lie in files, as orchestrators hand them over: `DATABASE_URL_FILE` names the file of DATABASE_URL. */
+export const IN_FILES = [
+  'DATABASE_URL',
+  'DATABASE_DIRECT_URL',
+  'ENCRYPTION_KEYS',
+  'TEMPORAL_API_KEY',
+  'TRON_NODE_URLS',
+  'TRON_API_KEY',
+  'TRON_XPUB',
+] as const;

@@ -56,8 +56,9 @@ const SecretsFile = z.object({ encryptionKeys: z.string() });
 export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): OperatorConfig {
   const dataDir = resolve(env.DATA_DIR || '.data');
   const stack = readJson(join(dataDir, 'stack.json'), StackFile);
-  const isLocal = stack !== undefined && (!env.DATABASE_URL || urlsOf(stack).includes(env.DATABASE_URL));
-  if (!env.DATABASE_URL && !isLocal) {
+  const isSet = Boolean(env.DATABASE_URL || env.DATABASE_URL_FILE);
+  const isLocal = stack !== undefined && (!isSet || urlsOf(stack).includes(env.DATABASE_URL ?? ''));
+  if (!isSet && !isLocal) {
     throw new ConfigurationError([
       `DATABASE_URL: is not set, and no local stack has run in ${dataDir}: start one with npm start, or set DATABASE_URL`,
     ]);

@@ -1,8 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
 import type { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
 import { StartRefused } from '../process/run-process.ts';
-import { Environment, KNOWN, OUR_PREFIX } from './environment.ts';
+import { Environment, IN_FILES, KNOWN, OUR_PREFIX } from './environment.ts';
 import { type TronConfig, tronConfig, tronProblems } from './tron.ts';
 
 const PRODUCT_VARIABLES = { PRODUCT_CODE: true, PRODUCT_BIN: true, PRODUCT_NETWORK: true } as const;
@@ -135,11 +136,13 @@ export function parse<T extends object>(
   env: NodeJS.ProcessEnv,
   alsoWrong: (set: NodeJS.ProcessEnv) => string[] = () => [],
 ): { set: NodeJS.ProcessEnv; values: T; product: MigrationConfig['firstProduct'] } {
-  const set = Object.fromEntries(
-    Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),
+  const problems: string[] = [];
+  const set = withFiles(
+    Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== '')),
+    problems,
   );
   const parsed = schema.safeParse(set);
-  const problems = parsed.success ? [] : parsed.error.issues.map((issue) => describe(issue, set));
+  if (!parsed.success) problems.push(...parsed.error.issues.map((issue) => describe(issue, set)));
   for (const name of Object.keys(set)) {
     if (OUR_PREFIX.test(name) && !KNOWN.has(name))
       problems.push(`${name}: is not a known variable; is it misspelt?`);
@@ -148,6 +151,26 @@ export function parse<T extends object>(
   const product = firstProduct((parsed.success ? parsed.data : set) as ProductVariables, problems);
   if (!parsed.success || problems.length > 0) throw new ConfigurationError(problems);
   return { set, values: parsed.data, product };
+}
+
+/** What is set, with the secrets that lie in files. A file's text is never part of a problem. */
+function withFiles(set: NodeJS.ProcessEnv, problems: string[]): NodeJS.ProcessEnv {
+  const values = { ...set };
+  for (const name of IN_FILES) {
+    const file = set[`${name}_FILE`];
+    if (file === undefined) continue;
+    delete values[`${name}_FILE`];
+    if (set[name] !== undefined) {
+      problems.push(`${name}, ${name}_FILE: set one of the two`);
+      continue;
+    }
+    try {
+      values[name] = readFileSync(file, 'utf8').trim();
+    } catch (error) {
+      problems.push(`${name}_FILE: can't be read (${(error as NodeJS.ErrnoException).code})`);
+    }
+  }
+  return values;
 }
 
 type ProductVariables = Partial<Record<keyof typeof PRODUCT_VARIABLES, string | undefined>>;

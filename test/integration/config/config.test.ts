@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { readConfig, readMigrationConfig } from '../../../config/service.ts';
 import { problemsOf } from '../../support/config-problems.ts';
 import { TEST_TRON } from '../../support/deposits/seed-deposits.ts';
@@ -12,6 +15,18 @@ const NEEDED = {
 };
 
 describe('readConfig', () => {
+  it('takes a secret from the file that a variable names', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'config-'));
+    const files = Object.fromEntries(
+      Object.entries({ DATABASE_URL: NEEDED.DATABASE_URL, ENCRYPTION_KEYS: KEY }).map(([name, value]) => {
+        writeFileSync(join(folder, name), `${value}\n`);
+        return [`${name}_FILE`, join(folder, name)];
+      }),
+    );
+    const { databaseUrl, encryptionKeys } = readConfig({ TEMPORAL_ADDRESS: 'temporal:7233', ...files });
+    assert.deepEqual([databaseUrl, encryptionKeys], [NEEDED.DATABASE_URL, [{ id: 'k1', secret: SECRET }]]);
+  });
+
   it('takes what it needs and gives the rest its defaults', () => {
     const { temporal, ...config } = readConfig(NEEDED);
     assert.deepEqual(

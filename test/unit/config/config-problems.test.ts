@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { problemsOf } from '../../support/config-problems.ts';
 
 const SECRET = Buffer.alloc(32, 7);
@@ -173,5 +176,21 @@ describe('what a configuration that is not usable says', () => {
   it("says which file of Temporal's configuration can't be read", () => {
     const [problem] = problemsOf({ ...NEEDED, TEMPORAL_TLS_CLIENT_CERT_PATH: '/nowhere/cert.pem' });
     assert.match(problem ?? '', /TEMPORAL_TLS_….*\/nowhere\/cert\.pem/);
+  });
+
+  it('names a file of a secret that cannot be read or is given twice, never what it says', () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'config-')), 'secret');
+    writeFileSync(file, 'not-a-key\n');
+    assert.deepEqual(problemsOf({ ...NEEDED, ENCRYPTION_KEYS_FILE: file }), [
+      'ENCRYPTION_KEYS, ENCRYPTION_KEYS_FILE: set one of the two',
+    ]);
+    const { ENCRYPTION_KEYS: _, ...others } = NEEDED;
+    assert.deepEqual(problemsOf({ ...others, ENCRYPTION_KEYS_FILE: file }), [
+      'ENCRYPTION_KEYS: must be id:base64(32 bytes), comma-separated, the current key first',
+    ]);
+    assert.deepEqual(problemsOf({ ...others, ENCRYPTION_KEYS_FILE: `${file}-missing` }), [
+      "ENCRYPTION_KEYS_FILE: can't be read (ENOENT)",
+      'ENCRYPTION_KEYS: is required',
+    ]);
   });
 });

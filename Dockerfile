@@ -1,0 +1,39 @@
+# syntax=docker/dockerfile:1
+# One image for the API, the worker, the migrations and the operator's command line; they differ in their command.
+# The product runs as TypeScript, so there is nothing to compile.
+
+FROM node:24.21.0-bookworm-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json ./
+# A file: dependency of development: npm reads its package.json even where it does not install it.
+COPY dev/node dev/node
+# Temporal's native library comes for every platform, 30 MB each; one is enough.
+RUN npm ci --omit=dev --no-audit --no-fund \
+  && find node_modules/@temporalio/core-bridge/releases -mindepth 1 -maxdepth 1 \
+    ! -name "$(uname -m)-unknown-linux-gnu" -exec rm -r {} +
+
+FROM node:24.21.0-bookworm-slim
+ENV NODE_ENV=production HOST=0.0.0.0
+WORKDIR /app
+COPY --from=dependencies /app/node_modules node_modules
+COPY package.json ./
+COPY activities activities
+COPY adapters adapters
+COPY api api
+COPY commands commands
+COPY config config
+COPY crypto crypto
+COPY db db
+COPY domain domain
+COPY ledger ledger
+COPY operator operator
+COPY process process
+COPY resources resources
+COPY temporal temporal
+COPY worker worker
+COPY workflows workflows
+COPY docs/openapi.json docs/openapi.json
+# It writes nothing: run it with a read-only root file system, and with no capabilities.
+USER node
+EXPOSE 3000
+CMD ["node", "--import", "./process/check-node.mjs", "api/main.ts"]
