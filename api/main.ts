@@ -12,7 +12,8 @@ await runProcess('api', async () => {
       // Loaded when the API listens: reads and test mode do without it.
       const { startEagerWorker } = await import('../temporal/eager-worker.ts');
       const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
-      return startEagerWorker({ config, taskQueue, activities, logger });
+      const { workflowBundle } = config;
+      return startEagerWorker({ config, taskQueue, activities, workflowBundle, logger });
     },
   });
   logger.info({ url: api.url }, 'the API is listening');

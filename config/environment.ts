@@ -63,6 +63,7 @@ export const Environment = z.object({
     .string()
     .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be letters, digits, _ or -')
     .optional(),
+  WORKFLOW_BUNDLE: Text.optional(),
   ENCRYPTION_KEYS: Keys,
   CARD_NETWORK: z.enum(['simulated', 'none']).default('none'),
   PRODUCT_CODE: Text.optional(),
@@ -91,7 +92,7 @@ export const Environment = z.object({
 /** Every variable of ours there is, so that a misspelt one is noticed. */
 export const KNOWN = new Set(Object.keys(Environment.shape));
 export const OUR_PREFIX =
-  /^(DATABASE_DIRECT_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_)/;
+  /^(DATABASE_DIRECT_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_)/;
 
 /** Secrets that can lie in files, as orchestrators hand them over: `DATABASE_URL_FILE` names the file of DATABASE_URL. */
 export const IN_FILES = [

@@ -20,6 +20,8 @@ export interface Config {
   allowOwnerLogin: boolean;
   temporal: ClientConnectConfig;
   taskQueuePrefix: string;
+  /** The workflows, bundled before the start; otherwise each process bundles them when it starts. */
+  workflowBundle?: { codePath: string };
   encryptionKeys: RingKey[];
   cardNetwork: 'simulated' | 'none';
   cardCreationWaitMs: number;
@@ -66,6 +68,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     allowOwnerLogin: values.ALLOW_OWNER_LOGIN === 'true',
     temporal: temporalConfig(set),
     taskQueuePrefix: values.TASK_QUEUE_PREFIX ?? '',
+    ...(values.WORKFLOW_BUNDLE && { workflowBundle: { codePath: values.WORKFLOW_BUNDLE } }),
     encryptionKeys: values.ENCRYPTION_KEYS,
     cardNetwork: values.CARD_NETWORK,
     cardCreationWaitMs: values.CARD_CREATION_WAIT_MS,

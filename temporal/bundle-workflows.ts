@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parentPort, Worker as Thread, workerData } from 'node:worker_threads';
 import { bundleWorkflowCode, type Logger, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
@@ -24,8 +25,14 @@ export function bundleInThread(): Promise<WorkflowBundleWithSourceMap> {
   });
 }
 
+const SILENT: Logger = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} };
+
 if (workerData === IN_THREAD) {
-  parentPort?.postMessage(
-    await bundleWorkflows({ log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} }),
-  );
+  parentPort?.postMessage(await bundleWorkflows(SILENT));
+} else if (import.meta.main) {
+  // `node temporal/bundle-workflows.ts FILE`, when an image is built: for WORKFLOW_BUNDLE.
+  const [file = 'workflow-bundle.js'] = process.argv.slice(2);
+  const { code } = await bundleWorkflows(SILENT);
+  writeFileSync(file, code);
+  console.log(`wrote the workflows' bundle to ${file}`);
 }

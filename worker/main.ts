@@ -8,7 +8,7 @@ await runProcess('worker', async () => {
   const config = readConfig();
   const logger = createLogger('worker', config.logLevel);
   installRuntime(logger);
-  const worker = await startWorker(config, logger);
+  const worker = await startWorker(config, logger, { workflowBundle: config.workflowBundle });
   logger.info('the worker is polling');
   return worker;
 });

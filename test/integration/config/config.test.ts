@@ -15,6 +15,12 @@ const NEEDED = {
 };
 
 describe('readConfig', () => {
+  it('takes workflows that are bundled already', () => {
+    assert.deepEqual(readConfig({ ...NEEDED, WORKFLOW_BUNDLE: '/app/bundle.js' }).workflowBundle, {
+      codePath: '/app/bundle.js',
+    });
+  });
+
   it('takes a secret from the file that a variable names', () => {
     const folder = mkdtempSync(join(tmpdir(), 'config-'));
     const files = Object.fromEntries(

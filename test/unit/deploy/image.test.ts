@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path/posix';
+import { IN_FILES } from '../../../config/environment.ts';
+import { runtimeImports } from '../../../dev/imports/find-violations.ts';
+import { SEARCH_ATTRIBUTES } from '../../../dev/temporal/search-attributes.ts';
+
+const read = (file: string) => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
+const matches = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, found = '']) => found);
+
+const ENTRIES = [
+  'api/main.ts',
+  'worker/main.ts',
+  'operator/main.ts',
+  'operator/migrate.ts',
+  'temporal/bundle-workflows.ts',
+  'workflows/index.ts',
+];
+const DEPLOYED = [
+  'docker-compose.yml',
+  'deploy/kubernetes/card-issuing.yaml',
+  'deploy/kubernetes/migrate.yaml',
+];
+
+describe('the image', () => {
+  const dockerfile = read('Dockerfile');
+  const copied = matches(dockerfile, /^COPY ([a-z]+) \1$/gm);
+
+  it('has every room that its processes import, and no other', () => {
+    const rooms = new Set<string>();
+    const seen = new Set<string>();
+    const visit = (file: string): void => {
+      if (seen.has(file)) return;
+      seen.add(file);
+      rooms.add(file.split('/')[0] ?? '');
+      for (const specifier of runtimeImports(read(file))) {
+        if (specifier.startsWith('.')) visit(join(dirname(file), specifier));
+      }
+    };
+    for (const entry of ENTRIES) visit(entry);
+    assert.deepEqual(copied.toSorted(), [...rooms].toSorted());
+  });
+
+  it('is sent what it copies', () => {
+    const sent = matches(read('.dockerignore'), /^!(\S+)$/gm);
+    const wanted = matches(dockerfile, /^COPY (?!--from)(.+) \S+$/gm).flatMap((files) => files.split(' '));
+    assert.deepEqual(sent.toSorted(), [...new Set(wanted)].toSorted());
+  });
+});
+
+describe('a deployment', () => {
+  for (const file of DEPLOYED) {
+    it(`starts files that there are: ${file}`, () => {
+      const started = matches(read(file), /\.\/process\/check-node\.mjs, (\S+\.ts)\]/g);
+      for (const entry of started) assert.ok(existsSync(entry), entry);
+      const mounted = matches(read(file), /'?(\.\/deploy\/[^:']+):/g);
+      for (const path of mounted) assert.ok(existsSync(path), path);
+    });
+
+    it(`gives secrets that the configuration takes: ${file}`, () => {
+      const ours = matches(read(file), /^[^#\n]*?\b([A-Z_]+)_FILE\b/gm).filter(
+        (name) => name !== 'POSTGRES_PASSWORD',
+      );
+      assert.ok(ours.length > 0);
+      for (const name of ours) assert.ok((IN_FILES as readonly string[]).includes(name), name);
+    });
+  }
+
+  it('registers the search attributes that the workflows have', () => {
+    const types = { 2: 'Keyword', 5: 'Bool' };
+    assert.deepEqual(
+      matches(read('deploy/compose/setup-namespace.sh'), /(\b[A-Z]\w+:[A-Z]\w+)/g),
+      Object.entries(SEARCH_ATTRIBUTES).map(([name, type]) => `${name}:${types[type]}`),
+    );
+  });
+});
