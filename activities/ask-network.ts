@@ -1,10 +1,21 @@
-import type { SilentNetwork } from '../commands/funding/settle-issuance-by-hand.ts';
-import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../domain/card-network.ts';
+import {
+  type CardNetwork,
+  CardNetworkUnavailable,
+  type LookUpAnswer,
+} from '../domain/card-network.ts';
+import type { NetworkEvidence } from '../commands/funding/network-card.ts';
 
-/** Live mode's network, for what is pending there. @throws Error where none is configured (any more) */
+/** Live mode has no network (any more), but something is pending there. */
+class NoCardNetwork extends Error {
+  override readonly name = 'NoCardNetwork';
+}
+
+/** Live mode's network, for what is pending there. @throws NoCardNetwork */
 export function configured(network: CardNetwork | null): CardNetwork {
   if (network === null) {
-    throw new Error("live mode's network has work, but CARD_NETWORK is none: configure its network again");
+    throw new NoCardNetwork(
+      "live mode's network has work, but CARD_NETWORK is none: configure its network again",
+    );
   }
   return network;
 }
@@ -44,7 +55,7 @@ export async function heard<Answer>(
 }
 
 /** The card that the network has made for a token, by what it answered when the token was looked up. */
-export function cardOf(answer: LookUpAnswer | null): SilentNetwork {
+export function evidenceOf(answer: LookUpAnswer | null): NetworkEvidence {
   if (answer === null) return 'away';
   if (answer.status === 'issued') return { card: answer };
   return { card: (answer.status === 'accepted' && answer.card) || null };

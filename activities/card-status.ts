@@ -7,6 +7,7 @@ import {
 } from '../commands/card-status/change-status.ts';
 import type { CommandContext } from '../commands/command-context.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
+import type { StoredResponse } from '../commands/idempotency/idempotency-response.ts';
 import { configured } from './ask-network.ts';
 
 export interface CardStatusActivities {
@@ -22,8 +23,11 @@ export interface CardStatusActivities {
 export interface CardStatusDependencies extends CommandContext {
   /** Live mode's network; null if none is configured. */
   liveNetwork: CardNetwork | null;
-  /** Called when a claim has its answer, for whoever waits for it; does not fail. */
-  answered(claimId: string): void;
+  /**
+   * Called when a claim has its response, for whoever waits for it; does not fail.
+   * @param response what this process has just stored, if it is at hand
+   */
+  answered(claimId: string, response: StoredResponse | null): void;
   /** Called when the first step is made and the network is asked next; does not fail. */
   opened?(claimId: string): void;
 }
@@ -34,7 +38,7 @@ export function createCardStatusActivities(dependencies: CardStatusDependencies)
     async beginStatusChange(claimId) {
       const beginning = await beginStatusChange(dependencies, claimId);
       if (beginning === 'busy') throw cardBusy();
-      if (beginning === 'answered') dependencies.answered(claimId);
+      if (beginning === 'answered') dependencies.answered(claimId, null);
       else dependencies.opened?.(claimId);
       return beginning;
     },
@@ -44,7 +48,7 @@ export function createCardStatusActivities(dependencies: CardStatusDependencies)
       if (request === null) return 'answered';
       const { status } = await configured(dependencies.liveNetwork).changeCardStatus(request);
       const end = status === 'applied' ? completeStatusChange : refuseStatusChange;
-      for (const answered of await end(dependencies, claimId)) dependencies.answered(answered);
+      for (const answered of await end(dependencies, claimId)) dependencies.answered(answered, null);
       return 'answered';
     },
   };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { changeStatusInTestMode } from '../commands/funding/test-operations.ts';
+import { changeStatusInTestMode } from '../commands/card-status/change-in-test-mode.ts';
 import type { StatusChangeOperation } from '../domain/card-status.ts';
 import { CardResource } from '../resources/card.ts';
 import { changeCardStatusWorkflowId } from '../workflows/messages.ts';

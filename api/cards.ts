@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { issueInTestMode } from '../commands/funding/test-operations.ts';
+import { issueInTestMode, type TestIssuanceContext } from '../commands/funding/test-mode.ts';
 import { CARD_COLUMNS, cardColumns, of } from '../db/columns.ts';
 import { newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
@@ -12,11 +12,11 @@ import { isId, siblingId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/tenant.ts';
 import { CardResource, type CardRow, CreateCardRequest, presentCard } from '../resources/card.ts';
 import { issueCardWorkflowId } from '../workflows/messages.ts';
+import { type FundingDependencies, issueCard } from './fund-card.ts';
 import { claimOperation, keyedRequest, replyOnce } from './http/claim-operation.ts';
 import { Limit, listOf, presentList, StartingAfter } from './http/list-envelope.ts';
 import { replay } from './http/replay.ts';
 import { declare, resource } from './http/route.ts';
-import { type IssuingDependencies, issueCard } from './issue-card.ts';
 import * as EXAMPLES from './openapi/examples.ts';
 
 const createCard = declare({
@@ -72,32 +72,40 @@ const listCards = declare({
   examples: { 200: EXAMPLES.listOf(EXAMPLES.CARD) },
 });
 
-export const cards = resource({ createCard, getCard, listCards }, (dependencies: IssuingDependencies) => ({
-  async createCard(input) {
-    const { partnerId, mode } = input.caller;
-    const request = keyedRequest('create_card', input, null);
-    if (mode === 'test') {
-      const answer = await issueInTestMode(dependencies, request, input.body);
-      return replyOnce(answer, dependencies.eventsWritten);
-    }
-    const claim = await claimOperation(dependencies, request, input.body);
-    if (claim.outcome === 'replay') return replay(claim.response);
-    const { claimId } = claim;
-    input.log({ workflowId: issueCardWorkflowId(siblingId('card', claimId)) });
-    return issueCard(dependencies, { claimId, partnerId, mode }, input.passTurn);
-  },
+export const cards = resource(
+  { createCard, getCard, listCards },
+  (dependencies: FundingDependencies & TestIssuanceContext) => ({
+    async createCard(input) {
+      const { partnerId, mode } = input.caller;
+      const request = keyedRequest('create_card', input, null);
+      if (mode === 'test') {
+        const answer = await issueInTestMode(dependencies, request, input.body);
+        return replyOnce(answer, dependencies.eventsWritten);
+      }
+      const claim = await claimOperation(dependencies, request, input.body);
+      if (claim.outcome === 'replay') return replay(claim.response);
+      const { claimId } = claim;
+      input.log({ workflowId: issueCardWorkflowId(siblingId('card', claimId)) });
+      return issueCard(dependencies, { claimId, partnerId, mode }, input.passTurn);
+    },
 
-  getCard: async ({ caller, params }) => ({
-    status: 200,
-    body: await readCard(dependencies.orm, caller, params.cardId ?? ''),
+    getCard: async ({ caller, params }) => ({
+      status: 200,
+      body: await readCard(dependencies.orm, caller, params.cardId ?? ''),
+    }),
+
+    async listCards({ caller, query }) {
+      const { limit, starting_after: startingAfter, external_ref: externalRef, status } = query;
+      const cards = await readCardPage(dependencies.orm, caller, {
+        limit,
+        startingAfter,
+        externalRef,
+        status,
+      });
+      return { status: 200, body: presentList(cards, limit) };
+    },
   }),
-
-  async listCards({ caller, query }) {
-    const { limit, starting_after: startingAfter, external_ref: externalRef, status } = query;
-    const cards = await readCardPage(dependencies.orm, caller, { limit, startingAfter, externalRef, status });
-    return { status: 200, body: presentList(cards, limit) };
-  },
-}));
+);
 
 interface ReadRow extends CardRow {
   balance_cents: string | null;

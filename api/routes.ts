@@ -1,23 +1,23 @@
+import type { TestIssuanceContext } from '../commands/funding/test-mode.ts';
 import { account } from './account.ts';
 import { balance } from './balance.ts';
 import { cardStatus } from './card-status.ts';
 import { cards } from './cards.ts';
 import { type DepositDependencies, deposits } from './deposits.ts';
 import { events } from './events.ts';
+import type { FundingDependencies } from './fund-card.ts';
 import type { Declaration, Route } from './http/route.ts';
-import type { IssuingDependencies } from './issue-card.ts';
 import { products } from './products.ts';
 import { quotes } from './quotes.ts';
 import { type RevealDependencies, secureDetails } from './secure-details.ts';
 import { type SimulationDependencies, testMode } from './test-mode.ts';
-import type { TopUpDependencies } from './top-up-card.ts';
 import { topups } from './topups.ts';
 import { transactions } from './transactions.ts';
 import { type WebhookDependencies, webhooks } from './webhooks.ts';
 
 export interface RouteDependencies
-  extends IssuingDependencies,
-    TopUpDependencies,
+  extends FundingDependencies,
+    TestIssuanceContext,
     RevealDependencies,
     SimulationDependencies,
     DepositDependencies,

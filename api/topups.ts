@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { topUpInTestMode } from '../commands/funding/test-operations.ts';
+import { topUpInTestMode } from '../commands/funding/test-mode.ts';
 import { of, TOPUP_COLUMNS, topUpColumns } from '../db/columns.ts';
 import { newestOf } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
@@ -11,12 +11,12 @@ import type { Tenant } from '../domain/tenant.ts';
 import { presentTopUp, TopUpRequest, TopUpResource, type TopUpRow } from '../resources/topup.ts';
 import { topUpCardWorkflowId } from '../workflows/messages.ts';
 import { cardIdOf, readCard } from './cards.ts';
+import { type FundingDependencies, topUpCard } from './fund-card.ts';
 import { claimOperation, keyedRequest, replyOnce } from './http/claim-operation.ts';
 import { Limit, listOf, presentList, StartingAfter } from './http/list-envelope.ts';
 import { replay } from './http/replay.ts';
 import { declare, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
-import { type TopUpDependencies, topUpCard } from './top-up-card.ts';
 
 const createTopUp = declare({
   method: 'post',
@@ -62,36 +62,43 @@ const listTopUps = declare({
   errors: ['card_not_found'],
 });
 
-export const topups = resource({ createTopUp, getTopUp, listTopUps }, (dependencies: TopUpDependencies) => ({
-  async createTopUp(input) {
-    const { partnerId, mode } = input.caller;
-    if (mode === 'test') {
-      const request = keyedRequest('top_up_card', input, cardIdOf(input));
-      const answer = await topUpInTestMode(dependencies, request, input.body);
-      return replyOnce(answer, dependencies.eventsWritten);
-    }
-    const { id: cardId } = await readCard(dependencies.orm, input.caller, input.params.cardId ?? '');
-    if (!dependencies.liveNetworkConfigured) {
-      throw new ApiError('unavailable', { message: 'Live mode has no card network yet. Contact us.' });
-    }
-    const claim = await claimOperation(dependencies, keyedRequest('top_up_card', input, cardId), input.body);
-    if (claim.outcome === 'replay') return replay(claim.response);
-    const { claimId } = claim;
-    input.log({ workflowId: topUpCardWorkflowId(siblingId('topup', claimId)) });
-    return topUpCard(dependencies, { claimId, cardId, partnerId, mode }, input.passTurn);
-  },
+export const topups = resource(
+  { createTopUp, getTopUp, listTopUps },
+  (dependencies: FundingDependencies) => ({
+    async createTopUp(input) {
+      const { partnerId, mode } = input.caller;
+      if (mode === 'test') {
+        const request = keyedRequest('top_up_card', input, cardIdOf(input));
+        const answer = await topUpInTestMode(dependencies, request, input.body);
+        return replyOnce(answer, dependencies.eventsWritten);
+      }
+      const { id: cardId } = await readCard(dependencies.orm, input.caller, input.params.cardId ?? '');
+      if (!dependencies.liveNetworkConfigured) {
+        throw new ApiError('unavailable', { message: 'Live mode has no card network yet. Contact us.' });
+      }
+      const claim = await claimOperation(
+        dependencies,
+        keyedRequest('top_up_card', input, cardId),
+        input.body,
+      );
+      if (claim.outcome === 'replay') return replay(claim.response);
+      const { claimId } = claim;
+      input.log({ workflowId: topUpCardWorkflowId(siblingId('topup', claimId)) });
+      return topUpCard(dependencies, { claimId, cardId, partnerId, mode }, input.passTurn);
+    },
 
-  getTopUp: async ({ caller, params }) => ({
-    status: 200,
-    body: await readTopUp(dependencies.orm, caller, params.topupId ?? ''),
+    getTopUp: async ({ caller, params }) => ({
+      status: 200,
+      body: await readTopUp(dependencies.orm, caller, params.topupId ?? ''),
+    }),
+
+    async listTopUps({ caller, params, query: { limit, starting_after: startingAfter } }) {
+      const cardId = params.cardId ?? '';
+      const topUps = await readTopUpPage(dependencies.orm, caller, { cardId, limit, startingAfter });
+      return { status: 200, body: presentList(topUps, limit) };
+    },
   }),
-
-  async listTopUps({ caller, params, query: { limit, starting_after: startingAfter } }) {
-    const cardId = params.cardId ?? '';
-    const topUps = await readTopUpPage(dependencies.orm, caller, { cardId, limit, startingAfter });
-    return { status: 200, body: presentList(topUps, limit) };
-  },
-}));
+);
 
 interface ReadRow extends TopUpRow {
   balance_cents: string | null;

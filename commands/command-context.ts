@@ -6,9 +6,3 @@ export interface CommandContext {
   orm: Orm;
   ring: KeyRing;
 }
-
-/** What deciding a live issuance takes beside the database. */
-export interface IssuanceContext extends CommandContext {
-  /** Whether live mode has a network; without one it can issue nothing. */
-  liveNetworkConfigured: boolean;
-}

@@ -17,5 +17,5 @@ export type WhyNot =
   | 'other_id_at_network'
   | 'id_of_another_card';
 
-/** What became of a decision. `settled`: the operation is over, by it or otherwise. */
-export type Verdict = { settled: true } | { settled: false; because: WhyNot };
+/** What became of a decision. `over`: the operation is, by it or otherwise. */
+export type Verdict = { over: true } | { over: false; because: WhyNot };

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { EntityManager } from '@mikro-orm/postgresql';
 import { type RawBuilder, sql } from 'kysely';
 import { isRetryable } from '../db/is-retryable.ts';
-import { query, type Transactor, writeStatement } from '../db/sql.ts';
+import { type Transactor, type Writes, writeStatement } from '../db/sql.ts';
 import { type Balance, balanceOf } from './balances.ts';
 import { LedgerConflict, LedgerRejected, type RejectionReason } from './ledger-error.ts';
 import { type EncodedOperation, encodeOperation, type LedgerOperation } from './operation.ts';
@@ -64,6 +64,7 @@ export async function applyOperations(
  */
 export function statementWithOperation<Values extends object, Wrote>(
   build: (
+    db: Writes,
     values: Values,
     ledger: { answer: RawBuilder<unknown>; call: RawBuilder<unknown> },
   ) => RawBuilder<Wrote>,
@@ -72,8 +73,8 @@ export function statementWithOperation<Values extends object, Wrote>(
   operation: LedgerOperation,
   values: Values,
 ) => Promise<{ moved: LedgerResult; wrote: Wrote }> {
-  const run = writeStatement((_, values: Values & { request: string }) =>
-    build(values, { answer: ANSWER, call: callOf(values) }),
+  const run = writeStatement((db, values: Values & { request: string }) =>
+    build(db, values, { answer: ANSWER, call: callOf(values) }),
   );
   return async (tx, operation, values) => {
     const [row] = await run(tx, { ...values, request: requestOf([encodeOperation(operation)]) });
@@ -81,30 +82,6 @@ export function statementWithOperation<Values extends object, Wrote>(
     if (moved instanceof Error) throw moved;
     return { moved, wrote: row as Wrote };
   };
-}
-
-/**
- * `applyOperation` in one round trip with the rows it is about, within the transaction of `tx`: where it moves nothing,
- * the rows are written all the same, and the caller has to roll back.
- * @param rows CTEs that write them, with their values from $1, and what to read of these, as SQL by name
- * @throws LedgerConflict, LedgerRejected: roll back as well.
- */
-export async function applyOperationWith<Name extends string>(
-  tx: EntityManager,
-  operation: LedgerOperation,
-  rows: { ctes: readonly string[]; values: readonly unknown[]; reads: Record<Name, string> },
-): Promise<{ moved: LedgerResult; wrote: Record<Name, unknown> }> {
-  const reads = Object.entries<string>(rows.reads).map(([name, sql]) => `${sql} AS ${name}`);
-  const [answer] = await query<AnswerRow & Record<Name, unknown>>(
-    tx,
-    `WITH ${rows.ctes.join(', ')}
-     SELECT ${['outcome, reason, prepaid_posted, prepaid_held', ...reads].join(', ')}
-     FROM ledger.apply_operations($${rows.values.length + 1})`,
-    [...rows.values, requestOf([encodeOperation(operation)])],
-  );
-  const moved = answerOf(operation.operationId, answer);
-  if (moved instanceof Error) throw moved;
-  return { moved, wrote: answer as Record<Name, unknown> };
 }
 
 /** What `ledger.apply_operations` answers each operation with. */

@@ -11,7 +11,7 @@ import {
   upsertSearchAttributes,
 } from '@temporalio/workflow';
 import type { CardStatusActivities } from '../activities/card-status.ts';
-import { AT_ONCE_WITH_NETWORK, LATER, LATER_WITH_NETWORK } from './activity-options.ts';
+import { LOCAL_NETWORK_CALL, NETWORK_CALL, RETRIED_FOR_EVER } from './activity-options.ts';
 import { type ChangeCardStatusInput, firstAnswer, STATUS_CHANGE_PATIENCE_MS } from './messages.ts';
 import { needsAttentionAttribute } from './search-attributes.ts';
 
@@ -29,11 +29,11 @@ const BEGIN_LOCALLY: LocalActivityOptions = {
 
 const atOnce = {
   begin: proxyLocalActivities<CardStatusActivities>(BEGIN_LOCALLY).beginStatusChange,
-  request: proxyLocalActivities<CardStatusActivities>(AT_ONCE_WITH_NETWORK).requestStatusChange,
+  request: proxyLocalActivities<CardStatusActivities>(LOCAL_NETWORK_CALL).requestStatusChange,
 };
 // One attempt of each; and attempts without end, which are one event in the history, however many there are.
-const once = proxyActivities<CardStatusActivities>(LATER_WITH_NETWORK);
-const forEver = proxyActivities<CardStatusActivities>(LATER);
+const once = proxyActivities<CardStatusActivities>(NETWORK_CALL);
+const forEver = proxyActivities<CardStatusActivities>(RETRIED_FOR_EVER);
 
 /**
  * Freezes, unfreezes or blocks one card. Changes of one card happen one after the other: the network is asked for the

@@ -1,26 +1,30 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
-import type { CardIssuanceActivities } from '../activities/card-issuance.ts';
-import { AT_ONCE, AT_ONCE_WITH_NETWORK, LATER, LATER_WITH_NETWORK } from './activity-options.ts';
+import type { FundingActivities } from '../activities/fundings.ts';
+import { LOCAL_NETWORK_CALL, NETWORK_REQUEST, RETRIED_FOR_EVER } from './activity-options.ts';
 import { type NetworkOperationInput, resolveIssuance } from './messages.ts';
 import { runNetworkOperation } from './network-operation.ts';
 
-const later = proxyActivities<CardIssuanceActivities>(LATER);
+const firstRequest = proxyLocalActivities<FundingActivities>(LOCAL_NETWORK_CALL).requestIssuance;
+const { requestIssuance } = proxyActivities<FundingActivities>(NETWORK_REQUEST);
+const step = proxyActivities<FundingActivities>(RETRIED_FOR_EVER);
 
 /** Issues one card. */
 export function issueCard(input: NetworkOperationInput): Promise<void> {
-  return runNetworkOperation(STEPS, input);
+  return runNetworkOperation(
+    {
+      firstRequest,
+      request: requestIssuance,
+      flagOverdue: step.flagIssuanceOverdue,
+      applyResolution: step.applyIssuanceResolution,
+      resolve: resolveIssuance,
+      outcomes: ['issued', 'failed'],
+      overdueDetails: OVERDUE,
+    },
+    input,
+  );
 }
 
-const STEPS = {
-  open: proxyLocalActivities<CardIssuanceActivities>(AT_ONCE).openIssuance,
-  settleAtOnce: proxyLocalActivities<CardIssuanceActivities>(AT_ONCE_WITH_NETWORK).settleIssuance,
-  settleLater: proxyActivities<CardIssuanceActivities>(LATER_WITH_NETWORK).settleIssuance,
-  flagOverdue: later.flagIssuanceOverdue,
-  settleByHand: later.settleIssuanceByHand,
-  resolve: resolveIssuance,
-  outcomes: ['issued', 'failed'] as const,
-  overdueDetails:
-    'Past its deadline: the network has not said whether it issued the card. Find out there, then send the signal ' +
-    '`resolve` with {"outcome": "issued"} or {"outcome": "failed"}, or run `operator card resolve`. If the network ' +
-    'cannot be reached, add "networkCardId" to "issued".',
-};
+const OVERDUE =
+  'Past its deadline: the network has not said whether it issued the card. Find out there, then send the signal ' +
+  '`resolve` with {"outcome": "issued"} or {"outcome": "failed"}, or run `operator card resolve`. If the network ' +
+  'cannot be reached, add "networkCardId" to "issued".';

@@ -1,25 +1,29 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
-import type { CardTopUpActivities } from '../activities/card-top-up.ts';
-import { AT_ONCE, AT_ONCE_WITH_NETWORK, LATER, LATER_WITH_NETWORK } from './activity-options.ts';
+import type { FundingActivities } from '../activities/fundings.ts';
+import { LOCAL_NETWORK_CALL, NETWORK_REQUEST, RETRIED_FOR_EVER } from './activity-options.ts';
 import { type NetworkOperationInput, resolveTopUp } from './messages.ts';
 import { runNetworkOperation } from './network-operation.ts';
 
-const later = proxyActivities<CardTopUpActivities>(LATER);
+const firstRequest = proxyLocalActivities<FundingActivities>(LOCAL_NETWORK_CALL).requestTopUp;
+const { requestTopUp } = proxyActivities<FundingActivities>(NETWORK_REQUEST);
+const step = proxyActivities<FundingActivities>(RETRIED_FOR_EVER);
 
 /** Tops one card up, once. */
 export function topUpCard(input: NetworkOperationInput): Promise<void> {
-  return runNetworkOperation(STEPS, input);
+  return runNetworkOperation(
+    {
+      firstRequest,
+      request: requestTopUp,
+      flagOverdue: step.flagTopUpOverdue,
+      applyResolution: step.applyTopUpResolution,
+      resolve: resolveTopUp,
+      outcomes: ['succeeded', 'failed'],
+      overdueDetails: OVERDUE,
+    },
+    input,
+  );
 }
 
-const STEPS = {
-  open: proxyLocalActivities<CardTopUpActivities>(AT_ONCE).openTopUp,
-  settleAtOnce: proxyLocalActivities<CardTopUpActivities>(AT_ONCE_WITH_NETWORK).settleTopUp,
-  settleLater: proxyActivities<CardTopUpActivities>(LATER_WITH_NETWORK).settleTopUp,
-  flagOverdue: later.flagTopUpOverdue,
-  settleByHand: later.settleTopUpByHand,
-  resolve: resolveTopUp,
-  outcomes: ['succeeded', 'failed'] as const,
-  overdueDetails:
-    'Past its deadline: the network has not said whether it loaded the card. Find out there, then send the signal ' +
-    '`resolve` with {"outcome": "succeeded"} or {"outcome": "failed"}, or run `operator topup resolve`.',
-};
+const OVERDUE =
+  'Past its deadline: the network has not said whether it loaded the card. Find out there, then send the signal ' +
+  '`resolve` with {"outcome": "succeeded"} or {"outcome": "failed"}, or run `operator topup resolve`.';

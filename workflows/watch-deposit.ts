@@ -10,12 +10,12 @@ import {
 } from '@temporalio/workflow';
 import type { WatchDepositActivities, WatchedDeposit } from '../activities/watch-deposit.ts';
 import type { DepositDecision, WhyNotResolved } from '../domain/deposit.ts';
-import { AT_ONCE, LATER } from './activity-options.ts';
+import { LOCAL_STEP, RETRIED_FOR_EVER } from './activity-options.ts';
 import { depositChanged, resolveDeposit, type ToldDecision, type WatchDepositInput } from './messages.ts';
 import { needsAttentionAttribute } from './search-attributes.ts';
 
-const { readDeposit } = proxyLocalActivities<WatchDepositActivities>(AT_ONCE);
-const { resolveDepositByHand } = proxyActivities<WatchDepositActivities>(LATER);
+const { readDeposit } = proxyLocalActivities<WatchDepositActivities>(LOCAL_STEP);
+const { resolveDepositByHand } = proxyActivities<WatchDepositActivities>(RETRIED_FOR_EVER);
 
 /** It is told of every change; these are for a word that got lost. Doubled each time nothing was new. */
 const FIRST_PAUSE_MS = 120_000;

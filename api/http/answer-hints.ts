@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { type AnswerHint, readAnswerHint } from '../../commands/idempotency/announce-answer.ts';
+import type { StoredResponse } from '../../commands/idempotency/idempotency-response.ts';
 import { CLAIM_ANSWERED, listen } from '../../db/notifications.ts';
 import type { ServiceDatabase } from '../../db/orm.ts';
 
@@ -15,8 +16,12 @@ export interface Hearing {
 export interface AnswerHints {
   /** @param wait is over when it does not listen any more */
   hear<T>(claimId: string, wait: (hearing: Hearing) => Promise<T>): Promise<T>;
-  /** Tells that this process has answered a claim. @returns whether a request in this process waits for it */
-  tellAnswered(claimId: string): boolean;
+  /**
+   * Tells that this process has answered a claim.
+   * @param response what it has stored; null: the request has to read it
+   * @returns whether a request in this process waits for it
+   */
+  tellAnswered(claimId: string, response: StoredResponse | null): boolean;
   tellOpened(claimId: string): void;
   stop(): Promise<void>;
 }
@@ -45,8 +50,8 @@ export function openAnswerHints(database: ServiceDatabase['direct'], logger: Log
         waiting.delete(claimId);
       }
     },
-    tellAnswered(claimId) {
-      waiting.get(claimId)?.answered({ claimId, open: () => null });
+    tellAnswered(claimId, response) {
+      waiting.get(claimId)?.answered({ claimId, open: () => response });
       return waiting.has(claimId);
     },
     tellOpened: (claimId) => waiting.get(claimId)?.opened(),

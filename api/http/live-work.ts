@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { createAnswerAnnouncer } from '../../commands/idempotency/announce-answer.ts';
+import type { StoredResponse } from '../../commands/idempotency/idempotency-response.ts';
 import type { Orm } from '../../db/orm.ts';
 import { describeError } from '../../process/describe-error.ts';
 import { type Repetition, repeat } from '../../process/repeat.ts';
@@ -25,7 +26,7 @@ export interface LiveWork {
   reported: {
     /** The first step is made, and the network is asked next. */
     opened(claimId: string): void;
-    answered(claimId: string): void;
+    answered(claimId: string, response: StoredResponse | null): void;
   };
   /** Has a worker in this process from now on; one that ends, or can't be started, is started again. */
   host(startWorker: () => Promise<EagerWorker>): void;
@@ -67,8 +68,8 @@ export function openLiveWork(options: LiveWorkOptions): LiveWork {
     },
     reported: {
       opened: answerHints.tellOpened,
-      answered(claimId) {
-        if (answerHints.tellAnswered(claimId)) eventsWritten();
+      answered(claimId, response) {
+        if (answerHints.tellAnswered(claimId, response)) eventsWritten();
         else announce(claimId);
       },
     },

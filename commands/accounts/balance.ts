@@ -11,7 +11,7 @@ import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import type { LedgerOperation } from '../../ledger/operation.ts';
 import { type BalanceCents, presentBalance } from '../../resources/balance.ts';
 import type { CommandContext } from '../command-context.ts';
-import { lockTestTerms } from '../funding/test-terms.ts';
+import { lockTestTerms } from '../funding/test-mode.ts';
 import {
   answerOnce,
   type KeyedAnswer,

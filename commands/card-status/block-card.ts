@@ -1,19 +1,19 @@
 import { sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { of, TOPUP_COLUMNS } from '../../db/columns.ts';
-import { query, type Transactor, writeStatement } from '../../db/sql.ts';
+import { type Transactor, writeStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { siblingId } from '../../domain/ids.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { topUpNotPossible } from '../../domain/topup.ts';
-import { applyOperation, applyOperations } from '../../ledger/apply-operation.ts';
+import { applyOperation } from '../../ledger/apply-operation.ts';
 import { readBalance, readCardBalance } from '../../ledger/balances.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
-import { encodeOperation, type LedgerOperation } from '../../ledger/operation.ts';
+import type { LedgerOperation } from '../../ledger/operation.ts';
 import type { CardRow } from '../../resources/card.ts';
-import { uncountOpenCard } from '../funding/account-usage.ts';
-import { refuseTopUp } from '../funding/refuse-top-up.ts';
-import { topUpOperation } from '../funding/top-up-operation.ts';
+import { voidFunding } from '../funding/funding.ts';
+import { uncountOpenCard } from '../funding/terms.ts';
+import { TOPUP } from '../funding/topup.ts';
 
 /**
  * Does what a block does beside the status (partner-api.md, "States and transitions"; decisions.md, "Rules"): moves what
@@ -23,10 +23,7 @@ import { topUpOperation } from '../funding/top-up-operation.ts';
  * @returns the claims that have got their answer beside the block's own
  */
 export async function releaseBlockedCard(tx: Transactor, ring: KeyRing, card: CardRow): Promise<string[]> {
-  await query(tx, `WITH done (partner_id, mode) AS (VALUES ($1::text, $2::text)) ${uncountOpenCard}`, [
-    card.partner_id,
-    card.mode,
-  ]);
+  await uncountOpenCard(tx, { partnerId: card.partner_id, mode: card.mode });
   await releaseBalance(tx, card);
   return failPendingTopUps(tx, ring, card);
 }
@@ -127,14 +124,11 @@ const lockClaims = writeStatement((db, { cardId }: { cardId: string }) =>
 export async function failPendingTopUps(tx: Transactor, ring: KeyRing, card: CardRow): Promise<string[]> {
   const pending = await lockTopUps(tx, { cardId: card.id });
   if (pending.length === 0) return [];
-  const voids = pending.map((topUp) => encodeOperation(topUpOperation(topUp, 'void')));
-  for (const released of await applyOperations(tx, voids)) if (released instanceof Error) throw released;
-  const cardBalanceCents = await readCardBalance(tx, card.id);
-  for (const { answered, ...topUp } of pending) {
-    await refuseTopUp(tx, ring, {
-      ...{ topUp, card, cardBalanceCents, answered },
-      ...{ failure: 'card_blocked' as const, refusal: topUpNotPossible(card.status) },
-    });
+  const cardCents = await readCardBalance(tx, card.id);
+  const refusal = topUpNotPossible(card.status);
+  for (const { answered, ...row } of pending) {
+    const topUp = { claimId: siblingId('claim', row.id), answered, row, card, cardCents };
+    await voidFunding(TOPUP, tx, ring, topUp, 'card_blocked', refusal);
   }
   return pending.filter(({ answered }) => !answered).map(({ id }) => siblingId('claim', id));
 }

@@ -1,9 +1,10 @@
-import type { KeyRing } from '../../crypto/key-ring.ts';
+import { sql } from 'kysely';
 import { CARD_COLUMNS } from '../../db/columns.ts';
-import { query, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import {
+  type CardStatus,
   refusalOf,
   STATUS_CHANGES,
   type StatusChangeOperation,
@@ -12,8 +13,8 @@ import {
 import { readCardBalance } from '../../ledger/balances.ts';
 import { type CardRow, presentCard } from '../../resources/card.ts';
 import type { CommandContext } from '../command-context.ts';
-import { announcementOf, type News } from '../idempotency/announcement.ts';
-import { refuseClaim } from '../idempotency/answer-claim.ts';
+import { storeError } from '../idempotency/answer-claim.ts';
+import { claimOutcome, type OutcomeValues, outcomeOfClaim } from '../idempotency/outcome.ts';
 import { blockRefusal, lockPendingTopUps, releaseBlockedCard } from './block-card.ts';
 
 // A freeze, unfreeze or block in live mode. Changes of one card take turns: while the card network is asked for one, the
@@ -41,7 +42,7 @@ export function beginStatusChange(
       unknownToNetwork(card) ??
       (operation === 'block_card' ? await blockRefusal(tx, card) : null);
     if (refusal !== null) {
-      await refuseClaim(tx, ring, claimId, refusal);
+      await storeError(tx, ring, claimId, refusal);
       return 'answered';
     }
     await setMark(tx, { cardId: card.id, claimId });
@@ -72,10 +73,11 @@ export function completeStatusChange(context: CommandContext, claimId: string): 
     const card = { ...before, status: to };
     const ended = to === 'blocked' ? await releaseBlockedCard(tx, context.ring, card) : [];
     const resource = presentCard(card, await readCardBalance(tx, card.id));
-    await writeChange(tx, context.ring, claimId, card, {
+    const outcome = claimOutcome(context.ring, claimId, {
       ...{ type, mode: card.mode, cardId: card.id, data: { card: resource } },
-      answer: { status: 200, resource },
+      response: { status: 200, resource },
     });
+    await writeChange(tx, { ...outcome, status: to });
     return [claimId, ...ended];
   });
 }
@@ -85,7 +87,7 @@ export function refuseStatusChange(context: CommandContext, claimId: string): Pr
   return endStatusChange(context, claimId, async (tx, { card }) => {
     await setMark(tx, { cardId: card.id, claimId: null });
     const message = `The card network refused the change. The card is still ${card.status}.`;
-    await refuseClaim(tx, context.ring, claimId, new ApiError('invalid_state', { message }));
+    await storeError(tx, context.ring, claimId, new ApiError('invalid_state', { message }));
     return [claimId];
   });
 }
@@ -157,25 +159,16 @@ const changeUnderWay = readStatement((db, { claimId }: { claimId: string }) =>
     .$narrowType<{ operation: StatusChangeOperation; network_card_id: string }>(),
 );
 
-/** Writes the card's new status, removes its mark, and writes the event and the claim's answer. */
-async function writeChange(
-  tx: Transactor,
-  ring: KeyRing,
-  claimId: string,
-  { id, status }: CardRow,
-  news: News,
-): Promise<void> {
-  const own = [id, status];
-  const announcement = announcementOf(ring, claimId, news, own.length + 1);
-  await query(
-    tx,
-    `WITH done AS (
-       UPDATE card SET status = $2, status_change_claim_id = NULL WHERE id = $1 RETURNING partner_id, mode
-     ), ${announcement.ctes.join(', ')}
-     SELECT FROM done`,
-    [...own, ...announcement.values],
-  );
-}
+/** Writes the card's new status, removes its mark, and writes the outcome. */
+const writeChange = writeStatement(
+  (db, values: OutcomeValues & { status: CardStatus }) => sql`
+    WITH done AS (${db
+      .updateTable('card')
+      .set({ status: values.status, status_change_claim_id: null })
+      .where('id', '=', values.eventCardId)
+      .returning(['partner_id', 'mode'])}), ${outcomeOfClaim(values)}
+    SELECT FROM done`,
+);
 
 /**
  * If an operator said that a card was issued while the network said nothing, we may not have the network's id of it. The

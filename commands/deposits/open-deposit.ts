@@ -15,7 +15,7 @@ import {
   type KeyedAnswer,
   type KeyedRequest,
   replayOf,
-  requireKept,
+  requireStored,
 } from '../idempotency/answered-claim.ts';
 
 /** Of one account at once. Each is an address that is watched, and a workflow. */
@@ -129,5 +129,5 @@ async function insert(
      SELECT ${claim === null ? 'true' : 'EXISTS (SELECT FROM answered)'} AS kept FROM done`,
     [...values, ...(claim?.values ?? [])],
   );
-  requireKept(wrote?.kept === true);
+  requireStored(wrote?.kept === true);
 }

@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EntityManager } from '@mikro-orm/postgresql';
+import { type RawBuilder, sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { query, type Transactor } from '../../db/sql.ts';
 import { tenantQuery } from '../../db/tenant-query.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
+import type { Mode } from '../../domain/mode.ts';
 import type { Tenant } from '../../domain/tenant.ts';
 import { presentError } from '../../resources/error.ts';
 import type { CommandContext } from '../command-context.ts';
@@ -120,6 +122,47 @@ export function replayOf(ring: KeyRing, request: KeyedRequest, found: FoundClaim
   return { replayed: true, response: { status, body: openBody(ring, claimId, body) } };
 }
 
+/** A claim that is made with its response. */
+export interface AnsweredClaim {
+  claimId: string;
+  partnerId: string;
+  mode: Mode;
+  key: string | null;
+  operation: ClaimOperation;
+  aboutCardId: string | null;
+  fingerprint: Buffer;
+  requestId: string;
+  responseStatus: number;
+  responseBody: Buffer;
+}
+
+export function answeredClaimOf(
+  ring: KeyRing,
+  request: KeyedRequest,
+  { status, body }: StoredResponse,
+): AnsweredClaim {
+  const { claimId, partnerId, mode, key, operation, cardId: aboutCardId, fingerprint, requestId } = request;
+  const responseBody = sealBody(ring, claimId, body);
+  return {
+    ...{ claimId, partnerId, mode, key, operation, aboutCardId, fingerprint, requestId },
+    ...{ responseStatus: status, responseBody },
+  };
+}
+
+/**
+ * The INSERT of a claim with its response; it returns no row if there is another under the key by now.
+ * @param from a CTE: without a row of it nothing is inserted
+ */
+export const insertAnsweredClaim = (claim: AnsweredClaim, from?: 'done'): RawBuilder<{ id: string }> => sql`
+  INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, card_id, fingerprint, request_id,
+    response_status, response_body, lease_expires_at)
+  SELECT ${claim.claimId}::text, ${claim.partnerId}::text, ${claim.mode}::text, ${claim.key}::text,
+    ${claim.operation}::text, ${claim.aboutCardId}::text, ${claim.fingerprint}::bytea, ${claim.requestId}::text,
+    ${claim.responseStatus}::smallint, ${claim.responseBody}::bytea, now()
+  ${from === undefined ? sql`` : sql`FROM ${sql.ref(from)}`}
+  ON CONFLICT (partner_id, mode, key) DO NOTHING
+  RETURNING id`;
+
 /**
  * The INSERT of a claim with its answer; it returns no row where there is another under the key by now.
  * @param firstParameter the number of the first parameter that is free
@@ -160,11 +203,11 @@ export async function keepAnswer(
 ): Promise<KeyedAnswer> {
   const response = { status, body: JSON.stringify(resource) };
   const claim = claimAnswered(ring, request, response, 1);
-  requireKept((await query(tx, claim.sql, claim.values)).length > 0);
+  requireStored((await query(tx, claim.sql, claim.values)).length > 0);
   return { replayed: false, response };
 }
 
-/** @param kept whether {@link claimAnswered} made a row. @throws KeyTaken to be rolled back with, and run again by {@link answerOnce} */
-export function requireKept(kept: boolean): void {
-  if (!kept) throw new KeyTaken();
+/** @param isStored whether {@link claimAnswered} made a row. @throws KeyTaken to be rolled back with, and run again by {@link answerOnce} */
+export function requireStored(isStored: boolean): void {
+  if (!isStored) throw new KeyTaken();
 }

@@ -3,7 +3,7 @@ import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import type { CommandContext } from '../command-context.ts';
-import { lockTestTerms } from '../funding/test-terms.ts';
+import { lockTestTerms } from '../funding/test-mode.ts';
 import {
   answerOnce,
   type KeyedAnswer,

@@ -16,7 +16,7 @@ import { prepareStatusChange, STATUS_CASES } from '../support/crash/status-chang
 import { inParallel } from '../support/in-parallel.ts';
 import type { Answer, TestStack } from '../support/stack.ts';
 
-type Step = 'open' | 'settle' | 'ask' | 'lookUp';
+type Step = 'request' | 'ask' | 'lookUp';
 type Prepare = (stack: TestStack) => Promise<Operation>;
 
 /** A task that its API has lost is over after 5 s. */
@@ -28,19 +28,18 @@ const DECIDED: CaseName[] = ['live 00', 'live 42', 'live 44'];
 
 /** Every place of a first task. */
 const FAULTS: [Omit<Fault, 'steps'> & { step: Step }, CaseName[]][] = [
-  [{ step: 'open', run: 1, when: 'before' }, OPENED],
-  [{ step: 'open', run: 1, when: 'before commit' }, OPENED],
-  [{ step: 'open', run: 1, when: 'after commit' }, OPENED],
-  [{ step: 'open', run: 1, when: 'after' }, OPENED],
-  [{ step: 'settle', run: 1, when: 'before' }, ASKED],
+  [{ step: 'request', run: 1, when: 'before' }, OPENED],
+  [{ step: 'request', run: 1, when: 'before commit' }, OPENED],
+  [{ step: 'request', run: 1, when: 'after commit' }, OPENED],
+  [{ step: 'request', run: 1, when: 'after' }, OPENED],
   [{ step: 'ask', run: 1, when: 'before' }, ASKED],
   [{ step: 'ask', run: 'decided', when: 'after' }, ['live 00', 'live 42']],
   [{ step: 'lookUp', run: 1, when: 'before' }, ['live 44']],
-  [{ step: 'settle', run: 'accepted', when: 'before commit' }, ['live 41']],
-  [{ step: 'settle', run: 'accepted', when: 'after commit' }, ['live 41']],
-  [{ step: 'settle', run: 'decided', when: 'before commit' }, DECIDED],
-  [{ step: 'settle', run: 'decided', when: 'after commit' }, DECIDED],
-  [{ step: 'settle', run: 'decided', when: 'after' }, DECIDED],
+  [{ step: 'request', run: 'accepted', when: 'before commit' }, ['live 41']],
+  [{ step: 'request', run: 'accepted', when: 'after commit' }, ['live 41']],
+  [{ step: 'request', run: 'decided', when: 'before commit' }, DECIDED],
+  [{ step: 'request', run: 'decided', when: 'after commit' }, DECIDED],
+  [{ step: 'request', run: 'decided', when: 'after' }, DECIDED],
 ];
 
 const STEPS_OF_STATUS_CHANGES: Fault[] = [
@@ -112,7 +111,7 @@ describe('an API frozen inside the first task of what it started', function () {
 
   for (const when of ['before commit', 'after'] as const) {
     it(`keeps nobody waiting ${when} the hold, and says the same as everybody when it is back`, async () => {
-      const fault = { steps: ['openIssuance'], run: 1, when, signal: 'SIGSTOP' } as const;
+      const fault = { steps: ['requestIssuance'], run: 1, when, signal: 'SIGSTOP' } as const;
       const operations = [(stack: TestStack) => prepareIssuance(CASES['live 00'], stack)];
       await withFaultyApi(fault, operations, async ({ stack, prepared, api, origin, arm, untilStanding }) => {
         const [issuance] = prepared as [Operation];

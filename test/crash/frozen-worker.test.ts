@@ -23,7 +23,7 @@ describe(`a worker frozen inside ${CARDS} issuances of one account, between lock
     const folder = scratchFolder();
     const stack = await startTestStack({ cardCreationWaitMs: 60_000, logLevel: 'error' }, { worker: false });
     const options: FaultyWorkerOptions = {
-      fault: { steps: ['openIssuance'], run: 1, when: 'before commit' },
+      fault: { steps: ['requestIssuance'], run: 1, when: 'before commit' },
       operationCount: 1,
       signal: 'SIGSTOP',
       armedFile: join(folder, 'armed'),

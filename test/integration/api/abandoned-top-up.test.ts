@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { fingerprintOf } from '../../../api/http/fingerprint.ts';
-import { acceptTopUp } from '../../../commands/funding/accept-top-up.ts';
-import { openTopUp } from '../../../commands/funding/open-top-up.ts';
-import { succeedTopUp } from '../../../commands/funding/succeed-top-up.ts';
+import { acceptTopUp, beginTopUp, completeTopUp } from '../../../commands/funding/topup.ts';
 import { claimIdempotencyKey } from '../../../commands/idempotency/claim-idempotency-key.ts';
 import { sealRequest } from '../../../commands/idempotency/idempotency-response.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { siblingId } from '../../../domain/ids.ts';
+import { begun } from '../../support/commands/open-commands.ts';
 import { balanceOf } from '../../support/money.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
 import {
@@ -28,7 +27,7 @@ describe('a top-up whose process died, asked for again under its key', () => {
   });
   after(() => stack.stop());
 
-  const service = () => ({ orm: stack.orm, ring: stack.operator.ring });
+  const service = () => ({ orm: stack.orm, ring: stack.operator.ring, liveNetworkConfigured: true });
 
   /** What a process leaves behind that dies right after it has claimed the key. */
   async function abandon({ partner, mode, cardId }: Cardholder): Promise<string> {
@@ -44,9 +43,9 @@ describe('a top-up whose process died, asked for again under its key', () => {
     return claimId;
   }
 
-  const open = (claimId: string) => openTopUp(service(), claimId);
+  const open = (claimId: string) => begun(beginTopUp, service(), claimId);
   const accept = (claimId: string) => acceptTopUp(service(), claimId);
-  const succeed = (claimId: string) => succeedTopUp(service(), claimId);
+  const succeed = (claimId: string) => completeTopUp(service(), claimId);
   for (const [what, steps, status, replayed] of [
     ['after the claim', [], 201, null],
     ['after the hold', [open], 201, null],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { announceAnswer, readAnswerHint } from '../../../commands/idempotency/announce-answer.ts';
-import { answerClaim } from '../../../commands/idempotency/answer-claim.ts';
+import { storeResponse } from '../../../commands/idempotency/answer-claim.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { CLAIM_ANSWERED } from '../../../db/notifications.ts';
 import { transaction } from '../../../db/transaction.ts';
@@ -21,7 +21,7 @@ describe('announceAnswer', () => {
     const about = { partnerId, mode: 'test', cardId: newId('card') } as const;
     const claimId = await commands.claimOf('freeze_card', about, {});
     if (resource !== undefined) {
-      await transaction(orm, (tx) => answerClaim(tx, ring, claimId, 201, resource));
+      await transaction(orm, (tx) => storeResponse(tx, ring, claimId, 201, resource));
     }
     const listener = await commands.connect();
     try {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { answerClaim } from '../../../commands/idempotency/answer-claim.ts';
+import { storeResponse } from '../../../commands/idempotency/answer-claim.ts';
 import type { Claim } from '../../../commands/idempotency/claim-idempotency-key.ts';
 import { forgetClaim, renewLease } from '../../../commands/idempotency/claim-response.ts';
 import { openRequest } from '../../../commands/idempotency/idempotency-response.ts';
@@ -27,7 +27,9 @@ describe('claimIdempotencyKey', () => {
     return claimed.outcome === 'claimed' ? claimed.claimId : '';
   };
   const answer = (claimId: string, status: number, body: unknown) =>
-    transaction(commands.context.orm, (tx) => answerClaim(tx, commands.context.ring, claimId, status, body));
+    transaction(commands.context.orm, (tx) =>
+      storeResponse(tx, commands.context.ring, claimId, status, body),
+    );
   const rejectsWith = (attempt: Promise<unknown>, code: string) =>
     assert.rejects(attempt, (error: unknown) => error instanceof ApiError && error.code === code);
 

@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
 import { failPendingTopUps, lockPendingTopUps } from '../../../commands/card-status/block-card.ts';
 import { lockCard } from '../../../commands/card-status/lock-card.ts';
-import { acceptTopUp } from '../../../commands/funding/accept-top-up.ts';
-import { openTopUp } from '../../../commands/funding/open-top-up.ts';
-import { succeedTopUp } from '../../../commands/funding/succeed-top-up.ts';
+import { acceptTopUp, beginTopUp, completeTopUp } from '../../../commands/funding/topup.ts';
 import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { begun, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import { stateOf, type TopUpCase } from '../../support/commands/top-ups.ts';
 
 /** What is left of 100,000 cents after a card of 1,000 and its fees. */
@@ -32,7 +30,7 @@ describe('failPendingTopUps', () => {
   const claim = (amount: number) => commands.claimOf('top_up_card', card, { amount });
   const hold = async (amount: number) => {
     const claimId = await claim(amount);
-    assert.equal(await openTopUp(commands.context, claimId), 'held');
+    assert.equal(await begun(beginTopUp, commands.context, claimId), 'held');
     return claimId;
   };
   /** What a block does of it: the card's status, and this. */
@@ -66,9 +64,9 @@ describe('failPendingTopUps', () => {
     assert.deepEqual(await state(unanswered), refused);
 
     for (const claimId of [...accepted, unanswered]) {
-      await succeedTopUp(commands.context, claimId);
+      await completeTopUp(commands.context, claimId);
       await acceptTopUp(commands.context, claimId);
-      assert.equal(await openTopUp(commands.context, claimId), 'answered');
+      assert.equal(await begun(beginTopUp, commands.context, claimId), 'answered');
     }
     assert.deepEqual(await state(unanswered), refused);
     assert.deepEqual(await block(), []);
@@ -76,10 +74,10 @@ describe('failPendingTopUps', () => {
 
   it('leaves what has ended, and other cards, as they are', async () => {
     const loaded = await hold(2_000);
-    await succeedTopUp(commands.context, loaded);
+    await completeTopUp(commands.context, loaded);
     const otherCard = { ...card, cardId: await commands.createActiveCard(card.partnerId, 'live', 1_000) };
     const other = await commands.claimOf('top_up_card', otherCard, { amount: 2_000 });
-    await openTopUp(commands.context, other);
+    await begun(beginTopUp, commands.context, other);
     const before = [await state(loaded), await stateOf(commands, { ...otherCard, claimId: other })];
     assert.deepEqual(await block(), []);
     assert.deepEqual(
@@ -92,9 +90,9 @@ describe('failPendingTopUps', () => {
     const claims = await Promise.all(Array.from({ length: 6 }, () => hold(1_000)));
     const late = await Promise.all(Array.from({ length: 4 }, () => claim(1_000)));
     await Promise.all([
-      ...late.map((claimId) => openTopUp(commands.context, claimId)),
+      ...late.map((claimId) => begun(beginTopUp, commands.context, claimId)),
       ...claims.map((claimId, index) =>
-        index % 2 === 0 ? succeedTopUp(commands.context, claimId) : acceptTopUp(commands.context, claimId),
+        index % 2 === 0 ? completeTopUp(commands.context, claimId) : acceptTopUp(commands.context, claimId),
       ),
       block(),
     ]);

@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { acceptIssuance } from '../../../commands/funding/accept-issuance.ts';
-import { openIssuance } from '../../../commands/funding/open-issuance.ts';
+import { acceptIssuance, beginIssuance } from '../../../commands/funding/issuance.ts';
 import { readClaimResponse } from '../../../commands/idempotency/claim-response.ts';
 import { query } from '../../../db/sql.ts';
 import { readBalance } from '../../../ledger/balances.ts';
-import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { begun, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
 const REQUEST = { amount: 1_000, external_ref: 'r-1' };
 /** Of 1,000 cents by the platform's plan: 100 for the activation, 50 for the funding. */
 const DEBITED = 1_150;
 
-describe('openIssuance', () => {
+describe('beginIssuance', () => {
   let commands: TestCommands;
   before(async () => {
     commands = await openCommands();
@@ -56,7 +55,7 @@ describe('openIssuance', () => {
     const claimId = await claimed(partnerId, 'live');
     const runs: Promise<string>[] = [];
     await heldUp(partnerId, async () => {
-      for (let i = 0; i < 4; i++) runs.push(openIssuance(commands.context, claimId));
+      for (let i = 0; i < 4; i++) runs.push(begun(beginIssuance, commands.context, claimId));
       await waiting(4);
     });
     assert.deepEqual(await Promise.all(runs), ['held', 'held', 'held', 'held']);
@@ -76,23 +75,23 @@ describe('openIssuance', () => {
     const runs: Promise<string>[] = [];
     await heldUp(partnerId, async () => {
       runs.push(
-        openIssuance(commands.context, claimId).then((said) => {
+        begun(beginIssuance, commands.context, claimId).then((said) => {
           return acceptIssuance(commands.context, claimId).then(() => said);
         }),
       );
       await waiting(1);
-      runs.push(openIssuance(commands.context, claimId));
+      runs.push(begun(beginIssuance, commands.context, claimId));
       await waiting(2);
     });
     assert.deepEqual(await Promise.all(runs), ['held', 'held']);
-    assert.equal(await openIssuance(commands.context, claimId), 'held');
+    assert.equal(await begun(beginIssuance, commands.context, claimId), 'held');
     assert.equal((await readClaimResponse(commands.context, claimId))?.status, 202);
   });
 
   it('keeps a refusal: a run that comes later, when money has come, does not issue after all', async () => {
     const partnerId = await commands.createFundedPartner(DEBITED - 1);
     const claimId = await claimed(partnerId, 'live');
-    assert.equal(await openIssuance(commands.context, claimId), 'answered');
+    assert.equal(await begun(beginIssuance, commands.context, claimId), 'answered');
     const refusal = await readClaimResponse(commands.context, claimId);
     assert.equal(refusal?.status, 402);
     await commands.owner.query('UPDATE partner SET fee_plan = $1 WHERE id = $2', [
@@ -102,7 +101,7 @@ describe('openIssuance', () => {
       },
       partnerId,
     ]);
-    assert.equal(await openIssuance(commands.context, claimId), 'answered');
+    assert.equal(await begun(beginIssuance, commands.context, claimId), 'answered');
     assert.deepEqual(await readClaimResponse(commands.context, claimId), refusal);
     assert.deepEqual(await usage(partnerId, 'live'), { open_cards: 0, loaded_cents: '0' });
   });
@@ -115,7 +114,7 @@ describe('openIssuance', () => {
       `UPDATE account_usage SET loaded_on = (now() AT TIME ZONE 'UTC')::date + 1, loaded_cents = 5 WHERE partner_id = $1`,
       [partnerId],
     );
-    await openIssuance(commands.context, claimId);
+    await begun(beginIssuance, commands.context, claimId);
     assert.deepEqual(await usage(partnerId, 'live'), { open_cards: 1, loaded_cents: '1005' });
   });
 });

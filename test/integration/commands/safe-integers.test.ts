@@ -3,10 +3,9 @@ import fc from 'fast-check';
 import { adjustBalance } from '../../../commands/accounts/balance.ts';
 import { negotiateFees, negotiateLimits } from '../../../commands/accounts/partners.ts';
 import { beginStatusChange, completeStatusChange } from '../../../commands/card-status/change-status.ts';
-import { failTopUp } from '../../../commands/funding/fail-top-up.ts';
-import { openTopUp } from '../../../commands/funding/open-top-up.ts';
-import { succeedTopUp } from '../../../commands/funding/succeed-top-up.ts';
-import { changeStatusInTestMode, topUpInTestMode } from '../../../commands/funding/test-operations.ts';
+import { changeStatusInTestMode } from '../../../commands/card-status/change-in-test-mode.ts';
+import { topUpInTestMode } from '../../../commands/funding/test-mode.ts';
+import { beginTopUp, completeTopUp, failTopUp } from '../../../commands/funding/topup.ts';
 import { readClaimResponse } from '../../../commands/idempotency/claim-response.ts';
 import { Refusal } from '../../../commands/idempotency/refusal.ts';
 import { settleTransaction } from '../../../commands/settlement/settle-transactions.ts';
@@ -17,7 +16,12 @@ import type { Tenant } from '../../../domain/tenant.ts';
 import { readBalance, readCardBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { seedCard, settlementOf } from '../../support/commands/cards.ts';
-import { keyedRequest, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import {
+  begun,
+  keyedRequest,
+  openCommands,
+  type TestCommands,
+} from '../../support/commands/open-commands.ts';
 
 const CARD_CENTS = 1_000;
 const FREE_FUNDING = { cardActivationCents: 0, cardFundingBasisPoints: 0, cardFundingMinCents: 0 };
@@ -101,7 +105,9 @@ describe('sums at the end of the safe integers', function () {
       } else if (kind === 'end' || kind === 'fail') {
         const claimId = held.shift();
         if (claimId === undefined) return;
-        await (kind === 'end' ? succeedTopUp(context, claimId) : failTopUp(context, claimId, 'topup_failed'));
+        await (kind === 'end'
+          ? completeTopUp(context, claimId)
+          : failTopUp(context, claimId, 'topup_failed'));
       } else if (kind === 'hold') {
         const body = { amount: amountCents };
         if (mode === 'test') {
@@ -109,7 +115,7 @@ describe('sums at the end of the safe integers', function () {
           return;
         }
         const claimId = await commands.claimOf('top_up_card', about, body);
-        if ((await openTopUp(context, claimId)) === 'held') held.push(claimId);
+        if ((await begun(beginTopUp, context, claimId)) === 'held') held.push(claimId);
         else await answered(claimId);
       } else if (mode === 'test') {
         await changeStatusInTestMode(context, keyedRequest('block_card', about.cardId, {}, tenant));
@@ -132,7 +138,7 @@ describe('sums at the end of the safe integers', function () {
       assert.ok(Number.isSafeInteger(availableCents) && Number.isSafeInteger(totalCents));
     }
     for (const claimId of blocking) await completeStatusChange(context, claimId);
-    for (const claimId of held) await succeedTopUp(context, claimId);
+    for (const claimId of held) await completeTopUp(context, claimId);
     assert.equal((await balance(tenant)).heldCents, 0);
   }
 
@@ -179,21 +185,21 @@ describe('sums at the end of the safe integers', function () {
     const { cards, ...tenant } = await account('live');
     const about = { ...tenant, cardId: cards[0] };
     const claimId = await commands.claimOf('top_up_card', about, { amount: 500 });
-    assert.equal(await openTopUp(commands.context, claimId), 'held');
+    assert.equal(await begun(beginTopUp, commands.context, claimId), 'held');
     const refund = (amountCents: number) =>
       transaction(commands.context.orm, (tx) =>
         settleTransaction(tx, settlementOf(tenant, cards[0], { type: 'refund', amountCents })),
       );
     await assert.rejects(refund(MAX - CARD_CENTS - 499), { code: 'validation_failed' });
     await refund(MAX - CARD_CENTS - 500);
-    await succeedTopUp(commands.context, claimId);
+    await completeTopUp(commands.context, claimId);
     assert.equal(await onCard(cards[0]), MAX);
   });
 
   it('debits that overdraw the balance leave room for what is held', async () => {
     const { cards, ...tenant } = await account('live');
     const claimId = await commands.claimOf('top_up_card', { ...tenant, cardId: cards[0] }, { amount: 500 });
-    assert.equal(await openTopUp(commands.context, claimId), 'held');
+    assert.equal(await begun(beginTopUp, commands.context, claimId), 'held');
     const blocked = await seedCard(commands, tenant, { status: 'blocked' });
     const debit = (amountCents: number) =>
       transaction(commands.context.orm, (tx) =>
@@ -209,7 +215,7 @@ describe('sums at the end of the safe integers', function () {
     await assert.rejects(debit(availableCents + 1), { code: 'validation_failed' });
     await debit(availableCents);
     assert.equal((await balance(tenant)).availableCents, -MAX);
-    await succeedTopUp(commands.context, claimId);
+    await completeTopUp(commands.context, claimId);
     assert.deepEqual(await balance(tenant), { availableCents: -MAX, heldCents: 0, totalCents: -MAX });
   });
 });

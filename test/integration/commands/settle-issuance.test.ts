@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
-import { acceptIssuance } from '../../../commands/funding/accept-issuance.ts';
-import { activateCard } from '../../../commands/funding/activate-card.ts';
-import { failIssuance } from '../../../commands/funding/fail-issuance.ts';
-import { openIssuance } from '../../../commands/funding/open-issuance.ts';
+import {
+  acceptIssuance,
+  activateCard,
+  beginIssuance,
+  failIssuance,
+} from '../../../commands/funding/issuance.ts';
 import { readClaimResponse } from '../../../commands/idempotency/claim-response.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { begun, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
 const FUNDS = 10_000;
 /** 1,000 cents with 100 for the activation and 50 for the funding. */
@@ -29,7 +31,7 @@ describe('how a live issuance ends', () => {
     });
     assert.ok(claim.outcome === 'claimed');
     ({ claimId } = claim);
-    assert.equal(await openIssuance(commands.context, claimId), 'held');
+    assert.equal(await begun(beginIssuance, commands.context, claimId), 'held');
   });
   after(async () => {
     assert.deepEqual(await checkLedger(commands.context.orm.em.fork()), []);
@@ -69,7 +71,7 @@ describe('how a live issuance ends', () => {
 
   it('waits with the money held', async () => assert.deepEqual(await state(), { ...HELD, answer: null }));
 
-  const ENDS: [what: string, steps: () => (() => Promise<void>)[], end: object][] = [
+  const ENDS: [what: string, steps: () => (() => Promise<unknown>)[], end: object][] = [
     ['accepted: 202, and still held', () => [accept], { ...HELD, answer: 202 }],
     ['issued in time: 201', () => [activate], { ...ACTIVE, answer: 201 }],
     ['issued after the 202, which stays the answer', () => [accept, activate], { ...ACTIVE, answer: 202 }],
@@ -88,7 +90,7 @@ describe('how a live issuance ends', () => {
       for (const step of steps()) for (let run = 0; run < 3; run++) await step();
       assert.deepEqual(await state(), end);
       assert.equal(
-        await openIssuance(commands.context, claimId),
+        await begun(beginIssuance, commands.context, claimId),
         what.startsWith('accepted:') ? 'held' : 'answered',
       );
       assert.deepEqual(await state(), end);
@@ -103,7 +105,7 @@ describe('how a live issuance ends', () => {
       activate(),
       fail(),
       accept(),
-      openIssuance(commands.context, claimId),
+      begun(beginIssuance, commands.context, claimId),
     ]);
     const { card } = await state();
     assert.ok(card === 'active' || card === 'failed');

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
-import { acceptTopUp } from '../../../commands/funding/accept-top-up.ts';
-import { failTopUp } from '../../../commands/funding/fail-top-up.ts';
-import { openTopUp } from '../../../commands/funding/open-top-up.ts';
-import { succeedTopUp } from '../../../commands/funding/succeed-top-up.ts';
+import { acceptTopUp, beginTopUp, completeTopUp, failTopUp } from '../../../commands/funding/topup.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { begun, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import { stateOf, type TopUpCase } from '../../support/commands/top-ups.ts';
 
 /** What is left of 10,000 cents after a card of 1,000: 100 for the activation, 50 for the funding. */
@@ -25,7 +22,7 @@ describe('how a live top-up ends', () => {
     const cardId = await commands.createActiveCard(partnerId, 'live', 1_000);
     const claimId = await commands.claimOf('top_up_card', { ...about, cardId }, { amount: AMOUNT });
     at = { ...about, cardId, claimId };
-    assert.equal(await openTopUp(commands.context, claimId), 'held');
+    assert.equal(await begun(beginTopUp, commands.context, claimId), 'held');
   });
   after(async () => {
     assert.deepEqual(await checkLedger(commands.context.orm.em.fork()), []);
@@ -33,7 +30,7 @@ describe('how a live top-up ends', () => {
   });
 
   const accept = () => acceptTopUp(commands.context, at.claimId);
-  const succeed = () => succeedTopUp(commands.context, at.claimId);
+  const succeed = () => completeTopUp(commands.context, at.claimId);
   const fail = () => failTopUp(commands.context, at.claimId, 'topup_failed');
   const state = () => stateOf(commands, at);
 
@@ -55,7 +52,7 @@ describe('how a live top-up ends', () => {
 
   it('waits with the money held', async () => assert.deepEqual(await state(), { ...HELD, answer: null }));
 
-  const ENDS: [what: string, steps: () => (() => Promise<void>)[], end: object][] = [
+  const ENDS: [what: string, steps: () => (() => Promise<unknown>)[], end: object][] = [
     ['accepted: 202, and still held', () => [accept], { ...HELD, ...ACCEPTED }],
     ['loaded in time: 201', () => [succeed], { ...LOADED, ...SUCCEEDED }],
     ['loaded after the 202, which stays the answer', () => [accept, succeed], { ...LOADED, ...ACCEPTED }],
@@ -73,7 +70,7 @@ describe('how a live top-up ends', () => {
     it(`${what}, however often each step is run`, async () => {
       for (const step of steps()) for (let run = 0; run < 3; run++) await step();
       assert.deepEqual(await state(), end);
-      const opening = await openTopUp(commands.context, at.claimId);
+      const opening = await begun(beginTopUp, commands.context, at.claimId);
       assert.equal(opening, what.startsWith('accepted:') ? 'held' : 'answered');
       assert.deepEqual(await state(), end);
     });
@@ -81,7 +78,7 @@ describe('how a live top-up ends', () => {
 
   it('has one end where both are said at once, again and again', async () => {
     await accept();
-    const again = () => openTopUp(commands.context, at.claimId);
+    const again = () => begun(beginTopUp, commands.context, at.claimId);
     await Promise.all([succeed(), fail(), succeed(), fail(), accept(), again()]);
     const now = await state();
     assert.deepEqual(now, { ...(now.card === 3_000 ? LOADED : FAILED), ...ACCEPTED });

@@ -1,20 +1,17 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beginStatusChange } from '../../../commands/card-status/change-status.ts';
-import { openIssuance } from '../../../commands/funding/open-issuance.ts';
-import { openTopUp } from '../../../commands/funding/open-top-up.ts';
-import {
-  changeStatusInTestMode,
-  issueInTestMode,
-  topUpInTestMode,
-} from '../../../commands/funding/test-operations.ts';
+import { changeStatusInTestMode } from '../../../commands/card-status/change-in-test-mode.ts';
+import { beginIssuance } from '../../../commands/funding/issuance.ts';
+import { issueInTestMode, topUpInTestMode } from '../../../commands/funding/test-mode.ts';
+import { beginTopUp } from '../../../commands/funding/topup.ts';
 import { answerOnce, type KeyedRequest, keepAnswer } from '../../../commands/idempotency/answered-claim.ts';
 import { claimIdempotencyKey } from '../../../commands/idempotency/claim-idempotency-key.ts';
 import { readClaimResponse } from '../../../commands/idempotency/claim-response.ts';
 import { sealRequest } from '../../../commands/idempotency/idempotency-response.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { keyedRequest, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { begun, keyedRequest, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
 const REQUEST = { amount: 1_000, external_ref: 'r-1' };
 /** Of 1,000 cents by the platform's plan: 100 for the activation, 50 for the funding. */
@@ -142,8 +139,8 @@ describe('operations of test mode', () => {
       const partnerId = await commands.createFundedPartner(10_000);
       const cardId = await commands.createActiveCard(partnerId, 'test', 1_000);
       for (const [operation, open] of [
-        ['create_card', openIssuance],
-        ['top_up_card', openTopUp],
+        ['create_card', begun.bind(null, beginIssuance)],
+        ['top_up_card', begun.bind(null, beginTopUp)],
         ['freeze_card', beginStatusChange],
       ] as const) {
         const about = operation === 'create_card' ? null : cardId;

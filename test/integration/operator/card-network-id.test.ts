@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { decideIssuance } from '../../../commands/funding/decide-issuance.ts';
 import { CardNetworkUnavailable, type LookUpAnswer } from '../../../domain/card-network.ts';
+import { decideIssuance } from '../../../commands/funding/resolution.ts';
 import { issueCardWorkflowId, networkResult } from '../../../workflows/messages.ts';
 import { changeStatus } from '../../support/card-status.ts';
 import { createCard, readCardRow } from '../../support/cards.ts';

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
-import { decideIssuance } from '../../../commands/funding/decide-issuance.ts';
-import { decideTopUp } from '../../../commands/funding/decide-top-up.ts';
 import { cardsTaskQueue } from '../../../config/task-queues.ts';
+import { decideIssuance, decideTopUp } from '../../../commands/funding/resolution.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';

@@ -5,10 +5,9 @@ import { testCardIssuer } from '../../../adapters/card-network/derived-cards.ts'
 import { adjustBalance } from '../../../commands/accounts/balance.ts';
 import type { OperatorContext } from '../../../commands/accounts/operator-context.ts';
 import { createPartner } from '../../../commands/accounts/partners.ts';
-import type { IssuanceContext } from '../../../commands/command-context.ts';
-import { activateCard } from '../../../commands/funding/activate-card.ts';
-import { openIssuance } from '../../../commands/funding/open-issuance.ts';
-import { issueInTestMode, type TestIssuanceContext } from '../../../commands/funding/test-operations.ts';
+import type { Begun, FundingContext } from '../../../commands/funding/funding.ts';
+import { activateCard, beginIssuance } from '../../../commands/funding/issuance.ts';
+import { issueInTestMode, type TestIssuanceContext } from '../../../commands/funding/test-mode.ts';
 import type { KeyedRequest } from '../../../commands/idempotency/answered-claim.ts';
 import { type Claim, claimIdempotencyKey } from '../../../commands/idempotency/claim-idempotency-key.ts';
 import { sealRequest } from '../../../commands/idempotency/idempotency-response.ts';
@@ -25,7 +24,7 @@ import { createTestDatabase, openOperatorOrm, operatorUrlOf, ownerUrlOf } from '
 
 export interface TestCommands {
   /** As the service works. */
-  context: IssuanceContext & TestIssuanceContext;
+  context: FundingContext & TestIssuanceContext;
   /** As the operator's command line works, and the URL that it has. */
   operator: OperatorContext;
   operatorUrl: string;
@@ -56,6 +55,13 @@ export interface TestClaim {
   fingerprint?: Buffer;
   leaseMs?: number;
 }
+
+/** How a funding began. */
+export const begun = async (
+  begin: (context: FundingContext, claimId: string) => Promise<Begun<unknown>>,
+  context: FundingContext,
+  claimId: string,
+): Promise<'held' | 'answered'> => (await begin(context, claimId)).state;
 
 /** What the API makes of a request before it claims its key. */
 export function keyedRequest<Operation extends ClaimOperation>(
@@ -131,7 +137,7 @@ export async function openCommands(): Promise<TestCommands> {
       }
       const claimed = await claim('create_card', null, request, { partnerId, mode });
       assert.ok(claimed.outcome === 'claimed');
-      await openIssuance(context, claimed.claimId);
+      await beginIssuance(context, claimed.claimId);
       const issued = { networkCardId: claimed.claimId, last4: '4242', expMonth: 12, expYear: 2030 };
       await activateCard(context, claimed.claimId, issued);
       return siblingId('card', claimed.claimId);

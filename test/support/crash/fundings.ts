@@ -14,12 +14,11 @@ import type { Prepare } from './operations.ts';
 
 /** The names of issueCard's steps. */
 export const ISSUANCE_STEPS = {
-  open: 'openIssuance',
-  settle: 'settleIssuance',
+  request: 'requestIssuance',
   ask: 'issueCard',
   lookUp: 'lookUpIssuance',
   flagOverdue: 'flagIssuanceOverdue',
-  settleByHand: 'settleIssuanceByHand',
+  resolve: 'applyIssuanceResolution',
 };
 
 export const prepareIssuance: Prepare = async (kind, stack) => {
@@ -56,12 +55,11 @@ export const prepareIssuance: Prepare = async (kind, stack) => {
 
 /** The names of topUpCard's steps. */
 export const TOP_UP_STEPS = {
-  open: 'openTopUp',
-  settle: 'settleTopUp',
+  request: 'requestTopUp',
   ask: 'topUpCard',
   lookUp: 'lookUpTopUp',
   flagOverdue: 'flagTopUpOverdue',
-  settleByHand: 'settleTopUpByHand',
+  resolve: 'applyTopUpResolution',
 };
 
 const CARD_CENTS = 10_000;

@@ -1,0 +1,206 @@
+import {
+  type CardNetwork,
+  CardNetworkUnavailable,
+  type LookUpAnswer,
+} from '../domain/card-network.ts';
+import { flagOverdue } from '../commands/funding/decision.ts';
+import {
+  acceptFunding,
+  beginFunding,
+  completeFunding,
+  type FundingContext,
+  type FundingKind,
+  type FundingRow,
+  failFunding,
+} from '../commands/funding/funding.ts';
+import { type AskedIssuance, ISSUANCE, readPendingIssuance } from '../commands/funding/issuance.ts';
+import { applyResolution } from '../commands/funding/resolution.ts';
+import { type AskedTopUp, readPendingTopUp, TOPUP } from '../commands/funding/topup.ts';
+import type { StoredResponse } from '../commands/idempotency/idempotency-response.ts';
+import type { Decision, IssuanceDecision, TopUpDecision, Verdict } from '../domain/decision.ts';
+import { askOrLookUp, configured, evidenceOf, heard } from './ask-network.ts';
+
+/** `over`: the operation has ended. `accepted`: the network works on it, and its request has been answered with 202. */
+export type NetworkProgress = 'over' | 'accepted';
+
+/** The effects that `issueCard` and `topUpCard` ask for. Each can be run again at any point and then does what was left to do. */
+export interface FundingActivities {
+  /**
+   * Holds the money of an issuance, unless it is held already, asks the network for the card, and acts on its answer.
+   * @param isHeld whether an earlier run has probably held it: then that is looked for first
+   * @throws CardNetworkUnavailable if the network gives no definite answer: the money is held.
+   */
+  requestIssuance(claimId: string, isHeld?: boolean): Promise<NetworkProgress>;
+  applyIssuanceResolution(claimId: string, decision: IssuanceDecision): Promise<Verdict>;
+  /** @returns how long the network may still take, in milliseconds; 0 if the issuance is marked as overdue. */
+  flagIssuanceOverdue(claimId: string): Promise<number>;
+  /** As of an issuance. */
+  requestTopUp(claimId: string, isHeld?: boolean): Promise<NetworkProgress>;
+  applyTopUpResolution(claimId: string, decision: TopUpDecision): Promise<Verdict>;
+  flagTopUpOverdue(claimId: string): Promise<number>;
+}
+
+export interface FundingDependencies extends FundingContext {
+  /** Live mode's network; null if none is configured, and then nothing is ever held for it. */
+  liveNetwork: CardNetwork | null;
+  issuanceDeadlineMs: number;
+  topUpDeadlineMs: number;
+  /**
+   * Called when a claim has its response, for whoever waits for it; does not fail.
+   * @param response what this process has just stored; null if it was stored before
+   */
+  answered(claimId: string, response: StoredResponse | null): void;
+  /** Called when the money is held and the network is asked next; does not fail. */
+  opened?(claimId: string): void;
+}
+
+export function createFundingActivities(dependencies: FundingDependencies): FundingActivities {
+  const { issuanceDeadlineMs, topUpDeadlineMs } = dependencies;
+  const issuances = networkFunding(dependencies, ISSUANCES, issuanceDeadlineMs);
+  const topUps = networkFunding(dependencies, TOP_UPS, topUpDeadlineMs);
+  return {
+    requestIssuance: issuances.request,
+    applyIssuanceResolution: issuances.applyResolution,
+    flagIssuanceOverdue: issuances.flagOverdue,
+    requestTopUp: topUps.request,
+    applyTopUpResolution: topUps.applyResolution,
+    flagTopUpOverdue: topUps.flagOverdue,
+  };
+}
+
+/** How the network is asked for a kind of funding, and what its answers mean. */
+interface AtNetwork<Asked extends { token: string }, Answer> {
+  kind: FundingKind<FundingRow, Asked>;
+  readPending(
+    context: FundingContext,
+    claimId: string,
+  ): Promise<{ asked: Asked; decision: Decision | null } | null>;
+  ask(network: CardNetwork, asked: Asked): Promise<Answer>;
+  /** @param token what the network was asked under: the id of the row */
+  lookUp(network: CardNetwork, token: string): Promise<Answer | { status: 'unknown' }>;
+  /** What a definite answer says; null if it is none. */
+  decided(answer: Answer | { status: 'unknown' }): { loaded: object } | { failure: string } | null;
+  /** What it says of a card that an operator decides about. */
+  evidence(answer: Answer | { status: 'unknown' } | null): unknown;
+}
+
+const ISSUANCES: AtNetwork<AskedIssuance, LookUpAnswer> = {
+  kind: ISSUANCE,
+  readPending: readPendingIssuance,
+  ask: (network, asked) => network.issueCard(asked),
+  lookUp: (network, token) => network.lookUpIssuance(token),
+  decided(answer) {
+    switch (answer.status) {
+      case 'issued':
+        return { loaded: answer };
+      case 'declined':
+        return { failure: 'provider_declined' };
+      case 'failed':
+        return { failure: 'issuance_failed' };
+      default:
+        return null;
+    }
+  },
+  evidence: evidenceOf,
+};
+
+const TOP_UPS: AtNetwork<AskedTopUp, Awaited<ReturnType<CardNetwork['lookUpTopUp']>>> = {
+  kind: TOPUP,
+  readPending: readPendingTopUp,
+  ask: (network, asked) => network.topUpCard(asked),
+  lookUp: (network, token) => network.lookUpTopUp(token),
+  decided(answer) {
+    switch (answer.status) {
+      case 'succeeded':
+        return { loaded: {} };
+      case 'declined':
+        return { failure: 'provider_declined' };
+      case 'failed':
+        return { failure: 'topup_failed' };
+      default:
+        return null;
+    }
+  },
+  evidence: () => null,
+};
+
+function networkFunding<Asked extends { token: string }, Answer extends { status: string }>(
+  dependencies: FundingDependencies,
+  at: AtNetwork<Asked, Answer>,
+  deadlineMs: number,
+) {
+  const { orm, liveNetwork, answered, opened } = dependencies;
+  const { kind } = at;
+
+  async function request(claimId: string, isHeld = false): Promise<NetworkProgress> {
+    const pending = await pendingOf(claimId, isHeld);
+    if (pending === null) return 'over';
+    const { asked, decision } = pending;
+    const network = configured(liveNetwork);
+    let answer: Answer | { status: 'unknown' } | null = null;
+    try {
+      answer = await askOrLookUp(
+        () => at.ask(network, asked),
+        () => at.lookUp(network, asked.token),
+      );
+    } catch (error) {
+      if (!(error instanceof CardNetworkUnavailable) || decision === null) throw error;
+    }
+    if (answer !== null) {
+      if (await follow(claimId, answer)) return 'over';
+      answered(claimId, await acceptFunding(kind, dependencies, claimId));
+    }
+    // An operator's command may have died after it recorded a decision, and before it told the workflow.
+    if (decision === null) return 'accepted';
+    return (await apply(claimId, decision, answer === null)).over ? 'over' : 'accepted';
+  }
+
+  /** What the network is to be asked for. @returns null if the operation is over */
+  async function pendingOf(claimId: string, isHeld: boolean) {
+    const found = isHeld ? await at.readPending(dependencies, claimId) : null;
+    if (found !== null) return found;
+    const begun = await beginFunding(kind, dependencies, claimId);
+    if (begun.state === 'answered') {
+      answered(claimId, begun.response);
+      return null;
+    }
+    opened?.(claimId);
+    if (begun.asked !== null) return { asked: begun.asked, decision: null };
+    const held = await at.readPending(dependencies, claimId);
+    if (held === null) answered(claimId, null);
+    return held;
+  }
+
+  /** Acts on what the network says. @returns false if it is not definite. */
+  async function follow(claimId: string, answer: Answer | { status: 'unknown' }): Promise<boolean> {
+    const decided = at.decided(answer);
+    if (decided === null) return false;
+    const response =
+      'loaded' in decided
+        ? await completeFunding(kind, dependencies, claimId, decided.loaded)
+        : await failFunding(kind, dependencies, claimId, decided.failure);
+    answered(claimId, response);
+    return true;
+  }
+
+  /** Applies what somebody decided. A definite answer of the network goes before it. */
+  async function apply(claimId: string, decision: Decision, isNetworkAway: boolean): Promise<Verdict> {
+    const answer = isNetworkAway
+      ? null
+      : await heard(liveNetwork, (network) => at.lookUp(network, kind.idOf(claimId)));
+    if (answer !== null && (await follow(claimId, answer))) return { over: true };
+    const known = { deadlineMs, evidence: at.evidence(answer) };
+    const { verdict, response } = await applyResolution(kind, dependencies, claimId, decision, known);
+    if (verdict.over) answered(claimId, response);
+    return verdict;
+  }
+
+  return {
+    request,
+    applyResolution: (claimId: string, decision: Decision) => apply(claimId, decision, false),
+    flagOverdue: (claimId: string) => {
+      const { table, pendingStatus, idOf } = kind;
+      return flagOverdue(orm, table, { id: idOf(claimId), pendingStatus, deadlineMs });
+    },
+  };
+}

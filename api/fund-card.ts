@@ -1,0 +1,72 @@
+import {
+  acceptFunding,
+  beginFunding,
+  type FundingContext,
+  type FundingKind,
+  type FundingRow,
+} from '../commands/funding/funding.ts';
+import { ISSUANCE } from '../commands/funding/issuance.ts';
+import { TOPUP } from '../commands/funding/topup.ts';
+import type { StoredResponse } from '../commands/idempotency/idempotency-response.ts';
+import type { Tenant } from '../domain/tenant.ts';
+import type { ClaimedWorkflow } from '../temporal/claimed-workflow.ts';
+import { type AnsweringDependencies, answerClaimed } from './http/answer-claimed.ts';
+
+export interface FundingDependencies extends AnsweringDependencies, FundingContext {
+  issuanceDeadlineMs: number;
+  topUpDeadlineMs: number;
+}
+
+type Claimed = Tenant & { claimId: string };
+
+/**
+ * Starts or joins the issuance of a claim and gives its response, as {@link topUpCard} does of a top-up.
+ * @throws ServiceError, ApiError as answerClaimed
+ */
+export function issueCard(
+  dependencies: FundingDependencies,
+  claim: Claimed,
+  passTurn: () => void,
+): Promise<StoredResponse> {
+  const { taskQueue, issuanceDeadlineMs: deadlineMs } = dependencies;
+  const cardId = ISSUANCE.idOf(claim.claimId);
+  return fundCard(
+    dependencies,
+    ISSUANCE,
+    { ...claim, operation: 'create_card', cardId, taskQueue, deadlineMs },
+    passTurn,
+  );
+}
+
+export function topUpCard(
+  dependencies: FundingDependencies,
+  claim: Claimed & { cardId: string },
+  passTurn: () => void,
+): Promise<StoredResponse> {
+  const { taskQueue, topUpDeadlineMs: deadlineMs } = dependencies;
+  return fundCard(
+    dependencies,
+    TOPUP,
+    { ...claim, operation: 'top_up_card', taskQueue, deadlineMs },
+    passTurn,
+  );
+}
+
+/**
+ * If the outcome takes too long, the response is 202; the hold is made here then if no worker has got to it, so that even
+ * this 202 has money behind it.
+ */
+function fundCard(
+  dependencies: FundingDependencies,
+  kind: FundingKind<FundingRow>,
+  workflow: ClaimedWorkflow,
+  passTurn: () => void,
+): Promise<StoredResponse> {
+  return answerClaimed(dependencies, workflow, {
+    passTurn,
+    async answer() {
+      await beginFunding(kind, dependencies, workflow.claimId);
+      await acceptFunding(kind, dependencies, workflow.claimId);
+    },
+  });
+}

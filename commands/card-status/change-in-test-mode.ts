@@ -1,0 +1,97 @@
+import { sql } from 'kysely';
+import { type Writes, writeStatement } from '../../db/sql.ts';
+import type { CardStatus } from '../../domain/card-status.ts';
+import { refusalOf, STATUS_CHANGES, type StatusChangeOperation } from '../../domain/status-change.ts';
+import { statementWithOperation } from '../../ledger/apply-operation.ts';
+import { LedgerRejected } from '../../ledger/ledger-error.ts';
+import { presentCard } from '../../resources/card.ts';
+import type { CommandContext } from '../command-context.ts';
+import { uncountOpenCardOfDone } from '../funding/terms.ts';
+import { lockTestTerms } from '../funding/test-mode.ts';
+import {
+  answerOnce,
+  type KeyedAnswer,
+  type KeyedRequest,
+  requireStored,
+} from '../idempotency/answered-claim.ts';
+import {
+  forRequests,
+  type KeyedOutcomeValues,
+  type Outcome,
+  outcomeOfRequest,
+  requestOutcome,
+  responseOf,
+} from '../idempotency/outcome.ts';
+import { releaseNotPossible, releaseOperation } from './release-blocked-card.ts';
+
+/**
+ * Freezes, unfreezes or blocks a test card; the card's row lock is the order of its changes.
+ * @throws ApiError `card_not_found`, `idempotency_conflict`, and, without an Idempotency-Key, `invalid_state`. With one
+ * the refusal is an answer.
+ */
+export function changeStatusInTestMode(
+  context: CommandContext,
+  request: KeyedRequest & { operation: StatusChangeOperation },
+): Promise<KeyedAnswer> {
+  const { ring } = context;
+  const { operation } = request;
+  const { to, event: type } = STATUS_CHANGES[operation];
+  return answerOnce(context, request, async (tx) => {
+    const locked = await lockTestTerms(tx, ring, request, { counts: to === 'blocked' });
+    if ('replayed' in locked) return locked;
+    const refusal = refusalOf(locked.card.status, operation);
+    if (refusal !== null) throw refusal;
+
+    const card = { ...locked.card, status: to };
+    const resource = presentCard(card, to === 'blocked' ? 0 : locked.cardCents);
+    const outcome: Outcome = {
+      ...{ type, mode: 'test', cardId: card.id, data: { card: resource } },
+      response: { status: 200, resource },
+    };
+    const values = { ...requestOutcome(ring, request, outcome), status: to };
+    if (to === 'blocked' && locked.cardCents > 0) {
+      const release = releaseOperation(card, locked.cardCents);
+      const { moved, wrote } = await blockAndRelease(request)(tx, release, values).catch((error: unknown) => {
+        if (!(error instanceof LedgerRejected) || error.reason !== 'balance_out_of_range') throw error;
+        throw releaseNotPossible();
+      });
+      if (moved.outcome !== 'applied') throw new Error(`the release of ${card.id} is ${moved.outcome}`);
+      requireStored(wrote.is_stored);
+    } else {
+      const [wrote] = await (to === 'blocked' ? block : change)(request)(tx, values);
+      requireStored(wrote?.is_stored === true);
+    }
+    return { replayed: false, response: responseOf(outcome) };
+  });
+}
+
+type Change = KeyedOutcomeValues & { status: CardStatus };
+
+const changeOf = (db: Writes, { eventCardId: cardId, status }: Change) =>
+  db.updateTable('card').set({ status }).where('id', '=', cardId).returning(['partner_id', 'mode']);
+
+const change = forRequests((isKeyed) =>
+  writeStatement((db, values: Change) => {
+    const { ctes, isStored } = outcomeOfRequest(values, isKeyed);
+    return sql<{ is_stored: boolean }>`
+      WITH done AS (${changeOf(db, values)}), ${ctes} SELECT ${isStored} AS is_stored`;
+  }),
+);
+
+const block = forRequests((isKeyed) =>
+  writeStatement((db, values: Change) => {
+    const { ctes, isStored } = outcomeOfRequest(values, isKeyed);
+    return sql<{ is_stored: boolean }>`
+      WITH done AS (${changeOf(db, values)}), uncounted AS (${uncountOpenCardOfDone}), ${ctes}
+      SELECT ${isStored} AS is_stored`;
+  }),
+);
+
+const blockAndRelease = forRequests((isKeyed) =>
+  statementWithOperation((db, values: Change, ledger) => {
+    const { ctes, isStored } = outcomeOfRequest(values, isKeyed);
+    return sql<{ is_stored: boolean }>`
+      WITH done AS (${changeOf(db, values)}), uncounted AS (${uncountOpenCardOfDone}), ${ctes}
+      SELECT ${ledger.answer}, ${isStored} AS is_stored FROM ${ledger.call}`;
+  }),
+);

@@ -1,0 +1,285 @@
+import { CARD_COLUMNS, of } from '../../db/columns.ts';
+import { type Transactor, writeStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import type { Decision, WhyNot } from '../../domain/decision.ts';
+import type { Fee } from '../../domain/fees.ts';
+import type { Mode } from '../../domain/mode.ts';
+import { applyOperation } from '../../ledger/apply-operation.ts';
+import type { CardRow } from '../../resources/card.ts';
+import type { CommandContext } from '../command-context.ts';
+import { storeError, storeResponse } from '../idempotency/answer-claim.ts';
+import type { StoredResponse } from '../idempotency/idempotency-response.ts';
+import { lockUsageAndClaim } from '../idempotency/lock-claim.ts';
+import { type Outcome, responseOf } from '../idempotency/outcome.ts';
+import { type ClaimedTerms, uncountFunding } from './terms.ts';
+import { type FundingTable, type FundingWriter, ledgerOperation } from './write-funding.ts';
+
+/** What funding a card in live mode works with. */
+export interface FundingContext extends CommandContext {
+  /** Whether live mode has a network; without one it can fund nothing. */
+  liveNetworkConfigured: boolean;
+}
+
+/** The row that a funding makes: a card or a top-up. */
+export interface FundingRow {
+  id: string;
+  partner_id: string;
+  mode: Mode;
+  status: string;
+  fees: readonly Fee[];
+}
+
+/** A pending funding, whose claim, card and row the transaction holds. */
+export interface PendingFunding<Row> {
+  claimId: string;
+  /** Whether its claim has a response. */
+  answered: boolean;
+  row: Row;
+  /** The card it funds: of an issuance, the row itself. */
+  card: CardRow;
+  cardCents: number;
+}
+
+/**
+ * What differs between the kinds of funding. Each holds money for a row that is pending until the network decides.
+ * @typeParam Asked what the network is asked for
+ * @typeParam Loaded what the network says with its yes
+ * @typeParam Evidence what the network says of a card that an operator decides about
+ * @typeParam More what its terms have beside those of any funding
+ */
+export interface FundingKind<
+  Row extends FundingRow,
+  Asked = unknown,
+  Loaded extends object = object,
+  Failure extends string = string,
+  Evidence = unknown,
+  More = unknown,
+> extends FundingTable<Row> {
+  table: 'card' | 'topup';
+  pendingStatus: Row['status'];
+  writer: FundingWriter<Row>;
+  /** The id of the row that a claim makes. */
+  idOf(claimId: string): string;
+  lockTerms(
+    tx: Transactor,
+    context: FundingContext,
+    claimId: string,
+    id: string,
+  ): Promise<ClaimedTerms<More> | null>;
+  /** The pending row on these terms, and what the network is asked for. @throws ApiError if it is refused */
+  draft(
+    tx: Transactor,
+    context: FundingContext,
+    id: string,
+    terms: ClaimedTerms<More>,
+  ): Promise<{ row: Row; asked: Asked }>;
+  /** Locks its row. @param card the card it funds, which the transaction holds; null if it holds none */
+  lock(tx: Transactor, id: string, card: CardRow | null): Promise<{ row: Row; cardCents: number } | null>;
+  /** The row of one that succeeded or failed. */
+  loaded(pending: PendingFunding<Row>, loaded: Loaded): Row;
+  failed(pending: PendingFunding<Row>, failure: Failure | 'operator_failed'): Row;
+  /** What an operator's yes comes to; or why it can't be applied. */
+  loadedByHand(tx: Transactor, row: Row, decision: Decision, evidence: Evidence): Promise<Loaded | WhyNot>;
+  /** How it ended. @param row and card as they are to be */
+  outcome(row: Row, card: CardRow): Outcome;
+  /** As partners see it while it is pending. */
+  present(row: Row, cardCents: number): object;
+}
+
+/**
+ * `held`: the network decides next; `asked` is what it is asked for, or null if an earlier run made the hold. `answered`:
+ * the operation is over and its claim has a response, which is here if this run stored it.
+ */
+export type Begun<Asked> =
+  | { state: 'held'; asked: Asked | null }
+  | { state: 'answered'; response: StoredResponse | null };
+
+/**
+ * Begins a funding in live mode: the pending row and its hold. A refusal becomes the claim's response and leaves nothing else
+ * behind. Run again for the same claim, it changes nothing and says the same.
+ */
+export async function beginFunding<Row extends FundingRow, Asked>(
+  kind: FundingKind<Row, Asked>,
+  context: FundingContext,
+  claimId: string,
+): Promise<Begun<Asked>> {
+  const { orm, ring } = context;
+  const id = kind.idOf(claimId);
+  try {
+    return await transaction(orm, async (tx) => {
+      const terms = await kind.lockTerms(tx, context, claimId, id);
+      if (terms === null) return ANSWERED;
+      if (terms.status !== null) return stateOf(kind, terms.status);
+      if (terms.answered) return ANSWERED;
+      const { row, asked } = await kind.draft(tx, context, id, terms);
+      await kind.writer.hold(tx, row);
+      return { state: 'held', asked };
+    });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return transaction(orm, async (tx) => {
+      if ((await lockUsageAndClaim(tx, claimId)) === null) return ANSWERED;
+      // Another run of the same claim may have got further in the meantime: what it did stands.
+      const found = await kind.lock(tx, id, null);
+      if (found !== null) return stateOf(kind, found.row.status);
+      return { state: 'answered', response: await storeError(tx, ring, claimId, error) };
+    });
+  }
+}
+
+const ANSWERED = { state: 'answered', response: null } as const;
+
+function stateOf<Row extends FundingRow>(kind: FundingKind<Row>, status: string): Begun<never> {
+  return status === kind.pendingStatus ? { state: 'held', asked: null } : ANSWERED;
+}
+
+/**
+ * Answers a funding that is still pending with 202. From here on a failure is a `failed` resource and an event, no longer a
+ * refusal.
+ * @returns the response if this run stored it, as the functions below
+ */
+export function acceptFunding<Row extends FundingRow>(
+  kind: FundingKind<Row>,
+  { orm, ring }: CommandContext,
+  claimId: string,
+): Promise<StoredResponse | null> {
+  return transaction(orm, async (tx) => {
+    const pending = await lockPending(kind, tx, claimId);
+    if (pending === null) return null;
+    return storeResponse(tx, ring, claimId, 202, kind.present(pending.row, pending.cardCents));
+  });
+}
+
+/**
+ * The network said yes: posts the hold, ends the row, writes the event, and answers the claim with 201 if it has no response
+ * yet. One that is not pending any more is left as it is.
+ */
+export function completeFunding<Row extends FundingRow, Loaded extends object>(
+  kind: FundingKind<Row, unknown, Loaded>,
+  { orm, ring }: CommandContext,
+  claimId: string,
+  loaded: Loaded,
+): Promise<StoredResponse | null> {
+  return transaction(orm, async (tx) => {
+    const pending = await lockPending(kind, tx, claimId);
+    return pending && endFunding(kind, tx, ring, pending, 'post', kind.loaded(pending, loaded));
+  });
+}
+
+/**
+ * The network definitely said no: releases every held cent. If the claim has no response yet, the refusal is its response,
+ * 402 `provider_declined`, and no row is left behind; after a 202 the row is `failed` and an event says so (decisions.md,
+ * "Resources"). One that is not pending any more is left as it is.
+ */
+export function failFunding<Row extends FundingRow, Failure extends string>(
+  kind: FundingKind<Row, unknown, object, Failure>,
+  { orm, ring }: CommandContext,
+  claimId: string,
+  failure: Failure,
+): Promise<StoredResponse | null> {
+  return transaction(orm, async (tx) => {
+    const pending = await lockPendingAndUsage(kind, tx, claimId);
+    return pending && voidFunding(kind, tx, ring, pending, failure);
+  });
+}
+
+/**
+ * {@link failFunding} in the caller's transaction, which holds the account's usage and the pending funding.
+ * @param refusal the response, if there is none yet
+ */
+export async function voidFunding<Row extends FundingRow, Failure extends string>(
+  kind: FundingKind<Row, unknown, object, Failure>,
+  tx: Transactor,
+  ring: CommandContext['ring'],
+  pending: PendingFunding<Row>,
+  failure: Failure,
+  refusal = new ApiError('provider_declined'),
+): Promise<StoredResponse | null> {
+  const { row, claimId, answered } = pending;
+  const funding = kind.funding(row);
+  await uncountFunding(tx, row, funding.amountCents, kind.newCards);
+  if (answered) return endFunding(kind, tx, ring, pending, 'void', kind.failed(pending, failure));
+  await applyOperation(tx, ledgerOperation(funding, 'void'));
+  await REMOVE[kind.table](tx, { id: row.id });
+  return storeError(tx, ring, claimId, refusal);
+}
+
+/** Ends a pending funding in the caller's transaction. @returns the response if there was none yet */
+export async function endFunding<Row extends FundingRow>(
+  kind: FundingKind<Row>,
+  tx: Transactor,
+  ring: CommandContext['ring'],
+  { claimId, answered, card }: PendingFunding<Row>,
+  phase: 'post' | 'void',
+  row: Row,
+): Promise<StoredResponse | null> {
+  const outcome = kind.outcome(row, card);
+  await kind.writer.end(tx, ring, claimId, { row, phase, outcome });
+  return answered ? null : responseOf(outcome);
+}
+
+/** Locks a claim's pending funding: the claim, the card, the row. @returns null if it is not pending (any more) */
+export async function lockPending<Row extends FundingRow>(
+  kind: FundingKind<Row>,
+  tx: Transactor,
+  claimId: string,
+): Promise<PendingFunding<Row> | null> {
+  const [locked] = await lockClaimAndCard(tx, { claimId, id: kind.idOf(claimId) });
+  return pendingOf(kind, tx, claimId, locked);
+}
+
+/** {@link lockPending} with the account's usage before it, for what uncounts the funding. */
+export async function lockPendingAndUsage<Row extends FundingRow>(
+  kind: FundingKind<Row>,
+  tx: Transactor,
+  claimId: string,
+): Promise<PendingFunding<Row> | null> {
+  const [locked] = await lockUsageClaimAndCard(tx, { claimId, id: kind.idOf(claimId) });
+  return pendingOf(kind, tx, claimId, locked);
+}
+
+async function pendingOf<Row extends FundingRow>(
+  kind: FundingKind<Row>,
+  tx: Transactor,
+  claimId: string,
+  locked: (CardRow & { answered: boolean }) | undefined,
+): Promise<PendingFunding<Row> | null> {
+  if (locked === undefined) return null;
+  const { answered, ...card } = locked;
+  const found = await kind.lock(tx, kind.idOf(claimId), card);
+  return found?.row.status === kind.pendingStatus ? { claimId, answered, card, ...found } : null;
+}
+
+/** The claim, then the card: the one it is about or, of an issuance, the one that it makes. */
+const lockClaimAndCard = writeStatement((db, values: { claimId: string; id: string }) =>
+  db
+    .selectFrom('idempotency_claim as c')
+    .innerJoin('card as k', (join) =>
+      join.on('k.id', '=', ({ fn, val }) => fn.coalesce('c.card_id', val(values.id))),
+    )
+    .select(of('k', CARD_COLUMNS))
+    .select(({ eb }) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'))
+    .where('c.id', '=', values.claimId)
+    .forNoKeyUpdate(),
+);
+
+const lockUsageClaimAndCard = writeStatement((db, values: { claimId: string; id: string }) =>
+  db
+    .selectFrom('account_usage as u')
+    .innerJoin('idempotency_claim as c', (join) =>
+      join.onRef('c.partner_id', '=', 'u.partner_id').onRef('c.mode', '=', 'u.mode'),
+    )
+    .innerJoin('card as k', (join) =>
+      join.on('k.id', '=', ({ fn, val }) => fn.coalesce('c.card_id', val(values.id))),
+    )
+    .select(of('k', CARD_COLUMNS))
+    .select(({ eb }) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'))
+    .where('c.id', '=', values.claimId)
+    .forNoKeyUpdate(),
+);
+
+const REMOVE = {
+  card: writeStatement((db, { id }: { id: string }) => db.deleteFrom('card').where('id', '=', id)),
+  topup: writeStatement((db, { id }: { id: string }) => db.deleteFrom('topup').where('id', '=', id)),
+};

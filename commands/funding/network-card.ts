@@ -1,0 +1,117 @@
+import { sql } from 'kysely';
+import type { Orm } from '../../db/orm.ts';
+import { autocommitStatement, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import type { WhyNot } from '../../domain/decision.ts';
+import type { IssuedCard } from '../../domain/issued-card.ts';
+import type { CardRow } from '../../resources/card.ts';
+import { lockCard } from '../card-status/lock-card.ts';
+import { readDecision, refuseDecision } from './decision.ts';
+
+/** What the network says of a card it has not said to be issued: the card it has made, none, or nothing at all. */
+export type NetworkEvidence = { card: IssuedCard | null } | 'away';
+
+/** The card at the network, as it and a person say; or why it can't be told. */
+export async function networkCardOf(
+  tx: Transactor,
+  cardId: string,
+  evidence: NetworkEvidence,
+  networkCardId: string | undefined,
+): Promise<IssuedCard | WhyNot> {
+  const known = evidence === 'away' ? null : evidence.card;
+  if (known !== null) {
+    return networkCardId === undefined || networkCardId === known.networkCardId
+      ? known
+      : 'other_id_at_network';
+  }
+  if (networkCardId === undefined) return evidence === 'away' ? 'network_away' : 'unknown_to_network';
+  if (await isIdOfAnother(tx, cardId, networkCardId)) return 'id_of_another_card';
+  return { networkCardId, last4: null, expMonth: null, expYear: null };
+}
+
+/** Whether another of our live cards has this id at the network. */
+export async function isIdOfAnother(tx: Transactor, cardId: string, networkCardId: string): Promise<boolean> {
+  return (await others(tx, { cardId, networkCardId })).length > 0;
+}
+
+const others = readStatement((db, { cardId, networkCardId }: { cardId: string; networkCardId: string }) =>
+  db
+    .selectFrom('card')
+    .select('id')
+    .where('network_card_id', '=', networkCardId)
+    .where('mode', '=', sql.lit('live'))
+    .where('id', '<>', cardId),
+);
+
+/** Whether the network's id or digits of a card are not known, so that they can be given and are looked up. */
+export const isUnidentified = (
+  card: Pick<CardRow, 'mode' | 'status' | 'network_card_id' | 'last4'>,
+): boolean =>
+  card.mode === 'live' &&
+  (card.status === 'active' || card.status === 'frozen') &&
+  (card.network_card_id === null || card.last4 === null);
+
+/** Has a worker look a card up at the network as soon as it can. */
+export async function lookUpSoon(tx: Transactor, cardId: string): Promise<void> {
+  await dueNow(tx, { cardId });
+}
+
+const dueNow = writeStatement((db, { cardId }: { cardId: string }) =>
+  db.updateTable('card').set({ look_up_after: sql`'-infinity'` }).where('id', '=', cardId),
+);
+
+/**
+ * Takes cards in use whose id or digits the network has not told, least recently looked up first; each is somebody
+ * else's only after `pauseMs`. @returns their ids
+ */
+export async function takeUnidentifiedCards(orm: Orm, limit: number, pauseMs: number): Promise<string[]> {
+  const cards = await take(orm, { limit, pauseMs });
+  return cards.map(({ id }) => id);
+}
+
+// Its partial index wants the conditions as they are written there.
+const take = autocommitStatement(
+  (_, { limit, pauseMs }: { limit: number; pauseMs: number }) => sql<{ id: string }>`
+    UPDATE card SET look_up_after = now() + ${pauseMs} * interval '1 millisecond'
+    WHERE id IN (
+      SELECT id FROM card
+      WHERE mode = 'live' AND status IN ('active', 'frozen') AND (network_card_id IS NULL OR last4 IS NULL)
+        AND look_up_after < now()
+      ORDER BY look_up_after LIMIT ${limit} FOR NO KEY UPDATE SKIP LOCKED)
+    RETURNING id`,
+);
+
+/**
+ * Gives a card in use what the network says of it, or the id that an operator has recorded if the network says nothing. What
+ * the network says of our token goes before an id that a person gave.
+ * @returns whether the network's id of the card has changed
+ */
+export function identifyCard(orm: Orm, cardId: string, evidence: NetworkEvidence): Promise<boolean> {
+  return transaction(orm, async (tx) => {
+    const card = await lockCard(tx, cardId);
+    if (card === undefined || !isUnidentified(card)) return false;
+    const recorded = await readDecision(tx, 'card', cardId);
+    const given = recorded?.refused === undefined ? recorded?.networkCardId : undefined;
+    const byPerson = await networkCardOf(tx, cardId, evidence, given);
+    if (typeof byPerson === 'string' && given !== undefined) {
+      await refuseDecision(tx, 'card', cardId, byPerson);
+    }
+    const known =
+      byPerson === 'other_id_at_network' ? await networkCardOf(tx, cardId, evidence, undefined) : byPerson;
+    if (typeof known === 'string') return false;
+    await identify(tx, { ...known, cardId });
+    return known.networkCardId !== card.network_card_id;
+  });
+}
+
+const identify = writeStatement((db, card: IssuedCard & { cardId: string }) =>
+  db
+    .updateTable('card')
+    .set({
+      network_card_id: card.networkCardId,
+      last4: card.last4,
+      exp_month: card.expMonth,
+      exp_year: card.expYear,
+    })
+    .where('id', '=', card.cardId),
+);

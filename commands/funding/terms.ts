@@ -1,0 +1,148 @@
+import { type RawBuilder, sql } from 'kysely';
+import { type Transactor, writeStatement } from '../../db/sql.ts';
+import { DEFAULT_FEE_PLAN, FeePlan } from '../../domain/fees.ts';
+import { AccountLimits, DEFAULT_LIMITS, type Usage } from '../../domain/limits.ts';
+import type { Mode } from '../../domain/mode.ts';
+import type { Tenant } from '../../domain/tenant.ts';
+import type { CommandContext } from '../command-context.ts';
+import { openRequest } from '../idempotency/idempotency-response.ts';
+
+/** What any funding of a card is decided on. */
+export interface FundingTerms {
+  partnerId: string;
+  mode: Mode;
+  feePlan: FeePlan;
+  limits: AccountLimits;
+  usage: Usage;
+}
+
+/** {@link FundingTerms} as they are read. */
+export interface TermsColumns {
+  fee_plan: unknown;
+  limits: unknown;
+  open_cards: number;
+  loaded_today_cents: string;
+}
+
+export function fundingTermsOf(partnerId: string, mode: Mode, row: TermsColumns): FundingTerms {
+  return {
+    partnerId,
+    mode,
+    feePlan: row.fee_plan === null ? DEFAULT_FEE_PLAN : FeePlan.parse(row.fee_plan),
+    limits: row.limits === null ? DEFAULT_LIMITS : AccountLimits.parse(row.limits),
+    usage: { openCards: row.open_cards, loadedTodayCents: Number(row.loaded_today_cents) },
+  };
+}
+
+/** The terms of a claim whose work a workflow does. */
+export interface ClaimedTerms<More = object> extends FundingTerms {
+  /** As it was sealed: to be parsed. */
+  request: unknown;
+  answered: boolean;
+  /** The card the request is about, if there was one before it; it is locked as well. */
+  cardId: string | null;
+  /** On that card. */
+  cardCents: number;
+  /** What its pending top-ups would add. */
+  arrivingCents: bigint;
+  /** Status of the card or top-up, if an earlier run made it already. */
+  status: string | null;
+  more: More;
+}
+
+/**
+ * Locks a claim and its account's usage, then reads everything a funding is decided on.
+ * @param more what else to read: columns of a statement in which `f` has the terms. They may be as old as its start.
+ * @returns null if there is no such claim any more
+ */
+export function termsReader<More>(
+  more: RawBuilder<More> | null,
+): (
+  tx: Transactor,
+  context: CommandContext,
+  claimId: string,
+  fundingId: string,
+) => Promise<ClaimedTerms<More> | null> {
+  const lock = writeStatement(
+    (_, values: { claimId: string; fundingId: string }) => sql<ClaimedRow & More>`
+      SELECT f.*${more === null ? sql`` : sql`, ${more}`} FROM lock_funding_terms(${values.claimId}, ${values.fundingId}) f`,
+  );
+  return async (tx, { ring }, claimId, fundingId) => {
+    const [row] = await lock(tx, { claimId, fundingId });
+    // A claim of test mode, whose work no workflow does, was left by a process of an earlier release.
+    if (row === undefined || row.mode === 'test') return null;
+    return {
+      ...fundingTermsOf(row.partner_id, row.mode, row),
+      request: openRequest(ring, claimId, row.request),
+      answered: row.answered,
+      cardId: row.card_id,
+      cardCents: Number(row.card_cents),
+      arrivingCents: BigInt(row.arriving_cents),
+      status: row.funding_status,
+      more: row,
+    };
+  };
+}
+
+interface ClaimedRow extends TermsColumns {
+  partner_id: string;
+  mode: Mode;
+  request: Buffer;
+  answered: boolean;
+  card_id: string | null;
+  card_cents: string;
+  arriving_cents: string;
+  funding_status: string | null;
+}
+
+/**
+ * An UPDATE that counts a funding towards its account's limits, for a statement whose CTE `done` has its partner_id, mode,
+ * `loaded_cents` and `today`, the UTC day it is counted on.
+ * @param newCards how many open cards it makes
+ */
+export const countFunding = (newCards: 0 | 1): RawBuilder<unknown> => sql`
+  UPDATE account_usage u SET open_cards = u.open_cards + ${sql.lit(newCards)}, loaded_on = greatest(u.loaded_on, done.today),
+    loaded_cents = CASE WHEN u.loaded_on >= done.today THEN u.loaded_cents ELSE 0 END + done.loaded_cents
+  FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode`;
+
+/**
+ * Uncounts a funding that failed, as an open card and, if it is still the day it was counted on, as cents loaded.
+ * @param funding the card or top-up, whose row is still there
+ */
+export async function uncountFunding(
+  tx: Transactor,
+  funding: { id: string; partner_id: string; mode: Mode },
+  loadedCents: number,
+  newCards: 0 | 1,
+): Promise<void> {
+  const { id: fundingId, partner_id: partnerId, mode } = funding;
+  await uncount(tx, { partnerId, mode, fundingId, loadedCents, newCards });
+}
+
+const uncount = writeStatement(
+  (_, values: Tenant & { fundingId: string; loadedCents: number; newCards: number }) => sql`
+    UPDATE account_usage SET open_cards = open_cards - ${values.newCards}::int,
+      loaded_cents = loaded_cents - CASE WHEN loaded_on = coalesce(
+        (SELECT counted_on FROM card WHERE id = ${values.fundingId}),
+        (SELECT counted_on FROM topup WHERE id = ${values.fundingId}))
+        THEN ${values.loadedCents}::bigint ELSE 0 END
+    WHERE partner_id = ${values.partnerId} AND mode = ${values.mode}`,
+);
+
+/** Uncounts a card that is blocked as an open card. */
+export async function uncountOpenCard(tx: Transactor, tenant: Tenant): Promise<void> {
+  await uncountCard(tx, tenant);
+}
+
+const uncountCard = writeStatement((db, { partnerId, mode }: Tenant) =>
+  db
+    .updateTable('account_usage')
+    .set((eb) => ({ open_cards: eb('open_cards', '-', 1) }))
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode),
+);
+
+/** {@link uncountOpenCard} as an UPDATE of a statement whose CTE `done` has the card's partner_id and mode. */
+export const uncountOpenCardOfDone: RawBuilder<unknown> = sql`
+  UPDATE account_usage u SET open_cards = u.open_cards - 1
+  FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode`;

@@ -1,0 +1,119 @@
+import { sql } from 'kysely';
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import { cardColumns } from '../../db/columns.ts';
+import { issuableProducts, type Product } from '../../db/issuable-products.ts';
+import { type Transactor, writeStatement } from '../../db/sql.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import type { IssuedCard } from '../../domain/issued-card.ts';
+import type { CardRow, CreateCardRequest } from '../../resources/card.ts';
+import type { TopUpRequest } from '../../resources/topup.ts';
+import type { CommandContext } from '../command-context.ts';
+import {
+  answerOnce,
+  type FoundClaim,
+  type KeyedAnswer,
+  type KeyedRequest,
+  replayOf,
+} from '../idempotency/answered-claim.ts';
+import { responseOf } from '../idempotency/outcome.ts';
+import { draftCard, ISSUANCE, issuanceOutcome, issuedCard } from './issuance.ts';
+import { type FundingTerms, fundingTermsOf, type TermsColumns } from './terms.ts';
+import { draftTopUp, loadedTopUp, TOPUP, topUpOutcome } from './topup.ts';
+
+// Test mode's network is a function of ours that always says yes, so nothing is asked and nothing is waited for: each of
+// these is one transaction of two statements, one that locks and reads, one that writes.
+
+export interface TestIssuanceContext extends CommandContext {
+  /** Test mode's network: arithmetic on the card's id, quick enough to stand in a transaction. */
+  issueTestCard(cardId: string): Promise<IssuedCard>;
+}
+
+/**
+ * Issues a test card.
+ * @throws ApiError `idempotency_conflict`, `validation_failed` (amount and fees past the largest integer). Refusals are
+ * answers.
+ */
+export function issueInTestMode(
+  context: TestIssuanceContext,
+  request: KeyedRequest,
+  asked: CreateCardRequest,
+): Promise<KeyedAnswer> {
+  const { ring } = context;
+  const cardId = ISSUANCE.idOf(request.claimId);
+  return answerOnce(context, request, async (tx) => {
+    const locked = await lockTestTerms(tx, ring, request, { counts: true });
+    if ('replayed' in locked) return locked;
+    const { row } = draftCard(cardId, { ...locked.terms, request: asked, products: locked.products });
+    const card = issuedCard(row, await context.issueTestCard(cardId));
+    const outcome = issuanceOutcome(card);
+    await ISSUANCE.writer.fund(tx, ring, request, card, outcome);
+    return { replayed: false, response: responseOf(outcome) };
+  });
+}
+
+/**
+ * Tops a test card up.
+ * @throws ApiError `card_not_found`, `idempotency_conflict`, `validation_failed` (a sum past the largest integer).
+ * Refusals are answers.
+ */
+export function topUpInTestMode(
+  context: CommandContext,
+  request: KeyedRequest,
+  asked: TopUpRequest,
+): Promise<KeyedAnswer> {
+  const { ring } = context;
+  const topUpId = TOPUP.idOf(request.claimId);
+  return answerOnce(context, request, async (tx) => {
+    const locked = await lockTestTerms(tx, ring, request, { counts: true });
+    if ('replayed' in locked) return locked;
+    const { card, cardCents } = locked;
+    const terms = { ...locked.terms, request: asked, cardCents, arrivingCents: 0n };
+    const topUp = loadedTopUp(draftTopUp(topUpId, terms, card), cardCents);
+    const outcome = topUpOutcome(topUp, card);
+    await TOPUP.writer.fund(tx, ring, request, topUp, outcome);
+    return { replayed: false, response: responseOf(outcome) };
+  });
+}
+
+/** What a test-mode operation is decided on. */
+export interface TestTerms {
+  terms: FundingTerms;
+  /** What the account may issue, the current product first (decisions.md, "Products"). */
+  products: Product[];
+  /** The card that the request is about. */
+  card: CardRow;
+  /** On that card. */
+  cardCents: number;
+}
+
+/**
+ * Locks the account's usage, if the operation counts something, and the card it is about, then looks under the key and
+ * reads what the operation is decided on.
+ * @returns the answer if there is one
+ * @throws ApiError `card_not_found`, `idempotency_conflict`
+ */
+export async function lockTestTerms(
+  tx: Transactor,
+  ring: KeyRing,
+  request: KeyedRequest,
+  { counts }: { counts: boolean },
+): Promise<TestTerms | KeyedAnswer> {
+  const { partnerId, key, cardId } = request;
+  const [row] = await testTerms(tx, { partnerId, key, cardId, counts });
+  if (row === undefined) throw new Error(`there is no account ${partnerId}`);
+  if (cardId !== null && row.id === null) throw new ApiError('card_not_found');
+  const terms = fundingTermsOf(partnerId, 'test', row);
+  const { products } = row;
+  return replayOf(ring, request, row) ?? { terms, products, card: row, cardCents: Number(row.card_cents) };
+}
+
+const testTerms = writeStatement(
+  (_, values: { partnerId: string; key: string | null; cardId: string | null; counts: boolean }) => sql<
+    FoundClaim & TermsColumns & CardRow & { card_cents: string; products: Product[] }
+  >`
+    SELECT f.claim_id, f.fingerprint, f.response_status, f.response_body, f.card_cents, f.fee_plan, f.limits,
+      f.open_cards, f.loaded_today_cents, ${sql.raw(cardColumns('(f.card)'))},
+      CASE WHEN ${values.cardId}::text IS NULL THEN ${sql.raw(issuableProducts('a.partner_id'))} END AS products
+    FROM (SELECT ${values.partnerId}::text AS partner_id) a CROSS JOIN LATERAL
+      lock_test_terms(a.partner_id, ${values.key}, ${values.cardId}, ${values.counts}) f`,
+);

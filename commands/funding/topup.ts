@@ -1,0 +1,225 @@
+import { sql } from 'kysely';
+import { timeOf } from '../../crypto/new-id.ts';
+import { of, TOPUP_COLUMNS } from '../../db/columns.ts';
+import { readStatement, writeStatement } from '../../db/sql.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import type { TopUpDecision } from '../../domain/decision.ts';
+import { type Fee, quoteFunding } from '../../domain/fees.ts';
+import { siblingId } from '../../domain/ids.ts';
+import { checkLimits } from '../../domain/limits.ts';
+import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
+import { type TopUpFailureCode, topUpNotPossible, topUpOfUnknownCard } from '../../domain/topup.ts';
+import { type CardRow, presentCard } from '../../resources/card.ts';
+import { presentTopUp, TopUpRequest, type TopUpRow } from '../../resources/topup.ts';
+import { lockCard } from '../card-status/lock-card.ts';
+import type { CommandContext } from '../command-context.ts';
+import type { Outcome } from '../idempotency/outcome.ts';
+import {
+  acceptFunding,
+  beginFunding,
+  completeFunding,
+  type FundingContext,
+  type FundingKind,
+  failFunding,
+} from './funding.ts';
+import { type FundingTerms, termsReader } from './terms.ts';
+import { type FundingTable, fundingWriter } from './write-funding.ts';
+
+/** What the network is asked for. The token is the top-up's id. */
+export interface AskedTopUp {
+  token: string;
+  networkCardId: string;
+  amountCents: number;
+}
+
+export const beginTopUp = (context: FundingContext, claimId: string) => beginFunding(TOPUP, context, claimId);
+export const acceptTopUp = (context: CommandContext, claimId: string) =>
+  acceptFunding(TOPUP, context, claimId);
+export const completeTopUp = (context: CommandContext, claimId: string) =>
+  completeFunding(TOPUP, context, claimId, {});
+export const failTopUp = (context: CommandContext, claimId: string, failure: TopUpFailureCode) =>
+  failFunding(TOPUP, context, claimId, failure);
+
+/** What a pending top-up asks the network for, and what an operator has decided meanwhile; null if it is not pending. */
+export async function readPendingTopUp(
+  { orm }: CommandContext,
+  claimId: string,
+): Promise<{ asked: AskedTopUp; decision: TopUpDecision | null } | null> {
+  const [row] = await pendingTopUp(orm.em.fork(), { id: siblingId('topup', claimId) });
+  return row === undefined ? null : { asked: askedFor(row, row.network_card_id), decision: row.binding };
+}
+
+const pendingTopUp = readStatement((db, { id }: { id: string }) =>
+  db
+    .selectFrom('topup as t')
+    .innerJoin('card as c', 'c.id', 't.card_id')
+    .select([
+      ...(['t.id', 't.amount_cents', 'c.network_card_id'] as const),
+      sql<TopUpDecision | null>`CASE WHEN NOT t.decision ? 'refused' THEN t.decision END`.as('binding'),
+    ])
+    .where('t.id', '=', id)
+    .where('t.status', '=', 'pending'),
+);
+
+function askedFor(topUp: Pick<TopUpRow, 'id' | 'amount_cents'>, networkCardId: string | null): AskedTopUp {
+  if (networkCardId === null) throw new Error(`${topUp.id} is for a card that the network does not know`);
+  return { token: topUp.id, networkCardId, amountCents: Number(topUp.amount_cents) };
+}
+
+/** What a top-up is decided on, beside the card's own row. */
+export interface TopUpTerms extends FundingTerms {
+  request: TopUpRequest;
+  /** On the card. */
+  cardCents: number;
+  /** What its pending top-ups would add. */
+  arrivingCents: bigint;
+}
+
+/**
+ * The pending top-up that these terms allow; all that can be refused without the ledger is refused here, limits before
+ * the balance (decisions.md, "422 limit_exceeded").
+ * @throws ApiError `validation_failed` (amount and fees, or the card's balance, past the largest integer), `invalid_state`,
+ * `limit_exceeded`.
+ */
+export function draftTopUp(topUpId: string, terms: TopUpTerms, card: CardRow): TopUpRow {
+  const { amount } = terms.request;
+  const { fees } = quoteFunding(terms.feePlan, 'card_topup', amount);
+  if (BigInt(terms.cardCents + amount) + terms.arrivingCents > BigInt(MAX_AMOUNT_CENTS)) {
+    throw ApiError.ofField(
+      'amount',
+      `amount would take the card's balance above ${MAX_AMOUNT_CENTS} cents, the most it can be`,
+    );
+  }
+  if (card.status !== 'active') throw topUpNotPossible(card.status);
+  if (card.mode === 'live' && card.network_card_id === null) throw topUpOfUnknownCard();
+  checkLimits(terms.limits, terms.usage, { amountCents: amount, newCards: 0 });
+  return {
+    id: topUpId,
+    partner_id: terms.partnerId,
+    mode: terms.mode,
+    card_id: card.id,
+    status: 'pending',
+    failure_code: null,
+    amount_cents: String(amount),
+    fees,
+    card_balance_cents: null,
+    overdue_since: null,
+    created_at: timeOf(topUpId).toISOString(),
+    completed_at: null,
+  };
+}
+
+/** The row of a top-up whose money is on the card. @param cardCents on the card before */
+export const loadedTopUp = (topUp: TopUpRow, cardCents: number): TopUpRow => ({
+  ...topUp,
+  status: 'succeeded',
+  card_balance_cents: String(cardCents + Number(topUp.amount_cents)),
+  completed_at: new Date().toISOString(),
+});
+
+/** How a top-up ended. @param topUp and card the rows as they are to be */
+export function topUpOutcome(topUp: TopUpRow, card: CardRow): Outcome {
+  const balanceCents = Number(topUp.card_balance_cents);
+  const topup = presentTopUp(topUp, balanceCents);
+  return {
+    type: topUp.status === 'succeeded' ? 'topup.succeeded' : 'topup.failed',
+    mode: topUp.mode,
+    cardId: card.id,
+    data: { topup, card: presentCard(card, balanceCents) },
+    response: { status: 201, resource: topup },
+  };
+}
+
+const TABLE: FundingTable<TopUpRow> = {
+  newCards: 0,
+  funding: (topUp) => ({
+    operationId: `topup/${topUp.id}`,
+    partnerId: topUp.partner_id,
+    mode: topUp.mode,
+    cardId: topUp.card_id,
+    load: { step: 'topup', code: 'topup' },
+    amountCents: Number(topUp.amount_cents),
+    fees: topUp.fees,
+  }),
+  insert: (db, topUp) =>
+    db
+      .insertInto('topup')
+      .values({
+        id: topUp.id,
+        partner_id: topUp.partner_id,
+        mode: topUp.mode,
+        card_id: topUp.card_id,
+        status: topUp.status,
+        amount_cents: topUp.amount_cents,
+        fees: sql<Fee[]>`${topUp.fees}::jsonb`,
+        card_balance_cents: topUp.card_balance_cents,
+        created_at: topUp.created_at,
+        completed_at: topUp.completed_at,
+      })
+      .returning(['partner_id', 'mode', 'amount_cents as loaded_cents', 'counted_on as today']),
+  end: (db, topUp) =>
+    db
+      .updateTable('topup')
+      .set({
+        status: topUp.status,
+        failure_code: topUp.failure_code,
+        card_balance_cents: topUp.card_balance_cents,
+        completed_at: topUp.completed_at,
+        overdue_since: null,
+      })
+      .where('id', '=', topUp.id)
+      .where('status', '=', 'pending')
+      .returning(['partner_id', 'mode']),
+};
+
+export const topUpWriter = fundingWriter(TABLE);
+
+/** A top-up: it puts money on a card that is there. */
+export const TOPUP: FundingKind<TopUpRow, AskedTopUp, object, TopUpFailureCode, null> = {
+  ...TABLE,
+  table: 'topup',
+  pendingStatus: 'pending',
+  writer: topUpWriter,
+  idOf: (claimId) => siblingId('topup', claimId),
+  lockTerms: termsReader(null),
+  async draft(tx, _, topUpId, terms) {
+    if (terms.cardId === null) throw new Error(`the claim of ${topUpId} names no card`);
+    const card = await lockCard(tx, terms.cardId);
+    if (card === undefined) throw new Error(`the card ${terms.cardId} of a top-up is gone`);
+    const row = draftTopUp(topUpId, { ...terms, request: TopUpRequest.parse(terms.request) }, card);
+    return { row, asked: askedFor(row, card.network_card_id) };
+  },
+  async lock(tx, topUpId) {
+    const [found] = await lockWithBalance(tx, { topUpId });
+    if (found === undefined) return null;
+    const { card_cents: cardCents, ...row } = found;
+    return { row, cardCents: Number(cardCents) };
+  },
+  loaded: ({ row, cardCents }) => loadedTopUp(row, cardCents),
+  failed: ({ row, cardCents }, failure) => ({
+    ...row,
+    status: 'failed',
+    failure_code: failure,
+    card_balance_cents: String(cardCents),
+    completed_at: new Date().toISOString(),
+  }),
+  loadedByHand: async () => ({}),
+  outcome: topUpOutcome,
+  present: presentTopUp,
+};
+
+// Whoever changes what is on a card holds the card, which is locked before this statement begins.
+const lockWithBalance = writeStatement((db, { topUpId }: { topUpId: string }) =>
+  db
+    .selectFrom('topup as t')
+    .select(of('t', TOPUP_COLUMNS))
+    .select((t) =>
+      t
+        .selectFrom('ledger.account as a')
+        .select(({ fn, val }) => fn.coalesce('a.posted', val('0')).as('posted'))
+        .whereRef('a.card_id', '=', 't.card_id')
+        .as('card_cents'),
+    )
+    .where('t.id', '=', topUpId)
+    .forNoKeyUpdate('t'),
+);

@@ -1,0 +1,170 @@
+import { type Compilable, sql } from 'kysely';
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import type { Transactor, Writes } from '../../db/sql.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import type { Fee } from '../../domain/fees.ts';
+import type { Mode } from '../../domain/mode.ts';
+import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
+import { type LedgerResult, statementWithOperation } from '../../ledger/apply-operation.ts';
+import { LedgerRejected } from '../../ledger/ledger-error.ts';
+import type { LedgerOperation, Transfer, TransferCode } from '../../ledger/operation.ts';
+import { type KeyedRequest, requireStored } from '../idempotency/answered-claim.ts';
+import {
+  claimOutcome,
+  forRequests,
+  type KeyedOutcomeValues,
+  type Outcome,
+  type OutcomeValues,
+  outcomeOfClaim,
+  outcomeOfRequest,
+  requestOutcome,
+} from '../idempotency/outcome.ts';
+import { countFunding } from './terms.ts';
+
+/** Money for a card, with its fees, from the prepaid balance. */
+export interface Funding {
+  operationId: string;
+  partnerId: string;
+  mode: Mode;
+  cardId: string;
+  /** What the transfer to the card is called within the operation, and its code. */
+  load: { step: string; code: TransferCode };
+  amountCents: number;
+  fees: readonly Fee[];
+}
+
+/** A row as it is bound: JSON is text. */
+export type Bound<Row> = Omit<Row, 'fees'> & { fees: string };
+
+/** The table of a kind of funding. */
+export interface FundingTable<Row> {
+  /** How many open cards one makes. */
+  newCards: 0 | 1;
+  funding(row: Row): Funding;
+  /**
+   * An INSERT that returns partner_id, mode, loaded_cents and today, the UTC day it is counted on. It makes no row if its
+   * external_ref is taken.
+   */
+  insert(db: Writes, row: Bound<Row>): Compilable;
+  /** An UPDATE of a pending row to how it ended, which returns partner_id and mode. */
+  end(db: Writes, row: Bound<Row>): Compilable;
+}
+
+/** What writes the rows of a kind of funding, each in one statement with its money: the account's other fundings wait. */
+export interface FundingWriter<Row> {
+  /**
+   * Inserts a pending funding, counts it towards its account's limits and holds its money.
+   * @throws ApiError `external_ref_taken`, `insufficient_funds`, `validation_failed` (a balance would go past the largest
+   * integer): roll back.
+   */
+  hold(tx: Transactor, row: Row): Promise<void>;
+  /** The same for a funding that is final at once: its money is moved, and its outcome is the request's response. */
+  fund(tx: Transactor, ring: KeyRing, request: KeyedRequest, row: Row, outcome: Outcome): Promise<void>;
+  /**
+   * Ends a pending funding: posts or voids its hold, and writes its row and its outcome, which is the response to its claim
+   * if there is none yet. The caller's transaction holds the claim and the row.
+   * @throws LedgerConflict, LedgerRejected: roll back
+   */
+  end(tx: Transactor, ring: KeyRing, claimId: string, ended: Ended<Row>): Promise<void>;
+}
+
+export interface Ended<Row> {
+  /** As it is to be. */
+  row: Row;
+  phase: 'post' | 'void';
+  outcome: Outcome;
+}
+
+export function fundingWriter<Row extends { fees: readonly Fee[] }>(
+  table: FundingTable<Row>,
+): FundingWriter<Row> {
+  const newRow = (db: Writes, row: Bound<Row>) =>
+    sql`done AS (${table.insert(db, row)}), counted AS (${countFunding(table.newCards)})`;
+  const hold = statementWithOperation(
+    (db, row: Bound<Row>, ledger) => sql<Made>`
+      WITH ${newRow(db, row)} SELECT ${ledger.answer}, EXISTS (SELECT FROM done) AS made FROM ${ledger.call}`,
+  );
+  const fund = forRequests((isKeyed) =>
+    statementWithOperation((db, values: Bound<Row> & KeyedOutcomeValues, ledger) => {
+      const { ctes, isStored } = outcomeOfRequest(values, isKeyed);
+      return sql<Made & { is_stored: boolean }>`
+        WITH ${newRow(db, values)}, ${ctes}
+        SELECT ${ledger.answer}, EXISTS (SELECT FROM done) AS made, ${isStored} AS is_stored FROM ${ledger.call}`;
+    }),
+  );
+  const end = statementWithOperation(
+    (db, values: Bound<Row> & OutcomeValues, ledger) => sql`
+      WITH done AS (${table.end(db, values)}), ${outcomeOfClaim(values)} SELECT ${ledger.answer} FROM ${ledger.call}`,
+  );
+  const bound = (row: Row): Bound<Row> => ({ ...row, fees: JSON.stringify(row.fees) });
+
+  return {
+    async hold(tx, row) {
+      requireMade(await hold(tx, ledgerOperation(table.funding(row), 'pending'), bound(row)).catch(tooLarge));
+    },
+    async fund(tx, ring, request, row, outcome) {
+      const values = { ...bound(row), ...requestOutcome(ring, request, outcome) };
+      const operation = ledgerOperation(table.funding(row), 'single');
+      const result = await fund(request)(tx, operation, values).catch(tooLarge);
+      requireMade(result);
+      requireStored(result.wrote.is_stored);
+    },
+    async end(tx, ring, claimId, { row, phase, outcome }) {
+      const values = { ...bound(row), ...claimOutcome(ring, claimId, outcome) };
+      await end(tx, ledgerOperation(table.funding(row), phase), values);
+    },
+  };
+}
+
+/** Whether the row was inserted. */
+interface Made {
+  made: boolean;
+}
+
+function requireMade(result: { moved: LedgerResult; wrote: Made }): void {
+  if (!result.wrote.made) throw new ApiError('external_ref_taken');
+  if (result.moved.outcome === 'insufficient_funds') throw new ApiError('insufficient_funds');
+}
+
+function tooLarge(error: unknown): never {
+  if (!(error instanceof LedgerRejected) || error.reason !== 'balance_out_of_range') throw error;
+  throw ApiError.ofField(
+    'amount',
+    `amount would take a balance above ${MAX_AMOUNT_CENTS} cents, the most it can be`,
+  );
+}
+
+const FEE_CODES: Record<Fee['type'], TransferCode> = {
+  card_activation: 'fee_activation',
+  card_funding: 'fee_funding',
+};
+
+/**
+ * The ledger's side of a funding in one phase: amount and fees held (`pending`), then all posted or all released
+ * (`void`); or moved at once (`single`) if there is nothing to wait for. One operation id for all of them, so each phase
+ * happens once.
+ */
+export function ledgerOperation(funding: Funding, phase: Transfer['phase']): LedgerOperation {
+  const { operationId, partnerId, mode, cardId, load, amountCents, fees } = funding;
+  const step = (name: string) =>
+    phase === 'post' || phase === 'void'
+      ? { step: `${name}:${phase}`, phase, resolves: name }
+      : { step: name, phase };
+  return {
+    operationId,
+    partnerId,
+    mode,
+    transfers: [
+      { ...step(load.step), code: load.code, debit: 'prepaid', credit: { cardId }, amountCents },
+      ...fees.map(
+        (fee): Transfer => ({
+          ...step(fee.type),
+          code: FEE_CODES[fee.type],
+          debit: 'prepaid',
+          credit: 'fee_revenue',
+          amountCents: fee.amount,
+        }),
+      ),
+    ],
+  };
+}

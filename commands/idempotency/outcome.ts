@@ -1,0 +1,109 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import { newId, timeOf } from '../../crypto/new-id.ts';
+import type { EventType } from '../../domain/event.ts';
+import type { Mode } from '../../domain/mode.ts';
+import {
+  type AnsweredClaim,
+  answeredClaimOf,
+  insertAnsweredClaim,
+  type KeyedRequest,
+} from './answered-claim.ts';
+import { type StoredResponse, sealBody } from './idempotency-response.ts';
+
+/** How an operation ended: the event that says so, and the response to the request, if it has none yet. */
+export interface Outcome {
+  type: EventType;
+  mode: Mode;
+  cardId: string;
+  /** The event's data: full resources after the change, each under its name. */
+  data: object;
+  response: { status: 200 | 201; resource: object };
+}
+
+/** What writes an outcome of a claim. */
+export interface OutcomeValues {
+  eventId: string;
+  eventType: EventType;
+  eventCardId: string;
+  eventBody: string;
+  eventCreatedAt: string;
+  claimId: string;
+  responseStatus: number;
+  responseBody: Buffer;
+}
+
+/** What writes an outcome of a request whose key is claimed with it. */
+export type KeyedOutcomeValues = OutcomeValues & AnsweredClaim;
+
+/** CTEs that write a claim's outcome, for the row in the CTE `done`, which has partner_id and mode. */
+export const outcomeOfClaim = (
+  values: OutcomeValues,
+): RawBuilder<unknown> => sql`${eventCte(values)}, answered AS (
+  UPDATE idempotency_claim SET response_status = ${values.responseStatus}, response_body = ${values.responseBody}
+  WHERE id = ${values.claimId} AND response_status IS NULL AND EXISTS (SELECT FROM done))`;
+
+/**
+ * The same for a request: its key, if it has one, is claimed with the response.
+ * @returns `isStored` says whether it was; if not, another request has claimed the key: roll back
+ */
+export function outcomeOfRequest(
+  values: KeyedOutcomeValues,
+  isKeyed: boolean,
+): { ctes: RawBuilder<unknown>; isStored: RawBuilder<boolean> } {
+  if (!isKeyed) return { ctes: eventCte(values), isStored: sql<boolean>`true` };
+  return {
+    ctes: sql`${eventCte(values)}, answered AS (${insertAnsweredClaim(values, 'done')})`,
+    isStored: sql<boolean>`EXISTS (SELECT FROM answered)`,
+  };
+}
+
+/** Builds a statement for requests with an Idempotency-Key, and for those without one. */
+export function forRequests<Statement>(
+  build: (isKeyed: boolean) => Statement,
+): (request: KeyedRequest) => Statement {
+  const [keyed, keyless] = [build(true), build(false)];
+  return ({ key }) => (key === null ? keyless : keyed);
+}
+
+const eventCte = (values: OutcomeValues) => sql`told AS (
+  INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
+  SELECT ${values.eventId}, partner_id, mode, ${values.eventType}, ${values.eventCardId}, ${values.eventBody},
+    ${values.eventCreatedAt}::timestamptz
+  FROM done)`;
+
+export const responseOf = ({ response: { status, resource } }: Outcome): StoredResponse => ({
+  status,
+  body: JSON.stringify(resource),
+});
+
+export function claimOutcome(ring: KeyRing, claimId: string, outcome: Outcome): OutcomeValues {
+  const { status, body } = responseOf(outcome);
+  return {
+    ...eventOf(outcome),
+    claimId,
+    responseStatus: status,
+    responseBody: sealBody(ring, claimId, body),
+  };
+}
+
+export const requestOutcome = (
+  ring: KeyRing,
+  request: KeyedRequest,
+  outcome: Outcome,
+): KeyedOutcomeValues => ({
+  ...eventOf(outcome),
+  ...answeredClaimOf(ring, request, responseOf(outcome)),
+});
+
+function eventOf({ type, mode, cardId, data }: Outcome) {
+  const id = newId('evt');
+  const created = timeOf(id).toISOString();
+  return {
+    eventId: id,
+    eventType: type,
+    eventCardId: cardId,
+    eventBody: JSON.stringify({ id, type, created, mode, data }),
+    eventCreatedAt: created,
+  };
+}
