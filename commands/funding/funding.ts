@@ -46,7 +46,6 @@ export interface PendingFunding<Row> {
  * @typeParam Asked what the network is asked for
  * @typeParam Loaded what the network says with its yes
  * @typeParam Evidence what the network says of a card that an operator decides about
- * @typeParam More what its terms have beside those of any funding
  */
 export interface FundingKind<
   Row extends FundingRow,
@@ -54,7 +53,7 @@ export interface FundingKind<
   Loaded extends object = object,
   Failure extends string = string,
   Evidence = unknown,
-  More = unknown,
+  Terms extends ClaimedTerms = ClaimedTerms,
 > extends FundingTable<Row> {
   table: 'card' | 'topup';
   pendingStatus: Row['status'];
@@ -66,13 +65,13 @@ export interface FundingKind<
     context: FundingContext,
     claimId: string,
     id: string,
-  ): Promise<ClaimedTerms<More> | null>;
+  ): Promise<Terms | null>;
   /** The pending row on these terms, and what the network is asked for. @throws ApiError if it is refused */
   draft(
     tx: Transactor,
     context: FundingContext,
     id: string,
-    terms: ClaimedTerms<More>,
+    terms: Terms,
   ): Promise<{ row: Row; asked: Asked }>;
   /** Locks its row. @param card the card it funds, which the transaction holds; null if it holds none */
   lock(tx: Transactor, id: string, card: CardRow | null): Promise<{ row: Row; cardCents: number } | null>;

@@ -24,7 +24,7 @@ import {
   failFunding,
 } from './funding.ts';
 import { type NetworkEvidence, networkCardOf } from './network-card.ts';
-import { type FundingTerms, termsReader } from './terms.ts';
+import { type ClaimedTerms, type FundingTerms, termsReader } from './terms.ts';
 import { type FundingTable, fundingWriter } from './write-funding.ts';
 
 /** What the network is asked for. The token is the card's id. */
@@ -204,7 +204,8 @@ const TABLE: FundingTable<CardRow> = {
 
 export const cardWriter = fundingWriter(TABLE);
 
-const readTerms = termsReader(
+const lockTerms = termsReader(
+  CreateCardRequest,
   sql<{ products: Product[] }>`${sql.raw(issuableProducts('f.partner_id'))} AS products`,
 );
 
@@ -215,17 +216,17 @@ export const ISSUANCE: FundingKind<
   IssuedCard,
   CardFailureCode,
   NetworkEvidence,
-  { products: Product[] }
+  ClaimedTerms<CreateCardRequest, { products: Product[] }>
 > = {
   ...TABLE,
   table: 'card',
   pendingStatus: 'funding_pending',
   writer: cardWriter,
   idOf: (claimId) => siblingId('card', claimId),
-  lockTerms: readTerms,
+  lockTerms,
   async draft(_, { liveNetworkConfigured }, cardId, { more, ...terms }) {
     const products = issuableIn(terms.mode, more.products, liveNetworkConfigured);
-    return draftCard(cardId, { ...terms, request: CreateCardRequest.parse(terms.request), products });
+    return draftCard(cardId, { ...terms, products });
   },
   async lock(tx, cardId, held) {
     const card = held ?? (await lockCard(tx, cardId));

@@ -35,9 +35,8 @@ export function fundingTermsOf(partnerId: string, mode: Mode, row: TermsColumns)
 }
 
 /** The terms of a claim whose work a workflow does. */
-export interface ClaimedTerms<More = object> extends FundingTerms {
-  /** As it was sealed: to be parsed. */
-  request: unknown;
+export interface ClaimedTerms<Request = unknown, More = unknown> extends FundingTerms {
+  request: Request;
   answered: boolean;
   /** The card the request is about, if there was one before it; it is locked as well. */
   cardId: string | null;
@@ -51,18 +50,20 @@ export interface ClaimedTerms<More = object> extends FundingTerms {
 }
 
 /**
- * Locks a claim and its account's usage, then reads everything a funding is decided on.
+ * Makes what locks a claim and its account's usage, then reads everything a funding is decided on.
+ * @param schema of its request
  * @param more what else to read: columns of a statement in which `f` has the terms. They may be as old as its start.
  * @returns null if there is no such claim any more
  */
-export function termsReader<More>(
+export function termsReader<Request, More>(
+  schema: { parse(request: unknown): Request },
   more: RawBuilder<More> | null,
 ): (
   tx: Transactor,
   context: CommandContext,
   claimId: string,
   fundingId: string,
-) => Promise<ClaimedTerms<More> | null> {
+) => Promise<ClaimedTerms<Request, More> | null> {
   const lock = writeStatement(
     (_, values: { claimId: string; fundingId: string }) => sql<ClaimedRow & More>`
       SELECT f.*${more === null ? sql`` : sql`, ${more}`} FROM lock_funding_terms(${values.claimId}, ${values.fundingId}) f`,
@@ -73,7 +74,7 @@ export function termsReader<More>(
     if (row === undefined || row.mode === 'test') return null;
     return {
       ...fundingTermsOf(row.partner_id, row.mode, row),
-      request: openRequest(ring, claimId, row.request),
+      request: schema.parse(openRequest(ring, claimId, row.request)),
       answered: row.answered,
       cardId: row.card_id,
       cardCents: Number(row.card_cents),

@@ -22,7 +22,7 @@ import {
   type FundingKind,
   failFunding,
 } from './funding.ts';
-import { type FundingTerms, termsReader } from './terms.ts';
+import { type ClaimedTerms, type FundingTerms, termsReader } from './terms.ts';
 import { type FundingTable, fundingWriter } from './write-funding.ts';
 
 /** What the network is asked for. The token is the top-up's id. */
@@ -175,18 +175,25 @@ const TABLE: FundingTable<TopUpRow> = {
 export const topUpWriter = fundingWriter(TABLE);
 
 /** A top-up: it puts money on a card that is there. */
-export const TOPUP: FundingKind<TopUpRow, AskedTopUp, object, TopUpFailureCode, null> = {
+export const TOPUP: FundingKind<
+  TopUpRow,
+  AskedTopUp,
+  object,
+  TopUpFailureCode,
+  null,
+  ClaimedTerms<TopUpRequest>
+> = {
   ...TABLE,
   table: 'topup',
   pendingStatus: 'pending',
   writer: topUpWriter,
   idOf: (claimId) => siblingId('topup', claimId),
-  lockTerms: termsReader(null),
+  lockTerms: termsReader(TopUpRequest, null),
   async draft(tx, _, topUpId, terms) {
     if (terms.cardId === null) throw new Error(`the claim of ${topUpId} names no card`);
     const card = await lockCard(tx, terms.cardId);
     if (card === undefined) throw new Error(`the card ${terms.cardId} of a top-up is gone`);
-    const row = draftTopUp(topUpId, { ...terms, request: TopUpRequest.parse(terms.request) }, card);
+    const row = draftTopUp(topUpId, terms, card);
     return { row, asked: askedFor(row, card.network_card_id) };
   },
   async lock(tx, topUpId) {
