@@ -60,12 +60,7 @@ export interface FundingKind<
   writer: FundingWriter<Row>;
   /** The id of the row that a claim makes. */
   idOf(claimId: string): string;
-  lockTerms(
-    tx: Transactor,
-    context: FundingContext,
-    claimId: string,
-    id: string,
-  ): Promise<Terms | null>;
+  lockTerms(tx: Transactor, context: FundingContext, claimId: string, id: string): Promise<Terms | null>;
   /** The pending row on these terms, and what the network is asked for. @throws ApiError if it is refused */
   draft(
     tx: Transactor,

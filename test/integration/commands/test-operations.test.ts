@@ -11,7 +11,12 @@ import { readClaimResponse } from '../../../commands/idempotency/claim-response.
 import { sealRequest } from '../../../commands/idempotency/idempotency-response.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { begun, keyedRequest, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import {
+  begun,
+  keyedRequest,
+  openCommands,
+  type TestCommands,
+} from '../../support/commands/open-commands.ts';
 
 const REQUEST = { amount: 1_000, external_ref: 'r-1' };
 /** Of 1,000 cents by the platform's plan: 100 for the activation, 50 for the funding. */

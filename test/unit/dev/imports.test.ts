@@ -26,18 +26,9 @@ describe('the rule about import directions', () => {
       `import type { CardNetwork } from '../../adapters/card-network/http-card-network.ts';`,
     ],
     ['activities/fundings.ts', `import { applyOperation } from '../ledger/apply-operation.ts';`],
-    [
-      'adapters/card-network/luhn.ts',
-      `import { beginIssuance } from '../../commands/funding/issuance.ts';`,
-    ],
-    [
-      'workflows/issue-card.ts',
-      `import { createCardIssuanceActivities } from '../activities/fundings.ts';`,
-    ],
-    [
-      'workflows/issue-card.ts',
-      `import { type CardIssuanceActivities } from '../activities/fundings.ts';`,
-    ],
+    ['adapters/card-network/luhn.ts', `import { beginIssuance } from '../../commands/funding/issuance.ts';`],
+    ['workflows/issue-card.ts', `import { createCardIssuanceActivities } from '../activities/fundings.ts';`],
+    ['workflows/issue-card.ts', `import { type CardIssuanceActivities } from '../activities/fundings.ts';`],
     ['workflows/issue-card.ts', `import { randomUUID } from 'node:crypto';`],
     ['workflows/issue-card.ts', `import { Client } from '@temporalio/client';`],
     ['workflows/issue-card.ts', `import { query } from '../db/sql.ts';`],
@@ -73,10 +64,7 @@ describe('the rule about import directions', () => {
       `import { applyOperation } from '../../ledger/apply-operation.ts';`,
     ],
     ['activities/fundings.ts', `import { beginIssuance } from '../commands/funding/issuance.ts';`],
-    [
-      'workflows/issue-card.ts',
-      `import type { CardIssuanceActivities } from '../activities/fundings.ts';`,
-    ],
+    ['workflows/issue-card.ts', `import type { CardIssuanceActivities } from '../activities/fundings.ts';`],
     ['workflows/issue-card.ts', `import { condition } from '@temporalio/workflow';`],
     ['api/cards.ts', `import { issueCardWorkflowId } from '../workflows/messages.ts';`],
     ['api/secure-details.ts', `import type { CardNetwork } from '../domain/card-network.ts';`],
