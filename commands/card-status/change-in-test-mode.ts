@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { type Writes, writeStatement } from '../../db/sql.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
-import { refusalOf, STATUS_CHANGES, type StatusChangeOperation } from '../../domain/status-change.ts';
+import { refusalOf, STATUS_CHANGES, type StatusChangeOperation } from '../../domain/card-status.ts';
 import { statementWithOperation } from '../../ledger/apply-operation.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import { presentCard } from '../../resources/card.ts';
@@ -22,7 +22,7 @@ import {
   requestOutcome,
   responseOf,
 } from '../idempotency/outcome.ts';
-import { releaseNotPossible, releaseOperation } from './release-blocked-card.ts';
+import { releaseNotPossible, releaseOperation } from './block-card.ts';
 
 /**
  * Freezes, unfreezes or blocks a test card; the card's row lock is the order of its changes.

@@ -4,7 +4,7 @@ import { cardColumns } from '../../db/columns.ts';
 import { issuableProducts, type Product } from '../../db/issuable-products.ts';
 import { type Transactor, writeStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import type { IssuedCard } from '../../domain/issued-card.ts';
+import type { IssuedCard } from '../../domain/card.ts';
 import type { CardRow, CreateCardRequest } from '../../resources/card.ts';
 import type { TopUpRequest } from '../../resources/topup.ts';
 import type { CommandContext } from '../command-context.ts';

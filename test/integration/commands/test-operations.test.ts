@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beginStatusChange } from '../../../commands/card-status/change-status.ts';
 import { changeStatusInTestMode } from '../../../commands/card-status/change-in-test-mode.ts';
+import { beginStatusChange } from '../../../commands/card-status/change-status.ts';
 import { beginIssuance } from '../../../commands/funding/issuance.ts';
 import { issueInTestMode, topUpInTestMode } from '../../../commands/funding/test-mode.ts';
 import { beginTopUp } from '../../../commands/funding/topup.ts';
