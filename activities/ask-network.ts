@@ -1,9 +1,5 @@
-import {
-  type CardNetwork,
-  CardNetworkUnavailable,
-  type LookUpAnswer,
-} from '../domain/card-network.ts';
 import type { NetworkEvidence } from '../commands/funding/network-card.ts';
+import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../domain/card-network.ts';
 
 /** Live mode has no network (any more), but something is pending there. */
 class NoCardNetwork extends Error {

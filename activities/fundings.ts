@@ -1,8 +1,3 @@
-import {
-  type CardNetwork,
-  CardNetworkUnavailable,
-  type LookUpAnswer,
-} from '../domain/card-network.ts';
 import { flagOverdue } from '../commands/funding/decision.ts';
 import {
   acceptFunding,
@@ -17,6 +12,7 @@ import { type AskedIssuance, ISSUANCE, readPendingIssuance } from '../commands/f
 import { applyResolution } from '../commands/funding/resolution.ts';
 import { type AskedTopUp, readPendingTopUp, TOPUP } from '../commands/funding/topup.ts';
 import type { StoredResponse } from '../commands/idempotency/idempotency-response.ts';
+import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../domain/card-network.ts';
 import type { Decision, IssuanceDecision, TopUpDecision, Verdict } from '../domain/decision.ts';
 import { askOrLookUp, configured, evidenceOf, heard } from './ask-network.ts';
 

@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
 import { evidenceOf, heard } from '../activities/ask-network.ts';
-import type { CardNetwork } from '../domain/card-network.ts';
 import { identifyCard, takeUnidentifiedCards } from '../commands/funding/network-card.ts';
 import type { Orm } from '../db/orm.ts';
 import type { CardNetwork } from '../domain/card-network.ts';

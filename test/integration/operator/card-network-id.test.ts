@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { CardNetworkUnavailable, type LookUpAnswer } from '../../../domain/card-network.ts';
 import { decideIssuance } from '../../../commands/funding/resolution.ts';
+import { CardNetworkUnavailable, type LookUpAnswer } from '../../../domain/card-network.ts';
 import { issueCardWorkflowId, networkResult } from '../../../workflows/messages.ts';
 import { changeStatus } from '../../support/card-status.ts';
 import { createCard, readCardRow } from '../../support/cards.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
-import { cardsTaskQueue } from '../../../config/task-queues.ts';
 import { decideIssuance, decideTopUp } from '../../../commands/funding/resolution.ts';
+import { cardsTaskQueue } from '../../../config/task-queues.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
