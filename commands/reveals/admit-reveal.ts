@@ -1,9 +1,14 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import { newId } from '../../crypto/new-id.ts';
 import { CARD_COLUMNS } from '../../db/columns.ts';
 import type { Orm } from '../../db/orm.ts';
-import { readStatement, tenantStatement, writeStatement } from '../../db/sql.ts';
-import { tenantQuery } from '../../db/tenant-query.ts';
+import {
+  type Reader,
+  readStatement,
+  type Transactor,
+  tenantStatement,
+  writeStatement,
+} from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { isId } from '../../domain/ids.ts';
@@ -16,14 +21,14 @@ export interface RevealAttempt extends Tenant {
   requestId: string;
 }
 
-/** A card whose details may be asked for now. */
+/** A card whose details may be requested now. */
 export type AdmittedCard = CardRow & { network_card_id: string };
 
 /**
- * Lets one reveal through and counts it (decisions.md, "Reveal limit"), whatever the network then says: once this has
- * returned the attempt is on record, and what it refuses is not.
- * @throws ApiError `secure_details_disabled`, `card_not_found`, `invalid_state`, `reveal_limit_reached`. Anything else it
- * throws means that nothing could be counted: show no card.
+ * Lets one reveal through and counts it (decisions.md, "Reveal limit"), whatever the network then says. Once this has
+ * returned, the attempt is on record; an attempt that it refuses is not.
+ * @throws ApiError `secure_details_disabled`, `card_not_found`, `invalid_state`, `reveal_limit_reached`. Any other error
+ *   means that nothing could be counted: show no card.
  */
 export function admitReveal({ orm }: { orm: Orm }, attempt: RevealAttempt): Promise<AdmittedCard> {
   return transaction(orm, async (tx) => {
@@ -46,8 +51,8 @@ const insertReveal = writeStatement((db, reveal: RevealAttempt & { id: string })
   }),
 );
 
-/** Read anew each time: switching the feature off takes effect at once. */
-async function requireEnabled(tx: EntityManager, partnerId: string): Promise<void> {
+/** Reads it each time, so that switching the feature off takes effect at once. */
+async function requireEnabled(tx: Reader, partnerId: string): Promise<void> {
   const [partner] = await featureOf(tx, { partnerId });
   if (partner?.enabled !== true) throw new ApiError('secure_details_disabled');
 }
@@ -57,7 +62,7 @@ const featureOf = readStatement((db, { partnerId }: { partnerId: string }) =>
 );
 
 async function readRevealableCard(
-  tx: EntityManager,
+  tx: Reader,
   { partnerId, mode, cardId }: RevealAttempt,
 ): Promise<AdmittedCard> {
   const [card] = isId('card', cardId) ? await cardOf(tx, { partnerId, mode }, { cardId }) : [];
@@ -87,28 +92,39 @@ const cardOf = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { card
  * Locks the account's usage row, so that reveals are counted one after the other, then looks when the next one is free:
  * a minute after the third last, and 24 hours after the twentieth last.
  */
-async function takeTurn(tx: EntityManager, { partnerId, mode }: Tenant): Promise<void> {
+async function takeTurn(tx: Transactor, { partnerId, mode }: Tenant): Promise<void> {
   const locked = await lockUsage(tx, { partnerId, mode });
   if (locked.length !== 1) throw new Error('an account has no usage row: nothing can be counted');
-  const [wait] = await tenantQuery<{ seconds: number | null }>(
-    tx,
-    { partnerId, mode },
-    `WITH recent AS (
-       SELECT created_at, row_number() OVER (ORDER BY created_at DESC) AS nth FROM card_reveal
-       WHERE partner_id = $1 AND mode = $2 ORDER BY created_at DESC LIMIT 20)
-     SELECT ceil(extract(epoch FROM max(
-       created_at + CASE nth WHEN 3 THEN interval '1 minute' ELSE interval '24 hours' END) - clock_timestamp()))::int AS seconds
-     FROM recent WHERE nth IN (3, 20)`,
-  );
+  const [wait] = await waitOf(tx, { partnerId, mode }, {});
   const seconds = wait?.seconds ?? 0;
   if (seconds > 0) throw new ApiError('reveal_limit_reached', { retryAfterSeconds: seconds });
 }
 
-const lockUsage = readStatement((db, { partnerId, mode }: Tenant) =>
+const lockUsage = writeStatement((db, { partnerId, mode }: Tenant) =>
   db
     .selectFrom('account_usage')
     .select('mode')
     .where('partner_id', '=', partnerId)
     .where('mode', '=', mode)
     .forNoKeyUpdate(),
+);
+
+const waitOf = tenantStatement((db, { partnerId, mode }: Tenant) =>
+  db
+    .selectFrom(({ selectFrom }) =>
+      selectFrom('card_reveal')
+        .select(['created_at', sql<number>`row_number() OVER (ORDER BY created_at DESC)`.as('nth')])
+        .where('partner_id', '=', partnerId)
+        .where('mode', '=', mode)
+        .orderBy('created_at', 'desc')
+        .limit(sql.lit(20))
+        .as('recent'),
+    )
+    .select(
+      sql<number | null>`ceil(extract(epoch FROM max(
+        created_at + CASE nth WHEN 3 THEN interval '1 minute' ELSE interval '24 hours' END) - clock_timestamp()))::int`.as(
+        'seconds',
+      ),
+    )
+    .where('nth', 'in', [sql.lit(3), sql.lit(20)]),
 );

@@ -2,12 +2,13 @@ import { sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
+import { tokenBucket } from '../../db/token-bucket.ts';
 import type { DeliveryStatus } from '../../domain/event.ts';
 import type { Tenant } from '../../domain/tenant.ts';
 
 /** How many workflows of an account can be told at once; with one more every 62.5 ms, at most 20 in any second. */
 const MOST_AT_ONCE = 4;
-const MORE_PER_SECOND = 16;
+const ALLOWANCE = tokenBucket('w.workflows_full_at', { size: MOST_AT_ONCE, perSecond: 16 });
 /** How many accounts have a turn together. */
 const ACCOUNTS = 8;
 /** Longer than it takes to tell a workflow. */
@@ -53,8 +54,7 @@ type Taken = { [K in keyof UntoldDelivery]: UntoldDelivery[K] | null } & Row<
 >;
 
 // Written out: it finds the accounts by skipping through the index, and locks and writes rows of two tables. The
-// endpoint's row has the allowance, as one time at which the full allowance is available again, and is locked meanwhile:
-// an account that another process is serving is skipped. If the endpoint is gone, nothing new fails, so what is left
+// endpoint's row has the allowance and is locked meanwhile: an account that another process is serving is skipped. If the endpoint is gone, nothing new fails, so what is left
 // needs no other limit than that of a turn.
 const take = autocommitStatement(
   (_, { afterPartnerId, afterMode }: { afterPartnerId: string; afterMode: string }) => sql<Taken>`
@@ -70,8 +70,7 @@ const take = autocommitStatement(
   ), account AS MATERIALIZED (
     SELECT partner_id, mode FROM following LIMIT ${sql.lit(ACCOUNTS)}
   ), endpoint AS MATERIALIZED (
-    SELECT w.partner_id, w.mode, ${sql.lit(MOST_AT_ONCE)} - ceil(${sql.lit(MORE_PER_SECOND)} *
-      greatest(0, extract(epoch FROM greatest(w.workflows_full_at, clock_timestamp()) - clock_timestamp()))) AS allowance
+    SELECT w.partner_id, w.mode, ${ALLOWANCE.left} AS allowance
     FROM webhook_endpoint w WHERE (w.partner_id, w.mode) IN (SELECT partner_id, mode FROM account)
     FOR NO KEY UPDATE SKIP LOCKED
   ), allowed AS (
@@ -90,8 +89,7 @@ const take = autocommitStatement(
     FROM due WHERE d.event_id = due.event_id
     RETURNING d.event_id, d.partner_id, d.mode, d.type, d.status, d.attempt_count, d.next_attempt_at
   ), spent AS (
-    UPDATE webhook_endpoint w SET workflows_full_at = greatest(w.workflows_full_at, clock_timestamp()) +
-      taken.count * interval '1 second' / ${sql.lit(MORE_PER_SECOND)}
+    UPDATE webhook_endpoint w SET workflows_full_at = ${ALLOWANCE.afterTaking(sql.ref('taken.count'))}
     FROM (SELECT partner_id, mode, count(*) FROM leased GROUP BY partner_id, mode) taken
     WHERE w.partner_id = taken.partner_id AND w.mode = taken.mode
   )

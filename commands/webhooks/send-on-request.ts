@@ -3,6 +3,7 @@ import { newId, timeOf } from '../../crypto/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
 import { anyOf, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import type { Tables } from '../../db/tables.ts';
+import { tokenBucket } from '../../db/token-bucket.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { EVENTS_KEPT_DAYS, type EventType } from '../../domain/event.ts';
@@ -11,8 +12,8 @@ import { presentWebhookEndpoint } from '../../resources/webhook-endpoint.ts';
 import { recordAudit } from '../accounts/operator-context.ts';
 import { readEndpoints } from './read-endpoints.ts';
 
-/** How many events a partner can request at once; one more is allowed every second. */
-const MOST_AT_ONCE = 60;
+/** How many events a partner can request: 60 at once, and one more every second. */
+const ALLOWANCE = tokenBucket('allowance_full_at', { size: 60, perSecond: 1 });
 const PING: EventType = 'ping';
 
 /** Who wants events sent again. */
@@ -108,12 +109,11 @@ const insertPing = writeStatement(
 
 /**
  * Takes one event off a partner's allowance, in the caller's transaction, and locks its endpoint's row until the end of
- * that. The allowance is kept as one time, at which all of it is available again (the generic cell rate algorithm), so it
- * counts for all processes together.
+ * that.
  * @throws ApiError `webhook_endpoint_not_found`, `invalid_state` (the endpoint is disabled), `rate_limited`
  */
 async function takeSendingTurn(tx: Transactor, { partnerId, mode }: Tenant): Promise<void> {
-  const [endpoint] = await lockEndpoint(tx, { partnerId, mode, mostAtOnce: MOST_AT_ONCE });
+  const [endpoint] = await lockEndpoint(tx, { partnerId, mode });
   if (endpoint === undefined) throw new ApiError('webhook_endpoint_not_found');
   if (endpoint.status === 'disabled') {
     throw new ApiError('invalid_state', {
@@ -130,15 +130,10 @@ async function takeSendingTurn(tx: Transactor, { partnerId, mode }: Tenant): Pro
   await takeOne(tx, { partnerId, mode });
 }
 
-const lockEndpoint = writeStatement((db, { partnerId, mode, mostAtOnce }: Tenant & { mostAtOnce: number }) =>
+const lockEndpoint = writeStatement((db, { partnerId, mode }: Tenant) =>
   db
     .selectFrom('webhook_endpoint')
-    .select([
-      'status',
-      sql<number>`ceil(extract(epoch FROM allowance_full_at - clock_timestamp()) + 1 - ${mostAtOnce})::float8`.as(
-        'wait_seconds',
-      ),
-    ])
+    .select(['status', ALLOWANCE.waitSeconds.as('wait_seconds')])
     .where('partner_id', '=', partnerId)
     .where('mode', '=', mode)
     .forNoKeyUpdate(),
@@ -147,9 +142,7 @@ const lockEndpoint = writeStatement((db, { partnerId, mode, mostAtOnce }: Tenant
 const takeOne = writeStatement((db, { partnerId, mode }: Tenant) =>
   db
     .updateTable('webhook_endpoint')
-    .set({
-      allowance_full_at: sql<string>`greatest(allowance_full_at, clock_timestamp()) + interval '1 second'`,
-    })
+    .set({ allowance_full_at: ALLOWANCE.afterTaking(sql.lit(1)) })
     .where('partner_id', '=', partnerId)
     .where('mode', '=', mode),
 );
