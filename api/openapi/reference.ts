@@ -11,6 +11,7 @@ const ASSETS: Record<string, string> = {
 
 const PAGE = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Virtual Card Issuing Partner API</title>
+<link rel=icon href=data:,>
 <link rel="stylesheet" href="/docs/swagger-ui.css"></head>
 <body><div id="reference"></div><script src="/docs/swagger-ui-bundle.js"></script>
 <script src="/docs/start.js"></script></body></html>`;

@@ -1,35 +1,16 @@
-import { accessSync, constants } from 'node:fs';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { freePort } from '../../dev/free-port.ts';
 import { postgresUser } from '../../dev/postgres/run-as.ts';
 import { startChild } from '../../dev/process/start-child.ts';
+import { findProgram } from './find-program.ts';
 import { until } from './until.ts';
 
-/**
- * The path of PgBouncer. Undefined where there is none, which is said; where CI is "true" that is an error, so that
- * nobody takes these tests for run.
- */
+/** The path of PgBouncer; undefined if there is none. */
 export function findPgbouncer(): string | undefined {
-  // Debian has it where ordinary users don't look.
-  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin'];
-  const path = folders.map((folder) => join(folder, 'pgbouncer')).find(isExecutable);
-  if (path !== undefined) return path;
-  const missing = 'there is no pgbouncer on this machine: install it (Debian: apt-get install pgbouncer)';
-  if (process.env.CI === 'true') throw new Error(missing);
-  console.log(`    pending: ${missing}`);
-  return undefined;
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
+  return findProgram({ names: ['pgbouncer'], debianPackage: 'pgbouncer' });
 }
 
 export interface Pgbouncer {
