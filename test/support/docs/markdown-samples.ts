@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+
+/** A fenced block of a page. */
+export interface Sample {
+  language: string;
+  text: string;
+  line: number;
+}
+
+export function samplesOf(page: string): Sample[] {
+  return [...page.matchAll(/^( *)```(\w+)\n(.*?)^\1```$/gms)].map(
+    ({ 1: indent = '', 2: language = '', 3: text = '', index }) => ({
+      language,
+      text: text.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
+      line: page.slice(0, index).split('\n').length,
+    }),
+  );
+}
+
+const ANY_NUMBER = ['duration_ms', 'exp_month', 'exp_year'];
+
+/** Holds a response to its sample. Text with `…` stands for any that begins alike, and any time for any other. */
+export function assertAsSampled(actual: unknown, sample: unknown, path = 'the response'): void {
+  if (typeof sample === 'string' && typeof actual === 'string') {
+    if (/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(sample)) assert.match(actual, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/, path);
+    else if (sample.includes('…'))
+      assert.ok(actual.startsWith(sample.replace('…', '')), `${path}: ${actual}`);
+    else assert.equal(actual, sample, path);
+  } else if (typeof sample === 'object' && sample !== null) {
+    assert.ok(typeof actual === 'object' && actual !== null, `${path}: ${actual}`);
+    assert.deepEqual(Object.keys(actual).sort(), Object.keys(sample).sort(), path);
+    for (const [name, value] of Object.entries(sample)) {
+      const given: unknown = Reflect.get(actual, name);
+      if (ANY_NUMBER.includes(name)) assert.equal(typeof given, 'number', `${path}.${name}`);
+      else assertAsSampled(given, value, `${path}.${name}`);
+    }
+  } else {
+    assert.deepEqual(actual, sample, path);
+  }
+}
