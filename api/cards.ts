@@ -1,10 +1,10 @@
+import { type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
 import { issueInTestMode, type TestIssuanceContext } from '../commands/funding/test-mode.ts';
-import { CARD_COLUMNS, cardColumns, of } from '../db/columns.ts';
-import { newestOf } from '../db/newest.ts';
+import { CARD_COLUMNS, of } from '../db/columns.ts';
+import { newestRows } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
 import { tenantStatement } from '../db/sql.ts';
-import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { CardStatus } from '../domain/card-status.ts';
 import { Line } from '../domain/fields.ts';
@@ -14,7 +14,17 @@ import { CardResource, type CardRow, CreateCardRequest, presentCard } from '../r
 import { issueCardWorkflowId } from '../workflows/messages.ts';
 import { type FundingDependencies, issueCard } from './fund-card.ts';
 import { claimOperation, keyedRequest, replyOnce } from './http/claim-operation.ts';
-import { Limit, listOf, presentList, StartingAfter } from './http/list-envelope.ts';
+import {
+  cursorOf,
+  Limit,
+  listOf,
+  type PageRequest,
+  type PageValues,
+  pageValues,
+  presentList,
+  rowsOfPage,
+  StartingAfter,
+} from './http/list-envelope.ts';
 import { replay } from './http/replay.ts';
 import { declare, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
@@ -124,57 +134,22 @@ export async function readCard(orm: Orm, tenant: Tenant, cardId: string): Promis
   return present(row);
 }
 
-export interface CardPage {
-  limit: number;
-  startingAfter?: string | undefined;
+export interface CardPage extends PageRequest {
   externalRef?: string | undefined;
-  status?: string | undefined;
+  status?: CardStatus | undefined;
 }
 
 /**
  * Up to `limit` + 1 cards, newest first, by key.
- * @throws ApiError `validation_failed` where `startingAfter` is no card of the tenant.
+ * @throws ApiError `validation_failed` if `startingAfter` is no card of the tenant.
  */
 export async function readCardPage(orm: Orm, tenant: Tenant, page: CardPage): Promise<CardResource[]> {
-  const values: unknown[] = [page.limit + 1];
-  const bind = (value: unknown) => `$${values.push(value) + 2}`;
-  const after = page.startingAfter === undefined ? undefined : bind(page.startingAfter);
-  const newest = (filter: Record<string, string>) =>
-    newestOf({
-      table: 'card',
-      columns: cardColumns('card'),
-      where: { partner_id: '$1', mode: '$2', ...filter },
-      id: 'id',
-      before: after,
-      limit: '$3',
-    });
-  const selected = (): string => {
-    const { externalRef: ref, status } = page;
-    if (ref === undefined) return newest(status === undefined ? {} : { status: bind(status) });
-    // Cards that failed can share it: a page of each status by the index of both, and the newest of them all.
-    const statuses = bind(status === undefined ? CardStatus.options : [status]);
-    return `SELECT one.* FROM unnest(${statuses}::text[]) wanted (status)
-        CROSS JOIN LATERAL (${newest({ external_ref: bind(ref), status: 'wanted.status' })}) one
-      ORDER BY one.id DESC LIMIT $3`;
-  };
-  const rows = await tenantQuery<ReadRow & { known: boolean }>(
-    orm.em.fork(),
-    tenant,
-    `SELECT k.known, page.*, a.posted AS balance_cents
-     FROM (SELECT ${after === undefined ? 'true' : KNOWN(after)} AS known) k
-     LEFT JOIN (${selected()}) page ON page.partner_id = $1 AND page.mode = $2
-     ${BALANCE}
-     ORDER BY page.id DESC`,
-    values,
-  );
-  if (rows[0]?.known === false)
-    throw ApiError.ofField('starting_after', 'starting_after is not the id of a card');
-  return rows.filter((row) => row.id !== null).map(present);
+  const { externalRef = '', status } = page;
+  const read = page.externalRef !== undefined ? pageOfRef : status !== undefined ? pageOfStatus : pageOfAll;
+  const statuses = status === undefined ? CardStatus.options : [status];
+  const rows = await read(orm.em.fork(), tenant, { ...pageValues(page), externalRef, statuses, status });
+  return rowsOfPage<ReadRow>(rows, 'a card').map(present);
 }
-
-// LIMIT keeps the planner from joining all accounts where one card's is wanted, however wrong its estimates are.
-const BALANCE =
-  'LEFT JOIN LATERAL (SELECT posted FROM ledger.account WHERE card_id = page.id LIMIT 1) a ON true';
 
 const one = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
   db
@@ -187,8 +162,56 @@ const one = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId:
     .where('c.id', '=', cardId),
 );
 
-const KNOWN = (after: string) =>
-  `EXISTS (SELECT FROM card WHERE partner_id = $1 AND mode = $2 AND id = ${after})`;
+type CardPageValues = Tenant &
+  PageValues & {
+    externalRef: string;
+    statuses: readonly CardStatus[];
+    status: CardStatus | undefined;
+  };
+
+type Key = Parameters<typeof newestRows<'card', never>>[0]['where'];
+
+const newestCards = ({ partnerId, mode, before, limit }: CardPageValues, where: Key) =>
+  newestRows({
+    ...{ table: 'card', columns: CARD_COLUMNS, id: 'id', before, limit },
+    where: { partner_id: partnerId, mode, ...where },
+  });
+
+const pageOf = (newest: (values: CardPageValues) => RawBuilder<CardRow>) =>
+  tenantStatement((db, values: CardPageValues) =>
+    db
+      .selectFrom(cursorOf('card', values).as('k'))
+      .leftJoin(newest(values).as('page'), (join) =>
+        join.on('page.partner_id', '=', values.partnerId).on('page.mode', '=', values.mode),
+      )
+      // LIMIT keeps the planner from joining all accounts where one card's is wanted, however wrong its estimates are.
+      .leftJoinLateral(
+        (eb) =>
+          eb
+            .selectFrom('ledger.account')
+            .select('posted')
+            .whereRef('card_id', '=', 'page.id')
+            .limit(sql.lit(1))
+            .as('a'),
+        (join) => join.onTrue(),
+      )
+      .select('k.known')
+      .selectAll('page')
+      .select('a.posted as balance_cents')
+      .orderBy('page.id', 'desc'),
+  );
+
+const pageOfAll = pageOf((values) => newestCards(values, {}));
+
+const pageOfStatus = pageOf((values) => newestCards(values, { status: values.status }));
+
+// Cards that failed can share a reference: a page of each status by the index of both, and the newest of them all.
+const pageOfRef = pageOf((values) => {
+  const { externalRef, statuses, limit } = values;
+  const ofStatus = newestCards(values, { external_ref: externalRef, status: sql.ref('wanted.status') });
+  return sql`(select one.* from unnest(${statuses}::text[]) wanted (status) cross join lateral ${ofStatus} one
+    order by one.id desc limit ${limit})`;
+});
 
 function present(row: ReadRow): CardResource {
   return presentCard(row, Number(row.balance_cents ?? 0));

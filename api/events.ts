@@ -1,15 +1,27 @@
+import { type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
 import { requeueEvents } from '../commands/webhooks/send-on-request.ts';
 import { lowestId } from '../crypto/new-id.ts';
-import { type NewestOf, newestOf } from '../db/newest.ts';
+import { newestRows } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
-import { tenantQuery } from '../db/tenant-query.ts';
+import { tenantStatement } from '../db/sql.ts';
+import type { Row } from '../db/tables.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { DeliveryStatus, EVENTS_KEPT_DAYS, EventType } from '../domain/event.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/tenant.ts';
 import { EventResource, type EventRow, presentEvent } from '../resources/event.ts';
-import { Limit, listOf, presentList, StartingAfter } from './http/list-envelope.ts';
+import {
+  cursorOf,
+  Limit,
+  listOf,
+  type PageRequest,
+  type PageValues,
+  pageValues,
+  presentList,
+  rowsOfPage,
+  StartingAfter,
+} from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
 
@@ -98,16 +110,14 @@ const KEPT_MS = EVENTS_KEPT_DAYS * 24 * 3_600_000;
 /** @throws ApiError `event_not_found`, for an id of another shape as well. */
 export async function readEvent(orm: Orm, tenant: Tenant, eventId: string): Promise<EventResource> {
   const [row] = isId('evt', eventId)
-    ? await tenantQuery<EventRow>(orm.em.fork(), tenant, ONE, [eventId, new Date(Date.now() - KEPT_MS)])
+    ? await one(orm.em.fork(), tenant, { eventId, from: new Date(Date.now() - KEPT_MS) })
     : [];
   if (row === undefined) throw new ApiError('event_not_found');
   return presentEvent(row);
 }
 
-export interface EventPage {
-  limit: number;
-  startingAfter?: string | undefined;
-  type?: string | undefined;
+export interface EventPage extends PageRequest {
+  type?: EventType | undefined;
   status?: DeliveryStatus | undefined;
   from?: Date | undefined;
   until?: Date | undefined;
@@ -115,77 +125,90 @@ export interface EventPage {
 
 /**
  * Up to `limit` + 1 events of the last 30 days, newest first, by key.
- * @throws ApiError `validation_failed` where `startingAfter` is no event of the tenant.
+ * @throws ApiError `validation_failed` if `startingAfter` is no event of the tenant.
  */
 export async function readEventPage(orm: Orm, tenant: Tenant, page: EventPage): Promise<EventResource[]> {
+  const { type, status } = page;
   const keptFromMs = Date.now() - KEPT_MS;
-  const from = new Date(Math.max(page.from?.getTime() ?? keptFromMs, keptFromMs));
-  const values: unknown[] = [page.limit + 1, lowestId('evt', from)];
-  const bind = (value: unknown) => `$${values.push(value) + 2}`;
-  const after = page.startingAfter === undefined ? undefined : bind(page.startingAfter);
+  const from = lowestId('evt', new Date(Math.max(page.from?.getTime() ?? keptFromMs, keptFromMs)));
   // An event is created at the time of its id, so its id alone says whether it is in the range.
-  const untilId = page.until && lowestId('evt', new Date(page.until.getTime() + 1));
-  const [end] = [page.startingAfter, untilId].filter((id) => id !== undefined).sort();
-  const range = { from: '$4', before: end && bind(end), limit: '$3' };
-  const rows = await tenantQuery<EventRow & { known: boolean }>(
-    orm.em.fork(),
-    tenant,
-    `SELECT k.known, page.id, page.body, page.status, page.next_attempt_at, made.attempts
-     FROM (SELECT ${after === undefined ? 'true' : KNOWN(after)} AS known) k
-     LEFT JOIN (${
-       page.status === undefined && page.type === undefined ? unfiltered(range) : filtered(page, range, bind)
-     }) page ON page.partner_id = $1 AND page.mode = $2
-     ${ATTEMPTS}
-     ORDER BY page.id DESC`,
-    values,
-  );
-  if (rows[0]?.known === false)
-    throw ApiError.ofField('starting_after', 'starting_after is not the id of an event');
-  return rows.filter((row) => row.id !== null).map(presentEvent);
+  const until = page.until && lowestId('evt', new Date(page.until.getTime() + 1));
+  const [before = '~'] = [page.startingAfter, until].filter((id) => id !== undefined).sort();
+  const read = status === undefined && type === undefined ? pageOfAll : pageOfFiltered;
+  const rows = await read(orm.em.fork(), tenant, {
+    ...{ ...pageValues(page), from, before },
+    statuses: status === undefined ? DeliveryStatus.options : [status],
+    types: type === undefined ? EventType.options : [type],
+  });
+  return rowsOfPage<EventRow>(rows, 'an event').map(presentEvent);
 }
 
-type Range = Pick<NewestOf, 'from' | 'before' | 'limit'>;
+const attemptsOf = (eventId: RawBuilder<unknown>) =>
+  sql<Pick<EventRow, 'attempts'>>`(
+    select json_agg(json_build_object('number', a.number, 'delivered', a.delivered, 'http_status', a.http_status,
+      'started_at', a.started_at, 'duration_ms', a.duration_ms, 'error', a.error) order by a.number) as attempts
+    from delivery_attempt a where a.event_id = ${eventId})`.as('made');
+
+const one = tenantStatement(
+  (db, { partnerId, mode, eventId, from }: Tenant & { eventId: string; from: Date }) =>
+    db
+      .selectFrom('event as e')
+      .innerJoin('delivery as d', 'd.event_id', 'e.id')
+      .innerJoinLateral(attemptsOf(sql.ref('e.id')), (join) => join.onTrue())
+      .select(['e.id', 'e.body', 'd.status', 'd.next_attempt_at', 'made.attempts'])
+      .where('e.partner_id', '=', partnerId)
+      .where('e.mode', '=', mode)
+      .where('e.id', '=', eventId)
+      .where('e.created_at', '>=', sql<string>`${from}`),
+);
+
+type EventPageValues = Tenant &
+  PageValues & {
+    from: string;
+    statuses: readonly DeliveryStatus[];
+    types: readonly EventType[];
+  };
+
+type PageRow = Row<'event', 'partner_id' | 'mode' | 'id' | 'body'> &
+  Row<'delivery', 'status' | 'next_attempt_at'>;
+
+const pageOf = (newest: (values: EventPageValues) => RawBuilder<PageRow>) =>
+  tenantStatement((db, values: EventPageValues) =>
+    db
+      .selectFrom(cursorOf('event', values).as('k'))
+      .leftJoin(newest(values).as('page'), (join) =>
+        join.on('page.partner_id', '=', values.partnerId).on('page.mode', '=', values.mode),
+      )
+      .leftJoinLateral(attemptsOf(sql.ref('page.id')), (join) => join.onTrue())
+      .select(['k.known', 'page.id', 'page.body', 'page.status', 'page.next_attempt_at', 'made.attempts'])
+      .orderBy('page.id', 'desc'),
+  );
 
 // LIMIT 1 keeps the planner from joining whole tables where a page of rows is wanted, however wrong its estimates are.
 
-const unfiltered = (range: Range): string => `
-  SELECT e.*, d.status, d.next_attempt_at
-  FROM (${newestOf({
-    table: 'event',
-    columns: 'partner_id, mode, id, body',
-    where: { partner_id: '$1', mode: '$2' },
-    id: 'id',
-    ...range,
-  })}) e
-    CROSS JOIN LATERAL (SELECT status, next_attempt_at FROM delivery WHERE event_id = e.id LIMIT 1) d`;
+const pageOfAll = pageOf(({ partnerId, mode, from, before, limit }) => {
+  const newest = newestRows({
+    ...{ table: 'event', columns: ['partner_id', 'mode', 'id', 'body'], id: 'id', from, before, limit },
+    where: { partner_id: partnerId, mode },
+  });
+  return sql`(select e.*, d.status, d.next_attempt_at from ${newest} e
+    cross join lateral (select status, next_attempt_at from delivery where event_id = e.id limit 1) d)`;
+});
 
-/** A page of each status and type that is asked for, by the index of both, and the newest of them all. */
-const filtered = ({ status, type }: EventPage, range: Range, bind: (value: unknown) => string): string => `
-  SELECT d.partner_id, d.mode, d.event_id AS id, e.body, d.status, d.next_attempt_at FROM (
-    SELECT one.*
-    FROM unnest(${bind(status === undefined ? DeliveryStatus.options : [status])}::text[]) wanted_status (status)
-      CROSS JOIN unnest(${bind(type === undefined ? EventType.options : [type])}::text[]) wanted_type (type)
-      CROSS JOIN LATERAL (${newestOf({
-        table: 'delivery',
-        columns: 'partner_id, mode, event_id, status, next_attempt_at',
-        where: { partner_id: '$1', mode: '$2', status: 'wanted_status.status', type: 'wanted_type.type' },
-        id: 'event_id',
-        ...range,
-      })}) one
-    ORDER BY one.event_id DESC LIMIT $3
-  ) d CROSS JOIN LATERAL (SELECT body FROM event WHERE id = d.event_id LIMIT 1) e`;
-
-const ATTEMPTS = `LEFT JOIN LATERAL (
-       SELECT json_agg(json_build_object('number', a.number, 'delivered', a.delivered, 'http_status', a.http_status,
-         'started_at', a.started_at, 'duration_ms', a.duration_ms, 'error', a.error) ORDER BY a.number) AS attempts
-       FROM delivery_attempt a WHERE a.event_id = page.id
-     ) made ON true`;
-
-const ONE = `
-  SELECT page.id, page.body, page.status, page.next_attempt_at, made.attempts FROM (
-    SELECT e.id, e.body, d.status, d.next_attempt_at FROM event e JOIN delivery d ON d.event_id = e.id
-    WHERE e.partner_id = $1 AND e.mode = $2 AND e.id = $3 AND e.created_at >= $4
-  ) page ${ATTEMPTS}`;
-
-const KNOWN = (after: string) =>
-  `EXISTS (SELECT FROM event WHERE partner_id = $1 AND mode = $2 AND id = ${after})`;
+// A page of each status and type that is wanted, by the index of both, and the newest of them all.
+const pageOfFiltered = pageOf(({ partnerId, mode, from, before, limit, statuses, types }) => {
+  const ofEach = newestRows({
+    ...{ table: 'delivery', columns: ['partner_id', 'mode', 'event_id', 'status', 'next_attempt_at'] },
+    where: {
+      ...{ partner_id: partnerId, mode },
+      ...{ status: sql.ref('wanted_status.status'), type: sql.ref('wanted_type.type') },
+    },
+    ...{ id: 'event_id', from, before, limit },
+  });
+  return sql`(select d.partner_id, d.mode, d.event_id as id, e.body, d.status, d.next_attempt_at from (
+      select one.* from unnest(${statuses}::text[]) wanted_status (status)
+        cross join unnest(${types}::text[]) wanted_type (type)
+        cross join lateral ${ofEach} one
+      order by one.event_id desc limit ${limit}
+    ) d cross join lateral (select body from event where id = d.event_id limit 1) e)`;
+});

@@ -1,10 +1,10 @@
+import { sql } from 'kysely';
 import { z } from 'zod';
 import { topUpInTestMode } from '../commands/funding/test-mode.ts';
-import { of, TOPUP_COLUMNS, topUpColumns } from '../db/columns.ts';
-import { newestOf } from '../db/newest.ts';
+import { of, TOPUP_COLUMNS } from '../db/columns.ts';
+import { newestRows } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
 import { tenantStatement } from '../db/sql.ts';
-import { tenantQuery } from '../db/tenant-query.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId, siblingId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/tenant.ts';
@@ -13,7 +13,17 @@ import { topUpCardWorkflowId } from '../workflows/messages.ts';
 import { cardIdOf, readCard } from './cards.ts';
 import { type FundingDependencies, topUpCard } from './fund-card.ts';
 import { claimOperation, keyedRequest, replyOnce } from './http/claim-operation.ts';
-import { Limit, listOf, presentList, StartingAfter } from './http/list-envelope.ts';
+import {
+  cursorOfCard,
+  Limit,
+  listOf,
+  type PageRequest,
+  type PageValues,
+  pageValues,
+  presentList,
+  rowsOfPage,
+  StartingAfter,
+} from './http/list-envelope.ts';
 import { replay } from './http/replay.ts';
 import { declare, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
@@ -111,31 +121,21 @@ export async function readTopUp(orm: Orm, tenant: Tenant, topUpId: string): Prom
   return present(row);
 }
 
-export interface TopUpPage {
+export interface TopUpPage extends PageRequest {
   cardId: string;
-  limit: number;
-  startingAfter?: string | undefined;
 }
 
 /**
  * Up to `limit` + 1 top-ups of a card, newest first, by key.
- * @throws ApiError `card_not_found`; `validation_failed` where `startingAfter` is no top-up of the card.
+ * @throws ApiError `card_not_found`; `validation_failed` if `startingAfter` is no top-up of the card.
  */
 export async function readTopUpPage(orm: Orm, tenant: Tenant, page: TopUpPage): Promise<TopUpResource[]> {
-  const { cardId, limit, startingAfter } = page;
-  const [first, ...rest] = isId('card', cardId)
-    ? await tenantQuery<ReadRow & { known: boolean }>(
-        orm.em.fork(),
-        tenant,
-        startingAfter === undefined ? NEWEST : AFTER,
-        [cardId, limit + 1, ...(startingAfter === undefined ? [] : [startingAfter])],
-      )
+  const { cardId } = page;
+  const rows = isId('card', cardId)
+    ? await pageOf(orm.em.fork(), tenant, { ...pageValues(page), cardId })
     : [];
-  if (first === undefined) throw new ApiError('card_not_found');
-  if (!first.known) {
-    throw ApiError.ofField('starting_after', 'starting_after is not the id of a top-up of this card');
-  }
-  return [first, ...rest].filter((row) => row.id !== null).map(present);
+  if (rows.length === 0) throw new ApiError('card_not_found');
+  return rowsOfPage<ReadRow>(rows, 'a top-up of this card').map(present);
 }
 
 const one = tenantStatement((db, { partnerId, mode, topUpId }: Tenant & { topUpId: string }) =>
@@ -149,24 +149,27 @@ const one = tenantStatement((db, { partnerId, mode, topUpId }: Tenant & { topUpI
     .where('t.id', '=', topUpId),
 );
 
-/** The card, with each top-up of the page; with none a row that has the card alone. */
-const page = (known: string, before?: string): string => `
-  SELECT ${known} AS known, page.*, a.posted AS balance_cents
-  FROM card c
-  LEFT JOIN LATERAL (${newestOf({
-    table: 'topup',
-    columns: topUpColumns('topup'),
-    where: { card_id: 'c.id' },
-    id: 'id',
-    before,
-    limit: '$4',
-  })}) page ON true
-  LEFT JOIN ledger.account a ON a.card_id = c.id
-  WHERE c.partner_id = $1 AND c.mode = $2 AND c.id = $3
-  ORDER BY page.id DESC`;
-
-const NEWEST = page('true');
-const AFTER = page('EXISTS (SELECT FROM topup k WHERE k.card_id = c.id AND k.id = $5)', '$5');
+// The card, with each top-up of the page; with none a row that has the card alone.
+const pageOf = tenantStatement((db, values: Tenant & PageValues & { cardId: string }) => {
+  const { partnerId, mode, cardId, before, limit } = values;
+  return db
+    .selectFrom('card as c')
+    .leftJoinLateral(
+      newestRows({
+        ...{ table: 'topup', columns: TOPUP_COLUMNS, id: 'id', before, limit },
+        where: { card_id: sql.ref('c.id') },
+      }).as('page'),
+      (join) => join.onTrue(),
+    )
+    .leftJoin('ledger.account as a', 'a.card_id', 'c.id')
+    .select(cursorOfCard('topup', values))
+    .selectAll('page')
+    .select('a.posted as balance_cents')
+    .where('c.partner_id', '=', partnerId)
+    .where('c.mode', '=', mode)
+    .where('c.id', '=', cardId)
+    .orderBy('page.id', 'desc');
+});
 
 function present(row: ReadRow): TopUpResource {
   return presentTopUp(row, Number(row.balance_cents ?? 0));

@@ -40,7 +40,7 @@ export function newestOf(wanted: NewestOf): string {
 
 type ColumnOf<Table extends keyof Tables> = keyof Tables[Table] & string;
 
-/** {@link newestOf} for a `sql` template or a statement's builder, typed by the table. */
+/** {@link newestOf} for a `sql` template or a statement's builder, typed by the table; in parentheses. */
 export function newestRows<Table extends keyof Tables, Column extends ColumnOf<Table>>(wanted: {
   table: Table;
   columns: readonly Column[];
@@ -68,9 +68,9 @@ export function newestRows<Table extends keyof Tables, Column extends ColumnOf<T
   } = wanted;
   const names = [...Object.keys(where), id].map((name) => sql.ref(name));
   const key = (last: unknown) => sql`(${sql.join([...Object.values(where), last])})`;
-  return sql`select newest.* from (
+  return sql`(select newest.* from (
       select ${columnsOf(table, columns)} from ${sql.table(table)}
       where (${sql.join(names)}) >= ${key(from)} and (${sql.join(names)}) < ${key(before)}
       order by ${sql.join(names.map((name) => sql`${name} desc`))} limit ${sql.lit(most)}
-    ) newest limit ${limit}`;
+    ) newest limit ${limit})`;
 }

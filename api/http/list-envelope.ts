@@ -1,6 +1,10 @@
+import { sql } from 'kysely';
 import { z } from 'zod';
+import type { Tables } from '../../db/tables.ts';
+import { ApiError } from '../../domain/api-error.ts';
 import { ObjectType } from '../../domain/fields.ts';
 import { type IdPrefix, idPattern } from '../../domain/ids.ts';
+import type { Tenant } from '../../domain/tenant.ts';
 
 /** The list envelope of decisions.md, "Envelope". The API document names it after its items: `CardList`. */
 export const listOf = <Item extends z.ZodType>(item: Item) =>
@@ -46,4 +50,44 @@ export function presentList<Item extends { id: string }>(rows: Item[], limit: nu
   const data = rows.slice(0, limit);
   const hasMore = rows.length > limit;
   return { object: 'list', data, has_more: hasMore, next_cursor: hasMore ? (data.at(-1)?.id ?? null) : null };
+}
+
+/** A page as it is asked for. */
+export interface PageRequest {
+  limit: number;
+  startingAfter?: string | undefined;
+}
+
+/** What a statement that reads a page is given. Ids are lowercase letters, digits and _. */
+export const pageValues = ({ limit, startingAfter }: PageRequest) => ({
+  limit: limit + 1,
+  startingAfter: startingAfter ?? '',
+  before: startingAfter ?? '~',
+});
+
+export type PageValues = ReturnType<typeof pageValues>;
+
+/** One row that says whether a list of the account's rows can start after this id. */
+export const cursorOf = (table: keyof Tables, { partnerId, mode, startingAfter }: Tenant & PageValues) =>
+  sql<{ known: boolean }>`(select ${startingAfter} = '' or exists (select from ${sql.table(table)}
+    where partner_id = ${partnerId} and mode = ${mode} and id = ${startingAfter}) as known)`;
+
+/** The same, in a statement about a card, `c`, for a list of its rows. */
+export const cursorOfCard = (table: keyof Tables, { startingAfter }: PageValues) =>
+  sql<boolean>`${startingAfter} = '' or exists (select from ${sql.table(table)} k
+    where k.card_id = c.id and k.id = ${startingAfter})`.as('known');
+
+/**
+ * The rows of a page, whose first row says whether its cursor is known, even if the page is empty.
+ * @param what the list is of, as in `a card`
+ * @throws ApiError `validation_failed` if the cursor is not known
+ */
+export function rowsOfPage<Row extends { id: string }>(
+  rows: readonly { id: string | null; known: boolean }[],
+  what: string,
+): Row[] {
+  if (rows[0]?.known === false) {
+    throw ApiError.ofField('starting_after', `starting_after is not the id of ${what}`);
+  }
+  return rows.filter((row) => row.id !== null) as unknown[] as Row[];
 }

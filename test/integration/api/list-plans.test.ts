@@ -93,7 +93,7 @@ describe('the rows a list reads', function () {
           'card.transaction.created',
           'deposit.confirmed',
           'ping',
-        ]) {
+        ] as const) {
           for (const status of [undefined, ...DeliveryStatus.options]) {
             for (const range of ranges) {
               for (const startingAfter of [undefined, idOf('evt', 1_000)]) {
@@ -103,7 +103,7 @@ describe('the rows a list reads', function () {
             }
           }
         }
-        for (const type of [undefined, 'topup.succeeded']) {
+        for (const type of [undefined, 'topup.succeeded'] as const) {
           for (const status of [undefined, 'delivered'] as const) {
             const page = { limit: LIMIT, type, status };
             const events = await readsLittle(page, () => readEventPage(orm, OTHER, page));
