@@ -7,7 +7,7 @@ import type { Orm } from '../db/orm.ts';
 import { type Reads, readStatement } from '../db/sql.ts';
 import type { DeliveryStatus } from '../domain/event.ts';
 import { readPartner } from './reads/partners.ts';
-import { readWebhook, type WebhookDetail } from './reads/read-webhooks.ts';
+import { readWebhook, type WebhookDetail } from './reads/webhooks.ts';
 import type { Session } from './session.ts';
 import type { Verbs } from './verbs.ts';
 

@@ -2,7 +2,7 @@ import { defineEntity, p } from '@mikro-orm/core';
 import type { DeliveryStatus, EventType } from '../../domain/event.ts';
 import type { Mode } from '../../domain/mode.ts';
 
-/** Something that happened to an account, as partners are told of it. */
+/** Something that happened to an account, as its partner is told. */
 export const EventEntity = defineEntity({
   name: 'Event',
   tableName: 'event',
@@ -12,7 +12,7 @@ export const EventEntity = defineEntity({
     mode: p.text().$type<Mode>(),
     type: p.text().$type<EventType>(),
     cardId: p.text().collation('C').nullable(),
-    /** The envelope's exact text. */
+    /** The exact text that is sent. */
     body: p.text(),
     createdAt: p.datetime(),
   },
@@ -29,18 +29,18 @@ export const WebhookEndpointEntity = defineEntity({
     status: p.text().$type<'enabled' | 'disabled'>().default('enabled'),
     disabledReason: p.text().nullable(),
     standardHeaders: p.boolean().default(false),
-    /** Sealed, both of them. */
+    /** Both secrets are sealed. */
     secret: p.blob(),
     previousSecret: p.blob().nullable(),
     previousSecretExpiresAt: p.datetime().nullable(),
-    /** When its allowance of attempts, and of workflows, is whole again. */
+    /** When all of its allowance of requested events, and of told workflows, is available again. */
     allowanceFullAt: p.datetime().defaultRaw('now()'),
     createdAt: p.datetime().defaultRaw('now()'),
     workflowsFullAt: p.datetime().defaultRaw("'-infinity'"),
   },
 });
 
-/** How far an event got. */
+/** How far the delivery of an event has got. */
 export const DeliveryEntity = defineEntity({
   name: 'Delivery',
   tableName: 'delivery',
@@ -52,11 +52,11 @@ export const DeliveryEntity = defineEntity({
     attemptCount: p.integer().default(0),
     leaseExpiresAt: p.datetime().defaultRaw("'-infinity'"),
     nextAttemptAt: p.datetime().nullable(),
-    /** Of the schedule that is under way. */
+    /** Attempts since the schedule began. */
     scheduleAttempts: p.integer().default(0),
-    /** Whether it has a workflow, and that has heard how it stands. */
+    /** Whether the event has a workflow, and whether that was told of the latest change. */
     workflow: p.text().$type<'none' | 'untold' | 'told'>().default('none'),
-    /** Its event's. */
+    /** The event's. */
     type: p.text().$type<EventType>().collation('C'),
   },
 });
@@ -71,9 +71,9 @@ export const DeliveryAttemptEntity = defineEntity({
     durationMs: p.integer(),
     delivered: p.boolean(),
     httpStatus: p.smallint().nullable(),
-    /** A short code where there was no 2xx. */
+    /** A short code; null if the answer was 2xx. */
     error: p.text().nullable(),
-    /** How the server's answer begins. */
+    /** How a failed attempt's answer begins, sealed. */
     answerStart: p.blob().nullable(),
   },
 });

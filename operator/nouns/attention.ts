@@ -4,7 +4,7 @@ import type { Orm } from '../../db/orm.ts';
 import type { AttentionItem } from '../attention/attention-item.ts';
 import { readWaitingDeposits } from '../attention/deposits.ts';
 import { readWaitingOperations } from '../attention/operations.ts';
-import { readGivenUp } from '../reads/read-given-up.ts';
+import { readGivenUp } from '../attention/webhooks.ts';
 import type { Verbs } from '../verbs.ts';
 
 export function attentionNoun(attention: Command, { session, verb, examples }: Verbs): void {

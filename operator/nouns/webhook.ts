@@ -4,7 +4,7 @@ import { DeliveryStatus } from '../../domain/event.ts';
 import { WrongUsage } from '../errors.ts';
 import { read, Since, Text } from '../flag-values.ts';
 import { readPartner } from '../reads/partners.ts';
-import { readWebhook, readWebhooks } from '../reads/read-webhooks.ts';
+import { readWebhook, readWebhooks } from '../reads/webhooks.ts';
 import { requeueWebhook, requeueWebhooks } from '../requeue-webhooks.ts';
 import { listNewest, type Verbs, withLimit } from '../verbs.ts';
 

@@ -12,7 +12,7 @@ import { CardStatus } from '../../../domain/card-status.ts';
 import { DeliveryStatus } from '../../../domain/event.ts';
 import type { IdPrefix } from '../../../domain/ids.ts';
 import type { Tenant } from '../../../domain/tenant.ts';
-import { readWebhooks } from '../../../operator/reads/read-webhooks.ts';
+import { readWebhooks } from '../../../operator/reads/webhooks.ts';
 import { createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
 
 const ROWS = 200_000;
