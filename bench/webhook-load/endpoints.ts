@@ -1,5 +1,5 @@
 import { createPartner } from '../../commands/accounts/partners.ts';
-import { sealEndpointSecret } from '../../commands/webhooks/endpoint-secrets.ts';
+import { sealEndpointSecret } from '../../crypto/webhooks.ts';
 import { query } from '../../db/sql.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { BenchService } from '../support/start-service.ts';

@@ -1,6 +1,6 @@
 import { Pool } from 'undici';
 import { newId } from '../../crypto/new-id.ts';
-import { signEvent } from '../../crypto/webhook-signing.ts';
+import { signEvent } from '../../crypto/webhooks.ts';
 import { type Measurement, summarize } from '../support/measure.ts';
 import type { BenchReceiver } from '../webhook-receiver/start.ts';
 import { SECRET } from './endpoints.ts';

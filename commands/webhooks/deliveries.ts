@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import type { KeyRing } from '../../crypto/key-ring.ts';
 import { lowestId } from '../../crypto/new-id.ts';
+import { sealAnswerStart } from '../../crypto/webhooks.ts';
 import type { Orm } from '../../db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
@@ -96,7 +96,7 @@ export interface Attempt {
   httpStatus: number | null;
   /** A short code; null if the event was delivered. */
   error: string | null;
-  /** How a failed attempt's answer begins. A receiver may send the event back, names and all, so it is stored sealed. */
+  /** How a failed attempt's answer begins; it is stored sealed. */
   answerStart: string | null;
   /** `pending` if the event is to be parked next. */
   status: DeliveryStatus;
@@ -119,18 +119,12 @@ export async function recordAttempts(
     httpStatuses: attempts.map(({ httpStatus }) => httpStatus),
     errors: attempts.map(({ error }) => error),
     answerStarts: attempts.map(({ eventId, answerStart }) =>
-      answerStart ? ring.seal(answerStart, answerOf(eventId)) : null,
+      answerStart ? sealAnswerStart(ring, eventId, answerStart) : null,
     ),
     statuses: attempts.map(({ status }) => status),
     nextAttemptsMs: attempts.map(({ nextAttemptMs }) => nextAttemptMs),
   });
 }
-
-/** Opens the `answer_start` of an event's attempt. */
-export const openAnswerStart = (ring: KeyRing, eventId: string, sealed: Buffer): string =>
-  ring.open(sealed, answerOf(eventId));
-
-const answerOf = (eventId: string) => `${eventId}/answer`;
 
 /** The attempts by column. */
 interface RecordValues {

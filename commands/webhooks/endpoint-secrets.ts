@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
-import type { KeyRing } from '../../crypto/key-ring.ts';
-import { generateWebhookSecret } from '../../crypto/webhook-signing.ts';
+import { generateWebhookSecret, openEndpointSecret, sealEndpointSecret } from '../../crypto/webhooks.ts';
 import { readStatement, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { Mode } from '../../domain/mode.ts';
@@ -13,20 +12,6 @@ import { shownOfEndpoint } from './read-endpoints.ts';
 
 /** How long the previous secret keeps signing after a rotation. */
 const GRACE_HOURS = 24;
-
-interface EndpointKey {
-  partner_id: string;
-  mode: string;
-}
-
-/** Seals a webhook secret for its endpoint's row; it can be opened for that endpoint only. */
-export const sealEndpointSecret = (ring: KeyRing, endpoint: EndpointKey, secret: string): Buffer =>
-  ring.seal(secret, boundTo(endpoint));
-
-export const openEndpointSecret = (ring: KeyRing, endpoint: EndpointKey, sealed: Buffer): string =>
-  ring.open(sealed, boundTo(endpoint));
-
-const boundTo = ({ partner_id, mode }: EndpointKey) => `webhook-endpoint/${partner_id}/${mode}`;
 
 /**
  * Gives an account's endpoints one new secret. For 24 hours the previous one signs as well, in the Standard Webhooks

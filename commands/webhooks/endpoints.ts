@@ -1,5 +1,5 @@
 import type { KeyRing } from '../../crypto/key-ring.ts';
-import { generateWebhookSecret } from '../../crypto/webhook-signing.ts';
+import { generateWebhookSecret, openEndpointSecret, sealEndpointSecret } from '../../crypto/webhooks.ts';
 import type { Orm } from '../../db/orm.ts';
 import { anyOf, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
@@ -9,7 +9,6 @@ import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 import { recordAudit } from '../accounts/operator-context.ts';
 import { lockPartner } from '../accounts/partners.ts';
 import type { CommandContext } from '../command-context.ts';
-import { openEndpointSecret, sealEndpointSecret } from './endpoint-secrets.ts';
 import { enableEndpoints } from './endpoint-status.ts';
 import { readEndpoints } from './read-endpoints.ts';
 

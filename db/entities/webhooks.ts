@@ -33,9 +33,10 @@ export const WebhookEndpointEntity = defineEntity({
     secret: p.blob(),
     previousSecret: p.blob().nullable(),
     previousSecretExpiresAt: p.datetime().nullable(),
-    /** When all of its allowance of requested events, and of told workflows, is available again. */
+    /** When all of the partner's allowance of requested events is available again. */
     allowanceFullAt: p.datetime().defaultRaw('now()'),
     createdAt: p.datetime().defaultRaw('now()'),
+    /** When all of the account's allowance of workflows to tell is available again. */
     workflowsFullAt: p.datetime().defaultRaw("'-infinity'"),
   },
 });

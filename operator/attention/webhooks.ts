@@ -30,7 +30,8 @@ interface GivenUpRow {
   since: string;
 }
 
-const givenUp = readStatement((_, { mostSingle }: { mostSingle: number }) => sql<GivenUpRow>`
+const givenUp = readStatement(
+  (_, { mostSingle }: { mostSingle: number }) => sql<GivenUpRow>`
   WITH account AS (
     SELECT partner_id, count(*)::int AS count, min(event_id) AS first FROM delivery WHERE status = 'given_up'
     GROUP BY partner_id
@@ -43,4 +44,5 @@ const givenUp = readStatement((_, { mostSingle }: { mostSingle: number }) => sql
   SELECT i.id, i.partner_id, i.count, last.error, coalesce(last.started_at, e.created_at) AS since
   FROM item i JOIN event e ON e.id = i.event_id
     LEFT JOIN LATERAL (SELECT error, started_at FROM delivery_attempt a WHERE a.event_id = i.event_id
-      ORDER BY number DESC LIMIT 1) last ON true`);
+      ORDER BY number DESC LIMIT 1) last ON true`,
+);

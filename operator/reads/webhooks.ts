@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import { unknownId } from '../../commands/idempotency/refusal.ts';
-import { openAnswerStart } from '../../commands/webhooks/deliveries.ts';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { lowestId } from '../../crypto/new-id.ts';
+import { openAnswerStart } from '../../crypto/webhooks.ts';
 import { newestRows } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
@@ -135,11 +135,13 @@ interface WebhookWithEndpointRow extends WebhookRow {
   endpoint_status: EndpointStatus;
 }
 
-const findOne = readStatement((_, { eventId }: { eventId: string }) => sql<WebhookWithEndpointRow>`
+const findOne = readStatement(
+  (_, { eventId }: { eventId: string }) => sql<WebhookWithEndpointRow>`
   SELECT ${SHOWN}, w.url, w.status AS endpoint_status
   FROM delivery d JOIN event e ON e.id = d.event_id
     LEFT JOIN webhook_endpoint w ON w.partner_id = d.partner_id AND w.mode = d.mode
-  WHERE d.event_id = ${eventId}`);
+  WHERE d.event_id = ${eventId}`,
+);
 
 const attemptsOf = readStatement((db, { eventId }: { eventId: string }) =>
   db

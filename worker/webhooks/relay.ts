@@ -7,9 +7,8 @@ import {
   recordAttempts,
   takeDeliveries,
 } from '../../commands/webhooks/deliveries.ts';
-import { openEndpointSecret } from '../../commands/webhooks/endpoint-secrets.ts';
 import { disableEndpoint, parkDeliveries } from '../../commands/webhooks/endpoint-status.ts';
-import { signEvent } from '../../crypto/webhook-signing.ts';
+import { openEndpointSecret, signEvent } from '../../crypto/webhooks.ts';
 import type { Tenant } from '../../domain/tenant.ts';
 import { coalesce } from '../../process/coalesce.ts';
 import { describeError } from '../../process/describe-error.ts';

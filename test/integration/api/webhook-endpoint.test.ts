@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { openEndpointSecret } from '../../../commands/webhooks/endpoint-secrets.ts';
+import { openEndpointSecret } from '../../../crypto/webhooks.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { asOwner } from '../../support/postgres.ts';

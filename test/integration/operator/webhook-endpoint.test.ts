@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { openEndpointSecret } from '../../../commands/webhooks/endpoint-secrets.ts';
 import { readOperatorConfig } from '../../../config/operator.ts';
 import { KeyRing } from '../../../crypto/key-ring.ts';
+import { openEndpointSecret } from '../../../crypto/webhooks.ts';
 import {
   ACTOR,
   lastAudit,

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
-import { sealEndpointSecret } from '../../../commands/webhooks/endpoint-secrets.ts';
 import { KeyRing } from '../../../crypto/key-ring.ts';
 import { lowestId, newId } from '../../../crypto/new-id.ts';
+import { sealEndpointSecret } from '../../../crypto/webhooks.ts';
 import { query } from '../../../db/sql.ts';
 import type { DeliveryStatus, EventType } from '../../../domain/event.ts';
 import type { Mode } from '../../../domain/mode.ts';

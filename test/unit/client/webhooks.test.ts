@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type WebhookHeaders, WebhookVerificationError, webhooks } from '../../../client/index.ts';
-import { generateWebhookSecret, signEvent } from '../../../crypto/webhook-signing.ts';
+import { generateWebhookSecret, signEvent } from '../../../crypto/webhooks.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 20, 8);
 const BODY = '{"id":"evt_1","type":"ping","mode":"test","data":{"label":"Caf\u00e9 \ud83d\ude80"}}';

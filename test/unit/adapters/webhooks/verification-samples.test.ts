@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { buffer } from 'node:stream/consumers';
 import { createWebhookClient } from '../../../../adapters/webhooks/webhook-client.ts';
-import { generateWebhookSecret, signEvent } from '../../../../crypto/webhook-signing.ts';
+import { generateWebhookSecret, signEvent } from '../../../../crypto/webhooks.ts';
 import { startReceiver } from '../../../support/adapters/webhooks/receivers.ts';
 
 const SAMPLES = new URL('../../../../docs/samples/', import.meta.url);

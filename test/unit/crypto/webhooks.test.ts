@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Webhook } from 'standardwebhooks';
-import { generateWebhookSecret, signEvent } from '../../../crypto/webhook-signing.ts';
+import { generateWebhookSecret, signEvent } from '../../../crypto/webhooks.ts';
 
 const CURRENT = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwd';
 const PREVIOUS = 'whsec_ZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXp7fH1+f4CB';

@@ -1,4 +1,5 @@
 import { createHmac, hash, randomBytes } from 'node:crypto';
+import type { KeyRing } from './key-ring.ts';
 
 const PREFIX = 'whsec_';
 /** Standard Webhooks asks for 24 to 64; a multiple of three needs no padding in base64. */
@@ -8,6 +9,27 @@ const RANDOM_BYTES = 30;
 export function generateWebhookSecret(): string {
   return PREFIX + randomBytes(RANDOM_BYTES).toString('base64');
 }
+
+interface EndpointKey {
+  partner_id: string;
+  mode: string;
+}
+
+/** Seals a webhook secret for its endpoint's row; it can be opened for that endpoint only. */
+export const sealEndpointSecret = (ring: KeyRing, endpoint: EndpointKey, secret: string): Buffer =>
+  ring.seal(secret, boundTo(endpoint));
+
+export const openEndpointSecret = (ring: KeyRing, endpoint: EndpointKey, sealed: Buffer): string =>
+  ring.open(sealed, boundTo(endpoint));
+
+const boundTo = ({ partner_id, mode }: EndpointKey) => `webhook-endpoint/${partner_id}/${mode}`;
+
+/** A receiver may send an event back, names and all, so the start of its answer is sealed, too; for its event only. */
+export const sealAnswerStart = (ring: KeyRing, eventId: string, answerStart: string): Buffer =>
+  ring.seal(answerStart, `${eventId}/answer`);
+
+export const openAnswerStart = (ring: KeyRing, eventId: string, sealed: Buffer): string =>
+  ring.open(sealed, `${eventId}/answer`);
 
 export interface EventToSign {
   eventId: string;
