@@ -54,8 +54,8 @@ type Taken = { [K in keyof UntoldDelivery]: UntoldDelivery[K] | null } & Row<
 >;
 
 // Written out: it finds the accounts by skipping through the index, and locks and writes rows of two tables. The
-// endpoint's row has the allowance and is locked meanwhile: an account that another process is serving is skipped. If the endpoint is gone, nothing new fails, so what is left
-// needs no other limit than that of a turn.
+// endpoint's row has the allowance and is locked meanwhile: an account that another process is serving is skipped. If the
+// endpoint is gone, nothing new fails, so what is left needs no other limit than that of a turn.
 const take = autocommitStatement(
   (_, { afterPartnerId, afterMode }: { afterPartnerId: string; afterMode: string }) => sql<Taken>`
   WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, following (partner_id, mode) AS (
