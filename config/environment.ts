@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
+import { StartRefused } from '../process/run-process.ts';
 import { parseDuration } from './duration.ts';
 import { TRON_VARIABLES } from './tron.ts';
 
@@ -46,7 +48,7 @@ const Keys = z.string().transform((text, ctx): RingKey[] => {
   return keys;
 });
 
-/** operations.md, "Configuration". */
+/** Every variable of the service, with its default (operations.md, "Configuration"). */
 export const Environment = z.object({
   HOST: Text.default('127.0.0.1'),
   PORT: Port.default(3000),
@@ -57,7 +59,7 @@ export const Environment = z.object({
   ALLOW_OWNER_LOGIN: z.enum(['true', 'false'], 'must be true or false').default('false'),
   TEMPORAL_ADDRESS: Text,
   TEMPORAL_NAMESPACE: Text.default('default'),
-  // Anything else would turn TLS off without a word.
+  // The Temporal SDK takes anything else as false, and would not encrypt.
   TEMPORAL_TLS: z.enum(['true', 'false', '1', '0'], 'must be true or false').optional(),
   TASK_QUEUE_PREFIX: z
     .string()
@@ -83,24 +85,78 @@ export const Environment = z.object({
   ACCOUNT_CONCURRENCY: wholeNumber(1, 1_000).default(16),
   ...TRON_VARIABLES,
   DEPOSIT_ADDRESS_TTL: durationUpTo(30 * 24 * 3_600_000, '720h').default(8 * 3_600_000),
-  // A longer one would by itself be the lag that operators are alerted of.
+  // A longer interval alone would be a lag that operators are alerted to.
   TRON_SCAN_INTERVAL: durationUpTo(60_000, '1m').default(3_000),
   CHECK_ANSWERS: z.enum(['true', 'false'], 'must be true or false').default('false'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
 });
 
-/** Every variable of ours there is, so that a misspelt one is noticed. */
-export const KNOWN = new Set(Object.keys(Environment.shape));
-export const OUR_PREFIX =
+export const VARIABLE_NAMES = new Set(Object.keys(Environment.shape));
+
+/** A variable that begins like this but is not one of {@link VARIABLE_NAMES} is probably misspelt. */
+const OUR_PREFIX =
   /^(DATABASE_DIRECT_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_)/;
 
-/** Secrets that can lie in files, as orchestrators hand them over: `DATABASE_URL_FILE` names the file of DATABASE_URL. */
-export const IN_FILES = [
-  'DATABASE_URL',
-  'DATABASE_DIRECT_URL',
-  'ENCRYPTION_KEYS',
-  'TEMPORAL_API_KEY',
-  'TRON_NODE_URLS',
-  'TRON_API_KEY',
-  'TRON_XPUB',
-] as const;
+/** Secrets can also be given as files, as orchestrators do: DATABASE_URL_FILE names a file that contains DATABASE_URL. */
+export const IN_FILES: readonly string[] = [
+  ...['DATABASE_URL', 'DATABASE_DIRECT_URL', 'ENCRYPTION_KEYS', 'TEMPORAL_API_KEY'],
+  ...['TRON_NODE_URLS', 'TRON_API_KEY', 'TRON_XPUB'],
+];
+
+/** Names every problem of the environment at once, and never repeats a value: it may be secret. */
+export class ConfigurationError extends StartRefused {
+  constructor(problems: string[]) {
+    const lines = problems.map((problem) => `  ${problem}`).join('\n');
+    super(`The configuration is not valid. Correct these environment variables:\n${lines}`);
+    this.name = 'ConfigurationError';
+  }
+}
+
+/**
+ * Reads the variables that `schema` names; an empty value counts as unset.
+ * @param alsoWrong finds problems that no single variable has
+ * @throws ConfigurationError
+ */
+export function parseEnvironment<T extends object>(
+  schema: z.ZodType<T>,
+  env: NodeJS.ProcessEnv,
+  alsoWrong: (set: NodeJS.ProcessEnv) => string[] = () => [],
+): { set: NodeJS.ProcessEnv; values: T } {
+  const { set, problems } = readSecretFiles(
+    Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== '')),
+  );
+  const parsed = schema.safeParse(set);
+  if (!parsed.success) problems.push(...parsed.error.issues.map((issue) => describeIssue(issue, set)));
+  for (const name of Object.keys(set)) {
+    if (OUR_PREFIX.test(name) && !VARIABLE_NAMES.has(name))
+      problems.push(`${name}: is not a known variable; is it misspelt?`);
+  }
+  problems.push(...alsoWrong(set));
+  if (!parsed.success || problems.length > 0) throw new ConfigurationError(problems);
+  return { set, values: parsed.data };
+}
+
+function readSecretFiles(env: NodeJS.ProcessEnv): { set: NodeJS.ProcessEnv; problems: string[] } {
+  const set = { ...env };
+  const problems: string[] = [];
+  for (const name of IN_FILES) {
+    const file = env[`${name}_FILE`];
+    if (file === undefined) continue;
+    delete set[`${name}_FILE`];
+    if (env[name] !== undefined) {
+      problems.push(`${name}, ${name}_FILE: set one of the two`);
+      continue;
+    }
+    try {
+      set[name] = readFileSync(file, 'utf8').trim();
+    } catch (error) {
+      problems.push(`${name}_FILE: can't be read (${(error as NodeJS.ErrnoException).code})`);
+    }
+  }
+  return { set, problems };
+}
+
+function describeIssue(issue: z.core.$ZodIssue, set: NodeJS.ProcessEnv): string {
+  const name = String(issue.path[0]);
+  return `${name}: ${name in set ? issue.message : 'is required'}`;
+}

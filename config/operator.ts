@@ -3,25 +3,24 @@ import { join, resolve } from 'node:path';
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
 import { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
-import { Environment } from './environment.ts';
-import { ConfigurationError, parse } from './service.ts';
+import { ConfigurationError, Environment, parseEnvironment } from './environment.ts';
 import type { TronConfig } from './tron.ts';
 
-/** What the operator's command line works with. */
+/** The configuration of the operator's command line. */
 export interface OperatorConfig {
   databaseUrl: string;
-  /** Whether a login that owns the schema, or could, is warned of instead of refused. */
+  /** Whether a login that owns the schema, or could, gets a warning instead of a refusal. */
   allowOwnerLogin: boolean;
-  /** Null where it is not known; only making an API key takes it. */
+  /** Null if unknown; only commands about keys and secrets need it. */
   encryptionKeys: RingKey[] | null;
-  /** Null where it is not known; only the workflows of cards take it. */
+  /** Null if unknown; only commands about workflows need it. */
   temporal: ClientConnectConfig | null;
   taskQueuePrefix: string;
   cardNetwork: 'simulated' | 'none';
   issuanceDeadlineMs: number;
   topUpDeadlineMs: number;
   webhookAllowLoopbackHttp: boolean;
-  /** Null where it is not known; only the reading of the chain takes it. */
+  /** Null if unknown; only `tron` uses it. */
   tronNetwork: TronConfig['network'] | null;
 }
 
@@ -39,7 +38,7 @@ const OperatorEnvironment = Environment.pick({
   TRON_NETWORK: true,
 }).partial({ TEMPORAL_ADDRESS: true, ENCRYPTION_KEYS: true });
 
-// What the local stack keeps in DATA_DIR: its public file, and the one that remembers what it generated.
+// The local stack's files in DATA_DIR: how to reach it, and the secrets that it generated.
 const StackFile = z.object({
   databaseUrl: z.string(),
   ownerDatabaseUrl: z.string(),
@@ -50,8 +49,8 @@ const StackFile = z.object({
 const SecretsFile = z.object({ encryptionKeys: z.string() });
 
 /**
- * The environment, completed by the local stack in DATA_DIR where DATABASE_URL is not set, or is one of the URLs of its database.
- * @throws ConfigurationError naming every problem.
+ * Reads the environment. If DATABASE_URL is not set, or is the local stack's, the stack in DATA_DIR fills in the rest.
+ * @throws ConfigurationError
  */
 export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): OperatorConfig {
   const dataDir = resolve(env.DATA_DIR || '.data');
@@ -66,9 +65,9 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
   const environment = Object.entries(env).filter(
     ([name, value]) => value && !(isLocal && name === 'DATABASE_URL'),
   );
-  const { set, values } = parse(OperatorEnvironment, {
+  const { set, values } = parseEnvironment(OperatorEnvironment, {
     ...(isLocal && {
-      // As npm start has it by default.
+      // The default of npm start.
       CARD_NETWORK: 'simulated',
       DATABASE_URL: stack.operatorDatabaseUrl,
       TEMPORAL_ADDRESS: stack.temporalAddress,
@@ -87,7 +86,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
         ? null
         : loadClientConnectConfig({
             overrideEnvVars: set as Record<string, string>,
-            // A profile in the user's own Temporal configuration is not meant for the server of the local stack.
+            // A profile in the user's own Temporal configuration is not for the local stack's server.
             disableFile: isLocal && !env.TEMPORAL_ADDRESS,
           }),
     taskQueuePrefix: values.TASK_QUEUE_PREFIX ?? '',
@@ -105,7 +104,7 @@ const urlsOf = (stack: z.infer<typeof StackFile>): string[] => [
   stack.operatorDatabaseUrl,
 ];
 
-/** Undefined where there is no such file. @throws ConfigurationError where it can't be read or says something else. */
+/** Undefined if there is no such file. @throws ConfigurationError if it can't be read or is something else. */
 function readJson<T>(path: string, schema: z.ZodType<T>): T | undefined {
   try {
     return schema.parse(JSON.parse(readFileSync(path, 'utf8')));

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { tronAddressHash, xpubProblem } from '../crypto/tron-address.ts';
+import { TronNetwork } from '../domain/deposit.ts';
 
 const NodeUrls = z
   .string()
@@ -17,11 +18,9 @@ const Xpub = z.string().superRefine((text, ctx) => {
   if (problem !== null) ctx.addIssue(problem);
 });
 
-/** What deposits are configured by. */
+/** The variables of deposits. */
 export const TRON_VARIABLES = {
-  TRON_NETWORK: z
-    .enum(['mainnet', 'nile', 'shasta', 'private'], 'must be mainnet, nile, shasta or private')
-    .optional(),
+  TRON_NETWORK: z.enum(TronNetwork.options, 'must be mainnet, nile, shasta or private').optional(),
   TRON_NODE_URLS: NodeUrls.optional(),
   TRON_API_KEY: z
     .string()
@@ -38,34 +37,27 @@ export const TRON_VARIABLES = {
 };
 
 export interface TronConfig {
-  network: 'mainnet' | 'nile' | 'shasta' | 'private';
-  /** In the order they are asked: what a full node serves, and what it serves of solid blocks. */
+  network: TronNetwork;
+  /** In the order in which they are asked: each node's URL for any block, and its URL for solid blocks. */
   nodes: { full: string; solidity: string }[];
   apiKey: string | null;
-  /** Whose tokens count. */
+  /** Only tokens of this contract count. */
   usdtContract: string;
   /** The account's extended public key, m/44'/195'/0'. */
   xpub: string;
   scanIntervalMs: number;
 }
 
-interface TronValues {
-  TRON_NETWORK?: TronConfig['network'] | undefined;
-  TRON_NODE_URLS?: string | undefined;
-  TRON_API_KEY?: string | undefined;
-  TRON_USDT_CONTRACT?: string | undefined;
-  TRON_XPUB?: string | undefined;
-  TRON_SCAN_INTERVAL: number;
-}
+type TronValues = z.infer<z.ZodObject<typeof TRON_VARIABLES>> & { TRON_SCAN_INTERVAL: number };
 
-/** Public nodes and the contract of each network (design/deposits.md); a private one has none that is known. */
-const KNOWN_NETWORKS: Partial<Record<TronConfig['network'], { node: string; usdtContract?: string }>> = {
+/** The public nodes and the USDT contract of each network (design/deposits.md). */
+const KNOWN_NETWORKS: Partial<Record<TronNetwork, { node: string; usdtContract?: string }>> = {
   mainnet: { node: 'https://api.trongrid.io', usdtContract: 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t' },
   nile: { node: 'https://nile.trongrid.io', usdtContract: 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf' },
   shasta: { node: 'https://api.shasta.trongrid.io' },
 };
 
-/** @returns null where there are no deposits. {@link tronProblems} has said what is missing. */
+/** @returns null if deposits are not configured; {@link tronProblems} finds what is missing. */
 export function tronConfig(values: TronValues): TronConfig | null {
   const { TRON_NETWORK: network, TRON_XPUB: xpub } = values;
   if (network === undefined || xpub === undefined) return null;
@@ -83,7 +75,7 @@ export function tronConfig(values: TronValues): TronConfig | null {
 
 const pairsOf = (urls: string): string[][] => urls.split(',').map((node) => node.trim().split('|'));
 
-/** What is missing beside what is set, or does not go with it. */
+/** Finds variables that are missing, or that do not fit the network. */
 export function tronProblems(set: NodeJS.ProcessEnv): string[] {
   return [
     ...(set.TRON_NETWORK && !set.TRON_XPUB ? ['TRON_XPUB: is required with TRON_NETWORK'] : []),
@@ -93,12 +85,12 @@ export function tronProblems(set: NodeJS.ProcessEnv): string[] {
     ...(set.TRON_NETWORK === 'private' && !set.TRON_NODE_URLS
       ? ['TRON_NODE_URLS: is required with TRON_NETWORK=private']
       : []),
-    ...ofOtherNetwork(set),
+    ...foreignProblems(set),
   ];
 }
 
-/** A public network has one contract whose tokens are USDT, and other networks' blocks are worth nothing on it. */
-function ofOtherNetwork({ TRON_NETWORK: network, ...set }: NodeJS.ProcessEnv): string[] {
+/** Finds the contract or a node of another network. */
+function foreignProblems({ TRON_NETWORK: network, ...set }: NodeJS.ProcessEnv): string[] {
   if (network === undefined || network === 'private') return [];
   const { TRON_USDT_CONTRACT: contract, TRON_NODE_URLS: urls = '' } = set;
   const others = Object.entries(KNOWN_NETWORKS).filter(([name]) => name !== network);

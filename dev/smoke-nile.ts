@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { createTronChain } from '../adapters/tron/create-tron-chain.ts';
 import type { SolidBlock, TronChain } from '../adapters/tron/tron-chain.ts';
-import { Environment } from '../config/environment.ts';
-import { parse } from '../config/service.ts';
+import { Environment, parseEnvironment } from '../config/environment.ts';
 import { tronConfig } from '../config/tron.ts';
 
 /**
@@ -13,7 +12,7 @@ import { tronConfig } from '../config/tron.ts';
 const BLOCKS = 10;
 const TOO_LONG = AbortSignal.timeout(90_000);
 
-const { values } = parse(
+const { values } = parseEnvironment(
   Environment.pick({ TRON_NODE_URLS: true, TRON_API_KEY: true, TRON_USDT_CONTRACT: true }),
   process.env,
 );

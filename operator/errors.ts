@@ -1,6 +1,6 @@
 import { Refusal } from '../commands/idempotency/refusal.ts';
+import { ConfigurationError } from '../config/environment.ts';
 import type { OperatorConfig } from '../config/operator.ts';
-import { ConfigurationError } from '../config/service.ts';
 import { SessionRefused } from '../db/session.ts';
 import { describeError } from '../process/describe-error.ts';
 

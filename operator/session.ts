@@ -1,7 +1,7 @@
 import type { Client, Connection } from '@temporalio/client';
 import type { Operator, OperatorContext } from '../commands/accounts/operator-context.ts';
+import { ConfigurationError } from '../config/environment.ts';
 import type { OperatorConfig } from '../config/operator.ts';
-import { ConfigurationError } from '../config/service.ts';
 import { cardsTaskQueue } from '../config/task-queues.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { OPERATOR_ROLE } from '../db/login.ts';

@@ -1,6 +1,6 @@
 import { type Logger, pino } from 'pino';
 
-/** JSON lines on standard output. What may be personal or secret is never handed to it; this is the second net. */
+/** Logs JSON lines to standard output. Callers never pass it personal or secret data; `redact` is a second line of defence. */
 export function createLogger(process: 'api' | 'worker', level: string): Logger {
   return pino({
     level,

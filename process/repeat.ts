@@ -7,8 +7,8 @@ export interface Repetition {
 }
 
 /**
- * Runs `work` again and again, `intervalMs` after it last ended. A failure is logged and the next turn tries again.
- * @param work is waited for by {@link Repetition.stop}; what takes long looks at the signal
+ * Runs `work` again and again, each time `intervalMs` after it last ended. A failure is logged, and the work goes on.
+ * @param work is awaited by {@link Repetition.stop}, so work that takes long must end early once its signal is aborted
  */
 export function repeat(
   what: string,

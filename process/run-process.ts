@@ -1,15 +1,15 @@
 import { describeError } from './describe-error.ts';
 
-/** A process can't start, and its message says all that whoever started it has to know. */
+/** A process can't start. The message alone tells the person who started it what to do. */
 export class StartRefused extends Error {}
 
 export interface RunningProcess {
-  /** Settles when the work ends of itself. */
+  /** Settles if the work ends without being stopped. */
   ended: Promise<void>;
   stop(): Promise<void>;
 }
 
-/** The life of a production process: starts, ends in order on SIGINT or SIGTERM, and exits with 1 where it can't go on. */
+/** Runs a production process until SIGINT, SIGTERM or a failure, stops it in order, and exits with 0, or with 1 after a failure. */
 export async function runProcess(name: string, start: () => Promise<RunningProcess>): Promise<void> {
   await runOnce(name, async () => {
     const running = await start();
@@ -22,7 +22,7 @@ export async function runProcess(name: string, start: () => Promise<RunningProce
   });
 }
 
-/** Runs `work` and ends the process: with 0, or with 1 and one message that says why. */
+/** Runs `work` and exits with 0, or with 1 and one message that says why. */
 export async function runOnce(name: string, work: () => Promise<void>): Promise<never> {
   try {
     await work();

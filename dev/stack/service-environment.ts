@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { KNOWN } from '../../config/environment.ts';
+import { VARIABLE_NAMES } from '../../config/environment.ts';
 import { childEnvironment } from '../process/child-environment.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { Settings } from './settings.ts';
@@ -23,7 +23,7 @@ export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.P
   const isTemporalAsked = settings.TEMPORAL_ADDRESS !== undefined;
   const set = childEnvironment(
     (name) =>
-      KNOWN.has(name) ||
+      VARIABLE_NAMES.has(name) ||
       // Libraries read these beside ours.
       (isTemporalAsked && name.startsWith('TEMPORAL_')) ||
       (settings.DATABASE_URL !== undefined && /^PG[A-Z]+$/.test(name)),

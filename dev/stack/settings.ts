@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { Environment, Port } from '../../config/environment.ts';
-import { parse, serviceProblems } from '../../config/service.ts';
+import { Environment, Port, parseEnvironment } from '../../config/environment.ts';
+import { serviceProblems } from '../../config/service.ts';
 
 const Loopback = z.enum(
   ['127.0.0.1', 'localhost', '::1'],
@@ -30,7 +30,7 @@ export type Settings = ReturnType<typeof readSettings>;
  * @throws ConfigurationError naming every problem of the stack and of the service; an empty value counts as unset.
  */
 export function readSettings(env: NodeJS.ProcessEnv, { withTron = false } = {}) {
-  const { set, values } = parse(StackEnvironment, env, (set) => [
+  const { set, values } = parseEnvironment(StackEnvironment, env, (set) => [
     ...(withTron ? tronProblems(set) : serviceProblems(set)),
     ...serverProblems(set),
   ]);

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ConfigurationError } from '../../../config/environment.ts';
 import { readOperatorConfig } from '../../../config/operator.ts';
-import { ConfigurationError } from '../../../config/service.ts';
 
 const STACK = {
   databaseUrl: 'postgres://local:secret@127.0.0.1:5432/service',
