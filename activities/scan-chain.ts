@@ -16,7 +16,7 @@ import type { Orm } from '../db/orm.ts';
 import type { TronNetwork } from '../domain/deposit.ts';
 import { LONGEST_LAG_SECONDS, type ScanLag, scanLag } from '../domain/deposit.ts';
 import { describeError } from '../process/describe-error.ts';
-import { currentWork } from '../process/working-for.ts';
+import { currentWork } from '../process/work-context.ts';
 
 /** How long one run of the activity goes on. */
 const ROUND_MS = 20_000;

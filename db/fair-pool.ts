@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool, PoolClient } from 'pg';
-import { currentWork } from '../process/working-for.ts';
+import { currentWork } from '../process/work-context.ts';
 import type { ReleasingClient } from './releasing-client.ts';
 import { Turns } from './turns.ts';
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { coalesce } from '../process/coalesce.ts';
 import { describeError } from '../process/describe-error.ts';
-import { asService } from '../process/working-for.ts';
+import { asService } from '../process/work-context.ts';
 import { checkLogin, SERVICE_ROLE } from './login.ts';
 import type { Orm, ServiceDatabase } from './orm.ts';
 import { ReleasingClient } from './releasing-client.ts';

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import { inTransaction } from '../process/working-for.ts';
+import { inTransaction } from '../process/work-context.ts';
 import { isRetryable } from './is-retryable.ts';
 import type { Orm } from './orm.ts';
 import type { Transactor } from './sql.ts';

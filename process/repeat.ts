@@ -8,7 +8,7 @@ export interface Repetition {
 
 /**
  * Runs `work` again and again, each time `intervalMs` after it last ended. A failure is logged, and the work goes on.
- * @param work is awaited by {@link Repetition.stop}, so work that takes long must end early once its signal is aborted
+ * @param work is awaited by {@link Repetition.stop}, so long work must end early once `stopping` is aborted
  */
 export function repeat(
   what: string,

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { ApplicationFailure } from '@temporalio/common';
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
 import type { Logger } from 'pino';
-import { asAccount, asService, untilAborted } from '../process/working-for.ts';
+import { asAccount, asService, untilAborted } from '../process/work-context.ts';
 import { accountOf } from '../workflows/account-header.ts';
 import { safeFailures } from './safe-failures.ts';
 

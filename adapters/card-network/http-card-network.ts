@@ -1,7 +1,7 @@
 import { Agent, request } from 'undici';
 import type { z } from 'zod';
 import { type CardNetwork, CardNetworkUnavailable } from '../../domain/card-network.ts';
-import { currentWork } from '../../process/working-for.ts';
+import { currentWork } from '../../process/work-context.ts';
 import {
   DetailsResponse,
   IssuanceResponse,

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { Agent } from 'undici';
 import type { Orm } from '../../db/orm.ts';
-import { asService } from '../../process/working-for.ts';
+import { asService } from '../../process/work-context.ts';
 import { sendCallbacks } from './callbacks.ts';
 import { simulatedCardKey, simulatedNetworkCredentials } from './credentials.ts';
 import { networkApi } from './network-api.ts';

@@ -1,6 +1,6 @@
 import type { RouterContext, RouterMiddleware } from '@koa/router';
 import { ApiError } from '../../domain/api-error.ts';
-import { asAccount } from '../../process/working-for.ts';
+import { asAccount } from '../../process/work-context.ts';
 import type { Admission } from './admission.ts';
 import type { Authenticate } from './authenticate.ts';
 import { readJsonBody } from './body.ts';

@@ -1,7 +1,7 @@
 import type { Orm } from '../../db/orm.ts';
 import { transaction } from '../../db/transaction.ts';
 import { coalesce } from '../../process/coalesce.ts';
-import { asAccount, asService } from '../../process/working-for.ts';
+import { asAccount, asService } from '../../process/work-context.ts';
 import { settleTransaction, settleTransactions } from './settle-transactions.ts';
 import type { Settled, Settlement, SettlementOutcome } from './settlement.ts';
 

@@ -7,7 +7,7 @@ import {
 } from '../../commands/deposits/credit-payments.ts';
 import type { Orm } from '../../db/orm.ts';
 import { describeError } from '../../process/describe-error.ts';
-import { asAccount, asService } from '../../process/working-for.ts';
+import { asAccount, asService } from '../../process/work-context.ts';
 import { Waker } from '../waker.ts';
 
 /** Accounts at once, each with one transaction at a time: its balance takes no more anyway. */

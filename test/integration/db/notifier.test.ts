@@ -6,7 +6,7 @@ import { createNotifier, EVENT_WRITTEN, notifyEvents } from '../../../db/notific
 import { openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
-import { asAccount } from '../../../process/working-for.ts';
+import { asAccount } from '../../../process/work-context.ts';
 import { seedCard, settlementOf } from '../../support/commands/cards.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 

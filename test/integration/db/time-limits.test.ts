@@ -7,7 +7,7 @@ import { type Orm, openOrm } from '../../../db/orm.ts';
 import { checkSession, SERVICE_LIMITS, SessionUnlimited, type TimeLimits } from '../../../db/session.ts';
 import { query, type Sql } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
-import { asAccount, asService, untilAborted } from '../../../process/working-for.ts';
+import { asAccount, asService, untilAborted } from '../../../process/work-context.ts';
 import { createTestDatabase, operatorUrlOf, ownerUrlOf } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 

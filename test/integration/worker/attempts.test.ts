@@ -10,7 +10,7 @@ import { pino } from 'pino';
 import { type Orm, openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
-import { currentWork } from '../../../process/working-for.ts';
+import { currentWork } from '../../../process/work-context.ts';
 import { attemptInterceptors } from '../../../temporal/attempts.ts';
 import { createTestDatabase } from '../../support/postgres.ts';
 
