@@ -1,5 +1,5 @@
 import type { NetworkCard } from './card.ts';
-import type { StatusChangeRequest } from './card-status.ts';
+import type { SettableStatus } from './card-status.ts';
 
 /**
  * The card network that issues our cards. Each operation that acts has a token of ours and is idempotent by it: asking
@@ -64,6 +64,14 @@ export type TopUpAnswer =
 
 /** `unknown`: the network never took the token. */
 export type TopUpLookUpAnswer = TopUpAnswer | OperationFailed | { status: 'unknown' };
+
+export interface StatusChangeRequest {
+  /** Our claim's id. */
+  token: string;
+  networkCardId: string;
+  /** What the card is to be. */
+  cardStatus: SettableStatus;
+}
 
 /** `refused`: the network's rules forbid it, as for a card that it has blocked itself. Nothing changed there. */
 export type StatusChangeAnswer = { status: 'applied' } | { status: 'refused'; reason: string };

@@ -35,15 +35,6 @@ export const STATUS_CHANGES: Readonly<Record<StatusChangeOperation, StatusChange
   block_card: { from: ['active', 'frozen'], to: 'blocked', event: 'card.blocked', participle: 'blocked' },
 };
 
-/** What the card network is asked for. */
-export interface StatusChangeRequest {
-  /** The id of our claim: asking again with the same token never acts twice. */
-  token: string;
-  networkCardId: string;
-  /** What the card is to be. */
-  cardStatus: SettableStatus;
-}
-
 /** Why a card in this status can't be changed like this: `invalid_state`, naming the status. Null if it can. */
 export function refusalOf(status: CardStatus, operation: StatusChangeOperation): ApiError | null {
   const { from, participle } = STATUS_CHANGES[operation];

@@ -1,18 +1,15 @@
 import {
-  allHandlersFinished,
   CancellationScope,
-  condition,
   type LocalActivityOptions,
   proxyActivities,
   proxyLocalActivities,
   setCurrentDetails,
-  setHandler,
   sleep,
   upsertSearchAttributes,
 } from '@temporalio/workflow';
 import type { CardStatusActivities } from '../activities/card-status.ts';
 import { LOCAL_NETWORK_CALL, NETWORK_CALL, RETRIED_FOR_EVER } from './activity-options.ts';
-import { type ChangeCardStatusInput, firstAnswer, STATUS_CHANGE_PATIENCE_MS } from './messages.ts';
+import { type ChangeCardStatusInput, STATUS_CHANGE_PATIENCE_MS } from './messages.ts';
 import { needsAttentionAttribute } from './search-attributes.ts';
 
 const FIRST_PAUSE_MS = 1_000;
@@ -27,7 +24,7 @@ const BEGIN_LOCALLY: LocalActivityOptions = {
   retry: { initialInterval: '50ms', maximumInterval: '500ms', maximumAttempts: 11 },
 };
 
-const atOnce = {
+const locally = {
   begin: proxyLocalActivities<CardStatusActivities>(BEGIN_LOCALLY).beginStatusChange,
   request: proxyLocalActivities<CardStatusActivities>(LOCAL_NETWORK_CALL).requestStatusChange,
 };
@@ -41,18 +38,13 @@ const forEver = proxyActivities<CardStatusActivities>(RETRIED_FOR_EVER);
  * change that it may have made. For the same reason the workflow ignores requests to cancel it.
  */
 export async function changeCardStatus({ claimId }: ChangeCardStatusInput): Promise<void> {
-  const answered = Promise.withResolvers<void>();
-  // API processes of the release before eager starts wait for this update.
-  setHandler(firstAnswer, () => answered.promise);
-
   // A scope that ignores cancellation takes 2 ms, so a refusal does without it.
-  const beginning = await atOnce.begin(claimId).catch(notYet);
-  if (beginning === 'answered') return finish();
+  const beginning = await locally.begin(claimId).catch(notYet);
+  if (beginning === 'answered') return;
   await CancellationScope.nonCancellable(async () => {
     if ((beginning ?? (await beginLater())) === 'begun') {
-      (await atOnce.request(claimId).catch(notYet)) ?? (await requestLater());
+      (await locally.request(claimId).catch(notYet)) ?? (await requestLater());
     }
-    await finish();
   });
 
   function beginLater(): Promise<'begun' | 'answered'> {
@@ -69,11 +61,6 @@ export async function changeCardStatus({ claimId }: ChangeCardStatusInput): Prom
       () => forEver.requestStatusChange(claimId),
       WAITS_FOR_NETWORK,
     );
-  }
-
-  async function finish(): Promise<void> {
-    answered.resolve();
-    if (!allHandlersFinished()) await condition(allHandlersFinished);
   }
 }
 

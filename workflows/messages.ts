@@ -1,4 +1,4 @@
-import { defineSignal, defineUpdate } from '@temporalio/workflow';
+import { defineSignal } from '@temporalio/workflow';
 import type { IssuanceDecision, TopUpDecision } from '../domain/decision.ts';
 import type { DepositDecision, TronNetwork } from '../domain/deposit.ts';
 import type { DeliveryStatus } from '../domain/event.ts';
@@ -44,12 +44,6 @@ export const changeCardStatusWorkflowId = (cardId: string, claimId: string): str
   `card-status/${cardId}/${claimId}`;
 
 export const deliverWebhookWorkflowId = (eventId: string): string => `webhook/${eventId}`;
-
-/**
- * Completes as soon as the claim has an answer. API processes of the release before eager starts wait for it, and
- * histories have it.
- */
-export const firstAnswer = defineUpdate<void>('firstAnswer');
 
 /** A hint from the network that there is news; the workflow asks for it. */
 export const networkResult = defineSignal('networkResult');

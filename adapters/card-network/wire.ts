@@ -1,6 +1,10 @@
 import { z } from 'zod';
-import type { IssueCardRequest, RevealedCard, TopUpRequest } from '../../domain/card-network.ts';
-import type { StatusChangeRequest } from '../../domain/card-status.ts';
+import type {
+  IssueCardRequest,
+  RevealedCard,
+  StatusChangeRequest,
+  TopUpRequest,
+} from '../../domain/card-network.ts';
 import { type IdPrefix, isId } from '../../domain/ids.ts';
 
 // What the HTTP card network and its client say to each other, and what the network calls back with.

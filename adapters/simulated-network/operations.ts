@@ -9,10 +9,11 @@ import type {
   IssueCardRequest,
   LookUpAnswer,
   StatusChangeAnswer,
+  StatusChangeRequest,
   TopUpLookUpAnswer,
   TopUpRequest,
 } from '../../domain/card-network.ts';
-import type { SettableStatus, StatusChangeRequest } from '../../domain/card-status.ts';
+import type { SettableStatus } from '../../domain/card-status.ts';
 import { deriveCard } from '../card-network/derived-cards.ts';
 import { type Behaviour, behaviourFor, DECLINED, SUCCESS } from './behaviours.ts';
 import { lookUpIssuance, lookUpTopUp, readOperation } from './look-ups.ts';

@@ -3,12 +3,12 @@ import { CARD_COLUMNS } from '../../db/columns.ts';
 import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
+import type { StatusChangeRequest } from '../../domain/card-network.ts';
 import {
   type CardStatus,
   refusalOf,
   STATUS_CHANGES,
   type StatusChangeOperation,
-  type StatusChangeRequest,
 } from '../../domain/card-status.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
 import { type CardRow, presentCard } from '../../resources/card.ts';

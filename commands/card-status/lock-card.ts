@@ -1,14 +1,15 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { CARD_COLUMNS } from '../../db/columns.ts';
-import { readStatement } from '../../db/sql.ts';
+import { type Transactor, writeStatement } from '../../db/sql.ts';
 import type { CardRow } from '../../resources/card.ts';
 
-/** A card's row, locked until the transaction ends; undefined where there is none. */
-export async function lockCard(tx: EntityManager, cardId: string): Promise<CardRow | undefined> {
+// A module of its own, since both the funding of a card and its status lock it, and the latter imports the former.
+
+/** Locks a card's row until the transaction ends. @returns undefined if there is none */
+export async function lockCard(tx: Transactor, cardId: string): Promise<CardRow | undefined> {
   const [card] = await lock(tx, { cardId });
   return card;
 }
 
-const lock = readStatement((db, { cardId }: { cardId: string }) =>
+const lock = writeStatement((db, { cardId }: { cardId: string }) =>
   db.selectFrom('card').select(CARD_COLUMNS).where('id', '=', cardId).forNoKeyUpdate(),
 );

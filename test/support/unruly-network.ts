@@ -3,9 +3,9 @@ import {
   CardNetworkUnavailable,
   type OperationFailed,
   type StatusChangeAnswer,
+  type StatusChangeRequest,
   type TopUpAnswer,
 } from '../../domain/card-network.ts';
-import type { StatusChangeRequest } from '../../domain/card-status.ts';
 import type { WorkerOptions } from '../../worker/start-worker.ts';
 import { startTestStack, type TestStack } from './stack.ts';
 

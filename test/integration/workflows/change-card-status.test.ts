@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
-import type { StatusChangeRequest } from '../../../domain/card-status.ts';
+import type { StatusChangeRequest } from '../../../domain/card-network.ts';
 import { expectError } from '../../support/api/answers.ts';
 import {
   cardIn,

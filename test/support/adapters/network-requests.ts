@@ -1,6 +1,10 @@
 import { ulid } from 'ulid';
-import type { CardNetwork, IssueCardRequest, TopUpRequest } from '../../../domain/card-network.ts';
-import type { StatusChangeRequest } from '../../../domain/card-status.ts';
+import type {
+  CardNetwork,
+  IssueCardRequest,
+  StatusChangeRequest,
+  TopUpRequest,
+} from '../../../domain/card-network.ts';
 
 export const newToken = () => `card_${ulid().toLowerCase()}`;
 
