@@ -3,21 +3,11 @@ import { openNodeApi } from '../adapters/tron/node-api.ts';
 import { query } from '../db/sql.ts';
 import { FAKE_USDT_CONTRACT } from '../dev/tron/drafts.ts';
 import { TEST_TRON } from '../test/support/deposits/seed-deposits.ts';
-import { cpuSecondsOf } from './support/cpu-seconds.ts';
-import { summarize } from './support/measure.ts';
-import { middleOf } from './support/median.ts';
-import { monotonicMs } from './support/monotonic-ms.ts';
-import {
-  beginScan,
-  DEPOSIT_CENTS,
-  type Range,
-  seedDeposits,
-  seededDeposit,
-} from './support/seed-deposits.ts';
-import { type BenchService, startService } from './support/start-service.ts';
+import { cpuSecondsOf, middleOf, monotonicMs, summarize } from './support/measure.ts';
+import { beginScan, DEPOSIT_CENTS, type Range, seedDeposits, seededDeposit } from './support/seed.ts';
+import { type BenchService, startService } from './support/service.ts';
 import { type BenchNode, startBenchNode } from './tron-node/start.ts';
-import { createEndpoints } from './webhook-load/endpoints.ts';
-import { allReceived, delaysOf } from './webhook-load/load.ts';
+import { allReceived, createEndpoints, delaysOf } from './webhook-load/load.ts';
 import { type BenchReceiver, startBenchReceiver } from './webhook-receiver/start.ts';
 
 const WATCHED = [10, 1_000, 100_000];

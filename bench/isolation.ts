@@ -8,13 +8,10 @@ import type { Mode } from '../domain/mode.ts';
 import { checkLedger } from '../ledger/check-ledger.ts';
 import type { FloodRequest } from './flood/main.ts';
 import { type Flood, startFlood } from './flood/start.ts';
-import { summarize } from './support/measure.ts';
-import { middleOf } from './support/median.ts';
-import { seedCards } from './support/seed-cards.ts';
-import { seedEvents } from './support/seed-events.ts';
-import { type BenchService, startService } from './support/start-service.ts';
-import { createEndpoints, type Endpoint } from './webhook-load/endpoints.ts';
-import { allReceived, delaysOf, writeEvents } from './webhook-load/load.ts';
+import { middleOf, summarize } from './support/measure.ts';
+import { seedCards, seedEvents } from './support/seed.ts';
+import { type BenchService, startService } from './support/service.ts';
+import { allReceived, createEndpoints, delaysOf, type Endpoint, writeEvents } from './webhook-load/load.ts';
 import { type BenchReceiver, startBenchReceiver } from './webhook-receiver/start.ts';
 
 const ROUNDS = 3;

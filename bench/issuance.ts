@@ -12,9 +12,8 @@ import { issueCardWorkflowId } from '../workflows/messages.ts';
 import { createBareIssuance } from './bare-issuance/bare-issuance.ts';
 import { createEagerStarts } from './empty-workflow/eager-starts.ts';
 import { done } from './empty-workflow/workflow.ts';
-import { describe, type Measurement, measure } from './support/measure.ts';
-import { median, middleOf } from './support/median.ts';
-import { type BenchService, startService, until } from './support/start-service.ts';
+import { describe, type Measurement, measure, median, middleOf } from './support/measure.ts';
+import { type BenchService, startService, until } from './support/service.ts';
 
 const ROUNDS = 5;
 const ACCOUNTS = 50;

@@ -9,10 +9,8 @@ import { freePort } from '../dev/free-port.ts';
 import { startEmbeddedPostgres } from '../dev/postgres/embedded-postgres.ts';
 import { applyOperation } from '../ledger/apply-operation.ts';
 import type { LedgerOperation } from '../ledger/operation.ts';
-import { runBareClients } from './bare-ledger/bare-client.ts';
-import { findPgbench, runPgbench } from './bare-ledger/pgbench.ts';
-import { describe, type Measurement, measure } from './support/measure.ts';
-import { median, middleOf } from './support/median.ts';
+import { findPgbench, runBareClients, runPgbench } from './bare-ledger/bare-ledger.ts';
+import { describe, type Measurement, measure, median, middleOf } from './support/measure.ts';
 
 const CLIENTS = [1, 16, 64];
 const ROUNDS = 5;

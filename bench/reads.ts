@@ -3,10 +3,9 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { Pool } from 'undici';
 import { freePort } from '../dev/free-port.ts';
-import { describe, type Measurement, measure } from './support/measure.ts';
-import { median, middleOf } from './support/median.ts';
-import { seedCards, seededCardId } from './support/seed-cards.ts';
-import { type BenchService, startService, until } from './support/start-service.ts';
+import { describe, type Measurement, measure, median, middleOf } from './support/measure.ts';
+import { seedCards, seededCardId } from './support/seed.ts';
+import { type BenchService, startService, until } from './support/service.ts';
 
 const IN_FLIGHT = 16;
 const ROUNDS = 5;

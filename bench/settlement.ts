@@ -7,9 +7,8 @@ import { checkLedger } from '../ledger/check-ledger.ts';
 import { NO_MERCHANT } from '../resources/transaction.ts';
 import { createTestDatabase, openOperatorOrm } from '../test/support/postgres.ts';
 import { createBareSettlement } from './bare-settlement/bare-settlement.ts';
-import { describe, type Measurement, measure } from './support/measure.ts';
-import { median, middleOf } from './support/median.ts';
-import { type BenchCard, seedSettlementCards } from './support/seed-settlement-cards.ts';
+import { describe, type Measurement, measure, median, middleOf } from './support/measure.ts';
+import { type BenchCard, seedSettlementCards } from './support/seed.ts';
 
 const ROUNDS = 5;
 const AMOUNT_CENTS = 100;

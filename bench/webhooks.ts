@@ -1,10 +1,7 @@
-import { cpuSecondsOf } from './support/cpu-seconds.ts';
-import { describe, type Measurement } from './support/measure.ts';
-import { median, middleOf } from './support/median.ts';
-import { startService } from './support/start-service.ts';
-import { createEndpoints } from './webhook-load/endpoints.ts';
+import { cpuSecondsOf, describe, type Measurement, median, middleOf } from './support/measure.ts';
+import { startService } from './support/service.ts';
 import { measureFloor } from './webhook-load/floor.ts';
-import { PACED_PER_SECOND, pace, saturate, stream } from './webhook-load/load.ts';
+import { createEndpoints, PACED_PER_SECOND, pace, saturate, stream } from './webhook-load/load.ts';
 import { oneWorkflowEach } from './webhook-load/one-workflow-each.ts';
 import { startBenchReceiver } from './webhook-receiver/start.ts';
 

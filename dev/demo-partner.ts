@@ -8,8 +8,7 @@ import { KeyRing } from '../crypto/key-ring.ts';
 import { OPERATOR_ROLE } from '../db/login.ts';
 import { openOrm } from '../db/orm.ts';
 import { query } from '../db/sql.ts';
-import { readJsonFile } from './process/read-json-file.ts';
-import { writePrivateFile } from './process/write-private-file.ts';
+import { readJsonFile, writePrivateFile } from './process/files.ts';
 
 export const DemoPartner = z.object({ partnerId: z.string(), testKey: z.string(), liveKey: z.string() });
 

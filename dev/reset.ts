@@ -1,5 +1,9 @@
+import { existsSync } from 'node:fs';
+import { readdir, rm, rmdir } from 'node:fs/promises';
+import { movedCluster } from './postgres/cluster.ts';
 import { describeFailure } from './process/describe-failure.ts';
-import { resetStack } from './stack/reset-stack.ts';
+import { ChildRegistry, stopOrphans } from './process/orphans.ts';
+import { dataFolder, takeDataFolder } from './stack/data-folder.ts';
 
 /** `npm run reset`: forgets the local data (operations.md, "Commands"). */
 try {
@@ -7,4 +11,32 @@ try {
 } catch (error) {
   console.error(describeFailure(error));
   process.exitCode = 1;
+}
+
+/**
+ * Forgets everything a local stack keeps. Only what the stack itself made is removed, so a DATA_DIR that points to the
+ * wrong folder costs nothing.
+ * @throws Error while a stack runs on the folder.
+ */
+async function resetStack(dataDir: string, report: (line: string) => void): Promise<void> {
+  const folder = dataFolder(dataDir);
+  if (!existsSync(folder.lock)) {
+    report(`there is no local data in ${folder.path}`);
+    return;
+  }
+  const lock = takeDataFolder(folder);
+  try {
+    await stopOrphans(new ChildRegistry(folder.children), report);
+    const moved = movedCluster(folder.postgresLocation);
+    if (moved !== undefined) await rm(moved, { recursive: true, force: true });
+    const { path: _path, lock: lockFile, ...rest } = folder;
+    for (const file of Object.values(rest)) {
+      for (const name of [file, `${file}.unfinished`]) await rm(name, { recursive: true, force: true });
+    }
+    await rm(lockFile);
+  } finally {
+    lock.release();
+  }
+  if ((await readdir(folder.path)).length === 0) await rmdir(folder.path);
+  report(`forgot the local data in ${folder.path}`);
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { transferId } from '../../ledger/operation.ts';
 import { createBareTransactions } from '../support/bare-transactions.ts';
-import type { BenchCard } from '../support/seed-settlement-cards.ts';
+import type { BenchCard } from '../support/seed.ts';
 
 const FEE_CENTS = 11;
 

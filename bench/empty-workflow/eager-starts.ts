@@ -6,7 +6,7 @@ import { startLiveNetwork } from '../../adapters/live-network.ts';
 import { newId } from '../../crypto/new-id.ts';
 import { openServiceDatabase } from '../../db/orm.ts';
 import { startEagerWorker } from '../../temporal/eager-worker.ts';
-import type { BenchService } from '../support/start-service.ts';
+import type { BenchService } from '../support/service.ts';
 
 const CARD = { productCode: 'BENCH', bin: '424242', amountCents: 1_000, cardholderName: null };
 

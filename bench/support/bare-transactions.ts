@@ -1,6 +1,6 @@
 import pg from 'pg';
 
-export interface BareTransactions {
+interface BareTransactions {
   /** `work` between BEGIN and COMMIT, or ROLLBACK where it fails. */
   run(work: (client: pg.PoolClient) => Promise<void>): Promise<void>;
   stop(): Promise<void>;

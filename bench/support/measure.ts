@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+
 export interface Measurement {
   perSecond: number;
   p50Ms: number;
@@ -40,4 +42,34 @@ async function drive(count: number, inFlight: number, work: () => Promise<void>)
 export function describe(name: string, { perSecond, p50Ms, p99Ms }: Measurement): string {
   const figures = [`${perSecond.toFixed(0)}/s`, `p50 ${p50Ms.toFixed(2)} ms`, `p99 ${p99Ms.toFixed(2)} ms`];
   return `${name.padEnd(44)} ${figures.map((figure) => figure.padStart(16)).join('')}`;
+}
+
+/** The middle of several rounds, figure by figure. */
+export function median(measurements: Measurement[]): Measurement {
+  const middle = (of: (measurement: Measurement) => number) => middleOf(measurements.map(of));
+  return {
+    perSecond: middle((m) => m.perSecond),
+    p50Ms: middle((m) => m.p50Ms),
+    p99Ms: middle((m) => m.p99Ms),
+  };
+}
+
+export function middleOf(values: number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
+/** The machine's monotonic clock: the same in all its processes, and nobody sets it. */
+export const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6;
+
+const TICKS_PER_SECOND = 100;
+
+/** The processor time a process has used so far, its threads together; NaN where there is no /proc to ask. */
+export async function cpuSecondsOf(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return '';
+  });
+  // After the name, which can hold blanks, in parentheses.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11] ?? Number.NaN) + Number(fields[12] ?? Number.NaN)) / TICKS_PER_SECOND;
 }

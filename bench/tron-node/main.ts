@@ -5,7 +5,7 @@ import { startFakeNode } from '../../dev/tron/fake-node.ts';
 import { NodeView } from '../../dev/tron/node-view.ts';
 import { RealSizedBlocks } from '../../dev/tron/real-sized-blocks.ts';
 import { Transaction } from '../../dev/tron/transaction.ts';
-import { monotonicMs } from '../support/monotonic-ms.ts';
+import { monotonicMs } from '../support/measure.ts';
 
 /** Blocks up to `through`, as large as real ones, with these payments in them. They are made in advance. */
 export interface Preparation {

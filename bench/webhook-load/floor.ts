@@ -3,8 +3,7 @@ import { newId } from '../../crypto/new-id.ts';
 import { signEvent } from '../../crypto/webhooks.ts';
 import { type Measurement, summarize } from '../support/measure.ts';
 import type { BenchReceiver } from '../webhook-receiver/start.ts';
-import { SECRET } from './endpoints.ts';
-import { bodyOf } from './load.ts';
+import { bodyOf, SECRET } from './load.ts';
 
 /** Signed POSTs from one process, without a database. */
 export async function measureFloor({ origin, forget }: BenchReceiver, count: number): Promise<Measurement> {

@@ -2,12 +2,10 @@ import { Client, Connection } from '@temporalio/client';
 import { newId } from '../../crypto/new-id.ts';
 import { query } from '../../db/sql.ts';
 import { DELIVER_WEBHOOK, deliverWebhookWorkflowId, requeue } from '../../workflows/messages.ts';
-import type { Measurement } from '../support/measure.ts';
-import { monotonicMs } from '../support/monotonic-ms.ts';
-import type { BenchService } from '../support/start-service.ts';
+import { type Measurement, monotonicMs } from '../support/measure.ts';
+import type { BenchService } from '../support/service.ts';
 import type { BenchReceiver } from '../webhook-receiver/start.ts';
-import { createEndpoints } from './endpoints.ts';
-import { allReceived, bodyOf, summary } from './load.ts';
+import { allReceived, bodyOf, createEndpoints, summary } from './load.ts';
 
 /** What the relay is instead of (docs/decisions/webhook-relay.md). */
 export async function oneWorkflowEach(service: BenchService, receiver: BenchReceiver): Promise<Measurement> {

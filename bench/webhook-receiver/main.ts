@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { monotonicMs } from '../support/monotonic-ms.ts';
+import { monotonicMs } from '../support/measure.ts';
 
 /**
  * A receiver of webhooks in a process of its own. `/ok/…` answers 200, `/fail/…` 500, `/hang/…` never. Says its port to

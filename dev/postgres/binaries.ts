@@ -1,7 +1,7 @@
-import { COMMON_FOLDER } from './common-folder.ts';
-import { copyBinaries, type PostgresBinaries } from './copy-binaries.ts';
-import { mayReach } from './may-reach.ts';
-import type { PostgresUser } from './run-as.ts';
+import { existsSync } from 'node:fs';
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { mayReach, type PostgresUser } from './run-as.ts';
 
 /** The programs npm installed, or a copy of them where the user they run as can't reach the installed ones. */
 export async function binariesFor(user: PostgresUser | undefined): Promise<PostgresBinaries> {
@@ -17,3 +17,48 @@ async function installedBinaries(): Promise<PostgresBinaries> {
   const { initdb, postgres } = await getBinaries();
   return { initdb, postgres };
 }
+
+/** Paths of the PostgreSQL 18 programs. */
+interface PostgresBinaries {
+  initdb: string;
+  postgres: string;
+}
+
+/** A copy of the installed programs, with their libraries, that every user can run. One for each version is kept. */
+async function copyBinaries(installed: PostgresBinaries, parent: string): Promise<PostgresBinaries> {
+  const native = dirname(dirname(installed.postgres));
+  const { version } = JSON.parse(await readFile(join(dirname(native), 'package.json'), 'utf8'));
+  const copy = join(parent, `postgresql-${version}`);
+  if (!existsSync(copy)) {
+    await mkdir(parent, { recursive: true });
+    await chmod(parent, 0o711);
+    const unfinished = await mkdtemp(`${copy}-`);
+    try {
+      await cp(native, unfinished, { recursive: true, verbatimSymlinks: true });
+      await openToAll(unfinished);
+      await rename(unfinished, copy);
+    } catch (error) {
+      await rm(unfinished, { recursive: true, force: true });
+      // Another process may have put its copy there first.
+      if (!existsSync(copy)) throw error;
+    }
+  }
+  const moved = (program: string) => join(copy, relative(native, program));
+  return { initdb: moved(installed.initdb), postgres: moved(installed.postgres) };
+}
+
+/** `chmod -R a+rX`: a checkout made under a strict umask would otherwise be copied with it. */
+async function openToAll(folder: string): Promise<void> {
+  await chmod(folder, 0o755);
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) await openToAll(path);
+    else if (entry.isFile()) {
+      const { mode } = await stat(path);
+      await chmod(path, mode & 0o100 ? 0o755 : 0o644);
+    }
+  }
+}
+
+/** What user postgres can reach on every machine, whoever owns the checkout. */
+export const COMMON_FOLDER = '/var/lib/virtual-card-issuing-api';

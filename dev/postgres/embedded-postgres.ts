@@ -1,12 +1,12 @@
+import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { childEnvironment } from '../process/child-environment.ts';
-import { startChild } from '../process/start-child.ts';
+import { type Child, childEnvironment, endedAtOnce, startChild } from '../process/child.ts';
+import { commandLine } from '../process/identity.ts';
 import { binariesFor } from './binaries.ts';
-import { clearStaleLock } from './clear-stale-lock.ts';
-import { createCluster } from './create-cluster.ts';
+import { createCluster } from './cluster.ts';
 import { postgresUser } from './run-as.ts';
-import { waitUntilAnswering } from './wait-until-answering.ts';
 
 export interface RunningPostgres {
   /** URL of the server's maintenance database. */
@@ -20,7 +20,7 @@ export interface RunningPostgres {
   stop(): Promise<void>;
 }
 
-export interface PostgresOptions {
+interface PostgresOptions {
   dataDir: string;
   port: number;
   password: string;
@@ -84,4 +84,59 @@ async function createDatabase(url: string, database: string): Promise<void> {
   } finally {
     await client.end();
   }
+}
+
+const STARTING_UP = '57P03';
+/** `undefined` is pg's own time limit on connecting. */
+const NOT_YET = new Set([STARTING_UP, 'ECONNREFUSED', 'ECONNRESET', undefined]);
+
+/** Returns once the server takes connections, however long its recovery takes; fails when it ends or refuses us. */
+async function waitUntilAnswering(url: string, dataDir: string, server: Child): Promise<void> {
+  let ended: string | undefined;
+  void server.exited.then((how) => {
+    ended = how;
+  });
+  while (ended === undefined) {
+    try {
+      if (await answersFrom(url, dataDir)) return;
+    } catch (error) {
+      if (!NOT_YET.has((error as { code?: string }).code)) {
+        await server.stop([{ signal: 'SIGINT', graceMs: 5_000 }]);
+        throw error;
+      }
+    }
+    await delay(50);
+  }
+  throw endedAtOnce(server, ended);
+}
+
+/** Whether it is our server that answers there, not one that had the port before. */
+async function answersFrom(url: string, dataDir: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
+  await client.connect();
+  try {
+    const { rows } = await client.query('SHOW data_directory');
+    return rows[0].data_directory === dataDir;
+  } finally {
+    await client.end();
+  }
+}
+
+/**
+ * A server that was killed leaves `postmaster.pid` behind. The next one overlooks it where no process has that pid,
+ * but refuses where one has: another program by now, or a dead one that nobody has reaped (a container without init).
+ */
+async function clearStaleLock(dataDir: string): Promise<void> {
+  const file = join(dataDir, 'postmaster.pid');
+  let content: string;
+  try {
+    content = await readFile(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    throw error;
+  }
+  const pid = Number.parseInt(content, 10);
+  const command = await commandLine(pid);
+  if (command?.includes(dataDir) && command.includes('postgres')) return;
+  await rm(file);
 }

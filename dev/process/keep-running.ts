@@ -6,7 +6,7 @@ export interface Running {
   stop(): Promise<void>;
 }
 
-export interface KeepRunningOptions<R extends Running> {
+interface KeepRunningOptions<R extends Running> {
   name: string;
   /** The signal is aborted when there is no need to finish the start any more. */
   start: (stopping: AbortSignal) => Promise<R>;

@@ -1,5 +1,8 @@
-import { chmodSync, existsSync, mkdirSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { z } from 'zod';
+import { type FileLock, readJsonFile, tryLock, writePrivateFile } from '../process/files.ts';
 
 /** Where the local stack keeps what. */
 export interface DataFolder {
@@ -46,10 +49,68 @@ export function dataFolder(dataDir: string): DataFolder {
  * Makes the folder where there is none. Others may pass through it, whatever the umask, since PostgreSQL can have to
  * run as another user; every secret in it has a mode of its own.
  */
-export function makeDataFolder(folder: DataFolder): void {
+function makeDataFolder(folder: DataFolder): void {
   if (!existsSync(folder.path)) {
     mkdirSync(folder.path, { recursive: true });
     chmodSync(folder.path, 0o711);
   }
   mkdirSync(folder.logs, { recursive: true, mode: 0o700 });
+}
+
+/**
+ * Makes the data folder ours until the lock is released, or until this process ends in whatever way.
+ * @throws Error naming the process that has it.
+ */
+export function takeDataFolder(folder: DataFolder): FileLock {
+  makeDataFolder(folder);
+  const lock = tryLock(folder.lock);
+  if (lock === undefined) {
+    throw new Error(
+      `a stack already runs on ${folder.path} (process ${holder(folder)}): stop it first, or set DATA_DIR to another folder`,
+    );
+  }
+  writeFileSync(folder.holder, String(process.pid));
+  return lock;
+}
+
+function holder(folder: DataFolder): string {
+  try {
+    return readFileSync(folder.holder, 'utf8');
+  } catch (error) {
+    // It has the lock, and has not yet said who it is.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 'unknown';
+    throw error;
+  }
+}
+
+const Login = z.object({ user: z.string(), password: z.string() });
+
+const Secrets = z.object({
+  postgresPassword: z.string(),
+  /** In the form of ENCRYPTION_KEYS. */
+  encryptionKeys: z.string(),
+  /** What API and worker, and the operator's command line, log in as. */
+  logins: z.object({ service: Login, operator: Login }),
+});
+
+export type Secrets = z.infer<typeof Secrets>;
+
+/** What is generated once for a data folder and must not be lost while its data is kept. */
+export function loadSecrets(file: string): Secrets {
+  // Of an older folder some are missing.
+  const known = readJsonFile(file, Secrets.partial());
+  const secrets = {
+    postgresPassword: randomBytes(24).toString('base64url'),
+    encryptionKeys: `local:${randomBytes(32).toString('base64')}`,
+    logins: { service: newLogin('service'), operator: newLogin('operator') },
+    ...known,
+  };
+  writePrivateFile(file, JSON.stringify(secrets, null, 2));
+  return secrets;
+}
+
+/** Of a name that no other data folder uses on the same server. */
+function newLogin(what: string): z.infer<typeof Login> {
+  const user = `card_issuing_${what}_${randomBytes(4).toString('hex')}`;
+  return { user, password: randomBytes(24).toString('base64url') };
 }

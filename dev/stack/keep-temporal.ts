@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { RunningPostgres } from '../postgres/embedded-postgres.ts';
+import { rotateLog } from '../process/files.ts';
 import { keepRunning } from '../process/keep-running.ts';
-import { rotateLog } from '../process/rotate-log.ts';
 import type { RunningTemporal } from '../temporal/running-temporal.ts';
 import { startTemporal } from '../temporal/start-temporal.ts';
 import type { TemporalSource } from '../temporal/temporal-source.ts';
@@ -11,7 +11,7 @@ import type { Ports } from './ports.ts';
 import type { Settings } from './settings.ts';
 import { temporalSearch } from './temporal-search.ts';
 
-export interface KeepTemporalOptions {
+interface KeepTemporalOptions {
   folder: DataFolder;
   settings: Settings;
   source: TemporalSource;

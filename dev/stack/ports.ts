@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { freePort, isPortFree } from '../free-port.ts';
-import { readJsonFile } from '../process/read-json-file.ts';
-import { writePrivateFile } from '../process/write-private-file.ts';
+import { readJsonFile, writePrivateFile } from '../process/files.ts';
 
 const Ports = z.object({
   postgres: z.number(),
@@ -13,7 +12,7 @@ const Ports = z.object({
 
 export type Ports = z.infer<typeof Ports>;
 
-export type AskedPorts = Record<keyof typeof VARIABLES, number | undefined> & { withTron?: boolean };
+type AskedPorts = Record<keyof typeof VARIABLES, number | undefined> & { withTron?: boolean };
 
 const VARIABLES = {
   postgres: 'POSTGRES_PORT',

@@ -1,11 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { VARIABLE_NAMES } from '../../config/environment.ts';
-import { childEnvironment } from '../process/child-environment.ts';
+import { childEnvironment } from '../process/child.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { Settings } from './settings.ts';
 
-export interface ServiceEnvironmentOptions {
+interface ServiceEnvironmentOptions {
   folder: DataFolder;
   settings: Settings;
   databaseUrl: string;

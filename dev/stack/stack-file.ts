@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { DemoPartner } from '../demo-partner.ts';
-import { readJsonFile } from '../process/read-json-file.ts';
-import { writePrivateFile } from '../process/write-private-file.ts';
+import { readJsonFile, writePrivateFile } from '../process/files.ts';
 
 /** What other programs learn of a running stack (operations.md, "Commands"). */
 const StackFile = z.object({

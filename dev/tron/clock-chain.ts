@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { readJsonFile } from '../process/read-json-file.ts';
-import { writePrivateFile } from '../process/write-private-file.ts';
+import { readJsonFile, writePrivateFile } from '../process/files.ts';
 import { Block, type Chain } from './chain.ts';
 import { type Payment, tokenTransfer } from './drafts.ts';
 import { Transaction } from './transaction.ts';

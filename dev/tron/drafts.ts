@@ -9,7 +9,7 @@ export interface Draft {
 }
 
 /** As java-tron shows it: the emitter without its 41. */
-export interface Log {
+interface Log {
   address: string;
   topics: string[];
   data: string;

@@ -4,7 +4,7 @@ import { hash41 } from './address.ts';
 import type { Draft } from './drafts.ts';
 
 /** Where a transaction was made: near this block. */
-export interface Origin {
+interface Origin {
   blockNumber: number;
   blockTimeMs: number;
   /** Sets apart what is otherwise alike. */

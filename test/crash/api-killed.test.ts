@@ -4,7 +4,7 @@ import type { Config } from '../../config/service.ts';
 import { CLAIM_ANSWERED } from '../../db/notifications.ts';
 import { query } from '../../db/sql.ts';
 import { freePort } from '../../dev/free-port.ts';
-import type { Child } from '../../dev/process/start-child.ts';
+import type { Child } from '../../dev/process/child.ts';
 import { prepareIssuance } from '../support/crash/fundings.ts';
 import {
   ask,

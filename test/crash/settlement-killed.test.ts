@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import type { Config } from '../../config/service.ts';
 import { freePort } from '../../dev/free-port.ts';
-import type { Child } from '../../dev/process/start-child.ts';
+import type { Child } from '../../dev/process/child.ts';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../support/api/network-events.ts';
 import { createCard } from '../support/cards.ts';
 import { askAt } from '../support/crash/operations.ts';

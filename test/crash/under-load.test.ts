@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Child } from '../../dev/process/start-child.ts';
+import type { Child } from '../../dev/process/child.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { createCard, eventTypes, readCardRow } from '../support/cards.ts';
 import { untilAnswered } from '../support/crash/operations.ts';

@@ -7,7 +7,7 @@ import { newId } from '../../crypto/new-id.ts';
 import { sealEndpointSecret } from '../../crypto/webhooks.ts';
 import { type Orm, openOrm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
-import type { Child } from '../../dev/process/start-child.ts';
+import type { Child } from '../../dev/process/child.ts';
 import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import { type OwnPostgres, openOperatorOrm, startOwnPostgres } from '../support/postgres.ts';
 import { testConfig } from '../support/stack.ts';

@@ -13,7 +13,7 @@ import { Difference, demandSame } from './difference.ts';
 import type { Round, Script } from './script.ts';
 import { count, type Tally } from './tally.ts';
 
-export interface Pace {
+interface Pace {
   /** Whether something is killed in this round. */
   kills(round: number): boolean;
   /** Whether no further round is to begin. */

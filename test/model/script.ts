@@ -53,7 +53,7 @@ export interface DepositLane {
 }
 
 /** What the chain's first node does in a round in place of answering, to every so many-th call. */
-export interface NodeTrouble {
+interface NodeTrouble {
   rule: { fault: Fault; every: number };
   lagBlocks: number;
 }
@@ -85,7 +85,7 @@ export interface Script {
   startCents: number[];
 }
 
-export const PARTNERS = 3;
+const PARTNERS = 3;
 
 const cents = fc.oneof(
   { weight: 12, arbitrary: fc.integer({ min: 500, max: 40_000 }) },

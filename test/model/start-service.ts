@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { freePort } from '../../dev/free-port.ts';
-import type { Child } from '../../dev/process/start-child.ts';
+import type { Child } from '../../dev/process/child.ts';
 import { kill, scratchFolder, startApiProcess, startProcess } from '../support/crash/processes.ts';
 import { tronConfigOf } from '../support/deposits/deposit-stack.ts';
 import { startOwnPostgres } from '../support/postgres.ts';
@@ -8,7 +8,7 @@ import { startTestStack } from '../support/stack.ts';
 import type { Service } from './clients/running-service.ts';
 import { startTokenChain } from './clients/token-chain.ts';
 
-export type Victim = 'worker' | 'API' | 'PostgreSQL';
+type Victim = 'worker' | 'API' | 'PostgreSQL';
 
 export interface RunningService extends Service {
   stop(): Promise<void>;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../../dev/free-port.ts';
 import { postgresUser } from '../../dev/postgres/run-as.ts';
-import { startChild } from '../../dev/process/start-child.ts';
+import { startChild } from '../../dev/process/child.ts';
 import { findProgram } from './find-program.ts';
 import { until } from './until.ts';
 

@@ -11,9 +11,8 @@ import { migrate } from '../../db/migrate.ts';
 import { type Orm, openOrm } from '../../db/orm.ts';
 import { OPERATOR_LIMITS } from '../../db/session.ts';
 import { freePort } from '../../dev/free-port.ts';
-import { createLogin, urlFor } from '../../dev/postgres/create-login.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.ts';
-import { urlOf } from '../../dev/postgres/url-of.ts';
+import { createLogin, urlFor, urlOf } from '../../dev/postgres/logins.ts';
 import { serversOfRun } from './servers-of-run.ts';
 
 const TEMPLATE = 'migrated_template';

@@ -70,7 +70,7 @@ export interface Watched {
   text: string;
 }
 
-export interface WatchingProxy {
+interface WatchingProxy {
   /** `host:port` */
   address: string;
   stop(): void;

@@ -11,7 +11,7 @@ import { startTestStack, type TestStack } from './stack.ts';
 
 type Ask = () => Promise<StatusChangeAnswer>;
 /** What becomes of one question to the network, which `ask` passes on. */
-export type Treatment = (ask: Ask) => Promise<StatusChangeAnswer>;
+type Treatment = (ask: Ask) => Promise<StatusChangeAnswer>;
 
 export interface UnrulyNetwork {
   options: WorkerOptions;

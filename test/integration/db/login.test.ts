@@ -6,7 +6,7 @@ import { startApi } from '../../../api/server.ts';
 import { LoginRefused, OPERATOR_ROLE, SERVICE_ROLE } from '../../../db/login.ts';
 import { type OrmOptions, openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
-import { createLogin, urlFor } from '../../../dev/postgres/create-login.ts';
+import { createLogin, urlFor } from '../../../dev/postgres/logins.ts';
 import { startWorker } from '../../../worker/start-worker.ts';
 import { operateIn } from '../../support/operator/operate.ts';
 import {

@@ -6,7 +6,7 @@ import { LoginRefused, SERVICE_ROLE } from '../../../db/login.ts';
 import { type OrmOptions, openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
-import { createLogin, urlFor } from '../../../dev/postgres/create-login.ts';
+import { createLogin, urlFor } from '../../../dev/postgres/logins.ts';
 import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { findPgbouncer, type Pgbouncer, startPgbouncer } from '../../support/pgbouncer.ts';

@@ -9,7 +9,7 @@ import type { Service } from './running-service.ts';
 const GIVE_UP_AFTER_MS = 120_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 
-export interface Request {
+interface Request {
   key: string;
   method: 'GET' | 'POST';
   path: string;

@@ -8,7 +8,7 @@ import { count, type Tally } from '../tally.ts';
 type Resource = Answer['json'];
 
 /** What is to be read of an account's deposits; changes of the balance are those since the last quiet point. */
-export interface ReadDeposits {
+interface ReadDeposits {
   /** Newest first. */
   deposits: Resource[];
   /** Oldest first. */

@@ -34,7 +34,7 @@ export interface Pending {
   tooLate: boolean;
 }
 
-export interface TopUp {
+interface TopUp {
   id: string;
   status: 'pending' | 'succeeded' | 'failed';
   cents: number;

@@ -69,7 +69,7 @@ export async function startTestNetwork(): Promise<TestNetwork> {
   };
 }
 
-export interface CallbackReceiver {
+interface CallbackReceiver {
   url: string;
   /** Tokens of the callbacks that came, in order, taken or not. */
   tokens: string[];
@@ -79,7 +79,7 @@ export interface CallbackReceiver {
 }
 
 /** Receives the network's callbacks as the API will: one that is not signed or not of the agreed shape fails it. */
-export async function startCallbackReceiver(secret: string): Promise<CallbackReceiver> {
+async function startCallbackReceiver(secret: string): Promise<CallbackReceiver> {
   const tokens: string[] = [];
   const server = await listenOnLoopback(async (request, response) => {
     const body = await buffer(request);

@@ -6,7 +6,7 @@ import type { TestPartner, TestStack } from '../stack.ts';
 
 export const MAX = MAX_AMOUNT_CENTS;
 /** A plan without any fee. */
-export const FREE: FeePlan = {
+const FREE: FeePlan = {
   ...{ cardActivationCents: 0, cardFundingBasisPoints: 0, cardFundingMinCents: 0 },
   ...{ transactionFlatCents: 0, transactionBasisPoints: 0, declineFlatCents: 0 },
 };

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { TestStack } from '../stack.ts';
 
-export interface RawAnswer {
+interface RawAnswer {
   status: number;
   headers: Headers;
   text: string;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { startTestStack, type TestPartner, type TestStack } from '../stack.ts';
 import { tableContents } from '../stored-data.ts';
 
-export interface UntouchedStack {
+interface UntouchedStack {
   stack: TestStack;
   partner: TestPartner;
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { WorkflowHandle } from '@temporalio/client';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { freePort } from '../../../dev/free-port.ts';
-import type { Child } from '../../../dev/process/start-child.ts';
+import type { Child } from '../../../dev/process/child.ts';
 import { assertLedgerClean } from '../money.ts';
 import { startTestStack, type TestStack } from '../stack.ts';
 import { until } from '../until.ts';
@@ -12,7 +12,7 @@ import type { FaultyApiOptions } from './faulty-api-process.ts';
 import type { Operation } from './operations.ts';
 import { bundleFile, kill, scratchFolder, startProcess } from './processes.ts';
 
-export interface FaultyApi {
+interface FaultyApi {
   stack: TestStack;
   prepared: Operation[];
   api: Child;

@@ -113,7 +113,7 @@ export async function assertEnd(stack: TestStack, operation: Operation, first: A
 }
 
 /** What an operation comes to. */
-export interface Ending {
+interface Ending {
   status: 201 | 202 | 402;
   /** Of the error. */
   code?: string;

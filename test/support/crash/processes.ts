@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../../config/service.ts';
-import { type Child, startChild } from '../../../dev/process/start-child.ts';
+import { type Child, startChild } from '../../../dev/process/child.ts';
 import { testWorkflowBundle } from '../stack.ts';
 import { until } from '../until.ts';
 

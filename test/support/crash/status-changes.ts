@@ -22,7 +22,7 @@ import { ask, type Operation } from './operations.ts';
 const CARD_CENTS = 10_000;
 
 /** How one status change goes, and what it comes to whatever is killed on its way. */
-export interface StatusCase {
+interface StatusCase {
   mode: Mode;
   from: 'active' | 'frozen';
   verb: Verb;

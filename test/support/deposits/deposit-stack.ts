@@ -31,7 +31,7 @@ export function newChain(options: HandChainOptions = {}): HandChain {
   return chain;
 }
 
-export async function startNodes(chain: HandChain, names: readonly string[]): Promise<FakeNode[]> {
+async function startNodes(chain: HandChain, names: readonly string[]): Promise<FakeNode[]> {
   return Promise.all(
     names.map((name): Promise<FakeNode> => startFakeNode(chain, { name } satisfies FakeNodeOptions)),
   );
@@ -83,7 +83,7 @@ export async function openAddress(
 
 /** A deposit as its partner sees it. */
 // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever the contract promises.
-export async function readDeposit(partner: TestPartner, id: string): Promise<any> {
+async function readDeposit(partner: TestPartner, id: string): Promise<any> {
   const { json } = await partner.call('GET', '/funding/deposits?limit=100', { mode: 'live' });
   return json.data.find((deposit: { id: string }) => deposit.id === id);
 }

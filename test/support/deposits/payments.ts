@@ -4,7 +4,7 @@ import type { Orm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import type { DepositStatus, PaymentStatus } from '../../../domain/deposit.ts';
 
-export interface TestPayment {
+interface TestPayment {
   /** `25`, `0.000001`. */
   usdt?: string;
   blockTime?: Date;
@@ -37,7 +37,7 @@ export async function pay(orm: Orm, depositId: string, payment: TestPayment = {}
   return txHash;
 }
 
-export interface DepositState {
+interface DepositState {
   status: DepositStatus;
   version: number;
   creditedCents: number;

@@ -20,7 +20,7 @@ export const TEST_TRON: TronConfig = {
 /** The first of its addresses. */
 export const TEST_ADDRESSES = ['TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6', 'TPjjvMwjPoDC32V2dGDYTkLH4E5LAtBZ6C'];
 
-export interface SeededDeposit {
+interface SeededDeposit {
   status?: DepositStatus;
   amountCents?: number;
   network?: string;
@@ -86,7 +86,7 @@ export async function seedDeposit(
 }
 
 /** A deposit as its row and its payments say. */
-export interface StoredDeposit {
+interface StoredDeposit {
   id: string;
   status: string;
   received_micro_usdt: string;
@@ -99,7 +99,7 @@ export interface StoredDeposit {
   payments: string[];
 }
 
-export interface SeededDeposits {
+interface SeededDeposits {
   partnerId: string;
   amountCents?: number;
   count?: number;

@@ -8,11 +8,11 @@ import { attempt, type Recorder } from './observe.ts';
 
 /** `together`: two in one transaction of the caller's. `undone`: so too, but rolled back in the end. */
 export const WAYS = ['alone', 'together', 'undone'] as const;
-export type Way = (typeof WAYS)[number];
+type Way = (typeof WAYS)[number];
 
 class ChangedItsMind extends Error {}
 
-export interface Clients {
+interface Clients {
   /** Takes operations off the line until there are none, each turn in the next of the ways. */
   work(line: LedgerOperation[], ways: readonly Way[], recorder: Recorder): Promise<void>;
 }

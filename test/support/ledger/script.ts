@@ -4,7 +4,7 @@ import type { LedgerOperation, Transfer } from '../../../ledger/operation.ts';
 import { cardHold, resolve, transfer } from './operations.ts';
 
 /** What fast-check draws for one operation; what it means depends on the operations before it. */
-export interface Draw {
+interface Draw {
   kind: (typeof KINDS)[number];
   owner: number;
   card: number;
@@ -45,7 +45,7 @@ export function draws(count: number): fc.Arbitrary<Draw[]> {
 
 let scripts = 0;
 
-export interface Script {
+interface Script {
   /** A first use of every account there is. */
   openings: LedgerOperation[];
   operations: LedgerOperation[];

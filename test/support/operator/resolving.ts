@@ -26,7 +26,7 @@ export interface Resolvable {
 }
 
 /** Where it is resolved; made anew for every stack. */
-export interface Place {
+interface Place {
   stack: TestStack;
   operate: Operate;
   partnerId: string;

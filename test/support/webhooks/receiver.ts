@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
-export interface Received {
+interface Received {
   headers: IncomingHttpHeaders;
   body: string;
   /** The event's id, by the body. */
@@ -11,7 +11,7 @@ export interface Received {
 }
 
 /** What a receiver does with one request, by its number from 0. */
-export type Behaviour = (request: Received, response: ServerResponse, number: number) => void;
+type Behaviour = (request: Received, response: ServerResponse, number: number) => void;
 
 export interface Receiver {
   url: string;

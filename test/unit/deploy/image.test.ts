@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path/posix';
 import { IN_FILES } from '../../../config/environment.ts';
 import { runtimeImports } from '../../../dev/imports/find-violations.ts';
-import { SEARCH_ATTRIBUTES } from '../../../dev/temporal/search-attributes.ts';
+import { SEARCH_ATTRIBUTES } from '../../../dev/temporal/namespace.ts';
 
 const read = (file: string) => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
 const matches = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, found = '']) => found);

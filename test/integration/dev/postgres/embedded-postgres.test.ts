@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { freePort } from '../../../../dev/free-port.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from '../../../../dev/postgres/embedded-postgres.ts';
-import { processIdentity } from '../../../../dev/process/process-identity.ts';
+import { processIdentity } from '../../../../dev/process/identity.ts';
 import { scratchFolder } from '../../../support/dev/scratch.ts';
 import { until } from '../../../support/until.ts';
 

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { OPERATOR_ROLE, SERVICE_ROLE } from '../../../../db/login.ts';
 import { openOrm } from '../../../../db/orm.ts';
 import { query } from '../../../../db/sql.ts';
-import { makeLogins } from '../../../../dev/stack/make-logins.ts';
-import { loadSecrets } from '../../../../dev/stack/secrets.ts';
+import { loadSecrets } from '../../../../dev/stack/data-folder.ts';
+import { makeLogins } from '../../../../dev/stack/database.ts';
 import { scratchFolder } from '../../../support/dev/scratch.ts';
 import { asOwner, createTestDatabase, ownerUrlOf } from '../../../support/postgres.ts';
 

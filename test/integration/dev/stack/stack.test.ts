@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { freePort } from '../../../../dev/free-port.ts';
-import { processIdentity } from '../../../../dev/process/process-identity.ts';
+import { processIdentity } from '../../../../dev/process/identity.ts';
 import { scratchFolder } from '../../../support/dev/scratch.ts';
 import { childrenOf, runStack, type StackProcess } from '../../../support/dev/stack-process.ts';
 import { until } from '../../../support/until.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { mayReach } from '../../../../dev/postgres/may-reach.ts';
+import { mayReach } from '../../../../dev/postgres/run-as.ts';
 import { scratchFolder } from '../../../support/dev/scratch.ts';
 
 describe('mayReach', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { childEnvironment, isForGo } from '../../../../dev/process/child-environment.ts';
+import { childEnvironment, isForGo } from '../../../../dev/process/child.ts';
 
 describe('the environment of a child', () => {
   const before = { ...process.env };

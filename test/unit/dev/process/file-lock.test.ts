@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { tryLock } from '../../../../dev/process/file-lock.ts';
+import { tryLock } from '../../../../dev/process/files.ts';
 import { scratchFolder } from '../../../support/dev/scratch.ts';
 
-const MODULE = new URL('../../../../dev/process/file-lock.ts', import.meta.url).href;
+const MODULE = new URL('../../../../dev/process/files.ts', import.meta.url).href;
 
 describe('tryLock', () => {
   const scratch = scratchFolder();

@@ -1,0 +1,166 @@
+import { createHash } from 'node:crypto';
+import pg from 'pg';
+import type { OperatorContext } from '../../commands/accounts/operator-context.ts';
+import { createPartner } from '../../commands/accounts/partners.ts';
+import { lowestId, newId } from '../../crypto/new-id.ts';
+import { addressOf } from '../../dev/tron/address.ts';
+import { FAKE_USDT_CONTRACT } from '../../dev/tron/drafts.ts';
+import type { Tenant } from '../../domain/tenant.ts';
+import { applyOperation } from '../../ledger/apply-operation.ts';
+import { asOwner, ownerUrlOf } from '../../test/support/postgres.ts';
+
+/**
+ * Gives the partner the active cards numbered `from` to `to`, as the owner of the database and past the ledger's function: these cards
+ * are only read.
+ */
+export async function seedCards(
+  databaseUrl: string,
+  partnerId: string,
+  from: number,
+  to: number,
+): Promise<void> {
+  const client = new pg.Client(ownerUrlOf(databaseUrl));
+  await client.connect();
+  try {
+    await client.query(
+      `WITH made AS (
+         INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, network_card_id, last4,
+           exp_month, exp_year, funding_cents, fees, created_at)
+         SELECT 'card_' || lpad(n::text, 26, '0'), $1, 'test', 'active', 'seed-' || n, 'BENCH', 'visa', 'k1/sim', '4242',
+           1, 2030, 1000, '[]', now()
+         FROM generate_series($2::int, $3::int) n
+         RETURNING id
+       )
+       INSERT INTO ledger.account (id, partner_id, mode, kind, card_id, posted)
+       SELECT 'card/' || id, $1, 'test', 'card', id, 0 FROM made`,
+      [partnerId, from, to],
+    );
+    await client.query('VACUUM ANALYZE card');
+    await client.query('VACUUM ANALYZE ledger.account');
+  } finally {
+    await client.end();
+  }
+}
+
+export const seededCardId = (n: number): string => `card_${String(n).padStart(26, '0')}`;
+
+const CARD_CENTS = 1_000_000_000;
+
+export interface BenchCard extends Tenant {
+  cardId: string;
+}
+
+/** Active cards with more on them than a measurement spends, on as many accounts. */
+export async function seedSettlementCards(
+  operator: Pick<OperatorContext, 'orm' | 'actor'>,
+  databaseUrl: string,
+  { accounts, cardsEach }: { accounts: number; cardsEach: number },
+): Promise<BenchCard[]> {
+  const owner = new pg.Client(ownerUrlOf(databaseUrl));
+  await owner.connect();
+  const cards: BenchCard[] = [];
+  for (let account = 0; account < accounts; account++) {
+    const { id: partnerId } = await createPartner(operator, { name: 'Bench', secureDetailsEnabled: false });
+    const cardIds = Array.from({ length: cardsEach }, () => newId('card'));
+    await owner.query(
+      `INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, network_card_id, last4,
+         exp_month, exp_year, funding_cents, fees, created_at)
+       SELECT id, $2, 'live', 'active', id, 'BENCH', 'visa', id, '4242', 1, 2030, $3, '[]', now() FROM unnest($1::text[]) id`,
+      [cardIds, partnerId, CARD_CENTS],
+    );
+    const common = { phase: 'single', amountCents: CARD_CENTS } as const;
+    await applyOperation(operator.orm.em.fork(), {
+      ...{ operationId: `bench/${partnerId}`, partnerId, mode: 'live' },
+      transfers: [
+        {
+          step: 'fund',
+          code: 'fund_usdt',
+          debit: 'crypto_clearing',
+          credit: 'prepaid',
+          phase: 'single',
+          amountCents: CARD_CENTS * (cardsEach + 1),
+        },
+        ...cardIds.map((cardId) => ({
+          ...({ ...common, step: cardId, code: 'issue_load', debit: 'prepaid', credit: { cardId } } as const),
+        })),
+      ],
+    });
+    cards.push(...cardIds.map((cardId) => ({ cardId, partnerId, mode: 'live' as const })));
+  }
+  // Of these alone: a table known to be empty is planned as one that stays so.
+  await owner.query('VACUUM ANALYZE card, ledger.account');
+  await owner.end();
+  return cards;
+}
+
+/** Gives the partner so many delivered events of an hour ago, in test mode, as the owner of the database. */
+export async function seedEvents(databaseUrl: string, partnerId: string, count: number): Promise<void> {
+  const at = new Date(Date.now() - 3_600_000);
+  const client = new pg.Client(ownerUrlOf(databaseUrl));
+  await client.connect();
+  try {
+    // In one transaction, or a relay would send them before they are said to have been delivered.
+    await client.query('BEGIN');
+    await client.query(
+      `INSERT INTO event (id, partner_id, mode, type, body, created_at)
+       SELECT $2 || lpad(n::text, 16, '0'), $1, 'test', 'card.transaction.created',
+         json_build_object('id', $2 || lpad(n::text, 16, '0'), 'type', 'card.transaction.created',
+           'created', '2026-01-01T00:00:00.000Z', 'mode', 'test', 'data', json_build_object('filler', repeat('x', 500)))::text, $3
+       FROM generate_series(1, $4::int) n`,
+      [partnerId, lowestId('evt', at).slice(0, 14), at, count],
+    );
+    await client.query(`UPDATE delivery SET status = 'delivered' WHERE partner_id = $1`, [partnerId]);
+    await client.query('COMMIT');
+    await client.query('VACUUM ANALYZE event, delivery');
+  } finally {
+    await client.end();
+  }
+}
+
+export const DEPOSIT_CENTS = 2_500;
+
+interface SeededDeposit {
+  id: string;
+  address: string;
+}
+
+/** Numbers of deposits: the first, and the one after the last. */
+export interface Range {
+  from: number;
+  to: number;
+}
+
+/** Begins the scan behind this block. */
+export async function beginScan(databaseUrl: string, blockNumber: number): Promise<void> {
+  await asOwner(
+    databaseUrl,
+    `INSERT INTO chain_scan (network, block_number) VALUES ('private', ${blockNumber})`,
+  );
+}
+
+/**
+ * Gives partners in turn open deposits with these numbers, as the owner of the database: for 8 hours, of
+ * an address each. Their workflows are taken to know of them.
+ */
+export async function seedDeposits(
+  databaseUrl: string,
+  partnerIds: readonly string[],
+  { from, to }: Range,
+): Promise<void> {
+  await asOwner(databaseUrl, [
+    `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash,
+       amount_cents, told_version, created_at, expires_at)
+     SELECT '${ID_PREFIX}' || lpad(n::text, 16, '0'), partner[1 + n % array_length(partner, 1)], 'live', 'private',
+       '${FAKE_USDT_CONTRACT}', nextval('deposit_address_index'), 'T' || n, substring(sha256(n::text::bytea) FOR 20),
+       ${DEPOSIT_CENTS}, 1, now(), now() + interval '8 hours'
+     FROM generate_series(${from}, ${to - 1}) n, (SELECT '{${partnerIds}}'::text[]) p (partner)`,
+    'VACUUM ANALYZE deposit',
+  ]);
+}
+
+export function seededDeposit(number: number): SeededDeposit {
+  const hash = createHash('sha256').update(String(number)).digest('hex').slice(0, 40);
+  return { id: `${ID_PREFIX}${String(number).padStart(16, '0')}`, address: addressOf(hash) };
+}
+
+const ID_PREFIX = lowestId('dep', new Date()).slice(0, 14);

@@ -1,0 +1,125 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { createApiKey } from '../../commands/accounts/api-keys.ts';
+import { createPartner } from '../../commands/accounts/partners.ts';
+import { setCurrentProduct } from '../../commands/products/products.ts';
+import { webhooksTaskQueue } from '../../config/task-queues.ts';
+import { KeyRing } from '../../crypto/key-ring.ts';
+import type { Orm } from '../../db/orm.ts';
+import { freePort } from '../../dev/free-port.ts';
+import { createTestDatabase, openOperatorOrm } from '../../test/support/postgres.ts';
+import { testTemporal } from '../../test/support/temporal.ts';
+import { startProcess } from './processes.ts';
+
+export interface BenchService {
+  /** Of the first API process, without /v1. */
+  origin: string;
+  /** Of all of them. */
+  origins: string[];
+  /** The service's. */
+  databaseUrl: string;
+  temporal: { address: string; namespace: string; source: string };
+  partnerId: string;
+  testKey: string;
+  /** As the operator's command line works. */
+  orm: Orm;
+  ring: KeyRing;
+  /** 0 where there is no worker. */
+  workerPid: number;
+  webhooksTaskQueue: string;
+  stop(): Promise<void>;
+}
+
+const entry = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+
+interface BenchServiceOptions {
+  worker: boolean;
+  /** How many API processes; one unless given. */
+  apis?: number;
+  /** More of their configuration. */
+  env?: Record<string, string>;
+}
+
+/** API and worker as processes of their own on a fresh database, with one partner. */
+export async function startService(options: BenchServiceOptions): Promise<BenchService> {
+  const folder = await mkdtemp(join(tmpdir(), 'card-issuing-bench-'));
+  const temporal = await testTemporal();
+  const databaseUrl = await createTestDatabase();
+  console.log(`Temporal: ${temporal.source}`);
+  const secret = randomBytes(32);
+  const env = {
+    HOST: '127.0.0.1',
+    DATABASE_URL: databaseUrl,
+    TEMPORAL_ADDRESS: temporal.address,
+    TEMPORAL_NAMESPACE: temporal.namespace,
+    TASK_QUEUE_PREFIX: `bench-${randomUUID().slice(0, 8)}-`,
+    ENCRYPTION_KEYS: `k1:${secret.toString('base64')}`,
+    CARD_NETWORK: 'simulated',
+    RATE_LIMIT_PER_SECOND: '0',
+    WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
+    ...options.env,
+  };
+  const orm = await openOperatorOrm(databaseUrl);
+  const ring = new KeyRing([{ id: 'k1', secret }]);
+  const operator = { orm, ring, actor: 'bench' };
+  await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', network: 'visa' });
+  const partner = await createPartner(operator, { name: 'Bench', secureDetailsEnabled: false });
+  const { key } = await createApiKey(operator, { partnerId: partner.id, mode: 'test', name: null });
+
+  const ports: number[] = [];
+  while (ports.length < (options.apis ?? 1)) ports.push(await freePort());
+  const apis = ports.map((port) =>
+    startProcess(entry('api/main.ts'), { ...env, PORT: String(port) }, join(folder, `api-${port}.log`)),
+  );
+  const origins = ports.map((port) => `http://127.0.0.1:${port}`);
+  const worker = options.worker
+    ? startProcess(entry('worker/main.ts'), { ...env, PORT: String(ports[0]) }, join(folder, 'worker.log'))
+    : undefined;
+  for (const origin of origins) {
+    await until(async () => {
+      const { workers, status } = (await (await fetch(`${origin}/readyz`)).json()) as Readiness;
+      return status === 'ready' && (!options.worker || Object.values(workers).every((count) => count > 0));
+    });
+  }
+  return {
+    origin: origins[0] ?? '',
+    origins,
+    databaseUrl,
+    temporal,
+    partnerId: partner.id,
+    testKey: key,
+    orm,
+    ring,
+    workerPid: worker?.child.pid ?? 0,
+    webhooksTaskQueue: webhooksTaskQueue(env.TASK_QUEUE_PREFIX),
+    stop: async () => {
+      await Promise.all(apis.map((api) => api.stop()));
+      await worker?.stop();
+      await orm.close();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+interface Readiness {
+  status: string;
+  workers: Record<string, number>;
+}
+
+/** Waits up to a minute for `check`; a refused connection counts as not yet. */
+export async function until(check: () => Promise<boolean>): Promise<void> {
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(100)) {
+    const done = await check().catch((error: unknown) => {
+      if (error instanceof TypeError) return false;
+      throw error;
+    });
+    if (done) return;
+  }
+  throw new Error(
+    'the service did not become ready within a minute; look at its log in the temporary folder',
+  );
+}

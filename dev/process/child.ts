@@ -1,0 +1,142 @@
+import { spawn } from 'node:child_process';
+import { createWriteStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+
+interface ChildOptions {
+  /** What messages call it. */
+  name: string;
+  command: string;
+  args: readonly string[];
+  env?: NodeJS.ProcessEnv;
+  cwd?: string;
+  /** The user it runs as, where that is not ours. */
+  user?: { uid: number; gid: number };
+  /** Everything it prints is appended here. */
+  logFile: string;
+  onLine?: (line: string) => void;
+  /** What its process group is sent when this process exits without having stopped it. Default: SIGKILL. */
+  lastSignal?: NodeJS.Signals;
+  /** Told the pid at once, so that a child can be found again should this process be killed. */
+  onSpawn?: (name: string, pid: number) => void;
+}
+
+export interface Child {
+  name: string;
+  pid: number;
+  /** Resolves, never rejects, with how it ended: `exit code 1`, `signal SIGKILL`. */
+  exited: Promise<string>;
+  /** The last lines it printed. */
+  lastLines(): string[];
+  /** Sends each signal in turn, giving each its time, until the child has ended. Ends with SIGKILL. */
+  stop(steps: readonly StopStep[]): Promise<void>;
+}
+
+export interface StopStep {
+  signal: NodeJS.Signals;
+  graceMs: number;
+}
+
+const KEPT_LINES = 15;
+
+/**
+ * Starts a long-running child in a process group of its own, so that Ctrl-C in the terminal reaches only us and the
+ * order of stopping stays ours.
+ */
+export async function startChild(options: ChildOptions): Promise<Child> {
+  const { name } = options;
+  const lines: string[] = [];
+  const child = spawn(options.command, options.args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+    env: options.env ?? childEnvironment(),
+    cwd: options.cwd,
+    ...options.user,
+  });
+  const kill = () => signalGroup(child.pid as number, options.lastSignal ?? 'SIGKILL');
+  const exited = new Promise<string>((resolve) => {
+    child.once('exit', (code, signal) => {
+      process.off('exit', kill);
+      const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
+      // What it printed last may still be in the pipe; a grandchild can keep the pipe open for ever.
+      child.once('close', () => resolve(how));
+      setTimeout(resolve, 1_000, how).unref();
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.once('spawn', resolve);
+    child.once('error', (error) => reject(new Error(`${name} could not be started: ${error.message}`)));
+  });
+  process.on('exit', kill);
+  const pid = child.pid as number;
+  options.onSpawn?.(name, pid);
+  const log = createWriteStream(options.logFile, { flags: 'a', mode: 0o600 });
+  log.on('error', (error) => options.onLine?.(`the log file can't be written: ${error.message}`));
+  const keep = (line: string) => {
+    lines.push(line);
+    if (lines.length > KEPT_LINES) lines.shift();
+    log.write(`${line}\n`);
+    options.onLine?.(line);
+  };
+  const ended = [child.stdout, child.stderr].map((stream) => readLines(stream, keep));
+  void Promise.all(ended).then(() => log.end());
+
+  const stop = async (steps: readonly StopStep[]) => {
+    for (const { signal, graceMs } of [...steps, { signal: 'SIGKILL' as const, graceMs: 2_000 }]) {
+      child.kill(signal);
+      if (await endsWithin(exited, graceMs)) return;
+    }
+    throw new Error(`${name} (process ${pid}) does not end; kill it by hand`);
+  };
+  return { name, pid, exited, lastLines: () => [...lines], stop };
+}
+
+function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch (error) {
+    // It has just ended by itself.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+async function readLines(stream: Readable, onLine: (line: string) => void): Promise<void> {
+  for await (const line of createInterface({ input: stream })) onLine(line);
+}
+
+async function endsWithin(exited: Promise<string>, graceMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, graceMs, false);
+  });
+  const ended = await Promise.race([exited.then(() => true), timeout]);
+  clearTimeout(timer);
+  return ended;
+}
+
+const LONGEST_LINE = 300;
+
+/** The error of a child that ended where it should have begun to work. */
+export function endedAtOnce(child: Child, how: string): Error {
+  const words = child.lastLines().map((line) => line.slice(0, LONGEST_LINE));
+  return new Error(`${child.name} ended at once (${how}). Its last words:\n${words.join('\n')}`);
+}
+
+/** What any program may need to know of this machine: where things are, its language, how the network is reached. */
+const ORDINARY =
+  /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TMP|TEMP|XDG_\w+|LD_LIBRARY_PATH|DYLD_LIBRARY_PATH|(HTTPS?|ALL|NO)_PROXY|\w*SSL_CERT_(FILE|DIR)|NODE_\w+|GRPC_\w+|SYSTEMROOT|WINDIR|COMSPEC|PATHEXT|USERPROFILE|(LOCAL)?APPDATA)$/i;
+
+/**
+ * The environment of a program that the local stack starts. Whatever else is in ours is none of its business: other
+ * programs' credentials, above all.
+ * @param own names of variables that are meant for it, beside the ordinary ones; an empty value counts as unset
+ */
+export function childEnvironment(own: (name: string) => boolean = () => false): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(
+    ([name, value]) => value !== '' && (ORDINARY.test(name) || own(name)),
+  );
+  return Object.fromEntries(kept);
+}
+
+/** Its proxies and caches, its C compiler, and how it gets at modules. */
+export const isForGo = (name: string): boolean => /^(GO\w+|CGO_\w+|CC|CXX|GIT_\w+)$/.test(name);

@@ -1,0 +1,61 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+
+/**
+ * Tells a running process from a later one with the same pid: when it began, in the words of this system. Undefined
+ * where no such process runs; one that has ended and only waits to be reaped does not run.
+ */
+export function processIdentity(pid: number): string | undefined {
+  return process.platform === 'linux' ? linuxIdentity(pid) : psIdentity(pid);
+}
+
+function linuxIdentity(pid: number): string | undefined {
+  let stat: string;
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ESRCH') return undefined;
+    throw error;
+  }
+  // After the name, which is in parentheses and may hold any character: field 3 is the state, 22 the start in ticks.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const [state, start] = [fields[0], fields[19]];
+  if (state === 'Z' || state === 'X') return undefined;
+  return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}/${start}`;
+}
+
+function psIdentity(pid: number): string | undefined {
+  const { stdout, error } = spawnSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8' });
+  if (error !== undefined) throw error;
+  const [state = '', ...start] = stdout.trim().split(/\s+/);
+  return state === '' || state.startsWith('Z') ? undefined : start.join(' ');
+}
+
+/** The command line of a running process; undefined where none has this pid, or where it has ended unreaped. */
+export async function commandLine(pid: number): Promise<string | undefined> {
+  const text = process.platform === 'linux' ? await fromProc(pid) : await fromPs(pid);
+  return text === '' ? undefined : text;
+}
+
+async function fromProc(pid: number): Promise<string> {
+  try {
+    return (await readFile(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ').trim();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ESRCH') return '';
+    throw error;
+  }
+}
+
+async function fromPs(pid: number): Promise<string> {
+  try {
+    return (await promisify(execFile)('ps', ['-ww', '-o', 'command=', '-p', String(pid)])).stdout.trim();
+  } catch (error) {
+    // `ps` ends with 1 for a pid that is not there.
+    if ((error as { code?: unknown }).code === 1) return '';
+    throw error;
+  }
+}

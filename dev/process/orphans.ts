@@ -1,0 +1,73 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
+import { readJsonFile, writePrivateFile } from './files.ts';
+import { processIdentity } from './identity.ts';
+
+const Entries = z.array(z.object({ name: z.string(), pid: z.number(), identity: z.string() }));
+
+type RecordedChild = z.infer<typeof Entries>[number];
+
+/** The children of a stack, on disk, so that the next stack finds those whose stack was killed. */
+export class ChildRegistry {
+  readonly #file: string;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** Those that still run, in the order they were started. */
+  running(): RecordedChild[] {
+    const entries = readJsonFile(this.#file, Entries) ?? [];
+    return entries.filter((entry) => processIdentity(entry.pid) === entry.identity);
+  }
+
+  record(name: string, pid: number): void {
+    const identity = processIdentity(pid);
+    // It may have ended already: nothing to find, then.
+    if (identity === undefined) return;
+    writePrivateFile(this.#file, JSON.stringify([...this.running(), { name, pid, identity }], null, 2));
+  }
+}
+
+/** Everything else keeps its data there. */
+const LAST = 'PostgreSQL';
+
+/** PostgreSQL takes SIGTERM for "wait until everybody has left". */
+const GENTLY: Readonly<Record<string, NodeJS.Signals>> = { [LAST]: 'SIGINT' };
+const GRACE_MS = 5_000;
+
+/** Stops what a killed stack left running, those started last first and PostgreSQL in the end. */
+export async function stopOrphans(registry: ChildRegistry, report: (line: string) => void): Promise<void> {
+  const orphans = registry.running().reverse();
+  const inOrder = [
+    ...orphans.filter(({ name }) => name !== LAST),
+    ...orphans.filter(({ name }) => name === LAST),
+  ];
+  for (const child of inOrder) {
+    report(`stopping ${child.name} (process ${child.pid}), which an earlier stack left running`);
+    for (const signal of [GENTLY[child.name] ?? 'SIGTERM', 'SIGKILL'] as const) {
+      if (signals(child, signal) && (await endsWithin(child, GRACE_MS))) break;
+    }
+    if (runs(child)) throw new Error(`${child.name} (process ${child.pid}) does not end; kill it by hand`);
+  }
+}
+
+function runs(child: RecordedChild): boolean {
+  return processIdentity(child.pid) === child.identity;
+}
+
+function signals(child: RecordedChild, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(child.pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return true;
+    throw error;
+  }
+}
+
+async function endsWithin(child: RecordedChild, graceMs: number): Promise<boolean> {
+  for (const giveUpAt = Date.now() + graceMs; Date.now() < giveUpAt; await delay(50)) {
+    if (!runs(child)) return true;
+  }
+  return !runs(child);
+}

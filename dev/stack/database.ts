@@ -1,0 +1,105 @@
+import { join } from 'node:path';
+import pg from 'pg';
+import { OPERATOR_ROLE, SERVICE_ROLE } from '../../db/login.ts';
+import { migrate } from '../../db/migrate.ts';
+import { placeCluster } from '../postgres/cluster.ts';
+import { type RunningPostgres, startEmbeddedPostgres } from '../postgres/embedded-postgres.ts';
+import { createLogin, urlFor } from '../postgres/logins.ts';
+import { rotateLog } from '../process/files.ts';
+import { keepRunning } from '../process/keep-running.ts';
+import type { DataFolder, Secrets } from './data-folder.ts';
+import type { Settings } from './settings.ts';
+
+/** The service's own database on the embedded server. */
+const DATABASE = 'card_issuing';
+
+interface DatabaseOptions {
+  folder: DataFolder;
+  port: number;
+  password: string;
+  report: (line: string) => void;
+  onSpawn: (name: string, pid: number) => void;
+  disposables: AsyncDisposableStack;
+}
+
+/** Starts the embedded PostgreSQL, which is started again should it end, and makes the service's database on it. */
+export async function startDatabase(
+  options: DatabaseOptions,
+): Promise<{ postgres: RunningPostgres; databaseUrl: string }> {
+  const { folder, report } = options;
+  report('starting PostgreSQL');
+  const dataDir = await placeCluster({
+    dataDir: folder.postgres,
+    locationFile: folder.postgresLocation,
+    report,
+  });
+  const logFile = join(folder.logs, 'postgres.log');
+  rotateLog(logFile);
+  const kept = await keepRunning({
+    name: 'PostgreSQL',
+    report,
+    start: () =>
+      startEmbeddedPostgres({
+        dataDir,
+        port: options.port,
+        password: options.password,
+        logFile,
+        onSpawn: options.onSpawn,
+      }),
+  });
+  options.disposables.defer(() => kept.stop());
+  const postgres = kept.first;
+  await createIfMissing(postgres);
+  return { postgres, databaseUrl: postgres.urlOf(DATABASE) };
+}
+
+async function createIfMissing(postgres: RunningPostgres): Promise<void> {
+  const client = new pg.Client(postgres.url);
+  await client.connect();
+  try {
+    const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [DATABASE]);
+    if (rowCount === 0) await postgres.createDatabase(DATABASE);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Brings the service's database up to date. */
+export async function migrateDatabase(databaseUrl: string, report: (line: string) => void): Promise<void> {
+  let applied: string[];
+  try {
+    applied = await migrate(databaseUrl);
+  } catch (error) {
+    const { host, pathname } = new URL(databaseUrl);
+    throw new Error(
+      `database ${pathname.slice(1)} at ${host} can't be brought up to date; see that it answers, or correct DATABASE_URL`,
+      { cause: error },
+    );
+  }
+  if (applied.length > 0) report(`applied ${applied.length} migrations`);
+}
+
+/**
+ * Makes the logins of service and operator in a migrated database, as whoever runs one in production does.
+ * @returns their URLs; the owner's for both on a server of the user's own where ALLOW_OWNER_LOGIN says so
+ */
+export async function makeLogins(
+  ownerUrl: string,
+  { service, operator }: Secrets['logins'],
+  settings: Pick<Settings, 'DATABASE_URL' | 'ALLOW_OWNER_LOGIN'>,
+): Promise<{ databaseUrl: string; operatorDatabaseUrl: string }> {
+  if (settings.DATABASE_URL !== undefined && settings.ALLOW_OWNER_LOGIN === 'true') {
+    return { databaseUrl: ownerUrl, operatorDatabaseUrl: ownerUrl };
+  }
+  try {
+    await createLogin(ownerUrl, { ...service, role: SERVICE_ROLE });
+    await createLogin(ownerUrl, { ...operator, role: OPERATOR_ROLE });
+  } catch (error) {
+    throw new Error(
+      "the logins of service and operator can't be made: give DATABASE_URL a user that may make roles (CREATEROLE), " +
+        'or set ALLOW_OWNER_LOGIN=true to have everything log in as this one',
+      { cause: error },
+    );
+  }
+  return { databaseUrl: urlFor(ownerUrl, service), operatorDatabaseUrl: urlFor(ownerUrl, operator) };
+}

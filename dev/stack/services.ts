@@ -1,0 +1,198 @@
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Connection, type ConnectionOptions, isGrpcServiceError } from '@temporalio/client';
+import { tsToMs } from '@temporalio/common/lib/time.js';
+import { cardsTaskQueue } from '../../config/task-queues.ts';
+import { type Child, type StopStep, startChild } from '../process/child.ts';
+import { rotateLog } from '../process/files.ts';
+import { keepRunning, type Running } from '../process/keep-running.ts';
+
+export interface ServicesOptions {
+  env: NodeJS.ProcessEnv;
+  logs: string;
+  /** What Node runs for each; by default the service's own. */
+  workerArgs?: readonly string[];
+  apiArgs?: readonly string[];
+  /** Where the API says whether it is ready. */
+  readinessOrigin: string;
+  temporal: { connection: ConnectionOptions; namespace: string };
+  report: (line: string) => void;
+  onSpawn: (name: string, pid: number) => void;
+  disposables: AsyncDisposableStack;
+}
+
+/** Starts the worker and the API, each of which is started again should it end. */
+export async function startServices(options: ServicesOptions): Promise<void> {
+  const { env, logs, report, onSpawn, disposables } = options;
+  const { namespace } = options.temporal;
+  const taskQueue = cardsTaskQueue(env.TASK_QUEUE_PREFIX ?? '');
+  const connection = Connection.lazy(options.temporal.connection);
+  disposables.defer(() => connection.close());
+
+  const keep = (name: string, start: Parameters<typeof keepRunning>[0]['start']) => {
+    report(`starting the ${name}`);
+    return keepRunning({ name, report, start });
+  };
+  const common = { env, onSpawn };
+  const worker = keep('worker', (stopping) => {
+    const sinceMs = Date.now();
+    return startService({
+      ...common,
+      stopping,
+      name: 'worker',
+      args: options.workerArgs ?? [...NODE_ARGS, entry('worker/main.ts')],
+      logFile: join(logs, 'worker.log'),
+      onLine: echoErrors('worker', report),
+      isReady: () => isWorkerPolling(connection, { namespace, taskQueue, sinceMs }),
+      // Longer than the time the worker gives its activities to end.
+      stopSteps: [{ signal: 'SIGTERM', graceMs: 6_000 }],
+    });
+  });
+  const api = keep('API', (stopping) =>
+    startService({
+      ...common,
+      stopping,
+      name: 'API',
+      args: options.apiArgs ?? [...NODE_ARGS, entry('api/main.ts')],
+      logFile: join(logs, 'api.log'),
+      onLine: echoErrors('API', report),
+      isReady: () => isApiReady(options.readinessOrigin),
+      stopSteps: [{ signal: 'SIGTERM', graceMs: 3_000 }],
+    }),
+  );
+  // The API is stopped first, whichever was ready first.
+  for (const started of await Promise.allSettled([worker, api])) {
+    if (started.status === 'fulfilled') disposables.defer(() => started.value.stop());
+  }
+  await Promise.all([worker, api]);
+}
+
+/** As `npm run worker` and `npm run api`. */
+const NODE_ARGS = ['--import', new URL('../../process/check-node.mjs', import.meta.url).href];
+
+function entry(path: string): string {
+  return fileURLToPath(new URL(`../../${path}`, import.meta.url));
+}
+
+interface ServiceOptions {
+  name: string;
+  /** What Node runs: the entry file, and arguments where it takes any. */
+  args: readonly string[];
+  env: NodeJS.ProcessEnv;
+  logFile: string;
+  /** Asked again and again until it says that the service does its work. */
+  isReady: () => Promise<boolean>;
+  stopSteps: readonly StopStep[];
+  onLine: (line: string) => void;
+  onSpawn: (name: string, pid: number) => void;
+  /** Breaks off the wait for it to be ready. */
+  stopping: AbortSignal;
+}
+
+const LONGEST_START_MS = 120_000;
+
+/** Starts one of the service's own processes and returns once it does its work. */
+async function startService(options: ServiceOptions): Promise<Running> {
+  rotateLog(options.logFile);
+  const child = await startChild({ ...options, command: process.execPath });
+  try {
+    await waitUntilReady(child, options);
+  } catch (error) {
+    await child.stop(options.stopSteps);
+    throw error;
+  }
+  return { exited: howItEnded(child), stop: () => child.stop(options.stopSteps) };
+}
+
+async function waitUntilReady(
+  child: Child,
+  { isReady, name, logFile, stopping }: ServiceOptions,
+): Promise<void> {
+  let ended: string | undefined;
+  void howItEnded(child).then((how) => {
+    ended = how;
+  });
+  for (const giveUpAt = Date.now() + LONGEST_START_MS; Date.now() < giveUpAt; await delay(100)) {
+    if (ended !== undefined) throw new Error(`${name} ended at once, its log is ${logFile}: ${ended}`);
+    stopping.throwIfAborted();
+    if (await isReady()) return;
+  }
+  throw new Error(`${name} is not ready after ${LONGEST_START_MS / 1000} s; its log is ${logFile}`);
+}
+
+async function howItEnded(child: Child): Promise<string> {
+  const how = await child.exited;
+  return [how, ...crashOf(child.lastLines())].join('\n');
+}
+
+/** Whether `GET /readyz` answers 200: PostgreSQL, migrations and Temporal all answer the API. */
+async function isApiReady(origin: string): Promise<boolean> {
+  try {
+    const response = await fetch(`${origin}/readyz`, { signal: AbortSignal.timeout(10_000) });
+    await response.arrayBuffer();
+    return response.status === 200;
+  } catch (error) {
+    // Nobody listens yet (TypeError), or it takes too long to say (DOMException).
+    if (error instanceof TypeError || error instanceof DOMException) return false;
+    throw error;
+  }
+}
+
+/** temporal.api.enums.v1.TaskQueueType */
+const WORKFLOW = 1;
+
+/** Whether a worker has asked this task queue for workflow tasks since a moment. */
+async function isWorkerPolling(
+  connection: Connection,
+  place: { namespace: string; taskQueue: string; sinceMs: number },
+): Promise<boolean> {
+  try {
+    const { pollers } = await connection.workflowService.describeTaskQueue({
+      namespace: place.namespace,
+      taskQueue: { name: place.taskQueue },
+      taskQueueType: WORKFLOW,
+    });
+    return (pollers ?? []).some(({ lastAccessTime: at }) => at != null && tsToMs(at) >= place.sinceMs);
+  } catch (error) {
+    // The Temporal server may itself be on its way back.
+    if (isGrpcServiceError(error)) return false;
+    throw error;
+  }
+}
+
+const ERROR_LEVEL = 50;
+
+/** Shows a person at the terminal the errors of a child's JSON log, one line each. The log file has everything. */
+function echoErrors(name: string, report: (line: string) => void): (line: string) => void {
+  return (line) => {
+    const entry = parse(line);
+    if (entry !== undefined && Number(entry.level) >= ERROR_LEVEL) report(`${name}: ${describe(entry)}`);
+  };
+}
+
+/** Of a child's last lines those that are no log: what Node itself says of a crash. */
+function crashOf(lines: readonly string[]): string[] {
+  return lines.filter((line) => parse(line) === undefined && line.trim() !== '');
+}
+
+interface LogEntry {
+  level?: unknown;
+  msg?: unknown;
+  err?: { message?: unknown };
+}
+
+function parse(line: string): LogEntry | undefined {
+  if (!line.startsWith('{')) return undefined;
+  try {
+    return JSON.parse(line);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function describe(entry: LogEntry): string {
+  const cause = entry.err?.message;
+  return cause === undefined || cause === entry.msg ? `${entry.msg}` : `${entry.msg}: ${cause}`;
+}

@@ -1,0 +1,67 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { urlOf } from '../postgres/logins.ts';
+import { childEnvironment } from '../process/child.ts';
+import { DEFAULT_STORE, VISIBILITY_STORE } from './server-config.ts';
+
+const STORES = [
+  { database: DEFAULT_STORE, schema: 'postgresql/v12/temporal' },
+  { database: VISIBILITY_STORE, schema: 'postgresql/v12/visibility' },
+];
+
+/**
+ * Makes Temporal's two databases, or brings them up to the server's version. A database appears under its name only
+ * when it is complete, so a start that was killed half way is simply done again.
+ */
+export async function createSchema(sqlTool: string, postgresUrl: string): Promise<void> {
+  const client = new pg.Client(postgresUrl);
+  await client.connect();
+  try {
+    for (const { database, schema } of STORES) {
+      const update = ['update-schema', '--schema-name', schema];
+      if (await exists(client, database)) {
+        await run(sqlTool, postgresUrl, database, update);
+        continue;
+      }
+      const unfinished = `${database}_unfinished`;
+      await client.query(`DROP DATABASE IF EXISTS ${unfinished} WITH (FORCE)`);
+      await client.query(`CREATE DATABASE ${unfinished}`);
+      await run(sqlTool, postgresUrl, unfinished, ['setup-schema', '-v', '0.0']);
+      await run(sqlTool, postgresUrl, unfinished, update);
+      await renameInside(postgresUrl, unfinished, database);
+      await client.query(`ALTER DATABASE ${unfinished} RENAME TO ${database}`);
+    }
+  } finally {
+    await client.end();
+  }
+}
+
+/** The schema's version is kept under the database's name. */
+async function renameInside(postgresUrl: string, unfinished: string, database: string): Promise<void> {
+  const client = new pg.Client(urlOf(postgresUrl, unfinished));
+  await client.connect();
+  try {
+    await client.query('UPDATE schema_version SET db_name = $1', [database]);
+  } finally {
+    await client.end();
+  }
+}
+
+async function exists(client: pg.Client, database: string): Promise<boolean> {
+  const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [database]);
+  return rowCount === 1;
+}
+
+async function run(sqlTool: string, postgresUrl: string, database: string, args: string[]): Promise<void> {
+  const { hostname, port, username, password } = new URL(postgresUrl);
+  const env = {
+    ...childEnvironment(),
+    SQL_PLUGIN: 'postgres12',
+    SQL_HOST: hostname,
+    SQL_PORT: port,
+    SQL_USER: decodeURIComponent(username),
+    SQL_PASSWORD: decodeURIComponent(password),
+  };
+  await promisify(execFile)(sqlTool, ['--database', database, ...args], { env });
+}
