@@ -5,7 +5,7 @@ import {
   setHandler,
   upsertSearchAttributes,
 } from '@temporalio/workflow';
-import type { WebhookDeliveryActivities } from '../activities/webhook-delivery.ts';
+import type { WebhookActivities } from '../activities/webhooks.ts';
 import { LOCAL_STEP } from './activity-options.ts';
 import { type DeliverWebhookInput, type DeliveryProgress, progress, requeue } from './messages.ts';
 import { deliveryStatusAttribute, needsAttentionAttribute } from './search-attributes.ts';
@@ -14,7 +14,7 @@ const GIVEN_UP_FOR = '30 days';
 /** An event may wait longer than this for a slot at its endpoint; the workflow then asks for its status. */
 const WITH_RELAY_FOR = '1 hour';
 
-const { queueRetry, requeueEvent } = proxyLocalActivities<WebhookDeliveryActivities>(LOCAL_STEP);
+const { queueRetry, requeueEvent } = proxyLocalActivities<WebhookActivities>(LOCAL_STEP);
 
 /**
  * Waits between the attempts of an event, on the schedule of partner-api.md, "Delivery rules". The relay makes the

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { type NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import type { Logger } from 'pino';
-import { createWebhookDeliveryActivities } from '../../activities/webhook-delivery.ts';
+import { createWebhookActivities } from '../../activities/webhooks.ts';
 import { createWebhookClient } from '../../adapters/webhooks/webhook-client.ts';
 import type { CommandContext } from '../../commands/command-context.ts';
 import { pruneEvents } from '../../commands/webhooks/deliveries.ts';
@@ -48,7 +48,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<RunningWe
     namespace: client.options.namespace,
     taskQueue,
     workflowBundle: options.workflowBundle,
-    activities: createWebhookDeliveryActivities(orm, () => relay.wake()),
+    activities: createWebhookActivities(orm, () => relay.wake()),
     interceptors: { activity: attemptInterceptors(logger) },
     maxCachedWorkflows: 200,
     shutdownGraceTime: '5s',

@@ -2,7 +2,7 @@ import { queueRetry } from '../commands/webhooks/retries.ts';
 import { requeueEvents } from '../commands/webhooks/send-on-request.ts';
 import type { Orm } from '../db/orm.ts';
 
-export interface WebhookDeliveryActivities {
+export interface WebhookActivities {
   /**
    * Has the relay make the attempt that is due.
    * @param attemptCount how many attempts the workflow knows of
@@ -14,7 +14,7 @@ export interface WebhookDeliveryActivities {
 }
 
 /** The effects that `deliverWebhook` asks for. @param wake tells this process's relay that there is something to send */
-export function createWebhookDeliveryActivities(orm: Orm, wake: () => void): WebhookDeliveryActivities {
+export function createWebhookActivities(orm: Orm, wake: () => void): WebhookActivities {
   return {
     async queueRetry(eventId, attemptCount) {
       const exists = await queueRetry(orm, eventId, attemptCount);
