@@ -22,31 +22,46 @@ const CreditRequest = z
   })
   .meta({ id: 'CreditBalanceRequest', description: 'How much you want to add to the test balance.' });
 
-/** As much as the faucet gives at once: pretend money that comes in so can't take a balance past the largest integer. */
-const MAX_REFUND_CENTS = 10_000_000;
+/** As much as the faucet gives at once, for what changes a balance unchecked, so that it stays within the largest integer. */
+const MAX_UNCHECKED_CENTS = 10_000_000;
 
-/** decisions.md, "Resources"; `refund` is beyond the document. */
+/** decisions.md, "Resources"; `refund` and `force` are beyond the document. */
 export const SimulateTransactionRequest = z
   .strictObject({
     type: TransactionType.describe('What to simulate.'),
-    amount: AmountCents.describe('Cents. A refund can be at most 10,000,000 cents.'),
+    amount: AmountCents.describe('Cents. A refund, or what you `force`, can be at most 10,000,000 cents.'),
     merchant_name: Label(255).optional().describe("The merchant's name."),
     merchant_category_code: z
       .string({ error: 'must be a string' })
       .regex(/^[0-9]{4}$/, 'must be four digits')
       .optional()
       .describe('The merchant category code: four digits (ISO 18245).'),
+    force: z
+      .boolean({ error: 'must be true or false' })
+      .optional()
+      .describe(
+        'Settles it as if the card network had reported it, whatever the status of the card. A purchase on a frozen card is ' +
+          'declined; on a blocked one it is a late debit, which your balance pays.',
+      ),
   })
-  .refine(({ type, amount }) => type !== 'refund' || amount <= MAX_REFUND_CENTS, {
-    path: ['amount'],
-    message: `must be at most ${MAX_REFUND_CENTS} for a refund`,
-  })
+  .refine(
+    ({ type, force, amount }) => (type !== 'refund' && force !== true) || amount <= MAX_UNCHECKED_CENTS,
+    {
+      path: ['amount'],
+      message: `must be at most ${MAX_UNCHECKED_CENTS} for a refund, or with force`,
+    },
+  )
   .meta({
     id: 'SimulateTransactionRequest',
     description: 'The transaction to simulate.',
-    if: { properties: { type: { const: 'refund' } } },
+    if: {
+      anyOf: [
+        { properties: { type: { const: 'refund' } } },
+        { properties: { force: { const: true } }, required: ['force'] },
+      ],
+    },
     // biome-ignore lint/suspicious/noThenProperty: it is JSON Schema's.
-    then: { properties: { amount: { maximum: MAX_REFUND_CENTS } } },
+    then: { properties: { amount: { maximum: MAX_UNCHECKED_CENTS } } },
   });
 
 export interface SimulationDependencies extends CommandContext {
@@ -76,8 +91,8 @@ const simulateCardTransaction = declare({
   operationId: 'testHelpers.simulateTransaction',
   summary: 'Simulate a transaction',
   description:
-    'Makes a purchase, decline or refund on a test card, which has to be active. It is settled as in live mode: money ' +
-    "moves, fees are debited, and the event is sent. A purchase above the card's balance is declined.",
+    'Makes a purchase, decline or refund on a test card, which has to be active unless you `force` it. It is settled as ' +
+    "in live mode: money moves, fees are debited, and the event is sent. A purchase above the card's balance is declined.",
   mode: 'test',
   idempotencyKey: 'accepted',
   query: z.strictObject({}),
@@ -105,9 +120,10 @@ export const testMode = resource(
       const { caller, body, requestId } = input;
       const cardId = cardIdOf(input);
       const { partnerId, mode } = caller;
+      const { force = false } = body;
       const settlement = {
         ...{ partnerId, mode, cardId, type: body.type, amountCents: body.amount },
-        ...{ networkTransactionId: `simulated/${requestId}`, forced: false, simulated: true },
+        ...{ networkTransactionId: `simulated/${requestId}`, forced: force, simulated: !force },
         merchant: {
           ...NO_MERCHANT,
           name: body.merchant_name ?? null,

@@ -911,7 +911,7 @@ export type SimulateTransactionRequest = {
      */
     type: TransactionType;
     /**
-     * Cents. A refund can be at most 10,000,000 cents.
+     * Cents. A refund, or what you `force`, can be at most 10,000,000 cents.
      */
     amount: number;
     /**
@@ -922,6 +922,10 @@ export type SimulateTransactionRequest = {
      * The merchant category code: four digits (ISO 18245).
      */
     merchant_category_code?: string;
+    /**
+     * Settles it as if the card network had reported it, whatever the status of the card. A purchase on a frozen card is declined; on a blocked one it is a late debit, which your balance pays.
+     */
+    force?: boolean;
 };
 
 /**

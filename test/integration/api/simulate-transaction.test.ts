@@ -106,6 +106,55 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
     assert.deepEqual(await list(), []);
   });
 
+  describe('with force, which settles it as the card network would', () => {
+    const change = (verb: string) => partner.call('POST', `/cards/${cardId}/${verb}`);
+
+    it('declines a purchase on a frozen card', async () => {
+      await change('freeze');
+      const before = await total();
+      const { status, json } = await simulate({ ...purchase, force: true });
+      assert.deepEqual([status, json.type, json.decline_reason], [201, 'decline', 'card_frozen']);
+      assert.deepEqual([await onCard(), await total()], [1_000, before - 25]);
+    });
+
+    it('charges the balance for a purchase on a blocked card, and returns a refund to it', async () => {
+      await change('block');
+      const before = await total();
+      const debit = await simulate({ ...purchase, force: true });
+      assert.deepEqual(
+        [debit.status, debit.json.type, debit.json.charged_to],
+        [201, 'purchase', 'partner_balance'],
+      );
+      assert.equal(await total(), before - 312);
+      const refund = await simulate(
+        { type: 'refund', amount: 200, force: true },
+        { idempotencyKey: randomUUID() },
+      );
+      assert.deepEqual([refund.status, refund.json.charged_to], [201, 'partner_balance']);
+      assert.deepEqual([await onCard(), await total()], [0, before - 112]);
+    });
+
+    it('changes nothing on an active card, except that a decline is the network’s', async () => {
+      assert.equal((await simulate({ ...purchase, force: true })).json.card_balance_after, 700);
+      const { json } = await simulate({ type: 'decline', amount: 1, force: true });
+      assert.equal(json.decline_reason, 'declined_by_network');
+      const forcedNot = await simulate({ type: 'decline', amount: 1, force: false });
+      assert.equal(forcedNot.json.decline_reason, 'simulated_decline');
+    });
+
+    it('takes up to as much as the faucet gives', async () => {
+      const debtor = await fundedPartner(stack, 10_000);
+      const { id } = (await createCard(debtor, { amount: 1_000 })).json;
+      await debtor.call('POST', `/cards/${id}/block`);
+      const debit = (amount: number) =>
+        debtor.call('POST', `/test/cards/${id}/simulate-transaction`, {
+          body: { type: 'purchase', amount, force: true },
+        });
+      expectError(await debit(10_000_001), 'validation_failed', ['amount']);
+      assert.equal((await debit(10_000_000)).status, 201);
+    });
+  });
+
   it('answers 404 for a card that is unknown, of another account, or misspelt', async () => {
     const stranger = await fundedPartner(stack, 10_000);
     const foreign = (await createCard(stranger, { amount: 1_000 })).json.id;
@@ -127,6 +176,7 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
       [{ ...purchase, type: 'reversal' }, 'type'],
       [{ ...purchase, amount: 0 }, 'amount'],
       [{ ...purchase, forced: true }, 'forced'],
+      [{ ...purchase, force: 1 }, 'force'],
       [{ ...purchase, merchant_name: '' }, 'merchant_name'],
       [{ ...purchase, merchant_name: 'x'.repeat(256) }, 'merchant_name'],
       [

@@ -14,6 +14,7 @@ export interface JsonSchema {
   const?: unknown;
   if?: JsonSchema;
   then?: JsonSchema;
+  anyOf?: readonly JsonSchema[];
   $ref?: string;
 }
 
@@ -110,10 +111,11 @@ export function isValid(schema: JsonSchema, value: unknown): boolean {
 /** Whether an object whose fields are valid by themselves is what `if` and `then` say of them together. */
 export function fitsTogether(schema: JsonSchema, body: Record<string, unknown>): boolean {
   const { if: condition, then: consequence } = schema;
-  const isMet = Object.entries(condition?.properties ?? {}).every(
-    ([name, { const: value }]) => body[name] === value,
+  if (condition === undefined) return true;
+  const isMet = (condition.anyOf ?? [condition]).some(({ properties = {} }) =>
+    Object.entries(properties).every(([name, { const: value }]) => body[name] === value),
   );
-  if (condition === undefined || !isMet) return true;
+  if (!isMet) return true;
   return Object.entries(consequence?.properties ?? {}).every(
     ([name, narrowed]) =>
       !(name in body) || isValid({ ...schema.properties?.[name], ...narrowed }, body[name]),
