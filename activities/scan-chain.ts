@@ -167,7 +167,7 @@ class Round {
     const first = await readFirstDepositTime(em, network);
     if (first === null) return null;
     const before = new Date(first.getTime() - CLOCK_SKEW_MS);
-    await beginScan(em, network, await chain.findLastBlockBefore(before, this.#signal));
+    await beginScan(this.#orm, network, await chain.findLastBlockBefore(before, this.#signal));
     return readCursor(em, network);
   }
 
@@ -260,13 +260,13 @@ class Round {
     const owners = await findOwners(em, network, blocks.keys());
     if (owners.size === 0) return;
     for (const hash of blocks.keys()) if (!owners.has(hash)) blocks.delete(hash);
-    if ((await markConfirming(em, network, blocks)) > 0) this.#dependencies.changed();
+    if ((await markConfirming(this.#orm, network, blocks)) > 0) this.#dependencies.changed();
   }
 
   async #record(): Promise<void> {
     if (performance.now() < this.#recordedAtMs + RECORD_EVERY_MS) return;
     this.#recordedAtMs = performance.now();
-    await recordChainState(this.#orm.em.fork(), this.#tron.network, this.#tron.chain.state());
+    await recordChainState(this.#orm, this.#tron.network, this.#tron.chain.state());
   }
 
   #report(): ScanReport {

@@ -1,12 +1,15 @@
-import { readWatchedDeposit, type WatchedDeposit } from '../commands/deposits/read-watched-deposit.ts';
 import { resolveDeposit } from '../commands/deposits/resolve-deposit.ts';
-import { markDepositTold } from '../commands/deposits/untold-deposits.ts';
+import {
+  markDepositTold,
+  readWatchedDeposit,
+  type WatchedDeposit,
+} from '../commands/deposits/watched-deposits.ts';
 import { notifyEvents } from '../db/notifications.ts';
 import type { Orm } from '../db/orm.ts';
 import type { DepositVerdict, VersionedDecision } from '../domain/deposit.ts';
 import { Label } from '../domain/fields.ts';
 
-export type { WatchedDeposit } from '../commands/deposits/read-watched-deposit.ts';
+export type { WatchedDeposit } from '../commands/deposits/watched-deposits.ts';
 
 export interface WatchDepositActivities {
   /** Null where there is no such deposit. */
@@ -30,7 +33,7 @@ export function createWatchDepositActivities(orm: Orm): WatchDepositActivities {
       if (!verdict?.resolved) return verdict;
       await notifyEvents(orm);
       // The workflow reads the row next: to be told would start it again after its end.
-      await markDepositTold(orm.em.fork(), { id: depositId, version: decision.version + 1 });
+      await markDepositTold(orm, { id: depositId, version: decision.version + 1 });
       return verdict;
     },
   };

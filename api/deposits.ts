@@ -1,10 +1,11 @@
+import { sql } from 'kysely';
 import { z } from 'zod';
 import type { CommandContext } from '../commands/command-context.ts';
 import { type DepositTerms, openDeposit } from '../commands/deposits/open-deposit.ts';
-import { depositColumns, paymentsOf } from '../db/deposit-columns.ts';
-import { newestOf } from '../db/newest.ts';
+import { DEPOSIT_COLUMNS, of, paymentsOf } from '../db/columns.ts';
+import { newestRows } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
-import { tenantQuery } from '../db/tenant-query.ts';
+import { tenantStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId, siblingId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/tenant.ts';
@@ -88,7 +89,7 @@ export const deposits = resource(
 
     async getDeposit({ caller, params: { depositId = '' } }) {
       const [row] = isId('dep', depositId)
-        ? await tenantQuery<DepositRow>(dependencies.orm.em.fork(), caller, ONE, [depositId])
+        ? await one(dependencies.orm.em.fork(), caller, { depositId })
         : [];
       if (row === undefined) throw new ApiError('deposit_not_found');
       return { status: 200, body: presentDeposit(row) };
@@ -98,40 +99,55 @@ export const deposits = resource(
 
 /**
  * Up to `limit` + 1 deposits, newest first, by key.
- * @throws ApiError `validation_failed` where `startingAfter` is no deposit of the tenant.
+ * @throws ApiError `validation_failed` if `startingAfter` is no deposit of the tenant.
  */
 export async function readDepositPage(
   orm: Orm,
   tenant: Tenant,
   { limit, startingAfter }: { limit: number; startingAfter?: string | undefined },
 ): Promise<DepositResource[]> {
-  const rows = await tenantQuery<DepositRow & { known: boolean }>(
-    orm.em.fork(),
-    tenant,
-    startingAfter === undefined ? NEWEST : AFTER,
-    [limit + 1, ...(startingAfter === undefined ? [] : [startingAfter])],
-  );
+  const read = startingAfter === undefined ? FIRST_PAGE : LATER_PAGE;
+  const rows = await read(orm.em.fork(), tenant, { limit: limit + 1, startingAfter: startingAfter ?? '' });
   if (rows[0]?.known === false)
     throw ApiError.ofField('starting_after', 'starting_after is not the id of a deposit');
-  return rows.filter((row) => row.id !== null).map(presentDeposit);
+  return rows.filter((row): row is typeof row & DepositRow => row.id !== null).map(presentDeposit);
 }
 
-const page = (known: string, before?: string): string => `
-  SELECT k.known, page.*, ${paymentsOf('page')} AS payments
-  FROM (SELECT ${known} AS known) k
-    LEFT JOIN (${newestOf({
-      table: 'deposit',
-      columns: depositColumns('deposit'),
-      where: { partner_id: '$1', mode: '$2' },
-      id: 'id',
-      before,
-      limit: '$3',
-    })}) page ON page.partner_id = $1 AND page.mode = $2
-  ORDER BY page.id DESC`;
+type PageAsked = Tenant & { limit: number; startingAfter: string };
 
-const NEWEST = page('true');
-const AFTER = page('EXISTS (SELECT FROM deposit WHERE partner_id = $1 AND mode = $2 AND id = $4)', '$4');
+/** Reads a page: with none a row that has nothing but `known`, whether `startingAfter` is there. */
+const page = (isFirst: boolean) =>
+  tenantStatement((db, { partnerId, mode, limit, startingAfter }: PageAsked) =>
+    db
+      .selectFrom(
+        (isFirst
+          ? sql<{ known: boolean }>`(SELECT true AS known)`
+          : sql<{ known: boolean }>`(SELECT EXISTS (SELECT FROM deposit
+              WHERE partner_id = ${partnerId} AND mode = ${mode} AND id = ${startingAfter}) AS known)`
+        ).as('k'),
+      )
+      .leftJoin(
+        newestRows({
+          ...{ table: 'deposit', columns: DEPOSIT_COLUMNS, id: 'id', limit },
+          where: { partner_id: partnerId, mode },
+          before: isFirst ? undefined : startingAfter,
+        }).as('page'),
+        (join) => join.on('page.partner_id', '=', partnerId).on('page.mode', '=', mode),
+      )
+      .select('k.known')
+      .selectAll('page')
+      .select(paymentsOf('page').as('payments'))
+      .orderBy('page.id', 'desc'),
+  );
+const FIRST_PAGE = page(true);
+const LATER_PAGE = page(false);
 
-const ONE = `
-  SELECT ${depositColumns('d')}, ${paymentsOf('d')} AS payments
-  FROM deposit d WHERE d.partner_id = $1 AND d.mode = $2 AND d.id = $3`;
+const one = tenantStatement((db, { partnerId, mode, depositId }: Tenant & { depositId: string }) =>
+  db
+    .selectFrom('deposit as d')
+    .select(of('d', DEPOSIT_COLUMNS))
+    .select(paymentsOf('d').as('payments'))
+    .where('d.partner_id', '=', partnerId)
+    .where('d.mode', '=', mode)
+    .where('d.id', '=', depositId),
+);

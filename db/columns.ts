@@ -1,4 +1,6 @@
-import type { Tables } from './tables.ts';
+import { sql } from 'kysely';
+import { MOST_PAYMENTS_SHOWN, type PaymentStatus } from '../domain/deposit.ts';
+import type { Row, Tables } from './tables.ts';
 
 /**
  * The columns that each resource is read with, never `*`: a prepared statement whose columns a migration changes would
@@ -30,6 +32,36 @@ export const DEPOSIT_COLUMNS = [
   ...(['status', 'received_micro_usdt', 'credited_cents', 'created_at', 'expires_at'] as const),
   'confirmed_at',
 ] as const satisfies Columns<'deposit'>;
+
+type PaymentOfDeposit = Row<
+  'deposit_payment',
+  | 'tx_hash'
+  | 'log_index'
+  | 'value_micro_usdt'
+  | 'block_number'
+  | 'block_time'
+  | 'denied_by'
+  | 'status'
+  | 'review_reason'
+>;
+
+/**
+ * A deposit's payments as one JSON array, in the chain's order: `[]` if there are none.
+ * @param deposit the alias of table `deposit` in the statement
+ * @param which those with this status; left out: all
+ */
+export const paymentsOf = (
+  deposit: string,
+  { status, limit = MOST_PAYMENTS_SHOWN }: { status?: PaymentStatus; limit?: number } = {},
+) => {
+  const which = status === undefined ? sql`true` : sql`p.status = ${sql.lit(status)}`;
+  // Large numbers as text: JSON's would be rounded.
+  return sql<PaymentOfDeposit[]>`coalesce((SELECT json_agg(p) FROM (
+    SELECT p.tx_hash, p.log_index, p.value_micro_usdt::text, p.block_number::text, p.block_time, p.denied_by, p.status,
+      p.review_reason
+    FROM deposit_payment p WHERE p.deposit_id = ${sql.ref(`${deposit}.id`)} AND ${which}
+    ORDER BY p.block_number, p.transaction_index, p.log_index LIMIT ${sql.lit(limit)}) p), '[]')`;
+};
 
 /** Columns of a table's alias in a statement. */
 export const of = <Alias extends string, Column extends string>(

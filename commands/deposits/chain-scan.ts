@@ -1,27 +1,27 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import type { NodeState } from '../../db/entities/deposits.ts';
-import { query } from '../../db/sql.ts';
-import type { TronNetwork } from '../../domain/deposit.ts';
-import { type ScanLag, scanLag } from '../../domain/deposit.ts';
+import type { Orm } from '../../db/orm.ts';
+import { autocommitStatement, type Reader, readStatement, writeStatement } from '../../db/sql.ts';
+import type { Row } from '../../db/tables.ts';
+import { transaction } from '../../db/transaction.ts';
+import { type ScanLag, scanLag, type TronNetwork } from '../../domain/deposit.ts';
+import { type Operator, recordAudit } from '../accounts/operator-context.ts';
+import { Refusal } from '../idempotency/refusal.ts';
 
 /** Where the scan of a chain stands: the last block that was taken. */
 export interface ScanCursor {
   number: number;
-  /** Null after a rescan was asked for: whatever block comes next is taken. */
+  /** Null after a rescan was requested: whatever block comes next is taken. */
   hash: string | null;
   time: Date | null;
 }
 
-/** @returns null where the scan has not begun. */
-export async function readCursor(em: EntityManager, network: TronNetwork): Promise<ScanCursor | null> {
-  const [row] = await query<{ block_number: string; block_hash: string | null; block_time: string | null }>(
-    em,
-    'SELECT block_number, block_hash, block_time FROM chain_scan WHERE network = $1',
-    [network],
-  );
-  if (row === undefined) return null;
-  const { block_number: number, block_hash: hash, block_time: time } = row;
-  return { number: Number(number), hash, time: time === null ? null : new Date(time) };
+/** @returns null if the scan has not begun */
+export async function readCursor(em: Reader, network: TronNetwork): Promise<ScanCursor | null> {
+  const [row] = await scanOf(em, { network });
+  return row === undefined
+    ? null
+    : { number: Number(row.block_number), hash: row.block_hash, time: dateOf(row.block_time) };
 }
 
 /** How far a chain has been read, and what was last heard of its nodes. */
@@ -29,127 +29,196 @@ export interface ScanState {
   network: TronNetwork;
   /** The last one that was taken. */
   blockNumber: number;
-  /** Null right after a rescan was asked for. */
+  /** Null right after a rescan was requested. */
   blockTime: Date | null;
-  /** The newest solid one that a node was heard to have. */
+  /** The newest solid block that any node is known to have. */
   solidBlockNumber: number | null;
   lag: ScanLag;
-  /** That the last block came from. */
+  /** The one that the last block came from. */
   node: string | null;
   nodes: NodeState[];
-  /** When the scan last said anything. */
+  /** When the scan last reported anything. */
   checkedAt: Date | null;
 }
 
-/** Of every chain whose scan has begun, by name. @param network of this one alone; null: of all */
-export async function readScanStates(em: EntityManager, network: TronNetwork | null): Promise<ScanState[]> {
-  const rows = await query<ScanRow>(
-    em,
-    `SELECT network, block_number, block_time, solid_block_number, node, nodes, checked_at FROM chain_scan
-     WHERE $1::text IS NULL OR network = $1 ORDER BY network`,
-    [network],
-  );
-  return rows.map((row) => {
-    const blockNumber = Number(row.block_number);
-    const blockTime = row.block_time === null ? null : new Date(row.block_time);
-    const solidBlockNumber = row.solid_block_number === null ? null : Number(row.solid_block_number);
-    return {
-      ...{ network: row.network, blockNumber, blockTime, solidBlockNumber },
-      lag: scanLag({ blockNumber, blockTime, solidBlockNumber }),
-      ...{ node: row.node, nodes: row.nodes },
-      checkedAt: row.checked_at === null ? null : new Date(row.checked_at),
-    };
-  });
+/** Every chain whose scan has begun, by name. @param network this one alone; null: all */
+export async function readScanStates(em: Reader, network: TronNetwork | null): Promise<ScanState[]> {
+  const rows = await (network === null ? scans(em, {}) : scanOf(em, { network }));
+  return rows.map(stateOf);
 }
 
-interface ScanRow {
-  network: TronNetwork;
-  block_number: string;
-  block_time: string | null;
-  solid_block_number: string | null;
-  node: string | null;
-  nodes: NodeState[];
-  checked_at: string | null;
+/** When the first address of the chain was given out; null if none was. No payment is older. */
+export async function readFirstDepositTime(em: Reader, network: TronNetwork): Promise<Date | null> {
+  const [first] = await firstDeposit(em, { network });
+  return dateOf(first?.created_at ?? null);
 }
 
-/** When the first address of the chain was given out; null where none was. No payment is older. */
-export async function readFirstDepositTime(em: EntityManager, network: TronNetwork): Promise<Date | null> {
-  const [first] = await query<{ created_at: string }>(
-    em,
-    'SELECT created_at FROM deposit WHERE network = $1 ORDER BY id LIMIT 1',
-    [network],
-  );
-  return first === undefined ? null : new Date(first.created_at);
+/** Whether any deposit still waits for its payment to be seen: only then are blocks worth a look that are not solid. */
+export async function isAnyAwaited(em: Reader, network: TronNetwork): Promise<boolean> {
+  return (await awaited(em, { network })).length > 0;
 }
 
-/** Begins the scan behind this block, unless another process has begun it. */
+/** Begins the scan after this block, unless another process has begun it. */
 export async function beginScan(
-  em: EntityManager,
+  orm: Orm,
   network: TronNetwork,
   { number, hash, time }: ScanCursor,
 ): Promise<void> {
-  await query(
-    em,
-    `INSERT INTO chain_scan (network, block_number, block_hash, block_time) VALUES ($1, $2, $3, $4)
-     ON CONFLICT (network) DO NOTHING`,
-    [network, number, hash, time],
-  );
+  await begin(orm, { network, number: String(number), hash, time });
 }
 
-/** Records what was last heard of the chain and its nodes, for operators; before the scan has begun there is no place for it. */
+/** Records what was last heard of the chain and its nodes, for operators. Before the scan has begun it records nothing. */
 export async function recordChainState(
-  em: EntityManager,
+  orm: Orm,
   network: TronNetwork,
-  state: { solidBlockNumber: number | null; node: string | null; nodes: readonly NodeState[] },
+  {
+    solidBlockNumber,
+    node,
+    nodes,
+  }: Pick<ScanState, 'solidBlockNumber' | 'node'> & { nodes: readonly NodeState[] },
 ): Promise<void> {
-  await query(
-    em,
-    `UPDATE chain_scan SET solid_block_number = coalesce($2, solid_block_number), node = $3, nodes = $4,
-       checked_at = clock_timestamp() WHERE network = $1`,
-    [network, state.solidBlockNumber, state.node, JSON.stringify(state.nodes)],
-  );
-}
-
-/** Whether any deposit's payment is still to be seen: only then are blocks worth a look that are not solid. */
-export async function isAnyAwaited(em: EntityManager, network: TronNetwork): Promise<boolean> {
-  const [row] = await query<{ awaited: boolean }>(
-    em,
-    `SELECT EXISTS (SELECT FROM deposit WHERE network = $1 AND status = 'awaiting_payment') AS awaited`,
-    [network],
-  );
-  return row?.awaited ?? false;
+  await recordState(orm, { network, solidBlockNumber, node, nodes: JSON.stringify(nodes) });
 }
 
 /**
- * Shows deposits as `confirming` whose payment was seen in a block that is not solid yet: a hint, which the scan confirms or
- * takes back when it has passed that block. Those that somebody holds stay as they are.
+ * Shows deposits as `confirming` whose payment was seen in a block that is not solid yet: a hint, which the scan confirms
+ * or takes back when it has passed that block. Deposits that another transaction holds stay as they are.
  * @param seen blocks by the address' 20 bytes in hex
  * @returns how many deposits it changed
  */
 export async function markConfirming(
-  em: EntityManager,
+  orm: Orm,
   network: TronNetwork,
   seen: ReadonlyMap<string, number>,
 ): Promise<number> {
   const rows = [...seen].map(([hash, blockNumber]) => ({ hash, block_number: blockNumber }));
-  const [row] = await query<{ count: number }>(em, MARK, [network, JSON.stringify(rows)]);
-  return row?.count ?? 0;
+  return (await confirming(orm, { network, seen: JSON.stringify(rows) })).length;
+}
+
+/**
+ * Has the scan of a chain go on from a block that it has passed before, while it runs. What was found before stays as it
+ * is, and is not found again. A rescan from too early a block is undone by one from where the scan was.
+ * @returns the last block that was ever taken
+ * @throws Refusal if the scan has not begun, or has not reached that block: no block is skipped.
+ */
+export function rescanFrom(
+  { orm, actor }: Operator,
+  { network, fromBlock }: { network: TronNetwork; fromBlock: number },
+): Promise<{ cameTo: number }> {
+  return transaction(orm, async (tx) => {
+    const [scan] = await lockScan(tx, { network });
+    if (scan === undefined) {
+      throw new Refusal(
+        `${network} has not been scanned yet: the scan starts on its own, just before the first deposit address was created.`,
+      );
+    }
+    const cameTo = Math.max(Number(scan.block_number), Number(scan.furthest_block_number));
+    if (fromBlock > cameTo) {
+      throw new Refusal(
+        `The scan of ${network} is at block ${cameTo} and will get to ${fromBlock} on its own: give a block up to ${cameTo}.`,
+      );
+    }
+    await moveBack(tx, { network, number: String(fromBlock - 1) });
+    recordAudit(tx, actor, 'tron.rescan', network, { fromBlock, cameTo });
+    return { cameTo };
+  });
 }
 
 /** About 20 minutes of blocks; some 20 are not solid yet. What a node claims beyond them is no hint. */
 const MOST_AHEAD = 400;
 
-// What the scan has passed by now it has taken itself.
-const MARK = `
-  WITH due AS (
-    SELECT d.id, s.block_number
-    FROM chain_scan c
-      JOIN json_to_recordset($2) AS s (hash text, block_number bigint)
-        ON s.block_number BETWEEN c.block_number + 1 AND c.block_number + ${MOST_AHEAD}
-      JOIN deposit d ON d.network = c.network AND d.address_hash = decode(s.hash, 'hex')
-    WHERE c.network = $1 AND d.status = 'awaiting_payment'
-    FOR NO KEY UPDATE OF d SKIP LOCKED
-  ), changed AS (
+const SCAN_COLUMNS = [
+  ...(['network', 'block_number', 'block_hash', 'block_time', 'solid_block_number'] as const),
+  ...(['node', 'nodes', 'checked_at'] as const),
+] as const;
+
+const dateOf = (time: string | null): Date | null => (time === null ? null : new Date(time));
+
+function stateOf(row: Row<'chain_scan', (typeof SCAN_COLUMNS)[number]>): ScanState {
+  const blockNumber = Number(row.block_number);
+  const blockTime = dateOf(row.block_time);
+  const solidBlockNumber = row.solid_block_number === null ? null : Number(row.solid_block_number);
+  return {
+    ...{ network: row.network, blockNumber, blockTime, solidBlockNumber },
+    lag: scanLag({ blockNumber, blockTime, solidBlockNumber }),
+    ...{ node: row.node, nodes: row.nodes, checkedAt: dateOf(row.checked_at) },
+  };
+}
+
+type OfNetwork = { network: TronNetwork };
+
+const scans = readStatement((db) => db.selectFrom('chain_scan').select(SCAN_COLUMNS).orderBy('network'));
+
+const scanOf = readStatement((db, { network }: OfNetwork) =>
+  db.selectFrom('chain_scan').select(SCAN_COLUMNS).where('network', '=', network),
+);
+
+const firstDeposit = readStatement((db, { network }: OfNetwork) =>
+  db
+    .selectFrom('deposit')
+    .select('created_at')
+    .where('network', '=', network)
+    .orderBy('id')
+    .limit(sql.lit(1)),
+);
+
+const awaited = readStatement((db, { network }: OfNetwork) =>
+  db
+    .selectFrom('deposit')
+    .select('id')
+    .where('network', '=', network)
+    .where('status', '=', sql.lit('awaiting_payment'))
+    .limit(sql.lit(1)),
+);
+
+type Beginning = OfNetwork & { number: string; hash: string | null; time: Date | null };
+
+const begin = autocommitStatement((db, { network, number, hash, time }: Beginning) =>
+  db
+    .insertInto('chain_scan')
+    .values({ network, block_number: number, block_hash: hash, block_time: time })
+    .onConflict((conflict) => conflict.column('network').doNothing()),
+);
+
+const recordState = autocommitStatement(
+  (db, state: OfNetwork & { solidBlockNumber: number | null; node: string | null; nodes: string }) =>
+    db
+      .updateTable('chain_scan')
+      .set(({ ref, fn }) => ({
+        solid_block_number: fn.coalesce(sql<string>`${state.solidBlockNumber}`, ref('solid_block_number')),
+        node: state.node,
+        nodes: sql`${state.nodes}`,
+        checked_at: sql`clock_timestamp()`,
+      }))
+      .where('network', '=', state.network),
+);
+
+// Written out for the recordset. What the scan has passed by now it has taken itself.
+const confirming = autocommitStatement(
+  (_, { network, seen }: OfNetwork & { seen: string }) => sql<Row<'deposit', 'id'>>`
+    WITH due AS (
+      SELECT d.id, s.block_number
+      FROM chain_scan c
+        JOIN json_to_recordset(${seen}) AS s (hash text, block_number bigint)
+          ON s.block_number BETWEEN c.block_number + 1 AND c.block_number + ${sql.lit(MOST_AHEAD)}
+        JOIN deposit d ON d.network = c.network AND d.address_hash = decode(s.hash, 'hex')
+      WHERE c.network = ${network} AND d.status = 'awaiting_payment'
+      FOR NO KEY UPDATE OF d SKIP LOCKED)
     UPDATE deposit d SET status = 'confirming', seen_block_number = due.block_number, version = version + 1, changed_at = now()
-    FROM due WHERE d.id = due.id RETURNING 1)
-  SELECT count(*)::int FROM changed`;
+    FROM due WHERE d.id = due.id RETURNING d.id`,
+);
+
+const lockScan = writeStatement((db, { network }: OfNetwork) =>
+  db
+    .selectFrom('chain_scan')
+    .select(['block_number', 'furthest_block_number'])
+    .where('network', '=', network)
+    .forNoKeyUpdate(),
+);
+
+const moveBack = writeStatement((db, { network, number }: OfNetwork & { number: string }) =>
+  db
+    .updateTable('chain_scan')
+    .set({ block_number: number, block_hash: null, block_time: null })
+    .where('network', '=', network),
+);

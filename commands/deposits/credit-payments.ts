@@ -1,6 +1,6 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
+import { type Reader, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { judgePayment, type ReviewReason } from '../../domain/deposit.ts';
 import { applyOperations } from '../../ledger/apply-operation.ts';
@@ -33,11 +33,11 @@ export interface CreditedPayments {
 }
 
 /**
- * Judges the payments that were found for these deposits, in the chain's order, and credits the balance with what is to be
- * credited: ledger, payments, deposits and their events in one transaction of six statements, however many they are.
- * Deposits of one account, since it holds the account's balance; those that another process has in hand are left to it.
- * A credit that would take the balance past the largest integer is not made: such a payment goes to review.
- * @param longestLockWaitMs after which the account's balance is given up with PostgreSQL's error; null: the session's own
+ * Judges the payments that were found for these deposits, in the chain's order, and credits the balance: ledger,
+ * payments, deposits and their events in one transaction of six statements, however many there are. All deposits are one
+ * account's, because the transaction locks its balance. Deposits that another process holds are left to that process. A
+ * payment goes to review if its credit would take the balance past the largest integer.
+ * @param longestLockWaitMs how long to wait for the account's balance before PostgreSQL's error; null: the session's limit
  */
 export function creditPayments(
   orm: Orm,
@@ -49,7 +49,7 @@ export function creditPayments(
     const deposits = held.filter(({ found }) => found.length > 0);
     if (deposits.length === 0) return { judged: 0, credited: 0 };
     const verdicts = await moveMoney(tx, deposits.flatMap(judgeFound));
-    await query(tx, JUDGED, [JSON.stringify(verdicts.map(rowOf))]);
+    await markJudged(tx, { rows: JSON.stringify(verdicts.map(rowOf)) });
     const byDeposit = Map.groupBy(verdicts, ({ deposit }) => deposit);
     await writeDeposits(tx, [...byDeposit].map(changeOf));
     return { judged: verdicts.length, credited: verdicts.filter(isCredit).length };
@@ -64,19 +64,15 @@ export interface UncreditedAccount {
 
 /**
  * Finds what {@link creditPayments} has to do, in the order of the accounts.
- * @param request.after the account to begin behind; null: the first one
- * @param request.except accounts that are passed over
+ * @param request.after the account to begin after; null: the first one
+ * @param request.except accounts to skip
  * @param request.limit how many accounts
  */
 export async function findUncredited(
-  em: EntityManager,
+  em: Reader,
   request: { after: string | null; except: readonly string[]; limit: number },
 ): Promise<UncreditedAccount[]> {
-  const rows = await query<{ partner_id: string; deposit_ids: string[] }>(em, FIND, [
-    request.after ?? '',
-    request.except,
-    request.limit,
-  ]);
+  const rows = await uncredited(em, { ...request, after: request.after ?? '' });
   return rows.map(({ partner_id, deposit_ids }) => ({ partnerId: partner_id, depositIds: deposit_ids }));
 }
 
@@ -96,7 +92,7 @@ function judgeFound(deposit: LockedDeposit): Verdict[] {
   });
 }
 
-async function moveMoney(tx: EntityManager, verdicts: readonly Verdict[]): Promise<Verdict[]> {
+async function moveMoney(tx: Transactor, verdicts: readonly Verdict[]): Promise<Verdict[]> {
   const credits = verdicts.filter(isCredit);
   const operations = credits.map(({ deposit, payment: { tx_hash, log_index } }) =>
     creditOperation(deposit, `${deposit.network}/${tx_hash}/${log_index}`, Number(deposit.amount_cents)),
@@ -138,23 +134,30 @@ function rowOf(verdict: Verdict) {
   };
 }
 
-const JUDGED = `
-  UPDATE deposit_payment p SET status = j.status, review_reason = j.review_reason
-  FROM json_to_recordset($1) AS j (network text, tx_hash text, log_index integer, status text, review_reason text)
-  WHERE p.network = j.network AND p.tx_hash = j.tx_hash AND p.log_index = j.log_index`;
+const markJudged = writeStatement(
+  (_, { rows }: { rows: string }) => sql`
+    UPDATE deposit_payment p SET status = j.status, review_reason = j.review_reason
+    FROM json_to_recordset(${rows}) AS j (network text, tx_hash text, log_index integer, status text, review_reason text)
+    WHERE p.network = j.network AND p.tx_hash = j.tx_hash AND p.log_index = j.log_index`,
+);
 
-// The accounts are found by skipping through the index, not by reading the payments.
-const FIND = `
-  WITH RECURSIVE following (partner_id) AS (
-    (SELECT partner_id FROM deposit_payment WHERE status = 'found' AND partner_id > $1 ORDER BY partner_id LIMIT 1)
-    UNION ALL
-    SELECT further.partner_id FROM following f CROSS JOIN LATERAL (
-      SELECT p.partner_id FROM deposit_payment p WHERE p.status = 'found' AND p.partner_id > f.partner_id
-      ORDER BY p.partner_id LIMIT 1) further
-  ), account AS MATERIALIZED (
-    SELECT partner_id FROM following WHERE partner_id <> ALL ($2) LIMIT $3
-  )
-  SELECT a.partner_id, array(
-    SELECT DISTINCT p.deposit_id FROM deposit_payment p WHERE p.status = 'found' AND p.partner_id = a.partner_id
-    ORDER BY p.deposit_id LIMIT ${MOST_AT_ONCE}) AS deposit_ids
-  FROM account a ORDER BY a.partner_id`;
+type Uncredited = { after: string; except: readonly string[]; limit: number };
+
+// Written out: it finds the accounts by skipping through the index, not by reading the payments.
+const uncredited = readStatement(
+  (_, { after, except, limit }: Uncredited) => sql<{ partner_id: string; deposit_ids: string[] }>`
+    WITH RECURSIVE following (partner_id) AS (
+      (SELECT partner_id FROM deposit_payment WHERE status = 'found' AND partner_id > ${after}
+       ORDER BY partner_id LIMIT 1)
+      UNION ALL
+      SELECT further.partner_id FROM following f CROSS JOIN LATERAL (
+        SELECT p.partner_id FROM deposit_payment p WHERE p.status = 'found' AND p.partner_id > f.partner_id
+        ORDER BY p.partner_id LIMIT 1) further
+    ), account AS MATERIALIZED (
+      SELECT partner_id FROM following WHERE partner_id <> ALL (${except}) LIMIT ${limit}
+    )
+    SELECT a.partner_id, array(
+      SELECT DISTINCT p.deposit_id FROM deposit_payment p WHERE p.status = 'found' AND p.partner_id = a.partner_id
+      ORDER BY p.deposit_id LIMIT ${sql.lit(MOST_AT_ONCE)}) AS deposit_ids
+    FROM account a ORDER BY a.partner_id`,
+);

@@ -1,5 +1,5 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
-import { query } from '../../db/sql.ts';
+import { sql } from 'kysely';
+import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { DepositVerdict, WhyNotResolved } from '../../domain/deposit.ts';
 import { type DepositDecision, MICRO_USDT_PER_CENT, usdt } from '../../domain/deposit.ts';
@@ -14,11 +14,11 @@ export interface DepositByHand extends DepositDecision {
 }
 
 /**
- * Carries out what an operator decides about all payments of a deposit that wait for review (decisions.md, "Deposit"):
- * they are credited, to the whole cent, with `deposit.confirmed`, or recorded as sent back. Payments, balance, event and
- * audit are one transaction. Without a version it decides on whatever there is. Asked again by the same actor, with the version it was asked with before, it answers the
- * same and does nothing. The caller announces afterwards.
- * @returns null where there is no such deposit
+ * Carries out an operator's decision on all payments of a deposit that wait for review (decisions.md, "Deposit"): they are
+ * credited, rounded down to a cent, with `deposit.confirmed`, or recorded as sent back. Payments, balance, event and audit
+ * are one transaction. Without a version it decides on whatever is there. If the same actor sends the same decision with
+ * the same version again, it answers the same and does nothing. The caller notifies the workers afterwards.
+ * @returns null if there is no such deposit
  */
 export function resolveDeposit(
   { orm, actor }: Operator,
@@ -28,24 +28,27 @@ export function resolveDeposit(
     const [deposit] = await lockDeposits(tx, [depositId], 'wait');
     if (deposit === undefined) return null;
     if (version !== undefined && version !== deposit.version) {
-      const creditedCents = await readRepeated(tx, { depositId, version, actor, outcome, reason });
-      return creditedCents === null
+      const [made] = await resolutionOf(tx, { depositId, version, actor, outcome, reason });
+      return made === undefined
         ? refused('changed_meanwhile')
-        : { resolved: true, creditedCents, repeated: true };
+        : { resolved: true, creditedCents: Number(made.credited_cents), repeated: true };
     }
     if (!deposit.statuses.includes('in_review')) return refused('nothing_in_review');
     const creditedCents = outcome === 'credited' ? await credit(tx, deposit) : 0;
     if (typeof creditedCents === 'string') return refused(creditedCents);
 
-    const settled = await query<{ value_micro_usdt: string }>(tx, SETTLE, [depositId, outcome]);
+    const resolved = await resolvePayments(tx, { depositId, outcome });
     const statuses = deposit.statuses.filter((status) => status !== 'in_review').concat(outcome);
     await writeDeposits(tx, [{ deposit, statuses, newlyCreditedCents: creditedCents }]);
-    await query(tx, RECORD, [depositId, deposit.version, outcome, creditedCents, reason, actor]);
+    await recordResolution(tx, {
+      ...{ depositId, version: deposit.version, outcome, reason, actor },
+      creditedCents: String(creditedCents),
+    });
     recordAudit(tx, actor, 'deposit.resolve', depositId, {
       ...{ partnerId: deposit.partner_id, mode: deposit.mode, outcome, reason },
-      ...{ version: deposit.version, payments: settled.length, creditedCents },
+      ...{ version: deposit.version, payments: resolved.length, creditedCents },
       amountUsdt: usdt(
-        settled.reduce((sum, { value_micro_usdt }) => sum + BigInt(value_micro_usdt), 0n),
+        resolved.reduce((sum, { value_micro_usdt }) => sum + BigInt(value_micro_usdt), 0n),
         2,
       ),
     });
@@ -54,7 +57,7 @@ export function resolveDeposit(
 }
 
 /** Credits what arrived and is in no balance yet, rounded down to a cent. @returns the cents, or why it can't be */
-async function credit(tx: EntityManager, deposit: LockedDeposit): Promise<number | WhyNotResolved> {
+async function credit(tx: Transactor, deposit: LockedDeposit): Promise<number | WhyNotResolved> {
   const kept = BigInt(deposit.kept_micro_usdt) / MICRO_USDT_PER_CENT;
   const cents = kept - BigInt(deposit.credited_cents);
   if (cents < 1n) return 'below_a_cent';
@@ -69,26 +72,39 @@ async function credit(tx: EntityManager, deposit: LockedDeposit): Promise<number
   return Number(cents);
 }
 
-/** @returns what the same decision credited when it was carried out; null where it was not */
-async function readRepeated(
-  tx: EntityManager,
-  { depositId, version, actor, outcome, reason }: DepositByHand & { actor: string },
-): Promise<number | null> {
-  const [made] = await query<{ credited_cents: string }>(
-    tx,
-    `SELECT credited_cents FROM deposit_resolution
-     WHERE deposit_id = $1 AND version = $2 AND actor = $3 AND outcome = $4 AND reason = $5`,
-    [depositId, version, actor, outcome, reason],
-  );
-  return made === undefined ? null : Number(made.credited_cents);
-}
-
 const refused = (because: WhyNotResolved): DepositVerdict => ({ resolved: false, because });
 
-const SETTLE = `
-  UPDATE deposit_payment SET status = $2 WHERE deposit_id = $1 AND status = 'in_review'
-  RETURNING value_micro_usdt::text AS value_micro_usdt`;
+type OfDeposit = { depositId: string; outcome: DepositDecision['outcome'] };
 
-const RECORD = `
-  INSERT INTO deposit_resolution (deposit_id, version, outcome, credited_cents, reason, actor)
-  VALUES ($1, $2, $3, $4, $5, $6)`;
+const resolvePayments = writeStatement((db, { depositId, outcome }: OfDeposit) =>
+  db
+    .updateTable('deposit_payment')
+    .set({ status: outcome })
+    .where('deposit_id', '=', depositId)
+    .where('status', '=', sql.lit('in_review'))
+    .returning('value_micro_usdt'),
+);
+
+type Decided = OfDeposit & { version: number; reason: string; actor: string };
+
+const recordResolution = writeStatement((db, values: Decided & { creditedCents: string }) =>
+  db.insertInto('deposit_resolution').values({
+    deposit_id: values.depositId,
+    version: values.version,
+    outcome: values.outcome,
+    credited_cents: values.creditedCents,
+    reason: values.reason,
+    actor: values.actor,
+  }),
+);
+
+const resolutionOf = readStatement((db, { depositId, version, actor, outcome, reason }: Decided) =>
+  db
+    .selectFrom('deposit_resolution')
+    .select('credited_cents')
+    .where('deposit_id', '=', depositId)
+    .where('version', '=', version)
+    .where('actor', '=', actor)
+    .where('outcome', '=', outcome)
+    .where('reason', '=', reason),
+);

@@ -1,11 +1,12 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
+import { type Reader, readStatement, writeStatement } from '../../db/sql.ts';
+import type { Row } from '../../db/tables.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { TronNetwork } from '../../domain/deposit.ts';
 import type { Mode } from '../../domain/mode.ts';
 
-/** Deposits that expire in one transaction; the others do in the next ones. */
+/** Deposits that expire in one transaction; the rest expire in the next ones. */
 const MOST_EXPIRED = 5_000;
 
 /** A transfer to an address of ours. */
@@ -16,7 +17,7 @@ export interface FoundPayment {
   blockNumber: number;
   blockTime: Date;
   valueMicroUsdt: bigint;
-  /** The node that has the block and denies it; null where none does. */
+  /** The node that has the block and denies it; null if none does. */
   deniedBy: string | null;
   owner: AddressOwner;
 }
@@ -30,18 +31,13 @@ export interface AddressOwner {
 
 /** @returns the deposits whose addresses are among these, by the address' 20 bytes in hex. One statement, however many. */
 export async function findOwners(
-  em: EntityManager,
+  em: Reader,
   network: TronNetwork,
   addressHashes: Iterable<string>,
 ): Promise<Map<string, AddressOwner>> {
   const wanted = [...new Set(addressHashes)].map((hash) => `\\x${hash}`);
   if (wanted.length === 0) return new Map();
-  const rows = await query<{ hash: string; id: string; partner_id: string; mode: Mode }>(
-    em,
-    `SELECT encode(address_hash, 'hex') AS hash, id, partner_id, mode FROM deposit
-     WHERE network = $1 AND address_hash = ANY ($2::bytea[])`,
-    [network, wanted],
-  );
+  const rows = await ownersOf(em, { network, hashes: wanted });
   return new Map(
     rows.map(({ hash, id, partner_id, mode }) => [hash, { depositId: id, partnerId: partner_id, mode }]),
   );
@@ -64,7 +60,7 @@ export interface TakenBlocks {
   awaitingAgain: number;
 }
 
-/** The scan stands elsewhere: another process was faster, or a rescan was asked for. Read where, and go on from there. */
+/** The cursor is elsewhere: another process was faster, or a rescan was requested. Read it again and go on from there. */
 export class CursorMoved extends Error {
   override name = 'CursorMoved';
 }
@@ -76,32 +72,26 @@ export class CursorMoved extends Error {
  * @throws CursorMoved and nothing has changed.
  */
 export function takeBlocks(orm: Orm, run: RunOfBlocks): Promise<TakenBlocks> {
-  const { network, last, payments } = run;
+  const { network, after, last, payments } = run;
   return transaction(orm, async (tx) => {
-    await moveCursor(tx, run);
-    const found = payments.length === 0 ? 0 : await record(tx, network, payments);
-    const awaitingAgain = await count(tx, AWAIT_AGAIN, [network, last.number]);
-    const expired = await count(tx, EXPIRE, [network, last.time]);
-    return { found, awaitingAgain, expired };
+    // First, so that of two scans the second finds it moved before it does anything.
+    const moved = await moveCursor(tx, {
+      ...{ network, afterNumber: String(after.number), afterHash: after.hash },
+      ...{ number: String(last.number), hash: last.hash, time: last.time },
+    });
+    if (moved.length === 0) {
+      throw new CursorMoved(`the scan of ${network} does not stand at block ${after.number} any more`);
+    }
+    const rows = JSON.stringify(payments.map(rowOf));
+    const found = payments.length === 0 ? [] : await record(tx, { network, rows });
+    const awaitingAgain = await awaitAgain(tx, { network, number: String(last.number) });
+    const expired = await expire(tx, { network, time: last.time });
+    return { found: found.length, awaitingAgain: awaitingAgain.length, expired: expired.length };
   });
 }
 
-/** First, so that of two scans the second finds it moved before it does anything. */
-async function moveCursor(tx: EntityManager, { network, after, last }: RunOfBlocks): Promise<void> {
-  const moved = await query(
-    tx,
-    `UPDATE chain_scan SET block_number = $4, block_hash = $5, block_time = $6,
-       furthest_block_number = greatest(furthest_block_number, $4)
-     WHERE network = $1 AND block_number = $2 AND block_hash IS NOT DISTINCT FROM $3 RETURNING network`,
-    [network, after.number, after.hash, last.number, last.hash, last.time],
-  );
-  if (moved.length === 0) {
-    throw new CursorMoved(`the scan of ${network} does not stand at block ${after.number} any more`);
-  }
-}
-
-function record(tx: EntityManager, network: TronNetwork, payments: readonly FoundPayment[]): Promise<number> {
-  const rows = payments.map(({ owner, ...payment }) => ({
+function rowOf({ owner, ...payment }: FoundPayment) {
+  return {
     tx_hash: payment.txHash,
     log_index: payment.logIndex,
     deposit_id: owner.depositId,
@@ -112,45 +102,92 @@ function record(tx: EntityManager, network: TronNetwork, payments: readonly Foun
     transaction_index: payment.transactionIndex,
     block_time: payment.blockTime,
     denied_by: payment.deniedBy,
-  }));
-  return count(tx, RECORD, [network, JSON.stringify(rows)]);
+  };
 }
 
-async function count(tx: EntityManager, statement: string, values: unknown[]): Promise<number> {
-  const [row] = await query<{ count: number }>(tx, statement, values);
-  return row?.count ?? 0;
-}
+type OfNetwork = { network: TronNetwork };
 
-const RECORD = `
-  WITH recorded AS (
+const ownersOf = readStatement((db, { network, hashes }: OfNetwork & { hashes: string[] }) =>
+  db
+    .selectFrom('deposit')
+    .select(['id', 'partner_id', 'mode', sql<string>`encode(address_hash, 'hex')`.as('hash')])
+    .where('network', '=', network)
+    .where('address_hash', '=', sql<Buffer>`any(${hashes}::bytea[])`),
+);
+
+type Move = OfNetwork & {
+  afterNumber: string;
+  afterHash: string | null;
+  number: string;
+  hash: string;
+  time: Date;
+};
+
+const moveCursor = writeStatement((db, { network, afterNumber, afterHash, number, hash, time }: Move) =>
+  db
+    .updateTable('chain_scan')
+    .set({ block_number: number, block_hash: hash, block_time: time })
+    .set({ furthest_block_number: sql`greatest(furthest_block_number, ${number})` })
+    .where('network', '=', network)
+    .where('block_number', '=', afterNumber)
+    .where('block_hash', 'is not distinct from', afterHash)
+    .returning('network'),
+);
+
+// Written out for the recordset. Each returns a row for every row it changed.
+const record = writeStatement(
+  (_, { network, rows }: OfNetwork & { rows: string }) => sql<Row<'deposit_payment', 'log_index'>>`
     INSERT INTO deposit_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt,
       block_number, transaction_index, block_time, denied_by)
-    SELECT $1, f.* FROM json_to_recordset($2) AS f (tx_hash text, log_index integer, deposit_id text, partner_id text,
-      mode text, value_micro_usdt numeric, block_number bigint, transaction_index integer, block_time timestamptz,
-      denied_by text)
+    SELECT ${network}, f.* FROM json_to_recordset(${rows}) AS f (tx_hash text, log_index integer, deposit_id text,
+      partner_id text, mode text, value_micro_usdt numeric, block_number bigint, transaction_index integer,
+      block_time timestamptz, denied_by text)
     ON CONFLICT (network, tx_hash, log_index) DO NOTHING
-    RETURNING 1)
-  SELECT count(*)::int FROM recorded`;
+    RETURNING log_index`,
+);
 
-// Those that somebody holds have their turn with the next run.
-const AWAIT_AGAIN = `
-  WITH due AS (
-    SELECT d.id FROM deposit d
-    WHERE d.network = $1 AND d.status = 'confirming' AND d.seen_block_number <= $2
-      AND NOT EXISTS (SELECT FROM deposit_payment p WHERE p.deposit_id = d.id)
-    FOR NO KEY UPDATE SKIP LOCKED
-  ), changed AS (
-    UPDATE deposit d SET status = 'awaiting_payment', seen_block_number = NULL, version = version + 1, changed_at = now()
-    FROM due WHERE d.id = due.id RETURNING 1)
-  SELECT count(*)::int FROM changed`;
+/** What changes with every change of a deposit. */
+const CHANGED = { version: sql<number>`version + 1`, changed_at: sql<string>`now()` };
 
-const EXPIRE = `
-  WITH due AS (
-    SELECT d.id FROM deposit d
-    WHERE d.network = $1 AND d.status = 'awaiting_payment' AND d.expires_at < $2
-      AND NOT EXISTS (SELECT FROM deposit_payment p WHERE p.deposit_id = d.id)
-    ORDER BY d.expires_at LIMIT ${MOST_EXPIRED} FOR NO KEY UPDATE SKIP LOCKED
-  ), changed AS (
-    UPDATE deposit d SET status = 'expired', version = version + 1, changed_at = now()
-    FROM due WHERE d.id = due.id RETURNING 1)
-  SELECT count(*)::int FROM changed`;
+const NO_PAYMENT = sql<boolean>`NOT EXISTS (SELECT FROM deposit_payment p WHERE p.deposit_id = deposit.id)`;
+
+// Deposits that another transaction holds have their turn with the next run.
+const awaitAgain = writeStatement((db, { network, number }: OfNetwork & { number: string }) =>
+  db
+    .with('due', ({ selectFrom }) =>
+      selectFrom('deposit')
+        .select('id')
+        .where('network', '=', network)
+        .where('status', '=', sql.lit('confirming'))
+        .where('seen_block_number', '<=', number)
+        .where(NO_PAYMENT)
+        .forNoKeyUpdate()
+        .skipLocked(),
+    )
+    .updateTable('deposit as d')
+    .from('due')
+    .set({ status: 'awaiting_payment', seen_block_number: null, ...CHANGED })
+    .whereRef('d.id', '=', 'due.id')
+    .returning('d.id'),
+);
+
+const expire = writeStatement((db, { network, time }: OfNetwork & { time: Date }) =>
+  db
+    .with('due', ({ selectFrom }) =>
+      selectFrom('deposit')
+        .select('id')
+        .where('network', '=', network)
+        .where('status', '=', sql.lit('awaiting_payment'))
+        .where('expires_at', '<', sql<string>`${time}`)
+        .where(NO_PAYMENT)
+        .orderBy('expires_at')
+        .limit(sql.lit(MOST_EXPIRED))
+        .forNoKeyUpdate()
+        .skipLocked(),
+    )
+    .updateTable('deposit as d')
+    .from('due')
+    .set({ status: 'expired', ...CHANGED })
+    .whereRef('d.id', '=', 'due.id')
+    .returning('d.id'),
+);

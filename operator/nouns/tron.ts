@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { rescanFrom } from '../../commands/deposits/rescan.ts';
+import { rescanFrom } from '../../commands/deposits/chain-scan.ts';
 import { TronNetwork } from '../../domain/deposit.ts';
 import { read, WholeNumber } from '../flag-values.ts';
 import { readScan } from '../reads/chain-scans.ts';

@@ -1,7 +1,6 @@
 import { type Expression, sql } from 'kysely';
 import { unknownId } from '../../commands/idempotency/refusal.ts';
-import { DEPOSIT_COLUMNS, of } from '../../db/columns.ts';
-import { paymentsOf } from '../../db/deposit-columns.ts';
+import { DEPOSIT_COLUMNS, of, paymentsOf } from '../../db/columns.ts';
 import { newestRows } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
 import { type Reads, readStatement } from '../../db/sql.ts';
@@ -40,11 +39,7 @@ export async function readDeposits(orm: Orm, filter: DepositFilter): Promise<Ope
   return (await newest(em, { limit })).map(present);
 }
 
-const DEPOSIT = [
-  ...of('d', DEPOSIT_COLUMNS),
-  'd.review_since',
-  sql<PaymentRow[]>`${sql.raw(paymentsOf('d'))}`.as('payments'),
-] as const;
+const DEPOSIT = [...of('d', DEPOSIT_COLUMNS), 'd.review_since', paymentsOf('d').as('payments')] as const;
 
 const depositsIn = (db: Reads, ids: Expression<string>) =>
   db.selectFrom('deposit as d').select(DEPOSIT).where('d.id', 'in', ids).orderBy('d.id', 'desc');
@@ -58,7 +53,7 @@ const newestWithStatus = readStatement((db, { status, limit }: { status: Deposit
   const ids = newestRows({
     ...{ table: 'deposit', columns: ['id'], where: { status }, id: 'id', limit, most: 10_001 },
   });
-  return depositsIn(db, sql<string>`(${ids})`);
+  return depositsIn(db, sql<string>`${ids}`);
 });
 
 // One partner has few enough deposits to look through them all.

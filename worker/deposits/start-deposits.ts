@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { createScanChainActivities, type ScanChainActivities } from '../../activities/scan-chain.ts';
 import { createWatchDepositActivities, type WatchDepositActivities } from '../../activities/watch-deposit.ts';
 import { createTronChain } from '../../adapters/tron/create-tron-chain.ts';
-import { markDepositTold, takeUntoldDeposits } from '../../commands/deposits/untold-deposits.ts';
+import { markDepositTold, takeUntoldDeposits } from '../../commands/deposits/watched-deposits.ts';
 import type { Config } from '../../config/service.ts';
 import { depositsTaskQueue } from '../../config/task-queues.ts';
 import {
@@ -106,14 +106,14 @@ export async function startDeposits(options: DepositsOptions): Promise<RunningDe
   });
   const telling = tellInTurns({
     ...{ what: 'deposits', idleMs: IDLE_MS, roundPauseMs: ROUND_PAUSE_MS, logger },
-    take: (after: string | null) => takeUntoldDeposits(orm.em.fork(), after),
+    take: (after: string | null) => takeUntoldDeposits(orm, after),
     tell: async (deposit) => {
       const { id: depositId, partner_id: partnerId, mode } = deposit;
       await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
         tellDeposit(client, { depositId, partnerId, mode }, taskQueue),
       );
       // Not before it has heard: a process that dies here tells it again.
-      await markDepositTold(orm.em.fork(), deposit);
+      await markDepositTold(orm, deposit);
     },
   });
   const ensuring =

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { rescanFrom } from '../../../commands/deposits/rescan.ts';
+import { rescanFrom } from '../../../commands/deposits/chain-scan.ts';
 import { query } from '../../../db/sql.ts';
 import { addressHash } from '../../../dev/tron/address.ts';
 import type { HandChain } from '../../../dev/tron/chain.ts';

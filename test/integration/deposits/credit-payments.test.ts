@@ -35,7 +35,7 @@ describe('creditPayments', () => {
   beforeEach(async () => {
     commands = await openCommands();
     partnerId = await commands.createFundedPartner(FIRST_CENTS);
-    await beginScan(commands.context.orm.em.fork(), NETWORK, { number: 100, hash: null, time: null });
+    await beginScan(commands.context.orm, NETWORK, { number: 100, hash: null, time: null });
   });
   afterEach(async () => {
     assert.deepEqual(await checkLedger(commands.context.orm.em.fork()), []);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Worker } from '@temporalio/worker';
-import { rescanFrom } from '../../../commands/deposits/rescan.ts';
+import { rescanFrom } from '../../../commands/deposits/chain-scan.ts';
 import { query } from '../../../db/sql.ts';
 import { tokenTransfer } from '../../../dev/tron/drafts.ts';
 import { scanChainWorkflowId, watchDepositWorkflowId } from '../../../workflows/messages.ts';

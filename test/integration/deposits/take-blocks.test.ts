@@ -7,8 +7,8 @@ import {
   readCursor,
   readFirstDepositTime,
   recordChainState,
+  rescanFrom,
 } from '../../../commands/deposits/chain-scan.ts';
-import { rescanFrom } from '../../../commands/deposits/rescan.ts';
 import {
   CursorMoved,
   type FoundPayment,
@@ -42,7 +42,7 @@ describe('takeBlocks', () => {
   beforeEach(async () => {
     commands = await openCommands();
     partnerId = await commands.createFundedPartner(100);
-    await beginScan(commands.context.orm.em.fork(), NETWORK, START);
+    await beginScan(commands.context.orm, NETWORK, START);
   });
   afterEach(() => commands.close());
 
@@ -167,8 +167,8 @@ describe('takeBlocks', () => {
       ['ff'.repeat(20), 102],
     ]);
     assert.equal(await isAnyAwaited(em(), NETWORK), true);
-    assert.equal(await markConfirming(em(), NETWORK, seen), 2);
-    assert.equal(await markConfirming(em(), NETWORK, seen), 0);
+    assert.equal(await markConfirming(commands.context.orm, NETWORK, seen), 2);
+    assert.equal(await markConfirming(commands.context.orm, NETWORK, seen), 0);
     const awaited = ['awaiting_payment', 'awaiting_payment'];
     assert.deepEqual(await statusesOf(ids), ['confirming', 'confirming', ...awaited]);
     assert.equal((await take(101, 101)).awaitingAgain, 1);
@@ -227,16 +227,16 @@ describe('takeBlocks', () => {
     await seedDeposits(commands.owner, { partnerId, createdAt: "'2026-01-02T03:04:05Z'" });
     await seedDeposits(commands.owner, { partnerId });
     assert.equal((await readFirstDepositTime(em(), NETWORK))?.toISOString(), '2026-01-02T03:04:05.000Z');
-    await recordChainState(em(), NETWORK, { solidBlockNumber: 5, node: null, nodes: [] });
-    await beginScan(em(), NETWORK, START);
-    await beginScan(em(), NETWORK, { number: 7, hash: null, time: null });
+    await recordChainState(commands.context.orm, NETWORK, { solidBlockNumber: 5, node: null, nodes: [] });
+    await beginScan(commands.context.orm, NETWORK, START);
+    await beginScan(commands.context.orm, NETWORK, { number: 7, hash: null, time: null });
     assert.deepEqual(await readCursor(em(), NETWORK), START);
   });
 
   it('records what is known of the chain and its nodes beside the cursor', async () => {
     const nodes = [{ name: 'n:1', state: 'in_use' as const, problem: null, since: new Date().toISOString() }];
-    await recordChainState(em(), NETWORK, { solidBlockNumber: 120, node: 'n:1', nodes });
-    await recordChainState(em(), NETWORK, { solidBlockNumber: null, node: null, nodes });
+    await recordChainState(commands.context.orm, NETWORK, { solidBlockNumber: 120, node: 'n:1', nodes });
+    await recordChainState(commands.context.orm, NETWORK, { solidBlockNumber: null, node: null, nodes });
     const [row] = await query<Record<string, unknown>>(
       em(),
       'SELECT block_number, solid_block_number, node, nodes, checked_at IS NOT NULL AS checked FROM chain_scan',

@@ -34,8 +34,8 @@ describe('operator tron', () => {
 
   /** A chain that has been read up to a block of this age, out of 1,000 more. */
   async function scanned(number: number, ageMs: number, network: TronNetwork = 'private'): Promise<void> {
-    await beginScan(em(), network, { number, hash: hash(number), time: ago(ageMs) });
-    await recordChainState(em(), network, {
+    await beginScan(commands.context.orm, network, { number, hash: hash(number), time: ago(ageMs) });
+    await recordChainState(commands.context.orm, network, {
       solidBlockNumber: number + 1_000,
       node: 'a.example:443',
       nodes: NODES,

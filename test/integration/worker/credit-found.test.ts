@@ -15,7 +15,7 @@ describe('the crediting of what was found', function () {
   beforeEach(async () => {
     commands = await openCommands();
     logged = [];
-    await beginScan(commands.context.orm.em.fork(), 'private', { number: 100, hash: null, time: null });
+    await beginScan(commands.context.orm, 'private', { number: 100, hash: null, time: null });
   });
   afterEach(async () => {
     await crediting?.stop();

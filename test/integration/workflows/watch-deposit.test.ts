@@ -34,7 +34,7 @@ describe('the workflow that watches a deposit', function () {
     stack = await startTestStack({}, { worker: false });
     await startWorker();
     partner = await stack.createPartner();
-    await beginScan(stack.orm.em.fork(), 'private', { number: lastBlock, hash: null, time: new Date() });
+    await beginScan(stack.orm, 'private', { number: lastBlock, hash: null, time: new Date() });
   });
   after(async () => {
     await assertLedgerClean(stack);

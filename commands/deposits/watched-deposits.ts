@@ -1,0 +1,183 @@
+import { sql } from 'kysely';
+import { paymentsOf } from '../../db/columns.ts';
+import type { Orm } from '../../db/orm.ts';
+import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement } from '../../db/sql.ts';
+import type { Row } from '../../db/tables.ts';
+import {
+  type DepositStatus,
+  MICRO_USDT_PER_CENT,
+  type TronNetwork,
+  usdt,
+  wholeCents,
+  whyInReview,
+} from '../../domain/deposit.ts';
+
+// Every deposit has a workflow that shows how it stands. These are its two sides: what the workflow reads, and which
+// deposits have changed since their workflows were last informed.
+
+/** A deposit as the workflow that watches it shows it. Amounts are decimals. */
+export interface WatchedDeposit {
+  /** Counts the row's changes. */
+  version: number;
+  status: DepositStatus;
+  network: TronNetwork;
+  address: string;
+  amountUsdt: string;
+  /** ISO 8601. */
+  expiresAt: string;
+  creditedUsd: string;
+  /** Where a payment was seen: only of `confirming`. */
+  seenBlock: number | null;
+  /** Whether a recorded payment is not judged yet. */
+  isJudging: boolean;
+  /** The time of the last block that was taken; null before the first. ISO 8601. */
+  scannedUntil: string | null;
+  /** Null if nothing waits for review. */
+  review: PaymentsInReview | null;
+}
+
+export interface PaymentsInReview {
+  count: number;
+  amountUsdt: string;
+  /** What crediting them would add to the balance. */
+  creditableUsd: string;
+  /** The first of them. */
+  payments: { amountUsdt: string; txHash: string; block: number; why: string }[];
+}
+
+/** @returns null if there is no such deposit */
+export async function readWatchedDeposit(orm: Orm, depositId: string): Promise<WatchedDeposit | null> {
+  const [row] = await watched(orm.em.fork(), { depositId });
+  if (row === undefined) return null;
+  return {
+    version: row.version,
+    status: row.status,
+    network: row.network,
+    address: row.address,
+    amountUsdt: usdt(BigInt(row.amount_cents) * MICRO_USDT_PER_CENT, 2),
+    expiresAt: new Date(row.expires_at).toISOString(),
+    creditedUsd: usd(Number(row.credited_cents)),
+    seenBlock: row.seen_block_number === null ? null : Number(row.seen_block_number),
+    isJudging: row.is_judging,
+    scannedUntil: row.scanned_until === null ? null : new Date(row.scanned_until).toISOString(),
+    review: row.review_count === 0 ? null : reviewOf(row),
+  };
+}
+
+/** A change of a deposit that its workflow doesn't know of yet. */
+export type UntoldDeposit = Row<'deposit', 'id' | 'partner_id' | 'mode' | 'version'>;
+
+/**
+ * Leases deposits whose workflows have to be informed of a change: a few of each account in turn, oldest first.
+ * @param after the account to begin after; null: the first one
+ * @returns `last`: the account to continue after; null if all of them have had their turn
+ */
+export async function takeUntoldDeposits(
+  orm: Orm,
+  after: string | null,
+): Promise<{ untold: UntoldDeposit[]; last: string | null }> {
+  const rows = await take(orm, { after: after ?? '' });
+  const accounts = [...new Set(rows.map(({ partner_id }) => partner_id))];
+  return {
+    untold: rows.filter((row): row is UntoldDeposit => row.id !== null),
+    last: accounts.length < ACCOUNTS ? null : (accounts.at(-1) ?? null),
+  };
+}
+
+/** Records which version of a deposit its workflow has been informed of. Later changes are still to be told. */
+export async function markDepositTold(
+  orm: Orm,
+  { id, version }: Pick<UntoldDeposit, 'id' | 'version'>,
+): Promise<void> {
+  await markTold(orm, { id, version });
+}
+
+/** Payments shown of those in review; the command line shows them all. */
+const MOST_SHOWN = 5;
+/** Deposits of an account in one turn, and accounts in one turn. */
+const MOST_EACH = 4;
+const ACCOUNTS = 8;
+/** Longer than it takes to inform a workflow. */
+const LEASE_SECONDS = 15;
+
+/** Cents as dollars: `25.00`. */
+const usd = (cents: number): string => usdt(BigInt(cents) * MICRO_USDT_PER_CENT, 2);
+
+type WatchedRow = Awaited<ReturnType<typeof watched>>[number];
+
+function reviewOf(row: WatchedRow): PaymentsInReview {
+  const creditableCents = wholeCents(BigInt(row.kept_micro_usdt)) - Number(row.credited_cents);
+  return {
+    count: row.review_count,
+    amountUsdt: usdt(BigInt(row.review_micro_usdt), 2),
+    creditableUsd: usd(Math.max(0, creditableCents)),
+    payments: row.in_review.map((payment) => ({
+      amountUsdt: usdt(BigInt(payment.value_micro_usdt), 2),
+      txHash: payment.tx_hash,
+      block: Number(payment.block_number),
+      why: whyInReview(payment) ?? '',
+    })),
+  };
+}
+
+const watched = readStatement((db, { depositId }: { depositId: string }) =>
+  db
+    .selectFrom('deposit as d')
+    .leftJoin('chain_scan as s', 's.network', 'd.network')
+    .innerJoinLateral(
+      ({ selectFrom }) =>
+        selectFrom('deposit_payment as p')
+          .select([
+            sql<boolean>`coalesce(bool_or(p.status = 'found'), false)`.as('is_judging'),
+            sql<number>`count(*) FILTER (WHERE p.status = 'in_review')::int`.as('review_count'),
+            sql<string>`coalesce(sum(p.value_micro_usdt) FILTER (WHERE p.status = 'in_review'), 0)::text`.as(
+              'review_micro_usdt',
+            ),
+            sql<string>`coalesce(sum(p.value_micro_usdt) FILTER (WHERE p.status IN ('credited', 'in_review')), 0)::text`.as(
+              'kept_micro_usdt',
+            ),
+          ])
+          .whereRef('p.deposit_id', '=', 'd.id')
+          .as('arrived'),
+      (join) => join.onTrue(),
+    )
+    .select(['d.version', 'd.status', 'd.network', 'd.address', 'd.amount_cents', 'd.credited_cents'])
+    .select(['d.expires_at', 'd.seen_block_number', 's.block_time as scanned_until'])
+    .selectAll('arrived')
+    .select(paymentsOf('d', { status: 'in_review', limit: MOST_SHOWN }).as('in_review'))
+    .where('d.id', '=', depositId),
+);
+
+// Written out: it skips through the index to find the accounts. A deposit that another transaction holds has its turn later.
+const take = autocommitStatement(
+  (_, { after }: { after: string }) => sql<UntoldDeposit | { id: null; partner_id: string }>`
+    WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, following (partner_id) AS (
+      (SELECT partner_id FROM deposit WHERE told_version < version AND partner_id > ${after} ORDER BY partner_id LIMIT 1)
+      UNION ALL
+      SELECT further.partner_id FROM following f CROSS JOIN LATERAL (
+        SELECT d.partner_id FROM deposit d WHERE d.told_version < d.version AND d.partner_id > f.partner_id
+        ORDER BY d.partner_id LIMIT 1) further
+    ), account AS MATERIALIZED (
+      SELECT partner_id FROM following LIMIT ${sql.lit(ACCOUNTS)}
+    ), due AS MATERIALIZED (
+      SELECT d.id FROM account a CROSS JOIN LATERAL (
+        SELECT u.id FROM deposit u
+        WHERE u.told_version < u.version AND u.partner_id = a.partner_id AND u.lease_expires_at <= clock_timestamp()
+        ORDER BY u.id LIMIT ${sql.lit(MOST_EACH)} FOR NO KEY UPDATE SKIP LOCKED) d
+    ), leased AS (
+      UPDATE deposit d SET lease_expires_at = clock_timestamp() + ${sql.lit(LEASE_SECONDS)} * interval '1 second'
+      FROM due WHERE d.id = due.id
+      RETURNING d.id, d.partner_id, d.mode, d.version
+    )
+    SELECT a.partner_id, l.id, l.mode, l.version
+    FROM asynchronous_commit, account a LEFT JOIN leased l ON l.partner_id = a.partner_id
+    ORDER BY a.partner_id, l.id`,
+);
+
+const markTold = autocommitStatement((db, { id, version }: { id: string; version: number }) =>
+  db
+    .updateTable('deposit')
+    .set({ told_version: version, lease_expires_at: sql`'-infinity'` })
+    .where('id', '=', id)
+    .where('told_version', '<', version),
+);
