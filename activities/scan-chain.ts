@@ -3,8 +3,6 @@ import type { Logger } from 'pino';
 import { ChainUnreadable, type SolidBlock, type TronChain } from '../adapters/tron/tron-chain.ts';
 import {
   beginScan,
-  isAnyAwaited,
-  markConfirming,
   readCursor,
   readFirstDepositTime,
   recordChainState,
@@ -13,45 +11,44 @@ import {
 import { CursorMoved, type FoundPayment, findOwners, takeBlocks } from '../commands/deposits/take-blocks.ts';
 import type { NodeState } from '../db/entities/deposits.ts';
 import type { Orm } from '../db/orm.ts';
-import type { TronNetwork } from '../domain/deposit.ts';
-import { LONGEST_LAG_SECONDS, type ScanLag, scanLag } from '../domain/deposit.ts';
-import { describeError } from '../process/describe-error.ts';
+import { LONGEST_LAG_SECONDS, type ScanLag, scanLag, type TronNetwork } from '../domain/deposit.ts';
 import { currentWork } from '../process/work-context.ts';
+import { UnsolidBlocks } from './unsolid-blocks.ts';
 
-/** How long one run of the activity goes on. */
+/** How long one run of the activity takes. */
 const ROUND_MS = 20_000;
-/** Blocks in one transaction, while those after them are being fetched. */
+/** Blocks in one transaction, while the next ones are being fetched. */
 const MOST_BLOCKS = 50;
-/** Between two tries to read a chain that can't be read. */
+/** Between two attempts to read a chain that can't be read. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 10_000;
-/** How often at most the chain's state is written down. */
+/** The chain's state is recorded at most this often. */
 const RECORD_EVERY_MS = 1_000;
-/** The clock of whoever gave the first address out may be ahead of the chain's by as much. */
+/** The clock of the process that gave out the first address may be this far ahead of the chain's. */
 const CLOCK_SKEW_MS = 300_000;
 
 export interface ScanChainActivities {
-  /** Takes the solid blocks there are, and those that come, for {@link ROUND_MS}. Can be run again at any point, and twice at a time. */
+  /** Takes solid blocks, and waits for new ones, for {@link ROUND_MS}. It can be run again at any point, or twice at a time. */
   scanBlocks(network: TronNetwork): Promise<ScanReport>;
 }
 
 /** How the scan of a chain stands after a round. */
 export type ScanReport =
-  /** This installation does not read that chain any more. */
+  /** This installation doesn't read that chain. */
   | { state: 'not_configured' }
-  /** No address was given out yet: there is nothing to be found. */
+  /** No address was given out yet, so nothing can have been paid. */
   | { state: 'idle' }
   | ScanProgress;
 
 export interface ScanProgress {
   state: 'scanning';
-  /** The last block taken; null where none could be read yet. ISO 8601. */
+  /** The last block taken, with its time in ISO 8601; null if none could be read yet. */
   block: { number: number; time: string | null } | null;
   lag: ScanLag;
   solidBlockNumber: number | null;
   node: string | null;
   nodes: Pick<NodeState, 'name' | 'state' | 'problem'>[];
-  /** Why nothing can be read at the moment; null: it can. */
+  /** Why the chain can't be read at the moment; null if it can. */
   unreadable: string | null;
 }
 
@@ -60,29 +57,25 @@ export interface ScanDependencies {
   /** Null: this installation reads no chain. */
   tron: { network: TronNetwork; scanIntervalMs: number; chain: TronChain } | null;
   logger: Logger;
-  /** There are payments to be judged, or deposits that have changed. */
+  /** There are payments to judge, or deposits have changed. */
   changed(): void;
   /** Tells Temporal how far this round has come. */
   report(progress: { blockNumber: number }): void;
-  /** Aborted when the worker stops: a round ends then, with what it has committed. */
+  /** Aborted when the worker stops: the round then ends with what it has committed. */
   stopping: AbortSignal;
 }
 
 /** The effects that `scanChain` asks for. */
 export function createScanChainActivities(dependencies: ScanDependencies): ScanChainActivities {
   const { tron } = dependencies;
-  const looked: Looked = { atNumber: null };
+  if (tron === null) return { scanBlocks: async () => ({ state: 'not_configured' }) };
+  const unsolid = new UnsolidBlocks({ ...dependencies, tron });
   return {
     scanBlocks: async (network) =>
-      tron?.network === network
-        ? new Round({ ...dependencies, tron }, looked).run()
+      tron.network === network
+        ? new Round({ ...dependencies, tron }, unsolid).run()
         : { state: 'not_configured' },
   };
-}
-
-/** The last block looked at that was not solid; it lasts from round to round. */
-interface Looked {
-  atNumber: number | null;
 }
 
 /** One run of the activity. */
@@ -90,27 +83,26 @@ class Round {
   readonly #orm: Orm;
   readonly #tron: NonNullable<ScanDependencies['tron']>;
   readonly #dependencies: ScanDependencies;
-  readonly #looked: Looked;
+  readonly #unsolid: UnsolidBlocks;
   readonly #over = new AbortController();
-  /** When nobody waits for the nodes' answers any more. */
+  /** Aborted once nobody waits for the nodes' answers. */
   readonly #signal: AbortSignal;
   readonly #endAtMs = performance.now() + ROUND_MS;
   #cursor: ScanCursor | null = null;
-  /** The blocks after those that are being committed, on their way. */
+  /** The blocks after those that are being committed: being fetched. */
   #ahead: Promise<SolidBlock[]> | undefined;
-  #isLooking = false;
   #recordedAtMs = Number.NEGATIVE_INFINITY;
   #unreadable: string | null = null;
   #pauseMs = 0;
 
   constructor(
     dependencies: ScanDependencies & { tron: NonNullable<ScanDependencies['tron']> },
-    looked: Looked,
+    unsolid: UnsolidBlocks,
   ) {
     this.#orm = dependencies.orm;
     this.#tron = dependencies.tron;
     this.#dependencies = dependencies;
-    this.#looked = looked;
+    this.#unsolid = unsolid;
     const attempt = currentWork().signal;
     this.#signal = AbortSignal.any([
       ...[this.#over.signal, dependencies.stopping],
@@ -151,14 +143,14 @@ class Round {
       }
       if (!(error instanceof ChainUnreadable)) throw error;
       this.#unreadable = error.message;
-      // Somebody may have had it go on elsewhere because of that.
+      // An operator may have requested a rescan because of that.
       this.#cursor = await readCursor(this.#orm.em.fork(), this.#tron.network);
       this.#pauseMs = Math.min(Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2), LONGEST_PAUSE_MS);
       return this.#pauseMs;
     }
   }
 
-  /** Where the scan stands. Null where there is no deposit yet. */
+  /** Begins the scan if it has not begun. @returns null if there is no deposit yet */
   async #begin(): Promise<ScanCursor | null> {
     const { network, chain } = this.#tron;
     const em = this.#orm.em.fork();
@@ -176,20 +168,20 @@ class Round {
     this.#ahead = undefined;
     const last = blocks.at(-1);
     if (last === undefined) {
-      this.#lookAhead(cursor);
+      this.#unsolid.look(cursor.number, this.#signal);
       return this.#tron.scanIntervalMs;
     }
     const hasMore = last.number < (this.#tron.chain.state().solidBlockNumber ?? 0);
     if (hasMore && performance.now() < this.#endAtMs) {
       this.#ahead = this.#read(last);
-      // It is heard when its turn comes, and may fail before that.
+      // It may fail before its turn to be awaited comes.
       this.#ahead.catch(() => {});
     }
     await this.#commit(cursor, blocks, last);
     this.#cursor = last;
     this.#dependencies.report({ blockNumber: last.number });
     if (hasMore) return 0;
-    this.#lookAhead(last);
+    this.#unsolid.look(last.number, this.#signal);
     return this.#tron.scanIntervalMs;
   }
 
@@ -211,7 +203,7 @@ class Round {
     }
   }
 
-  /** The transfers to addresses of ours, and which other nodes deny them. */
+  /** The transfers to our addresses, each with the node that denies it. */
   async #findPayments(blocks: readonly SolidBlock[]): Promise<FoundPayment[]> {
     const { network, chain } = this.#tron;
     const recipients = new Set<string>();
@@ -229,38 +221,6 @@ class Round {
       });
     });
     return (await Promise.all(found)).flat();
-  }
-
-  /** Looks at blocks that are not solid yet, beside the scan: a hint is not worth a wait. */
-  #lookAhead({ number }: ScanCursor): void {
-    if (this.#isLooking) return;
-    this.#isLooking = true;
-    this.#mark(number)
-      .catch((error: unknown) => {
-        if (this.#signal.aborted) return;
-        const described = describeError(error);
-        this.#dependencies.logger.warn(
-          { error: described },
-          'could not look for payments in the latest blocks',
-        );
-      })
-      .finally(() => {
-        this.#isLooking = false;
-      });
-  }
-
-  async #mark(solidNumber: number): Promise<void> {
-    const { network, chain } = this.#tron;
-    const em = this.#orm.em.fork();
-    if (!(await isAnyAwaited(em, network))) return;
-    const seen = await chain.readUnsolid(this.#looked.atNumber ?? solidNumber, this.#signal);
-    if (seen === null) return;
-    this.#looked.atNumber = seen.number;
-    const blocks = new Map(seen.transfers.map(({ toHash, blockNumber }) => [toHash, blockNumber]));
-    const owners = await findOwners(em, network, blocks.keys());
-    if (owners.size === 0) return;
-    for (const hash of blocks.keys()) if (!owners.has(hash)) blocks.delete(hash);
-    if ((await markConfirming(this.#orm, network, blocks)) > 0) this.#dependencies.changed();
   }
 
   async #record(): Promise<void> {

@@ -1,35 +1,35 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { ApplicationFailure } from '@temporalio/common';
-import type { ActivityInterceptorsFactory } from '@temporalio/worker';
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import type { ActivityInboundCallsInterceptor, ActivityInterceptorsFactory } from '@temporalio/worker';
 import type { Logger } from 'pino';
+import { describeError } from '../process/describe-error.ts';
 import { asAccount, asService, untilAborted } from '../process/work-context.ts';
 import { accountOf } from '../workflows/account-header.ts';
-import { safeFailures } from './safe-failures.ts';
 
-/** So that the word that an attempt is over comes from Temporal, where it still knows of the attempt. */
+/** So that Temporal, if it still knows of the attempt, is the one that says it is over. */
 const MARGIN_MS = 500;
 
-/** How often Temporal hears of an attempt, where its options ask for that. */
+/** How often an attempt sends a heartbeat, if its options ask for one. */
 export const SIGN_OF_LIFE_MS = 1_500;
 
 const progress = new AsyncLocalStorage<{ latest: unknown }>();
 
-/** Lets Temporal show how far the attempt that is under way has come, with its next sign of life. */
+/** Records how far the attempt has come; its next heartbeat tells Temporal. */
 export function reportProgress(latest: unknown): void {
   const own = progress.getStore();
   if (own !== undefined) own.latest = latest;
 }
 
-/** What stands around every attempt of an activity. */
+/** The interceptors around every attempt of an activity. */
 export const attemptInterceptors = (logger: Logger): ActivityInterceptorsFactory[] => [
   () => ({ inbound: safeFailures(logger) }),
   untilGivenUp,
 ];
 
 /**
- * An attempt works in its account's turns, and no longer than it may: when its time is up, its workflow is cancelled or
- * the worker stops, it loses its connection and gets no other. Temporal does not say so where the worker has lost the
- * workflow task that a local activity belonged to: the attempt's own time ends that.
+ * An attempt waits for connections in its account's turn, and works no longer than it may: when its time is up, its
+ * workflow is cancelled or the worker stops, it loses its connection and gets no other. Temporal doesn't cancel a local
+ * activity whose workflow task the worker has lost: the attempt's own time ends that.
  */
 const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
   inbound: {
@@ -56,7 +56,7 @@ const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
           ),
         );
       } catch (error) {
-        // Whatever it failed with, it is because of that.
+        // Whatever it failed with, being given up is why.
         throw givenUp.aborted ? givenUp.reason : error;
       } finally {
         clearTimeout(timer);
@@ -65,3 +65,22 @@ const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
     },
   },
 });
+
+/**
+ * Keeps foreign text out of histories: the message of a database or a library can quote a row. A history has only the kind
+ * of an error; the log has more, without values.
+ */
+function safeFailures(logger: Logger): ActivityInboundCallsInterceptor {
+  return {
+    async execute(input, next) {
+      try {
+        return await next(input);
+      } catch (error) {
+        if (error instanceof ApplicationFailure || error instanceof CancelledFailure) throw error;
+        const described = describeError(error);
+        logger.warn({ error: described }, 'an activity failed and will be retried');
+        throw ApplicationFailure.create({ type: described.name, message: described.summary });
+      }
+    },
+  };
+}

@@ -2,17 +2,18 @@ import {
   Connection,
   type ConnectionOptions,
   defaultGrpcRetryOptions,
+  isGrpcServiceError,
   makeGrpcRetryInterceptor,
 } from '@temporalio/client';
 
 type Interceptor = NonNullable<ConnectionOptions['interceptors']>[number];
 
-/** The API's connection to Temporal, made when it is first needed: reads work while Temporal is away. */
+/** The API's connection to Temporal. It is made when it is first needed, so that reads work while Temporal is away. */
 export function connectLazily(options: ConnectionOptions | undefined): Connection {
   return Connection.lazy({
     ...options,
     interceptors: [
-      // About a second of retries: a partner can try again for longer than a request should hang.
+      // About a second of retries: a request should not hang for longer, and the partner can try again.
       makeGrpcRetryInterceptor(defaultGrpcRetryOptions({ maxAttempts: 4 })),
       ignoreRetriesAfterClose,
     ],
@@ -20,9 +21,8 @@ export function connectLazily(options: ConnectionOptions | undefined): Connectio
 }
 
 /**
- * A retry that comes due after the connection was closed throws in a timer, where nobody can catch it, and would end the
- * process in the middle of its stop. Its call gets no answer instead: whoever made it has ended, or the closing would
- * have waited.
+ * A retry that is due after the connection was closed throws in a timer, where nobody can catch it, and would end the
+ * process while it stops. Its call gets no answer instead: its caller has ended, or closing would have waited for it.
  */
 const ignoreRetriesAfterClose: Interceptor = (options, nextCall) => {
   try {
@@ -43,3 +43,17 @@ const DEAD_CALL = {
   getPeer: () => 'closed',
   getAuthContext: () => null,
 };
+
+const GRPC_CANCELLED = 1;
+const GRPC_DEADLINE_EXCEEDED = 4;
+const GRPC_RESOURCE_EXHAUSTED = 8;
+const GRPC_UNAVAILABLE = 14;
+const AWAY = [GRPC_CANCELLED, GRPC_DEADLINE_EXCEEDED, GRPC_RESOURCE_EXHAUSTED, GRPC_UNAVAILABLE];
+
+/** Whether Temporal didn't answer, or has too much to do: the request may or may not have been carried out. */
+export function isTemporalAway(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (isGrpcServiceError(cause)) return AWAY.includes(cause.code);
+  }
+  return false;
+}

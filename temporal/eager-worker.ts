@@ -14,13 +14,13 @@ import { attemptInterceptors } from './attempts.ts';
 import { bundleInThread } from './bundle-workflows.ts';
 import { installRuntime } from './install-runtime.ts';
 
-/** How many first tasks a process has at a time; what is started beyond them goes by the queue. */
+/** The most first tasks that a process runs at a time; further ones go through the queue. */
 const TASKS = 64;
 
 export interface EagerWorkerOptions {
   config: Pick<Config, 'temporal'>;
   taskQueue: string;
-  /** What its workflows ask for, as local activities. */
+  /** The local activities that its workflows run. */
   activities: object;
   /** Workflows already bundled; otherwise they are bundled in a thread of their own, which takes about a second. */
   workflowBundle?: WorkflowBundleOption;
@@ -28,19 +28,19 @@ export interface EagerWorkerOptions {
 }
 
 export interface EagerWorker {
-  /** With `requestEagerStart` the first task of what it starts comes back with the start, and is this worker's. */
+  /** If it starts a workflow with `requestEagerStart`, the response to the start brings the first task to this worker. */
   client: Client;
-  /** Settles when the worker has ended; rejects where an error ended it. */
+  /** Settles when the worker has ended; rejects if an error ended it. */
   ended: Promise<void>;
   /** Ends the tasks under way, within 10 s. */
   stop(): Promise<void>;
 }
 
 /**
- * A worker that runs the first task of what its own process starts, with its local activities, and never asks Temporal
- * for any other: all that follows, and whatever it leaves undone, is the worker processes'
+ * Starts a worker that runs the first tasks of the workflows that its own process starts, with their local activities. It
+ * never asks Temporal for other tasks: worker processes run those, and whatever this one leaves undone
  * (docs/decisions/eager-starts.md).
- * @throws where Temporal can't be reached.
+ * @throws if Temporal can't be reached
  */
 export async function startEagerWorker(options: EagerWorkerOptions): Promise<EagerWorker> {
   const { config, taskQueue, activities, logger } = options;
@@ -52,14 +52,14 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
     await connection.close();
     throw error;
   });
-  const ended = worker.run().then(
-    () => connection.close(),
-    (error: unknown) => {
-      // What it has left undone then, a silent network's question say, is another worker's as if it had died.
+  const ended = worker
+    .run()
+    .catch((error: unknown) => {
+      // What it leaves undone, such as a call to a silent network, another worker does, as if this one had died.
       if (!(error instanceof GracefulShutdownPeriodExpiredError)) throw error;
       logger.warn('the hosted worker stopped before its tasks had finished');
-    },
-  );
+    })
+    .finally(() => connection.close());
   return {
     client: new Client({ connection, namespace, identity }),
     ended,
@@ -85,7 +85,7 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
         activityTaskSlotSupplier: { type: 'fixed-size', numSlots: 1 },
         nexusTaskSlotSupplier: { type: 'fixed-size', numSlots: 1 },
       },
-      // A workflow is kept until its task is over. Its next one finds nobody who asks for it here, and is another's at once.
+      // A workflow is kept until its task is over. Nobody here polls for its next one, so another worker has it at once.
       maxCachedWorkflows: TASKS,
       shutdownGraceTime: '5s',
       shutdownForceTime: '10s',
@@ -93,7 +93,7 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
   }
 }
 
-/** Places for tasks that come with a start. Who asks for one to poll with waits until the worker stops. */
+/** Has slots for tasks that come with a start alone: a poller waits for one until the worker stops. */
 function eagerTasksOnly(places: number): CustomSlotSupplier<WorkflowSlotInfo> {
   let free = places;
   return {

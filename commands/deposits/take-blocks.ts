@@ -154,8 +154,9 @@ const NO_PAYMENT = sql<boolean>`NOT EXISTS (SELECT FROM deposit_payment p WHERE 
 // Deposits that another transaction holds have their turn with the next run.
 const awaitAgain = writeStatement((db, { network, number }: OfNetwork & { number: string }) =>
   db
-    .with('due', ({ selectFrom }) =>
-      selectFrom('deposit')
+    .with('due', (due) =>
+      due
+        .selectFrom('deposit')
         .select('id')
         .where('network', '=', network)
         .where('status', '=', sql.lit('confirming'))
@@ -173,8 +174,9 @@ const awaitAgain = writeStatement((db, { network, number }: OfNetwork & { number
 
 const expire = writeStatement((db, { network, time }: OfNetwork & { time: Date }) =>
   db
-    .with('due', ({ selectFrom }) =>
-      selectFrom('deposit')
+    .with('due', (due) =>
+      due
+        .selectFrom('deposit')
         .select('id')
         .where('network', '=', network)
         .where('status', '=', sql.lit('awaiting_payment'))

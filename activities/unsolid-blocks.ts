@@ -1,0 +1,58 @@
+import type { Logger } from 'pino';
+import type { TronChain } from '../adapters/tron/tron-chain.ts';
+import { isAnyAwaited, markConfirming } from '../commands/deposits/chain-scan.ts';
+import { findOwners } from '../commands/deposits/take-blocks.ts';
+import type { Orm } from '../db/orm.ts';
+import type { TronNetwork } from '../domain/deposit.ts';
+import { describeError } from '../process/describe-error.ts';
+
+interface UnsolidDependencies {
+  orm: Orm;
+  tron: { network: TronNetwork; chain: TronChain };
+  logger: Logger;
+  /** Deposits have changed. */
+  changed(): void;
+}
+
+/** Looks for payments in blocks that are not solid yet, to show their deposits as `confirming`: a hint, and no more. */
+export class UnsolidBlocks {
+  readonly #dependencies: UnsolidDependencies;
+  /** The last block looked at; it is kept from round to round. */
+  #lookedAt: number | null = null;
+  #isLooking = false;
+
+  constructor(dependencies: UnsolidDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Looks while the scan goes on: a hint is not worth a wait. @param solidNumber the last block that the scan took */
+  look(solidNumber: number, signal: AbortSignal): void {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    this.#mark(solidNumber, signal)
+      .catch((error: unknown) => {
+        if (signal.aborted) return;
+        this.#dependencies.logger.warn(
+          { error: describeError(error) },
+          'could not look for payments in the latest blocks',
+        );
+      })
+      .finally(() => {
+        this.#isLooking = false;
+      });
+  }
+
+  async #mark(solidNumber: number, signal: AbortSignal): Promise<void> {
+    const { orm, tron, changed } = this.#dependencies;
+    const em = orm.em.fork();
+    if (!(await isAnyAwaited(em, tron.network))) return;
+    const seen = await tron.chain.readUnsolid(this.#lookedAt ?? solidNumber, signal);
+    if (seen === null) return;
+    this.#lookedAt = seen.number;
+    const blocks = new Map(seen.transfers.map(({ toHash, blockNumber }) => [toHash, blockNumber]));
+    const owners = await findOwners(em, tron.network, blocks.keys());
+    if (owners.size === 0) return;
+    for (const hash of blocks.keys()) if (!owners.has(hash)) blocks.delete(hash);
+    if ((await markConfirming(orm, tron.network, blocks)) > 0) changed();
+  }
+}
