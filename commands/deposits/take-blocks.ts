@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
 import { type Reader, readStatement, writeStatement } from '../../db/sql.ts';
-import type { Row } from '../../db/tables.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { TronNetwork } from '../../domain/deposit.ts';
 import type { Mode } from '../../domain/mode.ts';
@@ -83,12 +82,14 @@ export function takeBlocks(orm: Orm, run: RunOfBlocks): Promise<TakenBlocks> {
       throw new CursorMoved(`the scan of ${network} does not stand at block ${after.number} any more`);
     }
     const rows = JSON.stringify(payments.map(rowOf));
-    const found = payments.length === 0 ? [] : await record(tx, { network, rows });
-    const awaitingAgain = await awaitAgain(tx, { network, number: String(last.number) });
-    const expired = await expire(tx, { network, time: last.time });
-    return { found: found.length, awaitingAgain: awaitingAgain.length, expired: expired.length };
+    const found = payments.length === 0 ? 0 : countOf(await record(tx, { network, rows }));
+    const awaitingAgain = countOf(await awaitAgain(tx, { network, number: String(last.number) }));
+    const expired = countOf(await expire(tx, { network, time: last.time }));
+    return { found, awaitingAgain, expired };
   });
 }
+
+const countOf = ([row]: { count: number }[]): number => row?.count ?? 0;
 
 function rowOf({ owner, ...payment }: FoundPayment) {
   return {
@@ -134,17 +135,21 @@ const moveCursor = writeStatement((db, { network, afterNumber, afterHash, number
     .returning('network'),
 );
 
-// Written out for the recordset. Each returns a row for every row it changed.
+// Written out for the recordset.
 const record = writeStatement(
-  (_, { network, rows }: OfNetwork & { rows: string }) => sql<Row<'deposit_payment', 'log_index'>>`
+  (_, { network, rows }: OfNetwork & { rows: string }) => sql<{ count: number }>`
+    WITH recorded AS (
     INSERT INTO deposit_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt,
       block_number, transaction_index, block_time, denied_by)
     SELECT ${network}, f.* FROM json_to_recordset(${rows}) AS f (tx_hash text, log_index integer, deposit_id text,
       partner_id text, mode text, value_micro_usdt numeric, block_number bigint, transaction_index integer,
       block_time timestamptz, denied_by text)
     ON CONFLICT (network, tx_hash, log_index) DO NOTHING
-    RETURNING log_index`,
+    RETURNING 1)
+    SELECT count(*)::int FROM recorded`,
 );
+
+const COUNT = sql<number>`count(*)::int`.as('count');
 
 /** What changes with every change of a deposit. */
 const CHANGED = { version: sql<number>`version + 1`, changed_at: sql<string>`now()` };
@@ -165,11 +170,16 @@ const awaitAgain = writeStatement((db, { network, number }: OfNetwork & { number
         .forNoKeyUpdate()
         .skipLocked(),
     )
-    .updateTable('deposit as d')
-    .from('due')
-    .set({ status: 'awaiting_payment', seen_block_number: null, ...CHANGED })
-    .whereRef('d.id', '=', 'due.id')
-    .returning('d.id'),
+    .with('changed', (changed) =>
+      changed
+        .updateTable('deposit as d')
+        .from('due')
+        .set({ status: 'awaiting_payment', seen_block_number: null, ...CHANGED })
+        .whereRef('d.id', '=', 'due.id')
+        .returning('d.id'),
+    )
+    .selectFrom('changed')
+    .select(COUNT),
 );
 
 const expire = writeStatement((db, { network, time }: OfNetwork & { time: Date }) =>
@@ -187,9 +197,14 @@ const expire = writeStatement((db, { network, time }: OfNetwork & { time: Date }
         .forNoKeyUpdate()
         .skipLocked(),
     )
-    .updateTable('deposit as d')
-    .from('due')
-    .set({ status: 'expired', ...CHANGED })
-    .whereRef('d.id', '=', 'due.id')
-    .returning('d.id'),
+    .with('changed', (changed) =>
+      changed
+        .updateTable('deposit as d')
+        .from('due')
+        .set({ status: 'expired', ...CHANGED })
+        .whereRef('d.id', '=', 'due.id')
+        .returning('d.id'),
+    )
+    .selectFrom('changed')
+    .select(COUNT),
 );

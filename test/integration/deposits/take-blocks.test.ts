@@ -28,7 +28,14 @@ import {
 import { countStatements } from '../../support/statements.ts';
 
 const NETWORK = 'private';
-const firstWords = (text: string) => text.trim().split(/\s+/).slice(0, 2).join(' ');
+const firstWords = (text: string) =>
+  text
+    .trim()
+    .replaceAll('"', '')
+    .replace(/^(update|with)/, (word) => word.toUpperCase())
+    .split(/\s+/)
+    .slice(0, 2)
+    .join(' ');
 
 const START = { number: 100, hash: hashOf(100), time: new Date() };
 
