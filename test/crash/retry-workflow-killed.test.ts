@@ -11,7 +11,7 @@ import { answer, startReceiver } from '../support/webhooks/receiver.ts';
 
 /** What goes by between the worker and PostgreSQL right then. Only what workflows have to hear of has the error with it. */
 const BEFORE_START: Watched = { from: 'server', text: 'http_500' };
-const BEFORE_MARK: Watched = { from: 'client', text: 'UPDATE delivery SET workflow = CASE' };
+const BEFORE_MARK: Watched = { from: 'client', text: 'update "delivery" set "workflow" = CASE' };
 
 describe('a worker that is killed -9 around the start of a workflow for a failed event', function () {
   this.timeout(180_000);
