@@ -6,16 +6,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { needsServers } from './support/needs-servers.ts';
 import type { ServersOfRun } from './support/servers-of-run.ts';
 
 /**
- * `npm test` and `npm run test:unit`: mocha's own parallel mode, where each process has a PostgreSQL and a Temporal
- * server that nobody else uses. The files that took longest come first.
+ * `npm test` and `npm run test:unit`: mocha's own parallel mode. Each process has a PostgreSQL and a Temporal server that
+ * nobody else uses. The files that took longest come first.
  *
  *     node test/run.ts [--unit] [--jobs N] [--record] [FILE …]
  *
- * `--unit` takes the files that need no server; `--record` keeps the durations, and writes them into the docs.
+ * `--unit` runs test/unit, which needs no servers. `--record` writes down how long each file took, here and in the docs.
  */
 const { values: flags, positionals } = parseArgs({
   options: {
@@ -40,14 +39,12 @@ cleanUp.defer(() => rm(folder, { recursive: true, force: true }));
 
 const recorded: Durations = JSON.parse(await readFile(DURATIONS, 'utf8'));
 const secondsOf = (file: string) => recorded[file] ?? UNKNOWN_SECONDS;
-const asked = positionals.length > 0 ? positionals : globSync('test/**/*.test.ts');
-const files = asked
-  .filter((file) => !flags.unit || !needsServers(file))
-  .toSorted((a, b) => secondsOf(b) - secondsOf(a));
+const all = globSync(flags.unit ? 'test/unit/**/*.test.ts' : 'test/**/*.test.ts');
+const files = (positionals.length > 0 ? positionals : all).toSorted((a, b) => secondsOf(b) - secondsOf(a));
 // With one, mocha is not in its parallel mode.
 const jobs = Math.max(2, Number(flags.jobs));
 
-const servers = files.some(needsServers) ? await startServers() : undefined;
+const servers = files.some((file) => !file.startsWith('test/unit/')) ? await startServers() : undefined;
 const durationsFile = join(folder, 'durations');
 await writeFile(durationsFile, '');
 const mocha = spawn(

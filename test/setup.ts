@@ -13,8 +13,7 @@ async function prepareTemporal(): Promise<void> {
 /** `npx mocha FILE …`: before any test's own time limit runs, since the Temporal server may have to be built first. */
 export async function mochaGlobalSetup(this: Runner): Promise<void> {
   if (process.env.TEST_RUN !== undefined) return;
-  const { needsServers } = await import('./support/needs-servers.ts');
-  if (!this.suite.suites.some(({ file }) => file !== undefined && needsServers(file))) return;
+  if (this.suite.suites.every(({ file }) => file?.includes('/test/unit/'))) return;
   await prepareTemporal();
   await (await import('./support/temporal.ts')).testTemporal();
 }

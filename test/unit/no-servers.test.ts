@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runtimeImports } from '../../dev/imports/find-violations.ts';
@@ -16,7 +17,7 @@ const STARTERS = [
 const known = new Map<string, boolean>(STARTERS.map((path) => [path, true]));
 
 /** Whether a test file imports, however far down, what starts a server. */
-export function needsServers(file: string): boolean {
+function needsServers(file: string): boolean {
   const path = resolve(file);
   const before = known.get(path);
   if (before !== undefined) return before;
@@ -33,3 +34,18 @@ function importsOf(path: string): string[] {
     .filter((specifier) => specifier.startsWith('.'))
     .map((specifier) => join(dirname(path), specifier));
 }
+
+describe('test/unit', () => {
+  it('has no test that imports, however far down, what starts PostgreSQL or Temporal', () => {
+    const files = globSync('test/unit/**/*.test.ts', { cwd: ROOT });
+    assert.ok(files.length > 0);
+    assert.deepEqual(
+      files.filter((file) => needsServers(join(ROOT, file))),
+      [],
+    );
+  });
+
+  it('is told from the tests that do', () => {
+    assert.ok(needsServers(join(ROOT, 'test/integration/api/create-card.test.ts')));
+  });
+});
