@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { issuableIn, issuableProducts, type Product } from '../db/issuable-products.ts';
+import { issuableIn, readIssuableProducts } from '../db/issuable-products.ts';
 import type { Orm } from '../db/orm.ts';
-import { query } from '../db/sql.ts';
 import { listOf } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
@@ -29,12 +28,8 @@ export const products = resource(
   { listProducts },
   ({ orm, liveNetworkConfigured }: { orm: Orm; liveNetworkConfigured: boolean }) => ({
     async listProducts({ caller }) {
-      const [row] = await query<{ products: Product[] }>(
-        orm.em.fork(),
-        `SELECT ${issuableProducts('$1')} AS products`,
-        [caller.partnerId],
-      );
-      const products = issuableIn(caller.mode, row?.products ?? [], liveNetworkConfigured);
+      const all = await readIssuableProducts(orm.em.fork(), caller.partnerId);
+      const products = issuableIn(caller.mode, all, liveNetworkConfigured);
       const data = products.map(({ code, bin, network }) => ({ product_code: code, bin, network }));
       return { status: 200, body: { object: 'list', data, has_more: false, next_cursor: null } };
     },

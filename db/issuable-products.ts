@@ -1,4 +1,6 @@
+import { type RawBuilder, sql } from 'kysely';
 import type { Mode } from '../domain/mode.ts';
+import { type Reader, readStatement } from './sql.ts';
 
 export interface Product {
   code: string;
@@ -6,18 +8,32 @@ export interface Product {
   network: string;
 }
 
-/**
- * SQL for the products an account may issue, the current one first, as one JSON array (decisions.md, "Products").
- * @param partnerId the SQL expression of the account's id.
- */
-export const issuableProducts = (partnerId: string): string => `
-  (SELECT coalesce(json_agg(json_build_object('code', d.code, 'bin', d.bin, 'network', d.network)
-      ORDER BY d.is_current DESC, d.created_at, d.code), '[]')
-    FROM product d
-    WHERE d.retired_at IS NULL AND (d.is_current OR EXISTS (
-      SELECT FROM partner_product a WHERE a.partner_id = ${partnerId} AND a.product_code = d.code)))`;
+/** The products that an account can issue, the current one first (decisions.md, "Products"). */
+export async function readIssuableProducts(em: Reader, partnerId: string): Promise<Product[]> {
+  const [row] = await productsOfPartner(em, { partnerId });
+  return row?.products ?? [];
+}
 
-/** Live mode without a network can issue nothing (decisions.md, "Live mode with no network configured"). */
+const productsOfPartner = readStatement(
+  (_, { partnerId }: { partnerId: string }) =>
+    sql<{ products: Product[] }>`SELECT ${issuableProducts(partnerId)} AS products`,
+);
+
+/**
+ * The same as a subquery, for a statement that reads more.
+ * @param partnerId a value, or a column of a table that is not named `issuable` or `allowed`
+ */
+export function issuableProducts(partnerId: unknown): RawBuilder<Product[]> {
+  return sql`
+    (SELECT coalesce(json_agg(json_build_object('code', issuable.code, 'bin', issuable.bin, 'network', issuable.network)
+        ORDER BY issuable.is_current DESC, issuable.created_at, issuable.code), '[]')
+      FROM product issuable
+      WHERE issuable.retired_at IS NULL AND (issuable.is_current OR EXISTS (
+        SELECT FROM partner_product allowed
+        WHERE allowed.partner_id = ${partnerId} AND allowed.product_code = issuable.code)))`;
+}
+
+/** Live mode can issue nothing without a network (decisions.md, "Live mode with no network configured"). */
 export function issuableIn(mode: Mode, products: Product[], liveNetworkConfigured: boolean): Product[] {
   return mode === 'live' && !liveNetworkConfigured ? [] : products;
 }

@@ -205,7 +205,7 @@ export const cardWriter = fundingWriter(TABLE);
 
 const lockTerms = termsReader(
   CreateCardRequest,
-  sql<{ products: Product[] }>`${sql.raw(issuableProducts('f.partner_id'))} AS products`,
+  sql<{ products: Product[] }>`${issuableProducts(sql.ref('f.partner_id'))} AS products`,
 );
 
 /** An issuance: it makes a card, with its first money on it. */

@@ -113,7 +113,7 @@ const testTerms = writeStatement(
   >`
     SELECT f.claim_id, f.fingerprint, f.response_status, f.response_body, f.card_cents, f.fee_plan, f.limits,
       f.open_cards, f.loaded_today_cents, ${sql.raw(cardColumns('(f.card)'))},
-      CASE WHEN ${values.cardId}::text IS NULL THEN ${sql.raw(issuableProducts('a.partner_id'))} END AS products
+      CASE WHEN ${values.cardId}::text IS NULL THEN ${issuableProducts(sql.ref('a.partner_id'))} END AS products
     FROM (SELECT ${values.partnerId}::text AS partner_id) a CROSS JOIN LATERAL
       lock_test_terms(a.partner_id, ${values.key}, ${values.cardId}, ${values.counts}) f`,
 );

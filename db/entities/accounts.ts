@@ -22,7 +22,7 @@ export const PartnerEntity = defineEntity({
 });
 export type Partner = InferEntity<typeof PartnerEntity>;
 
-/** What an account has used of its limits in one mode; one row for each mode from the account's birth on. */
+/** What an account has used of its limits in one mode. Both rows are created with the account. */
 export const AccountUsageEntity = defineEntity({
   name: 'AccountUsage',
   tableName: 'account_usage',
@@ -30,7 +30,7 @@ export const AccountUsageEntity = defineEntity({
     partnerId: p.text().primary(),
     mode: p.text().$type<Mode>().primary(),
     openCards: p.integer().default(0),
-    /** The UTC day that loadedCents counts. */
+    /** The UTC day that loadedCents is the sum of. */
     loadedOn: p.type('date').$type<string>().defaultRaw("'-infinity'"),
     loadedCents: p.bigint('string').defaultRaw('0'),
   },
@@ -44,7 +44,7 @@ export const ApiKeyEntity = defineEntity({
     partnerId: p.text(),
     mode: p.text().$type<Mode>(),
     name: p.text().nullable(),
-    /** Keyed hash of the key, which is nowhere else. */
+    /** The keyed hash of the key, which itself is not stored. */
     hash: p.blob().lazy(),
     hint: p.text(),
     createdAt: p
@@ -56,7 +56,7 @@ export const ApiKeyEntity = defineEntity({
 });
 export type ApiKey = InferEntity<typeof ApiKeyEntity>;
 
-/** A credit of the faucet. */
+/** A credit of pretend money to a test balance. */
 export const FaucetCreditEntity = defineEntity({
   name: 'FaucetCredit',
   tableName: 'faucet_credit',
@@ -77,16 +77,16 @@ export const BalanceAdjustmentEntity = defineEntity({
     id: p.text().primary(),
     partnerId: p.text(),
     mode: p.text().$type<Mode>(),
-    /** Below zero for a debit. */
+    /** Negative for a debit. */
     amountCents: p.bigint('string'),
     reason: p.text(),
-    /** By which the operator can repeat the command. */
+    /** The operator's idempotency key. */
     key: p.text().nullable(),
     createdAt: p.datetime().defaultRaw('now()'),
   },
 });
 
-/** Who changed what, when. Written in the transaction of the change. */
+/** Who changed what, and when; written in the transaction of the change. */
 export const AuditEntryEntity = defineEntity({
   name: 'AuditEntry',
   tableName: 'audit_entry',

@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
 import { allowProducts, retireProduct, setCurrentProduct } from '../../commands/products/products.ts';
 import { type Product, ProductEntity } from '../../db/entities/cards.ts';
-import { issuableProducts } from '../../db/issuable-products.ts';
+import { readIssuableProducts } from '../../db/issuable-products.ts';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
 import { ProductBin, ProductCode, read, readEach, Text } from '../flag-values.ts';
 import type { Verbs } from '../verbs.ts';
 
@@ -90,14 +89,9 @@ async function readProduct(orm: Orm, code: string): Promise<ProductResource> {
 
 /** The products an account can issue, the current one first: the same as in its GET /v1/products. */
 async function readAllowedProducts(orm: Orm, partnerId: string): Promise<ProductResource[]> {
-  const [row] = await query<{ products: { code: string }[] }>(
-    orm.em.fork(),
-    `SELECT ${issuableProducts('$1')} AS products`,
-    [partnerId],
-  );
-  const codes = (row?.products ?? []).map(({ code }) => code);
+  const issuable = await readIssuableProducts(orm.em.fork(), partnerId);
   const products = await readProducts(orm);
-  return codes.flatMap((code) => products.filter((product) => product.product_code === code));
+  return issuable.flatMap(({ code }) => products.filter((product) => product.product_code === code));
 }
 
 function presentProduct(product: Product): ProductResource {
