@@ -1,12 +1,16 @@
 import { z } from 'zod';
 import { changeStatusInTestMode } from '../commands/card-status/change-in-test-mode.ts';
+import { beginStatusChange } from '../commands/card-status/change-status.ts';
+import type { StoredResponse } from '../commands/idempotency/idempotency-response.ts';
+import { ApiError } from '../domain/api-error.ts';
 import type { StatusChangeOperation } from '../domain/card-status.ts';
 import { CardResource } from '../resources/card.ts';
+import type { ClaimedWorkflow } from '../temporal/claimed-workflow.ts';
 import { changeCardStatusWorkflowId } from '../workflows/messages.ts';
 import { cardIdOf, readCard } from './cards.ts';
-import { changeCardStatus } from './change-card-status.ts';
-import type { AnsweringDependencies } from './http/answer-claimed.ts';
+import { type AnsweringDependencies, answerClaimed } from './http/answer-claimed.ts';
 import { claimOperation, keyedRequest, replyOnce } from './http/claim-operation.ts';
+import { isOutage } from './http/errors.ts';
 import { replay } from './http/replay.ts';
 import { type Declaration, declare, type Reply, type RouteInput, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
@@ -84,5 +88,36 @@ async function change(
   if (claim.outcome === 'replay') return replay(claim.response);
   const { claimId } = claim;
   input.log({ workflowId: changeCardStatusWorkflowId(cardId, claimId) });
-  return changeCardStatus(dependencies, { claimId, partnerId, mode, cardId, operation }, input.passTurn);
+  const { taskQueue } = dependencies;
+  return changeInLiveMode(
+    dependencies,
+    { claimId, partnerId, mode, cardId, operation, taskQueue, deadlineMs: 0 },
+    input.passTurn,
+  );
 }
+
+/**
+ * Starts or joins a change of a live card's status and returns its answer. If no worker gets to it in time, it begins
+ * here, so that a refusal is still an answer. If it takes longer than the waiting time, it goes on.
+ * @throws ApiError `unavailable` if the outcome is not known yet.
+ */
+async function changeInLiveMode(
+  dependencies: AnsweringDependencies,
+  workflow: ClaimedWorkflow,
+  passTurn: () => void,
+): Promise<StoredResponse> {
+  try {
+    return await answerClaimed(dependencies, workflow, {
+      passTurn,
+      answer: async () => void (await beginStatusChange(dependencies, workflow.claimId)),
+    });
+  } catch (error) {
+    // The claim stands: whatever can't be reached now, the sweep starts its work later.
+    const goesOn = error instanceof ApiError ? error.code === 'unavailable' : isOutage(error);
+    throw goesOn ? new ApiError('unavailable', { message: GOES_ON }) : error;
+  }
+}
+
+const GOES_ON =
+  'The card network has not confirmed the change yet, and we are still waiting for it. To learn the outcome, read the ' +
+  'card, wait for its event, or retry with the same Idempotency-Key.';

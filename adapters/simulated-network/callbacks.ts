@@ -4,8 +4,7 @@ import type { Logger } from 'pino';
 import { type Dispatcher, request } from 'undici';
 import { CALLBACK_SIGNATURE_HEADER, signCallback } from '../../crypto/callback-signature.ts';
 import type { Orm } from '../../db/orm.ts';
-import { writeStatement } from '../../db/sql.ts';
-import { transaction } from '../../db/transaction.ts';
+import { autocommitStatement } from '../../db/sql.ts';
 import type { NetworkCallback } from '../card-network/wire.ts';
 
 const MOST_ATTEMPTS = 5;
@@ -43,12 +42,12 @@ async function pause(ms: number, stopped: AbortSignal): Promise<void> {
  * @returns how many were due
  */
 async function sendDueCallbacks(options: CallbackOptions): Promise<number> {
-  const due = await transaction(options.orm, (tx) => takeDue(tx, {}));
+  const due = await takeDue(options.orm, {});
   await Promise.all(due.map((callback) => sendCallback(options, callback)));
   return due.length;
 }
 
-const takeDue = writeStatement((db) =>
+const takeDue = autocommitStatement((db) =>
   db
     .with('due', (cte) =>
       cte
@@ -78,7 +77,7 @@ async function sendCallback(options: CallbackOptions, callback: DueCallback): Pr
   const { id, token, type, attempts } = callback;
   const refusal = await post(options, { token, type });
   const isLast = refusal === null || attempts >= MOST_ATTEMPTS;
-  await transaction<unknown>(options.orm, (tx) => (isLast ? remove(tx, { id }) : putOff(tx, { id })));
+  await (isLast ? remove : putOff)(options.orm, { id });
   if (refusal === null || !isLast) return;
   options.logger.warn(
     { token, refusal },
@@ -86,11 +85,11 @@ async function sendCallback(options: CallbackOptions, callback: DueCallback): Pr
   );
 }
 
-const remove = writeStatement((db, { id }: { id: string }) =>
+const remove = autocommitStatement((db, { id }: { id: string }) =>
   db.deleteFrom('simulated_network.callback').where('id', '=', id),
 );
 
-const putOff = writeStatement((db, { id }: { id: string }) =>
+const putOff = autocommitStatement((db, { id }: { id: string }) =>
   db
     .updateTable('simulated_network.callback')
     .set({ due_at: sql<string>`clock_timestamp() + 2 ^ (attempts - 1) * interval '1 second'` })
