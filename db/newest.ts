@@ -67,10 +67,19 @@ export function newestRows<Table extends keyof Tables, Column extends ColumnOf<T
     most = LARGEST_PAGE,
   } = wanted;
   const names = [...Object.keys(where), id].map((name) => sql.ref(name));
-  const key = (last: unknown) => sql`(${sql.join([...Object.values(where), last])})`;
+  const key = (last: unknown) => sql`(${sql.join([...Object.values(where), last].map(unseen))})`;
   return sql`(select newest.* from (
       select ${columnsOf(table, columns)} from ${sql.table(table)}
       where (${sql.join(names)}) >= ${key(from)} and (${sql.join(names)}) < ${key(before)}
       order by ${sql.join(names.map((name) => sql`${name} desc`))} limit ${sql.lit(most)}
     ) newest limit ${limit})`;
+}
+
+/**
+ * A value that the planner can't see. If it could, it would expect fewer rows between two known keys than between unknown
+ * ones, and plan every page anew, which costs three times what reading the page does.
+ */
+function unseen(value: unknown): unknown {
+  const isExpression = typeof value === 'object' && value !== null && 'toOperationNode' in value;
+  return isExpression ? value : sql`(select ${value}::text)`;
 }
