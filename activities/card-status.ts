@@ -6,7 +6,7 @@ import {
   refuseStatusChange,
 } from '../commands/card-status/change-status.ts';
 import type { CommandContext } from '../commands/command-context.ts';
-import type { StoredResponse } from '../commands/idempotency/idempotency-response.ts';
+import type { StoredResponse } from '../commands/idempotency/response.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
 import { configured } from './ask-network.ts';
 

@@ -11,7 +11,7 @@ import {
 import { type AskedIssuance, ISSUANCE, readPendingIssuance } from '../commands/funding/issuance.ts';
 import { applyResolution } from '../commands/funding/resolution.ts';
 import { type AskedTopUp, readPendingTopUp, TOPUP } from '../commands/funding/topup.ts';
-import type { StoredResponse } from '../commands/idempotency/idempotency-response.ts';
+import type { StoredResponse } from '../commands/idempotency/response.ts';
 import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../domain/card-network.ts';
 import type { Decision, IssuanceDecision, TopUpDecision, Verdict } from '../domain/decision.ts';
 import { askOrLookUp, configured, evidenceOf, heard } from './ask-network.ts';

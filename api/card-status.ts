@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { changeStatusInTestMode } from '../commands/card-status/change-in-test-mode.ts';
 import { beginStatusChange } from '../commands/card-status/change-status.ts';
-import type { StoredResponse } from '../commands/idempotency/idempotency-response.ts';
+import type { StoredResponse } from '../commands/idempotency/response.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { StatusChangeOperation } from '../domain/card-status.ts';
 import { CardResource } from '../resources/card.ts';

@@ -7,7 +7,7 @@ import {
 } from '../commands/funding/funding.ts';
 import { ISSUANCE } from '../commands/funding/issuance.ts';
 import { TOPUP } from '../commands/funding/topup.ts';
-import type { StoredResponse } from '../commands/idempotency/idempotency-response.ts';
+import type { StoredResponse } from '../commands/idempotency/response.ts';
 import type { Tenant } from '../domain/tenant.ts';
 import type { ClaimedWorkflow } from '../temporal/claimed-workflow.ts';
 import { type AnsweringDependencies, answerClaimed } from './http/answer-claimed.ts';

@@ -1,4 +1,4 @@
-import { Refusal } from '../commands/idempotency/refusal.ts';
+import { Refusal } from '../commands/refusal.ts';
 import { ConfigurationError } from '../config/environment.ts';
 import type { OperatorConfig } from '../config/operator.ts';
 import { SessionRefused } from '../db/session.ts';

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { Refusal } from '../commands/idempotency/refusal.ts';
+import { Refusal } from '../commands/refusal.ts';
 import { requeueEvents } from '../commands/webhooks/send-on-request.ts';
 import { lowestId } from '../crypto/new-id.ts';
 import { notifyEvents } from '../db/notifications.ts';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Operator } from '../commands/accounts/operator-context.ts';
 import { type DecidedTable, readDecision } from '../commands/funding/decision.ts';
 import { decideIssuance, decideTopUp } from '../commands/funding/resolution.ts';
-import { Refusal } from '../commands/idempotency/refusal.ts';
+import { Refusal } from '../commands/refusal.ts';
 import type { IssuanceDecision, TopUpDecision, WhyNot } from '../domain/decision.ts';
 import { siblingId } from '../domain/ids.ts';
 import type { ClaimedWorkflow } from '../temporal/claimed-workflow.ts';

@@ -3,7 +3,7 @@ import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@t
 import type { Logger } from 'pino';
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
 import { startLiveNetwork } from '../adapters/live-network.ts';
-import { createAnswerAnnouncer } from '../commands/idempotency/announce-answer.ts';
+import { createResponseNotifier } from '../commands/idempotency/response.ts';
 import type { Config } from '../config/service.ts';
 import { cardsTaskQueue } from '../config/task-queues.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
@@ -67,7 +67,7 @@ export async function startWorker(
     liveNetworkConfigured: live.network !== null,
     issuanceDeadlineMs: config.issuanceDeadlineMs,
     topUpDeadlineMs: config.topUpDeadlineMs,
-    answered: createAnswerAnnouncer(orm, (claimId, error) =>
+    answered: createResponseNotifier(orm, (claimId, error) =>
       logger.warn(
         { claimId, error: describeError(error) },
         'could not notify the listeners that a claim has its answer',

@@ -4,7 +4,7 @@ import {
   type AbandonedClaim,
   putClaimOff,
   takeAbandonedClaims,
-} from '../commands/idempotency/take-abandoned-claims.ts';
+} from '../commands/idempotency/abandoned-claims.ts';
 import type { Config } from '../config/service.ts';
 import type { Orm } from '../db/orm.ts';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';

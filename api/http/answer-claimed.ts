@@ -1,9 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { CommandContext } from '../../commands/command-context.ts';
-import type { AnswerHint } from '../../commands/idempotency/announce-answer.ts';
-import { forgetClaim, readClaimResponse } from '../../commands/idempotency/claim-response.ts';
-import type { StoredResponse } from '../../commands/idempotency/idempotency-response.ts';
+import { forgetClaim } from '../../commands/idempotency/claim.ts';
+import {
+  type ResponseNotice,
+  readClaimResponse,
+  type StoredResponse,
+} from '../../commands/idempotency/response.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { ClaimedWorkflow } from '../../temporal/claimed-workflow.ts';
 import type { Started } from '../../temporal/start-claimed.ts';
@@ -76,7 +79,7 @@ async function firstWord(
   { answerHints, cardCreationWaitMs }: AnsweringDependencies,
   claimId: string,
   { started, foundAnswered, passTurn }: Waiting,
-): Promise<AnswerHint | 'answered' | 'over' | 'late'> {
+): Promise<ResponseNotice | 'answered' | 'over' | 'late'> {
   const waiting = new AbortController();
   try {
     return await answerHints.hear(claimId, ({ answered, opened }) => {

@@ -1,13 +1,16 @@
 import type { Logger } from 'pino';
-import { type AnswerHint, readAnswerHint } from '../../commands/idempotency/announce-answer.ts';
-import type { StoredResponse } from '../../commands/idempotency/idempotency-response.ts';
+import {
+  type ResponseNotice,
+  readResponseNotice,
+  type StoredResponse,
+} from '../../commands/idempotency/response.ts';
 import { CLAIM_ANSWERED, listen } from '../../db/notifications.ts';
 import type { ServiceDatabase } from '../../db/orm.ts';
 
 /** What a request hears of its claim while it waits. */
 export interface Hearing {
   /** Settles when the claim has its answer, whichever process gave it. */
-  answered: Promise<AnswerHint>;
+  answered: Promise<ResponseNotice>;
   /** Settles when this process has made the operation's first step. */
   opened: Promise<void>;
 }
@@ -28,20 +31,20 @@ export interface AnswerHints {
 
 /** One connection for all requests of the process. */
 export function openAnswerHints(database: ServiceDatabase['direct'], logger: Logger): AnswerHints {
-  const waiting = new Map<string, { answered(hint: AnswerHint): void; opened(): void }>();
+  const waiting = new Map<string, { answered(hint: ResponseNotice): void; opened(): void }>();
   const listening = listen({
     database,
     logger,
     on: {
       [CLAIM_ANSWERED]: (payload) => {
-        const hint = readAnswerHint(payload);
+        const hint = readResponseNotice(payload);
         waiting.get(hint.claimId)?.answered(hint);
       },
     },
   });
   return {
     async hear(claimId, wait) {
-      const answered = Promise.withResolvers<AnswerHint>();
+      const answered = Promise.withResolvers<ResponseNotice>();
       const opened = Promise.withResolvers<void>();
       waiting.set(claimId, { answered: answered.resolve, opened: opened.resolve });
       try {

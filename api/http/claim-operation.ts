@@ -1,7 +1,7 @@
 import type { CommandContext } from '../../commands/command-context.ts';
-import type { KeyedAnswer, KeyedRequest } from '../../commands/idempotency/answered-claim.ts';
-import { type Claim, claimIdempotencyKey } from '../../commands/idempotency/claim-idempotency-key.ts';
-import { sealRequest } from '../../commands/idempotency/idempotency-response.ts';
+import type { KeyedAnswer } from '../../commands/idempotency/answer-once.ts';
+import { type Claim, claimIdempotencyKey, type KeyedRequest } from '../../commands/idempotency/claim.ts';
+import { sealRequest } from '../../commands/idempotency/response.ts';
 import { newId } from '../../crypto/new-id.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
 import { fingerprintOf } from './fingerprint.ts';
@@ -40,7 +40,7 @@ export function claimOperation(
   body: unknown,
 ): Promise<Claim> {
   const sealedRequest = body === null ? null : sealRequest(ring, request.claimId, body);
-  return claimIdempotencyKey(orm.em.fork(), ring, { ...request, sealedRequest, leaseMs: LEASE_MS });
+  return claimIdempotencyKey({ orm, ring }, { ...request, sealedRequest, leaseMs: LEASE_MS });
 }
 
 /**

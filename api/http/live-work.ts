@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
-import { createAnswerAnnouncer } from '../../commands/idempotency/announce-answer.ts';
-import type { StoredResponse } from '../../commands/idempotency/idempotency-response.ts';
+import { createResponseNotifier, type StoredResponse } from '../../commands/idempotency/response.ts';
 import type { Orm } from '../../db/orm.ts';
 import { describeError } from '../../process/describe-error.ts';
 import { type Repetition, repeat } from '../../process/repeat.ts';
@@ -48,7 +47,7 @@ export interface LiveWorkOptions {
  */
 export function openLiveWork(options: LiveWorkOptions): LiveWork {
   const { orm, client, answerHints, eventsWritten, logger } = options;
-  const announce = createAnswerAnnouncer(orm, (claimId, error) =>
+  const announce = createResponseNotifier(orm, (claimId, error) =>
     logger.warn(
       { claimId, error: describeError(error) },
       'could not notify the listeners that a claim has its answer',

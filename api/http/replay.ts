@@ -1,4 +1,4 @@
-import type { StoredResponse } from '../../commands/idempotency/idempotency-response.ts';
+import type { StoredResponse } from '../../commands/idempotency/response.ts';
 import type { StoredReply } from './route.ts';
 
 /** A finished request's answer again, byte for byte (decisions.md, "Idempotency"). */

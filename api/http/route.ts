@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { StoredResponse } from '../../commands/idempotency/idempotency-response.ts';
+import type { StoredResponse } from '../../commands/idempotency/response.ts';
 import type { ErrorCode } from '../../domain/error-catalogue.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { OperationId } from '../openapi/tags.ts';

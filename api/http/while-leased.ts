@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { renewLease } from '../../commands/idempotency/claim-response.ts';
+import { renewLease } from '../../commands/idempotency/claim.ts';
 import type { Orm } from '../../db/orm.ts';
 import { describeError } from '../../process/describe-error.ts';
 

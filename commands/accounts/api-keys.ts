@@ -5,7 +5,7 @@ import { ApiKeyEntity } from '../../db/entities/accounts.ts';
 import { writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { Mode } from '../../domain/mode.ts';
-import { unknownId } from '../idempotency/refusal.ts';
+import { unknownId } from '../refusal.ts';
 import { type Operator, type OperatorContext, recordAudit } from './operator-context.ts';
 import { lockPartner } from './partners.ts';
 

@@ -12,13 +12,9 @@ import type { LedgerOperation } from '../../ledger/operation.ts';
 import { type BalanceCents, presentBalance } from '../../resources/balance.ts';
 import type { CommandContext } from '../command-context.ts';
 import { lockTestTerms } from '../funding/test-mode.ts';
-import {
-  answerOnce,
-  type KeyedAnswer,
-  type KeyedRequest,
-  keepAnswer,
-} from '../idempotency/answered-claim.ts';
-import { Refusal } from '../idempotency/refusal.ts';
+import { answerOnce, answerWith, type KeyedAnswer } from '../idempotency/answer-once.ts';
+import type { KeyedRequest } from '../idempotency/claim.ts';
+import { Refusal } from '../refusal.ts';
 import { type Operator, recordAudit } from './operator-context.ts';
 import { lockPartner } from './partners.ts';
 
@@ -169,7 +165,7 @@ export function creditFaucet(
       throw ApiError.ofField('amount', message);
     });
     if (balance === 'insufficient_funds') throw new Error('a faucet never lacks funds');
-    return keepAnswer(tx, ring, request, 201, presentBalance('test', balance));
+    return answerWith(tx, ring, request, 201, presentBalance('test', balance));
   });
 }
 

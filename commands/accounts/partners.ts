@@ -4,7 +4,7 @@ import { type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../../domain/fees.ts';
 import { AccountLimits, DEFAULT_LIMITS } from '../../domain/limits.ts';
-import { Refusal, unknownId } from '../idempotency/refusal.ts';
+import { Refusal, unknownId } from '../refusal.ts';
 import { type Operator, recordAudit } from './operator-context.ts';
 
 export interface NewPartner {

@@ -8,12 +8,8 @@ import { presentCard } from '../../resources/card.ts';
 import type { CommandContext } from '../command-context.ts';
 import { uncountOpenCardOfDone } from '../funding/terms.ts';
 import { lockTestTerms } from '../funding/test-mode.ts';
-import {
-  answerOnce,
-  type KeyedAnswer,
-  type KeyedRequest,
-  requireStored,
-} from '../idempotency/answered-claim.ts';
+import { answerOnce, type KeyedAnswer, requireStored } from '../idempotency/answer-once.ts';
+import type { KeyedRequest } from '../idempotency/claim.ts';
 import {
   forRequests,
   type KeyedOutcomeValues,

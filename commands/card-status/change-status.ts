@@ -13,8 +13,8 @@ import {
 import { readCardBalance } from '../../ledger/balances.ts';
 import { type CardRow, presentCard } from '../../resources/card.ts';
 import type { CommandContext } from '../command-context.ts';
-import { storeError } from '../idempotency/answer-claim.ts';
 import { claimOutcome, type OutcomeValues, outcomeOfClaim } from '../idempotency/outcome.ts';
+import { storeError } from '../idempotency/response.ts';
 import { blockRefusal, lockPendingTopUps, releaseBlockedCard } from './block-card.ts';
 
 // A freeze, unfreeze or block in live mode. Changes of one card take turns: while the card network is asked for one, the

@@ -6,7 +6,7 @@ import type { Row } from '../../db/tables.ts';
 import { transaction } from '../../db/transaction.ts';
 import { type ScanLag, scanLag, type TronNetwork } from '../../domain/deposit.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
-import { Refusal } from '../idempotency/refusal.ts';
+import { Refusal } from '../refusal.ts';
 
 /** Where the scan of a chain stands: the last block that was taken. */
 export interface ScanCursor {

@@ -11,12 +11,11 @@ import type { CommandContext } from '../command-context.ts';
 import {
   answerOnce,
   claimAnswered,
-  type FoundClaim,
   type KeyedAnswer,
-  type KeyedRequest,
   replayOf,
   requireStored,
-} from '../idempotency/answered-claim.ts';
+} from '../idempotency/answer-once.ts';
+import type { FoundClaim, KeyedRequest } from '../idempotency/claim.ts';
 
 /** Of one account at once. Each is an address that is watched, and a workflow. */
 const MOST_OPEN_DEPOSITS = 10_000;

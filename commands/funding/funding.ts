@@ -8,10 +8,9 @@ import type { Mode } from '../../domain/mode.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
 import type { CardRow } from '../../resources/card.ts';
 import type { CommandContext } from '../command-context.ts';
-import { storeError, storeResponse } from '../idempotency/answer-claim.ts';
-import type { StoredResponse } from '../idempotency/idempotency-response.ts';
-import { lockUsageAndClaim } from '../idempotency/lock-claim.ts';
+import { lockUsageAndClaim } from '../idempotency/claim.ts';
 import { type Outcome, responseOf } from '../idempotency/outcome.ts';
+import { type StoredResponse, storeError, storeResponse } from '../idempotency/response.ts';
 import { type ClaimedTerms, uncountFunding } from './terms.ts';
 import { type FundingTable, type FundingWriter, ledgerOperation } from './write-funding.ts';
 

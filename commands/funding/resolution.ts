@@ -4,9 +4,9 @@ import type { Decision, IssuanceDecision, TopUpDecision, Verdict } from '../../d
 import type { CardRow } from '../../resources/card.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import type { CommandContext } from '../command-context.ts';
-import type { StoredResponse } from '../idempotency/idempotency-response.ts';
-import { lockClaim } from '../idempotency/lock-claim.ts';
-import { Refusal, unknownId } from '../idempotency/refusal.ts';
+import { lockClaim } from '../idempotency/claim.ts';
+import type { StoredResponse } from '../idempotency/response.ts';
+import { Refusal, unknownId } from '../refusal.ts';
 import { checkDecision, markOverdue, recordDecision, refuseDecision } from './decision.ts';
 import {
   endFunding,

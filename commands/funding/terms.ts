@@ -5,7 +5,7 @@ import { AccountLimits, DEFAULT_LIMITS, type Usage } from '../../domain/limits.t
 import type { Mode } from '../../domain/mode.ts';
 import type { Tenant } from '../../domain/tenant.ts';
 import type { CommandContext } from '../command-context.ts';
-import { openRequest } from '../idempotency/idempotency-response.ts';
+import { openRequest } from '../idempotency/response.ts';
 
 /** What any funding of a card is decided on. */
 export interface FundingTerms {

@@ -8,13 +8,8 @@ import type { IssuedCard } from '../../domain/card.ts';
 import type { CardRow, CreateCardRequest } from '../../resources/card.ts';
 import type { TopUpRequest } from '../../resources/topup.ts';
 import type { CommandContext } from '../command-context.ts';
-import {
-  answerOnce,
-  type FoundClaim,
-  type KeyedAnswer,
-  type KeyedRequest,
-  replayOf,
-} from '../idempotency/answered-claim.ts';
+import { answerOnce, type KeyedAnswer, replayOf } from '../idempotency/answer-once.ts';
+import type { FoundClaim, KeyedRequest } from '../idempotency/claim.ts';
 import { responseOf } from '../idempotency/outcome.ts';
 import { draftCard, ISSUANCE, issuanceOutcome, issuedCard } from './issuance.ts';
 import { type FundingTerms, fundingTermsOf, type TermsColumns } from './terms.ts';

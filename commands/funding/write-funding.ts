@@ -8,7 +8,8 @@ import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { type LedgerResult, statementWithOperation } from '../../ledger/apply-operation.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import type { LedgerOperation, Transfer, TransferCode } from '../../ledger/operation.ts';
-import { type KeyedRequest, requireStored } from '../idempotency/answered-claim.ts';
+import { requireStored } from '../idempotency/answer-once.ts';
+import type { KeyedRequest } from '../idempotency/claim.ts';
 import {
   claimOutcome,
   forRequests,

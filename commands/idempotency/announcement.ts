@@ -2,8 +2,9 @@ import type { KeyRing } from '../../crypto/key-ring.ts';
 import { newId, timeOf } from '../../crypto/new-id.ts';
 import type { EventType } from '../../domain/event.ts';
 import type { Mode } from '../../domain/mode.ts';
-import { claimAnswered, type KeyedRequest } from './answered-claim.ts';
-import { sealBody } from './idempotency-response.ts';
+import { claimAnswered } from './answer-once.ts';
+import type { KeyedRequest } from './claim.ts';
+import { sealBody } from './response.ts';
 
 /** What the end of an operation says to the partner. */
 export interface News {

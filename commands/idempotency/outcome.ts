@@ -3,13 +3,9 @@ import type { KeyRing } from '../../crypto/key-ring.ts';
 import { newId, timeOf } from '../../crypto/new-id.ts';
 import type { EventType } from '../../domain/event.ts';
 import type { Mode } from '../../domain/mode.ts';
-import {
-  type AnsweredClaim,
-  answeredClaimOf,
-  insertAnsweredClaim,
-  type KeyedRequest,
-} from './answered-claim.ts';
-import { type StoredResponse, sealBody } from './idempotency-response.ts';
+import { type AnsweredClaim, answeredClaimOf, insertAnsweredClaim } from './answer-once.ts';
+import type { KeyedRequest } from './claim.ts';
+import { type StoredResponse, sealBody } from './response.ts';
 
 /** How an operation ended: the event that says so, and the response to the request, if it has none yet. */
 export interface Outcome {

@@ -5,7 +5,7 @@ import { writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { lockPartner } from '../accounts/partners.ts';
-import { Refusal } from '../idempotency/refusal.ts';
+import { Refusal } from '../refusal.ts';
 
 export interface NewCurrentProduct {
   code: string;

@@ -4,13 +4,9 @@ import { ApiError } from '../../domain/api-error.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import type { CommandContext } from '../command-context.ts';
 import { lockTestTerms } from '../funding/test-mode.ts';
-import {
-  answerOnce,
-  type KeyedAnswer,
-  type KeyedRequest,
-  keepAnswer,
-} from '../idempotency/answered-claim.ts';
-import { Refusal } from '../idempotency/refusal.ts';
+import { answerOnce, answerWith, type KeyedAnswer } from '../idempotency/answer-once.ts';
+import type { KeyedRequest } from '../idempotency/claim.ts';
+import { Refusal } from '../refusal.ts';
 import { settleTransaction } from './settle-transactions.ts';
 import type { Settled, Settlement } from './settlement.ts';
 
@@ -28,7 +24,7 @@ export function simulateTransaction(
     const locked = await lockTestTerms(tx, context.ring, request, { counts: false });
     if ('replayed' in locked) return locked;
     const { transaction } = await settleTransaction(tx, settlement);
-    return keepAnswer(tx, context.ring, request, 201, transaction);
+    return answerWith(tx, context.ring, request, 201, transaction);
   });
 }
 

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { resolveDeposit } from '../../commands/deposits/resolve-deposit.ts';
-import { Refusal } from '../../commands/idempotency/refusal.ts';
+import { Refusal } from '../../commands/refusal.ts';
 import { notifyDeposits, notifyEvents } from '../../db/notifications.ts';
 import { type DepositDecision, DepositStatus, type WhyNotResolved } from '../../domain/deposit.ts';
 import { WrongUsage } from '../errors.ts';

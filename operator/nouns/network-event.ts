@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { Refusal } from '../../commands/idempotency/refusal.ts';
+import { Refusal } from '../../commands/refusal.ts';
 import { sendNetworkEvent } from '../../commands/settlement/simulate-transaction.ts';
 import { AmountCents, NetworkId } from '../../domain/fields.ts';
 import { TransactionType } from '../../domain/transaction.ts';

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { Refusal } from '../../commands/idempotency/refusal.ts';
+import { Refusal } from '../../commands/refusal.ts';
 import { resealEndpointSecrets, rotateEndpointSecret } from '../../commands/webhooks/endpoint-secrets.ts';
 import { switchEndpoints } from '../../commands/webhooks/endpoint-status.ts';
 import { setEndpoint } from '../../commands/webhooks/endpoints.ts';

@@ -1,5 +1,5 @@
 import { readScanStates } from '../../commands/deposits/chain-scan.ts';
-import { Refusal } from '../../commands/idempotency/refusal.ts';
+import { Refusal } from '../../commands/refusal.ts';
 import type { OperatorConfig } from '../../config/operator.ts';
 import type { NodeState } from '../../db/entities/deposits.ts';
 import type { Orm } from '../../db/orm.ts';

@@ -1,5 +1,5 @@
 import { type Expression, sql } from 'kysely';
-import { unknownId } from '../../commands/idempotency/refusal.ts';
+import { unknownId } from '../../commands/refusal.ts';
 import { DEPOSIT_COLUMNS, of, paymentsOf } from '../../db/columns.ts';
 import { newestRows } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';

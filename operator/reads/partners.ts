@@ -1,4 +1,4 @@
-import { unknownId } from '../../commands/idempotency/refusal.ts';
+import { unknownId } from '../../commands/refusal.ts';
 import { type Partner, PartnerEntity } from '../../db/entities/accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { DEFAULT_FEE_PLAN, type FeePlan } from '../../domain/fees.ts';

@@ -1,4 +1,4 @@
-import { unknownId } from '../../commands/idempotency/refusal.ts';
+import { unknownId } from '../../commands/refusal.ts';
 import { of, TOPUP_COLUMNS } from '../../db/columns.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';

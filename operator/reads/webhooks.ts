@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { unknownId } from '../../commands/idempotency/refusal.ts';
+import { unknownId } from '../../commands/refusal.ts';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { lowestId } from '../../crypto/new-id.ts';
 import { openAnswerStart } from '../../crypto/webhooks.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { fingerprintOf } from '../../../api/http/fingerprint.ts';
 import { acceptTopUp, beginTopUp, completeTopUp } from '../../../commands/funding/topup.ts';
-import { claimIdempotencyKey } from '../../../commands/idempotency/claim-idempotency-key.ts';
-import { sealRequest } from '../../../commands/idempotency/idempotency-response.ts';
+import { claimIdempotencyKey } from '../../../commands/idempotency/claim.ts';
+import { sealRequest } from '../../../commands/idempotency/response.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import { begun } from '../../support/commands/open-commands.ts';
@@ -33,12 +33,15 @@ describe('a top-up whose process died, asked for again under its key', () => {
   async function abandon({ partner, mode, cardId }: Cardholder): Promise<string> {
     const { orm, ring } = service();
     const claimId = newId('claim');
-    const claim = await claimIdempotencyKey(orm.em.fork(), ring, {
-      ...{ claimId, partnerId: partner.id, mode, key: 'k', operation: 'top_up_card', cardId, leaseMs: 0 },
-      fingerprint: fingerprintOf('POST', `/v1/cards/${cardId}/topups`, BODY),
-      sealedRequest: sealRequest(ring, claimId, BODY),
-      requestId: newId('req'),
-    });
+    const claim = await claimIdempotencyKey(
+      { orm, ring },
+      {
+        ...{ claimId, partnerId: partner.id, mode, key: 'k', operation: 'top_up_card', cardId, leaseMs: 0 },
+        fingerprint: fingerprintOf('POST', `/v1/cards/${cardId}/topups`, BODY),
+        sealedRequest: sealRequest(ring, claimId, BODY),
+        requestId: newId('req'),
+      },
+    );
     assert.deepEqual(claim, { outcome: 'claimed', claimId });
     return claimId;
   }

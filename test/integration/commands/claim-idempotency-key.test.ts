@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { storeResponse } from '../../../commands/idempotency/answer-claim.ts';
-import type { Claim } from '../../../commands/idempotency/claim-idempotency-key.ts';
-import { forgetClaim, renewLease } from '../../../commands/idempotency/claim-response.ts';
-import { openRequest } from '../../../commands/idempotency/idempotency-response.ts';
+import { type Claim, forgetClaim, renewLease } from '../../../commands/idempotency/claim.ts';
+import { openRequest, storeResponse } from '../../../commands/idempotency/response.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { ApiError, type FieldIssue } from '../../../domain/api-error.ts';
 import { openCommands, type TestClaim, type TestCommands } from '../../support/commands/open-commands.ts';

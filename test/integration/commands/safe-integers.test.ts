@@ -6,8 +6,8 @@ import { changeStatusInTestMode } from '../../../commands/card-status/change-in-
 import { beginStatusChange, completeStatusChange } from '../../../commands/card-status/change-status.ts';
 import { topUpInTestMode } from '../../../commands/funding/test-mode.ts';
 import { beginTopUp, completeTopUp, failTopUp } from '../../../commands/funding/topup.ts';
-import { readClaimResponse } from '../../../commands/idempotency/claim-response.ts';
-import { Refusal } from '../../../commands/idempotency/refusal.ts';
+import { readClaimResponse } from '../../../commands/idempotency/response.ts';
+import { Refusal } from '../../../commands/refusal.ts';
 import { settleTransaction } from '../../../commands/settlement/settle-transactions.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { ApiError } from '../../../domain/api-error.ts';

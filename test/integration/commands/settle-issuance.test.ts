@@ -5,7 +5,7 @@ import {
   beginIssuance,
   failIssuance,
 } from '../../../commands/funding/issuance.ts';
-import { readClaimResponse } from '../../../commands/idempotency/claim-response.ts';
+import { readClaimResponse } from '../../../commands/idempotency/response.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import { readBalance } from '../../../ledger/balances.ts';

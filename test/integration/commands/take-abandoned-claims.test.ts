@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { createPartner } from '../../../commands/accounts/partners.ts';
-import { putClaimOff, takeAbandonedClaims } from '../../../commands/idempotency/take-abandoned-claims.ts';
+import { putClaimOff, takeAbandonedClaims } from '../../../commands/idempotency/abandoned-claims.ts';
 import { type Orm, openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';

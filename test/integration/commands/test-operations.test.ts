@@ -5,10 +5,9 @@ import { beginStatusChange } from '../../../commands/card-status/change-status.t
 import { beginIssuance } from '../../../commands/funding/issuance.ts';
 import { issueInTestMode, topUpInTestMode } from '../../../commands/funding/test-mode.ts';
 import { beginTopUp } from '../../../commands/funding/topup.ts';
-import { answerOnce, type KeyedRequest, keepAnswer } from '../../../commands/idempotency/answered-claim.ts';
-import { claimIdempotencyKey } from '../../../commands/idempotency/claim-idempotency-key.ts';
-import { readClaimResponse } from '../../../commands/idempotency/claim-response.ts';
-import { sealRequest } from '../../../commands/idempotency/idempotency-response.ts';
+import { answerOnce, answerWith } from '../../../commands/idempotency/answer-once.ts';
+import { claimIdempotencyKey, type KeyedRequest } from '../../../commands/idempotency/claim.ts';
+import { readClaimResponse, sealRequest } from '../../../commands/idempotency/response.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import {
@@ -119,7 +118,7 @@ describe('operations of test mode', () => {
         if (tries > 1) throw new Error('the key is looked for again');
         looked.resolve();
         await taken.promise;
-        return keepAnswer(tx, commands.context.ring, { ...request, claimId: `${request.claimId}x` }, 200, {});
+        return answerWith(tx, commands.context.ring, { ...request, claimId: `${request.claimId}x` }, 200, {});
       },
     );
     await looked.promise;
@@ -136,7 +135,7 @@ describe('operations of test mode', () => {
       const request = keyedRequest(operation, cardId, REQUEST, { partnerId, mode: 'test', key: 'left' });
       const sealedRequest = sealRequest(commands.context.ring, request.claimId, REQUEST);
       const { orm, ring } = commands.context;
-      await claimIdempotencyKey(orm.em.fork(), ring, { ...request, sealedRequest, leaseMs: 60_000 });
+      await claimIdempotencyKey({ orm, ring }, { ...request, sealedRequest, leaseMs: 60_000 });
       return request;
     }
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { CommandContext } from '../../../commands/command-context.ts';
-import { claimIdempotencyKey } from '../../../commands/idempotency/claim-idempotency-key.ts';
-import { sealRequest } from '../../../commands/idempotency/idempotency-response.ts';
+import { claimIdempotencyKey } from '../../../commands/idempotency/claim.ts';
+import { sealRequest } from '../../../commands/idempotency/response.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import type { Orm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
@@ -104,12 +104,15 @@ describe('the sweep beside 1,000 claims whose workflows Temporal refuses to star
 async function abandonIssuance({ orm, ring }: CommandContext, tenant: Tenant): Promise<string> {
   const claimId = newId('claim');
   const body = { amount: 10_000, external_ref: randomUUID() };
-  await claimIdempotencyKey(orm.em.fork(), ring, {
-    ...{ ...tenant, claimId, key: randomUUID(), operation: 'create_card', cardId: null, leaseMs: 0 },
-    fingerprint: Buffer.from(body.external_ref),
-    sealedRequest: sealRequest(ring, claimId, body),
-    requestId: newId('req'),
-  });
+  await claimIdempotencyKey(
+    { orm, ring },
+    {
+      ...{ ...tenant, claimId, key: randomUUID(), operation: 'create_card', cardId: null, leaseMs: 0 },
+      fingerprint: Buffer.from(body.external_ref),
+      sealedRequest: sealRequest(ring, claimId, body),
+      requestId: newId('req'),
+    },
+  );
   return claimId;
 }
 

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
-import {
-  type ClaimRequest,
-  claimIdempotencyKey,
-} from '../../../commands/idempotency/claim-idempotency-key.ts';
+import { type ClaimRequest, claimIdempotencyKey } from '../../../commands/idempotency/claim.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
 import { changeCardStatusWorkflowId } from '../../../workflows/messages.ts';
@@ -55,7 +52,7 @@ describe('a status change whose process or workflow was lost', function () {
 
   it('a claim whose process died before it started anything is carried out by the sweep', async () => {
     const cardId = await cardIn(stack, partner, 'live', 'active');
-    await claimIdempotencyKey(stack.orm.em.fork(), stack.operator.ring, abandoned(cardId));
+    await claimIdempotencyKey({ orm: stack.orm, ring: stack.operator.ring }, abandoned(cardId));
     const [claim] = await untilAnswered(stack, cardId);
     assert.equal(claim?.response_status, 200);
     assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.frozen']);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { claimIdempotencyKey } from '../../../commands/idempotency/claim-idempotency-key.ts';
-import { sealRequest } from '../../../commands/idempotency/idempotency-response.ts';
+import { claimIdempotencyKey } from '../../../commands/idempotency/claim.ts';
+import { sealRequest } from '../../../commands/idempotency/response.ts';
 import { cardsTaskQueue } from '../../../config/task-queues.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
@@ -35,11 +35,14 @@ describe('a workflow of test mode that the release before has started', () => {
     const claimId = newId('claim');
     const about = operation === 'create_card' ? null : cardId;
     if (claimIsLeft) {
-      await claimIdempotencyKey(orm.em.fork(), operator.ring, {
-        ...{ claimId, partnerId: partner.id, mode: 'test', key: claimId, operation, cardId: about },
-        ...{ fingerprint: Buffer.from(operation), requestId: newId('req'), leaseMs: 60_000 },
-        sealedRequest: sealRequest(operator.ring, claimId, BODIES[operation] ?? {}),
-      });
+      await claimIdempotencyKey(
+        { orm, ring: operator.ring },
+        {
+          ...{ claimId, partnerId: partner.id, mode: 'test', key: claimId, operation, cardId: about },
+          ...{ fingerprint: Buffer.from(operation), requestId: newId('req'), leaseMs: 60_000 },
+          sealedRequest: sealRequest(operator.ring, claimId, BODIES[operation] ?? {}),
+        },
+      );
     }
     const workflow: ClaimedWorkflow = {
       ...{ claimId, partnerId: partner.id, mode: 'test', operation, deadlineMs: 60_000 },

@@ -8,9 +8,8 @@ import { createPartner } from '../../../commands/accounts/partners.ts';
 import type { Begun, FundingContext } from '../../../commands/funding/funding.ts';
 import { activateCard, beginIssuance } from '../../../commands/funding/issuance.ts';
 import { issueInTestMode, type TestIssuanceContext } from '../../../commands/funding/test-mode.ts';
-import type { KeyedRequest } from '../../../commands/idempotency/answered-claim.ts';
-import { type Claim, claimIdempotencyKey } from '../../../commands/idempotency/claim-idempotency-key.ts';
-import { sealRequest } from '../../../commands/idempotency/idempotency-response.ts';
+import { type Claim, claimIdempotencyKey, type KeyedRequest } from '../../../commands/idempotency/claim.ts';
+import { sealRequest } from '../../../commands/idempotency/response.ts';
 import { setCurrentProduct } from '../../../commands/products/products.ts';
 import { KeyRing } from '../../../crypto/key-ring.ts';
 import { newId } from '../../../crypto/new-id.ts';
@@ -107,7 +106,7 @@ export async function openCommands(): Promise<TestCommands> {
   ) => {
     const keyed = keyedRequest(operation, cardId, request, given);
     const sealedRequest = sealRequest(ring, keyed.claimId, request);
-    return claimIdempotencyKey(orm.em.fork(), ring, { ...keyed, sealedRequest, leaseMs });
+    return claimIdempotencyKey({ orm, ring }, { ...keyed, sealedRequest, leaseMs });
   };
   return {
     context,

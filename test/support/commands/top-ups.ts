@@ -1,4 +1,4 @@
-import { readClaimResponse } from '../../../commands/idempotency/claim-response.ts';
+import { readClaimResponse } from '../../../commands/idempotency/response.ts';
 import { topUpColumns } from '../../../db/columns.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';

@@ -1,4 +1,4 @@
-import { type IdPrefix, isId } from '../../domain/ids.ts';
+import { type IdPrefix, isId } from '../domain/ids.ts';
 
 /** An operator's change that was not made. The message says why and what to do next, and carries no secret. */
 export class Refusal extends Error {

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { announceAnswer, readAnswerHint } from '../../../commands/idempotency/announce-answer.ts';
-import { storeResponse } from '../../../commands/idempotency/answer-claim.ts';
+import { notifyResponse, readResponseNotice, storeResponse } from '../../../commands/idempotency/response.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { CLAIM_ANSWERED } from '../../../db/notifications.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
-describe('announceAnswer', () => {
+describe('notifyResponse', () => {
   let commands: TestCommands;
   before(async () => {
     commands = await openCommands();
@@ -27,7 +26,7 @@ describe('announceAnswer', () => {
     try {
       await listener.query(`LISTEN ${CLAIM_ANSWERED}`);
       const notified = once(listener, 'notification');
-      await announceAnswer(commands.context, claimId);
+      await notifyResponse(commands.context, claimId);
       const [{ payload }] = await notified;
       return { claimId, payload };
     } finally {
@@ -39,7 +38,7 @@ describe('announceAnswer', () => {
     it(`brings an answer of ${length} characters along, which only the key ring opens`, async () => {
       const resource = { name: 'é'.padEnd(length, 'x') };
       const { claimId, payload } = await announced(resource);
-      const hint = readAnswerHint(payload);
+      const hint = readResponseNotice(payload);
       assert.equal(hint.claimId, claimId);
       assert.deepEqual(hint.open(commands.context.ring), { status: 201, body: JSON.stringify(resource) });
       assert.ok(!payload.includes('name') && !atob(payload.split(' ')[2] ?? '').includes('name'));
@@ -53,7 +52,7 @@ describe('announceAnswer', () => {
     it(`says no more than the id of ${name}`, async () => {
       const { claimId, payload } = await announced(resource);
       assert.equal(payload, claimId);
-      assert.equal(readAnswerHint(payload).open(commands.context.ring), null);
+      assert.equal(readResponseNotice(payload).open(commands.context.ring), null);
     });
   }
 });

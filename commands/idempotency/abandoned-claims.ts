@@ -1,0 +1,98 @@
+import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
+import type { Orm } from '../../db/orm.ts';
+import { autocommitStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import type { Row } from '../../db/tables.ts';
+import type { WorkflowOperation } from '../../domain/claim-operation.ts';
+
+/** A claim without a response whose request nobody runs any more, the caller's to start until its lease ends. */
+export type AbandonedClaim = Row<'idempotency_claim', 'id' | 'partner_id' | 'mode' | 'card_id'> & {
+  operation: WorkflowOperation;
+  /** How often its work has been started, this time included. */
+  attempts: number;
+};
+
+/**
+ * Leases up to `limit` abandoned claims: those that were never tried first, the others by when they were tried last.
+ * Accounts take turns, so one account's backlog delays nobody else's, and another caller gets other claims.
+ */
+export function takeAbandonedClaims(
+  em: EntityManager,
+  request: { operations: readonly WorkflowOperation[]; limit: number; leaseMs: number },
+): Promise<AbandonedClaim[]> {
+  // One statement is a transaction of its own.
+  return take(em as Transactor, request);
+}
+
+/** Leaves a claim alone for so long, unless it has its response. */
+export async function putClaimOff(orm: Orm, claimId: string, pauseMs: number): Promise<void> {
+  await putOff(orm, { claimId, pauseMs });
+}
+
+/**
+ * Forgets claims after 31 days (decisions.md: kept for at least 30) that have their response and no pending card or
+ * top-up. In test mode one without a response was left by a process of an earlier release, and nothing has been done
+ * under it.
+ * @returns how many, at most `limit`
+ */
+export async function pruneClaims(orm: Orm, limit: number): Promise<number> {
+  return (await prune(orm, { limit })).length;
+}
+
+interface Taking {
+  operations: readonly WorkflowOperation[];
+  limit: number;
+  leaseMs: number;
+}
+
+const isAbandoned = ({
+  operations,
+}: Taking) => sql`c.response_status IS NULL AND c.operation = ANY (${operations})
+  AND c.sweep_after < now() AND c.lease_expires_at < now()`;
+
+// The accounts that have claims without a response are found by skipping through the index, not by reading the claims.
+// Which of them come first is left to chance: in any order that is fixed the last would wait for all the others.
+const take = writeStatement(
+  (_, taking: Taking) => sql<AbandonedClaim>`
+    WITH RECURSIVE account (partner_id, mode) AS (
+      (SELECT partner_id, mode FROM idempotency_claim WHERE response_status IS NULL
+       ORDER BY partner_id, mode LIMIT 1)
+      UNION ALL
+      SELECT following.* FROM account a CROSS JOIN LATERAL (
+        SELECT c.partner_id, c.mode FROM idempotency_claim c
+        WHERE c.response_status IS NULL AND (c.partner_id, c.mode) > (a.partner_id, a.mode)
+        ORDER BY c.partner_id, c.mode LIMIT 1) following
+    ), due AS MATERIALIZED (
+      SELECT d.id FROM account a CROSS JOIN LATERAL (
+        SELECT c.id, c.sweep_attempts > 0 AS was_tried, row_number() OVER (ORDER BY c.sweep_after, c.id) AS turn
+        FROM idempotency_claim c WHERE c.partner_id = a.partner_id AND c.mode = a.mode AND ${isAbandoned(taking)}
+        ORDER BY c.sweep_after, c.id LIMIT ${taking.limit}) d
+      ORDER BY d.was_tried, d.turn, random() LIMIT ${taking.limit}
+    ), taken AS MATERIALIZED (
+      SELECT c.id FROM idempotency_claim c WHERE c.id IN (SELECT id FROM due) AND ${isAbandoned(taking)}
+      FOR NO KEY UPDATE SKIP LOCKED
+    )
+    UPDATE idempotency_claim c
+    SET sweep_after = now() + ${taking.leaseMs} * interval '1 millisecond', sweep_attempts = c.sweep_attempts + 1
+    FROM taken WHERE c.id = taken.id
+    RETURNING c.id, c.partner_id, c.mode, c.operation, c.card_id, c.sweep_attempts AS attempts`,
+);
+
+const putOff = autocommitStatement(
+  (_, { claimId, pauseMs }: { claimId: string; pauseMs: number }) => sql`
+    UPDATE idempotency_claim SET sweep_after = now() + ${pauseMs} * interval '1 millisecond'
+    WHERE id = ${claimId} AND response_status IS NULL`,
+);
+
+const prune = autocommitStatement(
+  (_, { limit }: { limit: number }) => sql`
+    DELETE FROM idempotency_claim WHERE id IN (
+      SELECT id FROM idempotency_claim
+      WHERE created_at < now() - interval '31 days' AND (response_status IS NOT NULL OR mode = 'test')
+        AND NOT EXISTS (SELECT FROM card WHERE card.id = 'card' || substr(idempotency_claim.id, 6)
+          AND card.status = 'funding_pending')
+        AND NOT EXISTS (SELECT FROM topup WHERE topup.id = 'topup' || substr(idempotency_claim.id, 6)
+          AND topup.status = 'pending')
+      ORDER BY created_at LIMIT ${limit} FOR UPDATE SKIP LOCKED)
+    RETURNING id`,
+);

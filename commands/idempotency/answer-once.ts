@@ -1,0 +1,181 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type RawBuilder, sql } from 'kysely';
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import { autocommitStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import type { ClaimOperation } from '../../domain/claim-operation.ts';
+import type { Mode } from '../../domain/mode.ts';
+import { presentError } from '../../resources/error.ts';
+import type { CommandContext } from '../command-context.ts';
+import {
+  claimUnderKey,
+  type FoundClaim,
+  forgetUnanswered,
+  type KeyedRequest,
+  storedResponseOf,
+} from './claim.ts';
+import { type StoredResponse, sealBody } from './response.ts';
+
+/** The answer to a keyed request. */
+export interface KeyedAnswer {
+  /** It was given before: nothing happened this time. */
+  replayed: boolean;
+  response: StoredResponse;
+}
+
+/** There is another claim under the same key: roll back. */
+class KeyTaken extends Error {}
+
+const ATTEMPTS = 5;
+
+/**
+ * Runs an operation that touches only our database: all of it, the key's claim and the response are one transaction, so a
+ * retry finds either nothing or the response, and two requests with one key wait for each other. A refusal that is stored
+ * (decisions.md, "Idempotency": 402, 409, 422) leaves nothing else behind. For a request without a key nothing is stored.
+ * @param work looks under the key once it holds its locks ({@link replayOf}), and stores its response with the key's claim
+ * ({@link answerWith}, or {@link insertAnsweredClaim} within a statement of its own)
+ * @throws ApiError what is not stored, `idempotency_conflict`
+ */
+export async function answerOnce(
+  context: CommandContext,
+  request: KeyedRequest,
+  work: (tx: Transactor) => Promise<KeyedAnswer>,
+): Promise<KeyedAnswer> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await transaction(context.orm, work).catch((error: unknown) => refuse(context, request, error));
+    } catch (error) {
+      if (!(error instanceof KeyTaken)) throw error;
+      if (attempt === ATTEMPTS) throw new ApiError('idempotency_in_flight');
+      if (request.mode === 'test') await forgetUnanswered(context.orm, request);
+      await sleep(Math.random() * attempt * 10);
+    }
+  }
+}
+
+/** Stores a refusal as the response under its key. @throws `error` itself if it is none that is stored */
+async function refuse(
+  { orm, ring }: CommandContext,
+  request: KeyedRequest,
+  error: unknown,
+): Promise<KeyedAnswer> {
+  if (!(error instanceof ApiError) || !isStored(error) || request.key === null) throw error;
+  const body = JSON.stringify(presentError(error, request.requestId));
+  const response = { status: error.status, body };
+  const stored = await storeAlone(orm, answeredClaimOf(ring, request, response));
+  if (stored.length > 0) return { replayed: false, response };
+  const [found] = await claimUnderKey(orm.em.fork(), request, { key: request.key });
+  const replay = found && replayOf(ring, request, found);
+  if (!replay) throw new KeyTaken();
+  return replay;
+}
+
+/** What was said of the key itself is no answer of the operation. */
+const isStored = ({ status, code }: ApiError): boolean =>
+  [402, 409, 422].includes(status) && !code.startsWith('idempotency_');
+
+/**
+ * The answer that lies under a request's key; null if there is none.
+ * @throws ApiError `idempotency_conflict`; in live mode, in which a workflow can be at work under the key,
+ * `idempotency_in_flight`
+ */
+export function replayOf(ring: KeyRing, request: KeyedRequest, found: FoundClaim): KeyedAnswer | null {
+  if (request.mode === 'test' && found.response_status === null) return null;
+  const response = storedResponseOf(ring, request, found);
+  return response && { replayed: true, response };
+}
+
+/** Stores a request's response, and its claim with it, in the caller's transaction. */
+export async function answerWith(
+  tx: Transactor,
+  ring: KeyRing,
+  request: KeyedRequest,
+  status: number,
+  resource: unknown,
+): Promise<KeyedAnswer> {
+  const response = { status, body: JSON.stringify(resource) };
+  requireStored((await storeWithin(tx, answeredClaimOf(ring, request, response))).length > 0);
+  return { replayed: false, response };
+}
+
+/**
+ * @param isStored whether {@link insertAnsweredClaim} made a row
+ * @throws KeyTaken to be rolled back with, and run again by {@link answerOnce}
+ */
+export function requireStored(isStored: boolean): void {
+  if (!isStored) throw new KeyTaken();
+}
+
+/** A claim that is made with its response. */
+export interface AnsweredClaim {
+  claimId: string;
+  partnerId: string;
+  mode: Mode;
+  key: string | null;
+  operation: ClaimOperation;
+  aboutCardId: string | null;
+  fingerprint: Buffer;
+  requestId: string;
+  responseStatus: number;
+  responseBody: Buffer;
+}
+
+export function answeredClaimOf(
+  ring: KeyRing,
+  request: KeyedRequest,
+  { status, body }: StoredResponse,
+): AnsweredClaim {
+  const { claimId, partnerId, mode, key, operation, cardId: aboutCardId, fingerprint, requestId } = request;
+  const responseBody = sealBody(ring, claimId, body);
+  return {
+    ...{ claimId, partnerId, mode, key, operation, aboutCardId, fingerprint, requestId },
+    ...{ responseStatus: status, responseBody },
+  };
+}
+
+/**
+ * The INSERT of a claim with its response; it returns no row if there is another under the key by now.
+ * @param from a CTE: without a row of it nothing is inserted
+ */
+export const insertAnsweredClaim = (claim: AnsweredClaim, from?: 'done'): RawBuilder<{ id: string }> => sql`
+  INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, card_id, fingerprint, request_id,
+    response_status, response_body, lease_expires_at)
+  SELECT ${claim.claimId}::text, ${claim.partnerId}::text, ${claim.mode}::text, ${claim.key}::text,
+    ${claim.operation}::text, ${claim.aboutCardId}::text, ${claim.fingerprint}::bytea, ${claim.requestId}::text,
+    ${claim.responseStatus}::smallint, ${claim.responseBody}::bytea, now()
+  ${from === undefined ? sql`` : sql`FROM ${sql.ref(from)}`}
+  ON CONFLICT (partner_id, mode, key) DO NOTHING
+  RETURNING id`;
+
+const storeAlone = autocommitStatement((_, claim: AnsweredClaim) => insertAnsweredClaim(claim));
+const storeWithin = writeStatement((_, claim: AnsweredClaim) => insertAnsweredClaim(claim));
+
+/**
+ * {@link insertAnsweredClaim} for a statement whose parameters are counted.
+ * @param firstParameter the number of the first parameter that is free
+ */
+export function claimAnswered(
+  ring: KeyRing,
+  request: KeyedRequest,
+  response: StoredResponse,
+  firstParameter: number,
+  from: string,
+): { sql: string; values: unknown[] } {
+  const claim = answeredClaimOf(ring, request, response);
+  const types = { fingerprint: 'bytea', responseStatus: 'smallint', responseBody: 'bytea' } as Record<
+    string,
+    string
+  >;
+  const parameters = Object.keys(claim).map(
+    (name, index) => `$${firstParameter + index}::${types[name] ?? 'text'}`,
+  );
+  return {
+    sql: `INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, card_id, fingerprint, request_id,
+        response_status, response_body, lease_expires_at)
+      SELECT ${parameters.join(', ')}, now() FROM ${from}
+      ON CONFLICT (partner_id, mode, key) DO NOTHING
+      RETURNING id`,
+    values: Object.values(claim),
+  };
+}

@@ -1,0 +1,138 @@
+import { sql } from 'kysely';
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import { CLAIM_ANSWERED, EVENT_WRITTEN } from '../../db/notifications.ts';
+import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import type { ApiError } from '../../domain/api-error.ts';
+import { presentError } from '../../resources/error.ts';
+import type { CommandContext } from '../command-context.ts';
+
+/** The response to a request as it was, or will be, sent: status and the body's exact text. */
+export interface StoredResponse {
+  status: number;
+  body: string;
+}
+
+// Responses and requests can hold a cardholder's name: they lie sealed in the claim's row, bound to it and their part.
+
+export const sealRequest = (ring: KeyRing, claimId: string, request: unknown): Buffer =>
+  ring.seal(JSON.stringify(request), `${claimId}/request`);
+
+export const openRequest = (ring: KeyRing, claimId: string, sealed: Buffer): unknown =>
+  JSON.parse(ring.open(sealed, `${claimId}/request`));
+
+export const sealBody = (ring: KeyRing, claimId: string, body: string): Buffer =>
+  ring.seal(body, `${claimId}/response`);
+
+export const openBody = (ring: KeyRing, claimId: string, sealed: Buffer): string =>
+  ring.open(sealed, `${claimId}/response`);
+
+/**
+ * Stores the response of a claim, in the caller's transaction; a response that is there already stands.
+ * @returns the response, or null if it was not stored
+ */
+export async function storeResponse(
+  tx: Transactor,
+  ring: KeyRing,
+  claimId: string,
+  status: number,
+  resource: unknown,
+): Promise<StoredResponse | null> {
+  const body = JSON.stringify(resource);
+  const stored = await store(tx, { claimId, status, body: sealBody(ring, claimId, body) });
+  return stored.length > 0 ? { status, body } : null;
+}
+
+/** {@link storeResponse} with the error's body, which carries the id of the request that made the claim. */
+export async function storeError(
+  tx: Transactor,
+  ring: KeyRing,
+  claimId: string,
+  error: ApiError,
+): Promise<StoredResponse | null> {
+  const [claim] = await requestOf(tx, { claimId });
+  if (claim === undefined) throw new Error(`there is no idempotency claim ${claimId}`);
+  return storeResponse(tx, ring, claimId, error.status, presentError(error, claim.request_id));
+}
+
+const store = writeStatement((db, response: { claimId: string; status: number; body: Buffer }) =>
+  db
+    .updateTable('idempotency_claim')
+    .set({ response_status: response.status, response_body: response.body })
+    .where('id', '=', response.claimId)
+    .where('response_status', 'is', null)
+    .returning('id'),
+);
+
+const requestOf = readStatement((db, { claimId }: { claimId: string }) =>
+  db.selectFrom('idempotency_claim').select('request_id').where('id', '=', claimId),
+);
+
+/** The stored response of a claim; null while it has none. */
+export async function readClaimResponse(
+  { orm, ring }: CommandContext,
+  claimId: string,
+): Promise<StoredResponse | null> {
+  const [row] = await responseOf(orm.em.fork(), { claimId });
+  return row === undefined
+    ? null
+    : { status: row.response_status, body: openBody(ring, claimId, row.response_body) };
+}
+
+const responseOf = readStatement((db, { claimId }: { claimId: string }) =>
+  db
+    .selectFrom('idempotency_claim')
+    .select(['response_status', 'response_body'])
+    .where('id', '=', claimId)
+    .where('response_status', 'is not', null)
+    .$narrowType<{ response_status: number; response_body: Buffer }>(),
+);
+
+/** PostgreSQL takes payloads of up to 8,000 bytes; base64 makes 6,800 of these. */
+const MOST_BYTES = 5_000;
+
+/**
+ * Tells the process that waits for a claim's response that it is there, before the workflow task that made it is
+ * recorded, and tells the relays if there is an event to send. It is a statement of its own after the commit: NOTIFY
+ * inside a transaction makes commits wait for each other. The response goes along, sealed as it lies in the claim, if it
+ * is not too long.
+ */
+export async function notifyResponse({ orm }: Pick<CommandContext, 'orm'>, claimId: string): Promise<void> {
+  await notify(orm.em.fork(), { claimId });
+}
+
+const notify = readStatement(
+  (_, { claimId }: { claimId: string }) => sql`
+    SELECT pg_notify(${sql.lit(CLAIM_ANSWERED)}, concat_ws(' ', ${claimId}::text,
+        (SELECT concat_ws(' ', c.response_status, encode(c.response_body, 'base64')) FROM idempotency_claim c
+         WHERE c.id = ${claimId} AND octet_length(c.response_body) <= ${sql.lit(MOST_BYTES)}))),
+      CASE WHEN EXISTS (SELECT FROM delivery WHERE status = 'pending') THEN pg_notify(${sql.lit(EVENT_WRITTEN)}, '') END`,
+);
+
+/** {@link notifyResponse} for callers that do not wait. @param onError is told what went wrong: a notification got lost */
+export function createResponseNotifier(
+  orm: CommandContext['orm'],
+  onError: (claimId: string, error: unknown) => void,
+): (claimId: string) => void {
+  return (claimId) => {
+    notifyResponse({ orm }, claimId).catch((error: unknown) => onError(claimId, error));
+  };
+}
+
+/** That a claim has its response. */
+export interface ResponseNotice {
+  claimId: string;
+  /** The response; null if it did not go along. */
+  open(ring: CommandContext['ring']): StoredResponse | null;
+}
+
+/** Reads what {@link notifyResponse} sent. */
+export function readResponseNotice(payload: string): ResponseNotice {
+  const [claimId = '', status, body] = payload.split(' ');
+  return {
+    claimId,
+    open: (ring) =>
+      body === undefined
+        ? null
+        : { status: Number(status), body: openBody(ring, claimId, Buffer.from(body, 'base64')) },
+  };
+}
