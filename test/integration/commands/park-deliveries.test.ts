@@ -46,7 +46,7 @@ describe('parking', () => {
     return Object.values(rows[0]);
   }
 
-  it('sets aside what has no endpoint, or a disabled one', async () => {
+  it('parks an event whose endpoint is missing or disabled', async () => {
     const id = await write('pending');
     await park(id);
     assert.deepEqual(await standing(id), ['parked', '-infinity', null, 'none']);
@@ -59,14 +59,14 @@ describe('parking', () => {
     assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
   });
 
-  it('hands what its workflow leaves to the relay where the endpoint is there again', async () => {
+  it('makes an event pending if its endpoint is there again', async () => {
     await set();
     const id = await write('retrying');
     await park(id);
     assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
   });
 
-  it('has the workflow hear of what is set aside, and not of what is sent after all', async () => {
+  it('has the workflow told that its event is parked, but not that it is sent after all', async () => {
     const id = await write('retrying');
     await commands.owner.query(`UPDATE delivery SET workflow = 'told' WHERE event_id = $1`, [id]);
     await park(id);
@@ -77,7 +77,7 @@ describe('parking', () => {
     assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'told']);
   });
 
-  it('leaves what was delivered as it is', async () => {
+  it('leaves a delivered event as it is', async () => {
     const id = await write('delivered');
     await park(id);
     assert.deepEqual((await standing(id))[0], 'delivered');
@@ -93,7 +93,7 @@ describe('parking', () => {
       },
     ],
   ] as const) {
-    it(`loses nothing to an endpoint that is ${what} in the same moment`, async () => {
+    it(`loses nothing to an endpoint that is ${what} at the same moment`, async () => {
       await prepare();
       const id = await write('pending');
       // Set: the account's row, the endpoint, what was parked so far; all of it not yet committed.
@@ -117,7 +117,7 @@ describe('parking', () => {
     });
   }
 
-  it('goes well with endpoints that come and go at the same time', async () => {
+  it('loses nothing while the endpoint is set and removed at the same time', async () => {
     const ids = [await write('pending'), await write('retrying')];
     await Promise.all(
       Array.from({ length: 20 }, async (_, i) => {

@@ -57,7 +57,7 @@ describe('the pruning of events', () => {
     return rows.map((row) => row.id);
   }
 
-  it('deletes what is older than 30 days with its attempts, but not what is still being sent', async () => {
+  it('deletes events older than 30 days with their attempts, but not those that are still being sent', async () => {
     const kept: string[] = [];
     for (const status of DeliveryStatus.options) {
       const old = await write(30 * DAY_MS + 60_000, status);
@@ -70,7 +70,7 @@ describe('the pruning of events', () => {
     assert.deepEqual(await left(), kept);
   });
 
-  it('goes past batches that are all still being sent', async () => {
+  it('continues past batches that are all still being sent', async () => {
     const stuck = [];
     for (let i = 0; i < 5; i++) stuck.push(await write(40 * DAY_MS, 'retrying'));
     for (let i = 0; i < 7; i++) await write(35 * DAY_MS, 'delivered');
@@ -78,7 +78,7 @@ describe('the pruning of events', () => {
     assert.deepEqual(await left(), stuck.sort());
   });
 
-  it('waits for nobody: what is in hand stays until the next round', async () => {
+  it('waits for nobody: a locked event stays until the next round', async () => {
     const [held, free] = [await write(40 * DAY_MS, 'given_up'), await write(40 * DAY_MS, 'given_up')];
     await owner.query('BEGIN');
     await owner.query(`UPDATE delivery SET status = 'retrying' WHERE event_id = $1`, [held]);
@@ -90,7 +90,7 @@ describe('the pruning of events', () => {
     assert.deepEqual(await left(), []);
   });
 
-  it('two workers at once do no harm', async () => {
+  it('does no harm if two workers prune at once', async () => {
     for (let i = 0; i < 20; i++) await write(40 * DAY_MS, 'delivered');
     const [young] = [await write(0, 'delivered')];
     await Promise.all([pruneEvents(orm, 3), pruneEvents(orm, 3)]);

@@ -10,7 +10,7 @@ import { asAccount } from '../../../process/work-context.ts';
 import { seedCard, settlementOf } from '../../support/commands/cards.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
-describe('createNotifier', () => {
+describe('a notifier', () => {
   let commands: TestCommands;
   let listener: pg.Client;
   const errors: unknown[] = [];
@@ -31,7 +31,7 @@ describe('createNotifier', () => {
       (error) => errors.push(error),
     );
 
-  it('tells at once, and again for those that come while it tells', async () => {
+  it('notifies at once, and once more for all that ask in the meantime', async () => {
     const tell = announcer();
     const first = once(listener, 'notification');
     tell();
@@ -44,7 +44,7 @@ describe('createNotifier', () => {
     await later;
   });
 
-  it('waits for no turn of the account whose event it hears of first', async () => {
+  it('does not wait for a turn of the account that asks first', async () => {
     const shared = await openOrm({
       databaseUrl: commands.context.orm.config.get('clientUrl') as string,
       poolSize: 3,
@@ -75,7 +75,7 @@ describe('createNotifier', () => {
     await shared.close();
   });
 
-  it('is told of settled transactions', async () => {
+  it('notifies of settled transactions', async () => {
     const tenant = { partnerId: await commands.createFundedPartner(10_000), mode: 'live' } as const;
     const cardId = await seedCard(commands, tenant, { balanceCents: 100 });
     const notified = once(listener, 'notification');
@@ -84,7 +84,7 @@ describe('createNotifier', () => {
     assert.equal(channel, EVENT_WRITTEN);
   });
 
-  it('goes on after an error', async () => {
+  it('continues after an error', async () => {
     const tell = announcer();
     await commands.owner.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'commands-test'`,

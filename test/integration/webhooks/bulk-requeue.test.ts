@@ -28,7 +28,7 @@ describe('the signal requeue in bulk', function () {
     return partner;
   }
 
-  it('by a visibility query sends what was given up of one partner, and of no other', async () => {
+  it('sends the given-up events of one partner, by a visibility query, and of no other', async () => {
     const [partner, other] = [await givenUp(12), await givenUp(3)];
     receiver.behave(answer(200));
     const { workflowService, options } = stack.client;

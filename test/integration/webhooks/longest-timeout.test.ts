@@ -22,7 +22,7 @@ describe('the longest WEBHOOK_TIMEOUT that is allowed', function () {
     await stack.stop();
   });
 
-  it('lets a retry fail at a receiver that hangs, and the event be given up', async () => {
+  it('lets a retry to a hanging receiver fail, and the event be given up', async () => {
     assert.equal(readConfig(environmentOf(stack.config)).webhookTimeoutMs, 20_000);
     const partner = await stack.createPartner();
     await setUrl(stack, partner, receiver.url);

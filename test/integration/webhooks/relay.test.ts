@@ -38,7 +38,7 @@ describe('the relay of webhooks', function () {
     );
   }
 
-  it('sends what a request to the API brought about, signed over the very bytes', async () => {
+  it('sends the event of a request to the API, signed over its exact bytes', async () => {
     await partner.call('POST', '/test/credit', { body: { amount: 100_000 }, idempotencyKey: randomUUID() });
     const created = await partner.call('POST', '/cards', {
       body: { amount: 5_000, external_ref: 'a' },
@@ -70,7 +70,7 @@ describe('the relay of webhooks', function () {
     assert.deepEqual(receiver.received.map(({ id }) => id).sort(), ids.sort());
   });
 
-  it('hands a failed first attempt to a workflow, whose schedule begins then', async () => {
+  it('has a workflow started for a failed first attempt, whose schedule begins then', async () => {
     receiver.behave(answer(500));
     const [id = ''] = await writeEvents(stack, partner, 1);
     await until('the workflow is told', async () => (await readRow(stack, id)).workflow === 'told');
@@ -106,7 +106,7 @@ describe('the relay of webhooks', function () {
     }
   });
 
-  it('disables an endpoint that answers 410 and parks its events, this one too', async () => {
+  it('disables an endpoint that answers 410 and parks its events, including this one', async () => {
     receiver.behave(answer(410));
     await writeEvents(stack, partner, 1);
     await settled('parked', 1);
@@ -121,7 +121,7 @@ describe('the relay of webhooks', function () {
     assert.deepEqual(endpoints, [{ status: 'disabled', disabled_reason: 'it answered 410 Gone' }]);
   });
 
-  it('does not queue events from before there was an endpoint', async () => {
+  it('does not send events that were written before there was an endpoint', async () => {
     const without = await stack.createPartner();
     await writeEvents(stack, without, 3);
     assert.deepEqual(await countByStatus(stack, without), { no_endpoint: 3 });

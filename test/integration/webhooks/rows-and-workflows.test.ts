@@ -18,7 +18,7 @@ import { answer, type Receiver, startReceiver } from '../../support/webhooks/rec
 
 const HOUR_MS = 3_600_000;
 
-describe('the row of an event and its workflow', function () {
+describe('an event’s row and its workflow', function () {
   this.timeout(240_000);
   let stack: TestStack;
   let partner: TestPartner;
@@ -58,7 +58,7 @@ describe('the row of an event and its workflow', function () {
       [id, agoSeconds],
     );
 
-  it('come together again where the workflow was terminated: overdue by two minutes the event is sent', async () => {
+  it('get in step again if the workflow was terminated: the event is sent when it is two minutes overdue', async () => {
     await start([HOUR_MS, HOUR_MS]);
     const [id = ''] = await writeEvents(stack, partner, 1);
     await stands(id, { status: 'retrying', workflow: 'told' });
@@ -75,7 +75,7 @@ describe('the row of an event and its workflow', function () {
     await stands(id, { status: 'delivered', workflow: 'none', attempt_count: 3 });
   });
 
-  it('have an event sent again that was given up, and whose workflow was terminated', async () => {
+  it('have an event sent again that was given up, although its workflow was terminated', async () => {
     await start([]);
     const [id = ''] = await writeEvents(stack, partner, 1);
     await stands(id, { status: 'given_up', workflow: 'told' });
@@ -85,7 +85,7 @@ describe('the row of an event and its workflow', function () {
     assert.ok(await isRunning(id));
   });
 
-  it('bear to be told twice, as after a crash between the start and its mark', async () => {
+  it('stay in step if the workflow is told twice, as after a crash between its start and the mark', async () => {
     await start([HOUR_MS]);
     const [id = ''] = await writeEvents(stack, partner, 1);
     await stands(id, { status: 'retrying', workflow: 'told' });
@@ -100,7 +100,7 @@ describe('the row of an event and its workflow', function () {
     assert.equal(receiver.received.length, 2);
   });
 
-  it('go on together where somebody has started the workflow again, with the signal requeue', async () => {
+  it('stay in step if somebody starts the workflow again with the signal requeue', async () => {
     await start([HOUR_MS, HOUR_MS]);
     const [id = ''] = await writeEvents(stack, partner, 1);
     await stands(id, { status: 'retrying', workflow: 'told' });
@@ -119,7 +119,7 @@ describe('the row of an event and its workflow', function () {
     await stands(id, { status: 'delivered', workflow: 'none', attempt_count: 3 });
   });
 
-  it('keep the schedule while Temporal is away, and have a workflow when it is back', async () => {
+  it('keep the schedule while Temporal is down, and the workflow is started when it is back', async () => {
     await start([1_000, 1_500, HOUR_MS]);
     await temporal.cut();
     const [id = ''] = await writeEvents(stack, partner, 1);
@@ -130,7 +130,7 @@ describe('the row of an event and its workflow', function () {
     assert.equal(receiver.received.length, 3);
   });
 
-  it('are never apart, however often PUT /webhook-endpoint meets the end of retries', async () => {
+  it('never get out of step, however often PUT /webhook-endpoint meets the end of retries', async () => {
     await start([300, 300, HOUR_MS]);
     const ids = await writeEvents(stack, partner, 60);
     const stopAt = Date.now() + 12_000;

@@ -58,7 +58,7 @@ describe('the schedule of a webhook that fails', function () {
       );
     });
 
-  it('attempts after 30 s, 5 min, 30 min and 2 h, with one id and the same bytes, then gives up and says why', async () => {
+  it('has attempts after 30 s, 5 min, 30 min and 2 h, with one id and the same bytes, then gives up and says why', async () => {
     const { id, workflow } = await failing();
     await skipTime(workflow, 29 * SECOND_MS);
     assert.equal(receiver.received.length, 1);
@@ -77,7 +77,7 @@ describe('the schedule of a webhook that fails', function () {
     assert.match(metadata.currentDetails ?? '', /`requeue`/);
   });
 
-  it('begins again from the first attempt when it is requeued, and ends when it arrives', async () => {
+  it('starts over when the event is requeued, and ends when it is delivered', async () => {
     const { id, workflow } = await failing();
     await giveUp(id, workflow);
     await waitsForAttention(workflow);
@@ -98,7 +98,7 @@ describe('the schedule of a webhook that fails', function () {
     );
   });
 
-  it('stays parked for 30 days and can be requeued after that as well', async () => {
+  it('waits 30 days after it gave up, and the event can be requeued after that as well', async () => {
     const { id, workflow } = await failing();
     await giveUp(id, workflow);
     await skipTime(workflow, 30 * DAY_MS - MINUTE_MS);
