@@ -9,9 +9,8 @@ import type { ClaimedWorkflow } from '../temporal/claimed-workflow.ts';
 import { changeCardStatusWorkflowId } from '../workflows/messages.ts';
 import { cardIdOf, readCard } from './cards.ts';
 import { type AnsweringDependencies, answerClaimed } from './http/answer-claimed.ts';
-import { claimOperation, keyedRequest, replyOnce } from './http/claim-operation.ts';
+import { claimOperation, keyedRequest, replay, replyOnce } from './http/claim-operation.ts';
 import { isOutage } from './http/errors.ts';
-import { replay } from './http/replay.ts';
 import { type Declaration, declare, type Reply, type RouteInput, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
 

@@ -13,7 +13,7 @@ import type { Tenant } from '../domain/tenant.ts';
 import { CardResource, type CardRow, CreateCardRequest, presentCard } from '../resources/card.ts';
 import { issueCardWorkflowId } from '../workflows/messages.ts';
 import { type FundingDependencies, issueCard } from './fund-card.ts';
-import { claimOperation, keyedRequest, replyOnce } from './http/claim-operation.ts';
+import { claimOperation, keyedRequest, replay, replyOnce } from './http/claim-operation.ts';
 import {
   cursorOf,
   Limit,
@@ -25,7 +25,6 @@ import {
   rowsOfPage,
   StartingAfter,
 } from './http/list-envelope.ts';
-import { replay } from './http/replay.ts';
 import { declare, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
 

@@ -12,7 +12,7 @@ import { presentTopUp, TopUpRequest, TopUpResource, type TopUpRow } from '../res
 import { topUpCardWorkflowId } from '../workflows/messages.ts';
 import { cardIdOf, readCard } from './cards.ts';
 import { type FundingDependencies, topUpCard } from './fund-card.ts';
-import { claimOperation, keyedRequest, replyOnce } from './http/claim-operation.ts';
+import { claimOperation, keyedRequest, replay, replyOnce } from './http/claim-operation.ts';
 import {
   cursorOfCard,
   Limit,
@@ -24,7 +24,6 @@ import {
   rowsOfPage,
   StartingAfter,
 } from './http/list-envelope.ts';
-import { replay } from './http/replay.ts';
 import { declare, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
 

@@ -1,13 +1,12 @@
+import { createHash } from 'node:crypto';
 import type { CommandContext } from '../../commands/command-context.ts';
 import type { KeyedAnswer } from '../../commands/idempotency/answer-once.ts';
 import { type Claim, claimIdempotencyKey, type KeyedRequest } from '../../commands/idempotency/claim.ts';
-import { sealRequest } from '../../commands/idempotency/response.ts';
+import { type StoredResponse, sealRequest } from '../../commands/idempotency/response.ts';
 import { newId } from '../../crypto/new-id.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
-import { fingerprintOf } from './fingerprint.ts';
-import { replay } from './replay.ts';
+import { LEASE_MS } from './answer-claimed.ts';
 import type { RouteInput, StoredReply } from './route.ts';
-import { LEASE_MS } from './while-leased.ts';
 
 /** A POST with what its Idempotency-Key is taken by. @param cardId the card it is about, where there is one already */
 export function keyedRequest<Operation extends ClaimOperation>(
@@ -51,4 +50,19 @@ export function replyOnce({ replayed, response }: KeyedAnswer, eventsWritten?: (
   if (replayed) return replay(response);
   eventsWritten?.();
   return response;
+}
+
+/** A finished request's answer again, byte for byte (decisions.md, "Idempotency"). */
+export function replay(response: StoredResponse): StoredReply {
+  return { ...response, headers: { 'Idempotent-Replayed': 'true' } };
+}
+
+/**
+ * What makes two requests the same (decisions.md, "Idempotency"): method, path and the parsed body. A validated body has
+ * its fields in the schema's order, whatever order they came in.
+ */
+export function fingerprintOf(method: string, path: string, body: unknown): Buffer {
+  return createHash('sha256')
+    .update(`${method} ${path}\n${JSON.stringify(body)}`)
+    .digest();
 }
