@@ -5,7 +5,6 @@ import type { Logger } from 'pino';
 import { Histogram, Registry } from 'prom-client';
 import { ApiError } from '../domain/api-error.ts';
 import { describeError } from '../process/describe-error.ts';
-import { createDepositMetrics } from './deposit-metrics.ts';
 import { checkAnswers } from './http/check-answers.ts';
 import { answerErrors } from './http/errors.ts';
 import { type GuardDependencies, guard } from './http/guard.ts';
@@ -20,9 +19,10 @@ import {
 } from './network.ts';
 import { openApiDocument } from './openapi/document.ts';
 import { reference } from './openapi/reference.ts';
-import { health, operations, type ReadinessDependencies } from './operations.ts';
+import { createDepositMetrics } from './operations/deposit-metrics.ts';
+import { health, operations, type ReadinessDependencies } from './operations/health.ts';
+import { createWebhookMetrics } from './operations/webhook-metrics.ts';
 import { createRoutes, DECLARATIONS, type RouteDependencies } from './routes.ts';
-import { createWebhookMetrics } from './webhook-metrics.ts';
 
 export interface AppDependencies
   extends RouteDependencies,

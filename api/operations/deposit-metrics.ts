@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
 import type { Metric } from 'prom-client';
-import { readFirstDepositTime, readScanStates, type ScanState } from '../commands/deposits/chain-scan.ts';
-import type { Orm } from '../db/orm.ts';
-import { query } from '../db/sql.ts';
-import type { TronNetwork } from '../domain/deposit.ts';
-import { type ScanLag, scanLag } from '../domain/deposit.ts';
+import { readFirstDepositTime, readScanStates, type ScanState } from '../../commands/deposits/chain-scan.ts';
+import type { Orm } from '../../db/orm.ts';
+import { query } from '../../db/sql.ts';
+import type { TronNetwork } from '../../domain/deposit.ts';
+import { type ScanLag, scanLag } from '../../domain/deposit.ts';
 import { type DatabaseGauge, databaseGauges } from './database-gauges.ts';
 
 /** More than these are not counted: how many more changes nothing for whoever reads it. */

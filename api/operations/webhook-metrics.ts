@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import type { Metric } from 'prom-client';
-import { timeOf } from '../crypto/new-id.ts';
-import type { Orm } from '../db/orm.ts';
-import { query } from '../db/sql.ts';
+import { timeOf } from '../../crypto/new-id.ts';
+import type { Orm } from '../../db/orm.ts';
+import { query } from '../../db/sql.ts';
 import { databaseGauges } from './database-gauges.ts';
 
 /** More than these are not counted: how many more changes nothing for whoever reads it. */

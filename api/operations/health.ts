@@ -2,13 +2,13 @@ import Router from '@koa/router';
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { collectDefaultMetrics, type Registry } from 'prom-client';
-import { expectedMigrations } from '../db/migrate.ts';
-import type { Orm } from '../db/orm.ts';
-import { query } from '../db/sql.ts';
-import { describeError } from '../process/describe-error.ts';
+import { expectedMigrations } from '../../db/migrate.ts';
+import type { Orm } from '../../db/orm.ts';
+import { query } from '../../db/sql.ts';
+import { describeError } from '../../process/describe-error.ts';
+import type { DepositDependencies } from '../deposits.ts';
+import type { RequestState } from '../http/log-request.ts';
 import { readScanProgress } from './deposit-metrics.ts';
-import type { DepositDependencies } from './deposits.ts';
-import type { RequestState } from './http/log-request.ts';
 
 const PROBE_TIMEOUT_MS = 3_000;
 /** What is asked more often gets the same answer again: whoever asks can't make work of it. */
