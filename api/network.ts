@@ -7,6 +7,7 @@ import type { SettlementQueue } from '../commands/settlement/settlement-queue.ts
 import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
+import { NetworkCallback } from '../domain/card-network.ts';
 import { AmountCents, Label, NetworkId } from '../domain/fields.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/tenant.ts';
@@ -15,15 +16,15 @@ import { issueCardWorkflowId, networkResult, topUpCardWorkflowId } from '../work
 import { readSignedBody, type VerifyCallback } from './http/body.ts';
 import type { RequestState } from './http/log-request.ts';
 
-/** What a callback of a type is about. */
+/** What a callback of each type is about. */
 const SUBJECTS = {
   'card.issuance': { prefix: 'card', workflowId: issueCardWorkflowId },
   'card.topup': { prefix: 'topup', workflowId: topUpCardWorkflowId },
 } as const;
 
-const Callback = z
-  .object({ token: z.string(), type: z.enum(['card.issuance', 'card.topup']) })
-  .refine(({ token, type }) => isId(SUBJECTS[type].prefix, token), { path: ['token'] });
+const Callback = NetworkCallback.refine(({ token, type }) => isId(SUBJECTS[type].prefix, token), {
+  path: ['token'],
+});
 
 export interface CallbackDependencies {
   client: Client;

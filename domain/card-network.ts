@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { NetworkCard } from './card.ts';
 import type { SettableStatus } from './card-status.ts';
 
@@ -89,6 +90,13 @@ export interface RevealedCard {
   expMonth: number;
   expYear: number;
 }
+
+/** What the network calls back with: it says that something changed, never what. */
+export const NetworkCallback = z.object({
+  token: z.string().min(1).max(100),
+  type: z.enum(['card.issuance', 'card.topup']),
+});
+export type NetworkCallback = z.infer<typeof NetworkCallback>;
 
 /**
  * The network gave no definite answer: a timeout, a 5xx, a lost connection, an answer that can't be read. It may have

@@ -7,7 +7,7 @@ import type {
 } from '../../domain/card-network.ts';
 import { type IdPrefix, isId } from '../../domain/ids.ts';
 
-// What the HTTP card network and its client say to each other, and what the network calls back with.
+// What an HTTP card network and its client say to each other.
 
 const tokenOf = (prefix: IdPrefix) =>
   z.string().refine((value) => isId(prefix, value), `must be a ${prefix} id`);
@@ -100,10 +100,3 @@ export const DetailsResponse = z.object({
     expYear: ExpYear,
   }) satisfies z.ZodType<RevealedCard>,
 });
-
-/** Body of a callback: it says that something changed, never what. */
-export const NetworkCallback = z.object({
-  token: z.string().min(1).max(100),
-  type: z.enum(['card.issuance', 'card.topup']),
-});
-export type NetworkCallback = z.infer<typeof NetworkCallback>;

@@ -5,7 +5,7 @@ import { type Dispatcher, request } from 'undici';
 import { CALLBACK_SIGNATURE_HEADER, signCallback } from '../../crypto/callback-signature.ts';
 import type { Orm } from '../../db/orm.ts';
 import { autocommitStatement } from '../../db/sql.ts';
-import type { NetworkCallback } from '../card-network/wire.ts';
+import type { NetworkCallback } from '../../domain/card-network.ts';
 
 const MOST_ATTEMPTS = 5;
 

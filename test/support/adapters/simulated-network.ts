@@ -2,12 +2,12 @@ import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import pino from 'pino';
 import { createHttpCardNetwork } from '../../../adapters/card-network/http-card-network.ts';
-import { NetworkCallback } from '../../../adapters/card-network/wire.ts';
 import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
 import { startSimulatedNetwork } from '../../../adapters/simulated-network/start-simulated-network.ts';
 import { verifyCallback } from '../../../crypto/callback-signature.ts';
 import { type Orm, openOrm } from '../../../db/orm.ts';
 import type { CardNetwork } from '../../../domain/card-network.ts';
+import { NetworkCallback } from '../../../domain/card-network.ts';
 import { createTestDatabase } from '../postgres.ts';
 import { listenOnLoopback } from '../sockets.ts';
 

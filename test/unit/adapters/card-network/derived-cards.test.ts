@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict';
-import { createSecretKey } from 'node:crypto';
+import { createSecretKey, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { encodeTime } from 'ulid';
-import { deriveCard, deriveRevealedCard } from '../../../../adapters/card-network/derived-cards.ts';
+import {
+  deriveCard,
+  deriveRevealedCard,
+  luhnCheckDigit,
+  testCardIssuer,
+  testCardRevealer,
+} from '../../../../adapters/card-network/derived-cards.ts';
+import { KeyRing } from '../../../../crypto/key-ring.ts';
 import { passesLuhn } from '../../../support/adapters/luhn.ts';
+import { newToken } from '../../../support/adapters/network-requests.ts';
 
 const SEVENS = createSecretKey(new Uint8Array(32).fill(7));
 const keys = fc.uint8Array({ minLength: 32, maxLength: 32 }).map(createSecretKey);
@@ -91,5 +99,47 @@ describe('a derived card', () => {
   it('needs a key of 32 bytes', () => {
     const token = tokenOf(new Date('2026-11-20'), '0000000000000000');
     assert.throws(() => deriveCard(createSecretKey(new Uint8Array(16)), token, '4242'), /32 bytes/);
+  });
+});
+
+describe('luhnCheckDigit', () => {
+  it('completes published numbers', () => {
+    for (const number of ['4111111111111111', '5555555555554444', '378282246310005', '79927398713', '00']) {
+      assert.equal(luhnCheckDigit(number.slice(0, -1)), number.slice(-1));
+    }
+  });
+
+  it('makes any digits pass, and no other digit does', () => {
+    fc.assert(
+      fc.property(fc.stringMatching(/^[0-9]{1,18}$/), (digits) => {
+        const passing = [...'0123456789'].filter((digit) => passesLuhn(digits + digit));
+        assert.deepEqual(passing, [luhnCheckDigit(digits)]);
+      }),
+    );
+  });
+});
+
+describe('test cards', () => {
+  const first = { id: 'with/slash', secret: randomBytes(32) };
+  const second = { id: 'k2', secret: randomBytes(32) };
+
+  it('reveal what they were issued with, before and after the ring is rotated', async () => {
+    const cardId = newToken();
+    const issued = await testCardIssuer(new KeyRing([first]))(cardId);
+    const card = { cardId, networkCardId: issued.networkCardId ?? '' };
+    const revealed = await testCardRevealer(new KeyRing([first]))(card);
+    assert.match(revealed.pan, /^4242[0-9]{12}$/);
+    assert.equal(revealed.pan.slice(-4), issued.last4);
+    assert.deepEqual([revealed.expMonth, revealed.expYear], [issued.expMonth, issued.expYear]);
+    assert.deepEqual(await testCardRevealer(new KeyRing([second, first]))(card), revealed);
+  });
+
+  it('can not be revealed without their key', async () => {
+    const cardId = newToken();
+    const { networkCardId } = await testCardIssuer(new KeyRing([first]))(cardId);
+    await assert.rejects(
+      testCardRevealer(new KeyRing([second]))({ cardId, networkCardId: networkCardId ?? '' }),
+      /no key "with\/slash": add it back/,
+    );
   });
 });
