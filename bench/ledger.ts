@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { migrate } from '../db/migrate.ts';
 import { openOrm } from '../db/orm.ts';
+import type { Transactor } from '../db/sql.ts';
 import { freePort } from '../dev/free-port.ts';
 import { startEmbeddedPostgres } from '../dev/postgres/embedded-postgres.ts';
 import { applyOperation } from '../ledger/apply-operation.ts';
@@ -31,7 +31,7 @@ export async function run(): Promise<void> {
   });
   await migrate(postgres.url);
   const orm = await openOrm({ databaseUrl: postgres.url, poolSize: POOL_SIZE, onOwnerLogin: () => {} });
-  const em = orm.em.fork();
+  const em = orm.em.fork() as Transactor;
   const pgbench = findPgbench();
   const bareName = pgbench === undefined ? 'bare pg clients (no pgbench here)' : 'pgbench -M prepared';
   try {
@@ -62,7 +62,7 @@ function report(bareName: string, bare: number[], direct: Measurement[]): void {
   console.log(`  ratio: ${middleOf(ratios).toFixed(2)} (goal at least 0.8, and at least 1200/s)`);
 }
 
-async function one(em: EntityManager): Promise<void> {
+async function one(em: Transactor): Promise<void> {
   const { outcome } = await applyOperation(em, {
     operationId: randomUUID(),
     partnerId: 'prt_hot',

@@ -68,7 +68,3 @@ export const of = <Alias extends string, Column extends string>(
   alias: Alias,
   columns: readonly Column[],
 ): `${Alias}.${Column}`[] => columns.map((column) => `${alias}.${column}` as const);
-
-export const cardColumns = (alias: string): string => of(alias, CARD_COLUMNS).join(', ');
-export const topUpColumns = (alias: string): string => of(alias, TOPUP_COLUMNS).join(', ');
-export const transactionColumns = (alias: string): string => of(alias, TRANSACTION_COLUMNS).join(', ');

@@ -5,42 +5,15 @@ import type { Row, Tables } from './tables.ts';
 /** The largest page of a list, and the one row that tells whether there are more. */
 const LARGEST_PAGE = 101;
 
-export interface NewestOf {
-  table: string;
-  columns: string;
-  /** The columns of an index in its order, all but the last, with SQL of what each has to be. */
-  where: Readonly<Record<string, string>>;
-  /** The index's last column: ids, which sort by age. */
-  id: string;
-  /** SQL of the lowest id that is wanted, and of the id from which on none is. */
-  from?: string;
-  before?: string | undefined;
-  /** SQL of how many are wanted, and a number it is at most. */
-  limit: string;
-  most?: number;
-}
-
-/**
- * SQL of the newest rows of a table, newest first, by the one index that `where` and `id` name. The planner could
- * believe that another index finds a page sooner, most of all the one of the ids alone, and would walk through all that is
- * newer and of somebody else: so whole keys are compared and ordered by, which no other index can do, and the
- * largest page is a number that a prepared plan can count on.
- */
-export function newestOf(wanted: NewestOf): string {
-  // Ids are lowercase letters, digits and _.
-  const { table, columns, where, id, from = "''", before = "'~'", limit, most = LARGEST_PAGE } = wanted;
-  const key = (last: string) => `(${[...Object.values(where), last].join(', ')})`;
-  const names = [...Object.keys(where), id];
-  return `SELECT newest.* FROM (
-      SELECT ${columns} FROM ${table}
-      WHERE (${names.join(', ')}) >= ${key(from)} AND (${names.join(', ')}) < ${key(before)}
-      ORDER BY ${names.map((name) => `${name} DESC`).join(', ')} LIMIT ${most}
-    ) newest LIMIT ${limit}`;
-}
-
 type ColumnOf<Table extends keyof Tables> = keyof Tables[Table] & string;
 
-/** {@link newestOf} for a `sql` template or a statement's builder, typed by the table; in parentheses. */
+/**
+ * Reads the newest rows of a table, newest first, by the one index that `where` and `id` name: an expression in
+ * parentheses, for a `sql` template or a builder's join. The planner could believe that another index finds a page
+ * sooner, most of all the one on the ids alone, and would walk through everything newer that belongs to somebody else.
+ * So it compares and orders by whole keys, which no other index can do, and the largest page is a constant that a
+ * prepared plan can count on (docs/decisions/lists-by-whole-keys.md).
+ */
 export function newestRows<Table extends keyof Tables, Column extends ColumnOf<Table>>(wanted: {
   table: Table;
   columns: readonly Column[];

@@ -18,9 +18,6 @@ import type { Tables } from './tables.ts';
 /** What can run a statement that reads: an EntityManager, inside its transaction if it has one. */
 export type Reader = EntityManager;
 
-/** The same, by its earlier name. */
-export type Sql = Reader;
-
 declare const OPEN: unique symbol;
 
 /** What can run a statement that writes or locks: the EntityManager that `transaction()` gives. */
@@ -160,7 +157,9 @@ function compile<Values extends object>(build: (values: Values) => Statement<unk
 }
 
 function mustOnlyRead(text: string): void {
-  const found = /\b(insert into|update "?\w+|delete from)\b/i.exec(text);
+  const found = /\b(insert into|update "?\w+|delete from|for (no key )?update|for (key )?share)\b/i.exec(
+    text,
+  );
   if (found !== null) throw new Error(`a statement that reads can't "${found[0]}": use writeStatement`);
 }
 

@@ -1,5 +1,4 @@
 import { setTimeout } from 'node:timers/promises';
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { type RawBuilder, sql } from 'kysely';
 import { isRetryable } from '../db/is-retryable.ts';
 import { type Transactor, type Writes, writeStatement } from '../db/sql.ts';
@@ -27,7 +26,7 @@ const MOST_ATTEMPTS = 10;
  * If PostgreSQL fails, the caller gets the error, has lost its transaction, and must run all of it again with the same ids.
  * @throws LedgerConflict, LedgerRejected: nothing was applied, and the caller's transaction can continue.
  */
-export async function applyOperation(tx: EntityManager, operation: LedgerOperation): Promise<LedgerResult> {
+export async function applyOperation(tx: Transactor, operation: LedgerOperation): Promise<LedgerResult> {
   const [answer] = await applyOperations(tx, [encodeOperation(operation)]);
   if (answer instanceof Error) throw answer;
   return answer as LedgerResult;
@@ -40,13 +39,13 @@ export async function applyOperation(tx: EntityManager, operation: LedgerOperati
  * @throws PostgreSQL's errors, unchanged.
  */
 export async function applyOperations(
-  tx: EntityManager,
+  tx: Transactor,
   operations: readonly EncodedOperation[],
 ): Promise<LedgerAnswer[]> {
   const request = requestOf(operations);
   for (let attempt = 1; ; attempt++) {
     try {
-      const rows = await apply(tx as Transactor, { request });
+      const rows = await apply(tx, { request });
       return operations.map(({ operationId }, index) => answerOf(operationId, rows[index]));
     } catch (error) {
       if (tx.isInTransaction() || attempt === MOST_ATTEMPTS || !isRetryable(error)) throw error;

@@ -1,13 +1,13 @@
 import type { KeyObject } from 'node:crypto';
 import { sql } from 'kysely';
 import type { OperationKind } from '../../db/entities/simulated-network.ts';
-import { readStatement, type Sql } from '../../db/sql.ts';
+import { type Reader, readStatement } from '../../db/sql.ts';
 import type { NetworkCard } from '../../domain/card.ts';
 import type { LookUpAnswer, RevealedCard, TopUpLookUpAnswer } from '../../domain/card-network.ts';
 import { deriveCard, deriveRevealedCard } from '../card-network/derived-cards.ts';
 
 /** How an issuance stands, with its card if there is one. */
-export async function lookUpIssuance(em: Sql, token: string): Promise<LookUpAnswer> {
+export async function lookUpIssuance(em: Reader, token: string): Promise<LookUpAnswer> {
   const { state, card } = await readOperation(em, 'card.issuance', token);
   switch (state) {
     case 'accepted':
@@ -21,7 +21,7 @@ export async function lookUpIssuance(em: Sql, token: string): Promise<LookUpAnsw
 }
 
 /** How a top-up stands. */
-export async function lookUpTopUp(em: Sql, token: string): Promise<TopUpLookUpAnswer> {
+export async function lookUpTopUp(em: Reader, token: string): Promise<TopUpLookUpAnswer> {
   const { state } = await readOperation(em, 'card.topup', token);
   return state === 'accepted' || state === 'succeeded' ? { status: state } : unsuccessful(state);
 }
@@ -38,7 +38,7 @@ function unsuccessful(state: 'unknown' | 'declined' | 'failed') {
 }
 
 /** How an operation stands by the database's clock, which is the same for every process and after every crash. */
-export async function readOperation(em: Sql, kind: OperationKind, token: string): Promise<OperationState> {
+export async function readOperation(em: Reader, kind: OperationKind, token: string): Promise<OperationState> {
   const [row] = await operationWith(em, { kind, token });
   if (row === undefined) return { state: 'unknown', card: null };
   const { state, network_card_id: networkCardId } = row;
@@ -75,7 +75,7 @@ const operationWith = readStatement((db, { kind, token }: { kind: OperationKind;
  * @throws Error if the card's key is missing
  */
 export async function revealDetails(
-  em: Sql,
+  em: Reader,
   cardKeys: readonly KeyObject[],
   networkCardId: string,
 ): Promise<RevealedCard | undefined> {

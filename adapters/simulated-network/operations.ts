@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import { sql } from 'kysely';
 import type { OperationKind } from '../../db/entities/simulated-network.ts';
 import type { Orm } from '../../db/orm.ts';
-import { readStatement, type Sql, type Transactor, writeStatement } from '../../db/sql.ts';
+import { type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { NetworkCard } from '../../domain/card.ts';
 import type {
@@ -174,12 +174,12 @@ const insertCard = writeStatement((db, card: NetworkCard & { token: string }) =>
  * before any operation's row.
  * @returns its status; undefined if the network has no such card
  */
-async function lockCard(em: Sql, networkCardId: string): Promise<SettableStatus | undefined> {
-  const [card] = await statusOf(em, { networkCardId });
+async function lockCard(tx: Transactor, networkCardId: string): Promise<SettableStatus | undefined> {
+  const [card] = await statusOf(tx, { networkCardId });
   return card?.status;
 }
 
-const statusOf = readStatement((db, { networkCardId }: { networkCardId: string }) =>
+const statusOf = writeStatement((db, { networkCardId }: { networkCardId: string }) =>
   db
     .selectFrom('simulated_network.card')
     .select('status')

@@ -3,6 +3,7 @@ import pg from 'pg';
 import type { OperatorContext } from '../../commands/accounts/operator-context.ts';
 import { createPartner } from '../../commands/accounts/partners.ts';
 import { lowestId, newId } from '../../crypto/new-id.ts';
+import type { Transactor } from '../../db/sql.ts';
 import { addressOf } from '../../dev/tron/address.ts';
 import { FAKE_USDT_CONTRACT } from '../../dev/tron/drafts.ts';
 import type { Tenant } from '../../domain/tenant.ts';
@@ -69,7 +70,7 @@ export async function seedSettlementCards(
       [cardIds, partnerId, CARD_CENTS],
     );
     const common = { phase: 'single', amountCents: CARD_CENTS } as const;
-    await applyOperation(operator.orm.em.fork(), {
+    await applyOperation(operator.orm.em.fork() as Transactor, {
       ...{ operationId: `bench/${partnerId}`, partnerId, mode: 'live' },
       transfers: [
         {

@@ -1,39 +1,42 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { timeOf } from '../../crypto/new-id.ts';
-import { query } from '../../db/sql.ts';
-import { tenantQuery } from '../../db/tenant-query.ts';
+import { type Transactor, tenantStatement, writeStatement } from '../../db/sql.ts';
+import type { Row } from '../../db/tables.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TronNetwork } from '../../domain/deposit.ts';
 import { siblingId } from '../../domain/ids.ts';
+import type { Tenant } from '../../domain/tenant.ts';
 import { type DepositRow, presentDeposit } from '../../resources/deposit.ts';
 import type { CommandContext } from '../command-context.ts';
 import {
+  type AnsweredClaim,
+  answeredClaimOf,
   answerOnce,
-  claimAnswered,
+  insertAnsweredClaim,
   type KeyedAnswer,
   replayOf,
   requireStored,
 } from '../idempotency/answer-once.ts';
 import type { FoundClaim, KeyedRequest } from '../idempotency/claim.ts';
 
-/** Of one account at once. Each is an address that is watched, and a workflow. */
+/** Most open deposits of one account: each is an address that is watched, and a workflow. */
 const MOST_OPEN_DEPOSITS = 10_000;
 
-/** What addresses are given out by. */
+/** How addresses are given out. */
 export interface DepositTerms {
   network: TronNetwork;
-  /** Whose tokens count. */
+  /** The contract whose tokens count. */
   usdtContract: string;
   /** How long a deposit waits for its payment. */
   addressTtlMs: number;
-  /** The address with this number: in base58, and its 20 bytes as the chain has them. */
+  /** The address with this number: in base58, and the 20 bytes that the chain has of it. */
   deriveAddress(index: number): { address: string; addressHash: Buffer };
 }
 
 /**
- * Gives out an address of its own for a deposit (partner-api.md, "Deposit instruction"). Neither Temporal nor a node is
- * asked: the worker finds the row.
+ * Gives out a new address for a deposit (partner-api.md, "Deposit instruction"). It needs neither Temporal nor a node: the
+ * worker finds the row.
  * @throws ApiError `limit_exceeded`, `idempotency_in_flight`, `idempotency_conflict`
  */
 export function openDeposit(
@@ -49,35 +52,40 @@ export function openDeposit(
     const { address, addressHash } = terms.deriveAddress(begun.index);
     const id = siblingId('dep', request.claimId);
     const createdAt = timeOf(id);
-    const row: DepositRow = {
+    const row = {
       ...{ id, partner_id: request.partnerId, mode: request.mode, network: terms.network },
       ...{ contract_address: terms.usdtContract, address, amount_cents: String(amountCents) },
-      ...{ status: 'awaiting_payment', received_micro_usdt: '0', credited_cents: '0', payments: null },
+      ...{
+        status: 'awaiting_payment' as const,
+        received_micro_usdt: '0',
+        credited_cents: '0',
+        payments: null,
+      },
       created_at: createdAt.toISOString(),
       expires_at: new Date(createdAt.getTime() + terms.addressTtlMs).toISOString(),
       confirmed_at: null,
     };
     const response = { status: 201, body: JSON.stringify(presentDeposit(row)) };
-    await insert(tx, ring, request, row, { index: begun.index, addressHash }, response);
+    const deposit = { ...row, index: begun.index, addressHash };
+    const stored =
+      request.key === null
+        ? await insert(tx, deposit)
+        : await insertWithClaim(tx, { ...deposit, ...answeredClaimOf(ring, request, response) });
+    requireStored(stored.length > 0);
     return { replayed: false, response };
   });
 }
 
 /**
- * Looks under the key and takes the next number of an address. Numbers come from a sequence, so that one that was given
- * out is gone, whatever becomes of this transaction.
+ * Looks under the key and takes the next number of an address. Numbers come from a sequence: one that was given out is
+ * never given out again, whatever becomes of this transaction.
  */
 async function takeIndex(
-  tx: EntityManager,
+  tx: Transactor,
   ring: KeyRing,
   request: KeyedRequest,
 ): Promise<{ index: number } | KeyedAnswer> {
-  const [row] = await tenantQuery<FoundClaim & { is_first: boolean; address_index: number | null }>(
-    tx,
-    request,
-    TAKE_INDEX,
-    [request.key],
-  );
+  const [row] = await indexUnder(tx, request, { key: request.key });
   if (row === undefined) throw new Error('a statement without a table gave no row');
   // decisions.md, "Idempotency": a second request is told that the first one runs, and does not wait for it.
   if (!row.is_first) throw new ApiError('idempotency_in_flight');
@@ -91,42 +99,42 @@ async function takeIndex(
   return { index: row.address_index };
 }
 
-// The lock is gone with the transaction. The count is an estimate while others are under way, which is enough for a limit
-// that keeps one account from making rows without end.
-const TAKE_INDEX = `
-  SELECT first.is_first, c.id AS claim_id, c.fingerprint, c.response_status, c.response_body,
-    CASE WHEN first.is_first AND c.id IS NULL AND (
-      SELECT count(*) FROM (
-        SELECT FROM deposit d WHERE d.partner_id = $1 AND d.mode = $2 AND d.status IN ('awaiting_payment', 'confirming')
-        LIMIT ${MOST_OPEN_DEPOSITS}) open
-    ) < ${MOST_OPEN_DEPOSITS} THEN nextval('deposit_address_index')::int END AS address_index
-  FROM (SELECT $3::text IS NULL OR pg_try_advisory_xact_lock(hashtextextended(concat_ws('/', $1::text, $2::text, $3), 0))
-      AS is_first) first
-    LEFT JOIN idempotency_claim c ON c.partner_id = $1 AND c.mode = $2 AND c.key = $3`;
+// Written out for the lock and the sequence. The lock ends with the transaction. The count is an estimate while others are
+// under way, which is enough for a limit that keeps one account from making rows without end.
+const indexUnder = tenantStatement(
+  (_, { partnerId, mode, key }: Tenant & { key: string | null }) => sql<
+    FoundClaim & { is_first: boolean; address_index: number | null }
+  >`
+    SELECT first.is_first, c.id AS claim_id, c.fingerprint, c.response_status, c.response_body,
+      CASE WHEN first.is_first AND c.id IS NULL AND (
+        SELECT count(*) FROM (
+          SELECT FROM deposit d
+          WHERE d.partner_id = ${partnerId} AND d.mode = ${mode} AND d.status IN ('awaiting_payment', 'confirming')
+          LIMIT ${sql.lit(MOST_OPEN_DEPOSITS)}) open
+      ) < ${sql.lit(MOST_OPEN_DEPOSITS)} THEN nextval('deposit_address_index')::int END AS address_index
+    FROM (SELECT ${key}::text IS NULL OR pg_try_advisory_xact_lock(
+        hashtextextended(concat_ws('/', ${partnerId}::text, ${mode}::text, ${key}::text), 0)) AS is_first) first
+      LEFT JOIN idempotency_claim c ON c.partner_id = ${partnerId} AND c.mode = ${mode} AND c.key = ${key}`,
+);
 
-async function insert(
-  tx: EntityManager,
-  ring: KeyRing,
-  request: KeyedRequest,
-  row: DepositRow,
-  { index, addressHash }: { index: number; addressHash: Buffer },
-  response: KeyedAnswer['response'],
-): Promise<void> {
-  const values = [
-    ...[row.id, row.partner_id, row.mode, row.network, row.contract_address, index, row.address, addressHash],
-    ...[row.amount_cents, row.created_at, row.expires_at],
-  ];
-  const claim =
-    request.key === null ? null : claimAnswered(ring, request, response, values.length + 1, 'done');
-  const [wrote] = await query<{ kept: boolean }>(
-    tx,
-    `WITH done AS (
-       INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash,
-         amount_cents, created_at, expires_at)
-       VALUES (${values.map((_, i) => `$${i + 1}`).join(', ')}) RETURNING id
-     )${claim === null ? '' : `, answered AS (${claim.sql})`}
-     SELECT ${claim === null ? 'true' : 'EXISTS (SELECT FROM answered)'} AS kept FROM done`,
-    [...values, ...(claim?.values ?? [])],
-  );
-  requireStored(wrote?.kept === true);
+interface NewDeposit extends Omit<DepositRow, 'payments'> {
+  index: number;
+  addressHash: Buffer;
 }
+
+const insertRow = (deposit: NewDeposit) => sql<Row<'deposit', 'id'>>`
+  INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash,
+    amount_cents, created_at, expires_at)
+  VALUES (${deposit.id}, ${deposit.partner_id}, ${deposit.mode}, ${deposit.network}, ${deposit.contract_address},
+    ${deposit.index}, ${deposit.address}, ${deposit.addressHash}, ${deposit.amount_cents}, ${deposit.created_at},
+    ${deposit.expires_at})
+  RETURNING id`;
+
+const insert = writeStatement((_, deposit: NewDeposit) => insertRow(deposit));
+
+/** Returns no row if there is another claim under the key by now. */
+const insertWithClaim = writeStatement(
+  (_, values: NewDeposit & AnsweredClaim) => sql<Row<'idempotency_claim', 'id'>>`
+    WITH done AS (${insertRow(values)}), answered AS (${insertAnsweredClaim(values, 'done')})
+    SELECT id FROM answered`,
+);

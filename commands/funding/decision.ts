@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
 import {
   autocommitStatement,
+  type Reader,
   readStatement,
-  type Sql,
   type Transactor,
   writeStatement,
 } from '../../db/sql.ts';
@@ -15,7 +15,7 @@ export type RecordedDecision = Decision & { refused?: WhyNot };
 export type DecidedTable = 'card' | 'topup';
 
 export async function readDecision(
-  em: Sql,
+  em: Reader,
   table: DecidedTable,
   id: string,
 ): Promise<RecordedDecision | null> {

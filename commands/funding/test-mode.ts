@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
-import { cardColumns } from '../../db/columns.ts';
+import { CARD_COLUMNS, of } from '../../db/columns.ts';
 import { issuableProducts, type Product } from '../../db/issuable-products.ts';
 import { type Transactor, writeStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
@@ -107,7 +107,7 @@ const testTerms = writeStatement(
     FoundClaim & TermsColumns & CardRow & { card_cents: string; products: Product[] }
   >`
     SELECT f.claim_id, f.fingerprint, f.response_status, f.response_body, f.card_cents, f.fee_plan, f.limits,
-      f.open_cards, f.loaded_today_cents, ${sql.raw(cardColumns('(f.card)'))},
+      f.open_cards, f.loaded_today_cents, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))},
       CASE WHEN ${values.cardId}::text IS NULL THEN ${issuableProducts(sql.ref('a.partner_id'))} END AS products
     FROM (SELECT ${values.partnerId}::text AS partner_id) a CROSS JOIN LATERAL
       lock_test_terms(a.partner_id, ${values.key}, ${values.cardId}, ${values.counts}) f`,

@@ -150,32 +150,3 @@ export const insertAnsweredClaim = (claim: AnsweredClaim, from?: 'done'): RawBui
 
 const storeAlone = autocommitStatement((_, claim: AnsweredClaim) => insertAnsweredClaim(claim));
 const storeWithin = writeStatement((_, claim: AnsweredClaim) => insertAnsweredClaim(claim));
-
-/**
- * {@link insertAnsweredClaim} for a statement whose parameters are counted.
- * @param firstParameter the number of the first parameter that is free
- */
-export function claimAnswered(
-  ring: KeyRing,
-  request: KeyedRequest,
-  response: StoredResponse,
-  firstParameter: number,
-  from: string,
-): { sql: string; values: unknown[] } {
-  const claim = answeredClaimOf(ring, request, response);
-  const types = { fingerprint: 'bytea', responseStatus: 'smallint', responseBody: 'bytea' } as Record<
-    string,
-    string
-  >;
-  const parameters = Object.keys(claim).map(
-    (name, index) => `$${firstParameter + index}::${types[name] ?? 'text'}`,
-  );
-  return {
-    sql: `INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, card_id, fingerprint, request_id,
-        response_status, response_body, lease_expires_at)
-      SELECT ${parameters.join(', ')}, now() FROM ${from}
-      ON CONFLICT (partner_id, mode, key) DO NOTHING
-      RETURNING id`,
-    values: Object.values(claim),
-  };
-}

@@ -1,12 +1,12 @@
 import type { ExpressionBuilder } from 'kysely';
-import { anyOf, readStatement, type Sql } from '../../db/sql.ts';
+import { anyOf, type Reader, readStatement } from '../../db/sql.ts';
 import type { Tables } from '../../db/tables.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 
 /** An account's endpoints in these modes, test before live, without their secrets. */
 export const readEndpoints = (
-  em: Sql,
+  em: Reader,
   partnerId: string,
   modes: readonly Mode[],
 ): Promise<WebhookEndpointRow[]> => endpointsOf(em, { partnerId, modes });

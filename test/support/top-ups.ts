@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { adjustBalance } from '../../commands/accounts/balance.ts';
-import { topUpColumns } from '../../db/columns.ts';
+import { of, TOPUP_COLUMNS } from '../../db/columns.ts';
 import { query } from '../../db/sql.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { TopUpRow } from '../../resources/topup.ts';
@@ -93,7 +93,7 @@ export function createTopUp(
 export async function readTopUpRow({ orm }: TestStack, topUpId: string): Promise<TopUpRow | undefined> {
   const [row] = await query<TopUpRow>(
     orm.em.fork(),
-    `SELECT ${topUpColumns('t')} FROM topup t WHERE t.id = $1`,
+    `SELECT ${of('t', TOPUP_COLUMNS).join(', ')} FROM topup t WHERE t.id = $1`,
     [topUpId],
   );
   return row;

@@ -5,7 +5,7 @@ import { isRetryable } from '../../../db/is-retryable.ts';
 import { query } from '../../../db/sql.ts';
 import { applyOperation } from '../../../ledger/apply-operation.ts';
 import { readBalance } from '../../../ledger/balances.ts';
-import { openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
+import { forkOf, openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { operation, transfer } from '../../support/ledger/operations.ts';
 import { ownerUrlOf } from '../../support/postgres.ts';
 
@@ -63,7 +63,7 @@ describe('isRetryable', () => {
   );
 
   it('lets a deadlock be seen by a caller with a transaction', async () => {
-    const em = ledger.orm.em.fork();
+    const em = forkOf(ledger.orm);
     const error = await deadlock(() => em.transactional((tx) => applyOperation(tx, release)));
     assert.equal((error as { code?: string }).code, '40P01');
     assert.ok(isRetryable(error));
@@ -78,7 +78,7 @@ describe('isRetryable', () => {
   });
 
   it('holds for a serialisation failure, which is never a lack of funds', async () => {
-    const run = ledger.orm.em.fork().transactional(
+    const run = forkOf(ledger.orm).transactional(
       async (tx) => {
         await readBalance(tx, 'prt_1', 'test');
         await applyOperation(ledger.em, operation('other', transfer('fee_decline', 1)));
@@ -91,11 +91,10 @@ describe('isRetryable', () => {
 
   it('holds for a race for the first use of an account', async () => {
     const first = { ...operation('first', transfer('fund_usdt', 5)), mode: 'live' as const };
-    const winner = ledger.orm.em.fork();
+    const winner = forkOf(ledger.orm);
     await winner.begin();
     await applyOperation(winner, { ...first, operationId: 'winner' });
-    const loser = ledger.orm.em
-      .fork()
+    const loser = forkOf(ledger.orm)
       .transactional((tx) => applyOperation(tx, first))
       .catch((error: unknown) => error);
     await untilWaiting(1);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import pg from 'pg';
 import { newId } from '../../../crypto/new-id.ts';
 import { newestRows } from '../../../db/newest.ts';
@@ -16,7 +16,6 @@ import {
   writeStatement,
 } from '../../../db/sql.ts';
 import type { Row } from '../../../db/tables.ts';
-import { tenantQuery } from '../../../db/tenant-query.ts';
 import { transaction } from '../../../db/transaction.ts';
 import type { Tenant } from '../../../domain/tenant.ts';
 import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
@@ -48,23 +47,26 @@ describe('queries', () => {
 
   it('of a tenant are refused before they run where they do not say whose rows', async () => {
     const tenant = { partnerId: 'prt_1', mode: 'test' } as const;
-    for (const text of [
-      'SELECT * FROM card',
-      'SELECT * FROM card WHERE partner_id = $1',
-      'SELECT * FROM card WHERE mode = $2 AND partner_id = $1',
-      'SELECT * FROM card WHERE partner_id = $1 AND mode = $21',
-      'SELECT * FROM card WHERE partner_id = $1 OR mode = $2',
-    ]) {
-      assert.throws(() => tenantQuery(orm.em.fork(), tenant, text), /must filter by/);
+    type Written = (values: Tenant & { other: string }) => RawBuilder<unknown>;
+    const refused: Written[] = [
+      () => sql`SELECT * FROM card`,
+      ({ partnerId }) => sql`SELECT * FROM card WHERE partner_id = ${partnerId}`,
+      ({ partnerId, mode }) => sql`SELECT * FROM card WHERE mode = ${mode} AND partner_id = ${partnerId}`,
+      ({ partnerId, other }) => sql`SELECT * FROM card WHERE partner_id = ${partnerId} AND mode = ${other}`,
+      ({ partnerId, mode }) => sql`SELECT * FROM card WHERE partner_id = ${partnerId} OR mode = ${mode}`,
+    ];
+    for (const written of refused) {
+      assert.throws(
+        () => tenantStatement((_, values: Tenant & { other: string }) => written(values)),
+        /must filter by/,
+      );
     }
-    const text = 'SELECT $1 AS a, $2 AS b, $3 AS c FROM (VALUES (1)) v (n) WHERE true OR';
-    const rows = await tenantQuery(
-      orm.em.fork(),
-      tenant,
-      `${text} EXISTS (SELECT FROM card c WHERE c.partner_id = $1 AND c.mode = $2)`,
-      ['x'],
+    const read = tenantStatement(
+      (_, { partnerId, mode, other }: Tenant & { other: string }) => sql`
+        SELECT ${partnerId}::text AS a, ${mode}::text AS b, ${other}::text AS c FROM (VALUES (1)) v (n)
+        WHERE true OR EXISTS (SELECT FROM card c WHERE c.partner_id = ${partnerId} AND c.mode = ${mode})`,
     );
-    assert.deepEqual(rows, [{ a: 'prt_1', b: 'test', c: 'x' }]);
+    assert.deepEqual(await read(orm.em.fork(), tenant, { other: 'x' }), [{ a: 'prt_1', b: 'test', c: 'x' }]);
   });
 
   it('of a transaction happen all or not at all', async () => {
@@ -281,14 +283,21 @@ describe('statements in the `sql` template', () => {
     ]);
   });
 
-  it('are refused where a read would write', () => {
+  it('are refused where a read would write or lock', () => {
     for (const text of [
       'INSERT INTO partner (id) VALUES (1)',
       `UPDATE partner SET name = ''`,
       'WITH gone AS (DELETE FROM partner RETURNING 1) SELECT 1 FROM gone',
+      'SELECT 1 FROM partner FOR UPDATE',
+      'SELECT 1 FROM partner FOR NO KEY UPDATE SKIP LOCKED',
+      'SELECT 1 FROM partner FOR SHARE',
     ]) {
       assert.throws(() => readStatement(() => sql.raw(text)), /use writeStatement/);
     }
+    assert.throws(
+      () => readStatement((db) => db.selectFrom('partner').select('id').forUpdate()),
+      /use writeStatement/,
+    );
   });
 });
 

@@ -5,7 +5,7 @@ import { newId } from '../../../crypto/new-id.ts';
 import { OPERATOR_ROLE } from '../../../db/login.ts';
 import { type Orm, openOrm } from '../../../db/orm.ts';
 import { checkSession, SERVICE_LIMITS, SessionUnlimited, type TimeLimits } from '../../../db/session.ts';
-import { query, type Sql } from '../../../db/sql.ts';
+import { query, type Reader } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { asAccount, asService, untilAborted } from '../../../process/work-context.ts';
 import { createTestDatabase, operatorUrlOf, ownerUrlOf } from '../../support/postgres.ts';
@@ -47,8 +47,8 @@ describe('time limits at the database', () => {
     await orm.close();
   });
 
-  const lock = (tx: Sql) => query(tx, 'SELECT FROM partner WHERE id = $1 FOR UPDATE', [partnerId]);
-  const rename = (tx: Sql, name: string) =>
+  const lock = (tx: Reader) => query(tx, 'SELECT FROM partner WHERE id = $1 FOR UPDATE', [partnerId]);
+  const rename = (tx: Reader, name: string) =>
     query(tx, 'UPDATE partner SET name = $2 WHERE id = $1', [partnerId, name]);
   const nameNow = async () =>
     (await owner.query('SELECT name FROM partner WHERE id = $1', [partnerId])).rows[0].name;

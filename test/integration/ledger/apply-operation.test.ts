@@ -5,7 +5,7 @@ import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { LedgerConflict, LedgerRejected } from '../../../ledger/ledger-error.ts';
 import type { Transfer } from '../../../ledger/operation.ts';
-import { openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
+import { forkOf, openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { cardHold, operation, resolve, transfer } from '../../support/ledger/operations.ts';
 
 const MAX = Number.MAX_SAFE_INTEGER;
@@ -154,7 +154,7 @@ describe('applyOperation', () => {
   });
 
   it('joins the transaction of its caller, and a refusal leaves that usable', async () => {
-    await ledger.orm.em.fork().transactional(async (tx) => {
+    await forkOf(ledger.orm).transactional(async (tx) => {
       assert.deepEqual(await applyOperation(tx, operation('big', transfer('topup', 5_000))), {
         outcome: 'insufficient_funds',
       });
@@ -172,7 +172,7 @@ describe('applyOperation', () => {
     });
     assert.equal((await balance()).totalCents, 950);
 
-    const undone = ledger.orm.em.fork().transactional(async (tx) => {
+    const undone = forkOf(ledger.orm).transactional(async (tx) => {
       await applyOperation(tx, operation('undone', transfer('topup', 50)));
       throw new Error('the caller changed its mind');
     });

@@ -5,6 +5,7 @@ import type { CardStatus } from '../../../domain/card-status.ts';
 import type { Tenant } from '../../../domain/tenant.ts';
 import { applyOperation } from '../../../ledger/apply-operation.ts';
 import { NO_MERCHANT } from '../../../resources/transaction.ts';
+import { forkOf } from '../ledger/open-ledger.ts';
 import type { TestCommands } from './open-commands.ts';
 
 /** A card as its issuance, and what came after it, left it: with this balance, from the account's own. */
@@ -22,7 +23,7 @@ export async function seedCard(
     [cardId, partnerId, mode, status, randomUUID(), `net_${cardId}`],
   );
   if (balanceCents === 0) return cardId;
-  const { outcome } = await applyOperation(context.orm.em.fork(), {
+  const { outcome } = await applyOperation(forkOf(context.orm), {
     operationId: `seed/${cardId}`,
     partnerId,
     mode,

@@ -1,5 +1,5 @@
 import { readClaimResponse } from '../../../commands/idempotency/response.ts';
-import { topUpColumns } from '../../../db/columns.ts';
+import { of, TOPUP_COLUMNS } from '../../../db/columns.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import type { Mode } from '../../../domain/mode.ts';
@@ -17,9 +17,11 @@ export interface TopUpCase {
 /** Everything a top-up changes: its row, its events, its answer, and what the ledger and the account's usage say. */
 export async function stateOf(commands: TestCommands, { partnerId, mode, cardId, claimId }: TopUpCase) {
   const em = commands.context.orm.em.fork();
-  const [topUp] = await query<TopUpRow>(em, `SELECT ${topUpColumns('t')} FROM topup t WHERE id = $1`, [
-    siblingId('topup', claimId),
-  ]);
+  const [topUp] = await query<TopUpRow>(
+    em,
+    `SELECT ${of('t', TOPUP_COLUMNS).join(', ')} FROM topup t WHERE id = $1`,
+    [siblingId('topup', claimId)],
+  );
   const events = await query<{ type: string; body: string }>(
     em,
     `SELECT type, body FROM event WHERE card_id = $1 AND type LIKE 'topup.%' ORDER BY id`,

@@ -5,6 +5,7 @@ import { applyOperation } from '../../../ledger/apply-operation.ts';
 import type { LedgerOperation } from '../../../ledger/operation.ts';
 import type { Answer } from './model.ts';
 import { attempt, type Recorder } from './observe.ts';
+import { forkOf } from './open-ledger.ts';
 
 /** `together`: two in one transaction of the caller's. `undone`: so too, but rolled back in the end. */
 export const WAYS = ['alone', 'together', 'undone'] as const;
@@ -23,7 +24,7 @@ interface Clients {
  * @param isLost which errors say so, beside those isRetryable knows.
  */
 export function createClients(orm: Orm, isLost: (error: unknown) => boolean = () => false): Clients {
-  const em = orm.em.fork();
+  const em = forkOf(orm);
 
   async function untilTold<T>(work: () => Promise<T>): Promise<T> {
     for (;;) {
@@ -37,7 +38,7 @@ export function createClients(orm: Orm, isLost: (error: unknown) => boolean = ()
   }
 
   const inTransaction = (operations: LedgerOperation[], end: () => void) =>
-    orm.em.fork().transactional(async (tx) => {
+    forkOf(orm).transactional(async (tx) => {
       const answers: Answer[] = [];
       for (const operation of operations) answers.push(await attempt(() => applyOperation(tx, operation)));
       end();

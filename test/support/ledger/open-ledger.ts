@@ -1,17 +1,20 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import pg from 'pg';
 import { type Orm, openOrm } from '../../../db/orm.ts';
+import type { Transactor } from '../../../db/sql.ts';
 import { createTestDatabase, ownerUrlOf } from '../postgres.ts';
 
 export interface TestLedger {
   orm: Orm;
   /** A fork without a transaction, as the application's role. */
-  em: EntityManager;
+  em: Transactor;
   /** One connection as the owner of the tables, a superuser. */
   owner: pg.Client;
   databaseUrl: string;
   close(): Promise<void>;
 }
+
+/** A fork whose calls are each a transaction of their own, unless it begins one. */
+export const forkOf = (orm: Orm): Transactor => orm.em.fork() as Transactor;
 
 /** A fresh migrated database, or the one the URL names. */
 export async function openLedger(
@@ -27,7 +30,7 @@ export async function openLedger(
   const orm = await openOrm({ databaseUrl, poolSize: options.poolSize ?? 4, applicationName: 'ledger-test' });
   return {
     orm,
-    em: orm.em.fork(),
+    em: forkOf(orm),
     owner,
     databaseUrl,
     async close() {

@@ -16,7 +16,7 @@ describe('the rule about import directions', () => {
     ['domain/money.ts', `export * from '../ledger/balance.ts';`],
     ['domain/money.ts', `import '../config/service.ts';`],
     ['domain/money.ts', `const { query } = await import('../db/sql.ts');`],
-    ['domain/money.ts', `import {\n  query,\n  type Sql,\n} from '../db/sql.ts';`],
+    ['domain/money.ts', `import {\n  query,\n  type Reader,\n} from '../db/sql.ts';`],
     ['domain/money.ts', `import type {\n  Orm,\n} from '../db/orm.ts';`],
     ['db/orm.ts', `import { applyOperation } from '../ledger/apply-operation.ts';`],
     ['ledger/balance.ts', `import { beginIssuance } from '../commands/funding/issuance.ts';`],
