@@ -30,16 +30,16 @@ export interface AppDependencies
     CallbackDependencies,
     NetworkTransactionDependencies,
     ReadinessDependencies {
-  /** Whether what operators ask has a listen address of its own. */
+  /** Whether readiness and metrics have their own listen address. */
   operationsApart: boolean;
   /** For tests: whether every answer is held against its declaration. */
   checkAnswers: boolean;
 }
 
 export interface Apps {
-  /** /v1 for partners; the reference, and what the network sends, beside it. */
+  /** /v1 for partners, the reference, and what the card network sends. */
   api: Koa<RequestState>;
-  /** Readiness and metrics, where they are apart; otherwise they are with the API. */
+  /** Readiness and metrics, if they have their own address; otherwise they are with the API. */
   operations: Koa<RequestState>;
 }
 
@@ -109,7 +109,7 @@ function createApp(
   return app;
 }
 
-/** 405 with the methods the path has, or 404. */
+/** 405 with the methods that the path has, or 404. */
 function nothingHere(ctx: Koa.Context): never {
   const layers = (ctx as unknown as RouterContext).matched ?? [];
   const methods = [...new Set(layers.flatMap((layer) => layer.methods))];

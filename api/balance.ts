@@ -55,7 +55,7 @@ export const balance = resource({ getBalance, listBalanceTransactions }, ({ orm 
   },
 }));
 
-/** What the flows that touch a prepaid balance are called to partners. */
+/** What partners see each kind of transfer to or from a prepaid balance as. */
 const TYPES: Record<Exclude<TransferCode, 'purchase' | 'refund'>, BalanceTransactionType> = {
   fund_faucet: 'faucet_credit',
   fund_usdt: 'deposit',
@@ -72,7 +72,7 @@ const TYPES: Record<Exclude<TransferCode, 'purchase' | 'refund'>, BalanceTransac
   adjustment_debit: 'adjustment',
 };
 
-/** What an operation of the ledger is about: its id ends in the id of it. */
+/** What a ledger operation is about: its id ends with that object's id. */
 const SOURCES: Partial<Record<IdPrefix, BalanceTransactionSource['type']>> = {
   card: 'card',
   topup: 'topup',
@@ -84,7 +84,7 @@ const SOURCES: Partial<Record<IdPrefix, BalanceTransactionSource['type']>> = {
 
 /**
  * Up to `limit` + 1 changes of the prepaid balance, newest first, by key.
- * @throws ApiError `validation_failed` where `startingAfter` is no change of this balance.
+ * @throws ApiError `validation_failed` if `startingAfter` is no change of this balance.
  */
 export async function readBalanceTransactionPage(
   orm: Orm,
@@ -121,6 +121,6 @@ function present(entry: PrepaidEntry, mode: Mode): BalanceTransactionResource {
 function sourceOf(operationId: string): BalanceTransactionSource {
   const id = operationId.slice(operationId.lastIndexOf('/') + 1);
   const type = SOURCES[id.slice(0, id.indexOf('_')) as IdPrefix];
-  if (type === undefined) throw new Error(`nothing is known of the ledger operation ${operationId}`);
+  if (type === undefined) throw new Error(`unknown ledger operation ${operationId}`);
   return { type, id };
 }

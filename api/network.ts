@@ -32,8 +32,8 @@ export interface CallbackDependencies {
 }
 
 /**
- * `POST /network/callbacks`, outside /v1: the card network says that an issuance or a top-up has news. It is only a hint: the
- * workflow asks the network itself, so a callback that is lost, doubled, late or forged changes no outcome.
+ * `POST /network/callbacks`, outside /v1: the card network has an outcome for an issuance or a top-up. It is only a hint: the
+ * workflow asks the network itself, so a callback that is lost, repeated, late or forged changes no outcome.
  */
 export function networkCallbacks({ client, verifyCallback }: CallbackDependencies): Router<RequestState> {
   const router = new Router<RequestState>();
@@ -44,7 +44,7 @@ export function networkCallbacks({ client, verifyCallback }: CallbackDependencie
     try {
       await client.workflow.getHandle(workflowId).signal(networkResult);
     } catch (error) {
-      // It is over: the hint comes too late to matter.
+      // The workflow is over: the hint comes too late to matter.
       if (!(error instanceof WorkflowNotFoundError)) throw error;
     }
     ctx.status = 204;
@@ -54,7 +54,7 @@ export function networkCallbacks({ client, verifyCallback }: CallbackDependencie
 
 const Words = Label(255).nullable().default(null);
 
-// Strict, unlike callbacks: a field we don't know could mean that another amount, or none, is to be moved.
+// Strict, unlike callbacks: an unknown field could mean that another amount moves, or none.
 const NetworkTransaction = z.strictObject({
   networkCardId: NetworkId,
   networkTransactionId: NetworkId,
@@ -77,9 +77,9 @@ const UNBOOKABLE =
   'with the network by hand';
 
 /**
- * `POST /network/transactions`, outside /v1: the card network settles what a live card was used for. It sends it until
- * it gets an answer; what was told before is answered with the same transaction, and nothing happens. What can't be
- * booked, however often it is told, is answered 400 and logged for a person.
+ * `POST /network/transactions`, outside /v1: the card network settles what a live card was used for. It sends a transaction
+ * until it gets an answer. One that it has sent before gets the same answer and changes nothing. One that can never be
+ * booked gets 400 and is logged for a person.
  */
 export function networkTransactions(dependencies: NetworkTransactionDependencies): Router<RequestState> {
   const { orm, settlements, verifyCallback, logger } = dependencies;
@@ -104,8 +104,8 @@ export function networkTransactions(dependencies: NetworkTransactionDependencies
   return router;
 }
 
-/** Our card behind the live network's id of it, and whose it is. Neither ever changes. @throws ApiError `card_not_found` */
-export async function findNetworkCard(orm: Orm, networkCardId: string): Promise<Tenant & { cardId: string }> {
+/** Our card with this id at the live network, and its account. Neither ever changes. @throws ApiError `card_not_found` */
+async function findNetworkCard(orm: Orm, networkCardId: string): Promise<Tenant & { cardId: string }> {
   const [row] = await liveCardWith(orm.em.fork(), { networkCardId });
   if (row === undefined) throw new ApiError('card_not_found', { message: 'No card has this networkCardId.' });
   return { cardId: row.id, partnerId: row.partner_id, mode: row.mode };

@@ -48,7 +48,7 @@ const getSecureDetails = declare({
 export interface RevealDependencies {
   orm: Orm;
   logger: Logger;
-  /** Null where CARD_NETWORK is none. */
+  /** Null if CARD_NETWORK is none. */
   liveNetwork: Pick<CardNetwork, 'revealCard'> | null;
   revealTestCard(card: RevealRequest): Promise<RevealedCard>;
 }
@@ -66,8 +66,8 @@ export const secureDetails = resource({ getSecureDetails }, (dependencies: Revea
 }));
 
 /**
- * Counts a reveal, then asks the network. What the network says goes into the answer and nowhere else.
- * @throws ApiError as admitReveal, and `unavailable` where the network does not tell.
+ * Counts a reveal, then asks the network. Its answer goes to the partner and nowhere else.
+ * @throws ApiError as admitReveal, and `unavailable` if the network does not answer
  */
 export async function revealCard(
   dependencies: RevealDependencies,

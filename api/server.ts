@@ -30,7 +30,7 @@ export interface RunningApi {
   /** Base address of the API, ending in /v1. */
   url: string;
   /**
-   * Takes no more connections, refuses the requests that wait for their turn, ends those at work, within 10 s, then
+   * Takes no more connections, refuses the requests that wait for their turn, ends those in progress within 10 s, and
    * closes what it opened.
    */
   stop(): Promise<void>;
@@ -42,11 +42,11 @@ export type HostWorker = (activities: CardActivities) => Promise<EagerWorker>;
 export interface ApiOptions {
   /** Starts the worker that the process hosts; left out: it hosts none, and all live work goes by the queue. */
   hostWorker?: HostWorker | undefined;
-  /** Stands around the calls of the card network, for tests that kill the process between them. */
+  /** Wraps the card network, for tests that kill the process between its calls. */
   aroundNetwork?: (network: CardNetwork) => CardNetwork;
 }
 
-/** Opens what the API needs and listens; then it starts the worker that it hosts, which nothing waits for. */
+/** Opens what the API needs and listens. Then it starts the worker that it hosts, without waiting for it. */
 export async function startApi(
   config: Config,
   logger: Logger,
@@ -67,7 +67,7 @@ export async function startApi(
 
   const answerHints = openAnswerHints(direct, logger);
 
-  // Its callbacks are the worker's to send.
+  // The worker sends its callbacks.
   const live = await startLiveNetwork({
     cardNetwork: config.cardNetwork,
     callbackUrl: null,
@@ -126,7 +126,7 @@ export async function startApi(
     depositTerms: depositTermsOf(config),
     depositsChanged,
     settlements: createSettlementQueue(orm, eventsWritten),
-    // Where there is no network nobody speaks for it.
+    // Without a network, nobody may speak for it.
     verifyCallback: (body, signature) =>
       config.cardNetwork !== 'none' &&
       callbackSecrets.some((secret) => verifyCallback(body, signature, secret)),
@@ -153,7 +153,7 @@ export async function startApi(
   };
 }
 
-/** By what deposits are opened; null where there are none. */
+/** What deposits are opened with; null if there are none. */
 function depositTermsOf({ tron, depositAddressTtlMs }: Config): DepositTerms | null {
   if (tron === null) return null;
   const { network, usdtContract, xpub } = tron;

@@ -97,7 +97,7 @@ export interface EventRow extends Row<'event', 'id' | 'body'>, Row<'delivery', '
   attempts: AttemptRow[] | null;
 }
 
-export type AttemptRow = Row<
+type AttemptRow = Row<
   'delivery_attempt',
   'number' | 'delivered' | 'http_status' | 'started_at' | 'duration_ms' | 'error'
 >;

@@ -45,7 +45,7 @@ export type WebhookEndpointRow = Row<
   | 'created_at'
 >;
 
-/** @param secret where it was made just now: it is shown this once */
+/** @param secret if it was just made: this is the only time it is shown */
 export function presentWebhookEndpoint(
   row: WebhookEndpointRow,
   secret: string | null = null,

@@ -107,7 +107,7 @@ const RENEWAL_MS = 1_000;
  * not wait for it to run out.
  * @param work is told when a sign of life finds the claim answered, should every hint of that have got lost
  */
-export async function whileLeased<T>(
+async function whileLeased<T>(
   { orm, logger }: { orm: Orm; logger: Logger },
   claimId: string,
   work: (foundAnswered: Promise<'answered'>) => Promise<T>,

@@ -11,7 +11,7 @@ import type { Admission } from './admission.ts';
 /** A revoked key may still work for this long (decisions.md, "Keys": at most 5 s). */
 const CACHE_MS = 2_000;
 
-/** Keys that have not been seen here before are looked up as one account's work, so that a flood of them harms no other. */
+/** Keys that are new to this process are looked up as the work of one account, so that a flood of them harms no other. */
 const STRANGERS = 'strangers';
 
 /** Who a request speaks for: an account in one mode, by one of its keys. */
@@ -23,9 +23,9 @@ export interface Caller extends Tenant {
 export type Authenticate = (authorization: string | undefined) => Promise<Caller>;
 
 /**
- * Knows callers by their API key. Only keyed hashes are compared; a key that is no key of ours by its
- * checksum costs no query, and requests that come at once with one key cost one together.
- * @throws ApiError `invalid_api_key`; of a key that is new here, what {@link Admission} throws too
+ * Finds callers by their API key. Only keyed hashes are compared. A key with a wrong checksum costs no query, and
+ * concurrent requests with one key share one.
+ * @throws ApiError `invalid_api_key`; for a key that is new here, also what {@link Admission} throws
  */
 export function createAuthenticate(
   orm: Orm,
@@ -39,7 +39,7 @@ export function createAuthenticate(
     const key = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
     const mode = key === undefined ? undefined : modeOfApiKey(key);
     if (key === undefined || mode === undefined) throw new ApiError('invalid_api_key');
-    // The cache holds no key either; a plain digest of 214 random bits is enough within the process.
+    // The cache has no key either; within the process, a plain digest of 214 random bits is enough.
     const digest = hash('sha256', key, 'base64');
     const known = seen.get(digest);
     if (known !== undefined && performance.now() - known.readAtMs < CACHE_MS) return known.caller;

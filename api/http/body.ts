@@ -10,7 +10,7 @@ const MAX_BODY_BYTES = 65_536;
 
 /**
  * The body's JSON value.
- * @param isOptional whether there may be none, which then is `{}`, as clients send it with any Content-Type
+ * @param isOptional whether the body may be empty: it is then `{}`, whatever Content-Type says
  * @throws ApiError `unsupported_media_type`, `body_too_large`, `validation_failed`
  */
 export async function readJsonBody(req: IncomingMessage, isOptional = false): Promise<unknown> {
@@ -41,11 +41,11 @@ function isJson(contentType: string | undefined): boolean {
   return /^application\/json *(; *charset="?utf-?8"? *)?$/i.test(contentType ?? '');
 }
 
-/** Whether the network wrote this body. */
+/** Whether the card network signed this body. */
 export type VerifyCallback = (rawBody: Buffer, signature: string | undefined) => boolean;
 
 /**
- * What the card network sent, once its signature fits the bytes.
+ * What the card network sent, if its signature matches the bytes.
  * @throws ApiError `invalid_api_key`, `validation_failed`, `body_too_large`
  */
 export async function readSignedBody<T>(
@@ -66,9 +66,9 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const STRINGS = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
 
 /**
- * The JSON value of a body. A number that isn't written as an integer comes out as NaN, so that no schema takes 1e400,
- * 1.0 or a fraction that rounds to an integer for an amount of cents. A name that is there twice is refused: parsers
- * disagree about which of two amounts counts.
+ * The JSON value of a body. A number that isn't written as an integer becomes NaN, so that no schema accepts 1e400, 1.0 or
+ * a fraction that rounds to an integer as an amount of cents. A field that is sent twice is refused: parsers disagree
+ * about which of two amounts counts.
  * @throws ApiError `validation_failed`
  */
 export function parseJson(bytes: Buffer): unknown {

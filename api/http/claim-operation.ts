@@ -8,7 +8,7 @@ import type { ClaimOperation } from '../../domain/claim-operation.ts';
 import { LEASE_MS } from './answer-claimed.ts';
 import type { RouteInput, StoredReply } from './route.ts';
 
-/** A POST with what its Idempotency-Key is taken by. @param cardId the card it is about, where there is one already */
+/** A POST with what claims its Idempotency-Key. @param cardId the card it is about, if there is one already */
 export function keyedRequest<Operation extends ClaimOperation>(
   operation: Operation,
   { caller, path, body, idempotencyKey, requestId }: RouteInput,
@@ -29,8 +29,8 @@ export function keyedRequest<Operation extends ClaimOperation>(
 }
 
 /**
- * Takes the Idempotency-Key of a POST whose work a workflow does.
- * @param body what the workflow needs of it; null where that is in the claim already
+ * Claims the Idempotency-Key of a POST whose work is a workflow.
+ * @param body what the workflow needs of it; null if the claim has that already
  * @throws ApiError `idempotency_in_flight`, `idempotency_conflict`
  */
 export function claimOperation(
@@ -43,8 +43,8 @@ export function claimOperation(
 }
 
 /**
- * The reply to what is one transaction, whose answer is there with its commit.
- * @param eventsWritten called where the transaction can have written one
+ * The reply to a request that is one transaction, which commits together with its response.
+ * @param eventsWritten called if the transaction may have written one
  */
 export function replyOnce({ replayed, response }: KeyedAnswer, eventsWritten?: () => void): StoredReply {
   if (replayed) return replay(response);
@@ -52,7 +52,7 @@ export function replyOnce({ replayed, response }: KeyedAnswer, eventsWritten?: (
   return response;
 }
 
-/** A finished request's answer again, byte for byte (decisions.md, "Idempotency"). */
+/** A finished request's response again, byte for byte (decisions.md, "Idempotency"). */
 export function replay(response: StoredResponse): StoredReply {
   return { ...response, headers: { 'Idempotent-Replayed': 'true' } };
 }

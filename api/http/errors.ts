@@ -8,7 +8,7 @@ import { describeError } from '../../process/describe-error.ts';
 import { presentError } from '../../resources/error.ts';
 import type { RequestState } from './log-request.ts';
 
-/** Turns whatever was thrown into the one error body. What isn't the partner's doing is logged in full, without values. */
+/** Turns whatever was thrown into the error body. What isn't the partner's fault is logged in full, without values. */
 export function answerErrors(logger: Logger): Middleware<RequestState> {
   return async (ctx, next) => {
     try {
@@ -23,7 +23,7 @@ export function answerErrors(logger: Logger): Middleware<RequestState> {
       if (retryAfterSeconds !== undefined) ctx.set('Retry-After', String(retryAfterSeconds));
       if (allow !== undefined) ctx.set('Allow', allow);
       if (error.code === 'invalid_api_key') ctx.set('WWW-Authenticate', 'Bearer');
-      // What is left of the body is read and dropped: closing on a client that still writes would lose it the answer.
+      // The rest of the body is read and dropped: a client that is still sending would miss the answer if we closed.
       if (error.code === 'body_too_large') ctx.req.resume();
       ctx.state.logFields.code = error.code;
       ctx.type = 'application/json';
@@ -47,11 +47,11 @@ const SOCKET_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE'
  */
 const SQLSTATE = /^(08|53|57P0|25006|55P03|57014|25P03|25P04)/;
 
-/** What `pg` says without a code, the last of a connection that broke while it was being handed out. */
+/** What `pg` says without a code; the last is a connection that broke while it was handed out. */
 const LOST_CONNECTION =
   /^(Connection terminated|timeout exceeded when trying to connect|Client .* is not queryable$)/;
 
-/** Whether PostgreSQL or Temporal is out of reach for now, so that asking again later makes sense. */
+/** Whether PostgreSQL or Temporal is out of reach, so that it makes sense to try again later. */
 export function isOutage(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (isGrpcServiceError(cause)) {

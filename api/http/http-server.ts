@@ -15,7 +15,7 @@ import { presentError } from '../../resources/error.ts';
 import type { RequestState } from './log-request.ts';
 import { timesSent } from './validate.ts';
 
-/** How long the requests under way may take once the server is to stop. */
+/** How long the requests in progress may take when the server stops. */
 const LONGEST_STOP_MS = 10_000;
 
 export interface HttpAddress {
@@ -23,20 +23,20 @@ export interface HttpAddress {
   port: number;
 }
 
-/** Serves an app over HTTP/1.1. @returns what takes no more connections and ends the requests under way, within 10 s */
+/** Serves an app over HTTP/1.1. @returns a function that takes no more connections and ends the requests in progress, within 10 s */
 export async function serveHttp(
   app: Koa<RequestState>,
   { host, port }: HttpAddress,
 ): Promise<() => Promise<void>> {
   const answer = app.callback();
-  // Node would answer a missing Host and an unknown Expect by itself, without the error body.
+  // Node would answer a missing Host and an unknown Expect itself, without the error body.
   const server = createServer(
     { requestTimeout: 60_000, keepAliveTimeout: 75_000, requireHostHeader: false, maxHeaderSize: 16_384 },
     answer,
   );
   server.on('checkExpectation', answer);
   answerUnreadable(server);
-  // Their bytes are limited; of more than these, Node would leave out the rest without a word.
+  // Their bytes are limited. With a limit on their number, Node would silently drop the rest.
   server.maxHeadersCount = 0;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -51,7 +51,7 @@ export async function serveHttp(
   };
 }
 
-/** How long a client may leave its half of a connection open that we have ended. */
+/** How long a client may keep its half of a connection open after we have ended ours. */
 const LINGER_MS = 5_000;
 
 /** For a request that HTTP/1.1 does not allow. */
@@ -65,10 +65,10 @@ interface Exchange {
 }
 
 /**
- * What Node's HTTP parser refuses never becomes a request; it gets the error body all the same, after the answers to
- * what came before it on its connection.
+ * Answers what Node's HTTP parser refuses, which never becomes a request. The error body follows the answers to what came
+ * earlier on the same connection.
  */
-export function answerUnreadable(server: Server): void {
+function answerUnreadable(server: Server): void {
   const underWay = new WeakMap<Duplex, Exchange[]>();
   const follow = (req: IncomingMessage, res: ServerResponse) => {
     const before = underWay.get(req.socket) ?? [];
@@ -83,7 +83,7 @@ export function answerUnreadable(server: Server): void {
       socket.destroy();
       return;
     }
-    // Each further chunk of what can't be read is one more error.
+    // Each further unreadable chunk is another error.
     if (refused.has(socket)) return;
     refused.add(socket);
     void refuse(socket, errorOf(error), underWay.get(socket) ?? []);
@@ -91,7 +91,7 @@ export function answerUnreadable(server: Server): void {
 }
 
 async function refuse(socket: Duplex, error: ApiError, exchanges: Exchange[]): Promise<void> {
-  // A body that turns out to be unreadable belongs to a request that waits for it, or has been answered without it.
+  // An unreadable body belongs to a request that waits for it, or that was answered without it.
   const answers = exchanges.filter(({ req, res }) => req.complete || res.headersSent);
   await Promise.all(answers.map(({ res }) => isOver(res) || once(res, 'close')));
   const isAnswered = exchanges.some(({ req, res }) => !req.complete && res.headersSent);
@@ -121,7 +121,7 @@ function answerOf(error: ApiError): string {
   );
 }
 
-/** What HTTP/1.1 does not allow and Node's parser lets through: no Host or two, or a target that is neither path nor URL. */
+/** Refuses what HTTP/1.1 does not allow but Node's parser does: no Host or two, or a target that is neither a path nor a URL. */
 export const refuseUnreadable: Middleware<RequestState> = (ctx, next) => {
   const { httpVersion, headers, url = '' } = ctx.req;
   if (httpVersion === '1.1' && headers.host === undefined) throw unreadable();

@@ -11,14 +11,14 @@ import { type Started, startClaimed } from '../../temporal/start-claimed.ts';
 import type { AnswerHints } from './answer-hints.ts';
 
 const START_TIMEOUT_MS = 3_000;
-/** A start that takes longer goes by the other connection as well, which says within a second where Temporal is away. */
+/** A start that takes longer goes through the other connection too, which reports within a second if Temporal is away. */
 const PATIENCE_MS = 1_000;
 const PAUSE_MS = 5_000;
 
 export interface LiveWork {
   /**
    * Starts the work of a claim, or joins it.
-   * @throws ServiceError where Temporal can't be reached.
+   * @throws ServiceError if Temporal can't be reached.
    */
   start(workflow: ClaimedWorkflow): Promise<Started>;
   /** What the activities of this process report of a claim's progress. */

@@ -7,8 +7,8 @@ import { newId } from '../../crypto/new-id.ts';
 export type RequestDurations = Histogram<'method' | 'route' | 'status'>;
 
 /**
- * Gives each request its id (a caller's own is not trusted as ours), one log line and one measurement. The line has the
- * route's pattern and never a query or a body.
+ * Gives each request an id of ours, one log line and one measurement. The line has the route's pattern, and never a query
+ * or a body.
  */
 export function logRequest(logger: Logger, durations: RequestDurations): Middleware<RequestState> {
   return async (ctx, next) => {
@@ -35,9 +35,9 @@ export function logRequest(logger: Logger, durations: RequestDurations): Middlew
   };
 }
 
-/** What the middleware of one request shares. */
+/** What the middleware of a request shares. */
 export interface RequestState {
   requestId: string;
-  /** What the request's log line says beside method, path and status. */
+  /** What the request's log line has beside method, route and status. */
   logFields: Record<string, string>;
 }

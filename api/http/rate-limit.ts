@@ -9,7 +9,7 @@ export type RateLimit = (keyId: string) => void;
 export interface RateLimitOptions {
   /** 0 turns the limit off. */
   perSecond: number;
-  /** How many may come at once after a pause; at least those of one second. */
+  /** How many may come at once after a pause; never fewer than in one second. */
   burst: number;
 }
 
@@ -30,7 +30,7 @@ export function createRateLimit(
     const nowMs = now();
     const fullMs = Math.max(fullAgain.get(keyId) ?? 0, nowMs) + intervalMs;
     const waitMs = fullMs - nowMs - sizeMs;
-    // Sums of fractions of a millisecond are off by less than that.
+    // Sums of fractions of a millisecond are off by less than this.
     if (waitMs > ROUNDING_MS) {
       throw new ApiError('rate_limited', { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) });
     }

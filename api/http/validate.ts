@@ -3,12 +3,12 @@ import type { z } from 'zod';
 import { ApiError, type FieldIssue } from '../../domain/api-error.ts';
 
 export interface Checked<T> {
-  /** Only of use where there are no issues. */
+  /** Meaningful only if there are no issues. */
   value: T;
   issues: FieldIssue[];
 }
 
-/** @param where what the value is called when all of it is wrong */
+/** @param where names the value if all of it is wrong */
 export function validate<T>(schema: z.ZodType<T>, value: unknown, where: 'body' | 'query'): Checked<T> {
   const parsed = schema.safeParse(value, { reportInput: true, error: wordingOf });
   if (parsed.success) return { value: parsed.data, issues: [] };
@@ -35,7 +35,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   boolean: 'true or false',
 };
 
-/** What is wrong, to follow the field's name, if its schema has no message of its own. */
+/** What is wrong, to follow the field's name. A schema's own message comes first. */
 function wordingOf(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === 'invalid_type') return `must be ${NOUNS[issue.expected] ?? issue.expected}`;
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
@@ -44,8 +44,8 @@ function wordingOf(issue: z.core.$ZodRawIssue): string | undefined {
 }
 
 /**
- * The query as an object, with an issue for each parameter that is there twice. Percent-encoding that is no UTF-8 is an
- * issue as well: decoded leniently it would become another text than was meant.
+ * The query as an object, with an issue for each parameter that was sent twice. Percent-encoding that is not UTF-8 is an
+ * issue too: decoded leniently, it would become a different text.
  */
 export function parseQuery(querystring: string): Checked<Record<string, string>> {
   const value: Record<string, string> = Object.create(null);
@@ -80,7 +80,8 @@ export function timesSent(req: IncomingMessage, name: string): number {
 }
 
 /**
- * Which of two a caller meant can't be known, whether the route needs the header or not (decisions.md, "Envelope").
+ * Refuses a header that was sent twice, even if the route does not use it: nobody knows which one was meant
+ * (decisions.md, "Envelope").
  * @throws ApiError `idempotency_key_invalid`, `validation_failed`
  */
 export function refuseRepeated(req: IncomingMessage): void {
@@ -90,8 +91,8 @@ export function refuseRepeated(req: IncomingMessage): void {
 }
 
 /**
- * The Idempotency-Key of a request (decisions.md, "Envelope" and "Idempotency"); an empty one counts as missing, and is what
- * comes back for a missing one that is not required.
+ * The Idempotency-Key of a request (decisions.md, "Envelope" and "Idempotency"); an empty one counts as missing. If
+ * it is missing and not required, the result is empty.
  * @throws ApiError `idempotency_key_missing`, `idempotency_key_invalid`
  */
 export function idempotencyKeyOf(req: IncomingMessage, use: 'required' | 'accepted' | undefined): string {

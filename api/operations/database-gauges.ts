@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { Gauge, type Metric } from 'prom-client';
 import { describeError } from '../../process/describe-error.ts';
 
-/** The other metrics do not wait for PostgreSQL longer than that. */
+/** The other metrics wait no longer than this for PostgreSQL. */
 const READ_TIMEOUT_MS = 2_000;
 
 export interface DatabaseGauge<Read> {
@@ -15,8 +15,8 @@ export interface DatabaseGauge<Read> {
 }
 
 /**
- * Gauges of the whole database, whichever API process is asked. What can't be read is left out, and the other metrics are
- * there all the same.
+ * Gauges of the whole database, the same from every API process. If they can't be read they are left out, and the other
+ * metrics are still there.
  * @param options.what is read, for the log
  */
 export function databaseGauges<Read>(options: {
@@ -27,7 +27,7 @@ export function databaseGauges<Read>(options: {
 }): Metric[] {
   const { what, read, gauges, logger } = options;
   let reading: Promise<Read> | undefined;
-  // Every gauge is asked in the same moment.
+  // All gauges are collected at the same moment.
   const readOnce = () => {
     reading ??= read().finally(() => {
       reading = undefined;

@@ -11,16 +11,16 @@ import type { RequestState } from '../http/log-request.ts';
 import { readScanProgress } from './deposit-metrics.ts';
 
 const PROBE_TIMEOUT_MS = 3_000;
-/** What is asked more often gets the same answer again: whoever asks can't make work of it. */
+/** Whoever asks more often gets the same answer again, so that asking costs little. */
 const COMPUTED_EVERY_MS = 1_000;
 const WORKFLOW_TASK_QUEUE = 1;
 
 export interface ReadinessDependencies {
   orm: Orm;
   client: Client;
-  /** Those that workers poll. */
+  /** The queues that workers poll. */
   taskQueues: string[];
-  /** Null: there is no chain to be read. */
+  /** Null: there is no chain to read. */
   depositTerms: DepositDependencies['depositTerms'];
   logger: Logger;
 }
@@ -35,9 +35,9 @@ export function health(): Router<RequestState> {
 }
 
 /**
- * `GET /readyz`: PostgreSQL, its migrations and Temporal answer. It says which does not; what came of asking it is in
- * the log. Workers, and how far the chain has been read, are for information. `GET /metrics` for Prometheus: requests by
- * route and status, and the process itself.
+ * `GET /readyz`: whether PostgreSQL, its migrations and Temporal are there. It names what is not; the log says why.
+ * Workers, and how far the chain has been read, are for information. `GET /metrics` is for Prometheus: requests by route
+ * and status, and the process itself.
  */
 export function operations(dependencies: ReadinessDependencies, registry: Registry): Router<RequestState> {
   collectDefaultMetrics({ register: registry });
@@ -56,7 +56,7 @@ export function operations(dependencies: ReadinessDependencies, registry: Regist
   return router;
 }
 
-/** Begins `compute` at most once in that time, and not while it runs; everybody else gets what it came to. */
+/** Starts `compute` at most once per interval, and never while it runs; everyone else gets the latest result. */
 function atMostOften<T>(intervalMs: number, compute: () => Promise<T>): () => Promise<T> {
   let latest: { startedAtMs: number; result: Promise<T> } | undefined;
   let isRunning = false;
@@ -96,7 +96,7 @@ async function computeReadiness(
 
 const UNREACHABLE = 'is unreachable';
 
-/** Null where the check failed, or took too long. */
+/** Null if the check failed or took too long. */
 async function probe<T>(
   { logger }: ReadinessDependencies,
   part: string,
@@ -121,7 +121,7 @@ async function findMissingMigrations({ orm }: ReadinessDependencies): Promise<st
   return (await expectedMigrations()).filter((name) => !applied.has(name));
 }
 
-/** How far the chain has been read, for information: a payment that was not seen yet is found later. */
+/** How far the chain has been read, for information: a payment that has not been seen yet is found later. */
 async function presentScan({ orm, depositTerms }: ReadinessDependencies): Promise<object | null> {
   if (depositTerms === null) return null;
   const { network, waitsFor, lag, state } = await readScanProgress(orm, depositTerms.network);
@@ -131,7 +131,7 @@ async function presentScan({ orm, depositTerms }: ReadinessDependencies): Promis
   };
 }
 
-/** The workers that poll each queue, for information: without one nothing is lost, it waits. */
+/** The workers that poll each queue, for information: without one, work waits and nothing is lost. */
 async function countPollers({ client, taskQueues }: ReadinessDependencies): Promise<Record<string, number>> {
   const counts = taskQueues.map(async (name) => {
     const { pollers } = await client.withDeadline(Date.now() + PROBE_TIMEOUT_MS, () =>

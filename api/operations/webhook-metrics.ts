@@ -5,10 +5,10 @@ import type { Orm } from '../../db/orm.ts';
 import { query } from '../../db/sql.ts';
 import { databaseGauges } from './database-gauges.ts';
 
-/** More than these are not counted: how many more changes nothing for whoever reads it. */
+/** Counting stops here: how many more there are changes nothing for whoever reads it. */
 const MOST_COUNTED = 10_000;
 
-/** What of the delivery of events waits, for how many accounts and how long. */
+/** How many events wait to be delivered, for how many accounts, and for how long. */
 export function createWebhookMetrics(orm: Orm, logger: Logger): Metric[] {
   const gauge = (name: string, help: string, measure: (waiting: Waiting) => number | undefined) => ({
     name,
@@ -36,14 +36,14 @@ interface Waiting {
   for: 'relay' | 'handover' | 'workflow';
   events: number;
   accounts: number;
-  /** Of those that were attempted before. */
+  /** The earliest, of events that were attempted before. */
   due_at: string | null;
-  /** Of those that were not: they are due from their birth on. */
+  /** The first event that was never attempted: it has been due since it was created. */
   first_id: string | null;
 }
 
 function longestWaitSeconds({ for: what, due_at, first_id }: Waiting): number | undefined {
-  // A workflow that has yet to hear is late for no attempt.
+  // A workflow that has yet to be informed is not late for an attempt.
   if (what === 'workflow') return undefined;
   const dueAt = [due_at, first_id && timeOf(first_id)].filter((at) => at !== null);
   const earliestMs = Math.min(...dueAt.map((at) => new Date(at).getTime()), Date.now());
