@@ -11,7 +11,7 @@ import { isId, siblingId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/tenant.ts';
 import { DepositRequest, DepositResource, type DepositRow, presentDeposit } from '../resources/deposit.ts';
 import { watchDepositWorkflowId } from '../workflows/messages.ts';
-import { keyedRequest, replyOnce } from './http/claim-operation.ts';
+import { keyedRequest, replyOnce } from './http/keyed.ts';
 import { Limit, listOf, presentList, StartingAfter } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';

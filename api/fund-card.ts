@@ -10,7 +10,7 @@ import { TOPUP } from '../commands/funding/topup.ts';
 import type { StoredResponse } from '../commands/idempotency/response.ts';
 import type { Tenant } from '../domain/tenant.ts';
 import type { ClaimedWorkflow } from '../temporal/claimed-workflow.ts';
-import { type AnsweringDependencies, answerClaimed } from './http/answer-claimed.ts';
+import { type AnsweringDependencies, answerClaimed } from './http/claimed-work.ts';
 
 export interface FundingDependencies extends AnsweringDependencies, FundingContext {
   issuanceDeadlineMs: number;

@@ -20,10 +20,9 @@ import { connectLazily } from '../temporal/connection.ts';
 import type { EagerWorker } from '../temporal/eager-worker.ts';
 import { createApps } from './app.ts';
 import { createAdmission } from './http/admission.ts';
-import { openAnswerHints } from './http/answer-hints.ts';
 import { createAuthenticate } from './http/authenticate.ts';
 import { serveHttp } from './http/http-server.ts';
-import { openLiveWork } from './http/live-work.ts';
+import { openAnswerHints, openLiveWork } from './http/live-work.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 
 export interface RunningApi {

@@ -8,7 +8,7 @@ import { TransactionType } from '../domain/transaction.ts';
 import { BalanceResource } from '../resources/balance.ts';
 import { NO_MERCHANT, TransactionResource } from '../resources/transaction.ts';
 import { cardIdOf } from './cards.ts';
-import { keyedRequest, replyOnce } from './http/claim-operation.ts';
+import { keyedRequest, replyOnce } from './http/keyed.ts';
 import { declare, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
 

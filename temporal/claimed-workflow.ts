@@ -1,29 +1,123 @@
-import type { WorkflowStartOptions } from '@temporalio/client';
+import {
+  type Client,
+  WorkflowExecutionAlreadyStartedError,
+  type WorkflowStartOptions,
+} from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
+import type { IssuanceDecision, TopUpDecision } from '../domain/decision.ts';
 import { siblingId } from '../domain/ids.ts';
-import type { Mode } from '../domain/mode.ts';
+import type { Tenant } from '../domain/tenant.ts';
+import type { changeCardStatus } from '../workflows/change-card-status.ts';
+import type { issueCard } from '../workflows/issue-card.ts';
 import {
   CHANGE_CARD_STATUS,
   changeCardStatusWorkflowId,
   ISSUE_CARD,
   issueCardWorkflowId,
+  resolveIssuance,
+  resolveTopUp,
   TOP_UP_CARD,
   topUpCardWorkflowId,
 } from '../workflows/messages.ts';
 import { cardIdAttribute, modeAttribute, partnerIdAttribute } from '../workflows/search-attributes.ts';
+import type { topUpCard } from '../workflows/top-up-card.ts';
 
 /** A claim whose work a workflow does. */
-export interface ClaimedWorkflow {
+export interface ClaimedWorkflow extends Tenant {
   operation: WorkflowOperation;
   claimId: string;
-  partnerId: string;
-  mode: Mode;
   /** Of an issuance: the id the card is going to have. */
   cardId: string;
   taskQueue: string;
   /** How long the network may take before the operation waits for an operator; a status change has no deadline. */
   deadlineMs: number;
+}
+
+/**
+ * `eager`: its first task is this process's own. `queued`: whoever asks for it next has it, or it runs already. `over`:
+ * it was started before, and has ended.
+ */
+export type Started = 'eager' | 'queued' | 'over';
+
+/**
+ * Starts the work of a claim unless it was started before, whether it still runs or has ended.
+ * @param requestEagerStart of a client whose connection a worker of this process shares
+ * @throws ServiceError if Temporal can't be reached.
+ */
+export async function startClaimed(
+  client: Client,
+  workflow: ClaimedWorkflow,
+  requestEagerStart = false,
+): Promise<Started> {
+  try {
+    const { eagerlyStarted } = await start(client, workflow, requestEagerStart);
+    return eagerlyStarted ? 'eager' : 'queued';
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return 'over';
+    throw error;
+  }
+}
+
+function start({ workflow: client }: Client, workflow: ClaimedWorkflow, requestEagerStart: boolean) {
+  const { operation, claimId, deadlineMs } = workflow;
+  const options = { ...optionsOf(workflow), requestEagerStart };
+  const funding: [{ claimId: string; deadlineMs: number }] = [{ claimId, deadlineMs }];
+  switch (operation) {
+    case 'create_card':
+      return client.start<typeof issueCard>(ISSUE_CARD, { ...options, args: funding });
+    case 'top_up_card':
+      return client.start<typeof topUpCard>(TOP_UP_CARD, { ...options, args: funding });
+    default:
+      return client.start<typeof changeCardStatus>(CHANGE_CARD_STATUS, { ...options, args: [{ claimId }] });
+  }
+}
+
+export type Decision =
+  | { operation: 'create_card'; decision: IssuanceDecision }
+  | { operation: 'top_up_card'; decision: TopUpDecision };
+
+/**
+ * Hands an operator's decision to an operation that is past its deadline. If its workflow has ended, another one is
+ * started with it, whose deadline has passed from the start.
+ * @throws ServiceError if Temporal can't be reached.
+ */
+export async function resolveOperation(
+  client: Client,
+  claim: Omit<ClaimedWorkflow, 'deadlineMs' | 'operation'>,
+  decided: Decision,
+): Promise<void> {
+  const { operation } = decided;
+  const options = {
+    ...optionsOf({ ...claim, operation, deadlineMs: 0 }),
+    workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+    args: [{ claimId: claim.claimId, deadlineMs: 0 }] as [{ claimId: string; deadlineMs: number }],
+  } as const;
+  if (decided.operation === 'create_card') {
+    const signalled = { signal: resolveIssuance, signalArgs: [decided.decision] as [IssuanceDecision] };
+    await client.workflow.signalWithStart<typeof issueCard, [IssuanceDecision]>(ISSUE_CARD, {
+      ...options,
+      ...signalled,
+    });
+  } else {
+    const signalled = { signal: resolveTopUp, signalArgs: [decided.decision] as [TopUpDecision] };
+    await client.workflow.signalWithStart<typeof topUpCard, [TopUpDecision]>(TOP_UP_CARD, {
+      ...options,
+      ...signalled,
+    });
+  }
+}
+
+/** The id of a claim's workflow: the same whoever starts it. */
+export function workflowIdOf({ operation, claimId, cardId }: ClaimedWorkflow): string {
+  switch (operation) {
+    case 'create_card':
+      return issueCardWorkflowId(cardId);
+    case 'top_up_card':
+      return topUpCardWorkflowId(siblingId('topup', claimId));
+    default:
+      return changeCardStatusWorkflowId(cardId, claimId);
+  }
 }
 
 /**
@@ -40,45 +134,20 @@ const TITLES: Record<WorkflowOperation, string> = {
   block_card: 'Block',
 };
 
-/** Type, id and input of the workflow of a claim: the same whoever starts it. */
-export function identityOf({ operation, claimId, cardId, deadlineMs }: ClaimedWorkflow): {
-  type: string;
-  workflowId: string;
-  args: [object];
-} {
-  switch (operation) {
-    case 'create_card':
-      return { type: ISSUE_CARD, workflowId: issueCardWorkflowId(cardId), args: [{ claimId, deadlineMs }] };
-    case 'top_up_card':
-      return {
-        type: TOP_UP_CARD,
-        workflowId: topUpCardWorkflowId(siblingId('topup', claimId)),
-        args: [{ claimId, deadlineMs }],
-      };
-    default:
-      return {
-        type: CHANGE_CARD_STATUS,
-        workflowId: changeCardStatusWorkflowId(cardId, claimId),
-        args: [{ claimId }],
-      };
-  }
-}
-
 /**
  * How the workflow of a claim is started, whoever starts it. It is not started twice, but for a status change: one whose
- * workflow was terminated keeps other changes of its card waiting, there is nothing an operator could decide, and where
- * the claim has its answer a second run does nothing.
+ * workflow was terminated keeps other changes of its card waiting, there is nothing an operator could decide, and if the
+ * claim has its response a second run does nothing.
  */
-export function startOptions(workflow: ClaimedWorkflow) {
+function optionsOf(workflow: ClaimedWorkflow) {
   const { operation, cardId, partnerId, mode, taskQueue } = workflow;
-  const { type, workflowId, args } = identityOf(workflow);
+  const isFunding = operation === 'create_card' || operation === 'top_up_card';
   return {
     taskQueue,
-    workflowId,
-    args,
+    workflowId: workflowIdOf(workflow),
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
     workflowIdConflictPolicy: 'USE_EXISTING',
-    workflowIdReusePolicy: type === CHANGE_CARD_STATUS ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
+    workflowIdReusePolicy: isFunding ? 'REJECT_DUPLICATE' : 'ALLOW_DUPLICATE',
     staticSummary: `${TITLES[operation]} ${cardId} (${mode})`,
     // Where tasks queue up in Temporal, partners take turns.
     priority: { fairnessKey: partnerId },
@@ -87,5 +156,5 @@ export function startOptions(workflow: ClaimedWorkflow) {
       { key: modeAttribute, value: mode },
       { key: cardIdAttribute, value: cardId },
     ]),
-  } as const satisfies WorkflowStartOptions;
+  } as const satisfies Omit<WorkflowStartOptions, 'args'>;
 }

@@ -11,8 +11,8 @@ import type { WorkflowOperation } from '../domain/claim-operation.ts';
 import { siblingId } from '../domain/ids.ts';
 import { type DescribedError, describeError } from '../process/describe-error.ts';
 import { type Repetition, repeat } from '../process/repeat.ts';
+import { startClaimed } from '../temporal/claimed-workflow.ts';
 import { isTemporalAway } from '../temporal/connection.ts';
-import { startClaimed } from '../temporal/start-claimed.ts';
 
 const INTERVAL_MS = 1_000;
 const STARTS_AT_ONCE = 16;

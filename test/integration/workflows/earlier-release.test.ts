@@ -6,8 +6,7 @@ import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
 import type { WorkflowOperation } from '../../../domain/claim-operation.ts';
 import { siblingId } from '../../../domain/ids.ts';
-import { type ClaimedWorkflow, identityOf } from '../../../temporal/claimed-workflow.ts';
-import { startClaimed } from '../../../temporal/start-claimed.ts';
+import { type ClaimedWorkflow, startClaimed, workflowIdOf } from '../../../temporal/claimed-workflow.ts';
 import { cardIn } from '../../support/card-status.ts';
 import { eventTypes, readCardRow } from '../../support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
@@ -57,7 +56,7 @@ describe('a workflow of test mode that the release before has started', () => {
     it(`ends and does nothing, ${claimIsLeft ? 'though its claim is' : 'whose claim is no longer'} there`, async () => {
       for (const operation of ['create_card', 'top_up_card', 'freeze_card', 'block_card'] as const) {
         const workflow = await start(operation, claimIsLeft);
-        await stack.client.workflow.getHandle(identityOf(workflow).workflowId).result();
+        await stack.client.workflow.getHandle(workflowIdOf(workflow)).result();
       }
       const cards = await query(stack.orm.em.fork(), 'SELECT FROM card');
       const topUps = await query(stack.orm.em.fork(), 'SELECT FROM topup');

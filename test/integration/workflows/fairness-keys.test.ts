@@ -3,9 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { newId } from '../../../crypto/new-id.ts';
 import type { WorkflowOperation } from '../../../domain/claim-operation.ts';
+import { resolveOperation, startClaimed } from '../../../temporal/claimed-workflow.ts';
 import { tellDelivery } from '../../../temporal/deliver-webhook.ts';
-import { resolveOperation } from '../../../temporal/resolve-operation.ts';
-import { startClaimed } from '../../../temporal/start-claimed.ts';
 import { testTemporal } from '../../support/temporal.ts';
 
 /** On a task queue without a worker, so that what is started waits. */

@@ -1,7 +1,7 @@
 import { cardsTaskQueue } from '../../../config/task-queues.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
-import { resolveOperation } from '../../../temporal/resolve-operation.ts';
+import { resolveOperation } from '../../../temporal/claimed-workflow.ts';
 import { until } from '../../support/until.ts';
 import type { Card } from '../account.ts';
 import type { Pending } from '../rules/card-state.ts';
