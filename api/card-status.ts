@@ -8,9 +8,9 @@ import { CardResource } from '../resources/card.ts';
 import type { ClaimedWorkflow } from '../temporal/claimed-workflow.ts';
 import { changeCardStatusWorkflowId } from '../workflows/messages.ts';
 import { cardIdOf, readCard } from './cards.ts';
-import { type AnsweringDependencies, answerClaimed } from './http/answer-claimed.ts';
-import { claimOperation, keyedRequest, replay, replyOnce } from './http/claim-operation.ts';
+import { type AnsweringDependencies, answerClaimed } from './http/claimed-work.ts';
 import { isOutage } from './http/errors.ts';
+import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
 import { type Declaration, declare, type Reply, type RouteInput, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
 

@@ -13,7 +13,7 @@ import type { Tenant } from '../domain/tenant.ts';
 import { CardResource, type CardRow, CreateCardRequest, presentCard } from '../resources/card.ts';
 import { issueCardWorkflowId } from '../workflows/messages.ts';
 import { type FundingDependencies, issueCard } from './fund-card.ts';
-import { claimOperation, keyedRequest, replay, replyOnce } from './http/claim-operation.ts';
+import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
 import {
   cursorOf,
   Limit,

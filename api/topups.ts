@@ -12,7 +12,7 @@ import { presentTopUp, TopUpRequest, TopUpResource, type TopUpRow } from '../res
 import { topUpCardWorkflowId } from '../workflows/messages.ts';
 import { cardIdOf, readCard } from './cards.ts';
 import { type FundingDependencies, topUpCard } from './fund-card.ts';
-import { claimOperation, keyedRequest, replay, replyOnce } from './http/claim-operation.ts';
+import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
 import {
   cursorOfCard,
   Limit,

@@ -7,13 +7,10 @@ import {
   readClaimResponse,
   type StoredResponse,
 } from '../../commands/idempotency/response.ts';
-import type { Orm } from '../../db/orm.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { describeError } from '../../process/describe-error.ts';
-import type { ClaimedWorkflow } from '../../temporal/claimed-workflow.ts';
-import type { Started } from '../../temporal/start-claimed.ts';
-import type { AnswerHints } from './answer-hints.ts';
-import type { LiveWork } from './live-work.ts';
+import type { ClaimedWorkflow, Started } from '../../temporal/claimed-workflow.ts';
+import type { AnswerHints, LiveWork } from './live-work.ts';
 
 /** How long a start through the queue keeps its turn: nothing reports when its money is held. */
 const QUEUED_TURN_MS = 100;
@@ -108,7 +105,7 @@ const RENEWAL_MS = 1_000;
  * @param work is told when a sign of life finds the claim answered, should every hint of that have got lost
  */
 async function whileLeased<T>(
-  { orm, logger }: { orm: Orm; logger: Logger },
+  { orm, logger }: Pick<AnsweringDependencies, 'orm' | 'logger'>,
   claimId: string,
   work: (foundAnswered: Promise<'answered'>) => Promise<T>,
 ): Promise<T> {

@@ -5,7 +5,7 @@ import { type Claim, claimIdempotencyKey, type KeyedRequest } from '../../comman
 import { type StoredResponse, sealRequest } from '../../commands/idempotency/response.ts';
 import { newId } from '../../crypto/new-id.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
-import { LEASE_MS } from './answer-claimed.ts';
+import { LEASE_MS } from './claimed-work.ts';
 import type { RouteInput, StoredReply } from './route.ts';
 
 /** A POST with what claims its Idempotency-Key. @param cardId the card it is about, if there is one already */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { fingerprintOf } from '../../../api/http/claim-operation.ts';
+import { fingerprintOf } from '../../../api/http/keyed.ts';
 import { acceptTopUp, beginTopUp, completeTopUp } from '../../../commands/funding/topup.ts';
 import { claimIdempotencyKey } from '../../../commands/idempotency/claim.ts';
 import { sealRequest } from '../../../commands/idempotency/response.ts';
