@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ApiError } from './api-error.ts';
-import type { WorkflowOperation } from './keyed.ts';
+import type { WorkflowOperation } from './claim-operation.ts';
 import type { EventType } from './event.ts';
 
 /** partner-api.md, "States and transitions"; `failed` is from decisions.md, "Resources". */
