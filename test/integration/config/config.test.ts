@@ -15,13 +15,13 @@ const NEEDED = {
 };
 
 describe('readConfig', () => {
-  it('takes workflows that are bundled already', () => {
+  it('accepts workflows that are already bundled', () => {
     assert.deepEqual(readConfig({ ...NEEDED, WORKFLOW_BUNDLE: '/app/bundle.js' }).workflowBundle, {
       codePath: '/app/bundle.js',
     });
   });
 
-  it('takes a secret from the file that a variable names', () => {
+  it('reads a secret from the file that a variable names', () => {
     const folder = mkdtempSync(join(tmpdir(), 'config-'));
     const files = Object.fromEntries(
       Object.entries({ DATABASE_URL: NEEDED.DATABASE_URL, ENCRYPTION_KEYS: KEY }).map(([name, value]) => {
@@ -33,7 +33,7 @@ describe('readConfig', () => {
     assert.deepEqual([databaseUrl, encryptionKeys], [NEEDED.DATABASE_URL, [{ id: 'k1', secret: SECRET }]]);
   });
 
-  it('takes what it needs and gives the rest its defaults', () => {
+  it('needs few variables, and gives the others their defaults', () => {
     const { temporal, ...config } = readConfig(NEEDED);
     assert.deepEqual(
       [temporal.connectionOptions?.address, temporal.connectionOptions?.tls, temporal.namespace],
@@ -65,7 +65,7 @@ describe('readConfig', () => {
     });
   });
 
-  it('takes DATABASE_DIRECT_URL for a sign that DATABASE_URL is a pooler, unless they are the same', () => {
+  it('treats DATABASE_URL as a pooler if DATABASE_DIRECT_URL is another URL', () => {
     const direct = 'postgres://user:pass@db:5433/cards';
     const config = (DATABASE_DIRECT_URL: string) => readConfig({ ...NEEDED, DATABASE_DIRECT_URL });
     assert.equal(config(direct).databaseDirectUrl, direct);
@@ -78,7 +78,7 @@ describe('readConfig', () => {
     ]);
   });
 
-  it('takes every variable', () => {
+  it('reads every variable', () => {
     const config = readConfig({
       ...NEEDED,
       ...{ HOST: '0.0.0.0', PORT: '80', CARD_NETWORK: 'simulated', CARD_CREATION_WAIT_MS: '250' },
@@ -115,7 +115,7 @@ describe('readConfig', () => {
     assert.deepEqual([namespace, connectionOptions?.apiKey, connectionOptions?.tls], ['ns', 'secret', true]);
   });
 
-  it('knows the nodes and the contract of a public network, and takes both halves of a bare node', () => {
+  it("knows the nodes and the contract of a public network, and accepts a bare node's two ports", () => {
     const { xpub } = TEST_TRON;
     const tronOf = (env: Record<string, string>) => {
       const { tron, depositAddressTtlMs } = readConfig({ ...NEEDED, TRON_XPUB: xpub, ...env });
@@ -147,7 +147,7 @@ describe('readConfig', () => {
     assert.equal(readConfig({ ...NEEDED, TRON_XPUB: xpub }).tron, null);
   });
 
-  it('takes an empty value for unset', () => {
+  it('treats an empty value as unset', () => {
     const config = readConfig({
       ...NEEDED,
       PORT: '',
@@ -160,11 +160,11 @@ describe('readConfig', () => {
     assert.deepEqual(problemsOf({ ...NEEDED, DATABASE_URL: '' }), ['DATABASE_URL: is required']);
   });
 
-  it('lets the variables of other programs be', () => {
+  it('ignores the variables of other programs', () => {
     assert.deepEqual(problemsOf({ ...NEEDED, PATH: '/bin', WEBHOOK_TIMEOUT: '10s', MY_CARD_X: '1' }), []);
   });
 
-  it('takes an address of its own for readiness and metrics, of which one half is enough', () => {
+  it('accepts another address for readiness and metrics, of which one half is enough', () => {
     const operationsOf = (env: Record<string, string>) => readConfig({ ...NEEDED, ...env }).operations;
     assert.deepEqual(operationsOf({ HOST: '0.0.0.0', OPERATIONS_PORT: '9090' }), {
       host: '0.0.0.0',
@@ -174,7 +174,7 @@ describe('readConfig', () => {
     assert.equal(operationsOf({ OPERATIONS_HOST: '127.0.0.1', OPERATIONS_PORT: '3000' }), null);
   });
 
-  it('takes several keys, the first one first, and only keys of 32 bytes under different ids', () => {
+  it('accepts several keys in order, each of 32 bytes and with its own id', () => {
     const other = `new:${Buffer.alloc(32, 8).toString('base64')}`;
     const ids = readConfig({ ...NEEDED, ENCRYPTION_KEYS: `${other}, ${KEY}` }).encryptionKeys.map(
       (key) => key.id,
@@ -203,7 +203,7 @@ describe('readConfig', () => {
 describe('readMigrationConfig', () => {
   const DATABASE = { DATABASE_URL: NEEDED.DATABASE_URL };
 
-  it('needs the database alone', () => {
+  it('needs only the database', () => {
     assert.deepEqual(readMigrationConfig(DATABASE), {
       databaseUrl: DATABASE.DATABASE_URL,
       firstProduct: null,
@@ -211,7 +211,7 @@ describe('readMigrationConfig', () => {
     assert.deepEqual(problemsOf({}, readMigrationConfig), ['DATABASE_URL: is required']);
   });
 
-  it('takes a first product, whole or not at all', () => {
+  it('accepts a first product only with all three variables', () => {
     const product = { PRODUCT_CODE: 'USD', PRODUCT_BIN: '424242', PRODUCT_NETWORK: 'visa' };
     assert.deepEqual(readMigrationConfig({ ...DATABASE, ...product }).firstProduct, {
       ...{ code: 'USD', bin: '424242', network: 'visa' },

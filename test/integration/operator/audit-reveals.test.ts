@@ -5,14 +5,14 @@ import { operateIn } from '../../support/operator/operate.ts';
 import { operatorUrlOf } from '../../support/postgres.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
 
-describe('operator audit list, of partners that reveal', () => {
+describe('operator audit list, when partners reveal cards', () => {
   let stack: TestStack;
   before(async () => {
     stack = await startTestStack();
   });
   after(() => stack.stop());
 
-  it("has each reveal between operators' changes: who, which card, when, under which request, and no digit", async () => {
+  it("lists each reveal among operators' changes, with its actor, card, time and request, and no digit of the card", async () => {
     const operate = operateIn({ DATABASE_URL: operatorUrlOf(stack.config.databaseUrl) });
     const partner = await revealingPartner(stack);
     const card = await createCard(partner, { amount: 1_000 });

@@ -13,7 +13,7 @@ import { createTopUp } from '../../support/top-ups.ts';
 import { until } from '../../support/until.ts';
 
 /** A card without the network's id of it could never be frozen, blocked or topped up. */
-describe("the network's id of a card that an operator takes for issued", function () {
+describe("the network's id of a card that an operator resolves as issued", function () {
   this.timeout(180_000);
   let stack: TestStack;
   let partner: TestPartner;
@@ -108,7 +108,7 @@ describe("the network's id of a card that an operator takes for issued", functio
   const hurry = (cardId: string) =>
     asOwner(stack, `UPDATE card SET look_up_after = '-infinity' WHERE id = $1`, [cardId]);
 
-  it('is what the network tells, if it can be reached', async () => {
+  it('comes from the network, if it can be reached', async () => {
     const cardId = await overdue();
     const { code, json, err } = await resolve(cardId, '--issued');
     assert.deepEqual(
@@ -120,7 +120,7 @@ describe("the network's id of a card that an operator takes for issued", functio
     await assertUsable(cardId);
   });
 
-  it('is demanded while the network can not be reached, and asked for until the network confirms it', async () => {
+  it("must be given while the network can't be reached, and is checked until the network confirms it", async () => {
     const cardId = await overdue();
     isAway = true;
     const refused = await resolve(cardId, '--issued');
@@ -154,7 +154,7 @@ describe("the network's id of a card that an operator takes for issued", functio
     await assertUsable(cardId);
   });
 
-  it('is not needed for a no, which is carried out while the network is away, also where it was recorded and no more', async () => {
+  it('is not needed for --failed, which is applied while the network is away, even if it was only recorded', async () => {
     const cardId = await overdue();
     isAway = true;
     const decision = { cardId, outcome: 'failed' as const, reason: 'by telephone', deadlineMs: 1_000 };
@@ -166,7 +166,7 @@ describe("the network's id of a card that an operator takes for issued", functio
     await assertBalance(stack, partner, 'live', { spentCents: 0, heldCents: 0 });
   });
 
-  it('is demanded where the network does not know the card', async () => {
+  it('must be given if the network does not know the card', async () => {
     const cardId = await overdue();
     knows = () => ({ status: 'unknown' });
     const refused = await resolve(cardId, '--issued');
@@ -178,7 +178,7 @@ describe("the network's id of a card that an operator takes for issued", functio
     await assertBalance(stack, partner, 'live', { spentCents: 0, heldCents: 0 });
   });
 
-  it('is not taken where the network has the card under another, or another card here has it', async () => {
+  it('is refused if the network has the card under another id, or another card has this one', async () => {
     const cardId = await overdue();
     const { json: other } = await createCard(partner, { amount: 10_000 }, { mode: 'live' });
     const taken = await resolve(cardId, '--issued', '--network-card-id', await idAtNetwork(other.id));
@@ -203,7 +203,7 @@ describe("the network's id of a card that an operator takes for issued", functio
     });
   }
 
-  it('is demanded of a signal from the Temporal UI as well, which may carry it', async () => {
+  it('must be in a signal from the Temporal UI as well', async () => {
     const cardId = await overdue();
     isAway = true;
     await workflowOf(cardId).signal('resolve', { outcome: 'issued' });
@@ -225,7 +225,7 @@ describe("the network's id of a card that an operator takes for issued", functio
     });
   });
 
-  describe('of a card that is in use without', () => {
+  describe('a card in use without it', () => {
     /** As earlier versions left it. */
     async function stranded(): Promise<string> {
       const cardId = await overdue();
@@ -240,7 +240,7 @@ describe("the network's id of a card that an operator takes for issued", functio
       return cardId;
     }
 
-    it('is looked up until the network tells it', async () => {
+    it('is looked up until the network knows its id', async () => {
       const cardId = await stranded();
       assert.equal((await changeStatus(partner, cardId, 'freeze', { mode: 'live' })).status, 409);
       isAway = false;
@@ -253,7 +253,7 @@ describe("the network's id of a card that an operator takes for issued", functio
       await assertUsable(cardId);
     });
 
-    it('can be given, as attention list says', async () => {
+    it('can get its id from an operator, as attention list says', async () => {
       const cardId = await stranded();
       const item = await itemOf(cardId);
       assert.equal(item.kind, 'card_network_id');
@@ -273,7 +273,7 @@ describe("the network's id of a card that an operator takes for issued", functio
       await assertUsable(cardId);
     });
 
-    it('can be corrected until the network has confirmed it, whose own word goes before', async () => {
+    it("can get another id until the network has confirmed one, and the network's own id wins", async () => {
       const cardId = await stranded();
       assert.equal((await resolve(cardId, '--issued', '--network-card-id', 'mistyped')).code, 0);
       const networkCardId = await idAtNetwork(cardId);

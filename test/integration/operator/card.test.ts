@@ -77,7 +77,7 @@ describe('operator card', () => {
 
     after(() => stack.stop());
 
-    it('show gives the card, its money and its workflow, and not who holds it', async () => {
+    it('show prints the card, its money and its workflow, but not the cardholder', async () => {
       const issued = await createCard(10_000);
       await untilHolds(async () => {
         const { code, json, out } = await operate('card', 'show', issued);
@@ -127,7 +127,7 @@ describe('operator card', () => {
 
     testBeforeDeadline(resolving, () => pending);
 
-    it('the signal sent by hand is without effect', async () => {
+    it('the signal, if it is sent by hand, has no effect', async () => {
       await stack.client.workflow
         .getHandle(issueCardWorkflowId(pending))
         .signal('resolve', { outcome: 'failed' });
@@ -140,16 +140,16 @@ describe('operator card', () => {
       assert.equal((await operate('card', 'show', pending)).json.status, 'funding_pending');
     });
 
-    it('resolve of a card that is not pending is refused', async () => {
+    it('resolve refuses a card that is not pending', async () => {
       const issued = await createCard(10_000);
       const { code, err } = await resolve(issued, '--failed');
       assert.equal(code, 1);
       assert.match(err, /is over and the card is active/);
     });
 
-    it('an unknown card is said to be', () => assertUnknownIsSaid(resolving));
+    it('refuses an unknown card', () => assertUnknownIsSaid(resolving));
 
-    it('one whose workflow has not noticed that the deadline has passed can be resolved, as can one that lost it', async () => {
+    it('resolve works if the workflow has not noticed the deadline, or is gone', async () => {
       const [item] = (await resolving.later('attention', 'list')).json.filter(
         (one: { id: string }) => one.id === pending,
       );
@@ -189,7 +189,7 @@ describe('operator card', () => {
 
     after(() => stack.stop());
 
-    it('resolve --failed releases the money and records who, and why', async () => {
+    it('resolve --failed releases the money, and records who did it and why', async () => {
       const id = await createOverdue();
       assert.equal(await held(), HELD);
       const { code, json } = await resolve(id, '--failed', 'no such card, ticket 4711');
@@ -223,10 +223,10 @@ describe('operator card', () => {
 
     testPastDeadline(resolving);
 
-    it('resolve --failed of a request that had no answer yet leaves no card, and answers it with 402', () =>
+    it('resolve --failed deletes a card whose request had no response yet, and answers the request with 402', () =>
       assertFailedUnanswered(resolving, stack.orm));
 
-    it('resolve is refused once a longer deadline is configured, and it waits for nobody any more', async () => {
+    it('resolve is refused once a longer deadline is configured, and the card leaves the list', async () => {
       const id = await createOverdue();
       // As seen from a deadline of an hour.
       const move = (sign: '+' | '-') =>
@@ -243,7 +243,7 @@ describe('operator card', () => {
       assert.equal(again.code, 0, again.err);
     });
 
-    it('resolve says so while no worker runs, and the decision waits for one', async () => {
+    it('resolve says if no worker is running, and a worker applies the decision later', async () => {
       const id = await createOverdue();
       await stack.stopWorker();
       const impatient = operateIn(environmentOf(stack.config), 500);

@@ -38,7 +38,7 @@ describe('the operator’s command line as a process', () => {
 
   after(() => rm(folder, { recursive: true, force: true }));
 
-  it('--json prints one JSON value on standard output and nothing else, wherever it stands', async () => {
+  it('--json, anywhere on the line, prints one JSON value on standard output and nothing else', async () => {
     const after = await run(env, 'partner', 'create', '--name', 'Acme', '--json');
     assert.deepEqual([after.code, after.err], [0, '']);
     const { id } = JSON.parse(after.out);
@@ -75,7 +75,7 @@ describe('the operator’s command line as a process', () => {
     assert.match(err, /required option '--reason <reason>' not specified/);
   });
 
-  it('reads the stack that runs in DATA_DIR where DATABASE_URL is not set', async () => {
+  it('uses the stack that runs in DATA_DIR if DATABASE_URL is not set', async () => {
     const stack = {
       databaseUrl: 'postgres://service@127.0.0.1:1/service',
       ownerDatabaseUrl: 'postgres://owner@127.0.0.1:1/service',
@@ -148,7 +148,7 @@ describe('the operator’s command line', () => {
     });
   }
 
-  it('a database that does not answer, or is not migrated, says what to do', async () => {
+  it('says what to do if the database does not answer or is not migrated', async () => {
     const url = new URL(env.DATABASE_URL ?? '');
     const { password } = url;
     const tries = {

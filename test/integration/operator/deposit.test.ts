@@ -28,7 +28,7 @@ describe('operator deposit', () => {
     operate('deposit', 'resolve', id, '--reason', REASON, ...flags);
 
   describe('list', () => {
-    it('gives the newest first, of a status, of a partner, or of both', async () => {
+    it('lists the newest first, and filters by status, by partner, or by both', async () => {
       const ids = await seed(4);
       const others = await seedDeposits(commands.owner, { partnerId: await commands.createFundedPartner(1) });
       await pay(orm, ids[1] ?? '', { usdt: '1' });
@@ -46,7 +46,7 @@ describe('operator deposit', () => {
       assert.deepEqual(await listed('--status', 'expired'), []);
     });
 
-    it('gives at most as many as it is asked for, and says that there are more', async () => {
+    it('lists at most --limit deposits, and says if there are more', async () => {
       const ids = await seed(3);
       const { json, err } = await operate('deposit', 'list', '--limit', '2');
       assert.deepEqual(
@@ -56,7 +56,7 @@ describe('operator deposit', () => {
       assert.match(err, /more than 2/);
     });
 
-    it('gives what partners see, whose it is, and what was credited', async () => {
+    it('lists what partners see, with the partner and what was credited', async () => {
       const [id = ''] = await seed();
       await pay(orm, id);
       const [deposit] = (await operate('deposit', 'list')).json;
@@ -72,7 +72,7 @@ describe('operator deposit', () => {
   });
 
   describe('show', () => {
-    it('has every payment, why it waits, and what crediting would add', async () => {
+    it('prints every payment, why it is in review, and what crediting would add', async () => {
       const [id = ''] = await seed();
       const first = await pay(orm, id, { usdt: '10.001' });
       const second = await pay(orm, id, { deniedBy: 'node-b.example:8091' });
@@ -102,7 +102,7 @@ describe('operator deposit', () => {
       assert.deepEqual(json.resolutions, []);
     });
 
-    it('says so where there is none', async () => {
+    it('refuses an unknown deposit', async () => {
       for (const [id, words] of [
         [UNKNOWN, `There is no deposit ${UNKNOWN}`],
         ['sk_live_secret', 'This is not the id of a deposit'],
@@ -152,7 +152,7 @@ describe('operator deposit', () => {
       assert.deepEqual(await depositEvents(orm, id), []);
     });
 
-    it('is refused where nothing waits, where it has changed, and below a cent', async () => {
+    it('is refused if nothing is in review, the deposit has changed, or less than a cent would be credited', async () => {
       const [id = ''] = await seed();
       const refused = async (words: RegExp, ...flags: string[]) => {
         const audited = await lastAudit(operate);
@@ -175,7 +175,7 @@ describe('operator deposit', () => {
       await refused(/it is returned/, '--returned');
     });
 
-    it('run again with the version it was carried out on, changes nothing and says so', async () => {
+    it('changes nothing, and says so, if it is run again with the version it resolved', async () => {
       const [id = ''] = await seed();
       await pay(orm, id, { usdt: '3' });
       const { version } = await readDepositState(orm, id);
@@ -209,7 +209,7 @@ describe('operator deposit', () => {
   describe('in attention list', () => {
     const attention = async () => (await operate('attention', 'list')).json;
 
-    it('has what waits for review, with a command that settles it', async () => {
+    it('has deposits in review, with the command that resolves each', async () => {
       const [id = ''] = await seed();
       await pay(orm, id, { usdt: '1.5' });
       await pay(orm, id, { deniedBy: 'node-b' });
@@ -227,7 +227,7 @@ describe('operator deposit', () => {
       assert.deepEqual(await attention(), []);
     });
 
-    it('has deposits of any amount, and of dust', async () => {
+    it('has deposits that received any other amount, even dust', async () => {
       const amountCents = Number.MAX_SAFE_INTEGER;
       const [id = ''] = await seedDeposits(commands.owner, { partnerId, amountCents });
       await pay(orm, id, { usdt: '0.000001' });
@@ -237,7 +237,7 @@ describe('operator deposit', () => {
       assert.equal((await operate('deposit', 'show', id)).json.creditable_amount, 0);
     });
 
-    it('has accounts whose payments nobody judges', async () => {
+    it('has accounts whose payments no worker processes', async () => {
       const [id = ''] = await seed();
       await recordPayment(orm, id);
       assert.deepEqual(await attention(), []);
@@ -247,7 +247,7 @@ describe('operator deposit', () => {
       assert.match(item.reason, /^1 payments were found but are not credited/);
     });
 
-    it('has accounts whose workflows could not be told', async () => {
+    it('has accounts whose workflows could not be informed', async () => {
       const [id = ''] = await seed();
       assert.deepEqual(await attention(), []);
       await commands.owner.query("UPDATE deposit SET changed_at = now() - interval '11 minutes'");

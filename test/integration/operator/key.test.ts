@@ -23,7 +23,7 @@ describe('operator key', () => {
   });
 
   for (const mode of ['test', 'live']) {
-    it(`create --mode ${mode} shows the key once, and records no more than its hint`, async () => {
+    it(`create --mode ${mode} shows the key once, and records only its hint`, async () => {
       const { code, json } = await operate('key', 'create', partner, '--mode', mode, '--name', 'server');
       assert.equal(code, 0);
       assert.deepEqual(Object.keys(json), ['id', 'key']);
@@ -48,7 +48,7 @@ describe('operator key', () => {
     });
   }
 
-  it('list gives them newest first', async () => {
+  it('list prints the newest first', async () => {
     const { id } = (await operate('partner', 'create', '--name', 'Lister')).json;
     const first = (await operate('key', 'create', id, '--mode', 'test')).json;
     const second = (await operate('key', 'create', id, '--mode', 'live', '--name', 'two')).json;
@@ -63,7 +63,7 @@ describe('operator key', () => {
     );
   });
 
-  it('revoke is for good, and once', async () => {
+  it('revoke is permanent, and a second one changes nothing', async () => {
     const { id } = (await operate('key', 'create', partner, '--mode', 'test')).json;
     const first = await operate('key', 'revoke', id);
     assert.equal(first.code, 0);
@@ -75,7 +75,7 @@ describe('operator key', () => {
     assert.deepEqual((await operate('audit', 'list')).json, audited);
   });
 
-  it('an unknown partner or key says where to look', async () => {
+  it('refuses an unknown partner or key, and says where to look', async () => {
     const unknownPartner = `There is no partner ${NO_PARTNER}: run "operator partner list".\n`;
     const created = await operate('key', 'create', NO_PARTNER, '--mode', 'test');
     assert.deepEqual([created.code, created.out, created.err], [1, '', unknownPartner]);
@@ -86,7 +86,7 @@ describe('operator key', () => {
     assert.deepEqual([revoked.code, revoked.out, revoked.err], [1, '', unknownKey]);
   });
 
-  it('the key itself in place of its id is not repeated', async () => {
+  it('does not repeat a key that is given in place of its id', async () => {
     const { key } = (await operate('key', 'create', partner, '--mode', 'live')).json;
     const { code, err } = await operate('key', 'revoke', key);
     assert.equal(code, 1);
@@ -98,7 +98,7 @@ describe('operator key', () => {
     assert.equal((await operate('key', 'create', partner, '--mode', 'both')).code, 2);
   });
 
-  it('create needs the key ring, the rest does not', async () => {
+  it('create needs the key ring; the other verbs do not', async () => {
     const without = operateIn({ ...env, ENCRYPTION_KEYS: '' });
     assert.equal((await without('key', 'list', partner)).code, 0);
     const { code, err } = await without('key', 'create', partner, '--mode', 'test');

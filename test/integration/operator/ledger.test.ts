@@ -14,7 +14,7 @@ describe('operator ledger', () => {
     partner = (await operate('partner', 'create', '--name', 'Booked')).json.id;
   });
 
-  it('balance is zeros before there was any money', async () => {
+  it('balance prints zeros before any money has moved', async () => {
     const { code, json } = await operate('ledger', 'balance', partner, '--mode', 'test');
     assert.deepEqual([code, json], [0, { available: 0, held: 0, total: 0 }]);
   });
@@ -32,7 +32,7 @@ describe('operator ledger', () => {
     assert.match(err, /operator partner list/);
   });
 
-  it('check finds nothing, and then what is wrong, with exit code 1', async () => {
+  it('check passes, and then names what is wrong, with exit code 1', async () => {
     await operate('partner', 'adjust', partner, '--mode', 'test', '--amount', '5', '--reason', 'r');
     const sound = await operate('ledger', 'check');
     assert.deepEqual([sound.code, sound.json], [0, []]);

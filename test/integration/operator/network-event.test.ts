@@ -35,7 +35,7 @@ describe('operator network-event send', () => {
   };
   const list = async () => (await partner.call('GET', `/cards/${cardId}/transactions`, live)).json.data;
 
-  it('settles what the network would tell, prints the transaction, and is audited', async () => {
+  it('settles what the network would send, prints the transaction, and records it', async () => {
     const merchant = { 'merchant-name': 'Café', 'merchant-category-code': '5812' };
     const { code, json } = await send({ 'network-transaction-id': 'net-1', ...merchant });
     assert.equal(code, 0);
@@ -53,7 +53,7 @@ describe('operator network-event send', () => {
     assert.deepEqual(transactions, [{ ...json, network_transaction_id: 'net-1' }]);
   });
 
-  it('sent again, ten times at once, answers with the same transaction', async () => {
+  it('returns the same transaction if it is sent again, ten times at once', async () => {
     const same = { 'network-transaction-id': newId('txn') };
     const outcomes = await Promise.all(Array.from({ length: 10 }, () => send(same)));
     assert.deepEqual(new Set(outcomes.map(({ code, out }) => `${code} ${out}`)).size, 1);
@@ -91,7 +91,7 @@ describe('operator network-event send', () => {
     assert.deepEqual((await operate('transaction', 'list', '--card', pending)).json, []);
   });
 
-  it('refuses where the network is not the simulated one', async () => {
+  it('is refused if the network is not the simulated one', async () => {
     const real = operateIn({ ...environmentOf(stack.config), CARD_NETWORK: 'none' });
     const flags = ['--type', 'purchase', '--amount', '1', '--network-transaction-id', 'x'];
     const { code, err } = await real('network-event', 'send', '--card', cardId, ...flags);

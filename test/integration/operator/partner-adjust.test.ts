@@ -70,7 +70,7 @@ describe('operator partner adjust', () => {
     assert.deepEqual(await balance(), { available: 0, held: 0, total: 0 });
   });
 
-  it('a debit beyond the available balance is refused and changes nothing', async () => {
+  it('refuses a debit above the available balance, and changes nothing', async () => {
     await adjust('500');
     const audited = await lastAudit(operate);
     const { code, out, err } = await adjust('-501', '--key', 'too-much');
@@ -83,7 +83,7 @@ describe('operator partner adjust', () => {
     assert.equal((await adjust('-500', '--key', 'too-much')).code, 0);
   });
 
-  it('sent again with its key it is done once, and gets the same answer', async () => {
+  it('takes effect once if it is repeated with its key, and prints the same result', async () => {
     const first = await adjust('700', '--key', 'wire-7');
     await adjust('50');
     const again = await adjust('700', '--key', 'wire-7');
@@ -97,14 +97,14 @@ describe('operator partner adjust', () => {
     );
   });
 
-  it('ten at once with one key are one', async () => {
+  it('takes effect once if it runs ten times at once with one key', async () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => adjust('30', '--key', 'race')));
     assert.deepEqual(new Set(answers.map((answer) => answer.code)), new Set([0]));
     assert.equal(new Set(answers.map((answer) => answer.json.id)).size, 1);
     assert.equal((await balance()).total, 30);
   });
 
-  it('a key used for something else is refused by name', async () => {
+  it('refuses a key that was used for another adjustment, and names that one', async () => {
     const first = await adjust('700', '--key', 'wire-8');
     const otherReason = ['--amount', '700', '--reason', 'other', '--key', 'wire-8'];
     for (const other of [
@@ -118,7 +118,7 @@ describe('operator partner adjust', () => {
     assert.equal((await balance()).total, 700);
   });
 
-  it('a key belongs to the account and the mode', async () => {
+  it('keeps the keys of accounts and modes apart', async () => {
     await adjust('700', '--key', 'wire-9');
     const args = [
       'partner',
@@ -137,7 +137,7 @@ describe('operator partner adjust', () => {
     assert.deepEqual([(await balance()).total, (await balance('test')).total], [700, 5]);
   });
 
-  it('a credit past the largest balance is refused', async () => {
+  it('refuses a credit that would exceed the largest balance', async () => {
     await adjust('9007199254740991');
     const { code, err } = await adjust('1');
     assert.equal(code, 1);
@@ -152,7 +152,7 @@ describe('operator partner adjust', () => {
     });
   }
 
-  it('a mode, an amount and a reason are required, and each is given once', async () => {
+  it('requires a mode, an amount and a reason, each given once', async () => {
     const complete = ['--mode', 'live', '--amount', '5', '--reason', 'r'];
     for (let i = 0; i < complete.length; i += 2) {
       assert.equal((await operate('partner', 'adjust', partner, ...complete.toSpliced(i, 2))).code, 2);

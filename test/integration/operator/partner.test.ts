@@ -16,7 +16,7 @@ describe('operator partner', () => {
     operate = operateIn(await operatorEnvironment());
   });
 
-  it('create answers id and name, and records it', async () => {
+  it('create prints the id and the name, and records it', async () => {
     const { code, json } = await operate('partner', 'create', '--name', 'Acme Ltd', '--secure-details');
     assert.equal(code, 0);
     assert.match(json.id, /^prt_[0-9a-z]{26}$/);
@@ -43,7 +43,7 @@ describe('operator partner', () => {
     });
   }
 
-  it('show gives fees and limits, the platform’s at first', async () => {
+  it('show prints fees and limits, at first the platform’s', async () => {
     const id = await createPartner('Shown');
     const { code, json } = await operate('partner', 'show', id);
     assert.equal(code, 0);
@@ -73,7 +73,7 @@ describe('operator partner', () => {
     assert.equal(new Date(json.created).toISOString(), json.created);
   });
 
-  it('list gives all, newest first', async () => {
+  it('list prints every account, newest first', async () => {
     const first = await createPartner('One');
     const second = await createPartner('Two');
     const { json } = await operate('partner', 'list');
@@ -83,7 +83,7 @@ describe('operator partner', () => {
     );
   });
 
-  it('update changes what is given and nothing else', async () => {
+  it('update changes only what is given', async () => {
     const id = await createPartner('Before');
     const on = await operate('partner', 'update', id, '--secure-details', 'on');
     assert.deepEqual([on.json.name, on.json.secure_details], ['Before', true]);
@@ -107,7 +107,7 @@ describe('operator partner', () => {
     assert.equal((await operate('partner', 'show', id)).json.secure_details, false);
   });
 
-  it('fees replaces what is given of the present plan', async () => {
+  it('fees changes only what is given', async () => {
     const id = await createPartner('Negotiator');
     const first = await operate(
       'partner',
@@ -153,7 +153,7 @@ describe('operator partner', () => {
     assert.equal(negotiations[0].detail.after.declineFlatCents, 11);
   });
 
-  it('limits replaces what is given, and keeps the smallest card at most the largest', async () => {
+  it('limits changes only what is given, and refuses a smallest card above the largest', async () => {
     const id = await createPartner('Limited');
     const { json } = await operate(
       ...['partner', 'limits', id, '--min-card', '500', '--max-card', '600'],
@@ -198,14 +198,14 @@ describe('operator partner', () => {
     ['limits', NOWHERE, '--max-card', '1000'],
     ['adjust', NOWHERE, '--mode', 'test', '--amount', '1', '--reason', 'r'],
   ]) {
-    it(`${rest.filter((part) => part !== NOWHERE).join(' ')} of an unknown partner says where to look`, async () => {
+    it(`${rest.filter((part) => part !== NOWHERE).join(' ')} refuses an unknown partner, and says where to look`, async () => {
       const { code, out, err } = await operate('partner', ...rest);
       assert.deepEqual({ code, out }, { code: 1, out: '' });
       assert.equal(err, `There is no partner ${NOWHERE}: run "operator partner list".\n`);
     });
   }
 
-  it('a key pasted where an id should be is not repeated', async () => {
+  it('does not repeat a key that is given in place of an id', async () => {
     const { code, err } = await operate('partner', 'show', 'sk_live_pastedByMistake');
     assert.equal(code, 1);
     assert.doesNotMatch(err, /sk_live/);

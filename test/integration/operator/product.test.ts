@@ -19,7 +19,7 @@ describe('operator product', () => {
 
   const list = async () => (await operate('product', 'list')).json;
 
-  it('set-current makes the first one', async () => {
+  it('set-current creates the first product', async () => {
     assert.deepEqual(await list(), []);
     const { code, json } = await setCurrent('ONE', '42424242');
     assert.equal(code, 0);
@@ -41,7 +41,7 @@ describe('operator product', () => {
     });
   });
 
-  it('set-current replaces the current one, changes a BIN, and brings a retired one back', async () => {
+  it('set-current replaces the current product, changes a BIN, and brings back a retired product', async () => {
     await setCurrent('ONE');
     await setCurrent('TWO');
     assert.deepEqual(await current(), ['TWO']);
@@ -51,7 +51,7 @@ describe('operator product', () => {
     assert.deepEqual(await current(), ['ONE']);
   });
 
-  it('eight at once leave one current', async () => {
+  it('eight set-current at once leave one current product', async () => {
     const codes = Array.from({ length: 8 }, (_, i) => `P${i}`);
     const answers = await Promise.all(codes.map((code) => setCurrent(code)));
     assert.deepEqual(new Set(answers.map((answer) => answer.code)), new Set([0]));
@@ -59,7 +59,7 @@ describe('operator product', () => {
     assert.equal((await list()).length, 8);
   });
 
-  it('retire ends a product once, and never the current one', async () => {
+  it('retire retires a product once, and refuses the current one', async () => {
     await setCurrent('ONE');
     await setCurrent('TWO');
     const refused = await operate('product', 'retire', 'TWO');
@@ -75,7 +75,7 @@ describe('operator product', () => {
     assert.deepEqual((await operate('audit', 'list')).json, audited);
   });
 
-  it('allow adds products to what an account may issue, the current one first', async () => {
+  it('allow adds products that an account can issue, after the current one', async () => {
     for (const code of ['ONE', 'TWO', 'THREE']) await setCurrent(code);
     const { id } = (await operate('partner', 'create', '--name', 'Allowed')).json;
     const { code, json } = await operate('product', 'allow', id, 'ONE', 'TWO');
@@ -111,7 +111,7 @@ describe('operator product', () => {
     assert.deepEqual(codesOf((await operate('product', 'allow', id, 'TWO')).json), ['TWO']);
   });
 
-  it('an unknown product or partner says where to look', async () => {
+  it('refuses an unknown product or partner, and says where to look', async () => {
     await setCurrent('ONE');
     const { code, err } = await operate('product', 'retire', 'NOPE');
     assert.deepEqual([code, err], [1, 'There is no product NOPE: run "operator product list".\n']);
@@ -139,7 +139,7 @@ describe('operator product', () => {
     });
   }
 
-  it('a network and at least one code are required', async () => {
+  it('requires a network, and at least one code', async () => {
     assert.equal((await operate('product', 'set-current', 'ONE', '--bin', '424242')).code, 2);
     assert.equal((await operate('product', 'allow', 'prt_01k0000000000000000000000a')).code, 2);
   });

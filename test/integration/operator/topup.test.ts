@@ -56,7 +56,7 @@ describe('operator topup', () => {
     });
     after(() => stack.stop());
 
-    it('show gives the top-up, whose it is, and its workflow', async () => {
+    it('show prints the top-up, its partner and its workflow', async () => {
       const { json: loaded } = await topUp(holder, 10_000);
       const own = (id: string) => ({
         ...{ partner_id: holder.partner.id, partner_name: 'Test Partner', overdue_since: null },
@@ -78,16 +78,16 @@ describe('operator topup', () => {
       ['resolve', TOP_UP.unknownId, '--issued', '--reason', 'r'],
     ]);
 
-    it('resolve of one that is over is refused', async () => {
+    it('resolve refuses a top-up that has ended', async () => {
       const { json } = await topUp(holder, 10_000);
       const { code, err } = await resolve(json.id, '--failed');
       assert.equal(code, 1);
       assert.match(err, /has already succeeded/);
     });
 
-    it('an unknown top-up is said to be', () => assertUnknownIsSaid(resolving));
+    it('refuses an unknown top-up', () => assertUnknownIsSaid(resolving));
 
-    it('one whose workflow has not noticed that the deadline has passed can be resolved, as can one that lost it', () =>
+    it('resolve works if the workflow has not noticed the deadline, or is gone', () =>
       assertResolvedUnnoticed(resolving, createPending));
 
     it("the deadline in the workers' configuration is what counts", async () =>
@@ -98,7 +98,7 @@ describe('operator topup', () => {
     before(() => startStack(1_000));
     after(() => stack.stop());
 
-    it('resolve --failed releases the money and records who, and why', async () => {
+    it('resolve --failed releases the money, and records who did it and why', async () => {
       const id = await createOverdue();
       assert.equal(await held(), HELD);
       const { code, json } = await resolve(id, '--failed', 'no such load, ticket 4711');
@@ -135,10 +135,10 @@ describe('operator topup', () => {
 
     testPastDeadline(resolving);
 
-    it('resolve --failed of a request that had no answer yet leaves no top-up', () =>
+    it('resolve --failed deletes a top-up whose request had no response yet', () =>
       assertFailedUnanswered(resolving, stack.orm));
 
-    it('a block settles it as well, and nothing is left to be resolved', async () => {
+    it('blocking the card ends the top-up as well, and leaves nothing to resolve', async () => {
       const other = await cardholder(stack, 'live', 1_000_000);
       const { json } = await topUp(other, NEVER_FINISHES);
       await untilHolds(async () => {

@@ -43,7 +43,7 @@ describe('operator tron', () => {
   }
 
   describe('status', () => {
-    it('says how far the chain has been read, how late that is, and what its nodes do', async () => {
+    it('prints how far the chain has been scanned, how far behind that is, and the state of its nodes', async () => {
       await scanned(5_000, 90 * SECOND_MS);
       const { code, json } = await operate('tron', 'status');
       assert.equal(code, 0);
@@ -57,7 +57,7 @@ describe('operator tron', () => {
       });
     });
 
-    it('takes the chain of --network, else of TRON_NETWORK, else the only one', async () => {
+    it('uses the chain of --network, else of TRON_NETWORK, else the only one', async () => {
       const network = async (operator: Operate, ...flags: string[]) =>
         (await operator('tron', 'status', ...flags)).json?.network;
       const configured = operateIn({ ...env, TRON_NETWORK: 'nile' });
@@ -77,7 +77,7 @@ describe('operator tron', () => {
   describe('rescan', () => {
     const cursor = () => readCursor(em(), 'private');
 
-    it('has the chain read again from a block on, and is recorded', async () => {
+    it('scans the chain again from a block on, and records it', async () => {
       await scanned(5_000, 0);
       const { code, json } = await operate('tron', 'rescan', '--from', '4001');
       assert.equal(code, 0);
@@ -91,7 +91,7 @@ describe('operator tron', () => {
       assert.equal((await operate('tron', 'rescan', '--from', '1')).json.block, 0);
     });
 
-    it('finds again what was found before, and changes nothing of it', async () => {
+    it('finds the same payments again, and changes none of them', async () => {
       const partnerId = await commands.createFundedPartner(1);
       const [id = ''] = await seedDeposits(commands.owner, { partnerId });
       await scanned(100, 0);
@@ -110,7 +110,7 @@ describe('operator tron', () => {
       assert.deepEqual(await readDepositState(commands.context.orm, id), before);
     });
 
-    it('is refused ahead of what has been read, and before anything has', async () => {
+    it('is refused ahead of the scan, and before there is a scan', async () => {
       assert.match((await operate('tron', 'rescan', '--from', '1')).err, /^No chain has been scanned yet/);
       await scanned(5_000, 0);
       const before = await cursor();
@@ -125,13 +125,13 @@ describe('operator tron', () => {
         assert.equal((await operate('tron', 'rescan', ...args)).code, 2);
       });
     }
-    it('another network than there is is wrong usage', async () => {
+    it('an unknown network is wrong usage', async () => {
       assert.equal((await operate('tron', 'rescan', '--from', '1', '--network', 'ethereum')).code, 2);
     });
   });
 
   describe('in attention list', () => {
-    it('has a chain that is read too late, with what its nodes say', async () => {
+    it('has a chain whose scan is behind, with the problems of its nodes', async () => {
       await scanned(5_000, 0);
       assert.deepEqual(await attention(), []);
       await commands.owner.query("UPDATE chain_scan SET block_time = now() - interval '10 minutes'");
@@ -142,7 +142,7 @@ describe('operator tron', () => {
       assert.equal(item.command, 'npm run operator -- tron status --network private');
     });
 
-    it('has one that nothing is heard of, however far it was read', async () => {
+    it('has a chain whose scan has not reported, however far it was', async () => {
       await scanned(5_000, 0);
       await commands.owner.query("UPDATE chain_scan SET checked_at = now() - interval '3 minutes'");
       const [item] = await attention();
@@ -153,7 +153,7 @@ describe('operator tron', () => {
       );
     });
 
-    it('has one that is not read at all, though addresses were given out', async () => {
+    it('has a chain that is not scanned although addresses were given out', async () => {
       const partnerId = await commands.createFundedPartner(1);
       await seedDeposits(commands.owner, { partnerId });
       await commands.owner.query('UPDATE deposit SET told_version = version');

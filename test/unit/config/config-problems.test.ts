@@ -18,7 +18,7 @@ const NEEDED = {
   ENCRYPTION_KEYS: KEY,
 };
 
-describe('what a configuration that is not usable says', () => {
+describe('an invalid configuration', () => {
   it('names every problem at once', () => {
     assert.deepEqual(
       problemsOf({
@@ -48,7 +48,7 @@ describe('what a configuration that is not usable says', () => {
     );
   });
 
-  it('says what a value has to be', () => {
+  it('says what a value must be', () => {
     const problem = (name: string, value: string) => problemsOf({ ...NEEDED, [name]: value })[0];
     assert.equal(problem('PORT', '65536'), 'PORT: must be a whole number from 1 to 65535');
     assert.equal(problem('PORT', '+1'), 'PORT: must be a whole number from 1 to 65535');
@@ -70,7 +70,7 @@ describe('what a configuration that is not usable says', () => {
     assert.equal(problem('TRON_NODES', 'x'), 'TRON_NODES: is not a known variable; is it misspelt?');
   });
 
-  it('repeats no value in what it says: some of them are secret', () => {
+  it('is reported without its values, since some are secret', () => {
     const secret = 'hunter2-hunter2';
     const problems = problemsOf({
       ...{ DATABASE_URL: `mysql://u:${secret}@db`, ENCRYPTION_KEYS: `k:${secret}`, PORT: secret },
@@ -86,7 +86,7 @@ describe('what a configuration that is not usable says', () => {
     assert.ok(!problems.join('\n').includes(secret));
   });
 
-  it('checks everything about deposits by its shape', () => {
+  it('is reported for every variable of deposits', () => {
     const contract = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t';
     const wrong = {
       TRON_NETWORK: ['main', 'MAINNET', 'mainnet,nile'],
@@ -143,7 +143,7 @@ describe('what a configuration that is not usable says', () => {
     assert.match(problemsOf({ ...NEEDED, TRON_XPUB: 'xprv9s21ZrQH143K' })[0] ?? '', /private key/);
   });
 
-  it('refuses for a network of TRON what belongs to another one', () => {
+  it('is one with a contract or a node of another TRON network', () => {
     const [mainnet, nile] = ['TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t', 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf'];
     const own = 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6';
     const problems = (set: Record<string, string>) => problemsOf({ ...NEEDED, TRON_XPUB: XPUB, ...set });
@@ -178,7 +178,7 @@ describe('what a configuration that is not usable says', () => {
     assert.match(problem ?? '', /TEMPORAL_TLS_….*\/nowhere\/cert\.pem/);
   });
 
-  it('names a file of a secret that cannot be read or is given twice, never what it says', () => {
+  it("names a secret's file that can't be read or is given twice, never its contents", () => {
     const file = join(mkdtempSync(join(tmpdir(), 'config-')), 'secret');
     writeFileSync(file, 'not-a-key\n');
     assert.deepEqual(problemsOf({ ...NEEDED, ENCRYPTION_KEYS_FILE: file }), [

@@ -33,7 +33,7 @@ describe('readOperatorConfig', () => {
     ['is its owner’s', STACK.ownerDatabaseUrl],
     ['is its operator’s', STACK.operatorDatabaseUrl],
   ] as const) {
-    it(`takes the local stack, as its operator, where DATABASE_URL ${what}`, () => {
+    it(`uses the local stack, as its operator, if DATABASE_URL ${what}`, () => {
       const config = readOperatorConfig({ DATA_DIR: dataDir, DATABASE_URL: databaseUrl });
       assert.equal(config.databaseUrl, STACK.operatorDatabaseUrl);
       assert.equal(config.temporal?.connectionOptions.address, STACK.temporalAddress);
@@ -48,7 +48,7 @@ describe('readOperatorConfig', () => {
     });
   }
 
-  it('leaves the local stack alone where DATABASE_URL is another', () => {
+  it('ignores the local stack if DATABASE_URL is another database', () => {
     const config = readOperatorConfig({ DATA_DIR: dataDir, DATABASE_URL: 'postgres://db.example/service' });
     assert.deepEqual(
       [config.databaseUrl, config.temporal, config.encryptionKeys, config.cardNetwork],
@@ -56,7 +56,7 @@ describe('readOperatorConfig', () => {
     );
   });
 
-  it('lets the environment go before the local stack', () => {
+  it('prefers the environment to the local stack', () => {
     const config = readOperatorConfig({
       DATA_DIR: dataDir,
       TEMPORAL_ADDRESS: 'temporal.example:7233',
@@ -74,7 +74,7 @@ describe('readOperatorConfig', () => {
     assert.deepEqual([config.issuanceDeadlineMs, config.taskQueuePrefix], [7_200_000, 'blue-']);
   });
 
-  it('says how to get a stack where there is none', () => {
+  it('says how to start a stack if there is none', () => {
     assert.throws(
       () => readOperatorConfig({ DATA_DIR: join(dataDir, 'empty') }),
       (error) =>
