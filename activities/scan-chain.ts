@@ -80,7 +80,6 @@ export function createScanChainActivities(dependencies: ScanDependencies): ScanC
 
 /** One run of the activity. */
 class Round {
-  readonly #orm: Orm;
   readonly #tron: NonNullable<ScanDependencies['tron']>;
   readonly #dependencies: ScanDependencies;
   readonly #unsolid: UnsolidBlocks;
@@ -99,7 +98,6 @@ class Round {
     dependencies: ScanDependencies & { tron: NonNullable<ScanDependencies['tron']> },
     unsolid: UnsolidBlocks,
   ) {
-    this.#orm = dependencies.orm;
     this.#tron = dependencies.tron;
     this.#dependencies = dependencies;
     this.#unsolid = unsolid;
@@ -112,7 +110,7 @@ class Round {
 
   async run(): Promise<ScanReport> {
     const { stopping } = this.#dependencies;
-    this.#cursor = await readCursor(this.#orm.em.fork(), this.#tron.network);
+    this.#cursor = await readCursor(this.#dependencies.orm.em.fork(), this.#tron.network);
     try {
       while (performance.now() < this.#endAtMs && !stopping.aborted) {
         const pauseMs = await this.#step();
@@ -144,7 +142,7 @@ class Round {
       if (!(error instanceof ChainUnreadable)) throw error;
       this.#unreadable = error.message;
       // An operator may have requested a rescan because of that.
-      this.#cursor = await readCursor(this.#orm.em.fork(), this.#tron.network);
+      this.#cursor = await readCursor(this.#dependencies.orm.em.fork(), this.#tron.network);
       this.#pauseMs = Math.min(Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2), LONGEST_PAUSE_MS);
       return this.#pauseMs;
     }
@@ -153,13 +151,13 @@ class Round {
   /** Begins the scan if it has not begun. @returns null if there is no deposit yet */
   async #begin(): Promise<ScanCursor | null> {
     const { network, chain } = this.#tron;
-    const em = this.#orm.em.fork();
+    const em = this.#dependencies.orm.em.fork();
     const cursor = await readCursor(em, network);
     if (cursor !== null) return cursor;
     const first = await readFirstDepositTime(em, network);
     if (first === null) return null;
     const before = new Date(first.getTime() - CLOCK_SKEW_MS);
-    await beginScan(this.#orm, network, await chain.findLastBlockBefore(before, this.#signal));
+    await beginScan(this.#dependencies.orm, network, await chain.findLastBlockBefore(before, this.#signal));
     return readCursor(em, network);
   }
 
@@ -192,7 +190,7 @@ class Round {
   async #commit(after: ScanCursor, blocks: readonly SolidBlock[], last: SolidBlock): Promise<void> {
     const { network } = this.#tron;
     const payments = await this.#findPayments(blocks);
-    const taken = await takeBlocks(this.#orm, { network, after, last, payments });
+    const taken = await takeBlocks(this.#dependencies.orm, { network, after, last, payments });
     if (taken.found + taken.expired + taken.awaitingAgain > 0) this.#dependencies.changed();
     for (const { txHash, logIndex, deniedBy, owner } of payments) {
       if (deniedBy === null) continue;
@@ -208,7 +206,7 @@ class Round {
     const { network, chain } = this.#tron;
     const recipients = new Set<string>();
     for (const { transfers } of blocks) for (const { toHash } of transfers) recipients.add(toHash);
-    const owners = await findOwners(this.#orm.em.fork(), network, recipients);
+    const owners = await findOwners(this.#dependencies.orm.em.fork(), network, recipients);
     if (owners.size === 0) return [];
     const found = blocks.map(async (block) => {
       const ours = block.transfers.filter(({ toHash }) => owners.has(toHash));
@@ -226,7 +224,7 @@ class Round {
   async #record(): Promise<void> {
     if (performance.now() < this.#recordedAtMs + RECORD_EVERY_MS) return;
     this.#recordedAtMs = performance.now();
-    await recordChainState(this.#orm, this.#tron.network, this.#tron.chain.state());
+    await recordChainState(this.#dependencies.orm, this.#tron.network, this.#tron.chain.state());
   }
 
   #report(): ScanReport {
@@ -238,12 +236,8 @@ class Round {
         ? { blocks: null, seconds: null }
         : scanLag({ blockNumber: cursor.number, blockTime: cursor.time, solidBlockNumber });
     if (this.#unreadable !== null || (lag.seconds ?? 0) > LONGEST_LAG_SECONDS) {
-      const { network } = this.#tron;
-      const where = { network, block: cursor?.number ?? null, solidBlockNumber, lag, node };
-      this.#dependencies.logger.warn(
-        { ...where, unreadable: this.#unreadable },
-        'the scan is behind the chain',
-      );
+      const at = { network: this.#tron.network, block: cursor?.number ?? null, solidBlockNumber, lag, node };
+      this.#dependencies.logger.warn({ ...at, unreadable: this.#unreadable }, 'the scan is behind the chain');
     }
     return {
       state: 'scanning',

@@ -7,7 +7,7 @@ import { createResponseNotifier } from '../commands/idempotency/response.ts';
 import type { Config } from '../config/service.ts';
 import { cardsTaskQueue } from '../config/task-queues.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
-import { openServiceDatabase } from '../db/orm.ts';
+import { type Orm, openServiceDatabase } from '../db/orm.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
 import { describeError } from '../process/describe-error.ts';
 import { attemptInterceptors, SIGN_OF_LIFE_MS } from '../temporal/attempts.ts';
@@ -27,7 +27,7 @@ export interface RunningWorker {
 export interface WorkerOptions {
   /** Workflows already bundled; otherwise they are bundled at the start, which takes about a second. */
   workflowBundle?: WorkflowBundleOption;
-  /** Stands around the effects, for tests that kill the process between them. */
+  /** Wraps the effects, for tests that kill the process between them. */
   around?: {
     activities?(activities: CardActivities): CardActivities;
     depositActivities?(activities: DepositActivities): DepositActivities;
@@ -35,91 +35,50 @@ export interface WorkerOptions {
   };
 }
 
-/** Opens what a worker needs and polls until it is stopped. */
+/**
+ * Opens what a worker needs and polls three task queues until it is stopped: cards, webhooks and deposits. It also starts
+ * what no workflow asks for: the webhook relay, the crediting of deposits, and the repeated jobs.
+ */
 export async function startWorker(
   config: Config,
   logger: Logger,
-  options: WorkerOptions = {},
+  { around = {}, ...options }: WorkerOptions = {},
 ): Promise<RunningWorker> {
   const ring = new KeyRing(config.encryptionKeys);
   const { orm, direct } = await openServiceDatabase(config, logger, {
     poolSize: 22,
-    // The service's own: the relay, the sweeps, the simulated network.
+    // The other 6 are the service's own: for the relay, the repeated jobs, the simulated network.
     shares: { accounts: 16, eachAccount: 4 },
     applicationName: 'card-issuing-worker',
   });
   const callbackUrl = `http://${config.host}:${config.port}/network/callbacks`;
   const live = await startLiveNetwork({ cardNetwork: config.cardNetwork, callbackUrl, orm, ring, logger });
-  const same = <T>(effects: T): T => effects;
-  const {
-    activities: aroundActivities = same,
-    depositActivities: aroundDeposits = same,
-    network: aroundNetwork = same,
-  } = options.around ?? {};
+  const liveNetwork = live.network && (around.network?.(live.network) ?? live.network);
   const connection = await NativeConnection.connect(config.temporal.connectionOptions ?? {});
-  const namespace = config.temporal.namespace ?? 'default';
-  const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
-
-  const liveNetwork = live.network && aroundNetwork(live.network);
-  const activities = createCardActivities({
-    orm,
-    ring,
-    liveNetworkConfigured: live.network !== null,
-    issuanceDeadlineMs: config.issuanceDeadlineMs,
-    topUpDeadlineMs: config.topUpDeadlineMs,
-    answered: createResponseNotifier(orm, (claimId, error) =>
-      logger.warn(
-        { claimId, error: describeError(error) },
-        'could not notify the listeners that a claim has its answer',
-      ),
-    ),
-    liveNetwork,
-  });
+  const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
   const workflowBundle = options.workflowBundle ?? (await bundleWorkflows(Runtime.instance().logger));
-  const cards = await Worker.create({
-    connection,
-    namespace,
-    taskQueue,
-    workflowBundle,
-    activities: aroundActivities(activities),
-    interceptors: { activity: attemptInterceptors(logger) },
-    maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
-    // Those of accounts whose rows are locked wait, for a turn or the lock: the others' still find a place.
-    maxConcurrentWorkflowTaskExecutions: 100,
-    shutdownGraceTime: '5s',
-    shutdownForceTime: '10s',
-  });
-  const client = new Client({ connection, namespace });
-  const webhooks = await startWebhooks({
-    config,
-    orm,
-    direct,
-    ring,
-    connection,
-    client,
-    workflowBundle,
-    logger,
-  });
-  const deposits = await startDeposits({
-    ...{ config, orm, direct, connection, client, workflowBundle, logger },
-    around: aroundDeposits,
-  });
+
+  const shared = { config, orm, direct, ring, connection, client, workflowBundle, logger };
+  const cards = await createCardsWorker({ ...shared, liveNetwork, around: around.activities });
+  const webhooks = await startWebhooks(shared);
+  const deposits = await startDeposits({ ...shared, around: around.depositActivities });
+
   const workers = [cards, webhooks.worker, deposits.worker];
   const shutDown = () => {
     deposits.leave();
     for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
   };
-  // One without the other is no worker: the process ends, and whoever supervises it starts another.
+  // If one ends, all end: the process exits, and its supervisor starts another.
   const ran = Promise.all(workers.map((worker) => worker.run().finally(shutDown)));
-  const sweep = startSweep({ orm, client, taskQueue, config, logger });
-  const identifying = startIdentifying({ orm, liveNetwork, logger });
-  const pruning = startPruning({ orm, logger });
-
+  const repeated = [
+    startSweep({ orm, client, taskQueue: cardsTaskQueue(config.taskQueuePrefix), config, logger }),
+    startIdentifying({ orm, liveNetwork, logger }),
+    startPruning({ orm, logger }),
+  ];
   const ended = ran
     .then(() => {})
     .finally(async () => {
-      const repeated = [sweep, identifying, pruning];
-      await Promise.all([...repeated.map((one) => one.stop()), webhooks.stop(), deposits.stop()]);
+      await Promise.all([...repeated, webhooks, deposits].map((one) => one.stop()));
       await live.stop();
       await connection.close();
       await orm.close();
@@ -131,4 +90,43 @@ export async function startWorker(
       await ended;
     },
   };
+}
+
+/** The worker for what happens to cards: issuances, top-ups and status changes. */
+function createCardsWorker(options: {
+  config: Config;
+  orm: Orm;
+  ring: KeyRing;
+  liveNetwork: CardNetwork | null;
+  connection: NativeConnection;
+  client: Client;
+  workflowBundle: WorkflowBundleOption;
+  logger: Logger;
+  around: ((activities: CardActivities) => CardActivities) | undefined;
+}): Promise<Worker> {
+  const { config, orm, ring, liveNetwork, logger } = options;
+  const activities = createCardActivities({
+    ...{ orm, ring, liveNetwork, liveNetworkConfigured: liveNetwork !== null },
+    issuanceDeadlineMs: config.issuanceDeadlineMs,
+    topUpDeadlineMs: config.topUpDeadlineMs,
+    answered: createResponseNotifier(orm, (claimId, error) =>
+      logger.warn(
+        { claimId, error: describeError(error) },
+        'could not notify the listeners that a claim has its answer',
+      ),
+    ),
+  });
+  return Worker.create({
+    connection: options.connection,
+    namespace: options.client.options.namespace,
+    taskQueue: cardsTaskQueue(config.taskQueuePrefix),
+    workflowBundle: options.workflowBundle,
+    activities: options.around?.(activities) ?? activities,
+    interceptors: { activity: attemptInterceptors(logger) },
+    maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
+    // So many that tasks of accounts whose rows are locked, which wait, leave slots for the others.
+    maxConcurrentWorkflowTaskExecutions: 100,
+    shutdownGraceTime: '5s',
+    shutdownForceTime: '10s',
+  });
 }

@@ -10,21 +10,21 @@ export interface Telling {
 }
 
 /**
- * Tells workflows what their rows say and they have yet to hear: a few of each account in turn. What can't be told is taken
- * again when its lease has ended, and keeps nothing else waiting.
+ * Informs workflows of changes of their rows: a few of each account in turn. If a workflow can't be reached, its change is
+ * taken again when its lease has expired, and keeps nothing else waiting.
  */
-export function tellInTurns<News, Account>(options: {
-  /** What the workflows are of, for the log. */
+export function tellInTurns<Change, Account>(options: {
+  /** What the workflows are about, for the log. */
   what: string;
-  /** How often it looks by itself. */
+  /** How often it looks without being woken. */
   idleMs: number;
   /** Between two rounds of all accounts. */
   roundPauseMs: number;
   logger: Logger;
-  /** Leases what is to be told, behind this account. @returns `last`: the account to go on behind; null: that was the last one. */
-  take(after: Account | null): Promise<{ untold: News[]; last: Account | null }>;
-  /** Tells one workflow, and then records that. */
-  tell(news: News): Promise<void>;
+  /** Leases changes, starting after this account. @returns `last`: the account to continue after; null: that was the last */
+  take(after: Account | null): Promise<{ untold: Change[]; last: Account | null }>;
+  /** Informs one workflow, and then records that. */
+  tell(change: Change): Promise<void>;
 }): Telling {
   const { what, idleMs, roundPauseMs, logger, take, tell } = options;
   const waker = new Waker(idleMs);

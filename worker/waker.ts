@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Turns of a loop: the next one comes when somebody wakes it, or after `idleMs`. */
+/** A loop that takes its next turn when somebody wakes it, or after `idleMs`. */
 export class Waker {
   readonly #idleMs: number;
   #isWanted = false;
@@ -25,7 +25,7 @@ export class Waker {
     this.#wakeUp?.();
   }
 
-  /** Takes turns until it is stopped. After one that failed there is a pause. */
+  /** Takes turns until it is stopped. It pauses after a turn that failed. */
   async run(turn: () => Promise<void>, onFailure: (error: unknown) => void): Promise<void> {
     while (!this.#isStopped) {
       try {
@@ -51,11 +51,11 @@ export class Waker {
       this.#wakeUp = undefined;
     }
     this.#isWanted = false;
-    // Those who woke it have often something to say in the same moment: one turn hears them all.
+    // Several often wake it at the same moment: one turn serves them all.
     await new Promise(setImmediate);
   }
 
-  /** After a failure: not at once. */
+  /** Waits after a failure. */
   async pause(): Promise<void> {
     if (!this.#isStopped) await sleep(this.#idleMs);
   }

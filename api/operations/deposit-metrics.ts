@@ -1,22 +1,22 @@
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Metric } from 'prom-client';
 import { readFirstDepositTime, readScanStates, type ScanState } from '../../commands/deposits/chain-scan.ts';
 import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
-import type { TronNetwork } from '../../domain/deposit.ts';
-import { type ScanLag, scanLag } from '../../domain/deposit.ts';
+import { readStatement } from '../../db/sql.ts';
+import { type ScanLag, scanLag, type TronNetwork } from '../../domain/deposit.ts';
 import { type DatabaseGauge, databaseGauges } from './database-gauges.ts';
 
-/** More than these are not counted: how many more changes nothing for whoever reads it. */
+/** Counts stop here: how many more there are changes nothing for the reader. */
 const MOST_COUNTED = 10_000;
 
 /** How far the chain of deposits has been read. */
 export interface ScanProgress {
   network: TronNetwork;
-  /** Why its reading has not begun; null: it has. `first_deposit`: there is nothing to look for yet. */
+  /** Why the scan has not begun; null: it has. `first_deposit`: there is nothing to look for yet. */
   waitsFor: 'first_deposit' | 'node' | null;
   lag: ScanLag;
-  /** Null where it has not begun. */
+  /** Null if it has not begun. */
   state: ScanState | null;
 }
 
@@ -49,7 +49,7 @@ export function createDepositMetrics(orm: Orm, network: TronNetwork | null, logg
     what: 'what there is of deposits',
     read: async () => ({
       scan: network && (await readScanProgress(orm, network)),
-      waiting: await query<Waiting>(orm.em.fork(), WAITING),
+      waiting: await waitingOfEach(orm.em.fork(), {}),
     }),
     gauges: [
       ofScan('lag_seconds', 'How far the reading of the chain is behind it', ({ lag }) => lag.seconds),
@@ -86,14 +86,15 @@ interface Waiting {
   count: number;
 }
 
-const waitingIn = (what: Waiting['for'], table: string, status: string) => `
-  SELECT '${what}' AS for, count(*)::int AS count
-  FROM (SELECT FROM ${table} WHERE status = '${status}' LIMIT ${MOST_COUNTED}) w`;
+const waitingIn = (what: Waiting['for'], table: 'deposit' | 'deposit_payment', status: string) => sql`
+  SELECT ${sql.lit(what)} AS for, count(*)::int AS count
+  FROM (SELECT FROM ${sql.table(table)} WHERE status = ${sql.lit(status)} LIMIT ${sql.lit(MOST_COUNTED)}) w`;
 
-// Each by an index.
-const WAITING = [
-  waitingIn('payment', 'deposit', 'awaiting_payment'),
-  waitingIn('confirmation', 'deposit', 'confirming'),
-  waitingIn('credit', 'deposit_payment', 'found'),
-  waitingIn('review', 'deposit', 'needs_review'),
-].join(' UNION ALL ');
+// Written out: each part is counted by an index.
+const waitingOfEach = readStatement(
+  () => sql<Waiting>`
+    ${waitingIn('payment', 'deposit', 'awaiting_payment')}
+    UNION ALL ${waitingIn('confirmation', 'deposit', 'confirming')}
+    UNION ALL ${waitingIn('credit', 'deposit_payment', 'found')}
+    UNION ALL ${waitingIn('review', 'deposit', 'needs_review')}`,
+);

@@ -10,35 +10,35 @@ import { describeError } from '../../process/describe-error.ts';
 import { asAccount, asService } from '../../process/work-context.ts';
 import { Waker } from '../waker.ts';
 
-/** Accounts at once, each with one transaction at a time: its balance takes no more anyway. */
+/** Accounts at a time, each with one transaction: an account's balance takes no more anyway. */
 const MOST_AT_ONCE = 6;
-/** How often it looks by itself. */
+/** How often it looks without being notified. */
 const IDLE_MS = 1_000;
-/** After which an account is tried again that another process serves, or whose transaction failed. */
+/** How long an account waits if another process serves it, or its transaction failed. */
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
-/** Of an account whose balance somebody has locked: it may be free at any time. */
+/** The longest pause of an account whose balance is locked: it may be free at any time. */
 const LONGEST_LOCKED_PAUSE_MS = 2_000;
-/** How long a locked account may keep its place from the others: it is tried again soon. */
+/** How long a locked account may keep others from its slot: it is tried again soon. */
 const LONGEST_LOCK_WAIT_MS = 250;
 const LOCK_NOT_AVAILABLE = '55P03';
 
 export interface Crediting {
-  /** There may be payments to be judged. */
+  /** There may be payments to judge. */
   wake(): void;
   stop(): Promise<void>;
 }
 
 /** An account that is being served, or left alone for a while. */
 interface Served {
-  /** performance.now() from which on it is served again; infinite while it is. */
+  /** When, by performance.now(), it may be served again; infinite while it is being served. */
   againAtMs: number;
   failures: number;
 }
 
 /**
- * Credits what the scan has found, the accounts in turn and several at a time: one whose balance somebody has locked, or
- * whose transactions fail, keeps no other waiting.
+ * Credits the payments that the scan found, account after account and several at a time. An account whose balance is
+ * locked, or whose transactions fail, keeps no other waiting.
  * @param dependencies.credited is called after each commit
  */
 export function startCrediting(dependencies: { orm: Orm; logger: Logger; credited(): void }): Crediting {
@@ -56,7 +56,7 @@ export function startCrediting(dependencies: { orm: Orm; logger: Logger; credite
     const limit = MOST_AT_ONCE - underWay.size;
     if (limit === 0) return;
     const found = await asService('deposits', () => findUncredited(orm.em.fork(), { after, except, limit }));
-    // Those before it have their turn again when those behind it have had theirs.
+    // After the last account it begins again with the first.
     if (after !== null && found.length < limit) waker.wake();
     after = found.length < limit ? null : (found.at(-1)?.partnerId ?? null);
     for (const account of found) start(account);
@@ -74,12 +74,12 @@ export function startCrediting(dependencies: { orm: Orm; logger: Logger; credite
     underWay.add(work);
   }
 
-  /** Does not fail. @returns when the account is served again */
+  /** Never throws. @returns when the account may be served again */
   async function serve({ partnerId, depositIds }: UncreditedAccount, failures: number): Promise<Served> {
     try {
       const { judged } = await creditTogetherOrApart(depositIds);
       if (judged > 0) credited();
-      // Without any, another process has these in hand.
+      // If none was judged, another process holds these deposits.
       return { againAtMs: performance.now() + (judged > 0 ? 0 : FIRST_PAUSE_MS), failures: 0 };
     } catch (error) {
       const isLocked = (error as { code?: unknown }).code === LOCK_NOT_AVAILABLE;
@@ -93,7 +93,7 @@ export function startCrediting(dependencies: { orm: Orm; logger: Logger; credite
     }
   }
 
-  /** Where they fail together, each alone: what fails then is not the others' fault. @throws the last of their errors */
+  /** If deposits fail together, tries each alone, so that one does not keep back the others. @throws the last error */
   async function creditTogetherOrApart(depositIds: readonly string[]): Promise<CreditedPayments> {
     try {
       return await creditPayments(orm, depositIds, LONGEST_LOCK_WAIT_MS);

@@ -22,12 +22,12 @@ import { ensureScan, tellDeposit } from '../../temporal/deposits.ts';
 import { tellInTurns } from '../tell-in-turns.ts';
 import { startCrediting } from './credit-found.ts';
 
-/** How often it is seen to that the scan runs: one that was terminated is back that soon. */
+/** How often the worker makes sure that the scan runs: if somebody terminated it, it is back that soon. */
 const ENSURE_INTERVAL_MS = 10_000;
 const CALL_TIMEOUT_MS = 5_000;
-/** How often it looks by itself which workflows have something to hear. */
+/** How often it looks for changed deposits without being notified. */
 const IDLE_MS = 1_000;
-/** With 4 of each account in a round: at most 20 of one account in a second. */
+/** With 4 of each account in a round, at most 20 of one account in a second. */
 const ROUND_PAUSE_MS = 200;
 
 export interface DepositActivities extends ScanChainActivities, WatchDepositActivities {}
@@ -40,20 +40,21 @@ export interface DepositsOptions {
   client: Client;
   workflowBundle: WorkflowBundleOption;
   logger: Logger;
-  around(activities: DepositActivities): DepositActivities;
+  /** Wraps the activities, for tests that kill the process between them. */
+  around: ((activities: DepositActivities) => DepositActivities) | undefined;
 }
 
 export interface RunningDeposits {
   worker: Worker;
-  /** Ends the scan's round, so that the worker need not wait for it; another worker goes on. */
+  /** Ends the scan's round, so that stopping need not wait for it; another worker continues. */
   leave(): void;
   stop(): Promise<void>;
 }
 
 /**
- * Everything between a chain and a balance: the worker that scans it and has the workflows of deposits, on a task queue of
- * its own; the crediting of what was found; and what those workflows are told of their rows. Without TRON_NETWORK nothing is
- * scanned, and what was found before is still credited and decided on.
+ * Starts everything between a chain and a balance: the worker that scans the chain and runs the deposits' workflows, on a
+ * task queue of its own; the crediting of payments; and the notices to workflows whose deposits have changed. Without
+ * TRON_NETWORK nothing is scanned, but payments found before are still credited or reviewed.
  */
 export async function startDeposits(options: DepositsOptions): Promise<RunningDeposits> {
   const { config, orm, client, logger } = options;
@@ -66,25 +67,26 @@ export async function startDeposits(options: DepositsOptions): Promise<RunningDe
         logger.warn({ error: describeError(error) }, `could not notify the database's listeners of ${what}`),
     );
   const notifyOfEvents = notifier('events', notifyEvents);
-  // This process hears it, too.
+  // This process is notified, too.
   const notifyOfDeposits = notifier('changed deposits', notifyDeposits);
   const tron = config.tron && {
     network: config.tron.network,
     scanIntervalMs: config.tron.scanIntervalMs,
     chain: createTronChain(config.tron, logger),
   };
+  const activities = {
+    ...createWatchDepositActivities(orm),
+    ...createScanChainActivities({
+      ...{ orm, tron, logger, changed: notifyOfDeposits, report: reportProgress },
+      stopping: stopping.signal,
+    }),
+  };
   const worker = await Worker.create({
     connection: options.connection,
     namespace: client.options.namespace,
     taskQueue,
     workflowBundle: options.workflowBundle,
-    activities: options.around({
-      ...createWatchDepositActivities(orm),
-      ...createScanChainActivities({
-        ...{ orm, tron, logger, changed: notifyOfDeposits, report: reportProgress },
-        stopping: stopping.signal,
-      }),
-    }),
+    activities: options.around?.(activities) ?? activities,
     interceptors: { activity: attemptInterceptors(logger) },
     maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
     stickyQueueScheduleToStartTimeout: '5s',
@@ -112,7 +114,7 @@ export async function startDeposits(options: DepositsOptions): Promise<RunningDe
       await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
         tellDeposit(client, { depositId, partnerId, mode }, taskQueue),
       );
-      // Not before it has heard: a process that dies here tells it again.
+      // Only afterwards: if the process dies here, the workflow is informed again.
       await markDepositTold(orm, deposit);
     },
   });
