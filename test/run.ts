@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -10,7 +10,8 @@ import type { ServersOfRun } from './support/servers-of-run.ts';
 
 /**
  * `npm test` and `npm run test:unit`: mocha's own parallel mode. Each process has a PostgreSQL and a Temporal server that
- * nobody else uses. The files that took longest come first.
+ * nobody else uses. Most of a test's time is waiting, so there are three processes for each core. The files that took
+ * longest come first.
  *
  *     node test/run.ts [--unit] [--jobs N] [--record] [FILE …]
  *
@@ -20,7 +21,7 @@ const { values: flags, positionals } = parseArgs({
   options: {
     unit: { type: 'boolean', default: false },
     record: { type: 'boolean', default: false },
-    jobs: { type: 'string', default: '5' },
+    jobs: { type: 'string' },
   },
   allowPositionals: true,
 });
@@ -42,7 +43,7 @@ const secondsOf = (file: string) => recorded[file] ?? UNKNOWN_SECONDS;
 const all = globSync(flags.unit ? 'test/unit/**/*.test.ts' : 'test/**/*.test.ts');
 const files = (positionals.length > 0 ? positionals : all).toSorted((a, b) => secondsOf(b) - secondsOf(a));
 // With one, mocha is not in its parallel mode.
-const jobs = Math.max(2, Number(flags.jobs));
+const jobs = Math.max(2, Number(flags.jobs ?? (flags.unit ? 3 : Math.min(3 * availableParallelism(), 8))));
 
 const servers = files.some((file) => !file.startsWith('test/unit/')) ? await startServers() : undefined;
 const durationsFile = join(folder, 'durations');
