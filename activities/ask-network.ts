@@ -20,7 +20,7 @@ export function configured(network: CardNetwork | null): CardNetwork {
  * Asks, again under the same token. A network that gives no answer to that may still know the token: it can have acted
  * before its answer got lost, or find that the request is not word for word the first one, as it is once the product's
  * BIN has changed.
- * @throws CardNetworkUnavailable where the network gives no definite answer.
+ * @throws CardNetworkUnavailable if the network gives no definite answer.
  */
 export async function askOrLookUp<Answer extends { status: string }>(
   ask: () => Promise<Answer>,
@@ -36,7 +36,7 @@ export async function askOrLookUp<Answer extends { status: string }>(
   }
 }
 
-/** What the network says by itself; null where it gives no definite answer, or none is configured. */
+/** What the network says by itself; null if it gives no definite answer, or none is configured. */
 export async function heard<Answer>(
   network: CardNetwork | null,
   lookUp: (network: CardNetwork) => Promise<Answer>,
