@@ -21,7 +21,7 @@ const Failure = z.object({ status: z.enum(['declined', 'failed']), reason: Reaso
 const Unknown = z.object({ status: z.literal('unknown') });
 
 /** Body of POST /issuances. */
-export const IssuanceRequest = z.object({
+export const IssuanceOrder = z.object({
   token: tokenOf('card'),
   productCode: z.string().regex(/^[\x20-\x7e]{1,200}$/),
   bin: z.string().regex(/^[0-9]{4,12}$/),

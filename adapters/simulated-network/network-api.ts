@@ -7,7 +7,7 @@ import rawBody from 'raw-body';
 import { z } from 'zod';
 import type { Orm } from '../../db/orm.ts';
 import { isId } from '../../domain/ids.ts';
-import { IssuanceRequest, StatusChangeOrder, TopUpOrder } from '../card-network/wire.ts';
+import { IssuanceOrder, StatusChangeOrder, TopUpOrder } from '../card-network/wire.ts';
 import { lookUpIssuance, lookUpTopUp, revealDetails } from './look-ups.ts';
 import { type Taken, takeIssuance, takeStatusChange, takeTopUp } from './operations.ts';
 
@@ -24,7 +24,7 @@ export function networkApi({ orm, bearerToken, cardKeys, logger }: NetworkApiOpt
   const router = new Router();
 
   router.post('/issuances', async (ctx) => {
-    const request = await readRequest(ctx, IssuanceRequest);
+    const request = await readRequest(ctx, IssuanceOrder);
     const taken = await takeIssuance(orm, cardKeys[0], request);
     answer(ctx, taken, (issuance) => ({ token: request.token, issuance }));
   });
