@@ -27,7 +27,7 @@ export interface AnsweringDependencies extends CommandContext {
 }
 
 /** What a request does while its claim's work is in progress. */
-export interface Meanwhile {
+interface Meanwhile {
   /** Stores an answer in the claim if the outcome takes too long, if it can have one before the outcome. */
   answer(): Promise<void>;
   /** Gives the turn to another request: the rest of this one only waits for the network. */

@@ -37,7 +37,7 @@ export interface LiveWork {
   stop(): Promise<void>;
 }
 
-export interface LiveWorkOptions {
+interface LiveWorkOptions {
   orm: Orm;
   client: Client;
   answerHints: AnswerHints;
@@ -99,7 +99,7 @@ export function openLiveWork(options: LiveWorkOptions): LiveWork {
 }
 
 /** What a request hears of its claim while it waits. */
-export interface Hearing {
+interface Hearing {
   /** Settles when the claim has its answer, whichever process gave it. */
   answered: Promise<ResponseNotice>;
   /** Settles when this process has made the operation's first step. */

@@ -30,7 +30,7 @@ export interface FundingRow {
 }
 
 /** A pending funding, whose claim, card and row the transaction holds. */
-export interface PendingFunding<Row> {
+interface PendingFunding<Row> {
   claimId: string;
   /** Whether its claim has a response. */
   answered: boolean;
@@ -213,7 +213,7 @@ export async function endFunding<Row extends FundingRow>(
 }
 
 /** Locks a claim's pending funding: the claim, the card, the row. @returns null if it is not pending (any more) */
-export async function lockPending<Row extends FundingRow>(
+async function lockPending<Row extends FundingRow>(
   kind: FundingKind<Row>,
   tx: Transactor,
   claimId: string,

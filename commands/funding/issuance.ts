@@ -14,14 +14,7 @@ import { type CardRow, CreateCardRequest, presentCard } from '../../resources/ca
 import { lockCard } from '../card-status/lock-card.ts';
 import type { CommandContext } from '../command-context.ts';
 import type { Outcome } from '../idempotency/outcome.ts';
-import {
-  acceptFunding,
-  beginFunding,
-  completeFunding,
-  type FundingContext,
-  type FundingKind,
-  failFunding,
-} from './funding.ts';
+import type { FundingKind } from './funding.ts';
 import { type NetworkEvidence, networkCardOf } from './network-card.ts';
 import { type ClaimedTerms, type FundingTerms, termsReader } from './terms.ts';
 import { type FundingTable, fundingWriter } from './write-funding.ts';
@@ -34,16 +27,6 @@ export interface AskedIssuance {
   amountCents: number;
   cardholderName: string | null;
 }
-
-export const beginIssuance = (context: FundingContext, claimId: string) =>
-  beginFunding(ISSUANCE, context, claimId);
-export const acceptIssuance = (context: CommandContext, claimId: string) =>
-  acceptFunding(ISSUANCE, context, claimId);
-/** @param issued what the network says of the card */
-export const activateCard = (context: CommandContext, claimId: string, issued: IssuedCard) =>
-  completeFunding(ISSUANCE, context, claimId, issued);
-export const failIssuance = (context: CommandContext, claimId: string, failure: CardFailureCode) =>
-  failFunding(ISSUANCE, context, claimId, failure);
 
 /** What a pending issuance asks the network for, and what an operator has decided meanwhile; null if it is not pending. */
 export async function readPendingIssuance(
@@ -78,7 +61,7 @@ function askedFor(card: CardRow, bin: string): AskedIssuance {
 }
 
 /** What an issuance is decided on. */
-export interface IssuanceTerms extends FundingTerms {
+interface IssuanceTerms extends FundingTerms {
   request: CreateCardRequest;
   /** What the account may issue, the current product first (decisions.md, "Products"). */
   products: Product[];
@@ -201,8 +184,6 @@ const TABLE: FundingTable<CardRow> = {
       .returning(['partner_id', 'mode']),
 };
 
-export const cardWriter = fundingWriter(TABLE);
-
 const lockTerms = termsReader(
   CreateCardRequest,
   sql<{ products: Product[] }>`${issuableProducts(sql.ref('f.partner_id'))} AS products`,
@@ -220,7 +201,7 @@ export const ISSUANCE: FundingKind<
   ...TABLE,
   table: 'card',
   pendingStatus: 'funding_pending',
-  writer: cardWriter,
+  writer: fundingWriter(TABLE),
   idOf: (claimId) => siblingId('card', claimId),
   lockTerms,
   async draft(_, { liveNetworkConfigured }, cardId, { more, ...terms }) {

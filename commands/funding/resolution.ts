@@ -25,11 +25,11 @@ interface ByOperator {
   deadlineMs: number;
 }
 
-export interface IssuanceByHand extends IssuanceDecision, ByOperator {
+interface IssuanceByHand extends IssuanceDecision, ByOperator {
   cardId: string;
 }
 
-export interface TopUpByHand extends TopUpDecision, ByOperator {
+interface TopUpByHand extends TopUpDecision, ByOperator {
   topUpId: string;
 }
 

@@ -71,7 +71,7 @@ export function topUpInTestMode(
 }
 
 /** What a test-mode operation is decided on. */
-export interface TestTerms {
+interface TestTerms {
   terms: FundingTerms;
   /** What the account may issue, the current product first (decisions.md, "Products"). */
   products: Product[];

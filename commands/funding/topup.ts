@@ -14,14 +14,7 @@ import { presentTopUp, TopUpRequest, type TopUpRow } from '../../resources/topup
 import { lockCard } from '../card-status/lock-card.ts';
 import type { CommandContext } from '../command-context.ts';
 import type { Outcome } from '../idempotency/outcome.ts';
-import {
-  acceptFunding,
-  beginFunding,
-  completeFunding,
-  type FundingContext,
-  type FundingKind,
-  failFunding,
-} from './funding.ts';
+import type { FundingKind } from './funding.ts';
 import { type ClaimedTerms, type FundingTerms, termsReader } from './terms.ts';
 import { type FundingTable, fundingWriter } from './write-funding.ts';
 
@@ -31,14 +24,6 @@ export interface AskedTopUp {
   networkCardId: string;
   amountCents: number;
 }
-
-export const beginTopUp = (context: FundingContext, claimId: string) => beginFunding(TOPUP, context, claimId);
-export const acceptTopUp = (context: CommandContext, claimId: string) =>
-  acceptFunding(TOPUP, context, claimId);
-export const completeTopUp = (context: CommandContext, claimId: string) =>
-  completeFunding(TOPUP, context, claimId, {});
-export const failTopUp = (context: CommandContext, claimId: string, failure: TopUpFailureCode) =>
-  failFunding(TOPUP, context, claimId, failure);
 
 /** What a pending top-up asks the network for, and what an operator has decided meanwhile; null if it is not pending. */
 export async function readPendingTopUp(
@@ -67,7 +52,7 @@ function askedFor(topUp: Pick<TopUpRow, 'id' | 'amount_cents'>, networkCardId: s
 }
 
 /** What a top-up is decided on, beside the card's own row. */
-export interface TopUpTerms extends FundingTerms {
+interface TopUpTerms extends FundingTerms {
   request: TopUpRequest;
   /** On the card. */
   cardCents: number;
@@ -172,8 +157,6 @@ const TABLE: FundingTable<TopUpRow> = {
       .returning(['partner_id', 'mode']),
 };
 
-export const topUpWriter = fundingWriter(TABLE);
-
 /** A top-up: it puts money on a card that is there. */
 export const TOPUP: FundingKind<
   TopUpRow,
@@ -186,7 +169,7 @@ export const TOPUP: FundingKind<
   ...TABLE,
   table: 'topup',
   pendingStatus: 'pending',
-  writer: topUpWriter,
+  writer: fundingWriter(TABLE),
   idOf: (claimId) => siblingId('topup', claimId),
   lockTerms: termsReader(TopUpRequest, null),
   async draft(tx, _, topUpId, terms) {

@@ -35,7 +35,7 @@ export interface Funding {
 }
 
 /** A row as it is bound: JSON is text. */
-export type Bound<Row> = Omit<Row, 'fees'> & { fees: string };
+type Bound<Row> = Omit<Row, 'fees'> & { fees: string };
 
 /** The table of a kind of funding. */
 export interface FundingTable<Row> {
@@ -69,7 +69,7 @@ export interface FundingWriter<Row> {
   end(tx: Transactor, ring: KeyRing, claimId: string, ended: Ended<Row>): Promise<void>;
 }
 
-export interface Ended<Row> {
+interface Ended<Row> {
   /** As it is to be. */
   row: Row;
   phase: 'post' | 'void';

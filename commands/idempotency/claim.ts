@@ -145,7 +145,7 @@ const forgetLeft = autocommitStatement((db, { partnerId, key }: { partnerId: str
 );
 
 /** Whether a claim that the transaction holds has a response. */
-export interface LockedClaim {
+interface LockedClaim {
   answered: boolean;
 }
 

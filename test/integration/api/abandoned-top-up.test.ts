@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { fingerprintOf } from '../../../api/http/keyed.ts';
-import { acceptTopUp, beginTopUp, completeTopUp } from '../../../commands/funding/topup.ts';
 import { claimIdempotencyKey } from '../../../commands/idempotency/claim.ts';
 import { sealRequest } from '../../../commands/idempotency/response.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { siblingId } from '../../../domain/ids.ts';
+import { acceptTopUp, beginTopUp, completeTopUp } from '../../support/commands/fundings.ts';
 import { begun } from '../../support/commands/open-commands.ts';
 import { balanceOf } from '../../support/money.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { failPendingTopUps, lockPendingTopUps } from '../../../commands/card-status/block-card.ts';
 import { lockCard } from '../../../commands/card-status/lock-card.ts';
-import { acceptTopUp, beginTopUp, completeTopUp } from '../../../commands/funding/topup.ts';
 import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
+import { acceptTopUp, beginTopUp, completeTopUp } from '../../support/commands/fundings.ts';
 import { begun, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import { stateOf, type TopUpCase } from '../../support/commands/top-ups.ts';
 

@@ -5,7 +5,6 @@ import { negotiateFees, negotiateLimits } from '../../../commands/accounts/partn
 import { changeStatusInTestMode } from '../../../commands/card-status/change-in-test-mode.ts';
 import { beginStatusChange, completeStatusChange } from '../../../commands/card-status/change-status.ts';
 import { topUpInTestMode } from '../../../commands/funding/test-mode.ts';
-import { beginTopUp, completeTopUp, failTopUp } from '../../../commands/funding/topup.ts';
 import { readClaimResponse } from '../../../commands/idempotency/response.ts';
 import { Refusal } from '../../../commands/refusal.ts';
 import { settleTransaction } from '../../../commands/settlement/settle-transactions.ts';
@@ -16,6 +15,7 @@ import type { Tenant } from '../../../domain/tenant.ts';
 import { readBalance, readCardBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { seedCard, settlementOf } from '../../support/commands/cards.ts';
+import { beginTopUp, completeTopUp, failTopUp } from '../../support/commands/fundings.ts';
 import {
   begun,
   keyedRequest,

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
-import {
-  acceptIssuance,
-  activateCard,
-  beginIssuance,
-  failIssuance,
-} from '../../../commands/funding/issuance.ts';
 import { readClaimResponse } from '../../../commands/idempotency/response.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
+import {
+  acceptIssuance,
+  activateCard,
+  beginIssuance,
+  failIssuance,
+} from '../../support/commands/fundings.ts';
 import { begun, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
 const FUNDS = 10_000;

@@ -2,14 +2,13 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { changeStatusInTestMode } from '../../../commands/card-status/change-in-test-mode.ts';
 import { beginStatusChange } from '../../../commands/card-status/change-status.ts';
-import { beginIssuance } from '../../../commands/funding/issuance.ts';
 import { issueInTestMode, topUpInTestMode } from '../../../commands/funding/test-mode.ts';
-import { beginTopUp } from '../../../commands/funding/topup.ts';
 import { answerOnce, answerWith } from '../../../commands/idempotency/answer-once.ts';
 import { claimIdempotencyKey, type KeyedRequest } from '../../../commands/idempotency/claim.ts';
 import { readClaimResponse, sealRequest } from '../../../commands/idempotency/response.ts';
 import { siblingId } from '../../../domain/ids.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
+import { beginIssuance, beginTopUp } from '../../support/commands/fundings.ts';
 import {
   begun,
   keyedRequest,

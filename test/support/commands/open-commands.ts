@@ -6,7 +6,6 @@ import { adjustBalance } from '../../../commands/accounts/balance.ts';
 import type { OperatorContext } from '../../../commands/accounts/operator-context.ts';
 import { createPartner } from '../../../commands/accounts/partners.ts';
 import type { Begun, FundingContext } from '../../../commands/funding/funding.ts';
-import { activateCard, beginIssuance } from '../../../commands/funding/issuance.ts';
 import { issueInTestMode, type TestIssuanceContext } from '../../../commands/funding/test-mode.ts';
 import { type Claim, claimIdempotencyKey, type KeyedRequest } from '../../../commands/idempotency/claim.ts';
 import { sealRequest } from '../../../commands/idempotency/response.ts';
@@ -20,6 +19,7 @@ import { siblingId } from '../../../domain/ids.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import type { CreateCardRequest } from '../../../resources/card.ts';
 import { createTestDatabase, openOperatorOrm, operatorUrlOf, ownerUrlOf } from '../postgres.ts';
+import { activateCard, beginIssuance } from './fundings.ts';
 
 export interface TestCommands {
   /** As the service works. */
