@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { issuableIn, readIssuableProducts } from '../db/issuable-products.ts';
+import { issuableIn, readIssuableProducts } from '../commands/products/issuable-products.ts';
 import type { Orm } from '../db/orm.ts';
 import { listOf } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';

@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { CARD_COLUMNS, of } from '../../db/columns.ts';
-import { issuableProducts, type Product } from '../../db/issuable-products.ts';
 import { type Transactor, writeStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { IssuedCard } from '../../domain/card.ts';
@@ -11,6 +10,7 @@ import type { CommandContext } from '../command-context.ts';
 import { answerOnce, type KeyedAnswer, replayOf } from '../idempotency/answer-once.ts';
 import type { FoundClaim, KeyedRequest } from '../idempotency/claim.ts';
 import { responseOf } from '../idempotency/outcome.ts';
+import { issuableProducts, type Product } from '../products/issuable-products.ts';
 import { draftCard, ISSUANCE, issuanceOutcome, issuedCard } from './issuance.ts';
 import { type FundingTerms, fundingTermsOf, type TermsColumns } from './terms.ts';
 import { draftTopUp, loadedTopUp, TOPUP, topUpOutcome } from './topup.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
+import { readIssuableProducts } from '../../commands/products/issuable-products.ts';
 import { allowProducts, retireProduct, setCurrentProduct } from '../../commands/products/products.ts';
 import { type Product, ProductEntity } from '../../db/entities/cards.ts';
-import { readIssuableProducts } from '../../db/issuable-products.ts';
 import type { Orm } from '../../db/orm.ts';
 import { ProductBin, ProductCode, read, readEach, Text } from '../flag-values.ts';
 import type { Verbs } from '../verbs.ts';

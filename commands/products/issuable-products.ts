@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Mode } from '../domain/mode.ts';
-import { type Reader, readStatement } from './sql.ts';
+import { type Reader, readStatement } from '../../db/sql.ts';
+import type { Mode } from '../../domain/mode.ts';
 
 export interface Product {
   code: string;
