@@ -10,7 +10,7 @@ import type { ServersOfRun } from './support/servers-of-run.ts';
 
 /**
  * `npm test` and `npm run test:unit`: mocha's own parallel mode. Each process has a PostgreSQL and a Temporal server that
- * nobody else uses. Most of a test's time is waiting, so there are three processes for each core. The files that took
+ * nobody else uses. Most of a test's time is waiting, so there are five processes for two cores. The files that took
  * longest come first.
  *
  *     node test/run.ts [--unit] [--jobs N] [--record] [FILE …]
@@ -43,7 +43,10 @@ const secondsOf = (file: string) => recorded[file] ?? UNKNOWN_SECONDS;
 const all = globSync(flags.unit ? 'test/unit/**/*.test.ts' : 'test/**/*.test.ts');
 const files = (positionals.length > 0 ? positionals : all).toSorted((a, b) => secondsOf(b) - secondsOf(a));
 // With one, mocha is not in its parallel mode.
-const jobs = Math.max(2, Number(flags.jobs ?? (flags.unit ? 3 : Math.min(3 * availableParallelism(), 8))));
+const jobs = Math.max(
+  2,
+  Number(flags.jobs ?? (flags.unit ? 3 : Math.min(Math.ceil(2.5 * availableParallelism()), 8))),
+);
 
 const servers = files.some((file) => !file.startsWith('test/unit/')) ? await startServers() : undefined;
 const durationsFile = join(folder, 'durations');

@@ -29,7 +29,7 @@ if (process.env.MOCHA_WORKER_ID !== undefined && TEST_SERVERS !== undefined) awa
 
 let since = performance.now();
 
-/** In a run in parallel three files share a core. A test's time limit ends what hangs, and says nothing of speed. */
+/** In a run in parallel five files share two cores. A test's time limit ends what hangs, and says nothing of speed. */
 const TIMES_LONGER = 5;
 
 export const mochaHooks = {

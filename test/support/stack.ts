@@ -24,10 +24,6 @@ import { testTemporal } from './temporal.ts';
 
 export const TEST_PRODUCT = { code: 'TEST-USD', bin: '424242', network: 'visa' };
 
-// A stack has four workers, and each would start a thread for its workflows, which takes longer than all else. Without one
-// they run in the same kind of sandbox, in this thread. Workers in processes of their own work as in production.
-process.env.TEMPORAL_DEBUG = 'true';
-
 /** The service as a partner meets it: API and worker on a database and task queues of their own. */
 export interface TestStack {
   /** Its databaseUrl is the service's; `ownerUrlOf` makes the owner's of it. */

@@ -26,7 +26,6 @@ export function startProcess(
     cwd: ROOT,
     env: {
       ...environmentOf(config),
-      TEMPORAL_DEBUG: undefined,
       NODE_COMPILE_CACHE: join(tmpdir(), 'card-issuing-compile-cache'),
       ...options.env,
     },

@@ -25,7 +25,7 @@ export function runStack(
   env: Record<string, string>,
   args: readonly string[] = [],
 ): StackProcess {
-  const options = { cwd: ROOT, env: { ...process.env, TEMPORAL_DEBUG: undefined, ...env } };
+  const options = { cwd: ROOT, env: { ...process.env, ...env } };
   const child = spawn(process.execPath, [`dev/${script}.ts`, ...args], options);
   const lines: string[] = [];
   for (const stream of [child.stdout, child.stderr]) {
