@@ -24,10 +24,10 @@ type Place = Pick<DeadlyStatement, 'text' | 'when'>;
 /** Every step between the nodes and the workflow of a deposit, by the statement it begins or ends with. */
 const SCAN: Record<string, Place> = {
   'before it looks whose the addresses are': { text: "encode(address_hash, 'hex')", when: 'before' },
-  'before it moves the cursor': { text: 'UPDATE chain_scan SET block_number', when: 'before' },
+  'before it moves the cursor': { text: 'update "chain_scan" set "block_number"', when: 'before' },
   'before it records the payments': { text: 'INSERT INTO deposit_payment', when: 'before' },
-  'before it takes hints back': { text: "d.status = 'confirming' AND d.seen_block_number", when: 'before' },
-  'before deposits expire': { text: "d.status = 'awaiting_payment' AND d.expires_at", when: 'before' },
+  'before it takes hints back': { text: `"status" = 'confirming' and "seen_block_number"`, when: 'before' },
+  'before deposits expire': { text: `"status" = 'awaiting_payment' and "expires_at"`, when: 'before' },
   'before the commit of what it found': { text: 'INSERT INTO deposit_payment', when: 'before commit' },
   'after the commit of what it found': { text: 'INSERT INTO deposit_payment', when: 'after commit' },
 };
@@ -42,8 +42,11 @@ const CREDIT: Record<string, Place> = {
 };
 const TELL: Record<string, Place> = {
   'before the workflow hears of it': { text: 'UPDATE deposit d SET lease_expires_at', when: 'after' },
-  'after the workflow has heard of it': { text: 'UPDATE deposit SET told_version', when: 'before' },
-  'after it is written down that it has heard': { text: 'UPDATE deposit SET told_version', when: 'after' },
+  'after the workflow has heard of it': { text: 'update "deposit" set "told_version"', when: 'before' },
+  'after it is written down that it has heard': {
+    text: 'update "deposit" set "told_version"',
+    when: 'after',
+  },
 };
 
 const CENTS = 2_500;
