@@ -133,7 +133,7 @@ export async function startTestStack(
   const logLines: string[] = [];
   const logger = pino({ level: config.logLevel }, { write: (line: string) => logLines.push(line) });
   const direct = config.databaseDirectUrl ?? config.databaseUrl;
-  const orm = await openOrm({ databaseUrl: direct, poolSize: 4, limits: OPERATOR_LIMITS });
+  const orm = await openOrm({ databaseUrl: direct, poolSize: 8, limits: OPERATOR_LIMITS });
   const operatorOrm = await openOperatorOrm(direct);
   const operator = { orm: operatorOrm, ring: new KeyRing(config.encryptionKeys), actor: 'test' };
   if (options.product ?? true) await setCurrentProduct(operator, TEST_PRODUCT);

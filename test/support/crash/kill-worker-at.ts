@@ -10,7 +10,7 @@ import type { FaultyWorkerOptions } from './faulty-worker.ts';
 import { ask, assertEnd, claimIdOf, type Operation, resolveWhenOverdue } from './operations.ts';
 import { bundleFile, kill, scratchFolder, startProcess } from './processes.ts';
 
-/** The test's own pool has four connections. */
+/** Half as many as the connections of the test's own pool. */
 const AT_ONCE = 4;
 
 /**
