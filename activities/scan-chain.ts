@@ -11,7 +11,8 @@ import {
 import { CursorMoved, type FoundPayment, findOwners, takeBlocks } from '../commands/deposits/take-blocks.ts';
 import type { NodeState } from '../db/entities/deposits.ts';
 import type { Orm } from '../db/orm.ts';
-import { LONGEST_LAG_SECONDS, type ScanLag, scanLag, type TronNetwork } from '../domain/deposit.ts';
+import type { TronNetwork } from '../domain/deposit.ts';
+import { LONGEST_LAG_SECONDS, type ScanLag, scanLag } from '../domain/scan-lag.ts';
 import { currentWork } from '../process/work-context.ts';
 import { UnsolidBlocks } from './unsolid-blocks.ts';
 

@@ -9,7 +9,7 @@ import { ApiError } from '../domain/api-error.ts';
 import { CardStatus } from '../domain/card-status.ts';
 import { Line } from '../domain/fields.ts';
 import { isId, siblingId } from '../domain/ids.ts';
-import type { Tenant } from '../domain/tenant.ts';
+import type { Tenant } from '../domain/mode.ts';
 import { CardResource, type CardRow, CreateCardRequest, presentCard } from '../resources/card.ts';
 import { issueCardWorkflowId } from '../workflows/messages.ts';
 import { type FundingDependencies, issueCard } from './fund-card.ts';

@@ -8,7 +8,7 @@ import type { Orm } from '../db/orm.ts';
 import { tenantStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId, siblingId } from '../domain/ids.ts';
-import type { Tenant } from '../domain/tenant.ts';
+import type { Tenant } from '../domain/mode.ts';
 import { DepositRequest, DepositResource, type DepositRow, presentDeposit } from '../resources/deposit.ts';
 import { watchDepositWorkflowId } from '../workflows/messages.ts';
 import { keyedRequest, replyOnce } from './http/keyed.ts';

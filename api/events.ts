@@ -9,7 +9,7 @@ import type { Row } from '../db/tables.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { DeliveryStatus, EVENTS_KEPT_DAYS, EventType } from '../domain/event.ts';
 import { isId } from '../domain/ids.ts';
-import type { Tenant } from '../domain/tenant.ts';
+import type { Tenant } from '../domain/mode.ts';
 import { EventResource, type EventRow, presentEvent } from '../resources/event.ts';
 import {
   cursorOf,

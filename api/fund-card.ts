@@ -8,7 +8,7 @@ import {
 import { ISSUANCE } from '../commands/funding/issuance.ts';
 import { TOPUP } from '../commands/funding/topup.ts';
 import type { StoredResponse } from '../commands/idempotency/response.ts';
-import type { Tenant } from '../domain/tenant.ts';
+import type { Tenant } from '../domain/mode.ts';
 import type { ClaimedWorkflow } from '../temporal/claimed-workflow.ts';
 import { type AnsweringDependencies, answerClaimed } from './http/claimed-work.ts';
 

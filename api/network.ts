@@ -10,7 +10,7 @@ import { ApiError } from '../domain/api-error.ts';
 import { NetworkCallback } from '../domain/card-network.ts';
 import { AmountCents, Label, NetworkId } from '../domain/fields.ts';
 import { isId } from '../domain/ids.ts';
-import type { Tenant } from '../domain/tenant.ts';
+import type { Tenant } from '../domain/mode.ts';
 import { TransactionType } from '../domain/transaction.ts';
 import { issueCardWorkflowId, networkResult, topUpCardWorkflowId } from '../workflows/messages.ts';
 import { readSignedBody, type VerifyCallback } from './http/body.ts';

@@ -7,7 +7,7 @@ import type { Orm } from '../db/orm.ts';
 import { tenantStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId, siblingId } from '../domain/ids.ts';
-import type { Tenant } from '../domain/tenant.ts';
+import type { Tenant } from '../domain/mode.ts';
 import { presentTopUp, TopUpRequest, TopUpResource, type TopUpRow } from '../resources/topup.ts';
 import { topUpCardWorkflowId } from '../workflows/messages.ts';
 import { cardIdOf, readCard } from './cards.ts';

@@ -6,7 +6,7 @@ import type { Orm } from '../db/orm.ts';
 import { tenantStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
-import type { Tenant } from '../domain/tenant.ts';
+import type { Tenant } from '../domain/mode.ts';
 import { presentTransaction, TransactionResource, type TransactionRow } from '../resources/transaction.ts';
 import {
   cursorOfCard,

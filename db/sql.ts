@@ -12,7 +12,7 @@ import {
   sql,
 } from 'kysely';
 import type { ReadonlyKysely } from 'kysely/readonly';
-import type { Tenant } from '../domain/tenant.ts';
+import type { Tenant } from '../domain/mode.ts';
 import type { Tables } from './tables.ts';
 
 /** What can run a statement that reads: an EntityManager, inside its transaction if it has one. */

@@ -6,3 +6,9 @@ export const Mode = z.enum(['test', 'live']).meta({
   description: 'Whether this is test or live data. It follows from the API key.',
 });
 export type Mode = z.infer<typeof Mode>;
+
+/** Whose rows a statement may see: an account, in one mode. */
+export interface Tenant {
+  partnerId: string;
+  mode: Mode;
+}

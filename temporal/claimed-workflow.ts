@@ -7,7 +7,7 @@ import { TypedSearchAttributes } from '@temporalio/common';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
 import type { IssuanceDecision, TopUpDecision } from '../domain/decision.ts';
 import { siblingId } from '../domain/ids.ts';
-import type { Tenant } from '../domain/tenant.ts';
+import type { Tenant } from '../domain/mode.ts';
 import type { changeCardStatus } from '../workflows/change-card-status.ts';
 import type { issueCard } from '../workflows/issue-card.ts';
 import {

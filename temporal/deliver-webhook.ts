@@ -1,7 +1,7 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import type { EventType } from '../domain/event.ts';
-import type { Tenant } from '../domain/tenant.ts';
+import type { Tenant } from '../domain/mode.ts';
 import type { deliverWebhook } from '../workflows/deliver-webhook.ts';
 import {
   DELIVER_WEBHOOK,

@@ -10,7 +10,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { ScanChainActivities, ScanProgress } from '../activities/scan-chain.ts';
-import { LONGEST_LAG_SECONDS } from '../domain/deposit.ts';
+import { LONGEST_LAG_SECONDS } from '../domain/scan-lag.ts';
 import type { ScanChainInput } from './messages.ts';
 import { needsAttentionAttribute } from './search-attributes.ts';
 

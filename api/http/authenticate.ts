@@ -4,8 +4,7 @@ import { modeOfApiKey } from '../../crypto/api-key.ts';
 import type { Orm } from '../../db/orm.ts';
 import { anyOf, readStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import type { Mode } from '../../domain/mode.ts';
-import type { Tenant } from '../../domain/tenant.ts';
+import type { Mode, Tenant } from '../../domain/mode.ts';
 import type { Admission } from './admission.ts';
 
 /** A revoked key may still work for this long (decisions.md, "Keys": at most 5 s). */

@@ -4,7 +4,7 @@ import type { Tables } from '../../db/tables.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { ObjectType } from '../../domain/fields.ts';
 import { type IdPrefix, idPattern } from '../../domain/ids.ts';
-import type { Tenant } from '../../domain/tenant.ts';
+import type { Tenant } from '../../domain/mode.ts';
 
 /** The list envelope of decisions.md, "Envelope". The API document names it after its items: `CardList`. */
 export const listOf = <Item extends z.ZodType>(item: Item) =>

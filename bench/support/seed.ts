@@ -6,7 +6,7 @@ import { lowestId, newId } from '../../crypto/new-id.ts';
 import type { Transactor } from '../../db/sql.ts';
 import { addressOf } from '../../dev/tron/address.ts';
 import { FAKE_USDT_CONTRACT } from '../../dev/tron/drafts.ts';
-import type { Tenant } from '../../domain/tenant.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
 import { asOwner, ownerUrlOf } from '../../test/support/postgres.ts';
 

@@ -4,7 +4,8 @@ import type { Orm } from '../../db/orm.ts';
 import { autocommitStatement, type Reader, readStatement, writeStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import { transaction } from '../../db/transaction.ts';
-import { type ScanLag, scanLag, type TronNetwork } from '../../domain/deposit.ts';
+import type { TronNetwork } from '../../domain/deposit.ts';
+import { type ScanLag, scanLag } from '../../domain/scan-lag.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { Refusal } from '../refusal.ts';
 

@@ -6,7 +6,7 @@ import type { Row } from '../../db/tables.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TronNetwork } from '../../domain/deposit.ts';
 import { siblingId } from '../../domain/ids.ts';
-import type { Tenant } from '../../domain/tenant.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import { type DepositRow, presentDeposit } from '../../resources/deposit.ts';
 import type { CommandContext } from '../command-context.ts';
 import {

@@ -2,8 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { type Transactor, writeStatement } from '../../db/sql.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../../domain/fees.ts';
 import { AccountLimits, DEFAULT_LIMITS, type Usage } from '../../domain/limits.ts';
-import type { Mode } from '../../domain/mode.ts';
-import type { Tenant } from '../../domain/tenant.ts';
+import type { Mode, Tenant } from '../../domain/mode.ts';
 import type { CommandContext } from '../command-context.ts';
 import { openRequest } from '../idempotency/response.ts';
 

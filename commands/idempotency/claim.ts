@@ -10,7 +10,7 @@ import {
 } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
-import type { Tenant } from '../../domain/tenant.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import type { CommandContext } from '../command-context.ts';
 import { openBody, type StoredResponse } from './response.ts';
 

@@ -12,7 +12,7 @@ import {
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { isId } from '../../domain/ids.ts';
-import type { Tenant } from '../../domain/tenant.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import type { CardRow } from '../../resources/card.ts';
 
 export interface RevealAttempt extends Tenant {

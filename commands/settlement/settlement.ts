@@ -1,7 +1,7 @@
 import { newId, timeOf } from '../../crypto/new-id.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { FeePlan } from '../../domain/fees.ts';
-import type { Tenant } from '../../domain/tenant.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import {
   decideTransaction,
   type TransactionDecision,

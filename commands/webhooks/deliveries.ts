@@ -5,7 +5,7 @@ import type { Orm } from '../../db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import { type DeliveryStatus, EVENTS_KEPT_DAYS } from '../../domain/event.ts';
-import type { Tenant } from '../../domain/tenant.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import type { CommandContext } from '../command-context.ts';
 
 /** An event to send, with its endpoint as it is at the moment. */

@@ -3,8 +3,7 @@ import { generateWebhookSecret, openEndpointSecret, sealEndpointSecret } from '.
 import type { Orm } from '../../db/orm.ts';
 import { anyOf, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
-import type { Mode } from '../../domain/mode.ts';
-import type { Tenant } from '../../domain/tenant.ts';
+import type { Mode, Tenant } from '../../domain/mode.ts';
 import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 import { recordAudit } from '../accounts/operator-context.ts';
 import { lockPartner } from '../accounts/partners.ts';

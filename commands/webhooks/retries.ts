@@ -4,7 +4,7 @@ import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import { tokenBucket } from '../../db/token-bucket.ts';
 import type { DeliveryStatus } from '../../domain/event.ts';
-import type { Tenant } from '../../domain/tenant.ts';
+import type { Tenant } from '../../domain/mode.ts';
 
 /** How many workflows of an account can be told at once; with one more every 62.5 ms, at most 20 in any second. */
 const MOST_AT_ONCE = 4;

@@ -7,7 +7,7 @@ import { tokenBucket } from '../../db/token-bucket.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { EVENTS_KEPT_DAYS, type EventType } from '../../domain/event.ts';
-import type { Tenant } from '../../domain/tenant.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import { presentWebhookEndpoint } from '../../resources/webhook-endpoint.ts';
 import { recordAudit } from '../accounts/operator-context.ts';
 import { readEndpoints } from './read-endpoints.ts';

@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
-import { LONGEST_LAG_SECONDS, MICRO_USDT_PER_CENT, type TronNetwork, usdt } from '../../domain/deposit.ts';
+import { MICRO_USDT_PER_CENT, type TronNetwork, usdt } from '../../domain/deposit.ts';
+import { LONGEST_LAG_SECONDS } from '../../domain/scan-lag.ts';
 import { scanChainWorkflowId, watchDepositWorkflowId } from '../../workflows/messages.ts';
 import { readScans, type ScanResource } from '../reads/chain-scans.ts';
 import type { AttentionItem } from './attention-item.ts';

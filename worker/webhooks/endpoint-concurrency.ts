@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Tenant } from '../../domain/tenant.ts';
+import type { Tenant } from '../../domain/mode.ts';
 
 const INITIAL_SLOTS = 8;
 const FEWEST_SLOTS = 2;

@@ -9,7 +9,7 @@ import {
 } from '../../commands/webhooks/deliveries.ts';
 import { disableEndpoint, parkDeliveries } from '../../commands/webhooks/endpoint-status.ts';
 import { openEndpointSecret, signEvent } from '../../crypto/webhooks.ts';
-import type { Tenant } from '../../domain/tenant.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import { coalesce } from '../../process/coalesce.ts';
 import { describeError } from '../../process/describe-error.ts';
 import { Waker } from '../waker.ts';

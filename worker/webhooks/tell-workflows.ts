@@ -7,7 +7,7 @@ import {
   type UntoldDelivery,
 } from '../../commands/webhooks/retries.ts';
 import type { Orm } from '../../db/orm.ts';
-import type { Tenant } from '../../domain/tenant.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import { repeat } from '../../process/repeat.ts';
 import { tellDelivery } from '../../temporal/deliver-webhook.ts';
 import { tellInTurns } from '../tell-in-turns.ts';

@@ -11,7 +11,7 @@ import type { Orm } from '../../../db/orm.ts';
 import { CardStatus } from '../../../domain/card-status.ts';
 import { DeliveryStatus } from '../../../domain/event.ts';
 import type { IdPrefix } from '../../../domain/ids.ts';
-import type { Tenant } from '../../../domain/tenant.ts';
+import type { Tenant } from '../../../domain/mode.ts';
 import { readWebhooks } from '../../../operator/reads/webhooks.ts';
 import { createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
 

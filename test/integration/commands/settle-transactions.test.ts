@@ -3,7 +3,7 @@ import { settleTransactions } from '../../../commands/settlement/settle-transact
 import type { Settled, Settlement, SettlementOutcome } from '../../../commands/settlement/settlement.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { ApiError } from '../../../domain/api-error.ts';
-import type { Tenant } from '../../../domain/tenant.ts';
+import type { Tenant } from '../../../domain/mode.ts';
 import { readBalance, readCardBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { TransactionResource } from '../../../resources/transaction.ts';

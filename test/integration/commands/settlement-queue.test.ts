@@ -5,7 +5,7 @@ import {
   type SettlementQueue,
 } from '../../../commands/settlement/settlement-queue.ts';
 import { ApiError } from '../../../domain/api-error.ts';
-import type { Tenant } from '../../../domain/tenant.ts';
+import type { Tenant } from '../../../domain/mode.ts';
 import { readBalance, readCardBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { seedCard, settlementOf } from '../../support/commands/cards.ts';

@@ -17,7 +17,7 @@ import {
 } from '../../../db/sql.ts';
 import type { Row } from '../../../db/tables.ts';
 import { transaction } from '../../../db/transaction.ts';
-import type { Tenant } from '../../../domain/tenant.ts';
+import type { Tenant } from '../../../domain/mode.ts';
 import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
 
 describe('queries', () => {

@@ -7,7 +7,7 @@ import { newId } from '../../../crypto/new-id.ts';
 import type { Orm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { siblingId } from '../../../domain/ids.ts';
-import type { Tenant } from '../../../domain/tenant.ts';
+import type { Tenant } from '../../../domain/mode.ts';
 import { readAttention } from '../../../operator/nouns/attention.ts';
 import { readCardRow } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';

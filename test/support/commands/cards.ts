@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Settlement } from '../../../commands/settlement/settlement.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import type { CardStatus } from '../../../domain/card-status.ts';
-import type { Tenant } from '../../../domain/tenant.ts';
+import type { Tenant } from '../../../domain/mode.ts';
 import { applyOperation } from '../../../ledger/apply-operation.ts';
 import { NO_MERCHANT } from '../../../resources/transaction.ts';
 import { forkOf } from '../ledger/open-ledger.ts';
