@@ -1,5 +1,6 @@
 #!/bin/sh
-# Temporal's two databases, created or brought up to the server's version. Can be run again.
+# Temporal's two databases, created or brought up to the server's version. Can be run again: each step leaves alone
+# what is there already.
 set -eu
 
 SQL_PLUGIN=postgres12 SQL_HOST=postgres SQL_PORT=5432 SQL_USER=temporal SQL_PASSWORD=$(cat /run/secrets/temporal_password)
@@ -8,9 +9,7 @@ export SQL_PLUGIN SQL_HOST SQL_PORT SQL_USER SQL_PASSWORD
 for schema in temporal visibility; do
   database=temporal
   if [ "$schema" = visibility ]; then database=temporal_visibility; fi
-  # It says "already exists" where it does, and succeeds.
   temporal-sql-tool --db "$database" create
-  # Sets the version table up; where there is one it fails and changes nothing.
-  temporal-sql-tool --db "$database" setup-schema --version 0.0 || true
+  temporal-sql-tool --db "$database" setup-schema --version 0.0
   temporal-sql-tool --db "$database" update-schema --schema-dir "/etc/temporal/schema/postgresql/v12/$schema/versioned"
 done
