@@ -1,12 +1,17 @@
 import pg from 'pg';
 
-/** Notes the text of every statement that this process sends from now on, until it is stopped. */
-export function countStatements(): { texts: string[]; stop(): void } {
+/**
+ * Notes the text of every statement that this process sends to one database from now on, until it is stopped. A stack that
+ * several files share works on a database of its own, and its relay and sweeps never pause.
+ */
+export function countStatements(databaseUrl: string): { texts: string[]; stop(): void } {
+  const database = new URL(databaseUrl).pathname.slice(1);
   const original = pg.Client.prototype.query as (...args: unknown[]) => unknown;
   const texts: string[] = [];
   pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]): unknown {
     const [first] = args;
-    texts.push(typeof first === 'string' ? first : (first as { text: string }).text);
+    const text = typeof first === 'string' ? first : (first as { text: string }).text;
+    if (this.database === database) texts.push(text);
     return original.apply(this, args);
   } as typeof pg.Client.prototype.query;
   return {

@@ -36,7 +36,8 @@ describe('beginIssuance', () => {
   const waiting = async (runs: number) => {
     for (let found = 0; found < runs; await sleep(10)) {
       const { rows } = await commands.owner.query(
-        `SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'commands-test' AND wait_event_type = 'Lock'`,
+        `SELECT count(*)::int AS n FROM pg_stat_activity
+         WHERE datname = current_database() AND application_name = 'commands-test' AND wait_event_type = 'Lock'`,
       );
       found = rows[0].n;
     }

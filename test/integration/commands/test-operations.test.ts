@@ -53,7 +53,7 @@ describe('operations of test mode', () => {
     for (let waiting = 0; waiting < runs; await sleep(10)) {
       const [row] = await rows(
         `SELECT count(*)::int AS n FROM pg_stat_activity
-         WHERE application_name = 'commands-test' AND wait_event_type = 'Lock'`,
+         WHERE datname = current_database() AND application_name = 'commands-test' AND wait_event_type = 'Lock'`,
         [],
       );
       waiting = row.n;

@@ -87,7 +87,8 @@ describe('a notifier', () => {
   it('continues after an error', async () => {
     const tell = announcer();
     await commands.owner.query(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'commands-test'`,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND application_name = 'commands-test'`,
     );
     tell();
     await new Promise(setImmediate);

@@ -30,15 +30,17 @@ describe('queries', () => {
   after(() => orm.close());
 
   it('carry their values beside the statement, never in its text', async () => {
-    const marked = 'SELECT $1::text AS value, pg_sleep(0.5)';
-    const asked = query<{ value: string }>(orm.em.fork(), marked, ["it's ada@example.com"]);
+    const marked = 'SELECT $1::text AS value, pg_advisory_xact_lock(1)';
     const owner = new pg.Client(ownerUrlOf(databaseUrl));
     await owner.connect();
     try {
-      const running = `SELECT query FROM pg_stat_activity WHERE query LIKE '%pg_sleep(0.5)' AND state = 'active' AND pid <> pg_backend_pid()`;
+      await owner.query('SELECT pg_advisory_lock(1)');
+      const asked = query<{ value: string }>(orm.em.fork(), marked, ["it's ada@example.com"]);
+      const waiting = `SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`;
       let seen: { query: string }[] = [];
-      while (seen.length === 0) seen = (await owner.query<{ query: string }>(running)).rows;
+      while (seen.length === 0) seen = (await owner.query<{ query: string }>(waiting)).rows;
       assert.deepEqual(seen, [{ query: marked }]);
+      await owner.query('SELECT pg_advisory_unlock(1)');
       assert.equal((await asked)[0]?.value, "it's ada@example.com");
     } finally {
       await owner.end();

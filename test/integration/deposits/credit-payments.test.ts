@@ -267,7 +267,7 @@ describe('creditPayments', () => {
       paymentFor(dusty, partnerId, { valueMicroUsdt: 1n, transactionIndex: index + 1 }),
     );
     await find(...ids.map((id) => paymentFor(id, partnerId)), ...dust);
-    const statements = countStatements();
+    const statements = countStatements(commands.operatorUrl);
     try {
       assert.deepEqual(await credit(...ids), { judged: 599, credited: 100 });
     } finally {

@@ -216,7 +216,7 @@ describe('takeBlocks', () => {
       mode: 'live',
     });
     const payments = paid.map((id, index) => paymentFor(id, partnerId, { transactionIndex: index }));
-    const statements = countStatements();
+    const statements = countStatements(commands.operatorUrl);
     try {
       assert.deepEqual(await take(101, 101, payments), { found: 5_000, expired: 5_000, awaitingAgain: 0 });
     } finally {
