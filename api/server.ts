@@ -4,6 +4,7 @@ import { type CardActivities, createCardActivities } from '../activities/card-ac
 import { testCardIssuer, testCardRevealer } from '../adapters/card-network/derived-cards.ts';
 import { startLiveNetwork } from '../adapters/live-network.ts';
 import { simulatedNetworkCredentials } from '../adapters/simulated-network/credentials.ts';
+import { shareKeyUsage } from '../commands/accounts/key-usage.ts';
 import type { DepositTerms } from '../commands/deposits/open-deposit.ts';
 import { createSettlementQueue } from '../commands/settlement/settlement-queue.ts';
 import type { Config } from '../config/service.ts';
@@ -16,6 +17,7 @@ import { createNotifier, notifyDeposits, notifyEvents } from '../db/notification
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
 import { describeError } from '../process/describe-error.ts';
+import { repeat } from '../process/repeat.ts';
 import { connectLazily } from '../temporal/connection.ts';
 import type { EagerWorker } from '../temporal/eager-worker.ts';
 import { createApps } from './app.ts';
@@ -24,6 +26,9 @@ import { createAuthenticate } from './http/authenticate.ts';
 import { serveHttp } from './http/http-server.ts';
 import { openAnswerHints, openLiveWork } from './http/live-work.ts';
 import { createRateLimit } from './http/rate-limit.ts';
+
+/** How often the processes tell each other what keys have used. */
+const RATE_EXCHANGE_MS = 250;
 
 export interface RunningApi {
   /** Base address of the API, ending in /v1. */
@@ -94,6 +99,11 @@ export async function startApi(
     longestStartMs: 1_000,
   });
 
+  const rateLimit = createRateLimit({ perSecond: config.rateLimitPerSecond, burst: config.rateLimitBurst });
+  const exchange = repeat('adding up the rate limits of the processes', RATE_EXCHANGE_MS, logger, () =>
+    rateLimit.exchange((usedMs) => shareKeyUsage(orm, usedMs)),
+  );
+
   const liveNetwork = live.network && (options.aroundNetwork?.(live.network) ?? live.network);
   const operations = {
     ...{ orm, ring, liveNetwork, liveNetworkConfigured: live.network !== null },
@@ -119,7 +129,7 @@ export async function startApi(
     issueTestCard: testCardIssuer(ring),
     revealTestCard: testCardRevealer(ring),
     authenticate: createAuthenticate(orm, apiKeyHasher(ring), admission),
-    rateLimit: createRateLimit({ perSecond: config.rateLimitPerSecond, burst: config.rateLimitBurst }),
+    rateLimit,
     admission,
     eventsWritten,
     depositTerms: depositTermsOf(config),
@@ -143,6 +153,7 @@ export async function startApi(
     stop: async () => {
       admission.stop();
       for (const stop of stopServers) await stop();
+      await exchange.stop();
       await liveWork.stop();
       await live.stop();
       await answerHints.stop();

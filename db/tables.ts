@@ -13,6 +13,7 @@ const TABLES = {
   partner: accounts.PartnerEntity,
   account_usage: accounts.AccountUsageEntity,
   api_key: accounts.ApiKeyEntity,
+  api_key_usage: accounts.ApiKeyUsageEntity,
   faucet_credit: accounts.FaucetCreditEntity,
   balance_adjustment: accounts.BalanceAdjustmentEntity,
   audit_entry: accounts.AuditEntryEntity,

@@ -39,7 +39,7 @@ export function guard(
     const caller = await authenticate(req.headers.authorization);
     state.logFields.partnerId = caller.partnerId;
     state.logFields.mode = caller.mode;
-    rateLimit(caller.keyId);
+    rateLimit.take(caller.keyId);
     if (declaration.mode !== undefined && declaration.mode !== caller.mode) {
       throw new ApiError(declaration.mode === 'test' ? 'live_key_not_allowed' : 'test_key_not_allowed');
     }

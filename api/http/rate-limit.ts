@@ -1,10 +1,21 @@
 import { LRUCache } from 'lru-cache';
+import type { KeyUsage } from '../../commands/accounts/key-usage.ts';
 import { ApiError } from '../../domain/api-error.ts';
 
 const ROUNDING_MS = 1e-6;
 
-/** @throws ApiError `rate_limited` */
-export type RateLimit = (keyId: string) => void;
+/** What part of a burst a process lets through before it tells the others. So few requests cost no statement. */
+const UNTOLD_PART = 1 / 20;
+
+export interface RateLimit {
+  /**
+   * Counts a request.
+   * @throws ApiError `rate_limited`
+   */
+  take(keyId: string): void;
+  /** Tells the other processes what this one let through, and learns what they did. */
+  exchange(share: (usedMs: KeyUsage) => Promise<KeyUsage>): Promise<void>;
+}
 
 export interface RateLimitOptions {
   /** 0 turns the limit off. */
@@ -13,27 +24,57 @@ export interface RateLimitOptions {
   burst: number;
 }
 
+interface Bucket {
+  /** When it is full again. */
+  fullAtMs: number;
+  /** The part of it that the other processes do not know of. */
+  untoldMs: number;
+}
+
 /**
- * The general limit (decisions.md, "Reveal limit …"), counted per key in this process: the generic cell rate algorithm,
- * a token bucket that keeps one number, the time at which the bucket will be full again.
+ * The general limit (decisions.md, "Reveal limit …"), counted per key: the generic cell rate algorithm, a token bucket that
+ * keeps one number, the time at which the bucket will be full again. A request never waits for the count: processes add
+ * up theirs afterwards (docs/decisions/rate-limit-across-processes.md).
  * @param now milliseconds of a clock that never goes back
  */
 export function createRateLimit(
   { perSecond, burst }: RateLimitOptions,
   now: () => number = () => performance.now(),
 ): RateLimit {
-  if (perSecond === 0) return () => {};
+  if (perSecond === 0) return { take: () => {}, exchange: async () => {} };
   const intervalMs = 1_000 / perSecond;
   const sizeMs = Math.max(burst, perSecond) * intervalMs;
-  const fullAgain = new LRUCache<string, number>({ max: 100_000 });
-  return (keyId) => {
-    const nowMs = now();
-    const fullMs = Math.max(fullAgain.get(keyId) ?? 0, nowMs) + intervalMs;
-    const waitMs = fullMs - nowMs - sizeMs;
-    // Sums of fractions of a millisecond are off by less than this.
-    if (waitMs > ROUNDING_MS) {
-      throw new ApiError('rate_limited', { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) });
-    }
-    fullAgain.set(keyId, fullMs);
+  const toldFromMs = Math.max(intervalMs, sizeMs * UNTOLD_PART) - ROUNDING_MS;
+  const buckets = new LRUCache<string, Bucket>({ max: 100_000 });
+  const toTell = new Set<string>();
+
+  return {
+    take(keyId) {
+      const nowMs = now();
+      const bucket = buckets.get(keyId) ?? { fullAtMs: nowMs, untoldMs: 0 };
+      const fullAtMs = Math.max(bucket.fullAtMs, nowMs) + intervalMs;
+      const waitMs = fullAtMs - nowMs - sizeMs;
+      // Sums of fractions of a millisecond are off by less than this.
+      if (waitMs > ROUNDING_MS) {
+        throw new ApiError('rate_limited', { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) });
+      }
+      bucket.fullAtMs = fullAtMs;
+      bucket.untoldMs += intervalMs;
+      buckets.set(keyId, bucket);
+      if (bucket.untoldMs >= toldFromMs) toTell.add(keyId);
+    },
+
+    async exchange(share) {
+      const usedMs = new Map([...toTell].map((keyId) => [keyId, buckets.get(keyId)?.untoldMs ?? 0]));
+      if (usedMs.size === 0) return;
+      // What fails is told the next time: its keys stay in `toTell`.
+      for (const [keyId, fullInMs] of await share(usedMs)) {
+        toTell.delete(keyId);
+        const bucket = buckets.get(keyId);
+        if (bucket === undefined) continue;
+        bucket.untoldMs -= usedMs.get(keyId) ?? 0;
+        bucket.fullAtMs = Math.max(bucket.fullAtMs, now() + fullInMs + bucket.untoldMs);
+      }
+    },
   };
 }

@@ -56,6 +56,17 @@ export const ApiKeyEntity = defineEntity({
 });
 export type ApiKey = InferEntity<typeof ApiKeyEntity>;
 
+/** What a key has used of the general rate limit, for all processes together; a crash of PostgreSQL empties the table. */
+export const ApiKeyUsageEntity = defineEntity({
+  name: 'ApiKeyUsage',
+  tableName: 'api_key_usage',
+  properties: {
+    apiKeyId: p.text().primary(),
+    /** When the key may use its whole burst again. */
+    fullAt: p.datetime(),
+  },
+});
+
 /** A credit of pretend money to a test balance. */
 export const FaucetCreditEntity = defineEntity({
   name: 'FaucetCredit',

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { createRateLimit } from '../../../api/http/rate-limit.ts';
+import { createRateLimit, type RateLimit } from '../../../api/http/rate-limit.ts';
+import { shareKeyUsage } from '../../../commands/accounts/key-usage.ts';
 import { ApiError } from '../../../domain/api-error.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { type Answer, startTestStack, type TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 
 describe('createRateLimit', () => {
   let nowMs: number;
@@ -12,11 +14,11 @@ describe('createRateLimit', () => {
   });
   const limitOf = (perSecond: number, burst: number) => createRateLimit({ perSecond, burst }, () => nowMs);
   /** How many of `requests` at once get through. */
-  const taken = (limit: (key: string) => void, requests: number, key = 'key_1') => {
+  const taken = (limit: RateLimit, requests: number, key = 'key_1') => {
     let count = 0;
     for (let i = 0; i < requests; i++) {
       try {
-        limit(key);
+        limit.take(key);
         count += 1;
       } catch (error) {
         assert.ok(error instanceof ApiError && error.code === 'rate_limited');
@@ -51,17 +53,88 @@ describe('createRateLimit', () => {
 
   it('says how long to wait, in whole seconds, and is right about it', () => {
     const limit = limitOf(1, 1);
-    limit('key_1');
+    limit.take('key_1');
     nowMs += 100;
     try {
-      limit('key_1');
+      limit.take('key_1');
       assert.fail('it was let through');
     } catch (error) {
       assert.ok(error instanceof ApiError);
       assert.equal(error.detail.retryAfterSeconds, 1);
     }
     nowMs += 900;
-    limit('key_1');
+    limit.take('key_1');
+  });
+
+  describe('at several processes', () => {
+    let stack: TestStack;
+    before(async () => {
+      stack = await startTestStack({}, { worker: false });
+    });
+    after(() => stack.stop());
+    const exchange = (limit: RateLimit) => limit.exchange((usedMs) => shareKeyUsage(stack.orm, usedMs));
+
+    it('is one limit for all of them, with debts', async () => {
+      const [one, two, three] = [limitOf(1, 100), limitOf(1, 100), limitOf(1, 100)];
+      const key = randomUUID();
+      assert.equal(taken(one, 200, key), 100);
+      assert.equal(taken(two, 70, key), 70);
+      assert.equal(taken(three, 5, key), 5);
+      for (const limit of [one, two, three]) await exchange(limit);
+      // Together they let 175 through: 75 too many.
+      assert.equal(taken(three, 10, key), 0);
+      nowMs += 70_000;
+      assert.equal(taken(three, 10, key), 0);
+      nowMs += 15_000;
+      assert.ok(taken(three, 100, key) > 0);
+      assert.equal(taken(three, 10, randomUUID()), 10);
+    });
+
+    it('tells of many keys in one statement, and of no key that used little', async () => {
+      const limit = limitOf(1, 100);
+      const keys = Array.from({ length: 500 }, () => randomUUID());
+      for (const key of keys) taken(limit, 5, key);
+      taken(limit, 4, 'key_quiet');
+      const told: number[] = [];
+      const count = () =>
+        limit.exchange(async (usedMs) => {
+          told.push(usedMs.size);
+          return shareKeyUsage(stack.orm, usedMs);
+        });
+      await count();
+      await count();
+      assert.deepEqual(told, [500]);
+      taken(limit, 1, 'key_quiet');
+      await count();
+      assert.deepEqual(told, [500, 1]);
+    });
+
+    it('goes on by its own count while the others can not be told, and tells them afterwards', async () => {
+      const [one, two] = [limitOf(1, 100), limitOf(1, 100)];
+      const key = randomUUID();
+      assert.equal(taken(one, 60, key), 60);
+      await assert.rejects(one.exchange(() => Promise.reject(new Error('the database is away'))));
+      assert.equal(taken(one, 60, key), 40);
+      await exchange(one);
+      assert.equal(taken(two, 5, key), 5);
+      await exchange(two);
+      assert.equal(taken(two, 5, key), 0);
+    });
+
+    it('adds up what processes tell at the same time', async () => {
+      const limits = Array.from({ length: 8 }, () => limitOf(1, 100));
+      const keys = Array.from({ length: 40 }, () => randomUUID());
+      for (const limit of limits) for (const key of keys) taken(limit, 10, key);
+      await Promise.all(limits.map(exchange));
+      const last = limitOf(1, 100);
+      for (const key of keys) taken(last, 5, key);
+      await exchange(last);
+      // 85 seconds of each bucket are used; what the statements took has been refilled.
+      for (const key of keys) {
+        const left = taken(last, 100, key);
+        assert.ok(left >= 15 && left < 45, String(left));
+      }
+    });
   });
 
   it('is off where 0 a second are allowed', () => {
@@ -90,6 +163,33 @@ describe('the general limit', () => {
     expectError(refusal, 'rate_limited');
     assert.match(refusal.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
     assert.equal((await partner.call('GET', '/ping', { mode: 'live' })).status, 200);
+  });
+
+  it('is one limit at two API processes', async () => {
+    const burst = 60;
+    const limits = { rateLimitPerSecond: 1, rateLimitBurst: burst };
+    const one = await startTestStack(limits, { worker: false });
+    const { databaseUrl, encryptionKeys } = one.config;
+    const two = await startTestStack(
+      { ...limits, databaseUrl, encryptionKeys },
+      { worker: false, product: false },
+    );
+    try {
+      const partner = await one.createPartner();
+      await firstRefusal(() => partner.call('GET', '/ping'));
+      const elsewhere = `http://${two.config.host}:${two.config.port}/v1/ping`;
+      let answered = 0;
+      await until('the other process has refused the key', async () => {
+        const answer = await fetch(elsewhere, { headers: { authorization: `Bearer ${partner.keys.test}` } });
+        await answer.text();
+        answered += 1;
+        return answer.status === 429;
+      });
+      assert.ok(answered < burst, `it was refused only after ${answered}`);
+    } finally {
+      await two.stop();
+      await one.stop();
+    }
   });
 
   it('does not keep a 429 under the Idempotency-Key', async () => {
