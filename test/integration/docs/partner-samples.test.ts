@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { freePort } from '../../../dev/free-port.ts';
@@ -11,7 +11,7 @@ import { EventType } from '../../../domain/event.ts';
 import { DEFAULT_FEE_PLAN } from '../../../domain/fees.ts';
 import { DEFAULT_LIMITS } from '../../../domain/limits.ts';
 import { type DepositStack, startDepositStack } from '../../support/deposits/deposit-stack.ts';
-import { assertAsSampled, samplesOf } from '../../support/docs/markdown-samples.ts';
+import { assertAsSampled, type Page, readGuide, samplesOf } from '../../support/docs/markdown-samples.ts';
 import { findProgram } from '../../support/find-program.ts';
 import { fundedPartner } from '../../support/money.ts';
 import type { TestPartner } from '../../support/stack.ts';
@@ -29,6 +29,7 @@ describe('the samples in the pages for partners', function () {
   let apiUrl: string;
   let receiver: Receiver;
   let folder: string;
+  let pages: Page[];
   let guide: string;
   before(async () => {
     service = await startDepositStack();
@@ -36,7 +37,8 @@ describe('the samples in the pages for partners', function () {
     receiver = await startReceiver();
     receiver.behave(answer(204));
     folder = await mkdtemp(join(tmpdir(), 'card-issuing-samples-'));
-    guide = await readPage('docs/partner-guide.md');
+    pages = await readGuide();
+    guide = pages.map(({ text }) => text).join('\n');
   });
   after(async () => {
     await rm(folder, { recursive: true, force: true });
@@ -62,11 +64,12 @@ describe('the samples in the pages for partners', function () {
     const env: Record<string, string> = { API: apiUrl, KEY: partner.keys.test, LIVE_KEY: partner.keys.live };
     const here = (text: string) =>
       text.replace(/https:\/\/hooks\.example\.com\/\w+|http:\/\/127\.0\.0\.1:4000\//, receiver.url);
-    const samples = samplesOf(guide);
+    const samples = pages.flatMap(({ path, text }) =>
+      samplesOf(text).map((sample) => ({ ...sample, at: `${path}:${sample.line}` })),
+    );
     let last = '';
     let compared = 0;
-    for (const [index, { language, text, line }] of samples.entries()) {
-      const at = `docs/partner-guide.md:${line}`;
+    for (const [index, { language, text, at }] of samples.entries()) {
       if (language === 'sh') {
         if (text.includes('$EVENT')) await untilDelivered(partner, env.EVENT ?? '');
         const answers = await ask(here(text), env);
@@ -84,7 +87,7 @@ describe('the samples in the pages for partners', function () {
         compared += 1;
       }
     }
-    assert.equal(compared, 5);
+    assert.equal(compared, 7);
   });
 
   async function untilDelivered(partner: TestPartner, eventId: string): Promise<void> {
@@ -168,6 +171,11 @@ describe('the samples in the pages for partners', function () {
     } finally {
       await program.stop();
     }
+  });
+
+  it('are on pages that the first page lists', async () => {
+    const files = await readdir(join(ROOT, 'docs/partners'));
+    assert.deepEqual(pages.map(({ path }) => basename(path)).sort(), files.sort());
   });
 
   it('stand beside the figures and the events that the service has', () => {

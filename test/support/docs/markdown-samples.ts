@@ -1,4 +1,24 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+
+const GUIDE = new URL('../../../docs/partners/', import.meta.url);
+
+export interface Page {
+  /** Its path in the project. */
+  path: string;
+  text: string;
+}
+
+/** The partner guide: its first page, and those that the first one lists, in their order. */
+export async function readGuide(): Promise<Page[]> {
+  const read = async (name: string) => ({
+    path: `docs/partners/${name}`,
+    text: await readFile(new URL(name, GUIDE), 'utf8'),
+  });
+  const first = await read('README.md');
+  const listed = [...first.text.matchAll(/^\| \[[^\]]+\]\(([\w-]+\.md)\)/gm)].map(([, name = '']) => name);
+  return [first, ...(await Promise.all(listed.map(read)))];
+}
 
 /** A fenced block of a page. */
 export interface Sample {

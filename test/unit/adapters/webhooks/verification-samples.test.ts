@@ -8,7 +8,10 @@ import { generateWebhookSecret, signEvent } from '../../../../crypto/webhooks.ts
 import { startReceiver } from '../../../support/adapters/webhooks/receivers.ts';
 
 const SAMPLES = new URL('../../../../docs/samples/', import.meta.url);
-const GUIDE = readFileSync(new URL('../../../../docs/partner-guide.md', import.meta.url), 'utf8');
+const GUIDE = readFileSync(
+  new URL('../../../../docs/partners/verifying-webhooks.md', import.meta.url),
+  'utf8',
+);
 const PYTHON = spawnSync('python3', ['--version']).status === 0;
 
 const NOW_MS = 1_795_246_916_693;
@@ -154,6 +157,6 @@ function assertInGuide(file: string, language: string): void {
   const sample = readFileSync(new URL(file, SAMPLES), 'utf8');
   assert.ok(
     GUIDE.includes(`\`\`\`${language}\n${sample}\`\`\``),
-    `docs/partner-guide.md shows another text than docs/samples/${file}; copy the file into it`,
+    `docs/partners/verifying-webhooks.md shows another text than docs/samples/${file}; copy the file into it`,
   );
 }
