@@ -1,17 +1,19 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { filesToRunAgain, type MochaRun, outcomeOf, resultsOf } from './outcome.ts';
+import type { Results } from './reporter.ts';
 import type { ServersOfRun } from './support/servers-of-run.ts';
 
 /**
  * `npm test` and `npm run test:unit`: mocha's own parallel mode. Each process has a PostgreSQL and a Temporal server that
  * nobody else uses. Most of a test's time is waiting, so there are five processes for two cores. The files that took
- * longest come first.
+ * longest come first. A file that fails is run once more at the end, by itself, and has failed if it fails again.
  *
  *     node test/run.ts [--unit] [--jobs N] [--record] [FILE …]
  *
@@ -41,36 +43,68 @@ cleanUp.defer(() => rm(folder, { recursive: true, force: true }));
 const recorded: Durations = JSON.parse(await readFile(DURATIONS, 'utf8'));
 const secondsOf = (file: string) => recorded[file] ?? UNKNOWN_SECONDS;
 const all = globSync(flags.unit ? 'test/unit/**/*.test.ts' : 'test/**/*.test.ts');
-const files = (positionals.length > 0 ? positionals : all).toSorted((a, b) => secondsOf(b) - secondsOf(a));
+const asked = positionals.map((file) => relative('.', file));
+const files = (asked.length > 0 ? asked : all).toSorted((a, b) => secondsOf(b) - secondsOf(a));
 // With one, mocha is not in its parallel mode.
 const jobs = Math.max(
   2,
   Number(flags.jobs ?? (flags.unit ? 3 : Math.min(Math.ceil(2.5 * availableParallelism()), 8))),
 );
 
-const servers = files.some((file) => !file.startsWith('test/unit/')) ? await startServers() : undefined;
+const needsServers = !flags.unit && files.some((file) => !file.startsWith('test/unit/'));
+const servers = needsServers ? await startServers() : undefined;
 const durationsFile = join(folder, 'durations');
 await writeFile(durationsFile, '');
-const mocha = spawn(
-  process.execPath,
-  [MOCHA, '--parallel', '--jobs', String(jobs), '--fail-zero', ...files],
-  {
-    stdio: 'inherit',
-    env: {
-      ...process.env,
-      NODE_COMPILE_CACHE: COMPILE_CACHE,
-      TEST_RUN: '1',
-      TEST_DURATIONS: durationsFile,
-      ...(servers && { TEST_SERVERS: JSON.stringify(servers) }),
-    },
-  },
-);
+let mocha: ChildProcess | undefined;
+let isStopped = false;
 // The terminal sends Ctrl-C to mocha as well; what was started here is stopped when it has ended.
-process.on('SIGINT', () => {});
-process.on('SIGTERM', () => mocha.kill('SIGTERM'));
-const [code] = (await once(mocha, 'exit')) as [number | null];
-process.exitCode = code ?? 1;
-await report();
+process.on('SIGINT', () => {
+  isStopped = true;
+});
+process.on('SIGTERM', () => {
+  isStopped = true;
+  mocha?.kill('SIGTERM');
+});
+
+const results = resultsOf(files, await runMocha(files));
+const again: Results = {};
+for (const file of filesToRunAgain(results)) {
+  if (isStopped) break;
+  console.log(`\nOnce more, by itself: ${file}`);
+  Object.assign(again, resultsOf([file], await runMocha([file])));
+}
+await reportDurations();
+const outcome = outcomeOf(results, again);
+console.log(['', ...outcome.lines].join('\n'));
+process.exitCode = outcome.isPassed ? 0 : 1;
+
+async function runMocha(files: readonly string[]): Promise<MochaRun> {
+  const resultsFile = join(folder, 'results.json');
+  await rm(resultsFile, { force: true });
+  const reporter = fileURLToPath(new URL('reporter.ts', import.meta.url));
+  mocha = spawn(
+    process.execPath,
+    [MOCHA, '--parallel', '--jobs', String(jobs), '--reporter', reporter, '--fail-zero', ...files],
+    {
+      stdio: 'inherit',
+      env: {
+        ...process.env,
+        NODE_COMPILE_CACHE: COMPILE_CACHE,
+        // Tests stop workers in the middle of things, where the SDK's core can panic. Its backtraces say nothing to us.
+        RUST_BACKTRACE: '0',
+        TEST_RUN: '1',
+        TEST_DURATIONS: durationsFile,
+        TEST_RESULTS: resultsFile,
+        TEST_SERVERS: servers && JSON.stringify(servers),
+      },
+    },
+  );
+  const [code, signal] = (await once(mocha, 'exit')) as [number | null, NodeJS.Signals | null];
+  const results: Results | null = await readFile(resultsFile, 'utf8')
+    .then(JSON.parse)
+    .catch(() => null);
+  return { results, ended: signal === null ? `exit code ${code}` : `signal ${signal}` };
+}
 
 async function startServers(): Promise<ServersOfRun[]> {
   const { bundleForTests } = await import('./support/stack.ts');
@@ -94,7 +128,7 @@ async function startPair(bundleFile: string): Promise<ServersOfRun> {
 }
 
 /** Says which files took longest, so that the next slow one is seen. */
-async function report(): Promise<void> {
+async function reportDurations(): Promise<void> {
   const took: Durations = {};
   for (const line of (await readFile(durationsFile, 'utf8')).trim().split('\n').filter(Boolean)) {
     const [file = '', seconds] = line.split(' ');

@@ -39,6 +39,13 @@ export const mochaHooks = {
       test.timeout(test.timeout() * TIMES_LONGER);
     });
   },
+  /** Mocha's processes send each other what is enumerable of an error, which its causes are not. */
+  afterEach(this: Context): void {
+    let { err } = this.currentTest as { err?: Error };
+    for (; err instanceof Error && err.cause !== undefined; err = err.cause as Error) {
+      Object.defineProperty(err, 'cause', { enumerable: true });
+    }
+  },
   /** After each file of a run in parallel: how long it took, with loading it. */
   afterAll(this: Context): void {
     const file = this.test?.parent?.suites[0]?.file;
