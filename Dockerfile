@@ -26,6 +26,7 @@ COPY crypto crypto
 COPY db db
 COPY domain domain
 COPY ledger ledger
+COPY operations operations
 COPY operator operator
 COPY process process
 COPY resources resources
@@ -37,5 +38,5 @@ RUN node temporal/bundle-workflows.ts workflow-bundle.js && rm -rf /root/.cache
 ENV WORKFLOW_BUNDLE=/app/workflow-bundle.js
 # It writes nothing: run it with a read-only root file system, and with no capabilities.
 USER node
-EXPOSE 3000
+EXPOSE 3000 3001
 CMD ["node", "--import", "./process/check-node.mjs", "api/main.ts"]

@@ -2,8 +2,12 @@ import Router, { type RouterContext } from '@koa/router';
 import Koa from 'koa';
 import helmet from 'koa-helmet';
 import type { Logger } from 'pino';
-import { Histogram, Registry } from 'prom-client';
+import { Histogram } from 'prom-client';
 import { ApiError } from '../domain/api-error.ts';
+import { createDepositMetrics } from '../operations/deposit-metrics.ts';
+import { health, type ReadinessDependencies, readiness } from '../operations/health.ts';
+import { createRegistry, metrics } from '../operations/metrics.ts';
+import { createWebhookMetrics } from '../operations/webhook-metrics.ts';
 import { describeError } from '../process/describe-error.ts';
 import { checkAnswers } from './http/check-answers.ts';
 import { answerErrors } from './http/errors.ts';
@@ -19,9 +23,6 @@ import {
 } from './network.ts';
 import { openApiDocument } from './openapi/document.ts';
 import { reference } from './openapi/reference.ts';
-import { createDepositMetrics } from './operations/deposit-metrics.ts';
-import { health, operations, type ReadinessDependencies } from './operations/health.ts';
-import { createWebhookMetrics } from './operations/webhook-metrics.ts';
 import { createRoutes, DECLARATIONS, type RouteDependencies } from './routes.ts';
 
 export interface AppDependencies
@@ -45,20 +46,19 @@ export interface Apps {
 
 /** The whole HTTP surface. */
 export function createApps(dependencies: AppDependencies): Apps {
-  const registry = new Registry();
-  const { orm, logger, admission, depositTerms } = dependencies;
-  const metrics = [
-    ...admission.metrics,
-    ...createWebhookMetrics(orm, logger),
-    ...createDepositMetrics(orm, depositTerms?.network ?? null, logger),
-  ];
-  for (const metric of metrics) registry.registerMetric(metric);
-  const durations = new Histogram({
+  const { orm, logger, admission, tronNetwork } = dependencies;
+  const durations: RequestDurations = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time from the request to its answer',
     labelNames: ['method', 'route', 'status'],
-    registers: [registry],
+    registers: [],
   });
+  const registry = createRegistry([
+    durations,
+    ...admission.metrics,
+    ...createWebhookMetrics(orm, logger),
+    ...createDepositMetrics(orm, tronNetwork, logger),
+  ]);
 
   const v1 = new Router<RequestState>({ prefix: '/v1' });
   for (const route of createRoutes(dependencies)) {
@@ -66,7 +66,7 @@ export function createApps(dependencies: AppDependencies): Apps {
     const guarded = guard(route, dependencies);
     v1[method](path, dependencies.checkAnswers ? checkAnswers(route.declaration, guarded) : guarded);
   }
-  const ofOperators = [operations(dependencies, registry)];
+  const ofOperators = [readiness(dependencies), metrics(registry)];
   return {
     api: createApp(logger, durations, [
       v1,

@@ -132,6 +132,7 @@ export async function startApi(
     rateLimit,
     admission,
     eventsWritten,
+    tronNetwork: config.tron?.network ?? null,
     depositTerms: depositTermsOf(config),
     depositsChanged,
     settlements: createSettlementQueue(orm, eventsWritten),
@@ -140,8 +141,9 @@ export async function startApi(
       config.cardNetwork !== 'none' &&
       callbackSecrets.some((secret) => verifyCallback(body, signature, secret)),
   });
-  const stopServers = [await serveHttp(apps.api, config)];
-  if (config.operations !== null) stopServers.push(await serveHttp(apps.operations, config.operations));
+  const servers = [await serveHttp(apps.api, config, 'PORT')];
+  if (config.operations !== null)
+    servers.push(await serveHttp(apps.operations, config.operations, 'OPERATIONS_PORT'));
   const { hostWorker } = options;
   if (hostWorker !== undefined) {
     const activities = createCardActivities({ ...operations, ...liveWork.reported });
@@ -152,7 +154,7 @@ export async function startApi(
     url: `http://${config.host}:${config.port}/v1`,
     stop: async () => {
       admission.stop();
-      for (const stop of stopServers) await stop();
+      for (const server of servers) await server.stop();
       await exchange.stop();
       await liveWork.stop();
       await live.stop();

@@ -54,6 +54,8 @@ export const Environment = z.object({
   PORT: Port.default(3000),
   OPERATIONS_HOST: Text.optional(),
   OPERATIONS_PORT: Port.optional(),
+  WORKER_HOST: Text.optional(),
+  WORKER_PORT: wholeNumber(0, 65_535).default(3001),
   DATABASE_URL: PostgresUrl,
   DATABASE_DIRECT_URL: PostgresUrl.optional(),
   ALLOW_OWNER_LOGIN: z.enum(['true', 'false'], 'must be true or false').default('false'),

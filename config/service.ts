@@ -9,6 +9,8 @@ export interface Config {
   port: number;
   /** Where readiness and metrics listen; null if they share the API's address. */
   operations: { host: string; port: number } | null;
+  /** Where a worker listens, for operators; port 0 is any free one. */
+  worker: { host: string; port: number };
   databaseUrl: string;
   /** PostgreSQL itself, if databaseUrl is a connection pooler; otherwise null. */
   databaseDirectUrl: string | null;
@@ -46,6 +48,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     host: values.HOST,
     port: values.PORT,
     operations: operationsAddress(values),
+    worker: { host: values.WORKER_HOST ?? values.HOST, port: values.WORKER_PORT },
     databaseUrl: values.DATABASE_URL,
     databaseDirectUrl:
       values.DATABASE_DIRECT_URL === values.DATABASE_URL ? null : (values.DATABASE_DIRECT_URL ?? null),

@@ -59,6 +59,7 @@ function readyLine(stack: StartedStack): string {
   const origin = stack.apiUrl.replace(/\/v1$/, '');
   const parts = [`API ${stack.apiUrl}`, `reference ${origin}/docs`];
   if (stack.temporalUiUrl !== null) parts.push(`Temporal UI ${stack.temporalUiUrl}`);
+  parts.push(`worker ${stack.workerUrl}`);
   if (stack.tronUrl !== undefined) parts.push(`TRON node ${stack.tronUrl}`);
   if (stack.demoIsNew) {
     const { partnerId, testKey, liveKey } = stack.demo;

@@ -9,6 +9,6 @@ await runProcess('worker', async () => {
   const logger = createLogger('worker', config.logLevel);
   installRuntime(logger);
   const worker = await startWorker(config, logger, { workflowBundle: config.workflowBundle });
-  logger.info('the worker is polling');
+  logger.info({ url: worker.operationsUrl }, 'the worker is polling');
   return worker;
 });

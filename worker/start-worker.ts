@@ -9,16 +9,21 @@ import { cardsTaskQueue } from '../config/task-queues.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
+import { health } from '../operations/health.ts';
+import { createRegistry, metrics } from '../operations/metrics.ts';
 import { describeError } from '../process/describe-error.ts';
 import { attemptInterceptors, SIGN_OF_LIFE_MS } from '../temporal/attempts.ts';
 import { bundleWorkflows } from '../temporal/bundle-workflows.ts';
 import { type DepositActivities, startDeposits } from './deposits/start-deposits.ts';
 import { startIdentifying } from './identify-cards.ts';
 import { startPruning } from './prune-claims.ts';
+import { serveOperations } from './serve-operations.ts';
 import { startSweep } from './sweep-claims.ts';
 import { startWebhooks } from './webhooks/start-webhooks.ts';
 
 export interface RunningWorker {
+  /** Where it serves /healthz and /metrics. */
+  operationsUrl: string;
   /** Settles when the worker has ended, by {@link stop} or by an error. */
   ended: Promise<void>;
   stop(): Promise<void>;
@@ -37,13 +42,34 @@ export interface WorkerOptions {
 
 /**
  * Opens what a worker needs and polls three task queues until it is stopped: cards, webhooks and deposits. It also starts
- * what no workflow asks for: the webhook relay, the crediting of deposits, and the repeated jobs.
+ * what no workflow asks for: the webhook relay, the crediting of deposits, and the repeated jobs. It listens first, and for
+ * operators alone.
  */
 export async function startWorker(
   config: Config,
   logger: Logger,
-  { around = {}, ...options }: WorkerOptions = {},
+  options: WorkerOptions = {},
 ): Promise<RunningWorker> {
+  const operations = await serveOperations(config.worker, [health(), metrics(createRegistry([]))], logger);
+  try {
+    const work = await startWork(config, logger, options);
+    const ended = work.ended.finally(() => operations.stop());
+    const stop = async () => {
+      work.shutDown();
+      await ended;
+    };
+    return { operationsUrl: operations.url, ended, stop };
+  } catch (error) {
+    await operations.stop();
+    throw error;
+  }
+}
+
+async function startWork(
+  config: Config,
+  logger: Logger,
+  { around = {}, ...options }: WorkerOptions,
+): Promise<{ ended: Promise<void>; shutDown(): void }> {
   const ring = new KeyRing(config.encryptionKeys);
   const { orm, direct } = await openServiceDatabase(config, logger, {
     poolSize: 22,
@@ -83,13 +109,7 @@ export async function startWorker(
       await connection.close();
       await orm.close();
     });
-  return {
-    ended,
-    stop: async () => {
-      shutDown();
-      await ended;
-    },
-  };
+  return { ended, shutDown };
 }
 
 /** The worker for what happens to cards: issuances, top-ups and status changes. */

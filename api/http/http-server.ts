@@ -11,23 +11,21 @@ import type Koa from 'koa';
 import type { Middleware } from 'koa';
 import { newId } from '../../crypto/new-id.ts';
 import { ApiError } from '../../domain/api-error.ts';
+import { type HttpAddress, type Listening, listen } from '../../process/listen.ts';
 import { presentError } from '../../resources/error.ts';
 import type { RequestState } from './log-request.ts';
 import { timesSent } from './validate.ts';
 
-/** How long the requests in progress may take when the server stops. */
-const LONGEST_STOP_MS = 10_000;
-
-export interface HttpAddress {
-  host: string;
-  port: number;
-}
-
-/** Serves an app over HTTP/1.1. @returns a function that takes no more connections and ends the requests in progress, within 10 s */
-export async function serveHttp(
+/**
+ * Serves an app over HTTP/1.1.
+ * @param variable the environment variable that the port is from
+ * @throws StartRefused if the address can't be had
+ */
+export function serveHttp(
   app: Koa<RequestState>,
-  { host, port }: HttpAddress,
-): Promise<() => Promise<void>> {
+  address: HttpAddress,
+  variable: string,
+): Promise<Listening> {
   const answer = app.callback();
   // Node would answer a missing Host and an unknown Expect itself, without the error body.
   const server = createServer(
@@ -38,17 +36,7 @@ export async function serveHttp(
   answerUnreadable(server);
   // Their bytes are limited. With a limit on their number, Node would silently drop the rest.
   server.maxHeadersCount = 0;
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, resolve);
-  });
-  return async () => {
-    const closed = new Promise((resolve) => server.close(resolve));
-    server.closeIdleConnections();
-    const impatience = setTimeout(() => server.closeAllConnections(), LONGEST_STOP_MS);
-    await closed;
-    clearTimeout(impatience);
-  };
+  return listen(server, address, variable);
 }
 
 /** How long a client may keep its half of a connection open after we have ended ours. */

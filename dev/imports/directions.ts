@@ -9,7 +9,18 @@ export interface Direction {
 const TEMPORAL_WORKFLOW = ['@temporalio/workflow', '@temporalio/common'];
 
 const API = [
-  ...['domain', 'resources', 'crypto', 'config', 'process', 'db', 'ledger', 'commands', 'temporal'],
+  ...[
+    'domain',
+    'resources',
+    'crypto',
+    'config',
+    'process',
+    'db',
+    'ledger',
+    'commands',
+    'temporal',
+    'operations',
+  ],
   'workflows/messages.ts',
 ];
 
@@ -38,11 +49,15 @@ export const DIRECTIONS: Record<string, Direction> = {
     ],
     types: ['workflows'],
   },
+  operations: { rooms: ['domain', 'crypto', 'process', 'db', 'commands'] },
   api: { rooms: API },
   // The root of the process: it puts the parts together, and passes in what the others may not import.
   'api/server.ts': { rooms: [...API, 'adapters', 'activities'] },
   worker: {
-    rooms: ['domain', 'crypto', 'db', 'commands', 'adapters', 'activities', 'temporal', 'config', 'process'],
+    rooms: [
+      ...['domain', 'crypto', 'db', 'commands', 'adapters', 'activities', 'temporal', 'config', 'process'],
+      'operations',
+    ],
   },
   operator: {
     rooms: [

@@ -6,6 +6,8 @@ const Ports = z.object({
   postgres: z.number(),
   temporal: z.number(),
   temporalUi: z.number(),
+  /** The worker's own. */
+  worker: z.number(),
   /** Of the fake TRON node, where there is one. */
   tron: z.number().optional(),
 });
@@ -18,11 +20,12 @@ const VARIABLES = {
   postgres: 'POSTGRES_PORT',
   temporal: 'TEMPORAL_PORT',
   temporalUi: 'TEMPORAL_UI_PORT',
+  worker: 'WORKER_PORT',
 } as const;
 
 /** The port asked for; else the one of last time if it is still free; else any free one. */
 export async function choosePorts(file: string, asked: AskedPorts): Promise<Ports> {
-  const last = readJsonFile(file, Ports);
+  const last = readJsonFile(file, Ports.partial());
   const again = async (name: keyof Ports): Promise<number> => {
     const before = last?.[name];
     return before !== undefined && (await isPortFree(before)) ? before : freePort();
@@ -37,6 +40,7 @@ export async function choosePorts(file: string, asked: AskedPorts): Promise<Port
     postgres: await choose('postgres'),
     temporal: await choose('temporal'),
     temporalUi: await choose('temporalUi'),
+    worker: await choose('worker'),
     ...(asked.withTron && { tron: await again('tron') }),
   };
   writePrivateFile(file, JSON.stringify(ports, null, 2));

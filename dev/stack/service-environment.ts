@@ -11,6 +11,7 @@ interface ServiceEnvironmentOptions {
   databaseUrl: string;
   temporalAddress: string;
   encryptionKeys: string;
+  workerPort: number;
   /** Variables of deposits, where the stack brings its own chain. */
   tron: NodeJS.ProcessEnv | undefined;
 }
@@ -42,6 +43,7 @@ export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.P
     TEMPORAL_NAMESPACE: settings.TEMPORAL_NAMESPACE,
     HOST: settings.HOST,
     PORT: String(settings.PORT),
+    WORKER_PORT: String(options.workerPort),
     ENCRYPTION_KEYS: options.encryptionKeys,
     ...options.tron,
   };

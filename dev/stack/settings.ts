@@ -14,6 +14,9 @@ const TemporalServer = z.enum(['cli', 'production'], 'must be cli or production'
 const StackEnvironment = Environment.extend({
   HOST: Loopback.default('127.0.0.1'),
   OPERATIONS_HOST: Loopback.optional(),
+  WORKER_HOST: Loopback.optional(),
+  // A free one, so that two stacks get along.
+  WORKER_PORT: Port.optional(),
   DATA_DIR: z.string().default('.data'),
   POSTGRES_PORT: Port.optional(),
   TEMPORAL_PORT: Port.optional(),
@@ -34,7 +37,7 @@ export function readSettings(env: NodeJS.ProcessEnv, { withTron = false } = {}) 
     ...(withTron ? tronProblems(set) : serviceProblems(set)),
     ...serverProblems(set),
   ]);
-  const { DATA_DIR, HOST, PORT, OPERATIONS_HOST, OPERATIONS_PORT, POSTGRES_PORT } = values;
+  const { DATA_DIR, HOST, PORT, OPERATIONS_HOST, OPERATIONS_PORT, WORKER_PORT, POSTGRES_PORT } = values;
   const {
     TEMPORAL_PORT,
     TEMPORAL_UI_PORT,
@@ -44,7 +47,7 @@ export function readSettings(env: NodeJS.ProcessEnv, { withTron = false } = {}) 
     TEMPORAL_SERVER,
   } = values;
   return {
-    ...{ DATA_DIR, HOST, PORT, OPERATIONS_HOST, OPERATIONS_PORT, POSTGRES_PORT },
+    ...{ DATA_DIR, HOST, PORT, OPERATIONS_HOST, OPERATIONS_PORT, WORKER_PORT, POSTGRES_PORT },
     ...{
       TEMPORAL_PORT,
       TEMPORAL_UI_PORT,

@@ -15,6 +15,8 @@ const StackFile = z.object({
   /** Ends in `/v1`. */
   apiUrl: z.string(),
   temporalUiUrl: z.string().nullable(),
+  /** Where the worker serves /healthz and /metrics. */
+  workerUrl: z.string(),
   /** Of the fake TRON node; only with `--with-tron`. */
   tronUrl: z.string().optional(),
   demo: DemoPartner,

@@ -49,6 +49,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     postgres: settings.POSTGRES_PORT,
     temporal: settings.TEMPORAL_PORT,
     temporalUi: settings.TEMPORAL_UI_PORT,
+    worker: settings.WORKER_PORT,
     withTron,
   });
   const tron =
@@ -56,7 +57,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   disposables.defer(async () => tron?.stop());
   const environment = (databaseUrl: string, address: string) =>
     serviceEnvironment({
-      ...{ folder, settings, databaseUrl, encryptionKeys },
+      ...{ folder, settings, databaseUrl, encryptionKeys, workerPort: ports.worker },
       temporalAddress: address,
       tron: tron?.environment,
     });
@@ -103,6 +104,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     temporalNamespace: temporal.namespace,
     apiUrl: `${originOf(config)}/v1`,
     temporalUiUrl: temporal.uiUrl,
+    workerUrl: originOf(config.worker),
     demo,
     ...(tron !== undefined && { tronUrl: tron.url }),
   };

@@ -87,6 +87,7 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     host: '127.0.0.1',
     port: await freePort(),
     operations: null,
+    worker: { host: '127.0.0.1', port: 0 },
     databaseUrl: await createTestDatabase(),
     databaseDirectUrl: null,
     allowOwnerLogin: false,

@@ -43,6 +43,7 @@ describe('readConfig', () => {
       host: '127.0.0.1',
       port: 3000,
       operations: null,
+      worker: { host: '127.0.0.1', port: 3001 },
       databaseUrl: NEEDED.DATABASE_URL,
       databaseDirectUrl: null,
       allowOwnerLogin: false,
@@ -172,6 +173,15 @@ describe('readConfig', () => {
     });
     assert.deepEqual(operationsOf({ OPERATIONS_HOST: '10.0.0.1' }), { host: '10.0.0.1', port: 3000 });
     assert.equal(operationsOf({ OPERATIONS_HOST: '127.0.0.1', OPERATIONS_PORT: '3000' }), null);
+  });
+
+  it('has a worker listen on the host of the API unless told otherwise, and on any free port if told so', () => {
+    const workerOf = (env: Record<string, string>) => readConfig({ ...NEEDED, ...env }).worker;
+    assert.deepEqual(workerOf({ HOST: '0.0.0.0' }), { host: '0.0.0.0', port: 3001 });
+    assert.deepEqual(workerOf({ WORKER_HOST: '10.0.0.1', WORKER_PORT: '0' }), { host: '10.0.0.1', port: 0 });
+    assert.deepEqual(problemsOf({ ...NEEDED, WORKER_PORT: '70000' }), [
+      'WORKER_PORT: must be a whole number from 0 to 65535',
+    ]);
   });
 
   it('accepts several keys in order, each of 32 bytes and with its own id', () => {

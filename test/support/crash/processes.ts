@@ -70,6 +70,8 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
     ...process.env,
     HOST: config.host,
     PORT: String(config.port),
+    WORKER_HOST: config.worker.host,
+    WORKER_PORT: String(config.worker.port),
     DATABASE_URL: config.databaseUrl,
     DATABASE_DIRECT_URL: config.databaseDirectUrl ?? '',
     ALLOW_OWNER_LOGIN: String(config.allowOwnerLogin),

@@ -51,11 +51,20 @@ describe('npm start', function () {
     const origin = `http://127.0.0.1:${env.PORT}`;
     assert.equal(stack.lines.filter((line) => line.startsWith('ready')).length, 1);
     const { testKey, liveKey, partnerId } = file.demo;
-    for (const part of [`${origin}/v1`, `${origin}/docs`, file.temporalUiUrl, partnerId, testKey, liveKey]) {
+    for (const part of [
+      `${origin}/v1`,
+      `${origin}/docs`,
+      file.temporalUiUrl,
+      file.workerUrl,
+      partnerId,
+      testKey,
+      liveKey,
+    ]) {
       assert.ok(part === null || ready.includes(part), `${part} in ${ready}`);
     }
     const { status, json } = await call('/ping');
     assert.deepEqual([status, json.partner_id, json.mode], [200, partnerId, 'test']);
+    assert.ok((await fetch(`${file.workerUrl}/metrics`)).ok);
     assert.ok(file.temporalUiUrl === null || (await fetch(file.temporalUiUrl)).ok);
   });
 
@@ -69,6 +78,7 @@ describe('npm start', function () {
       'temporalAddress',
       'temporalNamespace',
       'temporalUiUrl',
+      'workerUrl',
     ]);
     assert.deepEqual(Object.keys(file.demo).sort(), ['liveKey', 'partnerId', 'testKey']);
     assert.equal(file.apiUrl, `http://127.0.0.1:${env.PORT}/v1`);

@@ -8,12 +8,12 @@ import { scratchFolder } from '../../../support/dev/scratch.ts';
 
 describe('choosePorts', () => {
   const scratch = scratchFolder();
-  const none = { postgres: undefined, temporal: undefined, temporalUi: undefined };
+  const none = { postgres: undefined, temporal: undefined, temporalUi: undefined, worker: undefined };
 
   it('takes the ports of last time, but for one that is taken by now', async () => {
     const file = join(scratch.path, 'ports.json');
     const first = await choosePorts(file, none);
-    assert.equal(new Set(Object.values(first)).size, 3);
+    assert.equal(new Set(Object.values(first)).size, 4);
     assert.deepEqual(await choosePorts(file, none), first);
 
     const other = createServer().listen(first.temporal, '127.0.0.1');

@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Metric } from 'prom-client';
-import { readFirstDepositTime, readScanStates, type ScanState } from '../../commands/deposits/chain-scan.ts';
-import type { Orm } from '../../db/orm.ts';
-import { readStatement } from '../../db/sql.ts';
-import type { TronNetwork } from '../../domain/deposit.ts';
-import { type ScanLag, scanLag } from '../../domain/scan-lag.ts';
+import { readFirstDepositTime, readScanStates, type ScanState } from '../commands/deposits/chain-scan.ts';
+import type { Orm } from '../db/orm.ts';
+import { readStatement } from '../db/sql.ts';
+import type { TronNetwork } from '../domain/deposit.ts';
+import { type ScanLag, scanLag } from '../domain/scan-lag.ts';
 import { type DatabaseGauge, databaseGauges } from './database-gauges.ts';
 
 /** Counts stop here: how many more there are changes nothing for the reader. */

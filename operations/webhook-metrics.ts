@@ -1,8 +1,9 @@
+import { type RawBuilder, sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Metric } from 'prom-client';
-import { timeOf } from '../../crypto/new-id.ts';
-import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
+import { timeOf } from '../crypto/new-id.ts';
+import type { Orm } from '../db/orm.ts';
+import { readStatement } from '../db/sql.ts';
 import { databaseGauges } from './database-gauges.ts';
 
 /** Counting stops here: how many more there are changes nothing for whoever reads it. */
@@ -22,7 +23,7 @@ export function createWebhookMetrics(orm: Orm, logger: Logger): Metric[] {
   });
   return databaseGauges({
     what: 'what waits to be delivered',
-    read: () => query<Waiting>(orm.em.fork(), READ),
+    read: () => waitingOfEach(orm.em.fork(), {}),
     gauges: [
       gauge('webhook_events_waiting', `Events that wait, up to ${MOST_COUNTED}`, ({ events }) => events),
       gauge('webhook_accounts_waiting', 'Accounts whose events wait', ({ accounts }) => accounts),
@@ -50,14 +51,18 @@ function longestWaitSeconds({ for: what, due_at, first_id }: Waiting): number | 
   return (Date.now() - earliestMs) / 1_000;
 }
 
-const read = (what: Waiting['for'], where: string, dueAt: string) => `
-  SELECT '${what}' AS for, count(*)::int AS events, count(DISTINCT (partner_id, mode))::int AS accounts,
+const waiting = (what: Waiting['for'], where: RawBuilder<unknown>, dueAt: RawBuilder<unknown>) => sql`
+  SELECT ${sql.lit(what)} AS for, count(*)::int AS events, count(DISTINCT (partner_id, mode))::int AS accounts,
     min(${dueAt}) AS due_at, min(event_id) FILTER (WHERE ${dueAt} IS NULL AND status = 'pending') AS first_id
-  FROM (SELECT partner_id, mode, event_id, status, next_attempt_at FROM delivery WHERE ${where} LIMIT ${MOST_COUNTED}) d`;
+  FROM (SELECT partner_id, mode, event_id, status, next_attempt_at FROM delivery
+    WHERE ${where} LIMIT ${sql.lit(MOST_COUNTED)}) d`;
 
-// Each by a partial index.
-const READ = [
-  read('relay', `status = 'pending'`, 'next_attempt_at'),
-  read('handover', `status = 'retrying' AND next_attempt_at < now()`, 'next_attempt_at'),
-  read('workflow', `workflow = 'untold' AND status <> 'pending'`, 'NULL::timestamptz'),
-].join(' UNION ALL ');
+const DUE_AT = sql.ref('next_attempt_at');
+
+// Written out: each part is counted by a partial index.
+const waitingOfEach = readStatement(
+  () => sql<Waiting>`
+    ${waiting('relay', sql`status = 'pending'`, DUE_AT)}
+    UNION ALL ${waiting('handover', sql`status = 'retrying' AND next_attempt_at < now()`, DUE_AT)}
+    UNION ALL ${waiting('workflow', sql`workflow = 'untold' AND status <> 'pending'`, sql`NULL::timestamptz`)}`,
+);

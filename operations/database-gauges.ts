@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Gauge, type Metric } from 'prom-client';
-import { describeError } from '../../process/describe-error.ts';
+import { describeError } from '../process/describe-error.ts';
 
 /** The other metrics wait no longer than this for PostgreSQL. */
 const READ_TIMEOUT_MS = 2_000;

@@ -1,13 +1,13 @@
 import Router from '@koa/router';
 import type { Client } from '@temporalio/client';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
-import { collectDefaultMetrics, type Registry } from 'prom-client';
-import { expectedMigrations } from '../../db/migrate.ts';
-import type { Orm } from '../../db/orm.ts';
-import { query } from '../../db/sql.ts';
-import { describeError } from '../../process/describe-error.ts';
-import type { DepositDependencies } from '../deposits.ts';
-import type { RequestState } from '../http/log-request.ts';
+import { expectedMigrations } from '../db/migrate.ts';
+import type { Orm } from '../db/orm.ts';
+import { readStatement } from '../db/sql.ts';
+import type { TronNetwork } from '../domain/deposit.ts';
+import { describeError } from '../process/describe-error.ts';
+import { atMostOften } from './at-most-often.ts';
 import { readScanProgress } from './deposit-metrics.ts';
 
 const PROBE_TIMEOUT_MS = 3_000;
@@ -21,13 +21,13 @@ export interface ReadinessDependencies {
   /** The queues that workers poll. */
   taskQueues: string[];
   /** Null: there is no chain to read. */
-  depositTerms: DepositDependencies['depositTerms'];
+  tronNetwork: TronNetwork | null;
   logger: Logger;
 }
 
 /** `GET /healthz`: the process answers. */
-export function health(): Router<RequestState> {
-  const router = new Router<RequestState>();
+export function health(): Router {
+  const router = new Router();
   router.get('/healthz', (ctx) => {
     ctx.body = { status: 'ok' };
   });
@@ -36,40 +36,17 @@ export function health(): Router<RequestState> {
 
 /**
  * `GET /readyz`: whether PostgreSQL, its migrations and Temporal are there. It names what is not; the log says why.
- * Workers, and how far the chain has been read, are for information. `GET /metrics` is for Prometheus: requests by route
- * and status, and the process itself.
+ * Workers, and how far the chain has been read, are for information.
  */
-export function operations(dependencies: ReadinessDependencies, registry: Registry): Router<RequestState> {
-  collectDefaultMetrics({ register: registry });
-  const readiness = atMostOften(COMPUTED_EVERY_MS, () => computeReadiness(dependencies));
-  const metrics = atMostOften(COMPUTED_EVERY_MS, () => registry.metrics());
-  const router = new Router<RequestState>();
+export function readiness(dependencies: ReadinessDependencies): Router {
+  const compute = atMostOften(COMPUTED_EVERY_MS, () => computeReadiness(dependencies));
+  const router = new Router();
   router.get('/readyz', async (ctx) => {
-    const { status, body } = await readiness();
+    const { status, body } = await compute();
     ctx.status = status;
     ctx.body = body;
   });
-  router.get('/metrics', async (ctx) => {
-    ctx.type = registry.contentType;
-    ctx.body = await metrics();
-  });
   return router;
-}
-
-/** Starts `compute` at most once per interval, and never while it runs; everyone else gets the latest result. */
-function atMostOften<T>(intervalMs: number, compute: () => Promise<T>): () => Promise<T> {
-  let latest: { startedAtMs: number; result: Promise<T> } | undefined;
-  let isRunning = false;
-  return () => {
-    const nowMs = performance.now();
-    if (latest !== undefined && (isRunning || nowMs - latest.startedAtMs < intervalMs)) return latest.result;
-    isRunning = true;
-    const result = compute().finally(() => {
-      isRunning = false;
-    });
-    latest = { startedAtMs: nowMs, result };
-    return result;
-  };
 }
 
 async function computeReadiness(
@@ -114,17 +91,16 @@ async function probe<T>(
 }
 
 async function findMissingMigrations({ orm }: ReadinessDependencies): Promise<string[]> {
-  const rows = await query<{ name: string }>(orm.em.fork(), 'SELECT name FROM schema_migration WHERE $1', [
-    true,
-  ]);
-  const applied = new Set(rows.map((row) => row.name));
+  const applied = new Set((await appliedMigrations(orm.em.fork(), {})).map(({ name }) => name));
   return (await expectedMigrations()).filter((name) => !applied.has(name));
 }
 
+const appliedMigrations = readStatement(() => sql<{ name: string }>`SELECT name FROM schema_migration`);
+
 /** How far the chain has been read, for information: a payment that has not been seen yet is found later. */
-async function presentScan({ orm, depositTerms }: ReadinessDependencies): Promise<object | null> {
-  if (depositTerms === null) return null;
-  const { network, waitsFor, lag, state } = await readScanProgress(orm, depositTerms.network);
+async function presentScan({ orm, tronNetwork }: ReadinessDependencies): Promise<object | null> {
+  if (tronNetwork === null) return null;
+  const { network, waitsFor, lag, state } = await readScanProgress(orm, tronNetwork);
   return {
     ...{ network, waits_for: waitsFor, height: state?.blockNumber ?? null },
     ...{ lag_blocks: lag.blocks, lag_seconds: lag.seconds, node: state?.node ?? null },

@@ -1,0 +1,15 @@
+/** Starts `compute` at most once per interval, and never while it runs; everyone else gets the latest result. */
+export function atMostOften<T>(intervalMs: number, compute: () => Promise<T>): () => Promise<T> {
+  let latest: { startedAtMs: number; result: Promise<T> } | undefined;
+  let isRunning = false;
+  return () => {
+    const nowMs = performance.now();
+    if (latest !== undefined && (isRunning || nowMs - latest.startedAtMs < intervalMs)) return latest.result;
+    isRunning = true;
+    const result = compute().finally(() => {
+      isRunning = false;
+    });
+    latest = { startedAtMs: nowMs, result };
+    return result;
+  };
+}

@@ -1,0 +1,60 @@
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { StartRefused } from './run-process.ts';
+
+export interface HttpAddress {
+  host: string;
+  port: number;
+}
+
+/** How long the requests in progress may take when the server stops. */
+const LONGEST_STOP_MS = 10_000;
+
+export interface Listening {
+  /** Its origin, without a path. */
+  url: string;
+  /** Takes no more connections and ends the requests in progress, within 10 s. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Has a server listen.
+ * @param variable the environment variable that the port is from
+ * @throws StartRefused if the address can't be had
+ */
+export async function listen(
+  server: Server,
+  { host, port }: HttpAddress,
+  variable: string,
+): Promise<Listening> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => reject(refusal(error, { host, port }, variable)));
+    server.listen(port, host, resolve);
+  });
+  const { port: taken } = server.address() as AddressInfo;
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${taken}`,
+    stop: async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeIdleConnections();
+      const impatience = setTimeout(() => server.closeAllConnections(), LONGEST_STOP_MS);
+      await closed;
+      clearTimeout(impatience);
+    },
+  };
+}
+
+function refusal(error: NodeJS.ErrnoException, { host, port }: HttpAddress, variable: string): Error {
+  if (error.code === 'EADDRINUSE') {
+    return new StartRefused(
+      `Port ${port} of ${host} is taken: stop what listens there, or set ${variable} to another port.`,
+    );
+  }
+  if (error.code === 'EADDRNOTAVAIL' || error.code === 'EACCES' || error.code === 'ENOTFOUND') {
+    const host_ = variable.replace(/PORT$/, 'HOST');
+    return new StartRefused(
+      `Can't listen on ${host}:${port} (${error.code}): correct ${host_} or ${variable}.`,
+    );
+  }
+  return error;
+}

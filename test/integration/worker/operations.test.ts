@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import Koa from 'koa';
+import { pino } from 'pino';
+import { serveHttp } from '../../../api/http/http-server.ts';
+import { StartRefused } from '../../../process/run-process.ts';
+import { type RunningWorker, startWorker } from '../../../worker/start-worker.ts';
+import { testConfig, testWorkflowBundle } from '../../support/stack.ts';
+
+describe("the worker's own address", function () {
+  this.timeout(60_000);
+  const logger = pino({ level: 'silent' });
+  let worker: RunningWorker;
+  before(async () => {
+    worker = await startWorker(await testConfig(), logger, { workflowBundle: await testWorkflowBundle() });
+  });
+  after(() => worker.stop());
+
+  it('says that the process answers', async () => {
+    const response = await fetch(`${worker.operationsUrl}/healthz`);
+    assert.deepEqual([response.status, await response.json()], [200, { status: 'ok' }]);
+  });
+
+  it('has the metrics of the process, in the text format', async () => {
+    const response = await fetch(`${worker.operationsUrl}/metrics`);
+    assert.equal(response.status, 200);
+    assert.match(response.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
+    assert.match(await response.text(), /^process_cpu_seconds_total /m);
+  });
+
+  it('has nothing of the API', async () => {
+    for (const path of ['/v1/cards', '/docs', '/network/callbacks'])
+      assert.equal((await fetch(`${worker.operationsUrl}${path}`)).status, 404, path);
+  });
+
+  it('lets a process that can not have its port say which variable to change', async () => {
+    const { hostname: host, port } = new URL(worker.operationsUrl);
+    const taken = { host, port: Number(port) };
+    const refusal = (variable: string) => (error: unknown) =>
+      error instanceof StartRefused &&
+      error.message ===
+        `Port ${port} of ${host} is taken: stop what listens there, or set ${variable} to another port.`;
+    const config = await testConfig({ worker: taken });
+    await assert.rejects(startWorker(config, logger), refusal('WORKER_PORT'));
+    await assert.rejects(serveHttp(new Koa(), taken, 'PORT'), refusal('PORT'));
+  });
+});
