@@ -81,15 +81,18 @@ function operationsAddress(values: z.infer<typeof Environment>): Config['operati
 
 /** Problems of several variables together, and of the files they name. */
 export function serviceProblems(set: NodeJS.ProcessEnv): string[] {
-  const problems = tronProblems(set);
+  return [...tronProblems(set), ...temporalProblems(set), ...productProblems(set)];
+}
+
+function temporalProblems(set: NodeJS.ProcessEnv): string[] {
   try {
     if (set.TEMPORAL_ADDRESS) temporalConfig(set);
+    return [];
   } catch (error) {
     // Only the first line: the others may quote the file, and so a key.
     const [problem] = String(error).split('\n');
-    problems.push(`TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE, TEMPORAL_TLS_…: ${problem}`);
+    return [`TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE, TEMPORAL_TLS_…: ${problem}`];
   }
-  return [...problems, ...productProblems(set)];
 }
 
 /** What the Temporal SDK reads from the environment and from the files that it names. */
@@ -100,18 +103,25 @@ function temporalConfig(set: NodeJS.ProcessEnv): ClientConnectConfig {
 export interface MigrationConfig {
   databaseUrl: string;
   firstProduct: { code: string; bin: string; network: string } | null;
+  /** Null if it is not known: then nothing is registered there. */
+  temporal: ClientConnectConfig | null;
 }
 
 /** What `npm run migrate` needs. @throws ConfigurationError */
 export function readMigrationConfig(env: NodeJS.ProcessEnv = process.env): MigrationConfig {
   const schema = Environment.pick({
     ...{ DATABASE_URL: true, PRODUCT_CODE: true, PRODUCT_BIN: true, PRODUCT_NETWORK: true },
-  });
-  const { values } = parseEnvironment(schema, env, productProblems);
+    ...{ TEMPORAL_ADDRESS: true, TEMPORAL_NAMESPACE: true },
+  }).partial({ TEMPORAL_ADDRESS: true });
+  const { set, values } = parseEnvironment(schema, env, (given) => [
+    ...temporalProblems(given),
+    ...productProblems(given),
+  ]);
   const { PRODUCT_CODE: code, PRODUCT_BIN: bin, PRODUCT_NETWORK: network } = values;
   return {
     databaseUrl: values.DATABASE_URL,
     firstProduct: code && bin && network ? { code, bin, network } : null,
+    temporal: values.TEMPORAL_ADDRESS === undefined ? null : temporalConfig(set),
   };
 }
 

@@ -1,15 +1,20 @@
 import { createFirstProduct } from '../commands/products/products.ts';
-import { readMigrationConfig } from '../config/service.ts';
+import { type MigrationConfig, readMigrationConfig } from '../config/service.ts';
 import { OPERATOR_ROLE } from '../db/login.ts';
 import { migrate } from '../db/migrate.ts';
 import { openOrm } from '../db/orm.ts';
 import { OPERATOR_LIMITS } from '../db/session.ts';
-import { runOnce } from '../process/run-process.ts';
+import { runOnce, StartRefused } from '../process/run-process.ts';
 
 await runOnce('migration', async () => {
-  const { databaseUrl, firstProduct } = readMigrationConfig();
-  const applied = await migrate(databaseUrl);
+  const config = readMigrationConfig();
+  const applied = await migrate(config.databaseUrl);
   console.log(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`);
+  await createProduct(config);
+  await prepareTemporal(config);
+});
+
+async function createProduct({ databaseUrl, firstProduct }: MigrationConfig): Promise<void> {
   if (firstProduct === null) return;
   const orm = await openOrm({
     databaseUrl,
@@ -24,4 +29,34 @@ await runOnce('migration', async () => {
   } finally {
     await orm.close();
   }
-});
+}
+
+/** Makes the namespace and its search attributes. A login that may make none is told which are missing, and what to do. */
+async function prepareTemporal({ temporal }: MigrationConfig): Promise<void> {
+  if (temporal === null) {
+    console.log(
+      'TEMPORAL_ADDRESS is not set, so Temporal was not prepared: each worker does that as it starts.',
+    );
+    return;
+  }
+  const { Connection } = await import('@temporalio/client');
+  const { howToAdd, registerNamespace } = await import('../temporal/namespace.ts');
+  const { connectionOptions = {}, namespace = 'default' } = temporal;
+  const connection = await Connection.connect({ ...connectionOptions, connectTimeout: '5s' }).catch(
+    (error) => {
+      throw new StartRefused(
+        `The database is migrated, but Temporal does not respond at ${connectionOptions.address}: check that it is running ` +
+          'and that TEMPORAL_ADDRESS and the TEMPORAL_TLS_… variables are right, then run this again. ' +
+          `(${error instanceof Error ? error.message : error})`,
+      );
+    },
+  );
+  try {
+    const { added, missing } = await registerNamespace(connection, namespace);
+    if (missing.length > 0) console.log(howToAdd(namespace, missing));
+    else if (added.length > 0) console.log(`Temporal's namespace ${namespace} has got ${added.join(', ')}.`);
+    else console.log(`Temporal's namespace ${namespace} is up to date.`);
+  } finally {
+    await connection.close();
+  }
+}

@@ -13,6 +13,7 @@ import type { Config } from '../config/service.ts';
 import { attemptInterceptors } from './attempts.ts';
 import { bundleInThread } from './bundle-workflows.ts';
 import { installRuntime } from './install-runtime.ts';
+import { ensureSearchAttributes } from './namespace.ts';
 
 /** The most first tasks that a process runs at a time; further ones go through the queue. */
 const TASKS = 64;
@@ -70,12 +71,16 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
   };
 
   async function createWorker(): Promise<Worker> {
+    const [workflowBundle] = await Promise.all([
+      options.workflowBundle ?? bundleInThread(),
+      ensureSearchAttributes(connection, namespace, logger),
+    ]);
     return Worker.create({
       connection,
       namespace,
       identity,
       taskQueue,
-      workflowBundle: options.workflowBundle ?? (await bundleInThread()),
+      workflowBundle,
       activities,
       interceptors: { activity: attemptInterceptors(logger) },
       enableNonLocalActivities: false,

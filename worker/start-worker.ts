@@ -14,6 +14,7 @@ import { createRegistry, metrics } from '../operations/metrics.ts';
 import { describeError } from '../process/describe-error.ts';
 import { attemptInterceptors, SIGN_OF_LIFE_MS } from '../temporal/attempts.ts';
 import { bundleWorkflows } from '../temporal/bundle-workflows.ts';
+import { ensureSearchAttributes } from '../temporal/namespace.ts';
 import { type DepositActivities, startDeposits } from './deposits/start-deposits.ts';
 import { startIdentifying } from './identify-cards.ts';
 import { startPruning } from './prune-claims.ts';
@@ -82,7 +83,10 @@ async function startWork(
   const liveNetwork = live.network && (around.network?.(live.network) ?? live.network);
   const connection = await NativeConnection.connect(config.temporal.connectionOptions ?? {});
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
-  const workflowBundle = options.workflowBundle ?? (await bundleWorkflows(Runtime.instance().logger));
+  const [workflowBundle] = await Promise.all([
+    options.workflowBundle ?? bundleWorkflows(Runtime.instance().logger),
+    ensureSearchAttributes(connection, client.options.namespace, logger),
+  ]);
 
   const shared = { config, orm, direct, ring, connection, client, workflowBundle, logger };
   const cards = await createCardsWorker({ ...shared, liveNetwork, around: around.activities });

@@ -1,13 +1,27 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 
-/** What operators find workflows by (design of the workflows, "Operators"). */
+/** What operators find workflows by (docs/operating.md, "Saved queries"). */
 export const partnerIdAttribute = defineSearchAttributeKey('PartnerId', SearchAttributeType.KEYWORD);
 export const modeAttribute = defineSearchAttributeKey('Mode', SearchAttributeType.KEYWORD);
 export const cardIdAttribute = defineSearchAttributeKey('CardId', SearchAttributeType.KEYWORD);
 export const depositIdAttribute = defineSearchAttributeKey('DepositId', SearchAttributeType.KEYWORD);
-export const needsAttentionAttribute = defineSearchAttributeKey('NeedsAttention', SearchAttributeType.BOOL);
 export const eventTypeAttribute = defineSearchAttributeKey('EventType', SearchAttributeType.KEYWORD);
 export const deliveryStatusAttribute = defineSearchAttributeKey(
   'DeliveryStatus',
   SearchAttributeType.KEYWORD,
 );
+export const needsAttentionAttribute = defineSearchAttributeKey('NeedsAttention', SearchAttributeType.BOOL);
+/** `failed`, on workflows whose work came to nothing. What succeeded goes without, which saves each an event. */
+export const outcomeAttribute = defineSearchAttributeKey('Outcome', SearchAttributeType.KEYWORD);
+
+/** All of them: whatever registers or lists search attributes takes them from here. */
+export const SEARCH_ATTRIBUTES = [
+  partnerIdAttribute,
+  modeAttribute,
+  cardIdAttribute,
+  depositIdAttribute,
+  eventTypeAttribute,
+  deliveryStatusAttribute,
+  needsAttentionAttribute,
+  outcomeAttribute,
+] as const;

@@ -75,5 +75,5 @@ export const DIRECTIONS: Record<string, Direction> = {
   },
   // Published alone, so it knows nothing of the service and needs no package.
   client: { rooms: [], packages: ['node:crypto', 'node:timers/promises'] },
-  dev: { rooms: ['domain', 'crypto', 'db', 'commands', 'config', 'process', 'adapters'] },
+  dev: { rooms: ['domain', 'crypto', 'db', 'commands', 'config', 'process', 'adapters', 'temporal'] },
 };

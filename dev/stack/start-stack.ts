@@ -82,7 +82,11 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   const env = environment(databaseUrl, temporal.address);
   const config = readConfig(env);
   const demo = await setUpDemo({
-    config: { ...config, ...readMigrationConfig(env), databaseUrl: operatorDatabaseUrl },
+    config: {
+      ...config,
+      firstProduct: readMigrationConfig(env).firstProduct,
+      databaseUrl: operatorDatabaseUrl,
+    },
     file: folder.demoPartner,
   });
   const { connectionOptions = {} } = loadClientConnectConfig({

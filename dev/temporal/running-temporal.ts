@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Connection, type ConnectionOptions } from '@temporalio/client';
+import { RETENTION, registerNamespace } from '../../temporal/namespace.ts';
 import type { RunningPostgres } from '../postgres/embedded-postgres.ts';
 import { type Child, endedAtOnce, type StopStep } from '../process/child.ts';
-import { registerNamespace, setRetention } from './namespace.ts';
 import type { TemporalSearch, TemporalSource } from './temporal-source.ts';
 
 export interface RunningTemporal {
@@ -52,6 +52,16 @@ export async function connectAndRegister(address: string, namespace: string, ser
     await server.stop(STOP_STEPS);
     throw error;
   }
+}
+
+/** A namespace that a server made by itself can have a shorter retention than those we make. */
+async function setRetention(connection: Connection, namespace: string): Promise<void> {
+  const { config } = await connection.workflowService.describeNamespace({ namespace });
+  if (String(config?.workflowExecutionRetentionTtl?.seconds) === String(RETENTION.seconds)) return;
+  await connection.workflowService.updateNamespace({
+    namespace,
+    config: { workflowExecutionRetentionTtl: RETENTION },
+  });
 }
 
 const LONGEST_START_MS = 120_000;

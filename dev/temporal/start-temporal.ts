@@ -1,9 +1,9 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
+import { howToAdd, registerNamespace } from '../../temporal/namespace.ts';
 import { startBuilt } from './built-server.ts';
 import { findTemporalSource } from './find-temporal-source.ts';
-import { registerNamespace } from './namespace.ts';
 import type { RunningTemporal, TemporalOptions } from './running-temporal.ts';
 import { startCli } from './start-cli.ts';
 import type { TemporalSource } from './temporal-source.ts';
@@ -36,7 +36,8 @@ async function useExisting(
     );
   }
   try {
-    await registerNamespace(connection, options.namespace);
+    const { missing } = await registerNamespace(connection, options.namespace);
+    if (missing.length > 0) throw new Error(howToAdd(options.namespace, missing));
   } finally {
     await connection.close();
   }

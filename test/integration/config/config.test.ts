@@ -217,8 +217,17 @@ describe('readMigrationConfig', () => {
     assert.deepEqual(readMigrationConfig(DATABASE), {
       databaseUrl: DATABASE.DATABASE_URL,
       firstProduct: null,
+      temporal: null,
     });
     assert.deepEqual(problemsOf({}, readMigrationConfig), ['DATABASE_URL: is required']);
+  });
+
+  it('takes how to reach Temporal, if it is given', () => {
+    const { temporal } = readMigrationConfig({
+      ...{ ...DATABASE, TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_NAMESPACE: 'cards' },
+    });
+    assert.equal(temporal?.connectionOptions?.address, 'temporal:7233');
+    assert.equal(temporal?.namespace, 'cards');
   });
 
   it('accepts a first product only with all three variables', () => {

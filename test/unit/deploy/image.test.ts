@@ -3,7 +3,6 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path/posix';
 import { IN_FILES } from '../../../config/environment.ts';
 import { runtimeImports } from '../../../dev/imports/find-violations.ts';
-import { SEARCH_ATTRIBUTES } from '../../../dev/temporal/namespace.ts';
 
 const read = (file: string) => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
 const matches = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, found = '']) => found);
@@ -66,11 +65,10 @@ describe('a deployment', () => {
     });
   }
 
-  it('registers the search attributes that the workflows have', () => {
-    const types = { 2: 'Keyword', 5: 'Bool' };
-    assert.deepEqual(
-      matches(read('deploy/compose/setup-namespace.sh'), /(\b[A-Z]\w+:[A-Z]\w+)/g),
-      Object.entries(SEARCH_ATTRIBUTES).map(([name, type]) => `${name}:${types[type]}`),
-    );
+  it('prepares Temporal with its migrations', () => {
+    for (const file of ['docker-compose.yml', 'deploy/kubernetes/migrate.yaml']) {
+      const [, migration = ''] = read(file).split('operator/migrate.ts');
+      assert.match(migration.split(/^ {2}\w+:$/m)[0] ?? '', /TEMPORAL_ADDRESS/, file);
+    }
   });
 });
