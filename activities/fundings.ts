@@ -148,7 +148,8 @@ function networkFunding<Asked extends { token: string }, Answer extends { status
     }
     // An operator's command may have died after it recorded a decision, and before it told the workflow.
     if (decision === null) return 'accepted';
-    return (await apply(claimId, decision, answer === null)).over ? 'over' : 'accepted';
+    const token = answer === null ? null : asked.token;
+    return (await apply(claimId, decision, token)).over ? 'over' : 'accepted';
   }
 
   /** What the network is to be asked for. @returns null if the operation is over */
@@ -179,11 +180,12 @@ function networkFunding<Asked extends { token: string }, Answer extends { status
     return true;
   }
 
-  /** Applies what somebody decided. A definite answer of the network goes before it. */
-  async function apply(claimId: string, decision: Decision, isNetworkAway: boolean): Promise<Verdict> {
-    const answer = isNetworkAway
-      ? null
-      : await heard(liveNetwork, (network) => at.lookUp(network, kind.idOf(claimId)));
+  /**
+   * Applies what somebody decided. A definite answer of the network goes before it.
+   * @param token what the network is asked about; null if it need not be asked
+   */
+  async function apply(claimId: string, decision: Decision, token: string | null): Promise<Verdict> {
+    const answer = token === null ? null : await heard(liveNetwork, (network) => at.lookUp(network, token));
     if (answer !== null && (await follow(claimId, answer))) return { over: true };
     const known = { deadlineMs, evidence: at.evidence(answer) };
     const { verdict, response } = await applyResolution(kind, dependencies, claimId, decision, known);
@@ -193,10 +195,10 @@ function networkFunding<Asked extends { token: string }, Answer extends { status
 
   return {
     request,
-    applyResolution: (claimId: string, decision: Decision) => apply(claimId, decision, false),
-    flagOverdue: (claimId: string) => {
-      const { table, pendingStatus, idOf } = kind;
-      return flagOverdue(orm, table, { id: idOf(claimId), pendingStatus, deadlineMs });
+    async applyResolution(claimId: string, decision: Decision) {
+      const pending = await at.readPending(dependencies, claimId);
+      return apply(claimId, decision, pending?.asked.token ?? null);
     },
+    flagOverdue: (claimId: string) => flagOverdue(orm, kind.table, { claimId, deadlineMs }),
   };
 }

@@ -8,7 +8,7 @@ import { tenantStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { CardStatus } from '../domain/card-status.ts';
 import { Line } from '../domain/fields.ts';
-import { isId, siblingId } from '../domain/ids.ts';
+import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { CardResource, type CardRow, CreateCardRequest, presentCard } from '../resources/card.ts';
 import { issueCardWorkflowId } from '../workflows/messages.ts';
@@ -93,9 +93,9 @@ export const cards = resource(
       }
       const claim = await claimOperation(dependencies, request, input.body);
       if (claim.outcome === 'replay') return replay(claim.response);
-      const { claimId } = claim;
-      input.log({ workflowId: issueCardWorkflowId(siblingId('card', claimId)) });
-      return issueCard(dependencies, { claimId, partnerId, mode }, input.passTurn);
+      const { claimId, resourceId: cardId } = claim;
+      input.log({ workflowId: issueCardWorkflowId(cardId) });
+      return issueCard(dependencies, { claimId, cardId, partnerId, mode }, input.passTurn);
     },
 
     getCard: async ({ caller, params }) => ({

@@ -7,7 +7,7 @@ import { newestRows } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
 import { tenantStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { isId, siblingId } from '../domain/ids.ts';
+import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { DepositRequest, DepositResource, type DepositRow, presentDeposit } from '../resources/deposit.ts';
 import { watchDepositWorkflowId } from '../workflows/messages.ts';
@@ -77,8 +77,7 @@ export const deposits = resource(
       }
       const request = keyedRequest('create_deposit', input, null);
       const answer = await openDeposit(dependencies, depositTerms, request, input.body.amount);
-      if (!answer.replayed)
-        input.log({ workflowId: watchDepositWorkflowId(siblingId('dep', request.claimId)) });
+      if (!answer.replayed) input.log({ workflowId: watchDepositWorkflowId(request.resourceId) });
       return replyOnce(answer, dependencies.depositsChanged);
     },
 

@@ -17,7 +17,7 @@ export interface FundingDependencies extends AnsweringDependencies, FundingConte
   topUpDeadlineMs: number;
 }
 
-type Claimed = Tenant & { claimId: string };
+type Claimed = Tenant & { claimId: string; cardId: string };
 
 /**
  * Starts or joins the issuance of a claim and gives its response, as {@link topUpCard} does of a top-up.
@@ -29,18 +29,17 @@ export function issueCard(
   passTurn: () => void,
 ): Promise<StoredResponse> {
   const { taskQueue, issuanceDeadlineMs: deadlineMs } = dependencies;
-  const cardId = ISSUANCE.idOf(claim.claimId);
   return fundCard(
     dependencies,
     ISSUANCE,
-    { ...claim, operation: 'create_card', cardId, taskQueue, deadlineMs },
+    { ...claim, operation: 'create_card', taskQueue, deadlineMs },
     passTurn,
   );
 }
 
 export function topUpCard(
   dependencies: FundingDependencies,
-  claim: Claimed & { cardId: string },
+  claim: Claimed & { topUpId: string },
   passTurn: () => void,
 ): Promise<StoredResponse> {
   const { taskQueue, topUpDeadlineMs: deadlineMs } = dependencies;

@@ -6,7 +6,7 @@ import { newestRows } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
 import { tenantStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { isId, siblingId } from '../domain/ids.ts';
+import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { presentTopUp, TopUpRequest, TopUpResource, type TopUpRow } from '../resources/topup.ts';
 import { topUpCardWorkflowId } from '../workflows/messages.ts';
@@ -91,9 +91,9 @@ export const topups = resource(
         input.body,
       );
       if (claim.outcome === 'replay') return replay(claim.response);
-      const { claimId } = claim;
-      input.log({ workflowId: topUpCardWorkflowId(siblingId('topup', claimId)) });
-      return topUpCard(dependencies, { claimId, cardId, partnerId, mode }, input.passTurn);
+      const { claimId, resourceId: topUpId } = claim;
+      input.log({ workflowId: topUpCardWorkflowId(topUpId) });
+      return topUpCard(dependencies, { claimId, topUpId, cardId, partnerId, mode }, input.passTurn);
     },
 
     getTopUp: async ({ caller, params }) => ({

@@ -17,11 +17,6 @@ export type IdPrefix =
 
 export type Id<P extends IdPrefix> = `${P}_${string}`;
 
-/** The id of the same birth under another prefix: a claim and the resource it will make share their digits. */
-export function siblingId<P extends IdPrefix>(prefix: P, id: string): Id<P> {
-  return `${prefix}_${id.slice(id.indexOf('_') + 1)}`;
-}
-
 const DIGITS = '[0-9a-hjkmnp-tv-z]{26}';
 const SHAPE = new RegExp(`^${DIGITS}$`);
 

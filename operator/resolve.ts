@@ -3,8 +3,8 @@ import type { Operator } from '../commands/accounts/operator-context.ts';
 import { type DecidedTable, readDecision } from '../commands/funding/decision.ts';
 import { decideIssuance, decideTopUp } from '../commands/funding/resolution.ts';
 import { Refusal } from '../commands/refusal.ts';
+import { readStatement } from '../db/sql.ts';
 import type { IssuanceDecision, TopUpDecision, WhyNot } from '../domain/decision.ts';
-import { siblingId } from '../domain/ids.ts';
 import { type ClaimedWorkflow, type Decision, resolveOperation } from '../temporal/claimed-workflow.ts';
 import { readWorkflowStatus } from '../temporal/workflow-status.ts';
 import { findCard, type OperatorCard, readCard } from './reads/cards.ts';
@@ -38,7 +38,7 @@ export async function resolveCard(
   return resolvePending(session, waitMs, {
     noun: 'card',
     before,
-    claim: { claimId: siblingId('claim', cardId), cardId },
+    about: { cardId },
     decided: { operation: 'create_card', decision },
     record,
     find: () => findCard(orm, cardId),
@@ -62,7 +62,7 @@ export async function resolveTopUp(
   return resolvePending(session, waitMs, {
     noun: 'topup',
     before,
-    claim: { claimId: siblingId('claim', topUpId), cardId: before.card_id },
+    about: { cardId: before.card_id, topUpId },
     decided: { operation: 'top_up_card', decision: { outcome } },
     record: (operator) => decideTopUp(operator, { topUpId, outcome, reason, deadlineMs }),
     find: () => findTopUp(orm, topUpId),
@@ -84,7 +84,7 @@ interface Resolution<Resource extends Pending> {
   /** Its name on the command line, and its table. */
   noun: DecidedTable;
   before: Resource;
-  claim: Pick<ClaimedWorkflow, 'claimId' | 'cardId'>;
+  about: Pick<ClaimedWorkflow, 'cardId' | 'topUpId'>;
   decided: Decision;
   /** @throws Refusal if the operation may not be resolved this way. */
   record(operator: Operator): Promise<void>;
@@ -97,7 +97,7 @@ const TEMPORAL_TIMEOUT_MS = 5_000;
 async function resolvePending<Resource extends Pending>(
   session: Session,
   waitMs: number,
-  { noun, before, claim, decided, record, find }: Resolution<Resource>,
+  { noun, before, about, decided, record, find }: Resolution<Resource>,
 ): Promise<Resource> {
   const { id, partner_id: partnerId, mode } = before;
   const client = await session.temporal();
@@ -106,7 +106,11 @@ async function resolvePending<Resource extends Pending>(
   await inTime(() => readWorkflowStatus(client, before.workflow_id));
   await record(await session.operator());
   const { taskQueue } = session;
-  await inTime(() => resolveOperation(client, { ...claim, partnerId, mode, taskQueue }, decided));
+  const [pending] = await claimOf[noun]((await session.orm()).em.fork(), { id });
+  if (pending !== undefined) {
+    const claim = { ...about, claimId: pending.claim_id, partnerId, mode, taskQueue };
+    await inTime(() => resolveOperation(client, claim, decided));
+  }
   return untilApplied(session, waitMs, noun, id, async () => {
     const after = (await find()) ?? asFailed(before);
     if (['funding_pending', 'pending'].includes(after.status)) return null;
@@ -118,6 +122,18 @@ async function resolvePending<Resource extends Pending>(
     );
   });
 }
+
+const claimIn = (table: DecidedTable) =>
+  readStatement((db, { id }: { id: string }) =>
+    db
+      .selectFrom(table)
+      .select('claim_id')
+      .where('id', '=', id)
+      .where('claim_id', 'is not', null)
+      .$narrowType<{ claim_id: string }>(),
+  );
+/** The claim of what is pending. */
+const claimOf = { card: claimIn('card'), topup: claimIn('topup') };
 
 /**
  * What a failed operation would look like. Its row is deleted if its request had no response yet: that request gets 402,

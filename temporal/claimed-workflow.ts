@@ -6,7 +6,6 @@ import {
 import { TypedSearchAttributes } from '@temporalio/common';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
 import type { IssuanceDecision, TopUpDecision } from '../domain/decision.ts';
-import { siblingId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 import type { changeCardStatus } from '../workflows/change-card-status.ts';
 import type { issueCard } from '../workflows/issue-card.ts';
@@ -29,6 +28,8 @@ export interface ClaimedWorkflow extends Tenant {
   claimId: string;
   /** Of an issuance: the id the card is going to have. */
   cardId: string;
+  /** Of a top-up: the id it is going to have. */
+  topUpId?: string | undefined;
   taskQueue: string;
   /** How long the network may take before the operation waits for an operator; a status change has no deadline. */
   deadlineMs: number;
@@ -109,12 +110,13 @@ export async function resolveOperation(
 }
 
 /** The id of a claim's workflow: the same whoever starts it. */
-export function workflowIdOf({ operation, claimId, cardId }: ClaimedWorkflow): string {
+export function workflowIdOf({ operation, claimId, cardId, topUpId }: ClaimedWorkflow): string {
   switch (operation) {
     case 'create_card':
       return issueCardWorkflowId(cardId);
     case 'top_up_card':
-      return topUpCardWorkflowId(siblingId('topup', claimId));
+      if (topUpId === undefined) throw new Error(`${claimId} has no id for its top-up`);
+      return topUpCardWorkflowId(topUpId);
     default:
       return changeCardStatusWorkflowId(cardId, claimId);
   }

@@ -7,8 +7,8 @@ import {
 } from '../commands/idempotency/abandoned-claims.ts';
 import type { Config } from '../config/service.ts';
 import type { Orm } from '../db/orm.ts';
+import { transaction } from '../db/transaction.ts';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
-import { siblingId } from '../domain/ids.ts';
 import { type DescribedError, describeError } from '../process/describe-error.ts';
 import { type Repetition, repeat } from '../process/repeat.ts';
 import { startClaimed } from '../temporal/claimed-workflow.ts';
@@ -48,11 +48,8 @@ export function startSweep(dependencies: SweepDependencies): Repetition {
     do {
       while (underWay.size === STARTS_AT_ONCE) await Promise.race(underWay);
       wanted = STARTS_AT_ONCE - underWay.size;
-      taken = await takeAbandonedClaims(orm.em.fork(), {
-        operations,
-        limit: wanted,
-        leaseMs: FIRST_PAUSE_MS,
-      });
+      const taking = { operations, limit: wanted, leaseMs: FIRST_PAUSE_MS };
+      taken = await transaction(orm, (tx) => takeAbandonedClaims(tx, taking));
       for (const claim of taken) {
         const start = startOne(dependencies, tally, claim).finally(() => underWay.delete(start));
         underWay.add(start);
@@ -73,12 +70,15 @@ async function startOne(dependencies: SweepDependencies, tally: Tally, claim: Ab
   const { orm, client, taskQueue, config } = dependencies;
   const { operation } = claim;
   try {
+    const cardId = claim.card_id ?? claim.resource_id;
+    if (cardId === null) throw new Error(`${claim.id} is about no card`);
     const workflow = {
       operation,
       taskQueue,
       deadlineMs: deadlinesOf(config)[operation],
       claimId: claim.id,
-      cardId: claim.card_id ?? siblingId('card', claim.id),
+      cardId,
+      topUpId: claim.resource_id ?? undefined,
       partnerId: claim.partner_id,
       mode: claim.mode,
     };

@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { CommandContext } from '../../commands/command-context.ts';
 import type { KeyedAnswer } from '../../commands/idempotency/answer-once.ts';
-import { type Claim, claimIdempotencyKey, type KeyedRequest } from '../../commands/idempotency/claim.ts';
+import {
+  type Claim,
+  claimIdempotencyKey,
+  type KeyedRequest,
+  newResourceId,
+} from '../../commands/idempotency/claim.ts';
 import { type StoredResponse, sealRequest } from '../../commands/idempotency/response.ts';
 import { newId } from '../../crypto/new-id.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
@@ -13,13 +18,14 @@ export function keyedRequest<Operation extends ClaimOperation>(
   operation: Operation,
   { caller, path, body, idempotencyKey, requestId }: RouteInput,
   cardId: string | null,
-): KeyedRequest & { operation: Operation } {
+): KeyedRequest<Operation> {
   return {
     ...{
       claimId: newId('claim'),
       partnerId: caller.partnerId,
       mode: caller.mode,
       operation,
+      resourceId: newResourceId(operation),
       cardId,
       requestId,
     },
@@ -33,11 +39,11 @@ export function keyedRequest<Operation extends ClaimOperation>(
  * @param body what the workflow needs of it; null if the claim has that already
  * @throws ApiError `idempotency_in_flight`, `idempotency_conflict`
  */
-export function claimOperation(
+export function claimOperation<Operation extends ClaimOperation>(
   { orm, ring }: CommandContext,
-  request: KeyedRequest,
+  request: KeyedRequest<Operation>,
   body: unknown,
-): Promise<Claim> {
+): Promise<Claim<Operation>> {
   const sealedRequest = body === null ? null : sealRequest(ring, request.claimId, body);
   return claimIdempotencyKey({ orm, ring }, { ...request, sealedRequest, leaseMs: LEASE_MS });
 }

@@ -3,7 +3,6 @@ import type { KeyRing } from '../../crypto/key-ring.ts';
 import { of, TOPUP_COLUMNS } from '../../db/columns.ts';
 import { type Transactor, writeStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import { siblingId } from '../../domain/ids.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { topUpNotPossible } from '../../domain/topup.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
@@ -107,7 +106,7 @@ const lockClaims = writeStatement((db, { cardId }: { cardId: string }) =>
     .select('id')
     .where('id', 'in', ({ selectFrom }) =>
       selectFrom('topup')
-        .select(sql<string>`'claim' || substr(id, 6)`.as('claim_id'))
+        .select('claim_id')
         .where('card_id', '=', cardId)
         .where('status', '=', sql.lit<'pending'>('pending')),
     )
@@ -126,21 +125,19 @@ export async function failPendingTopUps(tx: Transactor, ring: KeyRing, card: Car
   if (pending.length === 0) return [];
   const cardCents = await readCardBalance(tx, card.id);
   const refusal = topUpNotPossible(card.status);
-  for (const { answered, ...row } of pending) {
-    const topUp = { claimId: siblingId('claim', row.id), answered, row, card, cardCents };
+  for (const { claim_id: claimId, answered, ...row } of pending) {
+    const topUp = { claimId, answered, row, card, cardCents };
     await voidFunding(TOPUP, tx, ring, topUp, 'card_blocked', refusal);
   }
-  return pending.filter(({ answered }) => !answered).map(({ id }) => siblingId('claim', id));
+  return pending.filter(({ answered }) => !answered).map(({ claim_id: claimId }) => claimId);
 }
 
 const lockTopUps = writeStatement((db, { cardId }: { cardId: string }) =>
   db
     .selectFrom('topup as t')
-    .innerJoin('idempotency_claim as c', (join) =>
-      join.on('c.id', '=', sql<string>`'claim' || substr(t.id, 6)`),
-    )
+    .innerJoin('idempotency_claim as c', 'c.id', 't.claim_id')
     .select(of('t', TOPUP_COLUMNS))
-    .select(sql<boolean>`c.response_status IS NOT NULL`.as('answered'))
+    .select(['c.id as claim_id', sql<boolean>`c.response_status IS NOT NULL`.as('answered')])
     .where('t.card_id', '=', cardId)
     .where('t.status', '=', sql.lit<'pending'>('pending'))
     .orderBy('t.id')

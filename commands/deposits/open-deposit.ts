@@ -5,7 +5,6 @@ import { type Transactor, tenantStatement, writeStatement } from '../../db/sql.t
 import type { Row } from '../../db/tables.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TronNetwork } from '../../domain/deposit.ts';
-import { siblingId } from '../../domain/ids.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { type DepositRow, presentDeposit } from '../../resources/deposit.ts';
 import type { CommandContext } from '../command-context.ts';
@@ -42,7 +41,7 @@ export interface DepositTerms {
 export function openDeposit(
   context: CommandContext,
   terms: DepositTerms,
-  request: KeyedRequest,
+  request: KeyedRequest<'create_deposit'>,
   amountCents: number,
 ): Promise<KeyedAnswer> {
   const { ring } = context;
@@ -50,7 +49,7 @@ export function openDeposit(
     const begun = await takeIndex(tx, ring, request);
     if ('replayed' in begun) return begun;
     const { address, addressHash } = terms.deriveAddress(begun.index);
-    const id = siblingId('dep', request.claimId);
+    const { resourceId: id } = request;
     const createdAt = timeOf(id);
     const row = {
       ...{ id, partner_id: request.partnerId, mode: request.mode, network: terms.network },

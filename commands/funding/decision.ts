@@ -80,7 +80,7 @@ function contradicts(told: Decision, recorded: Decision): boolean {
 export async function flagOverdue(
   orm: Orm,
   table: DecidedTable,
-  pending: { id: string; pendingStatus: string; deadlineMs: number },
+  pending: { claimId: string; deadlineMs: number },
 ): Promise<number> {
   const [row] = await STATEMENTS[table].flag(orm, pending);
   return row?.remaining_ms ?? 0;
@@ -121,11 +121,11 @@ const statementsOf = (name: DecidedTable) => {
         UPDATE ${table} SET overdue_since = NULL WHERE id = ${id} AND overdue_since IS NOT NULL`,
     ),
     flag: autocommitStatement(
-      (_, values: { id: string; pendingStatus: string; deadlineMs: number }) => sql<{ remaining_ms: number }>`
+      (_, values: { claimId: string; deadlineMs: number }) => sql<{ remaining_ms: number }>`
         UPDATE ${table} SET overdue_since =
           CASE WHEN created_at <= now() - ${values.deadlineMs} * interval '1 millisecond'
             THEN coalesce(overdue_since, now()) END
-        WHERE id = ${values.id} AND status = ${values.pendingStatus}
+        WHERE claim_id = ${values.claimId}
         RETURNING greatest(0, ceil(extract(epoch FROM created_at - now()) * 1000 + ${values.deadlineMs}))::float
           AS remaining_ms`,
     ),

@@ -57,16 +57,9 @@ export interface FundingKind<
   table: 'card' | 'topup';
   pendingStatus: Row['status'];
   writer: FundingWriter<Row>;
-  /** The id of the row that a claim makes. */
-  idOf(claimId: string): string;
-  lockTerms(tx: Transactor, context: FundingContext, claimId: string, id: string): Promise<Terms | null>;
+  lockTerms(tx: Transactor, context: FundingContext, claimId: string): Promise<Terms | null>;
   /** The pending row on these terms, and what the network is asked for. @throws ApiError if it is refused */
-  draft(
-    tx: Transactor,
-    context: FundingContext,
-    id: string,
-    terms: Terms,
-  ): Promise<{ row: Row; asked: Asked }>;
+  draft(tx: Transactor, context: FundingContext, terms: Terms): Promise<{ row: Row; asked: Asked }>;
   /** Locks its row. @param card the card it funds, which the transaction holds; null if it holds none */
   lock(tx: Transactor, id: string, card: CardRow | null): Promise<{ row: Row; cardCents: number } | null>;
   /** The row of one that succeeded or failed. */
@@ -98,34 +91,31 @@ export async function beginFunding<Row extends FundingRow, Asked>(
   claimId: string,
 ): Promise<Begun<Asked>> {
   const { orm, ring } = context;
-  const id = kind.idOf(claimId);
   try {
     return await transaction(orm, async (tx) => {
-      const terms = await kind.lockTerms(tx, context, claimId, id);
+      const terms = await kind.lockTerms(tx, context, claimId);
       if (terms === null) return ANSWERED;
-      if (terms.status !== null) return stateOf(kind, terms.status);
+      if (terms.isPending) return HELD;
       if (terms.answered) return ANSWERED;
-      const { row, asked } = await kind.draft(tx, context, id, terms);
-      await kind.writer.hold(tx, row);
+      const { row, asked } = await kind.draft(tx, context, terms);
+      await kind.writer.hold(tx, claimId, row);
       return { state: 'held', asked };
     });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     return transaction(orm, async (tx) => {
-      if ((await lockUsageAndClaim(tx, claimId)) === null) return ANSWERED;
+      const claim = await lockUsageAndClaim(tx, claimId);
+      if (claim === null || claim.resource_id === null) return ANSWERED;
       // Another run of the same claim may have got further in the meantime: what it did stands.
-      const found = await kind.lock(tx, id, null);
-      if (found !== null) return stateOf(kind, found.row.status);
+      const found = await kind.lock(tx, claim.resource_id, null);
+      if (found !== null) return found.row.status === kind.pendingStatus ? HELD : ANSWERED;
       return { state: 'answered', response: await storeError(tx, ring, claimId, error) };
     });
   }
 }
 
+const HELD = { state: 'held', asked: null } as const;
 const ANSWERED = { state: 'answered', response: null } as const;
-
-function stateOf<Row extends FundingRow>(kind: FundingKind<Row>, status: string): Begun<never> {
-  return status === kind.pendingStatus ? { state: 'held', asked: null } : ANSWERED;
-}
 
 /**
  * Answers a funding that is still pending with 202. From here on a failure is a `failed` resource and an event, no longer a
@@ -218,7 +208,7 @@ async function lockPending<Row extends FundingRow>(
   tx: Transactor,
   claimId: string,
 ): Promise<PendingFunding<Row> | null> {
-  const [locked] = await lockClaimAndCard(tx, { claimId, id: kind.idOf(claimId) });
+  const [locked] = await lockClaimAndCard(tx, { claimId });
   return pendingOf(kind, tx, claimId, locked);
 }
 
@@ -228,7 +218,7 @@ export async function lockPendingAndUsage<Row extends FundingRow>(
   tx: Transactor,
   claimId: string,
 ): Promise<PendingFunding<Row> | null> {
-  const [locked] = await lockUsageClaimAndCard(tx, { claimId, id: kind.idOf(claimId) });
+  const [locked] = await lockUsageClaimAndCard(tx, { claimId });
   return pendingOf(kind, tx, claimId, locked);
 }
 
@@ -236,39 +226,48 @@ async function pendingOf<Row extends FundingRow>(
   kind: FundingKind<Row>,
   tx: Transactor,
   claimId: string,
-  locked: (CardRow & { answered: boolean }) | undefined,
+  locked: LockedCard | undefined,
 ): Promise<PendingFunding<Row> | null> {
   if (locked === undefined) return null;
-  const { answered, ...card } = locked;
-  const found = await kind.lock(tx, kind.idOf(claimId), card);
+  const { answered, resource_id: id, ...card } = locked;
+  const found = id === null ? null : await kind.lock(tx, id, card);
   return found?.row.status === kind.pendingStatus ? { claimId, answered, card, ...found } : null;
 }
 
+/** A claim's card, with what the claim makes, and whether it has a response. */
+type LockedCard = CardRow & { resource_id: string | null; answered: boolean };
+
 /** The claim, then the card: the one it is about or, of an issuance, the one that it makes. */
-const lockClaimAndCard = writeStatement((db, values: { claimId: string; id: string }) =>
+const lockClaimAndCard = writeStatement((db, { claimId }: { claimId: string }) =>
   db
     .selectFrom('idempotency_claim as c')
     .innerJoin('card as k', (join) =>
-      join.on('k.id', '=', ({ fn, val }) => fn.coalesce('c.card_id', val(values.id))),
+      join.on('k.id', '=', ({ fn }) => fn.coalesce('c.card_id', 'c.resource_id')),
     )
     .select(of('k', CARD_COLUMNS))
-    .select(({ eb }) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'))
-    .where('c.id', '=', values.claimId)
+    .select([
+      'c.resource_id',
+      (eb) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'),
+    ])
+    .where('c.id', '=', claimId)
     .forNoKeyUpdate(),
 );
 
-const lockUsageClaimAndCard = writeStatement((db, values: { claimId: string; id: string }) =>
+const lockUsageClaimAndCard = writeStatement((db, { claimId }: { claimId: string }) =>
   db
     .selectFrom('account_usage as u')
     .innerJoin('idempotency_claim as c', (join) =>
       join.onRef('c.partner_id', '=', 'u.partner_id').onRef('c.mode', '=', 'u.mode'),
     )
     .innerJoin('card as k', (join) =>
-      join.on('k.id', '=', ({ fn, val }) => fn.coalesce('c.card_id', val(values.id))),
+      join.on('k.id', '=', ({ fn }) => fn.coalesce('c.card_id', 'c.resource_id')),
     )
     .select(of('k', CARD_COLUMNS))
-    .select(({ eb }) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'))
-    .where('c.id', '=', values.claimId)
+    .select([
+      'c.resource_id',
+      (eb) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'),
+    ])
+    .where('c.id', '=', claimId)
     .forNoKeyUpdate(),
 );
 

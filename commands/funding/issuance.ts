@@ -5,7 +5,6 @@ import { readStatement } from '../../db/sql.ts';
 import { type CardFailureCode, cardholderName, chooseProduct, type IssuedCard } from '../../domain/card.ts';
 import type { IssuanceDecision } from '../../domain/decision.ts';
 import { type Fee, quoteFunding } from '../../domain/fees.ts';
-import { siblingId } from '../../domain/ids.ts';
 import { checkLimits } from '../../domain/limits.ts';
 import { type CardRow, CreateCardRequest, presentCard } from '../../resources/card.ts';
 import { lockCard } from '../card-status/lock-card.ts';
@@ -31,11 +30,11 @@ export async function readPendingIssuance(
   { orm }: CommandContext,
   claimId: string,
 ): Promise<{ asked: AskedIssuance; decision: IssuanceDecision | null } | null> {
-  const [card] = await pendingCard(orm.em.fork(), { id: siblingId('card', claimId) });
+  const [card] = await pendingCard(orm.em.fork(), { claimId });
   return card === undefined ? null : { asked: askedFor(card, card.bin), decision: card.binding };
 }
 
-const pendingCard = readStatement((db, { id }: { id: string }) =>
+const pendingCard = readStatement((db, { claimId }: { claimId: string }) =>
   db
     .selectFrom('card as c')
     .innerJoin('product as p', 'p.code', 'c.product_code')
@@ -44,7 +43,7 @@ const pendingCard = readStatement((db, { id }: { id: string }) =>
       'p.bin',
       sql<IssuanceDecision | null>`CASE WHEN NOT c.decision ? 'refused' THEN c.decision END`.as('binding'),
     ])
-    .where('c.id', '=', id)
+    .where('c.claim_id', '=', claimId)
     .where('c.status', '=', 'funding_pending'),
 );
 
@@ -135,13 +134,14 @@ const TABLE: FundingTable<CardRow> = {
     amountCents: Number(card.funding_cents),
     fees: card.fees,
   }),
-  insert: (db, card) =>
+  insert: (db, card, claimId) =>
     db
       .insertInto('card')
       .values({
         id: card.id,
         partner_id: card.partner_id,
         mode: card.mode,
+        claim_id: claimId,
         status: card.status,
         external_ref: card.external_ref,
         card_name: card.card_name,
@@ -175,6 +175,7 @@ const TABLE: FundingTable<CardRow> = {
         exp_month: card.exp_month,
         exp_year: card.exp_year,
         failure_code: card.failure_code,
+        claim_id: null,
         overdue_since: null,
       })
       .where('id', '=', card.id)
@@ -200,11 +201,10 @@ export const ISSUANCE: FundingKind<
   table: 'card',
   pendingStatus: 'funding_pending',
   writer: fundingWriter(TABLE),
-  idOf: (claimId) => siblingId('card', claimId),
   lockTerms,
-  async draft(_, { liveNetworkConfigured }, cardId, { more, ...terms }) {
+  async draft(_, { liveNetworkConfigured }, { more, ...terms }) {
     const products = issuableIn(terms.mode, more.products, liveNetworkConfigured);
-    return draftCard(cardId, { ...terms, products });
+    return draftCard(terms.resourceId, { ...terms, products });
   },
   async lock(tx, cardId, held) {
     const card = held ?? (await lockCard(tx, cardId));

@@ -143,7 +143,7 @@ export function applyResolution<Row extends FundingRow, Evidence>(
 ): Promise<Resolution> {
   return transaction(orm, async (tx) => {
     const pending = await lockPendingAndUsage(kind, tx, claimId);
-    if (pending === null) return { verdict: await verdictOfMissing(kind, tx, claimId), response: null };
+    if (pending === null) return { verdict: await verdictOfMissing(tx, claimId), response: null };
     const { row, card } = pending;
     const { partner_id: partnerId, mode } = row;
     const about = { partnerId, mode, ...(card.id !== row.id && { cardId: card.id }) };
@@ -172,13 +172,7 @@ export function applyResolution<Row extends FundingRow, Evidence>(
 }
 
 /** One that is not pending is over, unless it has not even begun: then its claim waits for a response. */
-async function verdictOfMissing<Row extends FundingRow>(
-  kind: FundingKind<Row>,
-  tx: Transactor,
-  claimId: string,
-): Promise<Verdict> {
+async function verdictOfMissing(tx: Transactor, claimId: string): Promise<Verdict> {
   const claim = await lockClaim(tx, claimId);
-  const hasBegun =
-    claim === null || claim.answered || (await kind.lock(tx, kind.idOf(claimId), null)) !== null;
-  return hasBegun ? { over: true } : { over: false, because: 'too_early' };
+  return claim === null || claim.answered ? { over: true } : { over: false, because: 'too_early' };
 }

@@ -36,6 +36,8 @@ export function fundingTermsOf(partnerId: string, mode: Mode, row: TermsColumns)
 /** The terms of a claim whose work a workflow does. */
 export interface ClaimedTerms<Request = unknown, More = unknown> extends FundingTerms {
   request: Request;
+  /** The id of what it makes. */
+  resourceId: string;
   answered: boolean;
   /** The card the request is about, if there was one before it; it is locked as well. */
   cardId: string | null;
@@ -43,8 +45,8 @@ export interface ClaimedTerms<Request = unknown, More = unknown> extends Funding
   cardCents: number;
   /** What its pending top-ups would add. */
   arrivingCents: bigint;
-  /** Status of the card or top-up, if an earlier run made it already. */
-  status: string | null;
+  /** Whether an earlier run has made it already, and the network decides next. */
+  isPending: boolean;
   more: More;
 }
 
@@ -57,28 +59,25 @@ export interface ClaimedTerms<Request = unknown, More = unknown> extends Funding
 export function termsReader<Request, More>(
   schema: { parse(request: unknown): Request },
   more: RawBuilder<More> | null,
-): (
-  tx: Transactor,
-  context: CommandContext,
-  claimId: string,
-  fundingId: string,
-) => Promise<ClaimedTerms<Request, More> | null> {
+): (tx: Transactor, context: CommandContext, claimId: string) => Promise<ClaimedTerms<Request, More> | null> {
   const lock = writeStatement(
-    (_, values: { claimId: string; fundingId: string }) => sql<ClaimedRow & More>`
-      SELECT f.*${more === null ? sql`` : sql`, ${more}`} FROM lock_funding_terms(${values.claimId}, ${values.fundingId}) f`,
+    (_, values: { claimId: string }) => sql<ClaimedRow & More>`
+      SELECT f.*${more === null ? sql`` : sql`, ${more}`} FROM lock_funding_terms(${values.claimId}) f`,
   );
-  return async (tx, { ring }, claimId, fundingId) => {
-    const [row] = await lock(tx, { claimId, fundingId });
+  return async (tx, { ring }, claimId) => {
+    const [row] = await lock(tx, { claimId });
     // A claim of test mode, whose work no workflow does, was left by a process of an earlier release.
     if (row === undefined || row.mode === 'test') return null;
+    if (row.resource_id === null) throw new Error(`${claimId} funds nothing`);
     return {
       ...fundingTermsOf(row.partner_id, row.mode, row),
       request: schema.parse(openRequest(ring, claimId, row.request)),
+      resourceId: row.resource_id,
       answered: row.answered,
+      isPending: row.is_pending,
       cardId: row.card_id,
       cardCents: Number(row.card_cents),
       arrivingCents: BigInt(row.arriving_cents),
-      status: row.funding_status,
       more: row,
     };
   };
@@ -89,10 +88,11 @@ interface ClaimedRow extends TermsColumns {
   mode: Mode;
   request: Buffer;
   answered: boolean;
+  resource_id: string | null;
+  is_pending: boolean;
   card_id: string | null;
   card_cents: string;
   arriving_cents: string;
-  funding_status: string | null;
 }
 
 /**

@@ -30,11 +30,11 @@ export interface TestIssuanceContext extends CommandContext {
  */
 export function issueInTestMode(
   context: TestIssuanceContext,
-  request: KeyedRequest,
+  request: KeyedRequest<'create_card'>,
   asked: CreateCardRequest,
 ): Promise<KeyedAnswer> {
   const { ring } = context;
-  const cardId = ISSUANCE.idOf(request.claimId);
+  const { resourceId: cardId } = request;
   return answerOnce(context, request, async (tx) => {
     const locked = await lockTestTerms(tx, ring, request, { counts: true });
     if ('replayed' in locked) return locked;
@@ -53,17 +53,16 @@ export function issueInTestMode(
  */
 export function topUpInTestMode(
   context: CommandContext,
-  request: KeyedRequest,
+  request: KeyedRequest<'top_up_card'>,
   asked: TopUpRequest,
 ): Promise<KeyedAnswer> {
   const { ring } = context;
-  const topUpId = TOPUP.idOf(request.claimId);
   return answerOnce(context, request, async (tx) => {
     const locked = await lockTestTerms(tx, ring, request, { counts: true });
     if ('replayed' in locked) return locked;
     const { card, cardCents } = locked;
     const terms = { ...locked.terms, request: asked, cardCents, arrivingCents: 0n };
-    const topUp = loadedTopUp(draftTopUp(topUpId, terms, card), cardCents);
+    const topUp = loadedTopUp(draftTopUp(request.resourceId, terms, card), cardCents);
     const outcome = topUpOutcome(topUp, card);
     await TOPUP.writer.fund(tx, ring, request, topUp, outcome);
     return { replayed: false, response: responseOf(outcome) };

@@ -5,7 +5,6 @@ import { readStatement, writeStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TopUpDecision } from '../../domain/decision.ts';
 import { type Fee, quoteFunding } from '../../domain/fees.ts';
-import { siblingId } from '../../domain/ids.ts';
 import { checkLimits } from '../../domain/limits.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { type TopUpFailureCode, topUpNotPossible, topUpOfUnknownCard } from '../../domain/topup.ts';
@@ -30,11 +29,11 @@ export async function readPendingTopUp(
   { orm }: CommandContext,
   claimId: string,
 ): Promise<{ asked: AskedTopUp; decision: TopUpDecision | null } | null> {
-  const [row] = await pendingTopUp(orm.em.fork(), { id: siblingId('topup', claimId) });
+  const [row] = await pendingTopUp(orm.em.fork(), { claimId });
   return row === undefined ? null : { asked: askedFor(row, row.network_card_id), decision: row.binding };
 }
 
-const pendingTopUp = readStatement((db, { id }: { id: string }) =>
+const pendingTopUp = readStatement((db, { claimId }: { claimId: string }) =>
   db
     .selectFrom('topup as t')
     .innerJoin('card as c', 'c.id', 't.card_id')
@@ -42,7 +41,7 @@ const pendingTopUp = readStatement((db, { id }: { id: string }) =>
       ...(['t.id', 't.amount_cents', 'c.network_card_id'] as const),
       sql<TopUpDecision | null>`CASE WHEN NOT t.decision ? 'refused' THEN t.decision END`.as('binding'),
     ])
-    .where('t.id', '=', id)
+    .where('t.claim_id', '=', claimId)
     .where('t.status', '=', 'pending'),
 );
 
@@ -126,7 +125,7 @@ const TABLE: FundingTable<TopUpRow> = {
     amountCents: Number(topUp.amount_cents),
     fees: topUp.fees,
   }),
-  insert: (db, topUp) =>
+  insert: (db, topUp, claimId) =>
     db
       .insertInto('topup')
       .values({
@@ -134,6 +133,7 @@ const TABLE: FundingTable<TopUpRow> = {
         partner_id: topUp.partner_id,
         mode: topUp.mode,
         card_id: topUp.card_id,
+        claim_id: claimId,
         status: topUp.status,
         amount_cents: topUp.amount_cents,
         fees: sql<Fee[]>`${topUp.fees}::jsonb`,
@@ -150,6 +150,7 @@ const TABLE: FundingTable<TopUpRow> = {
         failure_code: topUp.failure_code,
         card_balance_cents: topUp.card_balance_cents,
         completed_at: topUp.completed_at,
+        claim_id: null,
         overdue_since: null,
       })
       .where('id', '=', topUp.id)
@@ -170,9 +171,9 @@ export const TOPUP: FundingKind<
   table: 'topup',
   pendingStatus: 'pending',
   writer: fundingWriter(TABLE),
-  idOf: (claimId) => siblingId('topup', claimId),
   lockTerms: termsReader(TopUpRequest, null),
-  async draft(tx, _, topUpId, terms) {
+  async draft(tx, _, terms) {
+    const { resourceId: topUpId } = terms;
     if (terms.cardId === null) throw new Error(`the claim of ${topUpId} names no card`);
     const card = await lockCard(tx, terms.cardId);
     if (card === undefined) throw new Error(`the card ${terms.cardId} of a top-up is gone`);

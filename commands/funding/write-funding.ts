@@ -45,9 +45,10 @@ export interface FundingTable<Row> {
   /**
    * An INSERT that returns partner_id, mode, loaded_cents and today, the UTC day it is counted on. It makes no row if its
    * external_ref is taken.
+   * @param claimId the claim of a pending row; null of one that is final at once
    */
-  insert(db: Writes, row: Bound<Row>): Compilable;
-  /** An UPDATE of a pending row to how it ended, which returns partner_id and mode. */
+  insert(db: Writes, row: Bound<Row>, claimId: string | null): Compilable;
+  /** An UPDATE of a pending row to how it ended, which takes it off its claim and returns partner_id and mode. */
   end(db: Writes, row: Bound<Row>): Compilable;
 }
 
@@ -58,7 +59,7 @@ export interface FundingWriter<Row> {
    * @throws ApiError `external_ref_taken`, `insufficient_funds`, `validation_failed` (a balance would go past the largest
    * integer): roll back.
    */
-  hold(tx: Transactor, row: Row): Promise<void>;
+  hold(tx: Transactor, claimId: string, row: Row): Promise<void>;
   /** The same for a funding that is final at once: its money is moved, and its outcome is the request's response. */
   fund(tx: Transactor, ring: KeyRing, request: KeyedRequest, row: Row, outcome: Outcome): Promise<void>;
   /**
@@ -79,17 +80,17 @@ interface Ended<Row> {
 export function fundingWriter<Row extends { fees: readonly Fee[] }>(
   table: FundingTable<Row>,
 ): FundingWriter<Row> {
-  const newRow = (db: Writes, row: Bound<Row>) =>
-    sql`done AS (${table.insert(db, row)}), counted AS (${countFunding(table.newCards)})`;
+  const newRow = (db: Writes, row: Bound<Row>, claimId: string | null) =>
+    sql`done AS (${table.insert(db, row, claimId)}), counted AS (${countFunding(table.newCards)})`;
   const hold = statementWithOperation(
-    (db, row: Bound<Row>, ledger) => sql<Made>`
-      WITH ${newRow(db, row)} SELECT ${ledger.answer}, EXISTS (SELECT FROM done) AS made FROM ${ledger.call}`,
+    (db, values: Bound<Row> & { claimId: string }, ledger) => sql<Made>`
+      WITH ${newRow(db, values, values.claimId)} SELECT ${ledger.answer}, EXISTS (SELECT FROM done) AS made FROM ${ledger.call}`,
   );
   const fund = forRequests((isKeyed) =>
     statementWithOperation((db, values: Bound<Row> & KeyedOutcomeValues, ledger) => {
       const { ctes, isStored } = outcomeOfRequest(values, isKeyed);
       return sql<Made & { is_stored: boolean }>`
-        WITH ${newRow(db, values)}, ${ctes}
+        WITH ${newRow(db, values, null)}, ${ctes}
         SELECT ${ledger.answer}, EXISTS (SELECT FROM done) AS made, ${isStored} AS is_stored FROM ${ledger.call}`;
     }),
   );
@@ -100,8 +101,9 @@ export function fundingWriter<Row extends { fees: readonly Fee[] }>(
   const bound = (row: Row): Bound<Row> => ({ ...row, fees: JSON.stringify(row.fees) });
 
   return {
-    async hold(tx, row) {
-      requireMade(await hold(tx, ledgerOperation(table.funding(row), 'pending'), bound(row)).catch(tooLarge));
+    async hold(tx, claimId, row) {
+      const operation = ledgerOperation(table.funding(row), 'pending');
+      requireMade(await hold(tx, operation, { ...bound(row), claimId }).catch(tooLarge));
     },
     async fund(tx, ring, request, row, outcome) {
       const values = { ...bound(row), ...requestOutcome(ring, request, outcome) };

@@ -1,4 +1,3 @@
-import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../../db/sql.ts';
@@ -6,7 +5,10 @@ import type { Row } from '../../db/tables.ts';
 import type { WorkflowOperation } from '../../domain/claim-operation.ts';
 
 /** A claim without a response whose request nobody runs any more, the caller's to start until its lease ends. */
-export type AbandonedClaim = Row<'idempotency_claim', 'id' | 'partner_id' | 'mode' | 'card_id'> & {
+export type AbandonedClaim = Row<
+  'idempotency_claim',
+  'id' | 'partner_id' | 'mode' | 'resource_id' | 'card_id'
+> & {
   operation: WorkflowOperation;
   /** How often its work has been started, this time included. */
   attempts: number;
@@ -17,11 +19,10 @@ export type AbandonedClaim = Row<'idempotency_claim', 'id' | 'partner_id' | 'mod
  * Accounts take turns, so one account's backlog delays nobody else's, and another caller gets other claims.
  */
 export function takeAbandonedClaims(
-  em: EntityManager,
+  tx: Transactor,
   request: { operations: readonly WorkflowOperation[]; limit: number; leaseMs: number },
 ): Promise<AbandonedClaim[]> {
-  // One statement is a transaction of its own.
-  return take(em as Transactor, request);
+  return take(tx, request);
 }
 
 /** Leaves a claim alone for so long, unless it has its response. */
@@ -75,7 +76,7 @@ const take = writeStatement(
     UPDATE idempotency_claim c
     SET sweep_after = now() + ${taking.leaseMs} * interval '1 millisecond', sweep_attempts = c.sweep_attempts + 1
     FROM taken WHERE c.id = taken.id
-    RETURNING c.id, c.partner_id, c.mode, c.operation, c.card_id, c.sweep_attempts AS attempts`,
+    RETURNING c.id, c.partner_id, c.mode, c.operation, c.resource_id, c.card_id, c.sweep_attempts AS attempts`,
 );
 
 const putOff = autocommitStatement(
@@ -89,10 +90,8 @@ const prune = autocommitStatement(
     DELETE FROM idempotency_claim WHERE id IN (
       SELECT id FROM idempotency_claim
       WHERE created_at < now() - interval '31 days' AND (response_status IS NOT NULL OR mode = 'test')
-        AND NOT EXISTS (SELECT FROM card WHERE card.id = 'card' || substr(idempotency_claim.id, 6)
-          AND card.status = 'funding_pending')
-        AND NOT EXISTS (SELECT FROM topup WHERE topup.id = 'topup' || substr(idempotency_claim.id, 6)
-          AND topup.status = 'pending')
+        AND NOT EXISTS (SELECT FROM card WHERE card.claim_id = idempotency_claim.id)
+        AND NOT EXISTS (SELECT FROM topup WHERE topup.claim_id = idempotency_claim.id)
       ORDER BY created_at LIMIT ${limit} FOR UPDATE SKIP LOCKED)
     RETURNING id`,
 );

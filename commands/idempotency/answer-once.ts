@@ -114,6 +114,7 @@ export interface AnsweredClaim {
   mode: Mode;
   key: string | null;
   operation: ClaimOperation;
+  resourceId: string | null;
   aboutCardId: string | null;
   fingerprint: Buffer;
   requestId: string;
@@ -126,10 +127,11 @@ export function answeredClaimOf(
   request: KeyedRequest,
   { status, body }: StoredResponse,
 ): AnsweredClaim {
-  const { claimId, partnerId, mode, key, operation, cardId: aboutCardId, fingerprint, requestId } = request;
+  const { claimId, partnerId, mode, key, operation, resourceId, fingerprint, requestId } = request;
   const responseBody = sealBody(ring, claimId, body);
   return {
-    ...{ claimId, partnerId, mode, key, operation, aboutCardId, fingerprint, requestId },
+    ...{ claimId, partnerId, mode, key, operation, resourceId, fingerprint, requestId },
+    aboutCardId: request.cardId,
     ...{ responseStatus: status, responseBody },
   };
 }
@@ -139,10 +141,10 @@ export function answeredClaimOf(
  * @param from a CTE: without a row of it nothing is inserted
  */
 export const insertAnsweredClaim = (claim: AnsweredClaim, from?: 'done'): RawBuilder<{ id: string }> => sql`
-  INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, card_id, fingerprint, request_id,
+  INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, resource_id, card_id, fingerprint, request_id,
     response_status, response_body, lease_expires_at)
   SELECT ${claim.claimId}::text, ${claim.partnerId}::text, ${claim.mode}::text, ${claim.key}::text,
-    ${claim.operation}::text, ${claim.aboutCardId}::text, ${claim.fingerprint}::bytea, ${claim.requestId}::text,
+    ${claim.operation}::text, ${claim.resourceId}::text, ${claim.aboutCardId}::text, ${claim.fingerprint}::bytea, ${claim.requestId}::text,
     ${claim.responseStatus}::smallint, ${claim.responseBody}::bytea, now()
   ${from === undefined ? sql`` : sql`FROM ${sql.ref(from)}`}
   ON CONFLICT (partner_id, mode, key) DO NOTHING

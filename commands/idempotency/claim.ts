@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
+import { newId } from '../../crypto/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
 import {
   ASYNCHRONOUS_COMMIT,
@@ -8,19 +9,38 @@ import {
   tenantStatement,
   writeStatement,
 } from '../../db/sql.ts';
+import type { Row } from '../../db/tables.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
+import type { IdPrefix } from '../../domain/ids.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import type { CommandContext } from '../command-context.ts';
 import { openBody, type StoredResponse } from './response.ts';
 
+const RESOURCE_PREFIX = { create_card: 'card', top_up_card: 'topup', create_deposit: 'dep' } as const;
+
+/** The id of what an operation makes; null of one that makes nothing. */
+export type ResourceIdOf<Operation extends ClaimOperation> = Operation extends keyof typeof RESOURCE_PREFIX
+  ? string
+  : null;
+
+/** The id is decided before the key is claimed, and lies in the claim: whoever runs the claim makes the same resource. */
+export function newResourceId<Operation extends ClaimOperation>(
+  operation: Operation,
+): ResourceIdOf<Operation> {
+  const makes = (RESOURCE_PREFIX as Partial<Record<ClaimOperation, IdPrefix>>)[operation];
+  return (makes === undefined ? null : newId(makes)) as ResourceIdOf<Operation>;
+}
+
 /** A request that came with an Idempotency-Key, or could have. */
-export interface KeyedRequest extends Tenant {
+export interface KeyedRequest<Operation extends ClaimOperation = ClaimOperation> extends Tenant {
   /** The id the claim gets if the key is new. */
   claimId: string;
   /** Null if the request brought none. */
   key: string | null;
-  operation: ClaimOperation;
+  operation: Operation;
+  /** The id of what it makes if the key is new; null if it makes nothing. */
+  resourceId: ResourceIdOf<Operation>;
   /** The card it is about, if there is one already. */
   cardId: string | null;
   /** SHA-256 of method, path and parsed body. */
@@ -28,17 +48,20 @@ export interface KeyedRequest extends Tenant {
   requestId: string;
 }
 
-export interface ClaimRequest extends KeyedRequest {
+export interface ClaimRequest<Operation extends ClaimOperation = ClaimOperation>
+  extends KeyedRequest<Operation> {
   /** What the operation needs to go on without the caller, sealed; null if it needs no more than is here. */
   sealedRequest: Buffer | null;
   leaseMs: number;
 }
 
 /**
- * `claimed`: the operation is the caller's to run, under `claimId`; that is an earlier request's id if that
- * request's process seems to have died. `replay`: it has a response.
+ * `claimed`: the operation is the caller's to run, under `claimId`, and makes `resourceId`; those are an earlier request's
+ * if that request's process seems to have died. `replay`: it has a response.
  */
-export type Claim = { outcome: 'claimed'; claimId: string } | { outcome: 'replay'; response: StoredResponse };
+export type Claim<Operation extends ClaimOperation = ClaimOperation> =
+  | { outcome: 'claimed'; claimId: string; resourceId: ResourceIdOf<Operation> }
+  | { outcome: 'replay'; response: StoredResponse };
 
 /**
  * Takes an Idempotency-Key for one request whose work a workflow does (decisions.md, "Idempotency"), in a transaction of
@@ -46,12 +69,16 @@ export type Claim = { outcome: 'claimed'; claimId: string } | { outcome: 'replay
  * @throws ApiError `idempotency_in_flight` while another request runs under the key, `idempotency_conflict` if it
  * was used for another request.
  */
-export async function claimIdempotencyKey(
+export async function claimIdempotencyKey<Operation extends ClaimOperation>(
   { orm, ring }: CommandContext,
-  request: ClaimRequest,
-): Promise<Claim> {
+  request: ClaimRequest<Operation>,
+): Promise<Claim<Operation>> {
   const [claimed] = await insertOrTakeOver(orm, request);
-  if (claimed !== undefined) return { outcome: 'claimed', claimId: claimed.id };
+  if (claimed !== undefined) {
+    // The same operation as this request's: its fingerprint has the path.
+    const resourceId = claimed.resource_id as ResourceIdOf<Operation>;
+    return { outcome: 'claimed', claimId: claimed.id, resourceId };
+  }
   const [found] = await claimUnderKey(orm.em.fork(), request, { key: request.key });
   const response = found && storedResponseOf(ring, request, found);
   if (!response) throw new ApiError('idempotency_in_flight');
@@ -61,16 +88,16 @@ export async function claimIdempotencyKey(
 // The claim need not be on the disk: whatever is done under it commits later and takes it along, and a claim that a crash
 // of PostgreSQL forgot had nothing done under it.
 const insertOrTakeOver = autocommitStatement(
-  (_, claim: ClaimRequest) => sql<{ id: string }>`
+  (_, claim: ClaimRequest) => sql<Row<'idempotency_claim', 'id' | 'resource_id'>>`
     WITH ${ASYNCHRONOUS_COMMIT} INSERT INTO idempotency_claim AS c
-      (id, partner_id, mode, key, operation, card_id, fingerprint, request, request_id, lease_expires_at)
-    SELECT ${claim.claimId}, ${claim.partnerId}, ${claim.mode}, ${claim.key}, ${claim.operation}, ${claim.cardId},
-      ${claim.fingerprint}::bytea, ${claim.sealedRequest}::bytea, ${claim.requestId},
+      (id, partner_id, mode, key, operation, resource_id, card_id, fingerprint, request, request_id, lease_expires_at)
+    SELECT ${claim.claimId}, ${claim.partnerId}, ${claim.mode}, ${claim.key}, ${claim.operation}, ${claim.resourceId},
+      ${claim.cardId}, ${claim.fingerprint}::bytea, ${claim.sealedRequest}::bytea, ${claim.requestId},
       now() + ${claim.leaseMs} * interval '1 millisecond'
     FROM asynchronous_commit
     ON CONFLICT (partner_id, mode, key) DO UPDATE SET lease_expires_at = excluded.lease_expires_at
       WHERE c.response_status IS NULL AND c.fingerprint = excluded.fingerprint AND c.lease_expires_at < now()
-    RETURNING c.id`,
+    RETURNING c.id, c.resource_id`,
 );
 
 /** What lies under a key: the claim's columns, NULL if there is none. */
@@ -144,9 +171,12 @@ const forgetLeft = autocommitStatement((db, { partnerId, key }: { partnerId: str
     .where('response_status', 'is', null),
 );
 
-/** Whether a claim that the transaction holds has a response. */
+/** A claim that the transaction holds. */
 interface LockedClaim {
+  /** Whether it has a response. */
   answered: boolean;
+  /** What it makes. */
+  resource_id: string | null;
 }
 
 /** Locks a claim; null if there is none any more. Comes before every other lock but that of the account's usage. */
@@ -168,7 +198,7 @@ export async function lockUsageAndClaim(tx: Transactor, claimId: string): Promis
 const lock = writeStatement((db, { claimId }: { claimId: string }) =>
   db
     .selectFrom('idempotency_claim')
-    .select(({ eb }) => eb('response_status', 'is not', null).$castTo<boolean>().as('answered'))
+    .select(['resource_id', (eb) => eb('response_status', 'is not', null).$castTo<boolean>().as('answered')])
     .where('id', '=', claimId)
     .forNoKeyUpdate(),
 );
@@ -179,7 +209,10 @@ const lockBoth = writeStatement((db, { claimId }: { claimId: string }) =>
     .innerJoin('idempotency_claim as c', (join) =>
       join.onRef('c.partner_id', '=', 'u.partner_id').onRef('c.mode', '=', 'u.mode'),
     )
-    .select(({ eb }) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'))
+    .select([
+      'c.resource_id',
+      (eb) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'),
+    ])
     .where('c.id', '=', claimId)
     .forNoKeyUpdate(),
 );

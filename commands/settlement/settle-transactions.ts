@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
+import { newId } from '../../crypto/new-id.ts';
 import { CARD_COLUMNS, of, TRANSACTION_COLUMNS } from '../../db/columns.ts';
 import { columnsOf, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { EventType } from '../../domain/event.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../../domain/fees.ts';
-import { siblingId } from '../../domain/ids.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { applyOperations } from '../../ledger/apply-operation.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
@@ -169,7 +169,7 @@ const CREATED: EventType = 'card.transaction.created';
 async function insertTransactions(tx: Transactor, made: readonly NewTransaction[]): Promise<void> {
   if (made.length === 0) return;
   const events = made.map(({ row, card }) => {
-    const id = siblingId('evt', row.id);
+    const id = newId('evt');
     const transaction = presentTransaction(row);
     const { created } = transaction;
     const data = { transaction, card: presentCard(card, transaction.card_balance_after) };

@@ -60,6 +60,8 @@ export const CardEntity = defineEntity({
     /** Since when its issuance waits for an operator. */
     overdueSince: p.datetime().nullable(),
     createdAt: p.datetime(),
+    /** The claim of its issuance, while that is pending. */
+    claimId: p.text().collation('C').nullable(),
     /** The claim whose freeze, unfreeze or block the network is being asked for. */
     statusChangeClaimId: p.text().collation('C').nullable(),
     /** The UTC day whose usage it counts in. */
@@ -83,6 +85,8 @@ export const TopUpEntity = defineEntity({
     partnerId: p.text(),
     mode: p.text().$type<Mode>(),
     cardId: p.text().collation('C'),
+    /** Its claim, while it is pending. */
+    claimId: p.text().collation('C').nullable(),
     status: p.text().$type<TopUpStatus>(),
     failureCode: p.text().$type<TopUpFailureCode>().nullable(),
     amountCents: p.bigint('string'),

@@ -21,6 +21,9 @@ export const IdempotencyClaimEntity = defineEntity({
     /** Sealed. */
     responseBody: p.blob().nullable(),
     createdAt: p.datetime().defaultRaw('now()'),
+    /** What it makes: decided with the claim, and made later. */
+    resourceId: p.text().collation('C').nullable(),
+    /** The card it is about. */
     cardId: p.text().collation('C').nullable(),
     sweepAfter: p.datetime().defaultRaw("'-infinity'"),
     sweepAttempts: p.integer().default(0),

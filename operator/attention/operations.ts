@@ -162,9 +162,6 @@ async function readNotStarted(orm: Orm): Promise<AttentionItem[]> {
   }));
 }
 
-/** A card or top-up has the id of its claim, but for the prefix. */
-const idOf = (prefix: 'card' | 'topup') => sql<string>`${sql.lit(prefix)} || substr(${sql.ref('c.id')}, 6)`;
-
 const notStarted = readStatement((db, { patienceMs }: { patienceMs: number }) =>
   db
     .selectFrom('idempotency_claim as c')
@@ -178,10 +175,10 @@ const notStarted = readStatement((db, { patienceMs }: { patienceMs: number }) =>
     .where('c.operation', 'in', ['create_card', 'top_up_card'])
     .where('c.created_at', '<', ago(patienceMs))
     .where(({ exists, not, selectFrom }) =>
-      not(exists(selectFrom('card as k').select('k.id').where('k.id', '=', idOf('card')))),
+      not(exists(selectFrom('card as k').select('k.id').whereRef('k.claim_id', '=', 'c.id'))),
     )
     .where(({ exists, not, selectFrom }) =>
-      not(exists(selectFrom('topup as t').select('t.id').where('t.id', '=', idOf('topup')))),
+      not(exists(selectFrom('topup as t').select('t.id').whereRef('t.claim_id', '=', 'c.id'))),
     )
     .groupBy(['c.partner_id', 'c.mode']),
 );

@@ -8,7 +8,8 @@ import {
   assertEnd,
   CASES,
   type CaseName,
-  claimIdOf,
+  type Claimed,
+  claimOf,
   type Operation,
   untilAnswered,
 } from '../support/crash/operations.ts';
@@ -55,19 +56,20 @@ function killApiAt(fault: Fault, operations: Prepare[]): Promise<void> {
     const heard = Promise.all(
       prepared.map((operation) => askAt(origin, operation).catch((error: unknown) => error)),
     );
-    const claims = await untilStanding();
+    const standing = await untilStanding();
     assert.equal(await api.exited, 'signal SIGKILL');
-    const claimIds = await Promise.all(prepared.map((operation) => claimIdOf(stack, operation)));
-    assert.deepEqual(claims.sort(), [...claimIds].sort());
+    const claims = await Promise.all(prepared.map((operation) => claimOf(stack, operation)));
+    assert.deepEqual(standing.sort(), claims.map(({ id }) => id).sort());
 
     const firsts = await heard;
     await Promise.all(
       prepared.map(async (operation, index) => {
+        const claim = claims[index] as Claimed;
         const again = await untilAnswered(() => ask(operation));
         const first = firsts[index];
         if (!(first instanceof Error)) assert.equal((first as Answer).text, again.text);
         await assertEnd(stack, operation, again);
-        const workflow = stack.client.workflow.getHandle(operation.workflowIdOf(claimIds[index] ?? ''));
+        const workflow = stack.client.workflow.getHandle(operation.workflowIdOf(claim));
         const tookMs = await handedOverAfterMs(workflow);
         assert.ok(tookMs < LONGEST_HAND_OVER_MS, `another worker had it after ${tookMs} ms`);
       }),
@@ -117,10 +119,11 @@ describe('an API frozen inside the first task of what it started', function () {
         const [issuance] = prepared as [Operation];
         arm();
         const asked = askAt(origin, issuance);
-        const [claimId = ''] = await untilStanding();
+        await untilStanding();
+        const claim = await claimOf(stack, issuance);
         const again = await untilAnswered(() => ask(issuance));
         await assertEnd(stack, issuance, again);
-        const workflow = stack.client.workflow.getHandle(issuance.workflowIdOf(claimId));
+        const workflow = stack.client.workflow.getHandle(issuance.workflowIdOf(claim));
         const tookMs = await handedOverAfterMs(workflow);
         assert.ok(tookMs < LONGEST_HAND_OVER_MS, `another worker had it after ${tookMs} ms`);
 

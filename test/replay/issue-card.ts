@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { siblingId } from '../../domain/ids.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { issueCardWorkflowId, resolveIssuance } from '../../workflows/messages.ts';
 import { readCardRow } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
 import { until } from '../support/until.ts';
-import { CARDHOLDER, claimedBy, type Recording } from './recording.ts';
+import { CARDHOLDER, madeBy, type Recording } from './recording.ts';
 
 interface Issuance {
   mode?: Mode;
@@ -23,7 +22,7 @@ const issuance =
     const partner = funded === false ? await stack.createPartner() : await fundedPartner(stack);
     const body = { amount: 10_000 + digits, external_ref: randomUUID(), ...CARDHOLDER };
     await partner.call('POST', '/cards', { mode, body, idempotencyKey: randomUUID() });
-    const cardId = siblingId('card', await claimedBy(stack, partner, 'create_card'));
+    const cardId = await madeBy(stack, partner, 'create_card');
     const workflow = stack.client.workflow.getHandle(issueCardWorkflowId(cardId));
     if (early) await workflow.signal(resolveIssuance, { outcome: 'issued' });
     if (resolve !== undefined) {

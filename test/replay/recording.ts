@@ -14,15 +14,15 @@ export const CARDHOLDER = {
   email: 'zebulon@quagmire.example',
 };
 
-/** The id of the account's only claim for this operation. */
-export async function claimedBy(
+/** The id of what the account's only claim for this operation makes. */
+export async function madeBy(
   { orm }: TestStack,
   partner: TestPartner,
   operation: ClaimOperation,
 ): Promise<string> {
   const claims = await query<{ id: string }>(
     orm.em.fork(),
-    'SELECT id FROM idempotency_claim WHERE partner_id = $1 AND operation = $2',
+    'SELECT resource_id AS id FROM idempotency_claim WHERE partner_id = $1 AND operation = $2',
     [partner.id, operation],
   );
   if (claims.length !== 1) throw new Error(`the account has ${claims.length} claims for ${operation}`);

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { siblingId } from '../../domain/ids.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { resolveTopUp, topUpCardWorkflowId } from '../../workflows/messages.ts';
 import { fundedPartner } from '../support/money.ts';
 import { readTopUpRow } from '../support/top-ups.ts';
 import { until } from '../support/until.ts';
-import { CARDHOLDER, claimedBy, type Recording } from './recording.ts';
+import { CARDHOLDER, madeBy, type Recording } from './recording.ts';
 
 interface TopUp {
   mode?: Mode;
@@ -23,7 +22,7 @@ const topUp =
       partner.call('POST', path, { mode, body, idempotencyKey: randomUUID() });
     const card = await post('/cards', { amount: 10_000, external_ref: randomUUID(), ...CARDHOLDER });
     await post(`/cards/${card.json.id}/topups`, { amount: amountCents });
-    const topUpId = siblingId('topup', await claimedBy(stack, partner, 'top_up_card'));
+    const topUpId = await madeBy(stack, partner, 'top_up_card');
     const workflow = stack.client.workflow.getHandle(topUpCardWorkflowId(topUpId));
     if (early) await workflow.signal(resolveTopUp, { outcome: 'succeeded' });
     if (afterwards === 'blocked') {

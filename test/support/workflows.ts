@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { query } from '../../db/sql.ts';
-import { siblingId } from '../../domain/ids.ts';
 import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import type { TestStack } from './stack.ts';
 import { LONGEST_MS, until } from './until.ts';
@@ -10,10 +9,13 @@ import { LONGEST_MS, until } from './until.ts';
 /** The workflow of the only claim there is, once the server has it. */
 export async function startedWorkflow({ orm, client }: TestStack): Promise<WorkflowHandle> {
   const claim = await until('a claim is made', async () => {
-    const [row] = await query<{ id: string }>(orm.em.fork(), 'SELECT id FROM idempotency_claim');
+    const [row] = await query<{ id: string }>(
+      orm.em.fork(),
+      'SELECT resource_id AS id FROM idempotency_claim',
+    );
     return row;
   });
-  const workflow = client.workflow.getHandle(issueCardWorkflowId(siblingId('card', claim.id)));
+  const workflow = client.workflow.getHandle(issueCardWorkflowId(claim.id));
   await untilStarted(workflow);
   return workflow;
 }

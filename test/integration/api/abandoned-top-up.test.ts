@@ -3,7 +3,7 @@ import { fingerprintOf } from '../../../api/http/keyed.ts';
 import { claimIdempotencyKey } from '../../../commands/idempotency/claim.ts';
 import { sealRequest } from '../../../commands/idempotency/response.ts';
 import { newId } from '../../../crypto/new-id.ts';
-import { siblingId } from '../../../domain/ids.ts';
+import { resourceOf } from '../../support/claims.ts';
 import { acceptTopUp, beginTopUp, completeTopUp } from '../../support/commands/fundings.ts';
 import { begun } from '../../support/commands/open-commands.ts';
 import { balanceOf } from '../../support/money.ts';
@@ -33,16 +33,18 @@ describe('a top-up whose process died, asked for again under its key', () => {
   async function abandon({ partner, mode, cardId }: Cardholder): Promise<string> {
     const { orm, ring } = service();
     const claimId = newId('claim');
+    const resourceId = newId('topup');
     const claim = await claimIdempotencyKey(
       { orm, ring },
       {
         ...{ claimId, partnerId: partner.id, mode, key: 'k', operation: 'top_up_card', cardId, leaseMs: 0 },
+        resourceId,
         fingerprint: fingerprintOf('POST', `/v1/cards/${cardId}/topups`, BODY),
         sealedRequest: sealRequest(ring, claimId, BODY),
         requestId: newId('req'),
       },
     );
-    assert.deepEqual(claim, { outcome: 'claimed', claimId });
+    assert.deepEqual(claim, { outcome: 'claimed', claimId, resourceId });
     return claimId;
   }
 
@@ -63,7 +65,11 @@ describe('a top-up whose process died, asked for again under its key', () => {
       const joined = topUp(holder, BODY.amount, { idempotencyKey: 'k' });
       await stack.startWorker();
       const answer = await joined;
-      assert.deepEqual([answer.status, answer.json.id], [status, siblingId('topup', claimId)], answer.text);
+      assert.deepEqual(
+        [answer.status, answer.json.id],
+        [status, await resourceOf(stack, claimId)],
+        answer.text,
+      );
       assert.equal(answer.headers.get('idempotent-replayed'), replayed);
       // One that nobody joins is for the sweep; where it has been answered already there is no workflow to come.
       if (what === 'after the 202') await succeed(claimId);
@@ -80,6 +86,6 @@ describe('a top-up whose process died, asked for again under its key', () => {
     const holder = await cardholder(stack, 'live', FUNDS);
     const claimId = await abandon(holder);
     for (let made: unknown[] = []; made.length === 0; ) made = (await listTopUps(holder)).data;
-    assert.equal((await settledTopUp(holder, siblingId('topup', claimId))).status, 'succeeded');
+    assert.equal((await settledTopUp(holder, await resourceOf(stack, claimId))).status, 'succeeded');
   });
 });

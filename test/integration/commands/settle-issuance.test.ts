@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { readClaimResponse } from '../../../commands/idempotency/response.ts';
 import { query } from '../../../db/sql.ts';
-import { siblingId } from '../../../domain/ids.ts';
 import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import {
@@ -21,6 +20,7 @@ describe('how a live issuance ends', () => {
   let commands: TestCommands;
   let partnerId: string;
   let claimId: string;
+  let cardId: string;
   before(async () => {
     commands = await openCommands();
   });
@@ -30,7 +30,7 @@ describe('how a live issuance ends', () => {
       ...{ partnerId, mode: 'live', request: { amount: 1_000, external_ref: 'r' } },
     });
     assert.ok(claim.outcome === 'claimed');
-    ({ claimId } = claim);
+    ({ claimId, resourceId: cardId } = claim);
     assert.equal(await begun(beginIssuance, commands.context, claimId), 'held');
   });
   after(async () => {
@@ -44,9 +44,7 @@ describe('how a live issuance ends', () => {
   /** Status of the card, its events, status of the answer, available and held cents, open cards and loaded cents. */
   const state = async () => {
     const em = commands.context.orm.em.fork();
-    const [card] = await query<{ status: string }>(em, 'SELECT status FROM card WHERE id = $1', [
-      siblingId('card', claimId),
-    ]);
+    const [card] = await query<{ status: string }>(em, 'SELECT status FROM card WHERE id = $1', [cardId]);
     const events = await query<{ type: string }>(em, 'SELECT type FROM event WHERE partner_id = $1', [
       partnerId,
     ]);

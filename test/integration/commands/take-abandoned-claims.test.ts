@@ -4,6 +4,7 @@ import { createPartner } from '../../../commands/accounts/partners.ts';
 import { putClaimOff, takeAbandonedClaims } from '../../../commands/idempotency/abandoned-claims.ts';
 import { type Orm, openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
+import { transaction } from '../../../db/transaction.ts';
 import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
 
 describe('abandoned claims are taken', () => {
@@ -42,11 +43,8 @@ describe('abandoned claims are taken', () => {
   }
 
   const take = async (limit: number): Promise<string[]> => {
-    const taken = await takeAbandonedClaims(orm.em.fork(), {
-      operations: ['create_card'],
-      limit,
-      leaseMs: 60_000,
-    });
+    const taking = { operations: ['create_card'], limit, leaseMs: 60_000 } as const;
+    const taken = await transaction(orm, (tx) => takeAbandonedClaims(tx, taking));
     return taken.map(({ id }) => id).sort();
   };
 
@@ -77,11 +75,8 @@ describe('abandoned claims are taken', () => {
     await abandon(0, 'later', 1, { sweep_after: "now() + interval '1 minute'" });
     await abandon(0, 'due', 1);
     assert.deepEqual(await take(10), ['due_000001']);
-    const [freeze] = await takeAbandonedClaims(orm.em.fork(), {
-      operations: ['freeze_card'],
-      limit: 1,
-      leaseMs: 0,
-    });
+    const taking = { operations: ['freeze_card'], limit: 1, leaseMs: 0 } as const;
+    const [freeze] = await transaction(orm, (tx) => takeAbandonedClaims(tx, taking));
     assert.equal(freeze, undefined);
     await putClaimOff(orm, 'later_000001', -1);
     assert.deepEqual(await take(10), ['later_000001']);
@@ -114,7 +109,7 @@ describe('abandoned claims are taken', () => {
     await abandon(0, 'put_off', 1_000, { sweep_after: "now() + interval '1 minute'", sweep_attempts: '1' });
     await abandon(0, 'due', 1_000);
     await owner.query('ANALYZE idempotency_claim');
-    await orm.em.fork().transactional(async (tx) => {
+    await transaction(orm, async (tx) => {
       const readSoFar = async () => {
         const [read] = await query<{ scans: number; rows: number }>(
           tx,

@@ -6,7 +6,6 @@ import { issueInTestMode, topUpInTestMode } from '../../../commands/funding/test
 import { answerOnce, answerWith } from '../../../commands/idempotency/answer-once.ts';
 import { claimIdempotencyKey, type KeyedRequest } from '../../../commands/idempotency/claim.ts';
 import { readClaimResponse, sealRequest } from '../../../commands/idempotency/response.ts';
-import { siblingId } from '../../../domain/ids.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { beginIssuance, beginTopUp } from '../../support/commands/fundings.ts';
 import {
@@ -32,7 +31,8 @@ describe('operations of test mode', () => {
 
   const issuance = (partnerId: string, key = 'k', request = REQUEST) =>
     keyedRequest('create_card', null, request, { partnerId, mode: 'test', key });
-  const issue = (request: KeyedRequest, body = REQUEST) => issueInTestMode(commands.context, request, body);
+  const issue = (request: KeyedRequest<'create_card'>, body = REQUEST) =>
+    issueInTestMode(commands.context, request, body);
   const rows = async (sql: string, values: unknown[]) => (await commands.owner.query(sql, values)).rows;
   const usage = async (partnerId: string) =>
     (
@@ -162,7 +162,7 @@ describe('operations of test mode', () => {
       const retry = { ...issuance(partnerId, 'left'), fingerprint: old.fingerprint };
       const issued = await issue(retry);
       assert.deepEqual([issued.replayed, issued.response.status], [false, 201]);
-      assert.equal(JSON.parse(issued.response.body).id, siblingId('card', retry.claimId));
+      assert.equal(JSON.parse(issued.response.body).id, retry.resourceId);
       const again = await issue({ ...issuance(partnerId, 'left'), fingerprint: old.fingerprint });
       assert.deepEqual(again, { replayed: true, response: issued.response });
       assert.deepEqual(await claims(partnerId), [{ id: retry.claimId, status: 201 }]);

@@ -232,7 +232,7 @@ describe('the rights', () => {
         'SELECT FROM partner',
         'SELECT FROM ledger.account',
         'CREATE TABLE mine (id int)',
-        `SELECT lock_funding_terms('a', 'b')`,
+        `SELECT lock_funding_terms('a')`,
         `SELECT lock_test_terms('a', 'b', 'c', true)`,
         `SELECT ledger.apply_operations('[]')`,
       ]) {

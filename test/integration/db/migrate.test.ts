@@ -58,17 +58,28 @@ describe('migrate', () => {
             response_status, response_body)
           SELECT concat_ws(' ', mode, answered), 'prt_1', mode, answered, 'create_card', '', 'req', now(),
             CASE answered WHEN 'answered' THEN 201 END, CASE answered WHEN 'answered' THEN ''::bytea END
-          FROM unnest('{test,live}'::text[]) mode, unnest('{answered,not}'::text[]) answered`);
+          FROM unnest('{test,live}'::text[]) mode, unnest('{answered,not}'::text[]) answered;
+        INSERT INTO idempotency_claim (id, partner_id, mode, operation, fingerprint, request_id, lease_expires_at,
+            response_status, response_body)
+          VALUES ('claim_funding_pending', 'prt_1', 'live', 'create_card', '', 'req', now(), 202, ''),
+            ('claim_to_come', 'prt_1', 'live', 'top_up_card', '', 'req', now(), NULL, NULL)`);
       await migrate(databaseUrl);
       const claims = await client.query('SELECT id FROM idempotency_claim ORDER BY id');
       assert.deepEqual(
         claims.rows.map(({ id }) => id),
-        ['live answered', 'live not', 'test answered'],
+        ['claim_funding_pending', 'claim_to_come', 'live answered', 'live not', 'test answered'],
       );
-      const cards = await client.query('SELECT id, counted_on::text AS day FROM card ORDER BY id');
+      const cards = await client.query('SELECT id, counted_on::text AS day, claim_id FROM card ORDER BY id');
       assert.deepEqual(cards.rows, [
-        { id: 'card_active', day: null },
-        { id: 'card_funding_pending', day: '2026-01-01' },
+        { id: 'card_active', day: null, claim_id: null },
+        { id: 'card_funding_pending', day: '2026-01-01', claim_id: 'claim_funding_pending' },
+      ]);
+      const made = await client.query(
+        "SELECT id, resource_id FROM idempotency_claim WHERE id LIKE 'claim%' ORDER BY id",
+      );
+      assert.deepEqual(made.rows, [
+        { id: 'claim_funding_pending', resource_id: 'card_funding_pending' },
+        { id: 'claim_to_come', resource_id: 'topup_to_come' },
       ]);
     } finally {
       await client.end();

@@ -6,7 +6,6 @@ import { sealRequest } from '../../../commands/idempotency/response.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import type { Orm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
-import { siblingId } from '../../../domain/ids.ts';
 import type { Tenant } from '../../../domain/mode.ts';
 import { readAttention } from '../../../operator/nouns/attention.ts';
 import { readCardRow } from '../../support/cards.ts';
@@ -42,11 +41,11 @@ describe('the sweep beside 1,000 claims whose workflows Temporal refuses to star
   /** Abandons a live issuance and waits until it is over. @returns how long that took, in milliseconds */
   async function recover(partner: TestPartner): Promise<number> {
     const beganAt = performance.now();
-    const claimId = await abandonIssuance(
+    const cardId = await abandonIssuance(
       { orm: stack.orm, ring: stack.operator.ring },
       { partnerId: partner.id, mode: 'live' },
     );
-    const card = () => readCardRow(stack, siblingId('card', claimId));
+    const card = () => readCardRow(stack, cardId);
     await until('the issuance goes on', async () => (await card())?.status === 'active');
     return performance.now() - beganAt;
   }
@@ -100,28 +99,30 @@ describe('the sweep beside 1,000 claims whose workflows Temporal refuses to star
   });
 });
 
-/** What a process leaves behind that dies right after it has claimed the key of a POST /cards. @returns the claim's id */
+/** What a process leaves behind that dies right after it has claimed the key of a POST /cards. @returns the id the card will have */
 async function abandonIssuance({ orm, ring }: CommandContext, tenant: Tenant): Promise<string> {
   const claimId = newId('claim');
+  const resourceId = newId('card');
   const body = { amount: 10_000, external_ref: randomUUID() };
   await claimIdempotencyKey(
     { orm, ring },
     {
       ...{ ...tenant, claimId, key: randomUUID(), operation: 'create_card', cardId: null, leaseMs: 0 },
+      resourceId,
       fingerprint: Buffer.from(body.external_ref),
       sealedRequest: sealRequest(ring, claimId, body),
       requestId: newId('req'),
     },
   );
-  return claimId;
+  return resourceId;
 }
 
 /** Many abandoned claims at once, whose ids are so long that Temporal refuses workflows named after them. */
 async function abandonUnstartable(orm: Orm, tenant: Tenant, count: number): Promise<void> {
   await query(
     orm.em.fork(),
-    `INSERT INTO idempotency_claim (id, partner_id, mode, operation, fingerprint, request, request_id, lease_expires_at)
-     SELECT 'claim_' || repeat('0', 1000) || n, $1, $2, 'create_card', '', '', 'req_1', now() - interval '1 minute'
+    `INSERT INTO idempotency_claim (id, resource_id, partner_id, mode, operation, fingerprint, request, request_id, lease_expires_at)
+     SELECT 'claim_' || repeat('0', 1000) || n, 'card_' || repeat('0', 1000) || n, $1, $2, 'create_card', '', '', 'req_1', now() - interval '1 minute'
      FROM generate_series(1, $3) n`,
     [tenant.partnerId, tenant.mode, count],
   );

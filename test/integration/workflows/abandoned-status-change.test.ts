@@ -59,12 +59,13 @@ describe('a status change whose process or workflow was lost', function () {
     assert.equal((await readCardRow(stack, cardId))?.status, 'frozen');
   });
 
-  const abandoned = (cardId: string): ClaimRequest => ({
+  const abandoned = (cardId: string): ClaimRequest<'freeze_card'> => ({
     claimId: newId('claim'),
     partnerId: partner.id,
     mode: 'live',
     key: null,
     operation: 'freeze_card',
+    resourceId: null,
     cardId,
     fingerprint: Buffer.from('freeze'),
     sealedRequest: null,

@@ -5,9 +5,9 @@ import { decideIssuance, decideTopUp } from '../../../commands/funding/resolutio
 import { cardsTaskQueue } from '../../../config/task-queues.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
-import { siblingId } from '../../../domain/ids.ts';
 import { CHANGE_CARD_STATUS, ISSUE_CARD, networkResult, TOP_UP_CARD } from '../../../workflows/messages.ts';
 import { eventTypes } from '../../support/cards.ts';
+import { claimOf } from '../../support/claims.ts';
 import { assertBalance, assertLedgerClean } from '../../support/money.ts';
 import { SILENT_KINDS, type Silent, type SilentKind } from '../../support/silent-operations.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
@@ -92,7 +92,7 @@ describe('a decision that reaches a workflow without an operator', function () {
 
     it(`changes nothing about ${name} before its deadline, whatever the workflow was told of it`, async () => {
       const silent = await begin(stack);
-      const foreign = await startForeign(type, siblingId('claim', silent.id));
+      const foreign = await startForeign(type, await claimOf(stack, silent.id));
       for (const outcome of [yes, 'failed']) {
         for (const workflow of [foreign, silent.workflow]) {
           await workflow.signal('resolve', { outcome });
@@ -123,7 +123,7 @@ describe('a decision that reaches a workflow without an operator', function () {
     it(`about ${name} is carried out once, however many there are at once`, async () => {
       const silent = await begin(stack);
       await silent.age();
-      const claimId = siblingId('claim', silent.id);
+      const claimId = await claimOf(stack, silent.id);
       const foreign = await Promise.all(Array.from({ length: 3 }, () => startForeign(type, claimId)));
       const workflows = [silent.workflow, ...foreign];
       await Promise.all(
@@ -158,7 +158,7 @@ describe('a decision that reaches a workflow without an operator', function () {
     const [issuance, topUp] = await Promise.all(SILENT_KINDS.map(({ begin }) => begin(stack)));
     assert.ok(issuance && topUp);
     await Promise.all([issuance.age(), topUp.age()]);
-    const [ofCard, ofTopUp] = [siblingId('claim', issuance.id), siblingId('claim', topUp.id)];
+    const [ofCard, ofTopUp] = [await claimOf(stack, issuance.id), await claimOf(stack, topUp.id)];
     const strangers = await Promise.all([
       startForeign(ISSUE_CARD, ofTopUp),
       startForeign(TOP_UP_CARD, ofCard),

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
-import { claimIdempotencyKey } from '../../../commands/idempotency/claim.ts';
+import { claimIdempotencyKey, newResourceId } from '../../../commands/idempotency/claim.ts';
 import { sealRequest } from '../../../commands/idempotency/response.ts';
 import { cardsTaskQueue } from '../../../config/task-queues.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
 import type { WorkflowOperation } from '../../../domain/claim-operation.ts';
-import { siblingId } from '../../../domain/ids.ts';
 import { type ClaimedWorkflow, startClaimed, workflowIdOf } from '../../../temporal/claimed-workflow.ts';
 import { cardIn } from '../../support/card-status.ts';
 import { eventTypes, readCardRow } from '../../support/cards.ts';
@@ -31,13 +30,21 @@ describe('a workflow of test mode that the release before has started', () => {
   /** As that release's API did, but for the id of a claim that the upgrade has removed. */
   async function start(operation: WorkflowOperation, claimIsLeft: boolean): Promise<ClaimedWorkflow> {
     const { orm, operator } = stack;
-    const claimId = newId('claim');
+    const [claimId, resourceId] = [newId('claim'), newResourceId(operation)];
     const about = operation === 'create_card' ? null : cardId;
     if (claimIsLeft) {
       await claimIdempotencyKey(
         { orm, ring: operator.ring },
         {
-          ...{ claimId, partnerId: partner.id, mode: 'test', key: claimId, operation, cardId: about },
+          ...{
+            claimId,
+            partnerId: partner.id,
+            mode: 'test',
+            key: claimId,
+            operation,
+            resourceId,
+            cardId: about,
+          },
           ...{ fingerprint: Buffer.from(operation), requestId: newId('req'), leaseMs: 60_000 },
           sealedRequest: sealRequest(operator.ring, claimId, BODIES[operation] ?? {}),
         },
@@ -45,7 +52,8 @@ describe('a workflow of test mode that the release before has started', () => {
     }
     const workflow: ClaimedWorkflow = {
       ...{ claimId, partnerId: partner.id, mode: 'test', operation, deadlineMs: 60_000 },
-      cardId: about ?? siblingId('card', claimId),
+      cardId: about ?? resourceId ?? '',
+      ...(operation === 'top_up_card' && { topUpId: newId('topup') }),
       taskQueue: cardsTaskQueue(stack.config.taskQueuePrefix),
     };
     await startClaimed(stack.client, workflow);

@@ -19,7 +19,7 @@ describe('partners share Temporal', () => {
 
   const claimOf = (partnerId: string) => ({
     ...{ partnerId, mode: 'live' as const, taskQueue, deadlineMs: 0 },
-    ...{ claimId: newId('claim'), cardId: newId('card') },
+    ...{ claimId: newId('claim'), cardId: newId('card'), topUpId: newId('topup') },
   });
   const eventOf = (partnerId: string) => ({
     ...{ eventId: newId('evt'), type: 'ping' as const, partnerId, mode: 'live' as const },

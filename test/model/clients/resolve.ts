@@ -1,7 +1,7 @@
 import { cardsTaskQueue } from '../../../config/task-queues.ts';
 import { query } from '../../../db/sql.ts';
-import { siblingId } from '../../../domain/ids.ts';
 import { resolveOperation } from '../../../temporal/claimed-workflow.ts';
+import { claimOf } from '../../support/claims.ts';
 import { until } from '../../support/until.ts';
 import type { Card } from '../account.ts';
 import type { Pending } from '../rules/card-state.ts';
@@ -38,10 +38,17 @@ export function resolve(
   return carryOut(run, card, { question, send, saysSo: false }, { name, twice: false });
 }
 
-function decide({ stack }: Service, card: Card, { id, what }: Pending, succeeded: boolean): Promise<void> {
+async function decide(
+  { stack }: Service,
+  card: Card,
+  { id, what }: Pending,
+  succeeded: boolean,
+): Promise<void> {
   const { partnerId, mode } = card.account;
   const taskQueue = cardsTaskQueue(stack.config.taskQueuePrefix);
-  const claim = { claimId: siblingId('claim', id ?? ''), partnerId, mode, cardId: card.id ?? '', taskQueue };
+  const topUpId = id ?? '';
+  const claimId = await claimOf(stack, topUpId);
+  const claim = { claimId, partnerId, mode, cardId: card.id ?? '', topUpId, taskQueue };
   return resolveOperation(
     stack.client,
     claim,

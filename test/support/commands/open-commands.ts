@@ -7,7 +7,12 @@ import type { OperatorContext } from '../../../commands/accounts/operator-contex
 import { createPartner } from '../../../commands/accounts/partners.ts';
 import type { Begun, FundingContext } from '../../../commands/funding/funding.ts';
 import { issueInTestMode, type TestIssuanceContext } from '../../../commands/funding/test-mode.ts';
-import { type Claim, claimIdempotencyKey, type KeyedRequest } from '../../../commands/idempotency/claim.ts';
+import {
+  type Claim,
+  claimIdempotencyKey,
+  type KeyedRequest,
+  newResourceId,
+} from '../../../commands/idempotency/claim.ts';
 import { sealRequest } from '../../../commands/idempotency/response.ts';
 import { setCurrentProduct } from '../../../commands/products/products.ts';
 import { KeyRing } from '../../../crypto/key-ring.ts';
@@ -15,7 +20,6 @@ import { newId } from '../../../crypto/new-id.ts';
 import { openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import type { ClaimOperation } from '../../../domain/claim-operation.ts';
-import { siblingId } from '../../../domain/ids.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import type { CreateCardRequest } from '../../../resources/card.ts';
 import { createTestDatabase, openOperatorOrm, operatorUrlOf, ownerUrlOf } from '../postgres.ts';
@@ -34,7 +38,7 @@ export interface TestCommands {
   /** An account with a balance in both modes. */
   createFundedPartner(amountCents: number): Promise<string>;
   /** What POST /cards does before it starts the workflow. */
-  claimCard(claim: TestClaim): Promise<Claim>;
+  claimCard(claim: TestClaim): Promise<Claim<'create_card'>>;
   /** What a request about a card does before it starts its workflow. @returns the claim's id */
   claimOf(
     operation: ClaimOperation,
@@ -73,9 +77,10 @@ export function keyedRequest<Operation extends ClaimOperation>(
     key = randomUUID(),
     fingerprint,
   }: Pick<TestClaim, 'partnerId' | 'mode' | 'key' | 'fingerprint'>,
-): KeyedRequest & { operation: Operation } {
+): KeyedRequest<Operation> {
   return {
     ...{ claimId: newId('claim'), partnerId, mode, key, operation, cardId },
+    resourceId: newResourceId(operation),
     fingerprint: fingerprint ?? Buffer.from(JSON.stringify(request)),
     requestId: newId('req'),
   };
@@ -98,8 +103,8 @@ export async function openCommands(): Promise<TestCommands> {
   const context: TestCommands['context'] = {
     ...{ orm, ring, liveNetworkConfigured: true, issueTestCard: testCardIssuer(ring) },
   };
-  const claim = (
-    operation: ClaimOperation,
+  const claim = <Operation extends ClaimOperation>(
+    operation: Operation,
     cardId: string | null,
     request: unknown,
     { leaseMs = 60_000, ...given }: Omit<TestClaim, 'request'>,
@@ -132,14 +137,14 @@ export async function openCommands(): Promise<TestCommands> {
       if (mode === 'test') {
         const keyed = keyedRequest('create_card', null, request, { partnerId, mode });
         assert.equal((await issueInTestMode(context, keyed, request)).response.status, 201);
-        return siblingId('card', keyed.claimId);
+        return keyed.resourceId;
       }
       const claimed = await claim('create_card', null, request, { partnerId, mode });
       assert.ok(claimed.outcome === 'claimed');
       await beginIssuance(context, claimed.claimId);
       const issued = { networkCardId: claimed.claimId, last4: '4242', expMonth: 12, expYear: 2030 };
       await activateCard(context, claimed.claimId, issued);
-      return siblingId('card', claimed.claimId);
+      return claimed.resourceId;
     },
     async close() {
       await owner.end();

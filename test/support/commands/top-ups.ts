@@ -1,10 +1,10 @@
 import { readClaimResponse } from '../../../commands/idempotency/response.ts';
 import { of, TOPUP_COLUMNS } from '../../../db/columns.ts';
 import { query } from '../../../db/sql.ts';
-import { siblingId } from '../../../domain/ids.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { readBalance, readCardBalance } from '../../../ledger/balances.ts';
 import type { TopUpRow } from '../../../resources/topup.ts';
+import { resourceOf } from '../claims.ts';
 import { readUsage, type TestCommands } from './open-commands.ts';
 
 export interface TopUpCase {
@@ -17,10 +17,11 @@ export interface TopUpCase {
 /** Everything a top-up changes: its row, its events, its answer, and what the ledger and the account's usage say. */
 export async function stateOf(commands: TestCommands, { partnerId, mode, cardId, claimId }: TopUpCase) {
   const em = commands.context.orm.em.fork();
+  const topUpId = await resourceOf(commands.context, claimId);
   const [topUp] = await query<TopUpRow>(
     em,
     `SELECT ${of('t', TOPUP_COLUMNS).join(', ')} FROM topup t WHERE id = $1`,
-    [siblingId('topup', claimId)],
+    [topUpId],
   );
   const events = await query<{ type: string; body: string }>(
     em,
@@ -33,7 +34,7 @@ export async function stateOf(commands: TestCommands, { partnerId, mode, cardId,
     topUp: topUp === undefined ? null : [topUp.status, topUp.failure_code, topUp.card_balance_cents],
     events: events
       .map((event) => JSON.parse(event.body))
-      .filter(({ data }) => data.topup.id === siblingId('topup', claimId))
+      .filter(({ data }) => data.topup.id === topUpId)
       .map(({ type, data }) => [type, data.topup.status, data.topup.card_balance, data.card.balance]),
     answer:
       answer === null

@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { CardActivities } from '../../../activities/card-activities.ts';
 import type { CardNetwork } from '../../../domain/card-network.ts';
-import { siblingId } from '../../../domain/ids.ts';
 import { aroundCommits } from './around-commits.ts';
 import { armFault, type FaultOptions, type Place } from './fault.ts';
 
@@ -17,9 +16,7 @@ export function faultsAround(options: FaultOptions): {
   const activity = new AsyncLocalStorage<Run>();
   const runs = new Map<string, number>();
 
-  /** @param id of the claim, or the network's token: what comes of a claim has its digits */
-  function nextRun(step: string, id: string): Run {
-    const claimId = siblingId('claim', id);
+  function nextRun(step: string, claimId: string): Run {
     const key = `${step} ${claimId}`;
     const run = (runs.get(key) ?? 0) + 1;
     runs.set(key, run);
@@ -37,7 +34,7 @@ export function faultsAround(options: FaultOptions): {
     token: string,
     ask: () => Promise<A>,
   ): Promise<A> {
-    const run = nextRun(step, token);
+    const run = nextRun(step, activity.getStore()?.claimId ?? token);
     await at({ ...run, when: 'before' }, run.claimId);
     const answer = await ask();
     run.said = answer.status === 'accepted' ? 'accepted' : 'decided';

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { adjustBalance } from '../../../commands/accounts/balance.ts';
 import { query } from '../../../db/sql.ts';
-import { siblingId } from '../../../domain/ids.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { readCardBalance } from '../../../ledger/balances.ts';
 import { issueCardWorkflowId, topUpCardWorkflowId } from '../../../workflows/messages.ts';
@@ -24,17 +23,17 @@ export const ISSUANCE_STEPS = {
 export const prepareIssuance: Prepare = async (kind, stack) => {
   const { mode, amountCents, funded, resolve } = kind;
   const partner = funded ? await fundedPartner(stack) : await stack.createPartner();
-  const cardIdOf = (claimId: string) => siblingId('card', claimId);
   return {
     ...{ case: kind, partner, key: randomUUID() },
     path: '/cards',
     body: { amount: amountCents, external_ref: randomUUID() },
-    workflowIdOf: (claimId) => issueCardWorkflowId(cardIdOf(claimId)),
+    workflowIdOf: (claim) => issueCardWorkflowId(claim.resource_id ?? ''),
     outcomes: { yes: 'issued', no: 'failed' },
-    isOverdue: async (_, claimId) => (await readCardRow(stack, cardIdOf(claimId)))?.overdue_since != null,
+    isOverdue: async (_, { resource_id: cardId }) =>
+      (await readCardRow(stack, cardId ?? ''))?.overdue_since != null,
 
-    async assertLeft(_, claimId, { end }) {
-      const cardId = cardIdOf(claimId);
+    async assertLeft(_, { resource_id }, { end }) {
+      const cardId = resource_id ?? '';
       const status = end === 'loaded' ? 'active' : end;
       assert.equal((await readCardRow(stack, cardId))?.status ?? null, status);
       const cards = await partner.call('GET', '/cards', { mode });
@@ -68,17 +67,16 @@ export const prepareTopUp: Prepare = async (kind, stack) => {
   const { mode, amountCents, funded, resolve } = kind;
   const partner = funded ? await fundedPartner(stack) : await partnerWith(stack, mode, priceOf(CARD_CENTS));
   const cardId = await issueCard(stack, partner, mode);
-  const topUpIdOf = (claimId: string) => siblingId('topup', claimId);
   return {
     ...{ case: kind, partner, key: randomUUID() },
     path: `/cards/${cardId}/topups`,
     body: { amount: amountCents },
-    workflowIdOf: (claimId) => topUpCardWorkflowId(topUpIdOf(claimId)),
+    workflowIdOf: (claim) => topUpCardWorkflowId(claim.resource_id ?? ''),
     outcomes: { yes: 'succeeded', no: 'failed' },
-    isOverdue: async (_, claimId) => (await readTopUpRow(stack, topUpIdOf(claimId)))?.overdue_since != null,
+    isOverdue: async (_, { resource_id: id }) => (await readTopUpRow(stack, id ?? ''))?.overdue_since != null,
 
-    async assertLeft(_, claimId, { end }) {
-      const topUpId = topUpIdOf(claimId);
+    async assertLeft(_, { resource_id }, { end }) {
+      const topUpId = resource_id ?? '';
       const status = end === 'loaded' ? 'succeeded' : end;
       const { json } = await partner.call('GET', `/cards/${cardId}/topups`, { mode });
       assert.deepEqual(

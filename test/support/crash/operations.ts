@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { query } from '../../../db/sql.ts';
-import { siblingId } from '../../../domain/ids.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import type { Answer, TestPartner, TestStack } from '../stack.ts';
 import { until } from '../until.ts';
@@ -21,12 +20,18 @@ export interface Operation<End extends Answered = Answered> {
   /** Its request, below /v1. */
   path: string;
   body: object;
-  workflowIdOf(claimId: string): string;
+  workflowIdOf(claim: Claimed): string;
   /** What an operator's signal says. */
   outcomes: { yes: string; no: string };
-  isOverdue(stack: TestStack, claimId: string): Promise<boolean>;
+  isOverdue(stack: TestStack, claim: Claimed): Promise<boolean>;
   /** Holds what is left of it, its events, what the network has and the money to this ending. */
-  assertLeft(stack: TestStack, claimId: string, ending: End): Promise<void>;
+  assertLeft(stack: TestStack, claim: Claimed, ending: End): Promise<void>;
+}
+
+/** The claim of an operation, and the id of what it makes, if it makes something. */
+export interface Claimed {
+  id: string;
+  resource_id: string | null;
 }
 
 /** Makes what an operation of this kind is about. */
@@ -68,32 +73,31 @@ export function ask({ case: { mode }, partner, key, path, body }: Operation): Pr
   return partner.call('POST', path, { mode, body, idempotencyKey: key });
 }
 
-export async function claimIdOf({ orm }: TestStack, { partner, key }: Operation): Promise<string> {
-  const claim = await until('the claim', async () => {
-    const [row] = await query<{ id: string }>(
+export function claimOf({ orm }: TestStack, { partner, key }: Operation): Promise<Claimed> {
+  return until('the claim', async () => {
+    const [row] = await query<Claimed>(
       orm.em.fork(),
-      'SELECT id FROM idempotency_claim WHERE partner_id = $1 AND key = $2',
+      'SELECT id, resource_id FROM idempotency_claim WHERE partner_id = $1 AND key = $2',
       [partner.id, key],
     );
     return row;
   });
-  return claim.id;
 }
 
 /** Does as the operator does, where the operation needs one; before it is overdue he can't. */
 export async function resolveWhenOverdue(stack: TestStack, operation: Operation): Promise<void> {
   const { resolve } = operation.case;
   if (resolve === undefined) return;
-  const claimId = await claimIdOf(stack, operation);
-  await until(`${claimId} is overdue`, () => operation.isOverdue(stack, claimId));
-  const workflow = stack.client.workflow.getHandle(operation.workflowIdOf(claimId));
+  const claim = await claimOf(stack, operation);
+  await until(`${claim.id} is overdue`, () => operation.isOverdue(stack, claim));
+  const workflow = stack.client.workflow.getHandle(operation.workflowIdOf(claim));
   await workflow.signal('resolve', { outcome: operation.outcomes[resolve] });
 }
 
 /** Waits for the workflow's end and holds everything about the operation to the ending its first answer belongs to. */
 export async function assertEnd(stack: TestStack, operation: Operation, first: Answer): Promise<void> {
-  const claimId = await claimIdOf(stack, operation);
-  await stack.client.workflow.getHandle(operation.workflowIdOf(claimId)).result();
+  const claim = await claimOf(stack, operation);
+  await stack.client.workflow.getHandle(operation.workflowIdOf(claim)).result();
 
   const ending = operation.case.endings.find(
     ({ status, code }) => status === first.status && code === first.json.error?.code,
@@ -102,12 +106,11 @@ export async function assertEnd(stack: TestStack, operation: Operation, first: A
   const again = await ask(operation);
   assert.deepEqual([again.status, again.text], [first.status, first.text]);
   assert.equal(again.headers.get('Idempotent-Replayed'), 'true');
-  await operation.assertLeft(stack, claimId, ending);
-  const subjects = [siblingId('card', claimId), siblingId('topup', claimId)];
+  await operation.assertLeft(stack, claim, ending);
   const audited = await query<{ actor: string }>(
     stack.orm.em.fork(),
-    'SELECT actor FROM audit_entry WHERE subject = ANY ($1)',
-    [subjects],
+    'SELECT actor FROM audit_entry WHERE subject = $1',
+    [claim.resource_id],
   );
   assert.deepEqual(audited, operation.case.resolve === undefined ? [] : [{ actor: 'temporal' }]);
 }

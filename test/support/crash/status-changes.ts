@@ -66,11 +66,11 @@ export async function prepareStatusChange(kind: StatusCase, stack: TestStack): P
     ...{ partner, key: randomUUID() },
     path: `/cards/${cardId}/${verb}`,
     body: {},
-    workflowIdOf: (claimId) => changeCardStatusWorkflowId(cardId, claimId),
+    workflowIdOf: (claim) => changeCardStatusWorkflowId(cardId, claim.id),
     outcomes: { yes: '', no: '' },
     isOverdue: async () => false,
 
-    async assertLeft(_, claimId) {
+    async assertLeft(_, { id: claimId }) {
       const status = to ?? from;
       assert.equal((await readCardRow(stack, cardId))?.status, status);
       assert.equal(await claimUnderWay(stack, cardId), null);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Orm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
-import { siblingId } from '../../../domain/ids.ts';
+import { claimOf } from '../claims.ts';
 import { untilHolds } from '../until.ts';
 import { lastAudit } from './operate.ts';
 import type { Resolving } from './resolving.ts';
@@ -127,7 +127,7 @@ export async function assertFailedUnanswered(resolving: Resolving, orm: Orm): Pr
   await query(
     orm.em.fork(),
     'UPDATE idempotency_claim SET response_status = NULL, response_body = NULL WHERE id = $1',
-    [siblingId('claim', id)],
+    [await claimOf({ orm }, id)],
   );
   const { code, json } = await resolve(id, '--failed');
   assert.deepEqual([code, json.id, json.status, json.failure_code], [0, id, 'failed', 'provider_declined']);

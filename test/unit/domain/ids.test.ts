@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { newId } from '../../../crypto/new-id.ts';
-import { isId, siblingId } from '../../../domain/ids.ts';
+import { isId } from '../../../domain/ids.ts';
 
 describe('ids', () => {
   it('have their prefix and 26 characters that no reader confuses', () => {
@@ -20,11 +20,6 @@ describe('ids', () => {
     // 80 random bits make the last 16 characters: neighbours share none of them but by chance.
     const tails = ids.map((id) => id.slice(-16, -8));
     assert.equal(new Set(tails).size, tails.length);
-  });
-
-  it('keep their digits under another prefix', () => {
-    const claim = newId('claim');
-    assert.equal(siblingId('card', claim), `card_${claim.slice(6)}`);
   });
 
   it('are told by prefix and shape', () => {

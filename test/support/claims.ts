@@ -1,0 +1,20 @@
+import type { MikroORM } from '@mikro-orm/postgresql';
+import { query } from '../../db/sql.ts';
+
+interface Database {
+  orm: MikroORM;
+}
+
+/** The id of what a claim makes, whether it is made already or not. */
+export const resourceOf = (database: Database, claimId: string): Promise<string> =>
+  one(database, 'SELECT resource_id AS id FROM idempotency_claim WHERE id = $1', claimId);
+
+/** The id of the claim that makes this card or top-up. */
+export const claimOf = (database: Database, resourceId: string): Promise<string> =>
+  one(database, 'SELECT id FROM idempotency_claim WHERE resource_id = $1', resourceId);
+
+async function one({ orm }: Database, statement: string, id: string): Promise<string> {
+  const [row] = await query<{ id: string | null }>(orm.em.fork(), statement, [id]);
+  if (!row?.id) throw new Error(`no claim goes with ${id}`);
+  return row.id;
+}
