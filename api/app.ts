@@ -3,12 +3,14 @@ import Koa from 'koa';
 import helmet from 'koa-helmet';
 import type { Logger } from 'pino';
 import { Histogram } from 'prom-client';
+import type { ServiceDatabase } from '../db/orm.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { createDepositMetrics } from '../operations/deposit-metrics.ts';
+import { createDatabaseMetrics } from '../operations/database-metrics.ts';
 import { health, type ReadinessDependencies, readiness } from '../operations/health.ts';
-import { createRegistry, metrics } from '../operations/metrics.ts';
-import { createWebhookMetrics } from '../operations/webhook-metrics.ts';
+import { createProcessMetrics } from '../operations/metrics.ts';
+import { poolMetrics } from '../operations/process-metrics.ts';
 import { describeError } from '../process/describe-error.ts';
+import { readSdkMetrics } from '../temporal/sdk-metrics.ts';
 import { checkAnswers } from './http/check-answers.ts';
 import { answerErrors } from './http/errors.ts';
 import { type GuardDependencies, guard } from './http/guard.ts';
@@ -33,6 +35,8 @@ export interface AppDependencies
     ReadinessDependencies {
   /** Whether readiness and metrics have their own listen address. */
   operationsApart: boolean;
+  /** How the process uses its connections to the database. */
+  poolUsage: ServiceDatabase['poolUsage'];
   /** For tests: whether every answer is held against its declaration. */
   checkAnswers: boolean;
 }
@@ -46,18 +50,19 @@ export interface Apps {
 
 /** The whole HTTP surface. */
 export function createApps(dependencies: AppDependencies): Apps {
-  const { orm, logger, admission, tronNetwork } = dependencies;
+  const { logger, admission } = dependencies;
   const durations: RequestDurations = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time from the request to its answer',
     labelNames: ['method', 'route', 'status'],
     registers: [],
   });
-  const registry = createRegistry([
+  const metrics = createProcessMetrics(readSdkMetrics);
+  metrics.add([
     durations,
     ...admission.metrics,
-    ...createWebhookMetrics(orm, logger),
-    ...createDepositMetrics(orm, tronNetwork, logger),
+    ...poolMetrics(dependencies.poolUsage),
+    ...createDatabaseMetrics(dependencies),
   ]);
 
   const v1 = new Router<RequestState>({ prefix: '/v1' });
@@ -66,7 +71,7 @@ export function createApps(dependencies: AppDependencies): Apps {
     const guarded = guard(route, dependencies);
     v1[method](path, dependencies.checkAnswers ? checkAnswers(route.declaration, guarded) : guarded);
   }
-  const ofOperators = [readiness(dependencies), metrics(registry)];
+  const ofOperators = [readiness(dependencies), metrics.router];
   return {
     api: createApp(logger, durations, [
       v1,

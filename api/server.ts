@@ -57,7 +57,7 @@ export async function startApi(
   options: ApiOptions = {},
 ): Promise<RunningApi> {
   const ring = new KeyRing(config.encryptionKeys);
-  const { orm, direct } = await openServiceDatabase(config, logger, {
+  const { orm, direct, poolUsage } = await openServiceDatabase(config, logger, {
     poolSize: 20,
     // The service's own: four settlements, callers' keys, health, notifications.
     shares: { accounts: 12, eachAccount: 4 },
@@ -114,6 +114,7 @@ export async function startApi(
 
   const apps = createApps({
     ...operations,
+    poolUsage,
     operationsApart: config.operations !== null,
     checkAnswers: config.checkAnswers,
     answerHints,

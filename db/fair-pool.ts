@@ -21,12 +21,16 @@ export interface PoolShares {
   eachAccount: number;
 }
 
+/** How a pool's places are used, by whose they are. */
+export type PoolUsage = Readonly<Record<'accounts' | 'service', PlacesUsage | undefined>>;
+export type PlacesUsage = Pick<Turns, 'places' | 'held' | 'waiting' | 'givenUp'>;
+
 /**
  * Has all that asks this pool for a connection wait for its turn first: the pool's own queue stays empty, no account
  * can take all connections, and none takes the service's own. A connection is lent until it goes back, ends, or the work
  * it is for is given up; then it is ended, and with it the transaction.
  */
-export function lendInTurns(pool: Pool, size: number, shares: PoolShares | undefined): void {
+export function lendInTurns(pool: Pool, size: number, shares: PoolShares | undefined): PoolUsage {
   const ofAccounts = shares && turnsOf(shares.accounts, shares.eachAccount);
   const ofService = shares ? turnsOf(size - shares.accounts, size - shares.accounts - SPARE) : turnsOf(size);
   const givenBack = new WeakMap<PoolClient, () => void>();
@@ -64,6 +68,7 @@ export function lendInTurns(pool: Pool, size: number, shares: PoolShares | undef
   pool.connect = connect as Pool['connect'];
   // A pool that is told to end while it opens connections waits for them without end.
   pool.end = (() => Promise.race([end(), sleep(LONGEST_END_MS, undefined, { ref: false })])) as Pool['end'];
+  return { accounts: ofAccounts, service: ofService };
 }
 
 function turnsOf(places: number, each = places): Turns {

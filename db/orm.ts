@@ -1,7 +1,7 @@
 import { MikroORM } from '@mikro-orm/postgresql';
 import type { ClientBase, Pool } from 'pg';
 import type { Logger } from 'pino';
-import { lendInTurns, type PoolShares } from './fair-pool.ts';
+import { lendInTurns, type PoolShares, type PoolUsage } from './fair-pool.ts';
 import { checkLogin, checkLoginAt, type LoginRules, refusalOf, SERVICE_ROLE } from './login.ts';
 import { PreparedClient } from './prepared-client.ts';
 import { ReleasingClient } from './releasing-client.ts';
@@ -25,6 +25,8 @@ export interface OrmOptions extends Partial<LoginRules> {
   shares?: PoolShares;
   /** What the connections are called in pg_stat_activity. */
   applicationName?: string;
+  /** Hears how the connections are used. */
+  onPool?: (usage: PoolUsage) => void;
   /** Left out: {@link SERVICE_LIMITS}. */
   limits?: TimeLimits;
 }
@@ -53,7 +55,7 @@ export async function openOrm(options: OrmOptions): Promise<Orm> {
         await checkLogin(client, { role, pooled, onOwnerLogin });
         await checkSession(client, limits);
       },
-      onPoolCreated: (pool: Pool) => lendInTurns(pool, options.poolSize, options.shares),
+      onPoolCreated: (pool: Pool) => options.onPool?.(lendInTurns(pool, options.poolSize, options.shares)),
     },
     forceUtcTimezone: true,
     // A mistyped name is an error, not a new database.
@@ -75,6 +77,8 @@ const ANSWER_MARGIN_MS = 3_000;
 
 export interface ServiceDatabase {
   orm: Orm;
+  /** How its connections are used at the moment; null before the first was asked for. */
+  poolUsage(): PoolUsage | null;
   /** PostgreSQL itself, for LISTEN. */
   direct: { databaseUrl: string; onOwnerLogin: ((why: string) => void) | undefined };
 }
@@ -93,7 +97,7 @@ export interface DatabaseConfig {
 export async function openServiceDatabase(
   config: DatabaseConfig,
   logger: Logger,
-  options: Omit<OrmOptions, 'databaseUrl' | 'role' | 'pooled' | 'onOwnerLogin'>,
+  options: Omit<OrmOptions, 'databaseUrl' | 'role' | 'pooled' | 'onOwnerLogin' | 'onPool'>,
 ): Promise<ServiceDatabase> {
   let warned = false;
   const onOwnerLogin = (why: string) => {
@@ -105,6 +109,14 @@ export async function openServiceDatabase(
   const { databaseUrl, databaseDirectUrl } = config;
   const pooled = databaseDirectUrl !== null;
   if (pooled) await checkLoginAt(databaseDirectUrl, { role: SERVICE_ROLE, pooled: false, ...allowed });
-  const orm = await openOrm({ ...options, ...allowed, databaseUrl, role: SERVICE_ROLE, pooled });
-  return { orm, direct: { databaseUrl: databaseDirectUrl ?? databaseUrl, ...allowed } };
+  let usage: PoolUsage | null = null;
+  const onPool = (of: PoolUsage) => {
+    usage = of;
+  };
+  const orm = await openOrm({ ...options, ...allowed, databaseUrl, role: SERVICE_ROLE, pooled, onPool });
+  return {
+    orm,
+    poolUsage: () => usage,
+    direct: { databaseUrl: databaseDirectUrl ?? databaseUrl, ...allowed },
+  };
 }

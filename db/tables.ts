@@ -5,6 +5,7 @@ import * as cards from './entities/cards.ts';
 import * as deposits from './entities/deposits.ts';
 import { IdempotencyClaimEntity } from './entities/idempotency.ts';
 import * as ledger from './entities/ledger.ts';
+import { MeasurementEntity } from './entities/measurements.ts';
 import * as simulatedNetwork from './entities/simulated-network.ts';
 import * as webhooks from './entities/webhooks.ts';
 
@@ -32,6 +33,7 @@ const TABLES = {
   deposit_payment: deposits.DepositPaymentEntity,
   deposit_resolution: deposits.DepositResolutionEntity,
   chain_scan: deposits.ChainScanEntity,
+  measurement: MeasurementEntity,
   'ledger.account': ledger.LedgerAccountEntity,
   'ledger.code': ledger.LedgerCodeEntity,
   'ledger.transfer': ledger.LedgerTransferEntity,

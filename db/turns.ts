@@ -28,12 +28,32 @@ interface Line {
 export class Turns {
   readonly #limits: TurnLimits;
   #free: number;
+  #givenUp = 0;
   /** Those that hold or want places; in the order of their next turns. */
   readonly #lines = new Map<string, Line>();
 
   constructor(limits: TurnLimits) {
     this.#limits = limits;
     this.#free = limits.places;
+  }
+
+  /** How many places are held. */
+  get held(): number {
+    return this.#limits.places - this.#free;
+  }
+
+  get places(): number {
+    return this.#limits.places;
+  }
+
+  /** How many wait for a place. */
+  get waiting(): number {
+    return [...this.#lines.values()].reduce((sum, line) => sum + line.waiting.size, 0);
+  }
+
+  /** How many waits were given up. */
+  get givenUp(): number {
+    return this.#givenUp;
   }
 
   /**
@@ -84,6 +104,7 @@ export class Turns {
       };
       const patience = setTimeout(() => {
         leave();
+        this.#givenUp += 1;
         reject(
           new NoTurn(`the database is busy: no connection was free within ${this.#limits.longestWaitMs} ms`),
         );

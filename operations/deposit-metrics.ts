@@ -1,12 +1,10 @@
 import { sql } from 'kysely';
-import type { Logger } from 'pino';
-import type { Metric } from 'prom-client';
 import { readFirstDepositTime, readScanStates, type ScanState } from '../commands/deposits/chain-scan.ts';
 import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
 import type { TronNetwork } from '../domain/deposit.ts';
 import { type ScanLag, scanLag } from '../domain/scan-lag.ts';
-import { type DatabaseGauge, databaseGauges } from './database-gauges.ts';
+import type { Measured, MeasuredGauge } from './measured-gauges.ts';
 
 /** Counts stop here: how many more there are changes nothing for the reader. */
 const MOST_COUNTED = 10_000;
@@ -34,24 +32,27 @@ export async function readScanProgress(orm: Orm, network: TronNetwork): Promise<
 }
 
 /** How far the chain has been read, and what of the deposits waits. @param network null: there is no chain to read */
-export function createDepositMetrics(orm: Orm, network: TronNetwork | null, logger: Logger): Metric[] {
+export function depositsMeasured(orm: Orm, network: TronNetwork | null): Measured<Read> {
   const ofScan = (
     name: string,
     help: string,
-    value: (scan: ScanProgress) => number | null,
-  ): DatabaseGauge<Read> => ({
+    pick: (scan: ScanProgress) => number | null,
+  ): MeasuredGauge<Read> => ({
     ...{ name: `deposit_scan_${name}`, help, labels: ['network'] },
-    measure: ({ scan }) => {
-      const measured = scan && value(scan);
-      return scan === null || measured === null ? [] : [[[scan.network], measured]];
+    samples: ({ scan }) => {
+      const value = scan && pick(scan);
+      return scan === null || value === null ? [] : [[[scan.network], value]];
     },
   });
-  return databaseGauges<Read>({
-    what: 'what there is of deposits',
-    read: async () => ({
-      scan: network && (await readScanProgress(orm, network)),
-      waiting: await waitingOfEach(orm.em.fork(), {}),
-    }),
+  return {
+    name: 'deposits',
+    source: {
+      everyMs: 5_000,
+      measure: async () => ({
+        scan: network && (await readScanProgress(orm, network)),
+        waiting: await waitingOfEach(orm.em.fork(), {}),
+      }),
+    },
     gauges: [
       ofScan('lag_seconds', 'How far the reading of the chain is behind it', ({ lag }) => lag.seconds),
       ofScan('lag_blocks', 'How many solid blocks have yet to be read', ({ lag }) => lag.blocks),
@@ -64,17 +65,16 @@ export function createDepositMetrics(orm: Orm, network: TronNetwork | null, logg
       {
         ...{ name: 'deposit_node_state', help: 'How each node of the chain does: 1 for the state it is in' },
         labels: ['node', 'state'],
-        measure: ({ scan }) => (scan?.state?.nodes ?? []).map(({ name, state }) => [[name, state], 1]),
+        samples: ({ scan }) => (scan?.state?.nodes ?? []).map(({ name, state }) => [[name, state], 1]),
       },
       {
         name: 'deposits_waiting',
         help: `Deposits that wait, up to ${MOST_COUNTED}, by what they wait for; for credit: payments`,
         labels: ['for'],
-        measure: ({ waiting }) => waiting.map((one) => [[one.for], one.count]),
+        samples: ({ waiting }) => waiting.map((one) => [[one.for], one.count]),
       },
     ],
-    logger,
-  });
+  };
 }
 
 interface Read {

@@ -1,36 +1,33 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Logger } from 'pino';
-import type { Metric } from 'prom-client';
 import { timeOf } from '../crypto/new-id.ts';
 import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
-import { databaseGauges } from './database-gauges.ts';
+import type { Measured } from './measured-gauges.ts';
 
 /** Counting stops here: how many more there are changes nothing for whoever reads it. */
 const MOST_COUNTED = 10_000;
 
 /** How many events wait to be delivered, for how many accounts, and for how long. */
-export function createWebhookMetrics(orm: Orm, logger: Logger): Metric[] {
-  const gauge = (name: string, help: string, measure: (waiting: Waiting) => number | undefined) => ({
+export function webhooksMeasured(orm: Orm): Measured<Waiting[]> {
+  const gauge = (name: string, help: string, pick: (waiting: Waiting) => number | undefined) => ({
     name,
     help: `${help}, by what they wait for`,
     labels: ['for'],
-    measure: (read: Waiting[]) =>
+    samples: (read: Waiting[]) =>
       read.flatMap((waiting): [string[], number][] => {
-        const value = measure(waiting);
+        const value = pick(waiting);
         return value === undefined ? [] : [[[waiting.for], value]];
       }),
   });
-  return databaseGauges({
-    what: 'what waits to be delivered',
-    read: () => waitingOfEach(orm.em.fork(), {}),
+  return {
+    name: 'webhooks',
+    source: { everyMs: 5_000, measure: () => waitingOfEach(orm.em.fork(), {}) },
     gauges: [
       gauge('webhook_events_waiting', `Events that wait, up to ${MOST_COUNTED}`, ({ events }) => events),
       gauge('webhook_accounts_waiting', 'Accounts whose events wait', ({ accounts }) => accounts),
       gauge('webhook_longest_wait_seconds', 'How long the first of them has been due', longestWaitSeconds),
     ],
-    logger,
-  });
+  };
 }
 
 interface Waiting {

@@ -1,17 +1,18 @@
-import { type LogEntry, Runtime } from '@temporalio/worker';
+import { type LogEntry, Runtime, type RuntimeOptions } from '@temporalio/worker';
 import type { Logger } from 'pino';
+import { sdkMetrics } from './sdk-metrics.ts';
 
 const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ERROR: 'error' } as const;
 
 let isInstalled = false;
 
-/** Sends what the Temporal SDK says through our log, before a process' first worker; later calls do nothing. */
+/** Sends what the Temporal SDK says through our log, and has it count, before a process' first worker; later calls do nothing. */
 export function installRuntime(logger: Logger): void {
   if (isInstalled) return;
   isInstalled = true;
   const write = (level: LogEntry['level'], message: string, meta?: Record<string, unknown>) =>
     logger[LEVELS[level]]({ temporal: meta }, message);
-  Runtime.install({
+  const options: RuntimeOptions = {
     logger: {
       log: write,
       trace: (message, meta) => write('TRACE', message, meta),
@@ -20,7 +21,14 @@ export function installRuntime(logger: Logger): void {
       warn: (message, meta) => write('WARN', message, meta),
       error: (message, meta) => write('ERROR', message, meta),
     },
+    telemetryOptions: { metrics: sdkMetrics },
     // The process stops its parts in its own order (process/run-process.ts).
     shutdownSignals: [],
-  });
+  };
+  try {
+    Runtime.install(options);
+  } catch {
+    // Its port was taken; the next is another one.
+    Runtime.install(options);
+  }
 }

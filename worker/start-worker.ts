@@ -9,12 +9,15 @@ import { cardsTaskQueue } from '../config/task-queues.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
+import { createDatabaseMetrics } from '../operations/database-metrics.ts';
 import { health } from '../operations/health.ts';
-import { createRegistry, metrics } from '../operations/metrics.ts';
+import { createProcessMetrics, type ProcessMetrics } from '../operations/metrics.ts';
+import { poolMetrics } from '../operations/process-metrics.ts';
 import { describeError } from '../process/describe-error.ts';
 import { attemptInterceptors, SIGN_OF_LIFE_MS } from '../temporal/attempts.ts';
 import { bundleWorkflows } from '../temporal/bundle-workflows.ts';
 import { ensureSearchAttributes } from '../temporal/namespace.ts';
+import { readSdkMetrics } from '../temporal/sdk-metrics.ts';
 import { type DepositActivities, startDeposits } from './deposits/start-deposits.ts';
 import { startIdentifying } from './identify-cards.ts';
 import { startPruning } from './prune-claims.ts';
@@ -51,9 +54,10 @@ export async function startWorker(
   logger: Logger,
   options: WorkerOptions = {},
 ): Promise<RunningWorker> {
-  const operations = await serveOperations(config.worker, [health(), metrics(createRegistry([]))], logger);
+  const metrics = createProcessMetrics(readSdkMetrics);
+  const operations = await serveOperations(config.worker, [health(), metrics.router], logger);
   try {
-    const work = await startWork(config, logger, options);
+    const work = await startWork(config, logger, metrics, options);
     const ended = work.ended.finally(() => operations.stop());
     const stop = async () => {
       work.shutDown();
@@ -69,15 +73,20 @@ export async function startWorker(
 async function startWork(
   config: Config,
   logger: Logger,
+  metrics: ProcessMetrics,
   { around = {}, ...options }: WorkerOptions,
 ): Promise<{ ended: Promise<void>; shutDown(): void }> {
   const ring = new KeyRing(config.encryptionKeys);
-  const { orm, direct } = await openServiceDatabase(config, logger, {
+  const { orm, direct, poolUsage } = await openServiceDatabase(config, logger, {
     poolSize: 22,
     // The other 6 are the service's own: for the relay, the repeated jobs, the simulated network.
     shares: { accounts: 16, eachAccount: 4 },
     applicationName: 'card-issuing-worker',
   });
+  metrics.add([
+    ...poolMetrics(poolUsage),
+    ...createDatabaseMetrics({ orm, tronNetwork: config.tron?.network ?? null, logger }),
+  ]);
   const callbackUrl = `http://${config.host}:${config.port}/network/callbacks`;
   const live = await startLiveNetwork({ cardNetwork: config.cardNetwork, callbackUrl, orm, ring, logger });
   const liveNetwork = live.network && (around.network?.(live.network) ?? live.network);

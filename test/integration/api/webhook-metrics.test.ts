@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readMetrics } from '../../support/metrics.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
@@ -13,7 +14,7 @@ describe('GET /metrics of what waits to be delivered', function () {
   after(() => stack.stop());
 
   async function read(): Promise<Record<string, number>> {
-    const text = await (await fetch(`http://${stack.config.host}:${stack.config.port}/metrics`)).text();
+    const text = await readMetrics(stack);
     const samples = [...text.matchAll(/^webhook_(\w+)\{for="(\w+)"\} (\S+)$/gm)];
     return Object.fromEntries(samples.map(([, name, what, value]) => [`${name} ${what}`, Number(value)]));
   }

@@ -5,6 +5,7 @@ import { serveHttp } from '../../../api/http/http-server.ts';
 import { StartRefused } from '../../../process/run-process.ts';
 import { type RunningWorker, startWorker } from '../../../worker/start-worker.ts';
 import { testConfig, testWorkflowBundle } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 
 describe("the worker's own address", function () {
   this.timeout(60_000);
@@ -20,11 +21,27 @@ describe("the worker's own address", function () {
     assert.deepEqual([response.status, await response.json()], [200, { status: 'ok' }]);
   });
 
-  it('has the metrics of the process, in the text format', async () => {
-    const response = await fetch(`${worker.operationsUrl}/metrics`);
-    assert.equal(response.status, 200);
-    assert.match(response.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
-    assert.match(await response.text(), /^process_cpu_seconds_total /m);
+  it('has the metrics of the process, of its connections, of the SDK and of the whole database, in the text format', async () => {
+    const text = await until('it polls', async () => {
+      const response = await fetch(`${worker.operationsUrl}/metrics`);
+      assert.equal(response.status, 200);
+      assert.match(response.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
+      const text = await response.text();
+      return text.includes('temporal_num_pollers{') && text;
+    });
+    for (const sample of [
+      /^process_cpu_seconds_total /m,
+      /^nodejs_eventloop_lag_p99_seconds /m,
+      /^card_issuing_build_info\{version="\d+\.\d+\.\d+",node_version="24\.[\d.]+"\} 1$/m,
+      /^database_pool_connections\{share="accounts"\} 16$/m,
+      /^database_pool_connections_in_use\{share="service"\} \d$/m,
+      /^database_pool_requests_waiting\{share="accounts"\} 0$/m,
+      /^database_pool_timeouts_total\{share="accounts"\} 0$/m,
+      /^webhook_events_waiting\{for="relay"\} 0$/m,
+      /^deposits_waiting\{for="review"\} 0$/m,
+      /^measurement_timestamp_seconds\{measurement="webhooks"\} \d/m,
+    ])
+      assert.match(text, sample);
   });
 
   it('has nothing of the API', async () => {

@@ -1,0 +1,112 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { Gauge, type Metric } from 'prom-client';
+import {
+  type Latest,
+  readMeasurement,
+  recordMeasurement,
+  takeMeasurement,
+} from '../commands/operations/measurements.ts';
+import type { MeasurementName } from '../db/entities/measurements.ts';
+import type { Orm } from '../db/orm.ts';
+import { describeError } from '../process/describe-error.ts';
+import { asService } from '../process/work-context.ts';
+
+/** A scrape waits no longer than this for PostgreSQL. */
+const LONGEST_WAIT_MS = 2_000;
+/** What nobody could measure for so long is left out. */
+const LONGEST_KEPT_MS = 300_000;
+
+/** Gauges of the whole database: one process measures them for all, and every process shows them. */
+export interface Measured<Result> {
+  name: MeasurementName;
+  /** How it is measured, at most once in `everyMs` whoever asks; null: something else does, and its age does not matter. */
+  source: { everyMs: number; measure(): Promise<Result> } | null;
+  gauges: readonly MeasuredGauge<Result>[];
+}
+
+export interface MeasuredGauge<Result> {
+  name: string;
+  help: string;
+  labels: readonly string[];
+  /** Its samples: the labels' values in their order, and the number. The result is as JSON leaves it. */
+  samples(result: Result): [labels: string[], value: number][];
+}
+
+export interface MeasuredGauges {
+  name: MeasurementName;
+  metrics: Metric[];
+  measuredAt(): Promise<Date | null>;
+}
+
+/** Makes a measurement's gauges. If it can't be read, they are left out, and the other metrics are still there. */
+export function measuredGauges<Result>(
+  { name, source, gauges }: Measured<Result>,
+  { orm, logger }: { orm: Orm; logger: Logger },
+): MeasuredGauges {
+  let latest: Latest<Result> | null = null;
+  let reading: Promise<void> | undefined;
+
+  async function read(): Promise<void> {
+    if (source === null) {
+      latest = await readMeasurement<Result>(orm, name);
+      return;
+    }
+    const { isTaken, ...known } = await takeMeasurement<Result>(orm, name, source.everyMs);
+    latest = known.latest;
+    if (!isTaken) return;
+    const result = await source.measure();
+    latest = { measuredAt: new Date(), result };
+    await recordMeasurement(orm, name, result);
+  }
+
+  /** All gauges are collected at the same moment. What takes too long is there for the next time. */
+  async function readOnce(): Promise<Latest<Result> | null> {
+    reading ??= asService('metrics', read)
+      .catch((error: unknown) =>
+        logger.warn({ measurement: name, error: describeError(error) }, 'could not measure for the metrics'),
+      )
+      .finally(() => {
+        reading = undefined;
+      });
+    await Promise.race([reading, sleep(LONGEST_WAIT_MS, undefined, { ref: false })]);
+    const isTooOld = source !== null && latest !== null && Date.now() - +latest.measuredAt > LONGEST_KEPT_MS;
+    return isTooOld ? null : latest;
+  }
+
+  return {
+    name,
+    measuredAt: async () => (await readOnce())?.measuredAt ?? null,
+    metrics: gauges.map(
+      ({ samples, labels, ...described }) =>
+        new Gauge({
+          ...{ ...described, labelNames: labels, registers: [] },
+          async collect() {
+            this.reset();
+            const known = await readOnce();
+            if (known === null) return;
+            for (const [values, value] of samples(known.result))
+              this.set(Object.fromEntries(labels.map((label, index) => [label, values[index] ?? ''])), value);
+          },
+        }),
+    ),
+  };
+}
+
+/** The gauges of all measurements, and when each was measured. */
+export function measurementMetrics(all: readonly MeasuredGauges[]): Metric[] {
+  const times = new Gauge({
+    name: 'measurement_timestamp_seconds',
+    help: 'When what is known of the whole database was measured, by what was measured',
+    labelNames: ['measurement'],
+    registers: [],
+    async collect() {
+      this.reset();
+      for (const { name, measuredAt } of all) {
+        const at = await measuredAt();
+        if (at !== null) this.set({ measurement: name }, at.getTime() / 1_000);
+      }
+    },
+  });
+  return [times, ...all.flatMap(({ metrics }) => metrics)];
+}

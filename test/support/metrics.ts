@@ -1,0 +1,12 @@
+import { asOwner } from './postgres.ts';
+import type { TestStack } from './stack.ts';
+
+/** What the API's `GET /metrics` shows, with what is known of the whole database measured anew. */
+export async function readMetrics(stack: TestStack): Promise<string> {
+  await asOwner(
+    stack,
+    `UPDATE measurement SET due_at = '-infinity' WHERE name IN ('webhooks', 'deposits', 'attention')`,
+  );
+  const { host, port } = stack.config;
+  return (await fetch(`http://${host}:${port}/metrics`)).text();
+}
