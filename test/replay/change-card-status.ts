@@ -95,7 +95,7 @@ export const CHANGE_CARD_STATUS: Record<string, Recording> = {
   }),
   'unknown-to-network': statusChange({
     verbs: ['freeze'],
-    before: 'UPDATE card SET network_card_id = NULL WHERE id = $1',
+    before: `UPDATE card SET network_card_id = NULL, look_up_after = now() + interval '1 day' WHERE id = $1`,
   }),
   'turn-soon': statusChange({
     verbs: ['block'],

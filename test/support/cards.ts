@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { query } from '../../db/sql.ts';
 import type { CardRow } from '../../resources/card.ts';
+import { asOwner } from './postgres.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';
 
 /** POST /cards with a key and an external_ref of its own unless given. In live mode the amount's last two digits choose the outcome. */
@@ -25,6 +26,16 @@ export async function settledCard(partner: TestPartner, cardId: string): Promise
     if (json.status !== 'funding_pending') return json;
     await sleep(50);
   }
+}
+
+/** Takes the network's id and digits from a live card in use. The worker has just looked for them, and does not ask again. */
+export async function forgetNetworkCard(stack: TestStack, cardId: string): Promise<void> {
+  await asOwner(
+    stack,
+    `UPDATE card SET network_card_id = NULL, last4 = NULL, exp_month = NULL, exp_year = NULL,
+       look_up_after = now() + interval '1 day' WHERE id = $1`,
+    [cardId],
+  );
 }
 
 export async function readCardRow({ orm }: TestStack, cardId: string): Promise<CardRow | undefined> {

@@ -261,7 +261,8 @@ describe('createAdmission', () => {
 describe('admission', () => {
   let stack: TestStack;
   before(async () => {
-    stack = await startTestStack({ cardCreationWaitMs: 30_000 }, { worker: false });
+    // As long as requests are to be at work on a busy machine.
+    stack = await startTestStack({ cardCreationWaitMs: 120_000 }, { worker: false });
   });
   after(() => stack.stop());
 

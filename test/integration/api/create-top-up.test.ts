@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { newId } from '../../../crypto/new-id.ts';
 import { CardStatus } from '../../../domain/card-status.ts';
 import { expectError } from '../../support/api/answers.ts';
+import { forgetNetworkCard } from '../../support/cards.ts';
 import { balanceOf } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
@@ -160,7 +161,7 @@ describe('POST /cards/{cardId}/topups for a live card that the network has no id
   it('409 invalid_state: it can not be loaded there', async () => {
     const stack = await sharedStack();
     const holder = await cardholder(stack, 'live', FUNDS);
-    await asOwner(stack, 'UPDATE card SET network_card_id = NULL WHERE id = $1', [holder.cardId]);
+    await forgetNetworkCard(stack, holder.cardId);
     const answer = await topUp(holder, 500);
     expectError(answer, 'invalid_state');
     assert.match(

@@ -5,7 +5,7 @@ import type { Mode } from '../../../domain/mode.ts';
 import { passesLuhn } from '../../support/adapters/luhn.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { issueCard, reveal, revealingPartner } from '../../support/api/reveals.ts';
-import { settledCard } from '../../support/cards.ts';
+import { forgetNetworkCard, settledCard } from '../../support/cards.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
@@ -114,11 +114,7 @@ describe('GET /cards/{cardId}/secure-details', () => {
 
   it('answers 409 where the network never told the number', async () => {
     const cardId = await issueCard(partner, 'live');
-    await asOwner(
-      stack,
-      'UPDATE card SET network_card_id = NULL, last4 = NULL, exp_month = NULL, exp_year = NULL WHERE id = $1',
-      [cardId],
-    );
+    await forgetNetworkCard(stack, cardId);
     const answer = await reveal(partner, cardId, 'live');
     expectError(answer, 'invalid_state');
     assert.match(answer.json.error.message, /active, but we do not have its id at the card network/);

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { newId } from '../../../crypto/new-id.ts';
-import { query } from '../../../db/sql.ts';
 import type { StatusChangeRequest } from '../../../domain/card-network.ts';
 import { expectError } from '../../support/api/answers.ts';
 import {
@@ -12,7 +11,7 @@ import {
   statusClaims,
   untilAnswered,
 } from '../../support/card-status.ts';
-import { eventTypes, readCardRow } from '../../support/cards.ts';
+import { eventTypes, forgetNetworkCard, readCardRow } from '../../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 import {
@@ -128,7 +127,7 @@ describe('a status change whose network', function () {
   });
 
   it('has no id for the card: 409 that says so, and it is not asked', async () => {
-    await query(stack.orm.em.fork(), 'UPDATE card SET network_card_id = NULL WHERE id = $1', [cardId]);
+    await forgetNetworkCard(stack, cardId);
     for (const verb of ['freeze', 'block'] as const) {
       const answer = await change(verb);
       expectError(answer, 'invalid_state');
