@@ -4,14 +4,12 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { Client, Connection, WithStartWorkflowOperation } from '@temporalio/client';
 import { Pool } from 'undici';
-import { createApiKey } from '../commands/accounts/api-keys.ts';
-import { adjustBalance } from '../commands/accounts/balance.ts';
-import { createPartner, negotiateLimits } from '../commands/accounts/partners.ts';
 import type { Mode } from '../domain/mode.ts';
 import { issueCardWorkflowId } from '../workflows/messages.ts';
 import { createBareIssuance } from './bare-issuance/bare-issuance.ts';
 import { createEagerStarts } from './empty-workflow/eager-starts.ts';
 import { done } from './empty-workflow/workflow.ts';
+import { type Account, createCard, fundedAccount } from './support/accounts.ts';
 import { describe, type Measurement, measure, median, middleOf } from './support/measure.ts';
 import { type BenchService, startService, until } from './support/service.ts';
 
@@ -47,8 +45,9 @@ export async function run(): Promise<void> {
   const updates = await startUpdates(service);
   const eager = await createEagerStarts(service);
   const bare = createBareIssuance(service.databaseUrl, 20);
-  const accounts = await fundedAccounts(service);
-  const [hot] = accounts;
+  const hot = await fundedAccount(service);
+  const accounts = [hot];
+  while (accounts.length < ACCOUNTS) accounts.push(await fundedAccount(service));
   const pool = new Pool(service.origin, { connections: 20 });
   const createOf = (mode: Mode, of: Account[]) => inTurn(of, (account) => createCard(pool, mode, account));
   const bareOf = (of: Account[]): Floor => ({
@@ -166,50 +165,6 @@ async function startUpdates({ temporal }: BenchService) {
       await once(worker, 'exit');
     },
   };
-}
-
-interface Account {
-  partnerId: string;
-  keys: Record<Mode, string>;
-}
-
-async function fundedAccounts({ orm, ring }: BenchService): Promise<[Account, ...Account[]]> {
-  const operator = { orm, ring, actor: 'bench' };
-  async function funded(): Promise<Account> {
-    const { id: partnerId } = await createPartner(operator, { name: 'Bench', secureDetailsEnabled: false });
-    await negotiateLimits(operator, partnerId, {
-      maxOpenCards: 1_000_000,
-      maxIssuedPerDayCents: 1_000_000_000,
-    });
-    const keys = { test: '', live: '' };
-    for (const mode of ['test', 'live'] as const) {
-      keys[mode] = (await createApiKey(operator, { partnerId, mode, name: null })).key;
-      const funds = { partnerId, mode, amountCents: 1_000_000_000, reason: 'measuring', key: null };
-      await adjustBalance(operator, funds);
-    }
-    return { partnerId, keys };
-  }
-  const hot = await funded();
-  const others: Account[] = [];
-  while (others.length < ACCOUNTS - 1) others.push(await funded());
-  return [hot, ...others];
-}
-
-/** @returns its id */
-async function createCard(pool: Pool, mode: Mode, { keys }: Account): Promise<string> {
-  const answer = await pool.request({
-    method: 'POST',
-    path: '/v1/cards',
-    headers: {
-      authorization: `Bearer ${keys[mode]}`,
-      'content-type': 'application/json',
-      'idempotency-key': randomUUID(),
-    },
-    body: JSON.stringify({ amount: 1_000, external_ref: randomUUID(), cardholder_first_name: 'Ada' }),
-  });
-  const text = await answer.body.text();
-  if (answer.statusCode !== 201) throw new Error(`POST /cards answered ${answer.statusCode}: ${text}`);
-  return JSON.parse(text).id;
 }
 
 /** Whether the API process runs the first tasks of its workflows: the worker it hosts comes after its first answers. */

@@ -28,6 +28,7 @@ export interface BenchService {
   /** As the operator's command line works. */
   orm: Orm;
   ring: KeyRing;
+  apiPids: number[];
   /** 0 where there is no worker. */
   workerPid: number;
   webhooksTaskQueue: string;
@@ -94,6 +95,7 @@ export async function startService(options: BenchServiceOptions): Promise<BenchS
     testKey: key,
     orm,
     ring,
+    apiPids: apis.map((api) => api.child.pid ?? 0),
     workerPid: worker?.child.pid ?? 0,
     webhooksTaskQueue: webhooksTaskQueue(env.TASK_QUEUE_PREFIX),
     stop: async () => {

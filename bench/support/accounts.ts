@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto';
+import type { Pool } from 'undici';
+import { createApiKey } from '../../commands/accounts/api-keys.ts';
+import { adjustBalance } from '../../commands/accounts/balance.ts';
+import { createPartner, negotiateLimits } from '../../commands/accounts/partners.ts';
+import type { Mode } from '../../domain/mode.ts';
+import type { BenchService } from './service.ts';
+
+export interface Account {
+  partnerId: string;
+  keys: Record<Mode, string>;
+}
+
+/** An account with more money, and higher limits, than a measurement uses. */
+export async function fundedAccount({ orm, ring }: BenchService): Promise<Account> {
+  const operator = { orm, ring, actor: 'bench' };
+  const { id: partnerId } = await createPartner(operator, { name: 'Bench', secureDetailsEnabled: false });
+  await negotiateLimits(operator, partnerId, {
+    maxOpenCards: 1_000_000,
+    maxIssuedPerDayCents: 1_000_000_000,
+  });
+  const keys = { test: '', live: '' };
+  for (const mode of ['test', 'live'] as const) {
+    keys[mode] = (await createApiKey(operator, { partnerId, mode, name: null })).key;
+    const funds = { partnerId, mode, amountCents: 1_000_000_000, reason: 'measuring', key: null };
+    await adjustBalance(operator, funds);
+  }
+  return { partnerId, keys };
+}
+
+/** @throws Error unless the answer is a 2xx. @returns its body */
+export async function ask(
+  pool: Pool,
+  key: string,
+  method: 'GET' | 'POST',
+  path: string,
+  body?: Record<string, unknown>,
+): Promise<string> {
+  const answer = await pool.request({
+    method,
+    path: `/v1${path}`,
+    headers: {
+      authorization: `Bearer ${key}`,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...(method === 'POST' && { 'idempotency-key': randomUUID() }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  const text = await answer.body.text();
+  if (answer.statusCode > 299) throw new Error(`${method} ${path} answered ${answer.statusCode}: ${text}`);
+  return text;
+}
+
+/** @returns the card's id */
+export async function createCard(pool: Pool, mode: Mode, { keys }: Account): Promise<string> {
+  const card = { amount: 1_000, external_ref: randomUUID(), cardholder_first_name: 'Ada' };
+  return JSON.parse(await ask(pool, keys[mode], 'POST', '/cards', card)).id;
+}
