@@ -20,6 +20,7 @@ import { describeError } from '../process/describe-error.ts';
 import { repeat } from '../process/repeat.ts';
 import { connectLazily } from '../temporal/connection.ts';
 import type { EagerWorker } from '../temporal/eager-worker.ts';
+import { TemporalPlugin } from '../temporal/plugin.ts';
 import { createApps } from './app.ts';
 import { createAdmission } from './http/admission.ts';
 import { createAuthenticate } from './http/authenticate.ts';
@@ -63,7 +64,8 @@ export async function startApi(
     shares: { accounts: 12, eachAccount: 4 },
     applicationName: 'card-issuing-api',
   });
-  const connection = connectLazily(config.temporal.connectionOptions);
+  const plugin = new TemporalPlugin({ codecKeys: config.codecKeys, logger });
+  const connection = connectLazily(config.temporal.connectionOptions, plugin);
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
   const callbackSecrets = simulatedNetworkSecrets(ring).map(
     (secret) => simulatedNetworkCredentials(secret).callbackSecret,

@@ -69,6 +69,7 @@ export const Environment = z.object({
     .optional(),
   WORKFLOW_BUNDLE: Text.optional(),
   ENCRYPTION_KEYS: Keys,
+  CODEC_KEYS: Keys.optional(),
   CARD_NETWORK: z.enum(['simulated', 'none']).default('none'),
   PRODUCT_CODE: Text.optional(),
   PRODUCT_BIN: z
@@ -97,11 +98,12 @@ export const VARIABLE_NAMES = new Set(Object.keys(Environment.shape));
 
 /** A variable that begins like this but is not one of {@link VARIABLE_NAMES} is probably misspelt. */
 const OUR_PREFIX =
-  /^(DATABASE_DIRECT_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_)/;
+  /^(DATABASE_DIRECT_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|CODEC_)/;
 
 /** Secrets can also be given as files, as orchestrators do: DATABASE_URL_FILE names a file that contains DATABASE_URL. */
 export const IN_FILES: readonly string[] = [
   ...['DATABASE_URL', 'DATABASE_DIRECT_URL', 'ENCRYPTION_KEYS', 'TEMPORAL_API_KEY'],
+  ...['CODEC_KEYS'],
   ...['TRON_NODE_URLS', 'TRON_API_KEY', 'TRON_XPUB'],
 ];
 

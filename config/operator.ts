@@ -13,6 +13,8 @@ export interface OperatorConfig {
   allowOwnerLogin: boolean;
   /** Null if unknown; only commands about keys and secrets need it. */
   encryptionKeys: RingKey[] | null;
+  /** What is sent to Temporal is encrypted with the first; null: nothing is. */
+  codecKeys: RingKey[] | null;
   /** Null if unknown; only commands about workflows need it. */
   temporal: ClientConnectConfig | null;
   taskQueuePrefix: string;
@@ -31,6 +33,7 @@ const OperatorEnvironment = Environment.pick({
   TEMPORAL_NAMESPACE: true,
   TASK_QUEUE_PREFIX: true,
   ENCRYPTION_KEYS: true,
+  CODEC_KEYS: true,
   CARD_NETWORK: true,
   ISSUANCE_DEADLINE: true,
   TOPUP_DEADLINE: true,
@@ -81,6 +84,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
     databaseUrl: values.DATABASE_URL,
     allowOwnerLogin: values.ALLOW_OWNER_LOGIN === 'true',
     encryptionKeys: values.ENCRYPTION_KEYS ?? null,
+    codecKeys: values.CODEC_KEYS ?? null,
     temporal:
       values.TEMPORAL_ADDRESS === undefined
         ? null

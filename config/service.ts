@@ -21,6 +21,8 @@ export interface Config {
   /** The workflows, bundled before the start; otherwise each process bundles them when it starts. */
   workflowBundle?: { codePath: string };
   encryptionKeys: RingKey[];
+  /** What is sent to Temporal is encrypted with the first; null: nothing is. */
+  codecKeys: RingKey[] | null;
   cardNetwork: 'simulated' | 'none';
   cardCreationWaitMs: number;
   issuanceDeadlineMs: number;
@@ -57,6 +59,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     taskQueuePrefix: values.TASK_QUEUE_PREFIX ?? '',
     ...(values.WORKFLOW_BUNDLE && { workflowBundle: { codePath: values.WORKFLOW_BUNDLE } }),
     encryptionKeys: values.ENCRYPTION_KEYS,
+    codecKeys: values.CODEC_KEYS ?? null,
     cardNetwork: values.CARD_NETWORK,
     cardCreationWaitMs: values.CARD_CREATION_WAIT_MS,
     issuanceDeadlineMs: values.ISSUANCE_DEADLINE,

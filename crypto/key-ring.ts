@@ -17,15 +17,18 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * The keys of ENCRYPTION_KEYS: the first seals, each can open what it sealed. A sealed value is
+ * The keys of ENCRYPTION_KEYS, or of CODEC_KEYS: the first seals, each can open what it sealed. A sealed value is
  * `<length of key id, 1 byte><key id><nonce><ciphertext><tag>` (AES-256-GCM), bound to the context it was sealed for.
  */
 export class KeyRing {
   // Key objects: OpenSSL takes three times as long to begin with the bytes of a key.
   readonly #keys: readonly { id: string; key: KeyObject }[];
+  readonly #variable: string;
 
-  constructor(keys: readonly RingKey[]) {
+  /** @param variable where its keys are configured, for the error that names a missing one */
+  constructor(keys: readonly RingKey[], variable = 'ENCRYPTION_KEYS') {
     if (keys.length === 0) throw new Error('a key ring needs at least one key');
+    this.#variable = variable;
     this.#keys = keys.map(({ id, secret }) => ({ id, key: createSecretKey(secret) }));
   }
 
@@ -33,17 +36,25 @@ export class KeyRing {
     return this.#primary.id;
   }
 
-  seal(plain: string, context: string): Buffer {
+  seal(plain: string | Uint8Array, context: string): Buffer {
     const { id, key } = this.#primary;
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(context));
     const idBytes = Buffer.from(id);
-    const text = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
+    const text = Buffer.concat([
+      typeof plain === 'string' ? cipher.update(plain, 'utf8') : cipher.update(plain),
+      cipher.final(),
+    ]);
     return Buffer.concat([Buffer.of(idBytes.length), idBytes, nonce, text, cipher.getAuthTag()]);
   }
 
   /** @throws Error where the key is not in the ring, or the value was changed or sealed for another context. */
   open(sealed: Buffer, context: string): string {
+    return this.openBytes(sealed, context).toString('utf8');
+  }
+
+  /** As {@link open}. */
+  openBytes(sealed: Buffer, context: string): Buffer {
     const start = 1 + (sealed[0] ?? 0);
     const id = sealed.toString('utf8', 1, start);
     const key = this.#find(id);
@@ -52,7 +63,7 @@ export class KeyRing {
       .setAAD(Buffer.from(context))
       .setAuthTag(sealed.subarray(-TAG_BYTES));
     const text = sealed.subarray(start + NONCE_BYTES, -TAG_BYTES);
-    return Buffer.concat([decipher.update(text), decipher.final()]).toString('utf8');
+    return Buffer.concat([decipher.update(text), decipher.final()]);
   }
 
   /** A 32-byte key for one purpose from each key of the ring, the current one first. */
@@ -76,7 +87,7 @@ export class KeyRing {
   #find(id: string): KeyObject {
     const found = this.#keys.find((candidate) => candidate.id === id);
     if (found === undefined)
-      throw new Error(`ENCRYPTION_KEYS has no key "${id}": add it back behind the first one`);
+      throw new Error(`${this.#variable} has no key "${id}": add it back behind the first one`);
     return found.key;
   }
 }

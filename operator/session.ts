@@ -70,7 +70,9 @@ export function createSession(
       const { temporal } = session.config;
       if (temporal === null) throw new ConfigurationError(['TEMPORAL_ADDRESS: is required for this command']);
       const { Client, Connection } = await import('@temporalio/client');
-      connection ??= Connection.lazy(temporal.connectionOptions);
+      const { TemporalPlugin } = await import('../temporal/plugin.ts');
+      const plugin = new TemporalPlugin({ codecKeys: session.config.codecKeys, logger: null });
+      connection ??= Connection.lazy({ ...temporal.connectionOptions, plugins: [plugin] });
       return new Client({ connection, namespace: temporal.namespace ?? 'default' });
     },
     async workflowStatus(workflowId) {

@@ -5,6 +5,9 @@ export interface DescribedError {
   stack?: string;
 }
 
+/** Errors whose message quotes what could not be read. */
+const QUOTE_INPUT = ['SyntaxError', 'ZodError', '$ZodError'];
+
 interface DatabaseError {
   code: string;
   table?: string;
@@ -18,8 +21,9 @@ export function describeError(error: unknown): DescribedError {
     const where = [error.table, error.constraint].filter((part) => part !== undefined).join('.');
     return { name: error.name, summary: `SQLSTATE ${error.code} ${where}`.trim(), stack: framesOf(error) };
   }
-  const quotesInput = error instanceof SyntaxError || error.name === 'ZodError' || error.name === '$ZodError';
-  const summary = quotesInput ? 'a value is not of the expected shape; see the stack' : error.message;
+  const summary = QUOTE_INPUT.includes(error.name)
+    ? 'a value is not of the expected shape; see the stack'
+    : error.message;
   return { name: error.name, summary, stack: framesOf(error) };
 }
 

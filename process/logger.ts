@@ -1,11 +1,26 @@
-import { type Logger, pino } from 'pino';
+import { type DestinationStream, type Logger, pino } from 'pino';
+import { currentWork } from './work-context.ts';
 
-/** Logs JSON lines to standard output. Callers never pass it personal or secret data; `redact` is a second line of defence. */
-export function createLogger(process: 'api' | 'worker', level: string): Logger {
-  return pino({
-    level,
-    base: { process },
-    timestamp: pino.stdTimeFunctions.isoTime,
-    redact: ['authorization', '*.authorization', '*.headers'],
-  });
+/**
+ * Logs JSON lines, to standard output unless told otherwise. Each line names the request and the workflow that it is
+ * part of. Callers never pass it personal or secret data; `redact` is a second line of defence.
+ */
+export function createLogger(
+  process: 'api' | 'worker' | 'codec',
+  level: string,
+  destination: DestinationStream = pino.destination(1),
+): Logger {
+  return pino(
+    {
+      level,
+      base: { process },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      redact: ['authorization', '*.authorization', '*.headers'],
+      mixin() {
+        const { requestId, workflowId } = currentWork();
+        return { ...(requestId && { requestId }), ...(workflowId && { workflowId }) };
+      },
+    },
+    destination,
+  );
 }

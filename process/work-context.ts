@@ -1,8 +1,18 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Tenant } from '../domain/mode.ts';
 
+/** What a piece of work is part of; its log lines name these. */
+export interface Whole {
+  /** The request that asked for it. */
+  requestId: string | null;
+  /** The workflow that it is a step of. */
+  workflowId: string | null;
+  /** The span that it belongs to, as W3C's `traceparent`, if traces are exported. */
+  traceparent: string | null;
+}
+
 /** For whom a piece of work asks for connections to the database, and until when. */
-interface Work {
+interface Work extends Whole {
   /** `<partnerId>/<mode>`; null for the service's own work. */
   account: string | null;
   /** The part of the service's own work, since parts take turns as accounts do; unnamed work is one part. */
@@ -12,7 +22,10 @@ interface Work {
   inTransaction: boolean;
 }
 
-const UNNAMED: Work = { account: null, part: '', signal: null, inTransaction: false };
+const UNNAMED: Work = {
+  ...{ requestId: null, workflowId: null, traceparent: null },
+  ...{ account: null, part: '', signal: null, inTransaction: false },
+};
 const current = new AsyncLocalStorage<Work>();
 
 /** The work that the caller is part of; the service's own unless {@link asAccount} says otherwise. */
@@ -28,6 +41,11 @@ export function asAccount<T>({ partnerId, mode }: Tenant, work: () => T): T {
 /** Runs work for several accounts, or for none, in the turns of a part of the service's own work. */
 export function asService<T>(part: string, work: () => T): T {
   return current.run({ ...currentWork(), account: null, part }, work);
+}
+
+/** Runs `work`, and everything it starts, as a part of a request, a workflow, a span. */
+export function asPartOf<T>(whole: Partial<Whole>, work: () => T): T {
+  return current.run({ ...currentWork(), ...whole }, work);
 }
 
 /** Runs `work`, which gets no connection once `signal` is aborted. */

@@ -3,8 +3,9 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import type { ActivityInboundCallsInterceptor, ActivityInterceptorsFactory } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { describeError } from '../process/describe-error.ts';
-import { asAccount, asService, untilAborted } from '../process/work-context.ts';
-import { accountOf } from '../workflows/account-header.ts';
+import { asAccount, asPartOf, asService, untilAborted } from '../process/work-context.ts';
+import type { EncryptionCodec } from './encryption-codec.ts';
+import { readWorkHeader } from './work-header.ts';
 
 /** So that Temporal, if it still knows of the attempt, is the one that says it is over. */
 const MARGIN_MS = 500;
@@ -21,15 +22,36 @@ export function reportProgress(latest: unknown): void {
 }
 
 /** The interceptors around every attempt of an activity. */
-export const attemptInterceptors = (logger: Logger): ActivityInterceptorsFactory[] => [
+export const attemptInterceptors = (
+  logger: Logger,
+  codec: EncryptionCodec,
+): ActivityInterceptorsFactory[] => [
+  ofItsWork(codec),
   () => ({ inbound: safeFailures(logger) }),
   untilGivenUp,
 ];
 
+/** An attempt waits for connections in its account's turn, and its log lines name its request and its workflow. */
+const ofItsWork =
+  (codec: EncryptionCodec): ActivityInterceptorsFactory =>
+  ({ info }) => ({
+    inbound: {
+      async execute(input, next) {
+        const { account, requestId } = readWorkHeader(codec, input.headers);
+        const workflowId = info.workflowExecution?.workflowId ?? null;
+        return asPartOf({ requestId, workflowId }, () =>
+          account === undefined
+            ? asService('attempts', () => next(input))
+            : asAccount(account, () => next(input)),
+        );
+      },
+    },
+  });
+
 /**
- * An attempt waits for connections in its account's turn, and works no longer than it may: when its time is up, its
- * workflow is cancelled or the worker stops, it loses its connection and gets no other. Temporal doesn't cancel a local
- * activity whose workflow task the worker has lost: the attempt's own time ends that.
+ * An attempt works no longer than it may: when its time is up, its workflow is cancelled or the worker stops, it loses
+ * its connection and gets no other. Temporal doesn't cancel a local activity whose workflow task the worker has lost: the
+ * attempt's own time ends that.
  */
 const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
   inbound: {
@@ -45,16 +67,9 @@ const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
           ApplicationFailure.create({ type: 'GivenUp', message: 'the attempt took longer than it may' }),
         );
       const timer = setTimeout(expire, info.startToCloseTimeoutMs + MARGIN_MS);
-      const account = accountOf(input.headers);
       const givenUp = AbortSignal.any([cancellationSignal, expiry.signal]);
       try {
-        return await progress.run(reported, () =>
-          untilAborted(givenUp, () =>
-            account === undefined
-              ? asService('attempts', () => next(input))
-              : asAccount(account, () => next(input)),
-          ),
-        );
+        return await progress.run(reported, () => untilAborted(givenUp, () => next(input)));
       } catch (error) {
         // Whatever it failed with, being given up is why.
         throw givenUp.aborted ? givenUp.reason : error;

@@ -2,17 +2,14 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parentPort, Worker as Thread, workerData } from 'node:worker_threads';
 import { bundleWorkflowCode, type Logger, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import { BUNDLED } from './plugin.ts';
 
 const IN_THREAD = 'bundle the workflows';
 
 /** The workflows' code for the sandbox; it takes about a second. */
 export function bundleWorkflows(logger: Logger): Promise<WorkflowBundleWithSourceMap> {
-  const pathOf = (file: string) => fileURLToPath(new URL(`../workflows/${file}`, import.meta.url));
-  return bundleWorkflowCode({
-    workflowsPath: pathOf('index.ts'),
-    workflowInterceptorModules: [pathOf('account-header.ts')],
-    logger,
-  });
+  const workflowsPath = fileURLToPath(new URL('../workflows/index.ts', import.meta.url));
+  return bundleWorkflowCode({ ...BUNDLED, workflowsPath, logger });
 }
 
 /** {@link bundleWorkflows} for a process that has to answer meanwhile: the bundler would keep it busy all that time. */

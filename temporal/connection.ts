@@ -5,13 +5,15 @@ import {
   isGrpcServiceError,
   makeGrpcRetryInterceptor,
 } from '@temporalio/client';
+import type { TemporalPlugin } from './plugin.ts';
 
 type Interceptor = NonNullable<ConnectionOptions['interceptors']>[number];
 
 /** The API's connection to Temporal. It is made when it is first needed, so that reads work while Temporal is away. */
-export function connectLazily(options: ConnectionOptions | undefined): Connection {
+export function connectLazily(options: ConnectionOptions | undefined, plugin: TemporalPlugin): Connection {
   return Connection.lazy({
     ...options,
+    plugins: [plugin],
     interceptors: [
       // About a second of retries: a request should not hang for longer, and the partner can try again.
       makeGrpcRetryInterceptor(defaultGrpcRetryOptions({ maxAttempts: 4 })),

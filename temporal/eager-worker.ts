@@ -10,16 +10,16 @@ import {
 } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import type { Config } from '../config/service.ts';
-import { attemptInterceptors } from './attempts.ts';
 import { bundleInThread } from './bundle-workflows.ts';
 import { installRuntime } from './install-runtime.ts';
 import { ensureSearchAttributes } from './namespace.ts';
+import { TemporalPlugin } from './plugin.ts';
 
 /** The most first tasks that a process runs at a time; further ones go through the queue. */
 const TASKS = 64;
 
 export interface EagerWorkerOptions {
-  config: Pick<Config, 'temporal'>;
+  config: Pick<Config, 'temporal' | 'codecKeys'>;
   taskQueue: string;
   /** The local activities that its workflows run. */
   activities: object;
@@ -48,7 +48,10 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
   installRuntime(logger);
   const namespace = config.temporal.namespace ?? 'default';
   const identity = `api-${process.pid}@${hostname()}`;
-  const connection = await NativeConnection.connect(config.temporal.connectionOptions ?? {});
+  const connection = await NativeConnection.connect({
+    ...config.temporal.connectionOptions,
+    plugins: [new TemporalPlugin({ codecKeys: config.codecKeys, logger })],
+  });
   const worker = await createWorker().catch(async (error: unknown) => {
     await connection.close();
     throw error;
@@ -82,7 +85,6 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
       taskQueue,
       workflowBundle,
       activities,
-      interceptors: { activity: attemptInterceptors(logger) },
       enableNonLocalActivities: false,
       tuner: {
         workflowTaskSlotSupplier: eagerTasksOnly(TASKS),

@@ -1,5 +1,6 @@
 import { type LogEntry, Runtime, type RuntimeOptions } from '@temporalio/worker';
 import type { Logger } from 'pino';
+import { describeError } from '../process/describe-error.ts';
 import { sdkMetrics } from './sdk-metrics.ts';
 
 const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ERROR: 'error' } as const;
@@ -10,8 +11,15 @@ let isInstalled = false;
 export function installRuntime(logger: Logger): void {
   if (isInstalled) return;
   isInstalled = true;
-  const write = (level: LogEntry['level'], message: string, meta?: Record<string, unknown>) =>
-    logger[LEVELS[level]]({ temporal: meta }, message);
+  const write = (level: LogEntry['level'], message: string, meta: Record<string, unknown> = {}) => {
+    // A task, as the SDK logs one that it can't read, has payloads in it.
+    const { workflowId, error, task: _task, taskEncoded: _taskEncoded, ...temporal } = meta;
+    const described = error === undefined ? {} : { error: describeError(error) };
+    logger[LEVELS[level]](
+      { ...(workflowId !== undefined && { workflowId }), ...described, temporal },
+      message,
+    );
+  };
   const options: RuntimeOptions = {
     logger: {
       log: write,

@@ -14,9 +14,10 @@ import { health } from '../operations/health.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../operations/metrics.ts';
 import { poolMetrics } from '../operations/process-metrics.ts';
 import { describeError } from '../process/describe-error.ts';
-import { attemptInterceptors, SIGN_OF_LIFE_MS } from '../temporal/attempts.ts';
+import { SIGN_OF_LIFE_MS } from '../temporal/attempts.ts';
 import { bundleWorkflows } from '../temporal/bundle-workflows.ts';
 import { ensureSearchAttributes } from '../temporal/namespace.ts';
+import { TemporalPlugin } from '../temporal/plugin.ts';
 import { readSdkMetrics } from '../temporal/sdk-metrics.ts';
 import { type DepositActivities, startDeposits } from './deposits/start-deposits.ts';
 import { startIdentifying } from './identify-cards.ts';
@@ -90,7 +91,10 @@ async function startWork(
   const callbackUrl = `http://${config.host}:${config.port}/network/callbacks`;
   const live = await startLiveNetwork({ cardNetwork: config.cardNetwork, callbackUrl, orm, ring, logger });
   const liveNetwork = live.network && (around.network?.(live.network) ?? live.network);
-  const connection = await NativeConnection.connect(config.temporal.connectionOptions ?? {});
+  const connection = await NativeConnection.connect({
+    ...config.temporal.connectionOptions,
+    plugins: [new TemporalPlugin({ codecKeys: config.codecKeys, logger })],
+  });
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
   const [workflowBundle] = await Promise.all([
     options.workflowBundle ?? bundleWorkflows(Runtime.instance().logger),
@@ -155,7 +159,6 @@ function createCardsWorker(options: {
     taskQueue: cardsTaskQueue(config.taskQueuePrefix),
     workflowBundle: options.workflowBundle,
     activities: options.around?.(activities) ?? activities,
-    interceptors: { activity: attemptInterceptors(logger) },
     maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
     // So many that tasks of accounts whose rows are locked, which wait, leave slots for the others.
     maxConcurrentWorkflowTaskExecutions: 100,

@@ -11,6 +11,7 @@ import { transaction } from '../db/transaction.ts';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
 import { type DescribedError, describeError } from '../process/describe-error.ts';
 import { type Repetition, repeat } from '../process/repeat.ts';
+import { asPartOf } from '../process/work-context.ts';
 import { startClaimed } from '../temporal/claimed-workflow.ts';
 import { isTemporalAway } from '../temporal/connection.ts';
 
@@ -82,7 +83,9 @@ async function startOne(dependencies: SweepDependencies, tally: Tally, claim: Ab
       partnerId: claim.partner_id,
       mode: claim.mode,
     };
-    await client.withDeadline(Date.now() + START_TIMEOUT_MS, () => startClaimed(client, workflow));
+    await asPartOf({ requestId: claim.request_id }, () =>
+      client.withDeadline(Date.now() + START_TIMEOUT_MS, () => startClaimed(client, workflow)),
+    );
     tally.started += 1;
     await putClaimOff(orm, claim.id, LONGEST_PAUSE_MS);
   } catch (error) {

@@ -3,6 +3,7 @@ import type { Middleware } from 'koa';
 import type { Logger } from 'pino';
 import type { Histogram } from 'prom-client';
 import { newId } from '../../crypto/new-id.ts';
+import { asPartOf } from '../../process/work-context.ts';
 
 export type RequestDurations = Histogram<'method' | 'route' | 'status'>;
 
@@ -16,7 +17,7 @@ export function logRequest(logger: Logger, durations: RequestDurations): Middlew
     ctx.state.requestId = newId('req');
     ctx.state.logFields = {};
     ctx.set('Request-Id', ctx.state.requestId);
-    await next();
+    await asPartOf({ requestId: ctx.state.requestId }, next);
     const durationMs = performance.now() - startedAt;
     const route = String((ctx as RouterContext)._matchedRoute ?? 'none');
     const { method, status } = ctx;

@@ -7,7 +7,7 @@ import type { WorkflowOperation } from '../../domain/claim-operation.ts';
 /** A claim without a response whose request nobody runs any more, the caller's to start until its lease ends. */
 export type AbandonedClaim = Row<
   'idempotency_claim',
-  'id' | 'partner_id' | 'mode' | 'resource_id' | 'card_id'
+  'id' | 'partner_id' | 'mode' | 'resource_id' | 'card_id' | 'request_id'
 > & {
   operation: WorkflowOperation;
   /** How often its work has been started, this time included. */
@@ -76,7 +76,7 @@ const take = writeStatement(
     UPDATE idempotency_claim c
     SET sweep_after = now() + ${taking.leaseMs} * interval '1 millisecond', sweep_attempts = c.sweep_attempts + 1
     FROM taken WHERE c.id = taken.id
-    RETURNING c.id, c.partner_id, c.mode, c.operation, c.resource_id, c.card_id, c.sweep_attempts AS attempts`,
+    RETURNING c.id, c.partner_id, c.mode, c.operation, c.resource_id, c.card_id, c.request_id, c.sweep_attempts AS attempts`,
 );
 
 const putOff = autocommitStatement(

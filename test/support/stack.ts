@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { Client, Connection } from '@temporalio/client';
 import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
-import { type Logger, pino } from 'pino';
+import type { Logger } from 'pino';
 import { type HostWorker, type RunningApi, startApi } from '../../api/server.ts';
 import { createApiKey } from '../../commands/accounts/api-keys.ts';
 import type { OperatorContext } from '../../commands/accounts/operator-context.ts';
@@ -15,8 +15,10 @@ import { type Orm, openOrm } from '../../db/orm.ts';
 import { OPERATOR_LIMITS } from '../../db/session.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { createLogger } from '../../process/logger.ts';
 import { bundleWorkflows } from '../../temporal/bundle-workflows.ts';
 import { startEagerWorker } from '../../temporal/eager-worker.ts';
+import { TemporalPlugin } from '../../temporal/plugin.ts';
 import { type RunningWorker, startWorker, type WorkerOptions } from '../../worker/start-worker.ts';
 import { createTestDatabase, openOperatorOrm } from './postgres.ts';
 import { serversOfRun } from './servers-of-run.ts';
@@ -94,6 +96,8 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     temporal: { connectionOptions: { address }, namespace },
     taskQueuePrefix: `test-${randomUUID().slice(0, 8)}-`,
     encryptionKeys: [{ id: 'k1', secret: randomBytes(32) }],
+    // So that a test that searches histories for what must not be there sees what is there.
+    codecKeys: null,
     cardNetwork: 'simulated',
     // Longer than in production: a machine that does much else at the time changes no answer.
     cardCreationWaitMs: 30_000,
@@ -132,13 +136,16 @@ export async function startTestStack(
 ): Promise<TestStack> {
   const config = await testConfig(overrides);
   const logLines: string[] = [];
-  const logger = pino({ level: config.logLevel }, { write: (line: string) => logLines.push(line) });
+  const logger = createLogger('api', config.logLevel, { write: (line: string) => logLines.push(line) });
   const direct = config.databaseDirectUrl ?? config.databaseUrl;
   const orm = await openOrm({ databaseUrl: direct, poolSize: 8, limits: OPERATOR_LIMITS });
   const operatorOrm = await openOperatorOrm(direct);
   const operator = { orm: operatorOrm, ring: new KeyRing(config.encryptionKeys), actor: 'test' };
   if (options.product ?? true) await setCurrentProduct(operator, TEST_PRODUCT);
-  const connection = await Connection.connect(config.temporal.connectionOptions ?? {});
+  const connection = await Connection.connect({
+    ...config.temporal.connectionOptions,
+    plugins: [new TemporalPlugin({ codecKeys: config.codecKeys, logger })],
+  });
   const hostWorker = (options.hosted ?? options.worker ?? true) ? hostTestWorker(config, logger) : undefined;
   const api: RunningApi = await startApi(config, logger, { hostWorker });
   let worker: RunningWorker | undefined;

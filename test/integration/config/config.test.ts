@@ -49,6 +49,7 @@ describe('readConfig', () => {
       allowOwnerLogin: false,
       taskQueuePrefix: '',
       encryptionKeys: [{ id: 'k1', secret: SECRET }],
+      codecKeys: null,
       cardNetwork: 'none',
       cardCreationWaitMs: 8_000,
       issuanceDeadlineMs: 86_400_000,

@@ -12,6 +12,7 @@ import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { currentWork } from '../../../process/work-context.ts';
 import { attemptInterceptors } from '../../../temporal/attempts.ts';
+import { EncryptionCodec } from '../../../temporal/encryption-codec.ts';
 import { createTestDatabase } from '../../support/postgres.ts';
 
 type Context = Parameters<ActivityInterceptorsFactory>[0];
@@ -26,8 +27,8 @@ async function attempt<T>(
     cancellationSignal: options.cancelled ?? new AbortController().signal,
   } as Context;
   const headers: Headers =
-    options.account === undefined ? {} : { account: defaultPayloadConverter.toPayload(options.account) };
-  const run = attemptInterceptors(pino({ level: 'silent' }))
+    options.account === undefined ? {} : { work: defaultPayloadConverter.toPayload(options.account) };
+  const run = attemptInterceptors(pino({ level: 'silent' }), new EncryptionCodec(null))
     .map((factory) => factory(context).inbound)
     .reduceRight<(input: { args: unknown[]; headers: Headers }) => Promise<unknown>>(
       (next, interceptor) => (input) => interceptor?.execute?.(input, next) ?? next(input),

@@ -1,0 +1,43 @@
+import { ApplicationFailure, DefaultFailureConverter, TemporalFailure } from '@temporalio/common';
+import { describeError } from '../process/describe-error.ts';
+
+type Convert = DefaultFailureConverter['errorToFailureInner'];
+
+/**
+ * What histories have of an error, inside and outside of the workflows' sandbox: never a foreign message, which can quote
+ * a row or a payload, nor a thrown value. Messages and stack traces travel as payloads, so the codec encrypts them.
+ */
+class SafeFailureConverter extends DefaultFailureConverter {
+  constructor() {
+    super({ encodeCommonAttributes: true });
+  }
+
+  override errorToFailureInner(...[error, ...rest]: Parameters<Convert>): ReturnType<Convert> {
+    const failure = super.errorToFailureInner(withoutForeignText(error), ...rest);
+    // Where one of ours was made says nothing. One that came from a history stays as it was there.
+    const isOurs = error instanceof ApplicationFailure && error.failure === undefined;
+    return isOurs ? { ...failure, stackTrace: '' } : failure;
+  }
+}
+
+export const failureConverter = new SafeFailureConverter();
+
+function withoutForeignText(error: unknown): Error {
+  if (error instanceof ApplicationFailure && error.failure === undefined) {
+    // One that the SDK makes of an error it met repeats that one's message.
+    const { type, message, nonRetryable, category, cause } = error;
+    const met = isForeign(cause) ? cause : Object.assign(new Error(message), { name: type ?? 'Error' });
+    return ApplicationFailure.create({
+      ...{ message: describeError(met).summary, nonRetryable: nonRetryable ?? false },
+      ...(type != null && { type }),
+      ...(category != null && { category }),
+    });
+  }
+  if (error instanceof TemporalFailure) return error;
+  const { name, summary, stack = '' } = describeError(error);
+  return Object.assign(new Error(name === 'Error' ? summary : `${name}: ${summary}`), { stack });
+}
+
+function isForeign(cause: unknown): boolean {
+  return cause !== undefined && !(cause instanceof TemporalFailure);
+}

@@ -1,0 +1,67 @@
+import type { WorkflowClientInterceptor, WorkflowStartInput } from '@temporalio/client';
+import {
+  defaultPayloadConverter,
+  type Headers,
+  type Payload,
+  TypedSearchAttributes,
+} from '@temporalio/common';
+import type { Mode } from '../domain/mode.ts';
+import { currentWork } from '../process/work-context.ts';
+import { TRACE, WORK } from '../workflows/carried-headers.ts';
+import { modeAttribute, partnerIdAttribute } from '../workflows/search-attributes.ts';
+import type { EncryptionCodec } from './encryption-codec.ts';
+
+/** What the start of a workflow tells its activities of themselves. */
+export interface CarriedWork {
+  /** The account whose turns they take; undefined: the service's own. */
+  account: { partnerId: string; mode: Mode } | undefined;
+  /** The request that asked for them. */
+  requestId: string | null;
+}
+
+/** Adds the headers to every start. The SDK's codec leaves headers out, so they are sealed here. */
+export function workHeaders(codec: EncryptionCodec): WorkflowClientInterceptor {
+  const seal = (value: unknown): Payload => codec.seal(defaultPayloadConverter.toPayload(value));
+  const withHeaders = <Input extends Pick<WorkflowStartInput, 'headers' | 'options'>>(
+    input: Input,
+  ): Input => {
+    const { requestId, traceparent } = currentWork();
+    const given = input.options.typedSearchAttributes ?? [];
+    const attributes = Array.isArray(given) ? new TypedSearchAttributes(given) : given;
+    const account = {
+      partnerId: attributes.get(partnerIdAttribute),
+      mode: attributes.get(modeAttribute),
+    };
+    return {
+      ...input,
+      headers: {
+        ...input.headers,
+        [WORK]: seal({ ...account, ...(requestId && { requestId }) }),
+        ...(traceparent && { [TRACE]: seal(traceparent) }),
+      },
+    };
+  };
+  return {
+    startWithDetails: (input, next) => next(withHeaders(input)),
+    signalWithStart: (input, next) => next(withHeaders(input)),
+  };
+}
+
+/** Reads what the activity's workflow was started with; of one started by hand nothing is known. */
+export function readWorkHeader(codec: EncryptionCodec, headers: Headers): CarriedWork {
+  const { partnerId, mode, requestId } = read<Partial<Record<string, unknown>>>(codec, headers[WORK]) ?? {};
+  const isAccount = typeof partnerId === 'string' && (mode === 'test' || mode === 'live');
+  return {
+    account: isAccount ? { partnerId, mode } : undefined,
+    requestId: typeof requestId === 'string' ? requestId : null,
+  };
+}
+
+/** @returns null if the workflow was started while no traces were exported */
+export function readTraceHeader(codec: EncryptionCodec, headers: Headers): string | null {
+  return read<string>(codec, headers[TRACE]) ?? null;
+}
+
+function read<T>(codec: EncryptionCodec, payload: Payload | undefined): T | undefined {
+  return payload && defaultPayloadConverter.fromPayload<T>(codec.open(payload));
+}
