@@ -16,8 +16,8 @@ interface KeepRunningOptions<R extends Running> {
 
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 30_000;
-/** Whoever ran for this long begins with the first delay again. */
-const HEALTHY_MS = 60_000;
+/** Whoever did its work for this long begins with the first delay again. */
+const HEALTHY_MS = 5_000;
 
 /** Starts something, and starts it again, later and later, whenever it ends before it is told to. */
 export async function keepRunning<R extends Running>(
@@ -30,18 +30,19 @@ export async function keepRunning<R extends Running>(
 
   const watch = async (): Promise<void> => {
     let delayMs = FIRST_DELAY_MS;
-    let startedAt = Date.now();
+    let readyAt: number | undefined = Date.now();
     let how = await first.exited;
     for (;;) {
       current = undefined;
       if (stopping.signal.aborted) return;
-      if (Date.now() - startedAt > HEALTHY_MS) delayMs = FIRST_DELAY_MS;
+      if (readyAt !== undefined && Date.now() - readyAt > HEALTHY_MS) delayMs = FIRST_DELAY_MS;
       report(`${name} ended; starting it again in ${delayMs / 1000} s: ${how}`);
       if (!(await waits(delayMs, stopping.signal))) return;
       delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS);
-      startedAt = Date.now();
+      readyAt = undefined;
       try {
         const next = await options.start(stopping.signal);
+        readyAt = Date.now();
         current = next;
         if (stopping.signal.aborted) return next.stop();
         report(`${name} is running again`);

@@ -3,8 +3,9 @@ import { checkLedger } from '../../ledger/check-ledger.ts';
 import type { Account, Card, Deposit } from './account.ts';
 import { fund } from './clients/fund.ts';
 import { changePrices, openAccounts } from './clients/open-accounts.ts';
+import { decideOverdue } from './clients/resolve.ts';
 import type { Run } from './clients/run.ts';
-import { runDepositLane } from './clients/run-deposit-lane.ts';
+import { decideReview, runDepositLane } from './clients/run-deposit-lane.ts';
 import { runLane } from './clients/run-lane.ts';
 import { type Service, untilThere } from './clients/running-service.ts';
 import { compareAccount } from './compare/compare-account.ts';
@@ -18,6 +19,8 @@ interface Pace {
   kills(round: number): boolean;
   /** Whether no further round is to begin. */
   isOver?(): boolean;
+  /** Whether an operator decides, in the end, all that waits for one, so that nothing stays held. */
+  concludes?: boolean;
 }
 
 /**
@@ -28,22 +31,27 @@ export async function play(
   service: Service,
   { seed, rounds, startCents }: Script & { seed: number },
   tally: Tally,
-  { kills, isOver = () => false }: Pace,
+  { kills, isOver = () => false, concludes = false }: Pace,
 ): Promise<void> {
   let now = 0;
   try {
     const accounts = await openAccounts(service.stack, startCents);
     const run: Run = { service, accounts, tally, tick: () => ++now };
     for (const [index, round] of rounds.entries()) {
-      if (isOver()) return;
-      service.troubled = kills(index);
-      await playRound(run, round, `r${index}`);
-      service.troubled = false;
-      const settled = service.chain.settle();
-      await untilQuiet(service, accounts, settled);
-      await Promise.all(accounts.map((account) => compareAccount(run, account, settled)));
-      const em = service.stack.orm.em.fork();
-      demandSame('the invariants of the ledger', await untilThere(() => checkLedger(em)), []);
+      if (isOver()) break;
+      const isKilled = kills(index);
+      const wasTroubled = service.troubled;
+      service.troubled ||= isKilled;
+      await playRound(run, round, `r${index}`, isKilled);
+      service.troubled = wasTroubled;
+      await compareAtRest(run);
+    }
+    if (!concludes) return;
+    await conclude(run);
+    await compareAtRest(run);
+    for (const { name, cards } of accounts) {
+      const open = cards.flatMap(({ states: [state] }) => state?.pending ?? []);
+      demandSame(`${name}: what is left to decide`, open, []);
     }
   } catch (error) {
     const what = error instanceof Difference ? error.message : (error as Error).stack;
@@ -51,7 +59,26 @@ export async function play(
   }
 }
 
-async function playRound(run: Run, round: Round, name: string): Promise<void> {
+async function compareAtRest(run: Run): Promise<void> {
+  const { service, accounts } = run;
+  const settled = service.chain.settle();
+  await untilQuiet(service, accounts, settled);
+  await Promise.all(accounts.map((account) => compareAccount(run, account, settled)));
+  const em = service.stack.orm.em.fork();
+  demandSame('the invariants of the ledger', await untilThere(() => checkLedger(em)), []);
+}
+
+/** Decides everything that waits for an operator, at a quiet point. */
+async function conclude(run: Run): Promise<void> {
+  for (const [index, { cards, deposits }] of run.accounts.entries()) {
+    await Promise.all([
+      ...cards.map((card, place) => decideOverdue(run, card, `end${index}.${place}`)),
+      ...deposits.map((deposit, place) => decideReview(run, deposit, `end${index}.deposit${place}`)),
+    ]);
+  }
+}
+
+async function playRound(run: Run, round: Round, name: string, isKilled: boolean): Promise<void> {
   const { service, accounts, tally } = run;
   for (const [partner, prices] of round.prices.entries()) {
     if (prices !== null)
@@ -68,7 +95,7 @@ async function playRound(run: Run, round: Round, name: string): Promise<void> {
   });
   const killing = async () => {
     await sleep(round.killAfterMs);
-    count(tally.seen, `killed: ${await service.kill()}`);
+    count(tally.seen, `killed: ${await service.kill?.()}`);
   };
   const deposits = round.deposits.map((lane, index) => {
     const account = find({ ...lane, mode: 'live' });
@@ -80,7 +107,7 @@ async function playRound(run: Run, round: Round, name: string): Promise<void> {
     ...clients.map((work) => work()),
     ...deposits.map((work) => work()),
     ...round.funding.map((one, index) => fund(run, find(one), one, `${name}.fund${index}`)),
-    ...(service.troubled ? [killing()] : []),
+    ...(isKilled ? [killing()] : []),
   ]);
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }

@@ -49,6 +49,7 @@ export async function startService(victims: readonly Victim[]): Promise<RunningS
     stack,
     chain,
     troubled: false,
+    answers: new Map(),
     nextOrigin: () => `http://${config.host}:${ports[requests++ % ports.length]}`,
     async kill() {
       const victim = victims[kills++ % victims.length] as Victim;

@@ -45,7 +45,10 @@ export async function cardIn(
 }
 
 /** What the simulated network holds a card of ours for; undefined where it has none. */
-export async function networkStatus({ orm }: TestStack, cardId: string): Promise<string | undefined> {
+export async function networkStatus(
+  { orm }: Pick<TestStack, 'orm'>,
+  cardId: string,
+): Promise<string | undefined> {
   const [row] = await query<{ status: string }>(
     orm.em.fork(),
     'SELECT status FROM simulated_network.card WHERE token = $1',

@@ -142,10 +142,7 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
   return {
     databaseUrl: serviceUrlOf(postgres.url),
     async crash() {
-      const postmaster = Number.parseInt(await readFile(join(dataDir, 'postmaster.pid'), 'utf8'), 10);
-      const { stdout } = await promisify(execFile)('pgrep', ['-P', String(postmaster)]);
-      const backends = stdout.trim().split('\n').map(Number);
-      for (const pid of [postmaster, ...backends]) kill(pid);
+      await killServer(Number.parseInt(await readFile(join(dataDir, 'postmaster.pid'), 'utf8'), 10));
       assert.equal(await postgres.exited, 'signal SIGKILL');
       postgres = await startAgain(start);
     },
@@ -154,6 +151,13 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** kill -9 of a PostgreSQL server: of its first process, and of those that it started. */
+export async function killServer(postmaster: number): Promise<void> {
+  const { stdout } = await promisify(execFile)('pgrep', ['-P', String(postmaster)]);
+  const backends = stdout.trim().split('\n').map(Number);
+  for (const pid of [postmaster, ...backends]) kill(pid);
 }
 
 function kill(pid: number): void {

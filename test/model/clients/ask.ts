@@ -4,6 +4,7 @@ import { signCallback } from '../../../crypto/callback-signature.ts';
 import { simulatedNetworkSecrets } from '../../../crypto/derived-keys.ts';
 import type { Answer } from '../../support/stack.ts';
 import { Difference } from '../difference.ts';
+import { count } from '../tally.ts';
 import type { Service } from './running-service.ts';
 
 const GIVE_UP_AFTER_MS = 120_000;
@@ -46,6 +47,7 @@ async function untilTold(service: Service, path: string, init: RequestInit): Pro
       if (!service.troubled) throw error;
       return error;
     });
+    count(service.answers, answer instanceof Error ? 'none' : `${answer.status}`);
     if (!(answer instanceof Error) && !isLater(answer)) return answer;
     if (Date.now() > giveUpAt) {
       const last = answer instanceof Error ? String(answer) : answer.text;

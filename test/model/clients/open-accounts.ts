@@ -1,28 +1,26 @@
 import { randomUUID } from 'node:crypto';
 import { adjustBalance } from '../../../commands/accounts/balance.ts';
 import { negotiateFees, negotiateLimits } from '../../../commands/accounts/partners.ts';
-import type { TestStack } from '../../support/stack.ts';
 import { type Account, type Limits, PLATFORM_LIMITS, utcDay } from '../account.ts';
 import { PLATFORM_PRICES, type Prices } from '../rules/prices.ts';
-import { untilThere } from './running-service.ts';
+import { type ServiceParts, untilThere } from './running-service.ts';
 
 /** Low enough to be met. */
 const TIGHT_LIMITS: Limits = { minCents: 700, maxCents: 38_000, maxOpenCards: 4, maxLoadedCents: 600_000 };
 
 /** New partners with this much in either mode, each as its test and its live account; the last one has tight limits. */
-export async function openAccounts(stack: TestStack, startCents: readonly number[]): Promise<Account[]> {
+export async function openAccounts(stack: ServiceParts, startCents: readonly number[]): Promise<Account[]> {
   const opened = startCents.map(async (cents, index) => {
-    const partner = await stack.createPartner(`Model ${index}`);
+    const partner = await untilThere(() => stack.createPartner(`Model ${index}`));
     const isTight = index === startCents.length - 1;
-    if (isTight) await limit(stack, partner.id, TIGHT_LIMITS);
+    if (isTight) await untilThere(() => limit(stack, partner.id, TIGHT_LIMITS));
     const limits = isTight ? TIGHT_LIMITS : PLATFORM_LIMITS;
     return Promise.all(
       (['test', 'live'] as const).map(async (mode): Promise<Account> => {
         const { id: partnerId, keys } = partner;
         const key = randomUUID();
-        await adjustBalance(stack.operator, {
-          ...{ partnerId, mode, amountCents: cents, reason: 'the start', key },
-        });
+        const adjustment = { partnerId, mode, amountCents: cents, reason: 'the start', key };
+        await untilThere(() => adjustBalance(stack.operator, adjustment));
         const start = {
           name: 'start',
           type: 'adjustment',
@@ -51,7 +49,7 @@ export async function openAccounts(stack: TestStack, startCents: readonly number
 
 /** What a partner pays from now on, in both modes. */
 export async function changePrices(
-  stack: TestStack,
+  stack: ServiceParts,
   accounts: readonly Account[],
   prices: Prices,
 ): Promise<void> {
@@ -70,7 +68,7 @@ export async function changePrices(
   for (const one of accounts) one.prices = prices;
 }
 
-async function limit({ operator }: TestStack, partnerId: string, limits: Limits): Promise<void> {
+async function limit({ operator }: ServiceParts, partnerId: string, limits: Limits): Promise<void> {
   await negotiateLimits(operator, partnerId, {
     minCardCents: limits.minCents,
     maxCardCents: limits.maxCents,

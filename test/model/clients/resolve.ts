@@ -17,6 +17,17 @@ export async function findOverdue({ service }: Run, { states }: Card): Promise<P
   return (await read(service, pending))?.overdue === true ? pending : undefined;
 }
 
+/** An operator decides all of a card's operations in flight, one after the other, as each comes to wait for that. */
+export async function decideOverdue(run: Run, card: Card, name: string): Promise<void> {
+  for (const [index, pending] of (card.states[0]?.pending ?? []).entries()) {
+    await until(`${pending.id} is overdue`, async () => {
+      const row = await untilThere(() => read(run.service, pending));
+      return row?.overdue === true;
+    });
+    card.steps.push([await resolve(run, card, pending, index % 2 === 0, `${name}.resolve${index}`)]);
+  }
+}
+
 /** An operator decides it, and waits until it is over: by the decision, or by a block that came first. */
 export function resolve(
   run: Run,

@@ -131,6 +131,13 @@ function draftsOf({ address: to, terms }: Deposit, { kind, micro, pick }: Deposi
   }
 }
 
+/** An operator decides what of a deposit waits for review: it is credited if that is possible, or else returned. */
+export async function decideReview(run: Run, deposit: Deposit, name: string): Promise<void> {
+  if (!deposit.state.payments.some(({ status }) => status === 'in_review')) return;
+  await decide(run, deposit, 'credited', `${name}.credited`);
+  await decide(run, deposit, 'returned', `${name}.returned`);
+}
+
 /** An operator's decision. Where its answer got lost it is made again, as one more. */
 async function decide(run: Run, deposit: Deposit, outcome: Decision['outcome'], name: string): Promise<void> {
   const { operator } = run.service.stack;

@@ -1,20 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isOutage } from '../../../api/http/errors.ts';
-import type { TestStack } from '../../support/stack.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
 import type { TokenChain } from './token-chain.ts';
 
 const GIVE_UP_AFTER_MS = 120_000;
 
+/** What the model's clients use of a stack beside its API: the database, and Temporal. */
+export interface ServiceParts extends Pick<TestStack, 'orm' | 'operator' | 'client'> {
+  config: Pick<TestStack['config'], 'taskQueuePrefix'>;
+  createPartner(name: string): Promise<Pick<TestPartner, 'id' | 'keys'>>;
+}
+
 /** The running service as a model's clients meet it. */
 export interface Service {
-  stack: TestStack;
+  stack: ServiceParts;
   chain: TokenChain;
   /** http://host:port of an API process, another at each call where there are several. */
   nextOrigin(): string;
   /** While something is killed and starts again connections break, and answers are lost. */
   troubled: boolean;
-  /** Kills -9 one of its processes and starts it again. @returns what it was */
-  kill(): Promise<string>;
+  /** How often it answered what: by status, or `none` for a connection that broke or took too long. */
+  answers: Map<string, number>;
+  /** Kills -9 one of its processes and starts it again. @returns what it was. Left out: whoever runs the service does that */
+  kill?(): Promise<string>;
 }
 
 /** Reads or changes the database by itself, again where the server is away. The work has to be repeatable. */

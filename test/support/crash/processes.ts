@@ -98,7 +98,8 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
   };
 }
 
-function tronEnvironment(tron: Config['tron']): NodeJS.ProcessEnv {
+/** The variables of deposits. */
+export function tronEnvironment(tron: Config['tron']): NodeJS.ProcessEnv {
   if (tron === null) return {};
   return {
     TRON_NETWORK: tron.network,

@@ -1,0 +1,65 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { childrenOf } from '../test/support/dev/stack-process.ts';
+import { killServer } from '../test/support/postgres.ts';
+import { until } from '../test/support/until.ts';
+import type { SoakedStack } from './soaked-stack.ts';
+
+export const VICTIMS = ['API', 'worker', 'Temporal', 'PostgreSQL'] as const;
+export type Victim = (typeof VICTIMS)[number];
+
+export interface Kill {
+  victim: Victim;
+  /** From the kill until its supervisor found that it does its work again; undefined until then. */
+  recoveredAfterMs: number | undefined;
+}
+
+/** Every four kills take all four processes, in any order. */
+const turns = fc.shuffledSubarray([...VICTIMS], { minLength: VICTIMS.length });
+const pauseMs = fc.noBias(fc.integer({ min: 300, max: 3_000 }));
+
+/** Who is killed, and how long after the kill before it; the same for the same seed. */
+export function drawKills(seed: number, count: number): { victim: Victim; pauseMs: number }[] {
+  const rounds = fc.sample(turns, { seed, numRuns: Math.ceil(count / VICTIMS.length) });
+  const pauses = fc.sample(pauseMs, { seed, numRuns: count });
+  return pauses.map((pause, index) => ({ victim: rounds.flat()[index] as Victim, pauseMs: pause }));
+}
+
+/**
+ * Kills one process after the other. It waits only for a victim that is not back from its own last kill, so several are
+ * often down at the same time.
+ * @param kills grows with each kill
+ * @throws Error if a process is not back within four minutes
+ */
+export async function killInTurn(
+  stack: SoakedStack,
+  drawn: ReturnType<typeof drawKills>,
+  kills: Kill[],
+  stopped: AbortSignal,
+): Promise<void> {
+  const recoveries = new Map<Victim, Promise<void>>();
+  for (const next of drawn) {
+    await sleep(next.pauseMs);
+    await recoveries.get(next.victim);
+    if (stopped.aborted) break;
+    const kill: Kill = { victim: next.victim, recoveredAfterMs: undefined };
+    kills.push(kill);
+    const recovery = killOnce(stack, kill);
+    recovery.catch(() => {});
+    recoveries.set(next.victim, recovery);
+  }
+  await Promise.all(recoveries.values());
+}
+
+async function killOnce({ supervisor, dataDir }: SoakedStack, kill: Kill): Promise<void> {
+  const { victim } = kill;
+  const timesBack = () => supervisor.lines.filter((line) => line === `${victim} is running again`).length;
+  const before = timesBack();
+  const pid = childrenOf(dataDir).get(victim);
+  if (pid === undefined) throw new Error(`there is no ${victim} to kill`);
+  const killedAt = Date.now();
+  if (victim === 'PostgreSQL') await killServer(pid);
+  else process.kill(pid, 'SIGKILL');
+  await until(`${victim} is running again`, () => timesBack() > before);
+  kill.recoveredAfterMs = Date.now() - killedAt;
+}

@@ -1,0 +1,38 @@
+import { writeFileSync } from 'node:fs';
+import { Command, InvalidArgumentError } from 'commander';
+import { startSeed } from '../test/model/seed.ts';
+import { describeReport } from './report.ts';
+import { soak } from './soak.ts';
+
+/** `npm run soak -- --kills N`: docs/reliability.md. Exit code 1 if there is a difference, 2 for wrong usage. */
+const whole = (text: string): number => {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('It takes a whole number above zero.');
+  return Number(text);
+};
+
+const options = new Command('npm run soak --')
+  .description(
+    'Kills API, worker, Temporal and PostgreSQL (-9) under load, and compares what clients saw with what is there.',
+  )
+  .option('--kills <number>', 'how many processes are killed', whole, 30)
+  .option('--minutes <number>', 'ends the load then, even before so many were killed', whole, 24 * 60)
+  .option('--seed <number>', 'draws the same operations and the same kills again', whole)
+  .option('--keep', 'leaves logs and data where they are even if there is no difference')
+  .option('--json <file>', 'also writes the report there, as JSON')
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
+  .parse()
+  .opts<{ kills: number; minutes: number; seed?: number; keep?: true; json?: string }>();
+
+const report = await soak({
+  kills: options.kills,
+  seed: options.seed ?? startSeed(),
+  longestMs: options.minutes * 60_000,
+  size: { rounds: 6, lanes: 60, depositLanes: 15 },
+  keep: options.keep ?? false,
+  temporalServer: 'production',
+  progress: (line) => console.log(line),
+  progressEveryMs: 10_000,
+});
+console.log(describeReport(report));
+if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`);
+process.exit(report.differences.length > 0 ? 1 : 0);

@@ -1,0 +1,66 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { webhooks } from '../client/webhooks.ts';
+import { Difference } from '../test/model/difference.ts';
+
+/** The webhook endpoints of all partners. */
+export interface Receivers {
+  /** A new partner's URL. */
+  urlOf(partnerId: string): string;
+  /** What signs the partner's events. Until it is known, they are refused. */
+  setSecret(partnerId: string, secret: string): void;
+  /** The events that were accepted, by id, each with its body. */
+  accepted: Map<string, string>;
+  /** How many requests there were, those included that were refused. */
+  requests(): number;
+  differences: Difference[];
+  stop(): Promise<void>;
+}
+
+/** Of a hundred requests so many are refused, cut off, or left without an answer until the service gives up. */
+const REFUSED = 8;
+const CUT_OFF = 4;
+const LEFT = 2;
+
+/** Receivers that fail sometimes. What they accept they verify as partners do, with the client's own code. */
+export async function startReceivers(): Promise<Receivers> {
+  const secrets = new Map<string, string>();
+  const accepted = new Map<string, string>();
+  const differences: Difference[] = [];
+  let requests = 0;
+  const server = createServer(async (request, response) => {
+    const body = (await buffer(request)).toString();
+    const luck = Math.random() * 100;
+    requests++;
+    const secret = secrets.get((request.url ?? '').slice(1));
+    if (luck < CUT_OFF) return request.destroy();
+    if (luck < CUT_OFF + LEFT) return;
+    if (luck < CUT_OFF + LEFT + REFUSED || secret === undefined) return response.writeHead(503).end();
+    try {
+      const { id } = webhooks.verify(body, request.headers, secret);
+      const before = accepted.get(id);
+      if (before !== undefined && before !== body)
+        differences.push(new Difference(`${id} was sent with two bodies`, [before, body]));
+      if (request.headers['x-service-event-id'] !== id)
+        differences.push(new Difference(`${id} was sent as ${request.headers['x-service-event-id']}`));
+      accepted.set(id, body);
+    } catch (error) {
+      differences.push(new Difference(`a webhook could not be verified: ${error}`, [body]));
+    }
+    return response.writeHead(200).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    urlOf: (partnerId) => `http://127.0.0.1:${port}/${partnerId}`,
+    setSecret: (partnerId, secret) => void secrets.set(partnerId, secret),
+    accepted,
+    requests: () => requests,
+    differences,
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

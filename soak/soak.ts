@@ -1,0 +1,93 @@
+import { Difference } from '../test/model/difference.ts';
+import { play } from '../test/model/play.ts';
+import type { ScriptSize } from '../test/model/script.ts';
+import { drawScript } from '../test/model/seed.ts';
+import { newTally, operationsOf } from '../test/model/tally.ts';
+import { compareAtTheEnd } from './compare.ts';
+import { drawKills, type Kill, killInTurn } from './kills.ts';
+import { type Receivers, startReceivers } from './receivers.ts';
+import { makeReport, type Report } from './report.ts';
+import { type SoakedStack, startSoakedStack } from './soaked-stack.ts';
+
+export interface SoakOptions {
+  kills: number;
+  seed: number;
+  /** The load ends then even if there were not so many kills. */
+  longestMs: number;
+  size: ScriptSize;
+  /** Leaves logs and data where they are even if there is no difference. */
+  keep: boolean;
+  temporalServer: 'production' | 'cli';
+  progress(line: string): void;
+  /** After how long it says something again. */
+  progressEveryMs: number;
+}
+
+/**
+ * Runs the service with the local stack's supervisors and the model's load on it, kills one process after the other, and
+ * compares all that its clients saw with what it says in the end.
+ */
+export async function soak(options: SoakOptions): Promise<Report> {
+  const { progress } = options;
+  const receivers = await startReceivers();
+  progress('starting the stack');
+  const stack = await startSoakedStack(receivers, options.temporalServer);
+  let report: Report | undefined;
+  try {
+    report = await soakStack(stack, receivers, options);
+    return report;
+  } finally {
+    const keep = options.keep || report === undefined || report.differences.length > 0;
+    if (keep) progress(`its logs and its data are kept in ${stack.dataDir}`);
+    await stack.stop(keep);
+    await receivers.stop();
+  }
+}
+
+async function soakStack(stack: SoakedStack, receivers: Receivers, options: SoakOptions): Promise<Report> {
+  const { seed, progress } = options;
+  const startedAt = Date.now();
+  const tally = newTally();
+  const kills: Kill[] = [];
+  const differences: Difference[] = [];
+  const stopping = new AbortController();
+  let isKilling = true;
+  const showProgress = () => {
+    const back = kills.filter(({ recoveredAfterMs }) => recoveredAfterMs !== undefined).length;
+    const seconds = Math.round((Date.now() - startedAt) / 1_000);
+    const found = differences.length + receivers.differences.length;
+    progress(
+      `${seconds} s: ${operationsOf(tally)} operations, ${kills.length} of ${options.kills} kills, ${back} back, ` +
+        `${receivers.accepted.size} events received, ${found} differences`,
+    );
+  };
+  const ticking = setInterval(showProgress, options.progressEveryMs);
+  const killing = killInTurn(stack, drawKills(seed, options.kills), kills, stopping.signal)
+    .catch((error: Error) => void differences.push(new Difference(error.message)))
+    .finally(() => {
+      isKilling = false;
+    });
+  const isOver = () => !isKilling || Date.now() - startedAt > options.longestMs;
+  try {
+    for (let script = seed; !isOver(); script++) {
+      await play(stack.service, drawScript(script, options.size), tally, {
+        kills: () => false,
+        isOver,
+        concludes: true,
+      });
+    }
+  } catch (error) {
+    if (!(error instanceof Difference)) throw error;
+    differences.push(error);
+  } finally {
+    stopping.abort();
+    await killing;
+    clearInterval(ticking);
+  }
+  showProgress();
+  progress('nothing is killed any more; waiting until all is at rest');
+  differences.push(...(await compareAtTheEnd(stack, receivers)), ...receivers.differences);
+  const webhooks = { events: receivers.accepted.size, requests: receivers.requests() };
+  const { answers } = stack.service;
+  return makeReport({ seed, startedAt, tally, kills, answers, webhooks, differences });
+}
