@@ -85,8 +85,11 @@ async function soakStack(stack: SoakedStack, receivers: Receivers, options: Soak
     clearInterval(ticking);
   }
   showProgress();
-  progress('nothing is killed any more; waiting until all is at rest');
-  differences.push(...(await compareAtTheEnd(stack, receivers)), ...receivers.differences);
+  if (differences.length === 0) {
+    progress('nothing is killed any more; waiting until all is at rest');
+    differences.push(...(await compareAtTheEnd(stack, receivers)));
+  }
+  differences.push(...receivers.differences);
   const webhooks = { events: receivers.accepted.size, requests: receivers.requests() };
   const { answers } = stack.service;
   return makeReport({ seed, startedAt, tally, kills, answers, webhooks, differences });

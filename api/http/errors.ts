@@ -1,4 +1,5 @@
 import { isGrpcServiceError } from '@temporalio/client';
+import { NamespaceNotFoundError } from '@temporalio/common';
 import type { Middleware } from 'koa';
 import type { Logger } from 'pino';
 import { SessionRefused } from '../../db/session.ts';
@@ -57,6 +58,8 @@ export function isOutage(error: unknown): boolean {
     if (isGrpcServiceError(cause)) {
       return [GRPC_DEADLINE_EXCEEDED, GRPC_RESOURCE_EXHAUSTED, GRPC_UNAVAILABLE].includes(cause.code);
     }
+    // A server that has just started does not know its namespaces until it has read them.
+    if (cause instanceof NamespaceNotFoundError) return true;
     if (cause instanceof NoTurn || cause instanceof SessionRefused) return true;
     const code = (cause as { code?: unknown }).code;
     if (typeof code === 'string' && (SOCKET_CODES.has(code) || SQLSTATE.test(code))) return true;
