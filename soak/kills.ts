@@ -60,6 +60,10 @@ async function killOnce({ supervisor, dataDir }: SoakedStack, kill: Kill): Promi
   const killedAt = Date.now();
   if (victim === 'PostgreSQL') await killServer(pid);
   else process.kill(pid, 'SIGKILL');
-  await until(`${victim} is running again`, () => timesBack() > before);
+  await until(`${victim} is running again`, () => {
+    if (supervisor.hasEnded())
+      throw new Error(`npm start has ended:\n${supervisor.lines.slice(-20).join('\n')}`);
+    return timesBack() > before;
+  });
   kill.recoveredAfterMs = Date.now() - killedAt;
 }

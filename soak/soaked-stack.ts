@@ -76,7 +76,6 @@ export async function startSoakedStack(
   const operator: OperatorContext = { orm: operatorOrm, ring, actor: 'soak' };
   const connection = await Connection.connect({ address: temporalAddress });
   const partnerIds: string[] = [];
-  const origin = apiUrl.replace(/\/v1$/, '');
   return {
     supervisor,
     dataDir,
@@ -97,7 +96,7 @@ export async function startSoakedStack(
       // Any answer can be lost at any time.
       troubled: true,
       answers: new Map(),
-      nextOrigin: () => origin,
+      origin: apiUrl.replace(/\/v1$/, ''),
     },
     stop: async (keep) => {
       supervisor.kill('SIGTERM');

@@ -1,12 +1,12 @@
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
 import { type Child, childEnvironment, endedAtOnce, startChild } from '../process/child.ts';
 import { commandLine } from '../process/identity.ts';
 import { binariesFor } from './binaries.ts';
 import { createCluster } from './cluster.ts';
 import { postgresUser } from './run-as.ts';
+import { withClient } from './with-client.ts';
 
 export interface RunningPostgres {
   /** URL of the server's maintenance database. */
@@ -77,13 +77,9 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<R
 }
 
 async function createDatabase(url: string, database: string): Promise<void> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
+  await withClient(url, async (client) => {
     await client.query(`CREATE DATABASE ${client.escapeIdentifier(database)}`);
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 const STARTING_UP = '57P03';
@@ -112,14 +108,10 @@ async function waitUntilAnswering(url: string, dataDir: string, server: Child): 
 
 /** Whether it is our server that answers there, not one that had the port before. */
 async function answersFrom(url: string, dataDir: string): Promise<boolean> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
-  await client.connect();
-  try {
+  return withClient({ connectionString: url, connectionTimeoutMillis: 5_000 }, async (client) => {
     const { rows } = await client.query('SHOW data_directory');
     return rows[0].data_directory === dataDir;
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 /**

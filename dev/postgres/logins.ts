@@ -1,4 +1,4 @@
-import pg from 'pg';
+import { withClient } from './with-client.ts';
 
 interface Login {
   user: string;
@@ -9,17 +9,13 @@ interface Login {
 
 /** Makes a login that is a member of one group role alone; one that is there gets the password. */
 export async function createLogin(ownerUrl: string, { user, password, role }: Login): Promise<void> {
-  const client = new pg.Client(ownerUrl);
-  await client.connect();
-  try {
+  await withClient(ownerUrl, async (client) => {
     const name = client.escapeIdentifier(user);
     const { rowCount } = await client.query('SELECT FROM pg_roles WHERE rolname = $1', [user]);
     const verb = rowCount === 0 ? 'CREATE' : 'ALTER';
     await client.query(`${verb} ROLE ${name} LOGIN PASSWORD ${client.escapeLiteral(password)}`);
     await client.query(`GRANT ${client.escapeIdentifier(role)} TO ${name}`);
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 /** The same database, for this login. */

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import pg from 'pg';
 import { OPERATOR_ROLE, SERVICE_ROLE } from '../../db/login.ts';
 import { migrate } from '../../db/migrate.ts';
 import { placeCluster } from '../postgres/cluster.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from '../postgres/embedded-postgres.ts';
 import { createLogin, urlFor } from '../postgres/logins.ts';
+import { withClient } from '../postgres/with-client.ts';
 import { rotateLog } from '../process/files.ts';
 import { keepRunning } from '../process/keep-running.ts';
 import type { DataFolder, Secrets } from './data-folder.ts';
@@ -54,14 +54,10 @@ export async function startDatabase(
 }
 
 async function createIfMissing(postgres: RunningPostgres): Promise<void> {
-  const client = new pg.Client(postgres.url);
-  await client.connect();
-  try {
+  await withClient(postgres.url, async (client) => {
     const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [DATABASE]);
     if (rowCount === 0) await postgres.createDatabase(DATABASE);
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 /** Brings the service's database up to date. */

@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import pg from 'pg';
 import { freePorts } from '../free-port.ts';
 import { urlOf } from '../postgres/logins.ts';
+import { withClient } from '../postgres/with-client.ts';
 import { type Child, childEnvironment, startChild } from '../process/child.ts';
 import { keepRunning, type Running } from '../process/keep-running.ts';
 import {
@@ -96,13 +96,9 @@ async function startBuiltServer(options: BuiltServerOptions): Promise<Child> {
 
 /** A server that was killed is still listed as a member, and the next one would spend its first seconds asking it. */
 async function forgetMembers(postgresUrl: string): Promise<void> {
-  const client = new pg.Client(urlOf(postgresUrl, DEFAULT_STORE));
-  await client.connect();
-  try {
+  await withClient(urlOf(postgresUrl, DEFAULT_STORE), async (client) => {
     await client.query('DELETE FROM cluster_membership');
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 interface UiOptions {

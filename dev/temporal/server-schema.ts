@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import pg from 'pg';
+import type pg from 'pg';
 import { urlOf } from '../postgres/logins.ts';
+import { withClient } from '../postgres/with-client.ts';
 import { childEnvironment } from '../process/child.ts';
 import { DEFAULT_STORE, VISIBILITY_STORE } from './server-config.ts';
 
@@ -15,9 +16,7 @@ const STORES = [
  * when it is complete, so a start that was killed half way is simply done again.
  */
 export async function createSchema(sqlTool: string, postgresUrl: string): Promise<void> {
-  const client = new pg.Client(postgresUrl);
-  await client.connect();
-  try {
+  await withClient(postgresUrl, async (client) => {
     for (const { database, schema } of STORES) {
       const update = ['update-schema', '--schema-name', schema];
       if (await exists(client, database)) {
@@ -32,20 +31,14 @@ export async function createSchema(sqlTool: string, postgresUrl: string): Promis
       await renameInside(postgresUrl, unfinished, database);
       await client.query(`ALTER DATABASE ${unfinished} RENAME TO ${database}`);
     }
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 /** The schema's version is kept under the database's name. */
 async function renameInside(postgresUrl: string, unfinished: string, database: string): Promise<void> {
-  const client = new pg.Client(urlOf(postgresUrl, unfinished));
-  await client.connect();
-  try {
+  await withClient(urlOf(postgresUrl, unfinished), async (client) => {
     await client.query('UPDATE schema_version SET db_name = $1', [database]);
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 async function exists(client: pg.Client, database: string): Promise<boolean> {

@@ -33,7 +33,7 @@ describe('the service and its model', function () {
   let service: RunningService;
 
   before(async () => {
-    service = await startService(['worker']);
+    service = await startService();
   });
 
   after(() => service.stop());

@@ -1,23 +1,18 @@
 import { rmSync } from 'node:fs';
-import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/child.ts';
-import { kill, scratchFolder, startApiProcess, startProcess } from '../support/crash/processes.ts';
+import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import { tronConfigOf } from '../support/deposits/deposit-stack.ts';
-import { startOwnPostgres } from '../support/postgres.ts';
 import { startTestStack } from '../support/stack.ts';
 import type { Service } from './clients/running-service.ts';
 import { startTokenChain } from './clients/token-chain.ts';
-
-type Victim = 'worker' | 'API' | 'PostgreSQL';
 
 export interface RunningService extends Service {
   stop(): Promise<void>;
 }
 
-/** A stack with a worker process, and, where these are to die, a second API and a PostgreSQL server of its own. */
-export async function startService(victims: readonly Victim[]): Promise<RunningService> {
+/** A stack with a worker process, which can be killed. */
+export async function startService(): Promise<RunningService> {
   const folder = scratchFolder();
-  const postgres = victims.includes('PostgreSQL') ? await startOwnPostgres() : undefined;
   const chain = await startTokenChain();
   const stack = await startTestStack(
     {
@@ -31,45 +26,28 @@ export async function startService(victims: readonly Victim[]): Promise<RunningS
       // Some are paid in time, and some late.
       depositAddressTtlMs: 6_000,
       tron: { ...tronConfigOf(chain.nodes), scanIntervalMs: 300 },
-      ...(postgres === undefined ? {} : { databaseUrl: postgres.databaseUrl }),
     },
     { worker: false },
   );
   const { config } = stack;
-  const second = { ...config, port: await freePort() };
   const startWorker = () => startProcess(config, folder, 'worker/main.ts');
-  const startApi = () => startApiProcess(second, folder);
   let worker: Child = await startWorker();
-  let api: Child | undefined = victims.includes('API') ? await startApi() : undefined;
-  const ports = [config.port, ...(api === undefined ? [] : [second.port])];
-  let requests = 0;
-  let kills = 0;
 
   return {
     stack,
     chain,
     troubled: false,
     answers: new Map(),
-    nextOrigin: () => `http://${config.host}:${ports[requests++ % ports.length]}`,
+    origin: `http://${config.host}:${config.port}`,
     async kill() {
-      const victim = victims[kills++ % victims.length] as Victim;
-      if (victim === 'PostgreSQL') await postgres?.crash();
-      if (victim === 'worker') {
-        await kill(worker);
-        worker = await startWorker();
-      }
-      if (victim === 'API' && api !== undefined) {
-        await kill(api);
-        api = await startApi();
-      }
-      return victim;
+      await kill(worker);
+      worker = await startWorker();
+      return 'worker';
     },
     async stop() {
       await kill(worker);
-      if (api !== undefined) await kill(api);
       await stack.stop();
       await chain.stop();
-      await postgres?.close();
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -43,7 +43,7 @@ export function tellAsNetwork(service: Service, transaction: object): Promise<An
 async function untilTold(service: Service, path: string, init: RequestInit): Promise<Answer> {
   const giveUpAt = Date.now() + GIVE_UP_AFTER_MS;
   for (;;) {
-    const answer = await send(`${service.nextOrigin()}${path}`, init).catch((error: Error) => {
+    const answer = await send(`${service.origin}${path}`, init).catch((error: Error) => {
       if (!service.troubled) throw error;
       return error;
     });

@@ -15,8 +15,8 @@ export interface ServiceParts extends Pick<TestStack, 'orm' | 'operator' | 'clie
 export interface Service {
   stack: ServiceParts;
   chain: TokenChain;
-  /** http://host:port of an API process, another at each call where there are several. */
-  nextOrigin(): string;
+  /** http://host:port of an API process. */
+  origin: string;
   /** While something is killed and starts again connections break, and answers are lost. */
   troubled: boolean;
   /** How often it answered what: by status, or `none` for a connection that broke or took too long. */

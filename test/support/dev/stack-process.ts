@@ -15,6 +15,7 @@ export interface StackProcess {
   /** Waits for a line; fails when the process ends without printing it. */
   printed(pattern: RegExp): Promise<string>;
   kill(signal: NodeJS.Signals): void;
+  hasEnded(): boolean;
   /** Resolves with the exit code, or the signal. */
   ended: Promise<number | string>;
 }
@@ -42,7 +43,14 @@ export function runStack(
       if (line === undefined && over) throw new Error(`ended without ${pattern}:\n${lines.join('\n')}`);
       return line;
     });
-  return { pid: child.pid as number, lines, printed, kill: (signal) => child.kill(signal), ended };
+  return {
+    pid: child.pid as number,
+    lines,
+    printed,
+    kill: (signal) => child.kill(signal),
+    hasEnded: () => over,
+    ended,
+  };
 }
 
 /** What is recorded of a stack's children: the newest pid of each. */
