@@ -42,9 +42,13 @@ export interface TemporalOptions extends TemporalSearch {
 export async function connectAndRegister(address: string, namespace: string, server: Child): Promise<void> {
   try {
     const connection = await connectWhenServing(address, server);
-    try {
+    const register = async () => {
       await registerNamespace(connection, namespace);
       await setRetention(connection, namespace);
+    };
+    try {
+      // A server that ends would be asked again for minutes.
+      await Promise.race([register(), failsWhenEnded(server)]);
     } finally {
       await connection.close();
     }
@@ -52,6 +56,10 @@ export async function connectAndRegister(address: string, namespace: string, ser
     await server.stop(STOP_STEPS);
     throw error;
   }
+}
+
+async function failsWhenEnded(server: Child): Promise<never> {
+  throw endedAtOnce(server, await server.exited);
 }
 
 /** A namespace that a server made by itself can have a shorter retention than those we make. */
