@@ -25,30 +25,54 @@ export function drawKills(seed: number, count: number): { victim: Victim; pauseM
   return pauses.map((pause, index) => ({ victim: rounds.flat()[index] as Victim, pauseMs: pause }));
 }
 
+export interface Killing {
+  /** So far. */
+  kills: readonly Kill[];
+  /** Returns once every victim is back. Nothing is killed until the function it returns is called. */
+  pause(): Promise<() => void>;
+  /** Resolves when all kills are done; rejects if a process is not back within four minutes. */
+  ended: Promise<void>;
+}
+
 /**
  * Kills one process after the other. It waits only for a victim that is not back from its own last kill, so several are
  * often down at the same time.
- * @param kills grows with each kill
- * @throws Error if a process is not back within four minutes
  */
-export async function killInTurn(
+export function startKilling(
   stack: SoakedStack,
   drawn: ReturnType<typeof drawKills>,
-  kills: Kill[],
   stopped: AbortSignal,
-): Promise<void> {
+): Killing {
+  const kills: Kill[] = [];
   const recoveries = new Map<Victim, Promise<void>>();
-  for (const next of drawn) {
-    await sleep(next.pauseMs);
-    await recoveries.get(next.victim);
-    if (stopped.aborted) break;
-    const kill: Kill = { victim: next.victim, recoveredAfterMs: undefined };
-    kills.push(kill);
-    const recovery = killOnce(stack, kill);
-    recovery.catch(() => {});
-    recoveries.set(next.victim, recovery);
-  }
-  await Promise.all(recoveries.values());
+  let paused: Promise<void> | undefined;
+  const killAll = async () => {
+    for (const { victim, pauseMs } of drawn) {
+      await sleep(pauseMs);
+      await recoveries.get(victim);
+      while (paused !== undefined) await paused;
+      if (stopped.aborted) break;
+      const kill: Kill = { victim, recoveredAfterMs: undefined };
+      kills.push(kill);
+      const recovery = killOnce(stack, kill);
+      recovery.catch(() => {});
+      recoveries.set(victim, recovery);
+    }
+    await Promise.all(recoveries.values());
+  };
+  return {
+    kills,
+    async pause() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      paused = promise;
+      await Promise.allSettled(recoveries.values());
+      return () => {
+        paused = undefined;
+        resolve();
+      };
+    },
+    ended: killAll(),
+  };
 }
 
 async function killOnce({ supervisor, dataDir }: SoakedStack, kill: Kill): Promise<void> {

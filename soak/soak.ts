@@ -4,7 +4,7 @@ import type { ScriptSize } from '../test/model/script.ts';
 import { drawScript } from '../test/model/seed.ts';
 import { newTally, operationsOf } from '../test/model/tally.ts';
 import { compareAtTheEnd } from './compare.ts';
-import { drawKills, type Kill, killInTurn } from './kills.ts';
+import { drawKills, startKilling } from './kills.ts';
 import { type Receivers, startReceivers } from './receivers.ts';
 import { makeReport, type Report } from './report.ts';
 import { type SoakedStack, startSoakedStack } from './soaked-stack.ts';
@@ -48,9 +48,11 @@ async function soakStack(stack: SoakedStack, receivers: Receivers, options: Soak
   const { seed, progress } = options;
   const startedAt = Date.now();
   const tally = newTally();
-  const kills: Kill[] = [];
   const differences: Difference[] = [];
   const stopping = new AbortController();
+  const killing = startKilling(stack, drawKills(seed, options.kills), stopping.signal);
+  const { kills } = killing;
+  stack.service.pause = killing.pause;
   let isKilling = true;
   const showProgress = () => {
     const back = kills.filter(({ recoveredAfterMs }) => recoveredAfterMs !== undefined).length;
@@ -62,7 +64,7 @@ async function soakStack(stack: SoakedStack, receivers: Receivers, options: Soak
     );
   };
   const ticking = setInterval(showProgress, options.progressEveryMs);
-  const killing = killInTurn(stack, drawKills(seed, options.kills), kills, stopping.signal)
+  const ended = killing.ended
     .catch((error: Error) => void differences.push(new Difference(error.message)))
     .finally(() => {
       isKilling = false;
@@ -81,7 +83,7 @@ async function soakStack(stack: SoakedStack, receivers: Receivers, options: Soak
     differences.push(error);
   } finally {
     stopping.abort();
-    await killing;
+    await ended;
     clearInterval(ticking);
   }
   showProgress();

@@ -61,11 +61,16 @@ export async function play(
 
 async function compareAtRest(run: Run): Promise<void> {
   const { service, accounts } = run;
-  const settled = service.chain.settle();
-  await untilQuiet(service, accounts, settled);
-  await Promise.all(accounts.map((account) => compareAccount(run, account, settled)));
-  const em = service.stack.orm.em.fork();
-  demandSame('the invariants of the ledger', await untilThere(() => checkLedger(em)), []);
+  const resume = await service.pause?.();
+  try {
+    const settled = service.chain.settle();
+    await untilQuiet(service, accounts, settled);
+    await Promise.all(accounts.map((account) => compareAccount(run, account, settled)));
+    const em = service.stack.orm.em.fork();
+    demandSame('the invariants of the ledger', await untilThere(() => checkLedger(em)), []);
+  } finally {
+    resume?.();
+  }
 }
 
 /** Decides everything that waits for an operator, at a quiet point. */

@@ -23,6 +23,8 @@ export interface Service {
   answers: Map<string, number>;
   /** Kills -9 one of its processes and starts it again. @returns what it was. Left out: whoever runs the service does that */
   kill?(): Promise<string>;
+  /** Where others kill its processes: has them wait until the function it returns is called. Returns when all are back. */
+  pause?(): Promise<() => void>;
 }
 
 /** Reads or changes the database by itself, again where the server is away. The work has to be repeatable. */
