@@ -70,7 +70,7 @@ async function soakStack(stack: SoakedStack, receivers: Receivers, options: Soak
       isKilling = false;
     });
   const isOver = () => !isKilling || Date.now() - startedAt > options.longestMs;
-  try {
+  const playAll = async () => {
     for (let script = seed; !isOver(); script++) {
       await play(stack.service, drawScript(script, options.size), tally, {
         kills: () => false,
@@ -78,6 +78,11 @@ async function soakStack(stack: SoakedStack, receivers: Receivers, options: Soak
         concludes: true,
       });
     }
+  };
+  try {
+    // Without a process that does not come back the clients would only wait.
+    const playing = playAll();
+    await Promise.race([playing, killing.ended.then(() => playing)]);
   } catch (error) {
     if (!(error instanceof Difference)) throw error;
     differences.push(error);

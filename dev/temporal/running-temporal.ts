@@ -43,15 +43,15 @@ export async function connectAndRegister(address: string, namespace: string, ser
   try {
     const connection = await connectWhenServing(address, server);
     const register = async () => {
-      await registerNamespace(connection, namespace);
-      await setRetention(connection, namespace);
+      try {
+        await registerNamespace(connection, namespace);
+        await setRetention(connection, namespace);
+      } finally {
+        // Not before: the client asks again and again, and fails where nobody hears it if its connection is closed.
+        await connection.close();
+      }
     };
-    try {
-      // A server that ends would be asked again for minutes.
-      await Promise.race([register(), failsWhenEnded(server)]);
-    } finally {
-      await connection.close();
-    }
+    await Promise.race([register(), failsWhenEnded(server)]);
   } catch (error) {
     await server.stop(STOP_STEPS);
     throw error;
