@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -13,7 +13,8 @@ import type { ServersOfRun } from './support/servers-of-run.ts';
 /**
  * `npm test` and `npm run test:unit`: mocha's own parallel mode. Each process has a PostgreSQL and a Temporal server that
  * nobody else uses. Most of a test's time is waiting, so there are five processes for two cores. The files that took
- * longest come first. A file that fails is run once more at the end, by itself, and has failed if it fails again.
+ * longest come first; those that share a stack come last, since it works on until its process ends. A file that fails is
+ * run once more at the end, by itself, and has failed if it fails again.
  *
  *     node test/run.ts [--unit] [--jobs N] [--record] [FILE …]
  *
@@ -44,7 +45,10 @@ const recorded: Durations = JSON.parse(await readFile(DURATIONS, 'utf8'));
 const secondsOf = (file: string) => recorded[file] ?? UNKNOWN_SECONDS;
 const all = globSync(flags.unit ? 'test/unit/**/*.test.ts' : 'test/**/*.test.ts');
 const asked = positionals.map((file) => relative('.', file));
-const files = (asked.length > 0 ? asked : all).toSorted((a, b) => secondsOf(b) - secondsOf(a));
+const sharesStack = (file: string) => Number(readFileSync(file, 'utf8').includes('/shared-stack.ts'));
+const files = (asked.length > 0 ? asked : all).toSorted(
+  (a, b) => sharesStack(a) - sharesStack(b) || secondsOf(b) - secondsOf(a),
+);
 // With one, mocha is not in its parallel mode.
 const jobs = Math.max(
   2,
