@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WorkflowHandle } from '@temporalio/client';
@@ -11,6 +12,9 @@ import type { Fault } from './fault.ts';
 import type { FaultyApiOptions } from './faulty-api-process.ts';
 import type { Operation } from './operations.ts';
 import { bundleFile, kill, scratchFolder, startProcess } from './processes.ts';
+
+/** temporal.api.enums.v1.TimeoutType */
+const START_TO_CLOSE = 1;
 
 interface FaultyApi {
   stack: TestStack;
@@ -74,17 +78,24 @@ export async function withFaultyApi(
   }
 }
 
+/** Temporal waits for a task that its worker has lost for this long. */
+const TASK_TIMEOUT_MS = 5_000;
+
 /**
- * How long it took from a workflow's first task, which was its API's, until another worker had the next one, by the
- * server's clock.
+ * Fails unless the workflow's first task was its API's, and another worker had the next one with no other wait than for the
+ * end of that task's time. How long the worker then took says how busy the machine is.
  */
-export async function handedOverAfterMs(workflow: WorkflowHandle): Promise<number> {
+export async function assertHandedOver(workflow: WorkflowHandle): Promise<void> {
   const { events } = await workflow.fetchHistory();
-  const tasks = (events ?? []).flatMap(({ eventTime, workflowTaskStartedEventAttributes: task }) =>
-    task && eventTime ? [{ byApi: task.identity?.startsWith('api-'), atMs: tsToMs(eventTime) }] : [],
+  const started = events?.[0]?.workflowExecutionStartedEventAttributes;
+  assert.equal(tsToMs(started?.workflowTaskTimeout), TASK_TIMEOUT_MS);
+  const tasks = (events ?? []).flatMap(
+    ({ workflowTaskStartedEventAttributes: task, workflowTaskTimedOutEventAttributes: lost }) => {
+      if (task) return [task.identity?.startsWith('api-') ? 'of the API' : 'of another worker'];
+      return lost ? [`over: ${lost.timeoutType === START_TO_CLOSE ? 'its time' : lost.timeoutType}`] : [];
+    },
   );
-  const [first] = tasks;
-  const next = tasks.find(({ byApi }) => !byApi);
-  if (!first?.byApi || next === undefined) throw new Error(`its tasks were ${JSON.stringify(tasks)}`);
-  return next.atMs - first.atMs;
+  const handedOver = tasks.slice(0, tasks.indexOf('of another worker') + 1);
+  const expected = ['of the API', ...(handedOver.length > 2 ? ['over: its time'] : []), 'of another worker'];
+  assert.deepEqual(handedOver, expected);
 }
