@@ -68,6 +68,15 @@ export const Environment = z.object({
     .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be letters, digits, _ or -')
     .optional(),
   WORKFLOW_BUNDLE: Text.optional(),
+  // The names that Temporal's Worker Controller sets on Kubernetes.
+  TEMPORAL_DEPLOYMENT_NAME: z
+    .string()
+    .regex(/^[A-Za-z0-9/_-]{1,200}$/, 'must be letters, digits, /, _ or -')
+    .optional(),
+  TEMPORAL_WORKER_BUILD_ID: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]{1,100}$/, 'must be letters, digits, ., _ or -')
+    .optional(),
   ENCRYPTION_KEYS: Keys,
   CODEC_KEYS: Keys.optional(),
   CARD_NETWORK: z.enum(['simulated', 'none']).default('none'),

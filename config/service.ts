@@ -20,6 +20,8 @@ export interface Config {
   taskQueuePrefix: string;
   /** The workflows, bundled before the start; otherwise each process bundles them when it starts. */
   workflowBundle?: { codePath: string };
+  /** The version of the code that this process runs, as Temporal calls it; null: workers are not versioned. */
+  workerVersion: { deploymentName: string; buildId: string } | null;
   encryptionKeys: RingKey[];
   /** What is sent to Temporal is encrypted with the first; null: nothing is. */
   codecKeys: RingKey[] | null;
@@ -58,6 +60,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     temporal: temporalConfig(set),
     taskQueuePrefix: values.TASK_QUEUE_PREFIX ?? '',
     ...(values.WORKFLOW_BUNDLE && { workflowBundle: { codePath: values.WORKFLOW_BUNDLE } }),
+    workerVersion: workerVersion(values),
     encryptionKeys: values.ENCRYPTION_KEYS,
     codecKeys: values.CODEC_KEYS ?? null,
     cardNetwork: values.CARD_NETWORK,
@@ -82,9 +85,14 @@ function operationsAddress(values: z.infer<typeof Environment>): Config['operati
   return host === HOST && port === PORT ? null : { host, port };
 }
 
+function workerVersion(values: z.infer<typeof Environment>): Config['workerVersion'] {
+  const { TEMPORAL_DEPLOYMENT_NAME: deploymentName, TEMPORAL_WORKER_BUILD_ID: buildId } = values;
+  return deploymentName && buildId ? { deploymentName, buildId } : null;
+}
+
 /** Problems of several variables together, and of the files they name. */
 export function serviceProblems(set: NodeJS.ProcessEnv): string[] {
-  return [...tronProblems(set), ...temporalProblems(set), ...productProblems(set)];
+  return [...tronProblems(set), ...temporalProblems(set), ...versionProblems(set), ...productProblems(set)];
 }
 
 function temporalProblems(set: NodeJS.ProcessEnv): string[] {
@@ -96,6 +104,12 @@ function temporalProblems(set: NodeJS.ProcessEnv): string[] {
     const [problem] = String(error).split('\n');
     return [`TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE, TEMPORAL_TLS_…: ${problem}`];
   }
+}
+
+function versionProblems(set: NodeJS.ProcessEnv): string[] {
+  return Boolean(set.TEMPORAL_DEPLOYMENT_NAME) === Boolean(set.TEMPORAL_WORKER_BUILD_ID)
+    ? []
+    : ['TEMPORAL_DEPLOYMENT_NAME, TEMPORAL_WORKER_BUILD_ID: set both or neither'];
 }
 
 /** What the Temporal SDK reads from the environment and from the files that it names. */

@@ -14,12 +14,13 @@ import { bundleInThread } from './bundle-workflows.ts';
 import { installRuntime } from './install-runtime.ts';
 import { ensureSearchAttributes } from './namespace.ts';
 import { TemporalPlugin } from './plugin.ts';
+import { deploymentOptions, hasWorkers } from './worker-deployment.ts';
 
 /** The most first tasks that a process runs at a time; further ones go through the queue. */
 const TASKS = 64;
 
 export interface EagerWorkerOptions {
-  config: Pick<Config, 'temporal' | 'codecKeys'>;
+  config: Pick<Config, 'temporal' | 'codecKeys' | 'workerVersion'>;
   taskQueue: string;
   /** The local activities that its workflows run. */
   activities: object;
@@ -52,6 +53,7 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
     ...config.temporal.connectionOptions,
     plugins: [new TemporalPlugin({ codecKeys: config.codecKeys, logger })],
   });
+  const client = new Client({ connection, namespace, identity });
   const worker = await createWorker().catch(async (error: unknown) => {
     await connection.close();
     throw error;
@@ -65,7 +67,7 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
     })
     .finally(() => connection.close());
   return {
-    client: new Client({ connection, namespace, identity }),
+    client,
     ended,
     stop: async () => {
       if (worker.getState() === 'RUNNING') worker.shutdown();
@@ -74,6 +76,10 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
   };
 
   async function createWorker(): Promise<Worker> {
+    const version = config.workerVersion;
+    // What it begins is pinned to its version: without a worker process of that, nobody would go on with it.
+    if (version !== null && !(await hasWorkers(client, version)))
+      throw new Error(`no worker process of build ${version.buildId} has polled yet`);
     const [workflowBundle] = await Promise.all([
       options.workflowBundle ?? bundleInThread(),
       ensureSearchAttributes(connection, namespace, logger),
@@ -85,6 +91,7 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
       taskQueue,
       workflowBundle,
       activities,
+      ...deploymentOptions(config.workerVersion, 'PINNED'),
       enableNonLocalActivities: false,
       tuner: {
         workflowTaskSlotSupplier: eagerTasksOnly(TASKS),

@@ -19,6 +19,7 @@ import { bundleWorkflows } from '../temporal/bundle-workflows.ts';
 import { ensureSearchAttributes } from '../temporal/namespace.ts';
 import { TemporalPlugin } from '../temporal/plugin.ts';
 import { readSdkMetrics } from '../temporal/sdk-metrics.ts';
+import { becomeCurrentIfFirst, deploymentOptions } from '../temporal/worker-deployment.ts';
 import { type DepositActivities, startDeposits } from './deposits/start-deposits.ts';
 import { startIdentifying } from './identify-cards.ts';
 import { startPruning } from './prune-claims.ts';
@@ -117,6 +118,7 @@ async function startWork(
     startSweep({ orm, client, taskQueue: cardsTaskQueue(config.taskQueuePrefix), config, logger }),
     startIdentifying({ orm, liveNetwork, logger }),
     startPruning({ orm, logger }),
+    ...(config.workerVersion === null ? [] : [becomeCurrentIfFirst(client, config.workerVersion, logger)]),
   ];
   const ended = ran
     .then(() => {})
@@ -159,6 +161,7 @@ function createCardsWorker(options: {
     taskQueue: cardsTaskQueue(config.taskQueuePrefix),
     workflowBundle: options.workflowBundle,
     activities: options.around?.(activities) ?? activities,
+    ...deploymentOptions(config.workerVersion, 'PINNED'),
     maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
     // So many that tasks of accounts whose rows are locked, which wait, leave slots for the others.
     maxConcurrentWorkflowTaskExecutions: 100,

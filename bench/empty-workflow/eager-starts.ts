@@ -23,7 +23,7 @@ export async function createEagerStarts({ databaseUrl, temporal, ring }: BenchSe
   const live = await startLiveNetwork({ cardNetwork: 'simulated', callbackUrl: null, orm, ring, logger });
   const waiting = new Map<string, () => void>();
   const worker = await startEagerWorker({
-    config: { temporal: { connectionOptions: { address }, namespace }, codecKeys: null },
+    config: { workerVersion: null, temporal: { connectionOptions: { address }, namespace }, codecKeys: null },
     taskQueue,
     workflowBundle: await bundleWorkflowCode({
       workflowsPath: fileURLToPath(new URL('./workflow.ts', import.meta.url)),

@@ -95,6 +95,7 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     allowOwnerLogin: false,
     temporal: { connectionOptions: { address }, namespace },
     taskQueuePrefix: `test-${randomUUID().slice(0, 8)}-`,
+    workerVersion: null,
     encryptionKeys: [{ id: 'k1', secret: randomBytes(32) }],
     // So that a test that searches histories for what must not be there sees what is there.
     codecKeys: null,
@@ -192,6 +193,12 @@ async function createTestPartner(
   const keys = { test: test?.key ?? '', live: live?.key ?? '' };
   return { id, keys, call: (method, path, options) => call(apiUrl, keys, method, path, options ?? {}) };
 }
+
+/** The partner, as it calls another API process. */
+export const partnerAt = (partner: TestPartner, apiUrl: string): TestPartner => ({
+  ...partner,
+  call: (method, path, options) => call(apiUrl, partner.keys, method, path, options ?? {}),
+});
 
 async function call(
   apiUrl: string,

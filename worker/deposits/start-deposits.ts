@@ -19,6 +19,7 @@ import { describeError } from '../../process/describe-error.ts';
 import { repeat } from '../../process/repeat.ts';
 import { reportProgress, SIGN_OF_LIFE_MS } from '../../temporal/attempts.ts';
 import { ensureScan, tellDeposit } from '../../temporal/deposits.ts';
+import { deploymentOptions } from '../../temporal/worker-deployment.ts';
 import { tellInTurns } from '../tell-in-turns.ts';
 import { startCrediting } from './credit-found.ts';
 
@@ -87,6 +88,7 @@ export async function startDeposits(options: DepositsOptions): Promise<RunningDe
     taskQueue,
     workflowBundle: options.workflowBundle,
     activities: options.around?.(activities) ?? activities,
+    ...deploymentOptions(config.workerVersion, 'AUTO_UPGRADE'),
     maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
     stickyQueueScheduleToStartTimeout: '5s',
     // Each can bring a frozen worker one more task, for which others then wait: as few as keep up.

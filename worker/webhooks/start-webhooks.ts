@@ -10,6 +10,7 @@ import { webhooksTaskQueue } from '../../config/task-queues.ts';
 import { EVENT_WRITTEN, listen } from '../../db/notifications.ts';
 import type { ServiceDatabase } from '../../db/orm.ts';
 import { repeat } from '../../process/repeat.ts';
+import { deploymentOptions } from '../../temporal/worker-deployment.ts';
 import { MOST_SLOTS } from './endpoint-concurrency.ts';
 import { startRelay } from './relay.ts';
 import { startTellingWorkflows } from './tell-workflows.ts';
@@ -48,6 +49,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<RunningWe
     taskQueue,
     workflowBundle: options.workflowBundle,
     activities: createWebhookActivities(orm, () => relay.wake()),
+    ...deploymentOptions(config.workerVersion, 'AUTO_UPGRADE'),
     maxCachedWorkflows: 200,
     shutdownGraceTime: '5s',
     shutdownForceTime: '10s',

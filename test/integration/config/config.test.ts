@@ -21,6 +21,17 @@ describe('readConfig', () => {
     });
   });
 
+  it('takes a version of workers by its two variables, which belong together', () => {
+    const version = { TEMPORAL_DEPLOYMENT_NAME: 'production/cards', TEMPORAL_WORKER_BUILD_ID: 'v1.4.2' };
+    assert.deepEqual(readConfig({ ...NEEDED, ...version }).workerVersion, {
+      deploymentName: 'production/cards',
+      buildId: 'v1.4.2',
+    });
+    assert.deepEqual(problemsOf({ ...NEEDED, ...version, TEMPORAL_WORKER_BUILD_ID: '' }), [
+      'TEMPORAL_DEPLOYMENT_NAME, TEMPORAL_WORKER_BUILD_ID: set both or neither',
+    ]);
+  });
+
   it('reads a secret from the file that a variable names', () => {
     const folder = mkdtempSync(join(tmpdir(), 'config-'));
     const files = Object.fromEntries(
@@ -48,6 +59,7 @@ describe('readConfig', () => {
       databaseDirectUrl: null,
       allowOwnerLogin: false,
       taskQueuePrefix: '',
+      workerVersion: null,
       encryptionKeys: [{ id: 'k1', secret: SECRET }],
       codecKeys: null,
       cardNetwork: 'none',
