@@ -102,6 +102,19 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
   };
 }
 
+/**
+ * How to reach Temporal, for what needs nothing else: by TEMPORAL_ADDRESS, or the local stack's. Null if neither is known.
+ * @throws ConfigurationError
+ */
+export function readTemporalConfig(env: NodeJS.ProcessEnv = process.env): ClientConnectConfig | null {
+  if (!env.TEMPORAL_ADDRESS) return readOperatorConfig(env).temporal;
+  const { set } = parseEnvironment(
+    Environment.pick({ TEMPORAL_ADDRESS: true, TEMPORAL_NAMESPACE: true }),
+    env,
+  );
+  return loadClientConnectConfig({ overrideEnvVars: set as Record<string, string> });
+}
+
 const urlsOf = (stack: z.infer<typeof StackFile>): string[] => [
   stack.databaseUrl,
   stack.ownerDatabaseUrl,

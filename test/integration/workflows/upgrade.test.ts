@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
 import type { WorkflowHandle } from '@temporalio/client';
-import { bundleWorkflowCode, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import { pino } from 'pino';
 import { type RunningApi, startApi } from '../../../api/server.ts';
 import type { Config } from '../../../config/service.ts';
@@ -21,14 +20,13 @@ import { createCard, eventTypes, networkCardCount, settledCard } from '../../sup
 import { pay } from '../../support/deposits/payments.ts';
 import { seedDeposit } from '../../support/deposits/seed-deposits.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
+import { bundleNextRelease } from '../../support/next-release/bundle.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { partnerAt, startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { readRow, setUrl, writeEvents } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 import { skipTime, untilStarted } from '../../support/workflows.ts';
-
-const SILENT = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} };
 
 describe('an upgrade of workers that have versions', function () {
   this.timeout(120_000);
@@ -101,6 +99,28 @@ describe('an upgrade of workers that have versions', function () {
     assert.deepEqual(await endOf(before.deposit), { build: '1', isPatched: false });
     for (const one of [after.card, after.event, after.deposit])
       assert.equal((await endOf(one)).build, '1', one.what);
+  });
+
+  it('lets finished work be reset to its beginning, and does nothing twice', async () => {
+    const work = await waitingWork(partner);
+    await end(partner, work);
+    for (const { workflow } of Object.values(work)) {
+      const { runId } = await workflow.describe();
+      const { events } = await workflow.fetchHistory();
+      const firstTask = events?.find((event) => event.workflowTaskCompletedEventAttributes);
+      await stack.client.workflowService.resetWorkflowExecution({
+        namespace: stack.client.options.namespace,
+        workflowExecution: { workflowId: workflow.workflowId, runId },
+        ...{
+          workflowTaskFinishEventId: firstTask?.eventId ?? undefined,
+          requestId: randomUUID(),
+          reason: 'a test',
+        },
+      });
+      await stack.client.workflow.getHandle(workflow.workflowId).result();
+    }
+    await assertHappenedOnce(partner, work);
+    await assertMoney();
   });
 
   it('shows the workers of all versions', async () => {
@@ -201,6 +221,13 @@ describe('an upgrade of workers that have versions', function () {
 
     issuedCents += priceOf(NEVER_FINISHES_CENTS);
     depositedCents += 2_500;
+    await assertHappenedOnce(by, { card, event, deposit });
+  }
+
+  async function assertHappenedOnce(
+    by: TestPartner,
+    { card, event }: Awaited<ReturnType<typeof waitingWork>>,
+  ) {
     assert.equal((await settledCard(by, card.id)).status, 'active');
     assert.deepEqual(await eventTypes(stack, card.id), ['card.issued']);
     assert.equal(await networkCardCount(stack, card.id), 1);
@@ -256,15 +283,6 @@ interface Waiting {
   what: string;
   id: string;
   workflow: WorkflowHandle;
-}
-
-function bundleNextRelease(): Promise<WorkflowBundleWithSourceMap> {
-  const pathOf = (file: string) => fileURLToPath(new URL(`../../../${file}`, import.meta.url));
-  return bundleWorkflowCode({
-    workflowsPath: pathOf('test/support/next-release/workflows.ts'),
-    workflowInterceptorModules: [pathOf('workflows/account-header.ts')],
-    logger: SILENT,
-  });
 }
 
 /** What the simulated network never said of a card, it says from now on. */
