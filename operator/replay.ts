@@ -2,12 +2,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Client, Connection, type HistoryAndWorkflowId, isGrpcServiceError } from '@temporalio/client';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
-import { Worker } from '@temporalio/worker';
-import { pino } from 'pino';
+import { Runtime, Worker } from '@temporalio/worker';
 import { readTemporalConfig } from '../config/operator.ts';
 import { runOnce, StartRefused } from '../process/run-process.ts';
 import { bundleWorkflows } from '../temporal/bundle-workflows.ts';
-import { installRuntime } from '../temporal/install-runtime.ts';
 
 const USAGE = `npm run replay -- FILE|WORKFLOW-ID … [--query Q]
 
@@ -33,7 +31,8 @@ const SILENT = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error()
 
 await runOnce('replay', async () => {
   const { names, query } = readArguments();
-  installRuntime(pino({ level: 'silent' }));
+  // What it has to say of a history is in the result.
+  Runtime.install({ logger: SILENT, telemetryOptions: { logging: { forward: {} } }, shutdownSignals: [] });
   const { WORKFLOW_BUNDLE: codePath } = process.env;
   const workflowBundle = codePath ? { codePath } : await bundleWorkflows(SILENT);
   const failed = await replayAll(workflowBundle, namedHistories(names, query));
