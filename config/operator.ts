@@ -115,6 +115,11 @@ export function readTemporalConfig(env: NodeJS.ProcessEnv = process.env): Client
   return loadClientConnectConfig({ overrideEnvVars: set as Record<string, string> });
 }
 
+/** The keys that histories are encrypted with; null: they aren't. @throws ConfigurationError */
+export function readCodecKeys(env: NodeJS.ProcessEnv = process.env): RingKey[] | null {
+  return parseEnvironment(Environment.pick({ CODEC_KEYS: true }), env).values.CODEC_KEYS ?? null;
+}
+
 const urlsOf = (stack: z.infer<typeof StackFile>): string[] => [
   stack.databaseUrl,
   stack.ownerDatabaseUrl,

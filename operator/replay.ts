@@ -3,9 +3,10 @@ import { parseArgs } from 'node:util';
 import { Client, Connection, type HistoryAndWorkflowId, isGrpcServiceError } from '@temporalio/client';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { Runtime, Worker } from '@temporalio/worker';
-import { readTemporalConfig } from '../config/operator.ts';
+import { readCodecKeys, readTemporalConfig } from '../config/operator.ts';
 import { runOnce, StartRefused } from '../process/run-process.ts';
 import { bundleWorkflows } from '../temporal/bundle-workflows.ts';
+import { TemporalPlugin } from '../temporal/plugin.ts';
 
 const USAGE = `npm run replay -- FILE|WORKFLOW-ID … [--query Q]
 
@@ -62,9 +63,11 @@ async function replayAll(
   workflowBundle: { code: string } | { codePath: string },
   histories: AsyncIterable<HistoryAndWorkflowId>,
 ): Promise<boolean> {
+  const plugins = [new TemporalPlugin({ codecKeys: readCodecKeys(), logger: null })];
+  const options = { workflowBundle, plugins };
   let replayed = 0;
   let failed = 0;
-  for await (const { workflowId, error } of Worker.runReplayHistories({ workflowBundle }, histories)) {
+  for await (const { workflowId, error } of Worker.runReplayHistories(options, histories)) {
     if (error === undefined) {
       replayed += 1;
       console.log(`replays          ${workflowId}`);

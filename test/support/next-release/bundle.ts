@@ -1,14 +1,11 @@
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import { BUNDLED } from '../../../temporal/plugin.ts';
 
 /** The workflows of `workflows.ts`, beside this file, as a worker gets them. */
 export function bundleNextRelease(): Promise<WorkflowBundleWithSourceMap> {
-  const pathOf = (file: string) => fileURLToPath(new URL(`../../../${file}`, import.meta.url));
-  return bundleWorkflowCode({
-    workflowsPath: pathOf('test/support/next-release/workflows.ts'),
-    workflowInterceptorModules: [pathOf('workflows/account-header.ts')],
-    logger: SILENT,
-  });
+  const workflowsPath = fileURLToPath(new URL('./workflows.ts', import.meta.url));
+  return bundleWorkflowCode({ ...BUNDLED, workflowsPath, logger: SILENT });
 }
 
 const SILENT = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} };
