@@ -23,19 +23,19 @@ describe("a flood of one account's requests for deposit addresses", function () 
     let isOver = false;
     const flood = Array.from({ length: AT_ONCE }, async () => {
       do {
-        const { status, json } = await flooding.call('POST', '/funding/deposit-address', {
+        const { status, json, text } = await flooding.call('POST', '/funding/deposit-address', {
           mode: 'live',
           body: { amount: 2_500 },
         });
-        assert.equal(status, 201);
+        assert.equal(status, 201, text);
         addresses.push(json.address);
       } while (!isOver);
     });
     const servedMeanwhile: number[] = [];
     for (let request = 0; request < REQUESTS; request++) {
       const before = addresses.length;
-      const { status } = await createCard(quiet, { amount: 1_000 });
-      assert.equal(status, 201);
+      const { status, text } = await createCard(quiet, { amount: 1_000 });
+      assert.equal(status, 201, text);
       servedMeanwhile.push(addresses.length - before);
     }
     isOver = true;
