@@ -104,6 +104,7 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
     'what needs a decision or a look',
     async () => (await import('./nouns/attention.ts')).attentionNoun,
   ],
+  restore: ['what a restore has left', async () => (await import('./nouns/restore.ts')).restoreNoun],
   audit: ['who changed or revealed what, and when', async () => (await import('./nouns/audit.ts')).auditNoun],
 };
 

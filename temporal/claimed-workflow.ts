@@ -60,9 +60,27 @@ export async function startClaimed(
   }
 }
 
-function start({ workflow: client }: Client, workflow: ClaimedWorkflow, requestEagerStart: boolean) {
+/**
+ * Starts the work of a claim although its workflow has ended, or is not known: after a restore the one may remember what the
+ * other forgot. It is done under the same ids, so whatever was done before is found to be done.
+ * @throws ServiceError if Temporal can't be reached.
+ */
+export async function startAgain(client: Client, workflow: ClaimedWorkflow): Promise<void> {
+  await start(client, workflow, false, 'ALLOW_DUPLICATE');
+}
+
+function start(
+  { workflow: client }: Client,
+  workflow: ClaimedWorkflow,
+  requestEagerStart: boolean,
+  reuse?: 'ALLOW_DUPLICATE',
+) {
   const { operation, claimId, deadlineMs } = workflow;
-  const options = { ...optionsOf(workflow), requestEagerStart };
+  const options = {
+    ...optionsOf(workflow),
+    ...(reuse !== undefined && { workflowIdReusePolicy: reuse }),
+    requestEagerStart,
+  };
   const funding: [{ claimId: string; deadlineMs: number }] = [{ claimId, deadlineMs }];
   switch (operation) {
     case 'create_card':

@@ -17,7 +17,7 @@ interface KeepRunningOptions<R extends Running> {
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 30_000;
 /** Whoever did its work for this long begins with the first delay again. */
-const HEALTHY_MS = 5_000;
+const HEALTHY_MS = 1_000;
 
 /** Starts something, and starts it again, later and later, whenever it ends before it is told to. */
 export async function keepRunning<R extends Running>(

@@ -7,7 +7,7 @@ import { Difference } from '../difference.ts';
 import { count } from '../tally.ts';
 import type { Service } from './running-service.ts';
 
-const GIVE_UP_AFTER_MS = 120_000;
+const GIVE_UP_AFTER_MS = 240_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 
 interface Request {
@@ -51,7 +51,7 @@ async function untilTold(service: Service, path: string, init: RequestInit): Pro
     if (!(answer instanceof Error) && !isLater(answer)) return answer;
     if (Date.now() > giveUpAt) {
       const last = answer instanceof Error ? String(answer) : answer.text;
-      throw new Difference(`${init.method} ${path} has no answer within 2 minutes, the last was ${last}`);
+      throw new Difference(`${init.method} ${path} has no answer within 4 minutes, the last was ${last}`);
     }
     await sleep(100);
   }

@@ -3,7 +3,7 @@ import { isOutage } from '../../../api/http/errors.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 import type { TokenChain } from './token-chain.ts';
 
-const GIVE_UP_AFTER_MS = 120_000;
+const GIVE_UP_AFTER_MS = 240_000;
 
 /** What the model's clients use of a stack beside its API: the database, and Temporal. */
 export interface ServiceParts extends Pick<TestStack, 'orm' | 'operator' | 'client'> {
