@@ -23,8 +23,14 @@ export function describeError(error: unknown): DescribedError {
   }
   const summary = QUOTE_INPUT.includes(error.name)
     ? 'a value is not of the expected shape; see the stack'
-    : error.message;
+    : `${error.message}${grpcCodeOf(error.cause)}`;
   return { name: error.name, summary, stack: framesOf(error) };
+}
+
+/** Which of gRPC's statuses a call to Temporal got: the client's own message says only which call it was. */
+function grpcCodeOf(cause: unknown): string {
+  const code = (cause as { code?: unknown } | undefined)?.code;
+  return cause instanceof Error && typeof code === 'number' ? ` (gRPC status ${code})` : '';
 }
 
 function isDatabaseError(error: Error): error is Error & DatabaseError {

@@ -38,9 +38,11 @@ function asApiError(thrown: unknown): ApiError {
   return new ApiError(isOutage(thrown) ? 'unavailable' : 'internal_error');
 }
 
-const GRPC_DEADLINE_EXCEEDED = 4;
-const GRPC_RESOURCE_EXHAUSTED = 8;
-const GRPC_UNAVAILABLE = 14;
+/**
+ * CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED, INTERNAL, UNAVAILABLE: a Temporal server that dies, starts or
+ * has lost its database answers with any of them. What is wrong with a request of ours has other codes.
+ */
+const GRPC_OUTAGES = new Set([1, 2, 4, 8, 10, 13, 14]);
 const SOCKET_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'ENOTFOUND', 'EAI_AGAIN']);
 /**
  * PostgreSQL's classes 08 (connection), 53 (resources), 57P0x (shutting down, starting up), 25006 (read-only), and its
@@ -55,9 +57,7 @@ const LOST_CONNECTION =
 /** Whether PostgreSQL or Temporal is out of reach, so that it makes sense to try again later. */
 export function isOutage(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (isGrpcServiceError(cause)) {
-      return [GRPC_DEADLINE_EXCEEDED, GRPC_RESOURCE_EXHAUSTED, GRPC_UNAVAILABLE].includes(cause.code);
-    }
+    if (isGrpcServiceError(cause)) return GRPC_OUTAGES.has(cause.code);
     // A server that has just started does not know its namespaces until it has read them.
     if (cause instanceof NamespaceNotFoundError) return true;
     if (cause instanceof NoTurn || cause instanceof SessionRefused) return true;

@@ -116,6 +116,7 @@ describe('the operator’s command line', () => {
     ...['list', 'show', 'requeue'].map((verb) => ['webhook', verb]),
     ...['check', 'balance'].map((verb) => ['ledger', verb]),
     ['attention', 'list'],
+    ['restore', 'reconcile'],
     ['audit', 'list'],
   ] as [string, string][];
 
