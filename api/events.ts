@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
 import { requeueEvents } from '../commands/webhooks/send-on-request.ts';
 import { lowestId } from '../crypto/new-id.ts';
-import { newestRows } from '../db/newest.ts';
+import { newestRows, unseen } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
 import { tenantStatement } from '../db/sql.ts';
 import type { Row } from '../db/tables.ts';
@@ -158,7 +158,7 @@ const one = tenantStatement(
       .select(['e.id', 'e.body', 'd.status', 'd.next_attempt_at', 'made.attempts'])
       .where('e.partner_id', '=', partnerId)
       .where('e.mode', '=', mode)
-      .where('e.id', '=', eventId)
+      .where('e.id', '=', unseen<string>(eventId))
       .where('e.created_at', '>=', sql<string>`${from}`),
 );
 

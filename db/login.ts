@@ -123,6 +123,6 @@ const FIND = `
       WHERE rolname <> $1 AND rolname IN ('${SERVICE_ROLE}', '${OPERATOR_ROLE}',
         'pg_execute_server_program', 'pg_write_server_files', 'pg_read_server_files', 'pg_write_all_data')
     UNION ALL SELECT 8, 'may write ledger.' || relname FROM pg_class c JOIN ours ON ours.oid = relnamespace, may_be m
-      WHERE nspname = 'ledger' AND relkind = 'r' AND has_table_privilege(m.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'))
+      WHERE nspname = 'ledger' AND relkind IN ('r', 'p') AND has_table_privilege(m.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'))
   SELECT current_user AS works_as, session_user AS login, pg_backend_pid() AS backend_pid,
     (SELECT power FROM powers ORDER BY rank, power LIMIT 1) AS power`;

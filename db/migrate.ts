@@ -2,11 +2,11 @@ import { readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { isLockTimeout } from './is-retryable.ts';
 import { CLIENT_KEEPALIVE, MIGRATION_LIMITS, startupOptions } from './session.ts';
 
 export const MIGRATIONS_FOLDER = new URL('./migrations/', import.meta.url);
 
-const LOCK_NOT_AVAILABLE = '55P03';
 const ATTEMPTS = 15;
 /** In which those who waited behind it have their turn. */
 const PAUSE_MS = 2_000;
@@ -58,13 +58,6 @@ export async function expectedMigrations(): Promise<string[]> {
     .filter((file) => file.endsWith('.sql'))
     .map((file) => basename(file, '.sql'))
     .sort();
-}
-
-function isLockTimeout(error: unknown): boolean {
-  for (let at = error; at instanceof Error; at = at.cause) {
-    if ((at as { code?: unknown }).code === LOCK_NOT_AVAILABLE) return true;
-  }
-  return false;
 }
 
 function lockHeld(applied: string[], cause: unknown): Error {

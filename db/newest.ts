@@ -40,7 +40,8 @@ export function newestRows<Table extends keyof Tables, Column extends ColumnOf<T
     most = LARGEST_PAGE,
   } = wanted;
   const names = [...Object.keys(where), id].map((name) => sql.ref(name));
-  const key = (last: unknown) => sql`(${sql.join([...Object.values(where), last].map(unseen))})`;
+  const key = (last: unknown) =>
+    sql`(${sql.join([...Object.values(where), last].map((value) => unseen(value)))})`;
   return sql`(select newest.* from (
       select ${columnsOf(table, columns)} from ${sql.table(table)}
       where (${sql.join(names)}) >= ${key(from)} and (${sql.join(names)}) < ${key(before)}
@@ -50,9 +51,10 @@ export function newestRows<Table extends keyof Tables, Column extends ColumnOf<T
 
 /**
  * A value that the planner can't see. If it could, it would expect fewer rows between two known keys than between unknown
- * ones, and plan every page anew, which costs three times what reading the page does.
+ * ones, and one partition rather than all of them, and plan every page anew, which costs three times what reading the page
+ * does. The partition is then found when the statement runs.
  */
-function unseen(value: unknown): unknown {
+export function unseen<Value>(value: unknown): RawBuilder<Value> {
   const isExpression = typeof value === 'object' && value !== null && 'toOperationNode' in value;
-  return isExpression ? value : sql`(select ${value}::text)`;
+  return isExpression ? (value as RawBuilder<Value>) : sql<Value>`(select ${value}::text)`;
 }

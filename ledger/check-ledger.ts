@@ -179,9 +179,14 @@ const INVARIANTS: readonly Invariant[] = [
       WHERE NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = ('ledger.' || g.relation)::regclass
         AND t.tgname = g.name AND t.tgenabled IN ('O', 'A'))
       UNION ALL
+      SELECT i.inhrelid::regclass::text, 'its trigger ' || g.name || ' is missing or disabled'
+      FROM pg_inherits i, (VALUES ('append_only'), ('balanced')) g (name)
+      WHERE i.inhparent = 'ledger.entry'::regclass AND NOT EXISTS (SELECT FROM pg_trigger t
+        WHERE t.tgrelid = i.inhrelid AND t.tgname = g.name AND t.tgenabled IN ('O', 'A'))
+      UNION ALL
       SELECT 'ledger.' || r.relname, g.role || ' may change it'
       FROM pg_class r, (VALUES ('${SERVICE_ROLE}'), ('${OPERATOR_ROLE}')) g (role)
-      WHERE r.relnamespace = 'ledger'::regnamespace AND r.relkind = 'r'
+      WHERE r.relnamespace = 'ledger'::regnamespace AND r.relkind IN ('r', 'p')
         AND has_table_privilege(g.role, r.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')`,
   },
 ];

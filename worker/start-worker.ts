@@ -22,9 +22,9 @@ import { readSdkMetrics } from '../temporal/sdk-metrics.ts';
 import { becomeCurrentIfFirst, deploymentOptions } from '../temporal/worker-deployment.ts';
 import { type DepositActivities, startDeposits } from './deposits/start-deposits.ts';
 import { startIdentifying } from './identify-cards.ts';
-import { startPruning } from './prune-claims.ts';
 import { serveOperations } from './serve-operations.ts';
 import { startSweep } from './sweep-claims.ts';
+import { startUpkeep } from './upkeep.ts';
 import { startWebhooks } from './webhooks/start-webhooks.ts';
 
 export interface RunningWorker {
@@ -117,7 +117,7 @@ async function startWork(
   const repeated = [
     startSweep({ orm, client, taskQueue: cardsTaskQueue(config.taskQueuePrefix), config, logger }),
     startIdentifying({ orm, liveNetwork, logger }),
-    startPruning({ orm, logger }),
+    startUpkeep({ orm, logger }),
     ...(config.workerVersion === null ? [] : [becomeCurrentIfFirst(client, config.workerVersion, logger)]),
   ];
   const ended = ran

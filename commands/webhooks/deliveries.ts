@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
-import { lowestId } from '../../crypto/new-id.ts';
 import { sealAnswerStart } from '../../crypto/webhooks.ts';
 import type { Orm } from '../../db/orm.ts';
+import { dropOldEvents } from '../../db/partitions.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
-import { type DeliveryStatus, EVENTS_KEPT_DAYS } from '../../domain/event.ts';
+import type { DeliveryStatus } from '../../domain/event.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import type { CommandContext } from '../command-context.ts';
 
@@ -163,27 +163,24 @@ const record = autocommitStatement(
 );
 
 /**
- * Deletes events and their attempts after 30 days (decisions.md, "Event"), in small batches without long locks. Events
- * that are still being sent, or that somebody has locked, stay for the next time.
+ * Forgets events after 30 days (decisions.md, "Event"). Their deliveries are deleted, in small batches without long locks,
+ * but for those that are still being sent, or that somebody has locked: they stay for the next time. Once a week of events
+ * has no delivery any more, it is dropped with all attempts. An event without a delivery is shown nowhere.
+ * @returns what {@link dropOldEvents} dropped
  */
-export async function pruneEvents(orm: Orm, batch = 500): Promise<void> {
-  const end = lowestId('evt', new Date(Date.now() - EVENTS_KEPT_DAYS * 24 * 3_600_000));
-  for (let after: string | null = ''; after !== null; ) {
-    const [seen]: { last: string | null }[] = await prune(orm, { after, end, batch });
+export async function pruneEvents(
+  orm: Orm,
+  { batch = 500, stopping }: { batch?: number; stopping?: AbortSignal } = {},
+): Promise<string[]> {
+  for (let after: string | null = ''; after !== null && !stopping?.aborted; ) {
+    const [seen]: { last: string | null }[] = await prune(orm, { after, batch });
     after = seen?.last ?? null;
   }
+  return dropOldEvents(orm, stopping);
 }
 
-// Written out: it locks one table and deletes from another. The batch's last id is returned even if nothing was deleted.
+// The service may delete nothing that is younger: so it is the database that knows the 30 days.
 const prune = autocommitStatement(
-  (_, { after, end, batch }: { after: string; end: string; batch: number }) => sql<{ last: string | null }>`
-  WITH old AS MATERIALIZED (
-    SELECT id FROM event WHERE id > ${after} AND id < ${end} ORDER BY id LIMIT ${batch}
-  ), ended AS MATERIALIZED (
-    SELECT d.event_id FROM delivery d JOIN old ON old.id = d.event_id
-    WHERE d.status NOT IN ('pending', 'retrying') FOR UPDATE OF d SKIP LOCKED
-  ), pruned AS (
-    DELETE FROM event WHERE id IN (SELECT event_id FROM ended)
-  )
-  SELECT max(id) AS last FROM old`,
+  (_, { after, batch }: { after: string; batch: number }) => sql<{ last: string | null }>`
+  SELECT prune_deliveries(${after}, ${batch}) AS last`,
 );

@@ -76,6 +76,8 @@ export const LedgerTransferEntity = defineEntity({
     prepaidPosted: p.bigint('string').nullable(),
     prepaidHeld: p.bigint('string').nullable(),
     createdAt: p.datetime().defaultRaw('clock_timestamp()'),
+    /** The day of its transaction, in UTC: its entries have the same. */
+    bookedOn: p.date().defaultRaw("((now() at time zone 'utc'::text))::date"),
   },
 });
 
@@ -91,5 +93,6 @@ export const LedgerEntryEntity = defineEntity({
     /** Of tracked accounts alone: the balance it leaves, and its number in the account's chain. */
     balanceAfter: p.bigint('string').nullable(),
     accountVersion: p.bigint('string').nullable(),
+    bookedOn: p.date().defaultRaw("((now() at time zone 'utc'::text))::date").primary(),
   },
 });

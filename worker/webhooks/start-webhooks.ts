@@ -4,18 +4,14 @@ import type { Logger } from 'pino';
 import { createWebhookActivities } from '../../activities/webhooks.ts';
 import { createWebhookClient } from '../../adapters/webhooks/webhook-client.ts';
 import type { CommandContext } from '../../commands/command-context.ts';
-import { pruneEvents } from '../../commands/webhooks/deliveries.ts';
 import type { Config } from '../../config/service.ts';
 import { webhooksTaskQueue } from '../../config/task-queues.ts';
 import { EVENT_WRITTEN, listen } from '../../db/notifications.ts';
 import type { ServiceDatabase } from '../../db/orm.ts';
-import { repeat } from '../../process/repeat.ts';
 import { deploymentOptions } from '../../temporal/worker-deployment.ts';
 import { MOST_SLOTS } from './endpoint-concurrency.ts';
 import { startRelay } from './relay.ts';
 import { startTellingWorkflows } from './tell-workflows.ts';
-
-const PRUNE_INTERVAL_MS = 600_000;
 
 export interface WebhooksOptions extends CommandContext {
   config: Config;
@@ -32,8 +28,8 @@ export interface RunningWebhooks {
 }
 
 /**
- * The delivery of events: the relay, which makes every attempt; the worker of the workflows that wait between them, on a
- * task queue of its own; and the pruning of old events.
+ * The delivery of events: the relay, which makes every attempt, and the worker of the workflows that wait between them, on a
+ * task queue of its own.
  */
 export async function startWebhooks(options: WebhooksOptions): Promise<RunningWebhooks> {
   const { config, orm, ring, client, connection, logger } = options;
@@ -63,7 +59,6 @@ export async function startWebhooks(options: WebhooksOptions): Promise<RunningWe
     timeoutMs: config.webhookTimeoutMs,
   });
   const telling = startTellingWorkflows({ orm, client, logger, taskQueue, wake: relay.wake });
-  const pruning = repeat('pruning old events', PRUNE_INTERVAL_MS, logger, () => pruneEvents(orm));
   const listening = listen({
     database: options.direct,
     logger,
@@ -74,7 +69,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<RunningWe
     worker,
     stop: async () => {
       await listening.stop();
-      await Promise.all([relay.stop(), telling.stop(), pruning.stop()]);
+      await Promise.all([relay.stop(), telling.stop()]);
       await webhooks.close();
     },
   };

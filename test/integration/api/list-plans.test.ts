@@ -13,10 +13,13 @@ import { DeliveryStatus } from '../../../domain/event.ts';
 import type { IdPrefix } from '../../../domain/ids.ts';
 import type { Tenant } from '../../../domain/mode.ts';
 import { readWebhooks } from '../../../operator/reads/webhooks.ts';
+import { splitFirst } from '../../support/partitions.ts';
 import { createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
 
 const ROWS = 200_000;
 const LIMIT = 20;
+/** Of each table that is partitioned by time: the rows are spread over all of them. */
+const PARTITIONS = 26;
 /** What a page may cost: of each type or status a page is looked at, and for each row its own few. */
 const MOST_ROWS = 20 * (LIMIT + 1);
 const MOST_BLOCKS = 60 * (LIMIT + 1);
@@ -38,7 +41,8 @@ interface PlanNode {
 }
 
 /**
- * Every list, with each of its filters and all of them together, on an account with 200,000 rows of it: the rows that
+ * Every list, with each of its filters and all of them together, on an account with 200,000 rows of it, in 26 partitions
+ * if they are partitioned: the rows that
  * PostgreSQL reads for a page are a small multiple of the page. What is common and what is rare are on opposite ends, so
  * that a walk from the newest meets a rare one last, and many combinations have no row at all.
  */
@@ -57,6 +61,7 @@ describe('the rows a list reads', function () {
   before(async () => {
     owner = new pg.Client(ownerUrlOf(await createTestDatabase()));
     await owner.connect();
+    await partition();
     await seed();
     await owner.query('ANALYZE');
     // The service's own statements, each looked at before it is run.
@@ -208,6 +213,16 @@ describe('the rows a list reads', function () {
     return owner.escapeLiteral(value instanceof Date ? value.toISOString() : String(value));
   }
 
+  async function partition(): Promise<void> {
+    const cuts = Array.from({ length: PARTITIONS - 1 }, (_, i) => i + 1);
+    const moments = cuts.map((cut) => at(Math.round((1 - cut / PARTITIONS) * ROWS)));
+    const ids = moments.map((moment) => lowestId('evt', moment).slice(0, -16));
+    await splitFirst(owner, 'event', ids);
+    await splitFirst(owner, 'delivery_attempt', ids);
+    const years = cuts.map((cut) => `${new Date().getUTCFullYear() - PARTITIONS + cut}-01-01`);
+    await splitFirst(owner, 'ledger.entry', years);
+  }
+
   /** Straight into the tables: what the triggers and foreign keys check is not what is looked at here. */
   async function seed(): Promise<void> {
     await owner.query(`SET session_replication_role = replica`);
@@ -273,6 +288,8 @@ const SEED = [
   `INSERT INTO ledger.transfer (id, fingerprint, operation_id, partner_id, mode, code, phase, debit_id, credit_id, amount)
    SELECT md5(n::text)::uuid, '', 'faucet/credit_' || n, '${OWNER.partnerId}', 'test', 'fund_faucet', 'single',
      'faucet/test/${OWNER.partnerId}', 'prepaid/test/${OWNER.partnerId}', 100 FROM row`,
-  `INSERT INTO ledger.entry (transfer_id, side, account_id, amount, balance_after, account_version)
-   SELECT md5(n::text)::uuid, 'credit', 'prepaid/test/${OWNER.partnerId}', 100, 100 * (n + 1), n + 1 FROM row`,
+  `INSERT INTO ledger.entry (transfer_id, side, account_id, amount, balance_after, account_version, booked_on)
+   SELECT md5(n::text)::uuid, 'credit', 'prepaid/test/${OWNER.partnerId}', 100, 100 * (n + 1), n + 1,
+     current_date - make_interval(years => (${PARTITIONS - 1}) - n / ${Math.ceil(ROWS / PARTITIONS)})
+   FROM row`,
 ];

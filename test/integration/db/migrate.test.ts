@@ -3,8 +3,10 @@ import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
+import { lowestId, newId } from '../../../crypto/new-id.ts';
 import { expectedMigrations, MIGRATIONS_FOLDER, migrate } from '../../../db/migrate.ts';
-import { testPostgres } from '../../support/postgres.ts';
+import { checkLedger } from '../../../ledger/check-ledger.ts';
+import { openOperatorOrm, testPostgres } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
 describe('migrate', () => {
@@ -81,6 +83,85 @@ describe('migrate', () => {
         { id: 'claim_funding_pending', resource_id: 'card_funding_pending' },
         { id: 'claim_to_come', resource_id: 'topup_to_come' },
       ]);
+    } finally {
+      await client.end();
+    }
+  });
+
+  it('carries events, attempts, the audit log and the ledger over into partitions', async () => {
+    const postgres = await testPostgres();
+    const database = `carried_${randomUUID().slice(0, 8)}`;
+    await postgres.createDatabase(database);
+    const databaseUrl = postgres.urlOf(database);
+    const dir = fileURLToPath(MIGRATIONS_FOLDER);
+    const common = { direction: 'up', migrationsTable: 'schema_migration', log: () => {} } as const;
+    const before = (await expectedMigrations()).indexOf('0016_partitioned_events');
+    await runner({ databaseUrl, dir, count: before, ...common });
+    const [soon, muchLater] = [newId('evt'), lowestId('evt', new Date('2200-01-01'))];
+    const partner = `prt_${randomUUID()}`;
+    const client = new pg.Client(databaseUrl);
+    await client.connect();
+    try {
+      await client.query(`INSERT INTO partner (id, name) VALUES ($1, 'P')`, [partner]);
+      await client.query(
+        `INSERT INTO event (id, partner_id, mode, type, body, created_at)
+         SELECT id, $2, 'test', 'ping', '{}', now() FROM unnest($1::text[]) id`,
+        [[soon, muchLater], partner],
+      );
+      await client.query(
+        `INSERT INTO delivery_attempt (event_id, number, started_at, duration_ms, delivered)
+         SELECT event_id, 1, now(), 1, true FROM delivery`,
+      );
+      await client.query(
+        `INSERT INTO audit_entry (id, actor, action, subject, detail) VALUES ($1, 'a', 'b', 'c', '{}')`,
+        [newId('aud')],
+      );
+      const transfer = (id: string) => ({
+        ...{
+          operation: 1,
+          operation_id: `faucet/${id}`,
+          partner_id: partner,
+          mode: 'test',
+          id,
+          code: 'fund_faucet',
+        },
+        ...{
+          phase: 'single',
+          debit_id: `faucet/test/${partner}`,
+          credit_id: `prepaid/test/${partner}`,
+          amount: 100,
+        },
+      });
+      const apply = (id: string) =>
+        client.query('SELECT outcome FROM ledger.apply_operations($1)', [JSON.stringify([transfer(id)])]);
+      const [old, later] = [randomUUID(), randomUUID()];
+      await apply(old);
+
+      await migrate(databaseUrl);
+      assert.deepEqual((await apply(old)).rows, [{ outcome: 'replayed' }]);
+      assert.deepEqual((await apply(later)).rows, [{ outcome: 'applied' }]);
+      const where = async (table: string, key: string) => {
+        const { rows } = await client.query(
+          `SELECT tableoid::regclass::text AS partition, count(*)::int FROM ${table} GROUP BY 1 ORDER BY min(${key}::text)`,
+        );
+        return rows.map((row) => Object.values(row));
+      };
+      assert.deepEqual(await where('event', 'id'), [
+        ['event_first', 1],
+        ['event_default', 1],
+      ]);
+      assert.deepEqual(await where('delivery_attempt', 'event_id'), [
+        ['delivery_attempt_first', 1],
+        ['delivery_attempt_default', 1],
+      ]);
+      assert.deepEqual(await where('audit_entry', 'id'), [['audit_entry_first', 1]]);
+      assert.deepEqual(await where('ledger.entry', 'transfer_id'), [['ledger.entry_first', 4]]);
+      const orm = await openOperatorOrm(databaseUrl);
+      try {
+        assert.deepEqual(await checkLedger(orm.em.fork()), []);
+      } finally {
+        await orm.close();
+      }
     } finally {
       await client.end();
     }

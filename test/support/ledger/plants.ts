@@ -132,6 +132,11 @@ export const PLANTS: { plant: string; sql: string[]; breaks: number[] }[] = [
     sql: ['ALTER TABLE ledger.transfer DISABLE TRIGGER append_only'],
     breaks: [11],
   },
+  {
+    plant: "a partition's trigger is gone",
+    sql: ['DROP TRIGGER append_only ON ledger.entry_first'],
+    breaks: [11],
+  },
   { plant: 'a trigger is gone', sql: ['DROP TRIGGER balanced ON ledger.entry'], breaks: [11] },
   {
     plant: 'the application may write',
