@@ -20,6 +20,7 @@ COPY package.json ./
 COPY activities activities
 COPY adapters adapters
 COPY api api
+COPY codec codec
 COPY commands commands
 COPY config config
 COPY crypto crypto

@@ -48,6 +48,22 @@ const Keys = z.string().transform((text, ctx): RingKey[] => {
   return keys;
 });
 
+const listOf = (text: string): string[] => text.split(',').map((part) => part.trim());
+const Tokens = z
+  .string()
+  .transform(listOf)
+  .pipe(
+    z.array(z.string().regex(/^[A-Za-z0-9_-]{32,}$/, 'must be 32 or more letters, digits, _ or -, each')),
+  );
+const Origins = z
+  .string()
+  .refine(
+    (text) => text === '' || listOf(text).every((url) => URL.canParse(url) && new URL(url).origin === url),
+    'must be origins such as https://temporal.example.com, comma-separated',
+  )
+  .default('')
+  .transform((text) => (text === '' ? [] : listOf(text)));
+
 /** Every variable of the service, with its default (operations.md, "Configuration"). */
 export const Environment = z.object({
   HOST: Text.default('127.0.0.1'),
@@ -79,6 +95,13 @@ export const Environment = z.object({
     .optional(),
   ENCRYPTION_KEYS: Keys,
   CODEC_KEYS: Keys.optional(),
+  CODEC_HOST: Text.optional(),
+  CODEC_PORT: Port.default(3002),
+  CODEC_TOKENS: Tokens.optional(),
+  CODEC_ALLOWED_ORIGINS: Origins,
+  CODEC_JWKS_URL: z.url({ protocol: /^https?$/, error: 'must be an http(s) URL' }).optional(),
+  CODEC_JWT_ISSUER: Text.optional(),
+  CODEC_JWT_AUDIENCE: Text.optional(),
   CARD_NETWORK: z.enum(['simulated', 'none']).default('none'),
   PRODUCT_CODE: Text.optional(),
   PRODUCT_BIN: z
@@ -112,7 +135,7 @@ const OUR_PREFIX =
 /** Secrets can also be given as files, as orchestrators do: DATABASE_URL_FILE names a file that contains DATABASE_URL. */
 export const IN_FILES: readonly string[] = [
   ...['DATABASE_URL', 'DATABASE_DIRECT_URL', 'ENCRYPTION_KEYS', 'TEMPORAL_API_KEY'],
-  ...['CODEC_KEYS'],
+  ...['CODEC_KEYS', 'CODEC_TOKENS'],
   ...['TRON_NODE_URLS', 'TRON_API_KEY', 'TRON_XPUB'],
 ];
 

@@ -48,8 +48,9 @@ const StackFile = z.object({
   operatorDatabaseUrl: z.string(),
   temporalAddress: z.string(),
   temporalNamespace: z.string(),
+  codecEndpoint: z.string().optional(),
 });
-const SecretsFile = z.object({ encryptionKeys: z.string() });
+const SecretsFile = z.object({ encryptionKeys: z.string(), codecKeys: z.string().optional() });
 
 /**
  * Reads the environment. If DATABASE_URL is not set, or is the local stack's, the stack in DATA_DIR fills in the rest.
@@ -65,6 +66,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
       `DATABASE_URL: is not set, and no local stack has run in ${dataDir}: start one with npm start, or set DATABASE_URL`,
     ]);
   }
+  const secrets = isLocal ? readJson(join(dataDir, 'secrets.json'), SecretsFile) : undefined;
   const environment = Object.entries(env).filter(
     ([name, value]) => value && !(isLocal && name === 'DATABASE_URL'),
   );
@@ -76,7 +78,9 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
       TEMPORAL_ADDRESS: stack.temporalAddress,
       TEMPORAL_NAMESPACE: stack.temporalNamespace,
       WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
-      ENCRYPTION_KEYS: readJson(join(dataDir, 'secrets.json'), SecretsFile)?.encryptionKeys,
+      ENCRYPTION_KEYS: secrets?.encryptionKeys,
+      // With an endpoint its workers encrypt.
+      ...(stack.codecEndpoint !== undefined && { CODEC_KEYS: secrets?.codecKeys }),
     }),
     ...Object.fromEntries(environment),
   });

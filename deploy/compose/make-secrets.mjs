@@ -26,3 +26,5 @@ keep('owner_database_url', url('card_issuing_owner', keep('owner_password', pass
 keep('service_database_url', url('card_issuing_service', keep('service_password', password)));
 keep('operator_database_url', url('card_issuing_staff', keep('operator_password', password)));
 keep('encryption_keys', () => `k1:${randomBytes(32).toString('base64')}`);
+keep('codec_keys', () => `c1:${randomBytes(32).toString('base64')}`);
+keep('codec_tokens', password);

@@ -54,6 +54,7 @@ export const DIRECTIONS: Record<string, Direction> = {
   api: { rooms: API },
   // The root of the process: it puts the parts together, and passes in what the others may not import.
   'api/server.ts': { rooms: [...API, 'adapters', 'activities'] },
+  codec: { rooms: ['crypto', 'config', 'process', 'temporal/encryption-codec.ts'] },
   worker: {
     rooms: [
       ...['domain', 'crypto', 'db', 'commands', 'adapters', 'activities', 'temporal', 'config', 'process'],

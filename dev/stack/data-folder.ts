@@ -89,6 +89,9 @@ const Secrets = z.object({
   postgresPassword: z.string(),
   /** In the form of ENCRYPTION_KEYS. */
   encryptionKeys: z.string(),
+  /** In the form of CODEC_KEYS, and of CODEC_TOKENS. */
+  codecKeys: z.string(),
+  codecToken: z.string(),
   /** What API and worker, and the operator's command line, log in as. */
   logins: z.object({ service: Login, operator: Login }),
 });
@@ -102,6 +105,8 @@ export function loadSecrets(file: string): Secrets {
   const secrets = {
     postgresPassword: randomBytes(24).toString('base64url'),
     encryptionKeys: `local:${randomBytes(32).toString('base64')}`,
+    codecKeys: `local:${randomBytes(32).toString('base64')}`,
+    codecToken: randomBytes(24).toString('base64url'),
     logins: { service: newLogin('service'), operator: newLogin('operator') },
     ...known,
   };

@@ -17,6 +17,8 @@ interface KeepTemporalOptions {
   source: TemporalSource;
   ports: Ports;
   postgres: RunningPostgres | undefined;
+  /** Where the UI has payloads decrypted. */
+  codecEndpoint: string | undefined;
   report: (line: string) => void;
   onSpawn: (name: string, pid: number) => void;
   disposables: AsyncDisposableStack;
@@ -41,6 +43,7 @@ export async function keepTemporal(options: KeepTemporalOptions): Promise<Runnin
         namespace: settings.TEMPORAL_NAMESPACE,
         port: ports.temporal,
         uiPort: ports.temporalUi,
+        codecEndpoint: options.codecEndpoint,
         connection,
         onSpawn: options.onSpawn,
       }),

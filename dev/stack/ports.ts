@@ -6,6 +6,8 @@ const Ports = z.object({
   postgres: z.number(),
   temporal: z.number(),
   temporalUi: z.number(),
+  /** Of the codec endpoint. */
+  codec: z.number(),
   /** The worker's own. */
   worker: z.number(),
   /** Of the fake TRON node, where there is one. */
@@ -40,6 +42,7 @@ export async function choosePorts(file: string, asked: AskedPorts): Promise<Port
     postgres: await choose('postgres'),
     temporal: await choose('temporal'),
     temporalUi: await choose('temporalUi'),
+    codec: await again('codec'),
     worker: await choose('worker'),
     ...(asked.withTron && { tron: await again('tron') }),
   };

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { VARIABLE_NAMES } from '../../config/environment.ts';
 import { childEnvironment } from '../process/child.ts';
 import type { DataFolder } from './data-folder.ts';
+import type { Ports } from './ports.ts';
 import type { Settings } from './settings.ts';
 
 interface ServiceEnvironmentOptions {
@@ -11,6 +12,8 @@ interface ServiceEnvironmentOptions {
   databaseUrl: string;
   temporalAddress: string;
   encryptionKeys: string;
+  /** Undefined: what is sent to Temporal isn't encrypted. */
+  codecKeys: string | undefined;
   workerPort: number;
   /** Variables of deposits, where the stack brings its own chain. */
   tron: NodeJS.ProcessEnv | undefined;
@@ -45,7 +48,29 @@ export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.P
     PORT: String(settings.PORT),
     WORKER_PORT: String(options.workerPort),
     ENCRYPTION_KEYS: options.encryptionKeys,
+    CODEC_KEYS: options.codecKeys,
     ...options.tron,
+  };
+}
+
+/** The environment of the codec endpoint: keys and who may ask, nothing of the service's. */
+export function codecEnvironment(options: {
+  settings: Settings;
+  ports: Pick<Ports, 'codec' | 'temporalUi'>;
+  keys: string;
+  token: string;
+}): NodeJS.ProcessEnv {
+  const { settings, ports, keys, token } = options;
+  return {
+    ...childEnvironment((name) => name === 'LOG_LEVEL'),
+    CODEC_HOST: '127.0.0.1',
+    CODEC_PORT: String(ports.codec),
+    CODEC_KEYS: keys,
+    CODEC_TOKENS: token,
+    CODEC_ALLOWED_ORIGINS: ['127.0.0.1', 'localhost']
+      .map((host) => `http://${host}:${ports.temporalUi}`)
+      .join(','),
+    TEMPORAL_NAMESPACE: settings.TEMPORAL_NAMESPACE,
   };
 }
 

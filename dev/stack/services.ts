@@ -14,6 +14,8 @@ export interface ServicesOptions {
   /** What Node runs for each; by default the service's own. */
   workerArgs?: readonly string[];
   apiArgs?: readonly string[];
+  /** The codec endpoint's environment and origin; left out: there is none. */
+  codec: { env: NodeJS.ProcessEnv; origin: string } | undefined;
   /** Where the API says whether it is ready. */
   readinessOrigin: string;
   temporal: { connection: ConnectionOptions; namespace: string };
@@ -35,6 +37,22 @@ export async function startServices(options: ServicesOptions): Promise<void> {
     return keepRunning({ name, report, start });
   };
   const common = { env, onSpawn };
+  const { codec } = options;
+  const codecEndpoint =
+    codec &&
+    keep('codec endpoint', (stopping) =>
+      startService({
+        ...common,
+        env: codec.env,
+        stopping,
+        name: 'codec endpoint',
+        args: [...NODE_ARGS, entry('codec/main.ts')],
+        logFile: join(logs, 'codec.log'),
+        onLine: echoErrors('codec endpoint', report),
+        isReady: () => answers(`${codec.origin}/healthz`),
+        stopSteps: [{ signal: 'SIGTERM', graceMs: 2_000 }],
+      }),
+    );
   const worker = keep('worker', (stopping) => {
     const sinceMs = Date.now();
     return startService({
@@ -57,15 +75,16 @@ export async function startServices(options: ServicesOptions): Promise<void> {
       args: options.apiArgs ?? [...NODE_ARGS, entry('api/main.ts')],
       logFile: join(logs, 'api.log'),
       onLine: echoErrors('API', report),
-      isReady: () => isApiReady(options.readinessOrigin),
+      // PostgreSQL, migrations and Temporal all answer the API.
+      isReady: () => answers(`${options.readinessOrigin}/readyz`),
       stopSteps: [{ signal: 'SIGTERM', graceMs: 3_000 }],
     }),
   );
   // The API is stopped first, whichever was ready first.
-  for (const started of await Promise.allSettled([worker, api])) {
-    if (started.status === 'fulfilled') disposables.defer(() => started.value.stop());
+  for (const started of await Promise.allSettled([codecEndpoint, worker, api])) {
+    if (started.status === 'fulfilled') disposables.defer(async () => started.value?.stop());
   }
-  await Promise.all([worker, api]);
+  await Promise.all([codecEndpoint, worker, api]);
 }
 
 /** As `npm run worker` and `npm run api`. */
@@ -126,10 +145,10 @@ async function howItEnded(child: Child): Promise<string> {
   return [how, ...crashOf(child.lastLines())].join('\n');
 }
 
-/** Whether `GET /readyz` answers 200: PostgreSQL, migrations and Temporal all answer the API. */
-async function isApiReady(origin: string): Promise<boolean> {
+/** Whether something answers 200 there. */
+async function answers(url: string): Promise<boolean> {
   try {
-    const response = await fetch(`${origin}/readyz`, { signal: AbortSignal.timeout(10_000) });
+    const response = await fetch(url, { signal: AbortSignal.timeout(10_000) });
     await response.arrayBuffer();
     return response.status === 200;
   } catch (error) {

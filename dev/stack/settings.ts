@@ -60,6 +60,7 @@ export function readSettings(env: NodeJS.ProcessEnv, { withTron = false } = {}) 
     ALLOW_OWNER_LOGIN: set.ALLOW_OWNER_LOGIN,
     // As it was written: it is handed on.
     ENCRYPTION_KEYS: set.ENCRYPTION_KEYS,
+    CODEC_KEYS: set.CODEC_KEYS,
   };
 }
 

@@ -15,6 +15,8 @@ const StackFile = z.object({
   /** Ends in `/v1`. */
   apiUrl: z.string(),
   temporalUiUrl: z.string().nullable(),
+  /** Where the UI has payloads decrypted; `temporal --codec-endpoint` takes it too. Left out: they aren't encrypted. */
+  codecEndpoint: z.string().optional(),
   /** Where the worker serves /healthz and /metrics. */
   workerUrl: z.string(),
   /** Of the fake TRON node; only with `--with-tron`. */

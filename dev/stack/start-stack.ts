@@ -8,7 +8,7 @@ import { dataFolder, loadSecrets, takeDataFolder } from './data-folder.ts';
 import { makeLogins, migrateDatabase, startDatabase } from './database.ts';
 import { keepTemporal } from './keep-temporal.ts';
 import { choosePorts, demandFree } from './ports.ts';
-import { serviceEnvironment } from './service-environment.ts';
+import { codecEnvironment, serviceEnvironment } from './service-environment.ts';
 import { type ServicesOptions, startServices } from './services.ts';
 import type { Settings } from './settings.ts';
 import { readStackFile, type StackFile, writeStackFile } from './stack-file.ts';
@@ -55,9 +55,9 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   const tron =
     ports.tron === undefined ? undefined : await startLocalTron({ file: folder.tron, port: ports.tron });
   disposables.defer(async () => tron?.stop());
-  const environment = (databaseUrl: string, address: string) =>
+  const environment = (databaseUrl: string, address: string, codecKeys: string | undefined) =>
     serviceEnvironment({
-      ...{ folder, settings, databaseUrl, encryptionKeys, workerPort: ports.worker },
+      ...{ folder, settings, databaseUrl, encryptionKeys, codecKeys, workerPort: ports.worker },
       temporalAddress: address,
       tron: tron?.environment,
     });
@@ -73,13 +73,18 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   ]);
   const embedded = early ?? (source.kind === 'built' ? await startEmbedded() : undefined);
   const ownerDatabaseUrl = settings.DATABASE_URL ?? (embedded?.databaseUrl as string);
+  // Somebody else's Temporal has a UI that knows nothing of our codec.
+  const hasUi = source.kind !== 'existing';
+  const codecKeys = settings.CODEC_KEYS ?? (hasUi ? secrets.codecKeys : undefined);
+  const codecOrigin = `http://127.0.0.1:${ports.codec}`;
+  const codecEndpoint = hasUi ? `${codecOrigin}/${secrets.codecToken}` : undefined;
   const [temporal, { databaseUrl, operatorDatabaseUrl }] = await allOf([
-    keepTemporal({ ...shared, settings, source, ports, postgres: embedded?.postgres }),
+    keepTemporal({ ...shared, settings, source, ports, codecEndpoint, postgres: embedded?.postgres }),
     migrateDatabase(ownerDatabaseUrl, report).then(() =>
       makeLogins(ownerDatabaseUrl, secrets.logins, settings),
     ),
   ]);
-  const env = environment(databaseUrl, temporal.address);
+  const env = environment(databaseUrl, temporal.address, codecKeys);
   const config = readConfig(env);
   const demo = await setUpDemo({
     config: {
@@ -97,6 +102,13 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     ...options.entries,
     env,
     logs: folder.logs,
+    codec:
+      hasUi && codecKeys !== undefined
+        ? {
+            env: codecEnvironment({ settings, ports, keys: codecKeys, token: secrets.codecToken }),
+            origin: codecOrigin,
+          }
+        : undefined,
     readinessOrigin: originOf(config.operations ?? config),
     temporal: { connection: connectionOptions, namespace: temporal.namespace },
   });
@@ -108,6 +120,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     temporalNamespace: temporal.namespace,
     apiUrl: `${originOf(config)}/v1`,
     temporalUiUrl: temporal.uiUrl,
+    ...(codecEndpoint !== undefined && { codecEndpoint }),
     workerUrl: originOf(config.worker),
     demo,
     ...(tron !== undefined && { tronUrl: tron.url }),

@@ -10,6 +10,7 @@ const matches = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].m
 const ENTRIES = [
   'api/main.ts',
   'worker/main.ts',
+  'codec/main.ts',
   'operator/main.ts',
   'operator/migrate.ts',
   'temporal/bundle-workflows.ts',

@@ -68,9 +68,41 @@ describe('npm start', function () {
     assert.ok(file.temporalUiUrl === null || (await fetch(file.temporalUiUrl)).ok);
   });
 
+  it('encrypts what it sends to Temporal, and has the UI decrypt it', async () => {
+    const body = { amount: 10_000, external_ref: 'codec' };
+    const headers = {
+      authorization: `Bearer ${file.demo.liveKey}`,
+      'content-type': 'application/json',
+      'idempotency-key': 'live',
+    };
+    const issued = await fetch(`${file.apiUrl}/cards`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    });
+    const { id } = (await issued.json()) as { id: string };
+    const settings = await fetch(`${file.temporalUiUrl}/api/v1/settings`);
+    const { Codec } = (await settings.json()) as { Codec: { Endpoint: string } };
+    assert.equal(Codec.Endpoint, file.codecEndpoint);
+    // As the server has it: this client has no keys.
+    const history = await withClient((client) =>
+      client.workflow.getHandle(`issue-card/${id}`).fetchHistory(),
+    );
+    const { input } = history.events?.[0]?.workflowExecutionStartedEventAttributes ?? {};
+    const sealed = input?.payloads?.[0];
+    const base64 = (bytes?: Uint8Array | null) => Buffer.from(bytes ?? []).toString('base64');
+    assert.equal(Buffer.from(sealed?.metadata?.encoding ?? []).toString(), 'binary/encrypted');
+    const encoding = base64(sealed?.metadata?.encoding);
+    const asked = { payloads: [{ metadata: { encoding }, data: base64(sealed?.data) }] };
+    const decoded = await fetch(`${Codec.Endpoint}/decode`, { method: 'POST', body: JSON.stringify(asked) });
+    const { payloads } = (await decoded.json()) as { payloads: { data: string }[] };
+    assert.match(atob(payloads[0]?.data ?? ''), /^{"claimId":"claim_/);
+  });
+
   it('writes stack.json for other programs and nobody else, its secrets likewise', async () => {
     assert.deepEqual(Object.keys(file).sort(), [
       'apiUrl',
+      'codecEndpoint',
       'databaseUrl',
       'demo',
       'operatorDatabaseUrl',

@@ -1,0 +1,61 @@
+import { hash, timingSafeEqual } from 'node:crypto';
+import { createRemoteJWKSet, errors, jwtVerify } from 'jose';
+import type { Context, Middleware } from 'koa';
+import type { CodecConfig } from '../config/codec.ts';
+
+export interface State {
+  /** Who asks: `token`, or the subject of an access token. */
+  by?: string;
+  /** How many payloads it was about. */
+  payloads?: number;
+}
+
+/**
+ * Lets holders of one of our tokens pass, in `Authorization` or as the first part of the path, and whoever the configured
+ * issuer has given an access token to, which Temporal's UI passes on. Anybody else gets 401.
+ */
+export function createAuthenticate({
+  tokens,
+  issuer,
+}: Pick<CodecConfig, 'tokens' | 'issuer'>): Middleware<State> {
+  const digests = tokens.map(digestOf);
+  const isOurs = (token: string) => {
+    const digest = digestOf(token);
+    return digests.some((known) => timingSafeEqual(known, digest));
+  };
+  const keys = issuer && createRemoteJWKSet(new URL(issuer.jwksUrl));
+
+  async function whoAsks(ctx: Context): Promise<string | null> {
+    const inPath: unknown = ctx.params?.token;
+    if (typeof inPath === 'string') return isOurs(inPath) ? 'token' : null;
+    const token = /^Bearer +(\S+)$/i.exec(ctx.get('Authorization'))?.[1];
+    if (token === undefined) return null;
+    if (isOurs(token)) return 'token';
+    if (issuer === null || keys === null) return null;
+    try {
+      const { payload } = await jwtVerify(token, keys, {
+        ...{ issuer: issuer.issuer, audience: issuer.audience },
+        requiredClaims: ['exp', 'sub'],
+        algorithms: ['RS256', 'RS384', 'RS512', 'PS256', 'ES256', 'ES384', 'EdDSA'],
+      });
+      return payload.sub ?? null;
+    } catch (error) {
+      if (error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout)) return null;
+      throw error;
+    }
+  }
+
+  return async (ctx, next) => {
+    const by = await whoAsks(ctx);
+    if (by === null) {
+      ctx.status = 401;
+      ctx.set('WWW-Authenticate', 'Bearer');
+      ctx.body = { error: 'send a token of CODEC_TOKENS, or an access token of the configured issuer' };
+      return;
+    }
+    ctx.state.by = by;
+    await next();
+  };
+}
+
+const digestOf = (token: string): Buffer => hash('sha256', token, 'buffer');

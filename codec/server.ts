@@ -1,0 +1,138 @@
+import { createServer } from 'node:http';
+import Router from '@koa/router';
+import type { Payload } from '@temporalio/common';
+import Koa, { type Context, type Middleware } from 'koa';
+import type { Logger } from 'pino';
+import getRawBody from 'raw-body';
+import { z } from 'zod';
+import type { CodecConfig } from '../config/codec.ts';
+import { describeError } from '../process/describe-error.ts';
+import { type Listening, listen } from '../process/listen.ts';
+import { EncryptionCodec } from '../temporal/encryption-codec.ts';
+import { createAuthenticate, type State } from './authenticate.ts';
+
+/** More than the UI shows of a history at once. */
+const LARGEST_BODY_BYTES = 8 * 1024 * 1024;
+
+const Bytes = z.base64();
+const Body = z.object({
+  payloads: z.array(z.object({ metadata: z.record(z.string(), Bytes).optional(), data: Bytes.optional() })),
+});
+type JsonPayload = z.infer<typeof Body>['payloads'][number];
+
+/**
+ * Decrypts payloads for Temporal's UI and command line, and encrypts what they send: POST /decode and /encode, in Temporal's
+ * own protocol. It has keys and no data: neither the database nor Temporal.
+ */
+export async function startCodec(config: CodecConfig, logger: Logger): Promise<Listening> {
+  const codec = new EncryptionCodec(config.keys);
+  const answer = (work: (payload: Payload) => Payload) => async (ctx: Context) => {
+    const payloads = await readPayloads(ctx);
+    if (payloads === null) return refuse(ctx, 400, 'the body is not {"payloads": […]} as Temporal sends it');
+    ctx.state.payloads = payloads.length;
+    ctx.body = { payloads: payloads.map((payload) => toJson(work(fromJson(payload)))) };
+  };
+  /** Leaves what can't be opened as it is, so that the rest can be read: its key may have been removed on purpose. */
+  const open = (payload: Payload): Payload => {
+    try {
+      return codec.open(payload);
+    } catch (error) {
+      logger.warn({ error: describeError(error) }, 'could not decrypt a payload');
+      return payload;
+    }
+  };
+
+  const router = new Router<State>();
+  const guard = [createAuthenticate(config), onlyFor(config.namespace)] as const;
+  // A UI without a login has nothing to send but the address that it was given.
+  for (const prefix of ['', '/:token']) {
+    router.post(`${prefix}/decode`, ...guard, answer(open));
+    router.post(
+      `${prefix}/encode`,
+      ...guard,
+      answer((payload) => codec.seal(payload)),
+    );
+  }
+  router.get('/healthz', (ctx) => {
+    ctx.body = { status: 'ok' };
+  });
+
+  const app = new Koa<State>();
+  app.on('error', (error) => logger.warn({ error: describeError(error) }, 'could not answer'));
+  app.use(logged(logger));
+  app.use(forOrigins(config.allowedOrigins));
+  app.use(router.routes());
+  return listen(createServer({ requestTimeout: 30_000 }, app.callback()), config, 'CODEC_PORT');
+}
+
+/** One line for each request, with who asked and for how much; its path can contain a token. */
+function logged(logger: Logger): Middleware<State> {
+  return async (ctx, next) => {
+    await next();
+    const { status, method } = ctx;
+    if (ctx.path === '/healthz' || method === 'OPTIONS') return;
+    const { by = null, payloads = 0 } = ctx.state;
+    logger.info(
+      { what: ctx.path.split('/').at(-1) === 'encode' ? 'encode' : 'decode', status, by, payloads },
+      'request',
+    );
+  };
+}
+
+/** Lets the browsers of Temporal's UI, and no other page, read answers. */
+function forOrigins(allowed: readonly string[]): Middleware {
+  return async (ctx, next) => {
+    const origin = ctx.get('Origin');
+    ctx.vary('Origin');
+    ctx.set({ 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' });
+    if (allowed.includes(origin)) {
+      ctx.set({
+        'Access-Control-Allow-Origin': origin,
+        'Access-Control-Allow-Credentials': 'true',
+        'Access-Control-Allow-Headers': 'Authorization, Authorization-Extras, Content-Type, X-Namespace',
+        'Access-Control-Allow-Methods': 'POST',
+        'Access-Control-Max-Age': '600',
+      });
+    }
+    if (ctx.method === 'OPTIONS') ctx.status = 204;
+    else await next();
+  };
+}
+
+/** The keys are those of one namespace. */
+function onlyFor(namespace: string): Middleware {
+  return async (ctx, next) => {
+    const asked = ctx.get('X-Namespace');
+    if (asked === '' || asked === namespace) return next();
+    refuse(ctx, 403, 'this endpoint has the keys of another namespace');
+  };
+}
+
+/** @returns null if it is something else */
+async function readPayloads(ctx: Context): Promise<JsonPayload[] | null> {
+  try {
+    const text = await getRawBody(ctx.req, { limit: LARGEST_BODY_BYTES, encoding: 'utf8' });
+    return Body.parse(JSON.parse(text)).payloads;
+  } catch {
+    return null;
+  }
+}
+
+const fromJson = ({ metadata = {}, data }: JsonPayload): Payload => ({
+  metadata: Object.fromEntries(
+    Object.entries(metadata).map(([name, value]) => [name, Buffer.from(value, 'base64')]),
+  ),
+  ...(data !== undefined && { data: Buffer.from(data, 'base64') }),
+});
+
+const toJson = ({ metadata, data }: Payload): JsonPayload => ({
+  metadata: Object.fromEntries(Object.entries(metadata ?? {}).map(([name, value]) => [name, base64(value)])),
+  ...(data != null && { data: base64(data) }),
+});
+
+const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
+
+export function refuse(ctx: Context, status: number, message: string): void {
+  ctx.status = status;
+  ctx.body = { error: message };
+}

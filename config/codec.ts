@@ -1,0 +1,58 @@
+import type { RingKey } from '../crypto/key-ring.ts';
+import { Environment, parseEnvironment } from './environment.ts';
+
+/** The configuration of the codec endpoint. */
+export interface CodecConfig {
+  host: string;
+  port: number;
+  keys: RingKey[];
+  /** Each lets its holder decrypt; several at once while one is being replaced. */
+  tokens: string[];
+  /** Whose access tokens count as well; null: nobody's. */
+  issuer: { jwksUrl: string; issuer: string; audience: string } | null;
+  /** Of the Temporal UIs that may ask. */
+  allowedOrigins: string[];
+  namespace: string;
+  logLevel: string;
+}
+
+const CodecEnvironment = Environment.pick({
+  ...{
+    CODEC_HOST: true,
+    CODEC_PORT: true,
+    CODEC_KEYS: true,
+    CODEC_TOKENS: true,
+    CODEC_ALLOWED_ORIGINS: true,
+  },
+  ...{ CODEC_JWKS_URL: true, CODEC_JWT_ISSUER: true, CODEC_JWT_AUDIENCE: true },
+  ...{ HOST: true, TEMPORAL_NAMESPACE: true, LOG_LEVEL: true },
+}).required({ CODEC_KEYS: true });
+
+/** @throws ConfigurationError */
+export function readCodecConfig(env: NodeJS.ProcessEnv = process.env): CodecConfig {
+  const { values } = parseEnvironment(CodecEnvironment, env, codecProblems);
+  const { CODEC_JWKS_URL: jwksUrl, CODEC_JWT_ISSUER: issuer, CODEC_JWT_AUDIENCE: audience } = values;
+  return {
+    host: values.CODEC_HOST ?? values.HOST,
+    port: values.CODEC_PORT,
+    keys: values.CODEC_KEYS,
+    tokens: values.CODEC_TOKENS ?? [],
+    issuer: jwksUrl && issuer && audience ? { jwksUrl, issuer, audience } : null,
+    allowedOrigins: values.CODEC_ALLOWED_ORIGINS,
+    namespace: values.TEMPORAL_NAMESPACE,
+    logLevel: values.LOG_LEVEL,
+  };
+}
+
+function codecProblems(set: NodeJS.ProcessEnv): string[] {
+  const ofIssuer = [set.CODEC_JWKS_URL, set.CODEC_JWT_ISSUER, set.CODEC_JWT_AUDIENCE];
+  const given = ofIssuer.filter(Boolean).length;
+  return [
+    ...(given !== 0 && given !== 3
+      ? ['CODEC_JWKS_URL, CODEC_JWT_ISSUER, CODEC_JWT_AUDIENCE: set all three or none']
+      : []),
+    ...(given === 0 && !set.CODEC_TOKENS
+      ? ['CODEC_TOKENS: is required, or CODEC_JWKS_URL: without one of them anybody could decrypt']
+      : []),
+  ];
+}
