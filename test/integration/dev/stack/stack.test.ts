@@ -195,7 +195,7 @@ describe('npm start', function () {
     assert.ok(Date.now() - stoppedAt < 15_000);
     assert.deepEqual(
       order.filter((name) => name !== 'Temporal UI'),
-      ['API', 'worker', 'Temporal', 'PostgreSQL'].filter((name) => order.includes(name)),
+      ['API', 'worker', 'codec endpoint', 'Temporal', 'PostgreSQL'].filter((name) => order.includes(name)),
     );
   });
 

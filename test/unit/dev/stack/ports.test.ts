@@ -13,7 +13,7 @@ describe('choosePorts', () => {
   it('takes the ports of last time, but for one that is taken by now', async () => {
     const file = join(scratch.path, 'ports.json');
     const first = await choosePorts(file, none);
-    assert.equal(new Set(Object.values(first)).size, 4);
+    assert.equal(new Set(Object.values(first)).size, 5);
     assert.deepEqual(await choosePorts(file, none), first);
 
     const other = createServer().listen(first.temporal, '127.0.0.1');
