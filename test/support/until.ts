@@ -20,9 +20,9 @@ export async function until<T>(
   }
 }
 
-/** Tries an assertion until it holds. @throws its own failure after 20 s */
+/** Tries an assertion until it holds. @throws its own failure after a minute */
 export async function untilHolds(assertion: () => void | Promise<void>): Promise<void> {
-  const giveUpAt = Date.now() + 20_000;
+  const giveUpAt = Date.now() + 60_000;
   await until('the assertion holds', async () => {
     try {
       await assertion();

@@ -90,8 +90,8 @@ describe('authentication', () => {
       await revokeApiKey(stack.operator, id);
       const revokedAt = Date.now();
       for (const ask of [() => ping(headers.authorization), elsewhere]) {
-        while ((await ask()).status === 200) {
-          assert.ok(Date.now() - revokedAt < 5_000, 'it still works 5 s later');
+        for (let askedAt = Date.now(); (await ask()).status === 200; askedAt = Date.now()) {
+          assert.ok(askedAt - revokedAt < 5_000, 'it still works 5 s later');
           await sleep(100);
         }
       }

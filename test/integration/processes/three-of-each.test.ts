@@ -33,7 +33,11 @@ describe('three API and three worker processes', function () {
   before(async () => {
     folder = scratchFolder();
     // Its own API makes the partners; nothing is asked of it otherwise.
-    stack = await startTestStack({ cardCreationWaitMs: 60_000, logLevel: 'error' }, { worker: false });
+    stack = await startTestStack(
+      // Patient: an event whose attempt is cut short on a busy machine is sent again.
+      { cardCreationWaitMs: 60_000, webhookTimeoutMs: 60_000, logLevel: 'error' },
+      { worker: false },
+    );
     receiver = await startReceiver();
     const env = { WORKFLOW_BUNDLE: await bundleFile(folder) };
     const configs: Config[] = [];
