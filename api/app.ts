@@ -33,6 +33,8 @@ export interface AppDependencies
     CallbackDependencies,
     NetworkTransactionDependencies,
     ReadinessDependencies {
+  /** Whether the process gets no more requests, if it can be helped. */
+  isStopping(): boolean;
   /** Whether readiness and metrics have their own listen address. */
   operationsApart: boolean;
   /** How the process uses its connections to the database. */
@@ -71,7 +73,10 @@ export function createApps(dependencies: AppDependencies): Apps {
     const guarded = guard(route, dependencies);
     v1[method](path, dependencies.checkAnswers ? checkAnswers(route.declaration, guarded) : guarded);
   }
-  const ofOperators = [readiness(dependencies), metrics.router];
+  const ofOperators = [
+    readiness(() => (dependencies.isStopping() ? 'is stopping' : dependencies)),
+    metrics.router,
+  ];
   return {
     api: createApp(logger, durations, [
       v1,

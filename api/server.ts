@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
@@ -35,8 +36,8 @@ export interface RunningApi {
   /** Base address of the API, ending in /v1. */
   url: string;
   /**
-   * Takes no more connections, refuses the requests that wait for their turn, ends those in progress within 10 s, and
-   * closes what it opened.
+   * Is not ready any more, so that a load balancer sends its requests elsewhere, for which it has DRAIN_DELAY. Then takes no
+   * more connections, ends the requests in progress within 10 s, and closes what it opened.
    */
   stop(): Promise<void>;
 }
@@ -50,6 +51,9 @@ export interface ApiOptions {
   /** Wraps the card network, for tests that kill the process between its calls. */
   aroundNetwork?: (network: CardNetwork) => CardNetwork;
 }
+
+/** How long requests may still wait for their turn once the process takes no more; the rest of the 10 s is for their work. */
+const LONGEST_QUEUE_MS = 2_000;
 
 /** Opens what the API needs and listens. Then it starts the worker that it hosts, without waiting for it. */
 export async function startApi(
@@ -114,7 +118,9 @@ export async function startApi(
   };
   const liveWork = openLiveWork({ orm, client, answerHints, eventsWritten, logger });
 
+  let isStopping = false;
   const apps = createApps({
+    isStopping: () => isStopping,
     ...operations,
     poolUsage,
     operationsApart: config.operations !== null,
@@ -156,8 +162,13 @@ export async function startApi(
   return {
     url: `http://${config.host}:${config.port}/v1`,
     stop: async () => {
-      admission.stop();
+      isStopping = true;
+      for (const server of servers) server.drain();
+      await sleep(config.drainDelayMs);
+      // Whatever waits for its turn by now had long enough; it is refused rather than cut off.
+      const impatience = setTimeout(() => admission.stop(), LONGEST_QUEUE_MS);
       for (const server of servers) await server.stop();
+      clearTimeout(impatience);
       await exchange.stop();
       await liveWork.stop();
       await live.stop();

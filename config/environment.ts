@@ -71,6 +71,7 @@ export const Environment = z.object({
   OPERATIONS_HOST: Text.optional(),
   OPERATIONS_PORT: Port.optional(),
   WORKER_HOST: Text.optional(),
+  DRAIN_DELAY: Duration.refine((delayMs) => delayMs <= 60_000, 'must be at most 1m').default(0),
   WORKER_PORT: wholeNumber(0, 65_535).default(3001),
   DATABASE_URL: PostgresUrl,
   DATABASE_DIRECT_URL: PostgresUrl.optional(),
@@ -130,7 +131,7 @@ export const VARIABLE_NAMES = new Set(Object.keys(Environment.shape));
 
 /** A variable that begins like this but is not one of {@link VARIABLE_NAMES} is probably misspelt. */
 const OUR_PREFIX =
-  /^(DATABASE_DIRECT_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|CODEC_)/;
+  /^(DATABASE_DIRECT_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|DRAIN_|CODEC_)/;
 
 /** Secrets can also be given as files, as orchestrators do: DATABASE_URL_FILE names a file that contains DATABASE_URL. */
 export const IN_FILES: readonly string[] = [

@@ -9,6 +9,8 @@ export interface Config {
   port: number;
   /** Where readiness and metrics listen; null if they share the API's address. */
   operations: { host: string; port: number } | null;
+  /** How long an API process that stops goes on with requests, so that load balancers notice that it is not ready. */
+  drainDelayMs: number;
   /** Where a worker listens, for operators; port 0 is any free one. */
   worker: { host: string; port: number };
   databaseUrl: string;
@@ -52,6 +54,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     host: values.HOST,
     port: values.PORT,
     operations: operationsAddress(values),
+    drainDelayMs: values.DRAIN_DELAY,
     worker: { host: values.WORKER_HOST ?? values.HOST, port: values.WORKER_PORT },
     databaseUrl: values.DATABASE_URL,
     databaseDirectUrl:

@@ -37,17 +37,28 @@ export function health(): Router {
 /**
  * `GET /readyz`: whether PostgreSQL, its migrations and Temporal are there. It names what is not; the log says why.
  * Workers, and how far the chain has been read, are for information.
+ * @param stateOf the process itself: what it looks with, or why it is not ready whatever it would see
  */
-export function readiness(dependencies: ReadinessDependencies): Router {
-  const compute = atMostOften(COMPUTED_EVERY_MS, () => computeReadiness(dependencies));
+export function readiness(stateOf: () => ReadinessDependencies | 'is starting' | 'is stopping'): Router {
+  const compute = atMostOften(COMPUTED_EVERY_MS, async () => {
+    const state = stateOf();
+    return typeof state === 'string' ? notReady(state) : computeReadiness(state);
+  });
   const router = new Router();
   router.get('/readyz', async (ctx) => {
-    const { status, body } = await compute();
+    // The state of a second ago won't do for a process that stops: it should get no more requests.
+    const state = stateOf();
+    const { status, body } = typeof state === 'string' ? notReady(state) : await compute();
     ctx.status = status;
     ctx.body = body;
   });
   return router;
 }
+
+const notReady = (why: string) => ({
+  status: 503,
+  body: { status: 'not_ready', problems: { process: why }, workers: {}, scan: null },
+});
 
 async function computeReadiness(
   dependencies: ReadinessDependencies,

@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { StartRefused } from './run-process.ts';
 
@@ -13,6 +13,8 @@ const LONGEST_STOP_MS = 10_000;
 export interface Listening {
   /** Its origin, without a path. */
   url: string;
+  /** Ends each connection after its next answer, which says so (`Connection: close`). New ones are still taken. */
+  drain(): void;
   /** Takes no more connections and ends the requests in progress, within 10 s. */
   stop(): Promise<void>;
 }
@@ -32,9 +34,24 @@ export async function listen(
     server.listen(port, host, resolve);
   });
   const { port: taken } = server.address() as AddressInfo;
+  const inProgress = new Set<ServerResponse>();
+  let isDraining = false;
+  const follow = (_: IncomingMessage, response: ServerResponse) => {
+    if (isDraining) response.shouldKeepAlive = false;
+    inProgress.add(response);
+    response.once('close', () => inProgress.delete(response));
+  };
+  server.on('request', follow);
+  server.on('checkExpectation', follow);
+  const drain = () => {
+    isDraining = true;
+    for (const response of inProgress) response.shouldKeepAlive = false;
+  };
   return {
+    drain,
     url: `http://${host.includes(':') ? `[${host}]` : host}:${taken}`,
     stop: async () => {
+      drain();
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeIdleConnections();
       const impatience = setTimeout(() => server.closeAllConnections(), LONGEST_STOP_MS);

@@ -5,12 +5,12 @@ import { type CardActivities, createCardActivities } from '../activities/card-ac
 import { startLiveNetwork } from '../adapters/live-network.ts';
 import { createResponseNotifier } from '../commands/idempotency/response.ts';
 import type { Config } from '../config/service.ts';
-import { cardsTaskQueue } from '../config/task-queues.ts';
+import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../config/task-queues.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
 import { createDatabaseMetrics } from '../operations/database-metrics.ts';
-import { health } from '../operations/health.ts';
+import { health, type ReadinessDependencies, readiness } from '../operations/health.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../operations/metrics.ts';
 import { poolMetrics } from '../operations/process-metrics.ts';
 import { describeError } from '../process/describe-error.ts';
@@ -57,11 +57,15 @@ export async function startWorker(
   options: WorkerOptions = {},
 ): Promise<RunningWorker> {
   const metrics = createProcessMetrics(readSdkMetrics);
-  const operations = await serveOperations(config.worker, [health(), metrics.router], logger);
+  let state: ReturnType<Parameters<typeof readiness>[0]> = 'is starting';
+  const routers = [health(), readiness(() => state), metrics.router];
+  const operations = await serveOperations(config.worker, routers, logger);
   try {
     const work = await startWork(config, logger, metrics, options);
+    state = work.readiness;
     const ended = work.ended.finally(() => operations.stop());
     const stop = async () => {
+      state = 'is stopping';
       work.shutDown();
       await ended;
     };
@@ -77,7 +81,7 @@ async function startWork(
   logger: Logger,
   metrics: ProcessMetrics,
   { around = {}, ...options }: WorkerOptions,
-): Promise<{ ended: Promise<void>; shutDown(): void }> {
+): Promise<{ ended: Promise<void>; shutDown(): void; readiness: ReadinessDependencies }> {
   const ring = new KeyRing(config.encryptionKeys);
   const { orm, direct, poolUsage } = await openServiceDatabase(config, logger, {
     poolSize: 22,
@@ -128,7 +132,13 @@ async function startWork(
       await connection.close();
       await orm.close();
     });
-  return { ended, shutDown };
+  const readiness: ReadinessDependencies = {
+    ...{ orm, client, logger, tronNetwork: config.tron?.network ?? null },
+    taskQueues: [cardsTaskQueue, webhooksTaskQueue, depositsTaskQueue].map((queue) =>
+      queue(config.taskQueuePrefix),
+    ),
+  };
+  return { ended, shutDown, readiness };
 }
 
 /** The worker for what happens to cards: issuances, top-ups and status changes. */

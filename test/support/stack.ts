@@ -95,6 +95,7 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     allowOwnerLogin: false,
     temporal: { connectionOptions: { address }, namespace },
     taskQueuePrefix: `test-${randomUUID().slice(0, 8)}-`,
+    drainDelayMs: 0,
     workerVersion: null,
     encryptionKeys: [{ id: 'k1', secret: randomBytes(32) }],
     // So that a test that searches histories for what must not be there sees what is there.

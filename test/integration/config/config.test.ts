@@ -59,6 +59,7 @@ describe('readConfig', () => {
       databaseDirectUrl: null,
       allowOwnerLogin: false,
       taskQueuePrefix: '',
+      drainDelayMs: 0,
       workerVersion: null,
       encryptionKeys: [{ id: 'k1', secret: SECRET }],
       codecKeys: null,

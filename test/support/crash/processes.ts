@@ -78,6 +78,7 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
     TEMPORAL_ADDRESS: connectionOptions?.address,
     TEMPORAL_NAMESPACE: namespace,
     TASK_QUEUE_PREFIX: config.taskQueuePrefix,
+    DRAIN_DELAY: `${config.drainDelayMs}ms`,
     TEMPORAL_DEPLOYMENT_NAME: config.workerVersion?.deploymentName ?? '',
     TEMPORAL_WORKER_BUILD_ID: config.workerVersion?.buildId ?? '',
     ENCRYPTION_KEYS: config.encryptionKeys
