@@ -6,18 +6,25 @@ import {
   refuseStatusChange,
 } from '../commands/card-status/change-status.ts';
 import type { CommandContext } from '../commands/command-context.ts';
-import type { StoredResponse } from '../commands/idempotency/response.ts';
+import { readResponseStatus, type StoredResponse } from '../commands/idempotency/response.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
 import { configured } from './ask-network.ts';
 
+/**
+ * How a change ended. `refused`: by our own rules, or by the network; the card is as it was. `forgotten`: its claim is gone.
+ */
+export interface StatusChangeEnd {
+  outcome: 'applied' | 'refused' | 'refused_by_network' | 'forgotten';
+}
+
 export interface CardStatusActivities {
   /** @throws ApplicationFailure `CardBusy` while another change of the card is under way: try again. */
-  beginStatusChange(claimId: string): Promise<'begun' | 'answered'>;
+  beginStatusChange(claimId: string): Promise<'begun' | StatusChangeEnd>;
   /**
    * Asks the network for the change and records what it says.
    * @throws CardNetworkUnavailable if the network gives no definite answer.
    */
-  requestStatusChange(claimId: string): Promise<'answered'>;
+  requestStatusChange(claimId: string): Promise<StatusChangeEnd>;
 }
 
 export interface CardStatusDependencies extends CommandContext {
@@ -38,20 +45,30 @@ export function createCardStatusActivities(dependencies: CardStatusDependencies)
     async beginStatusChange(claimId) {
       const beginning = await beginStatusChange(dependencies, claimId);
       if (beginning === 'busy') throw cardBusy();
-      if (beginning === 'answered') dependencies.answered(claimId, null);
-      else dependencies.opened?.(claimId);
+      if (beginning === 'answered') {
+        dependencies.answered(claimId, null);
+        return endOf(claimId);
+      }
+      dependencies.opened?.(claimId);
       return beginning;
     },
 
     async requestStatusChange(claimId) {
       const request = await readStatusChangeRequest(dependencies, claimId);
-      if (request === null) return 'answered';
+      if (request === null) return endOf(claimId);
       const { status } = await configured(dependencies.liveNetwork).changeCardStatus(request);
       const end = status === 'applied' ? completeStatusChange : refuseStatusChange;
       for (const answered of await end(dependencies, claimId)) dependencies.answered(answered, null);
-      return 'answered';
+      return { outcome: status === 'applied' ? 'applied' : 'refused_by_network' };
     },
   };
+
+  /** How a change that is over has ended, by its response. */
+  async function endOf(claimId: string): Promise<StatusChangeEnd> {
+    const status = await readResponseStatus(dependencies, claimId);
+    if (status === null) return { outcome: 'forgotten' };
+    return { outcome: status === 200 ? 'applied' : 'refused' };
+  }
 }
 
 /** Nothing is wrong, so it is neither logged nor counted as a failure. */

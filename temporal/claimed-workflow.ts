@@ -146,6 +146,10 @@ export function workflowIdOf({ operation, claimId, cardId, topUpId }: ClaimedWor
  */
 const WORKFLOW_TASK_TIMEOUT_MS = 5_000;
 
+/** The command that shows operators what the workflow is about. */
+const shownBy = ({ topUpId, cardId }: ClaimedWorkflow): string =>
+  topUpId === undefined ? `card show ${cardId}` : `topup show ${topUpId}`;
+
 const TITLES: Record<WorkflowOperation, string> = {
   create_card: 'Issue',
   top_up_card: 'Top up',
@@ -169,6 +173,7 @@ function optionsOf(workflow: ClaimedWorkflow) {
     workflowIdConflictPolicy: 'USE_EXISTING',
     workflowIdReusePolicy: isFunding ? 'REJECT_DUPLICATE' : 'ALLOW_DUPLICATE',
     staticSummary: `${TITLES[operation]} ${cardId} (${mode})`,
+    staticDetails: `Partner \`${partnerId}\`. On the command line: \`npm run operator -- ${shownBy(workflow)}\`.`,
     // Where tasks queue up in Temporal, partners take turns.
     priority: { fairnessKey: partnerId },
     typedSearchAttributes: new TypedSearchAttributes([

@@ -38,6 +38,7 @@ export async function tellDelivery(
       ...{ workflowId, taskQueue: event.taskQueue, workflowIdReusePolicy: 'ALLOW_DUPLICATE' },
       ...{ args: [{ eventId: event.eventId }], signal: progress, signalArgs: [latest] },
       staticSummary: `Deliver ${event.type} (${event.mode})`,
+      staticDetails: `Partner \`${event.partnerId}\`. On the command line: \`npm run operator -- webhook show ${event.eventId}\`.`,
       // If tasks queue up in Temporal, partners take turns.
       priority: { fairnessKey: event.partnerId },
       typedSearchAttributes: new TypedSearchAttributes([

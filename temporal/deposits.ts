@@ -30,6 +30,7 @@ export async function tellDeposit(
     ...{ workflowId: watchDepositWorkflowId(depositId), taskQueue, workflowIdReusePolicy: 'ALLOW_DUPLICATE' },
     ...{ args, signal: depositChanged, workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS },
     staticSummary: `Deposit ${depositId}`,
+    staticDetails: `Partner \`${partnerId}\`. On the command line: \`npm run operator -- deposit show ${depositId}\`.`,
     // Where tasks queue up in Temporal, partners take turns.
     priority: { fairnessKey: partnerId },
     typedSearchAttributes: new TypedSearchAttributes([
@@ -55,5 +56,6 @@ export async function ensureScan(
     ...{ workflowIdConflictPolicy: 'USE_EXISTING', workflowIdReusePolicy: 'ALLOW_DUPLICATE' },
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
     staticSummary: `Read the blocks of ${network}`,
+    staticDetails: 'On the command line: `npm run operator -- tron status`.',
   });
 }

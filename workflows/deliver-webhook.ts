@@ -4,9 +4,10 @@ import {
   setCurrentDetails,
   setHandler,
   upsertSearchAttributes,
+  workflowInfo,
 } from '@temporalio/workflow';
 import type { WebhookActivities } from '../activities/webhooks.ts';
-import { LOCAL_STEP } from './activity-options.ts';
+import { LOCAL_STEP, summarized } from './activity-options.ts';
 import { type DeliverWebhookInput, type DeliveryProgress, progress, requeue } from './messages.ts';
 import { deliveryStatusAttribute, needsAttentionAttribute } from './search-attributes.ts';
 
@@ -14,15 +15,25 @@ const GIVEN_UP_FOR = '30 days';
 /** An event may wait longer than this for a slot at its endpoint; the workflow then asks for its status. */
 const WITH_RELAY_FOR = '1 hour';
 
-const { queueRetry, requeueEvent } = proxyLocalActivities<WebhookActivities>(LOCAL_STEP);
+const { queueRetry } = proxyLocalActivities<WebhookActivities>(
+  summarized(LOCAL_STEP, 'hand the event to the relay for its next attempt'),
+);
+const { requeueEvent } = proxyLocalActivities<WebhookActivities>(
+  summarized(LOCAL_STEP, 'hand the event to the relay to be sent again'),
+);
+
+/** How a delivery ended. `parked`: its endpoint is gone or disabled. `deleted`: the event is older than 30 days. */
+export interface DeliveryEnd {
+  outcome: 'delivered' | 'parked' | 'given_up' | 'deleted';
+  attempts: number;
+}
 
 /**
  * Waits between the attempts of an event, on the schedule of partner-api.md, "Delivery rules". The relay makes the
  * attempts, from the event's row, and signals what became of each. When the event is given up, the workflow waits 30 days
  * for somebody to send it again.
  */
-export async function deliverWebhook({ eventId }: DeliverWebhookInput): Promise<void> {
-  const show = createDisplay(eventId);
+export async function deliverWebhook({ eventId }: DeliverWebhookInput): Promise<DeliveryEnd> {
   let latest: DeliveryProgress | undefined;
   let attemptCount = 0;
   let isRequeued = false;
@@ -35,16 +46,27 @@ export async function deliverWebhook({ eventId }: DeliverWebhookInput): Promise<
     isRequeued = true;
   });
   const isSignalled = () => isRequeued || latest !== undefined;
+  const ended = (outcome: DeliveryEnd['outcome']): DeliveryEnd => ({ outcome, attempts: attemptCount });
 
   // Undefined while the event is with the relay.
   for (let known: DeliveryProgress | undefined; ; ) {
-    if (known !== undefined) show(known.status, known);
+    if (known === undefined) setCurrentDetails(WITH_RELAY);
+    else {
+      label(known.status);
+      setCurrentDetails(detailsOf(eventId, known));
+    }
     // If a signal arrives before the server has recorded the end, the workflow handles it and continues.
-    if (known?.status === 'delivered' || known?.status === 'parked') return;
+    if (known?.status === 'delivered' || known?.status === 'parked') return ended(known.status);
     if (!isSignalled()) {
-      if (known === undefined) await condition(isSignalled, WITH_RELAY_FOR);
-      else if (known.status === 'retrying') await condition(isSignalled, known.nextAttemptInMs);
-      else if (!(await condition(isSignalled, GIVEN_UP_FOR))) return show('ended');
+      if (known === undefined)
+        await condition(isSignalled, WITH_RELAY_FOR, { summary: 'until the relay should have reported' });
+      else if (known.status === 'retrying')
+        await condition(isSignalled, known.nextAttemptInMs, { summary: 'until the next attempt' });
+      else if (!(await condition(isSignalled, GIVEN_UP_FOR, { summary: 'until the event is deleted' }))) {
+        setCurrentDetails('Given up, and nobody has sent it again for 30 days.');
+        upsertSearchAttributes([{ key: needsAttentionAttribute, value: false }]);
+        return ended('given_up');
+      }
     }
     if (latest !== undefined) {
       known = latest;
@@ -53,33 +75,57 @@ export async function deliverWebhook({ eventId }: DeliverWebhookInput): Promise<
     }
     let exists: boolean;
     if (isRequeued) {
-      show('retrying');
+      label('retrying');
       isRequeued = false;
       exists = await requeueEvent(eventId);
     } else exists = await queueRetry(eventId, attemptCount);
-    if (!exists) return;
+    if (!exists) return ended('deleted');
     known = undefined;
   }
 }
 
-/** Shows operators the status of the event. `ended`: it was given up, and nobody has sent it again. */
-function createDisplay(eventId: string) {
-  let shown: DeliveryProgress['status'] | 'ended' = 'retrying';
-  return (status: typeof shown, last?: DeliveryProgress): void => {
-    if (status === shown) return;
-    const needsAttention = status === 'given_up';
-    upsertSearchAttributes([
-      { key: deliveryStatusAttribute, value: status === 'ended' ? 'given_up' : status },
-      ...(needsAttention || shown === 'given_up'
-        ? [{ key: needsAttentionAttribute, value: needsAttention }]
-        : []),
-    ]);
-    if (status === 'retrying') setCurrentDetails('');
-    if (needsAttention && last !== undefined)
-      setCurrentDetails(
-        `Given up after ${last.attemptCount} attempts; the last error was ${last.error}. To send it again, send the signal ` +
-          `\`requeue\` or run \`operator webhook requeue ${eventId}\`.`,
+const WITH_RELAY =
+  'The event is with the relay of a worker, which sends it as soon as its endpoint has a free slot.';
+
+/** What became of the last attempt, and what comes next. */
+function detailsOf(
+  eventId: string,
+  { status, attemptCount, nextAttemptInMs, error }: DeliveryProgress,
+): string {
+  const attempts = attemptCount === 1 ? 'one attempt' : `${attemptCount} attempts`;
+  switch (status) {
+    case 'retrying':
+      return (
+        `Attempt ${attemptCount} failed: ${error}. The next one is due at ` +
+        `${new Date(Date.now() + nextAttemptInMs).toISOString()}; ${toSendNow(eventId)}`
       );
-    shown = status;
-  };
+    case 'given_up':
+      return `**Given up after ${attempts}**; the last error was ${error}. Once the endpoint works again: ${toSendNow(eventId)}`;
+    case 'parked':
+      return (
+        `Parked after ${attempts}, since its endpoint is disabled or gone. It is sent once the endpoint is enabled: see ` +
+        `\`npm run operator -- webhook show ${eventId}\`.`
+      );
+    case 'delivered':
+      return `Delivered after ${attempts}.`;
+  }
+}
+
+const toSendNow = (eventId: string): string =>
+  'to send it now, send the signal `requeue` (no input) or run ' +
+  `\`npm run operator -- webhook requeue ${eventId}\`.`;
+
+/** The search attributes, if they change. */
+function label(status: DeliveryProgress['status']): void {
+  const { typedSearchAttributes: shown } = workflowInfo();
+  const needsAttention = status === 'given_up';
+  const news = [
+    ...(shown.get(deliveryStatusAttribute) === status
+      ? []
+      : [{ key: deliveryStatusAttribute, value: status }]),
+    ...((shown.get(needsAttentionAttribute) ?? false) === needsAttention
+      ? []
+      : [{ key: needsAttentionAttribute, value: needsAttention }]),
+  ];
+  if (news.length > 0) upsertSearchAttributes(news);
 }

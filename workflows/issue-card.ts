@@ -1,30 +1,40 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
-import type { FundingActivities } from '../activities/fundings.ts';
-import { LOCAL_NETWORK_CALL, NETWORK_REQUEST, RETRIED_FOR_EVER } from './activity-options.ts';
+import type { FundingActivities, FundingEnd } from '../activities/fundings.ts';
+import { LOCAL_NETWORK_CALL, NETWORK_REQUEST, RETRIED_FOR_EVER, summarized } from './activity-options.ts';
 import { type NetworkOperationInput, resolveIssuance } from './messages.ts';
 import { runNetworkOperation } from './network-operation.ts';
 
-const firstRequest = proxyLocalActivities<FundingActivities>(LOCAL_NETWORK_CALL).requestIssuance;
-const { requestIssuance } = proxyActivities<FundingActivities>(NETWORK_REQUEST);
-const step = proxyActivities<FundingActivities>(RETRIED_FOR_EVER);
+const { requestIssuance: firstRequest } = proxyLocalActivities<FundingActivities>(
+  summarized(LOCAL_NETWORK_CALL, 'hold the money and ask the network for the card'),
+);
+const { requestIssuance } = proxyActivities<FundingActivities>(
+  summarized(NETWORK_REQUEST, 'ask the network again'),
+);
+const { flagIssuanceOverdue } = proxyActivities<FundingActivities>(
+  summarized(RETRIED_FOR_EVER, 'leave it to an operator, unless there is time left'),
+);
+const { applyIssuanceResolution } = proxyActivities<FundingActivities>(
+  summarized(RETRIED_FOR_EVER, "apply the operator's decision"),
+);
 
 /** Issues one card. */
-export function issueCard(input: NetworkOperationInput): Promise<void> {
+export function issueCard(input: NetworkOperationInput): Promise<FundingEnd> {
   return runNetworkOperation(
     {
       firstRequest,
       request: requestIssuance,
-      flagOverdue: step.flagIssuanceOverdue,
-      applyResolution: step.applyIssuanceResolution,
+      flagOverdue: flagIssuanceOverdue,
+      applyResolution: applyIssuanceResolution,
       resolve: resolveIssuance,
       outcomes: ['issued', 'failed'],
-      overdueDetails: OVERDUE,
+      words: {
+        done: 'issued the card',
+        noun: 'card',
+        alsoToResolve:
+          'If the network can\'t be reached to look up the card\'s id, add it: `{"outcome": "issued", "networkCardId": "…"}`, ' +
+          'or `--network-card-id` on the command line.',
+      },
     },
     input,
   );
 }
-
-const OVERDUE =
-  'Past its deadline: the network has not said whether it issued the card. Find out there, then send the signal ' +
-  '`resolve` with {"outcome": "issued"} or {"outcome": "failed"}, or run `operator card resolve`. If the network ' +
-  'cannot be reached, add "networkCardId" to "issued".';

@@ -1,4 +1,4 @@
-import { defineSignal } from '@temporalio/workflow';
+import { defineQuery, defineSignal } from '@temporalio/workflow';
 import type { IssuanceDecision, TopUpDecision } from '../domain/decision.ts';
 import type { DepositDecision, TronNetwork } from '../domain/deposit.ts';
 import type { DeliveryStatus } from '../domain/event.ts';
@@ -43,6 +43,9 @@ export const topUpCardWorkflowId = (topupId: string): string => `top-up/${topupI
 export const changeCardStatusWorkflowId = (cardId: string, claimId: string): string =>
   `card-status/${cardId}/${claimId}`;
 
+/** The id of what a workflow is about: of an issuance its card, of a top-up itself. */
+export const idOfWorkflow = (workflowId: string): string => workflowId.split('/')[1] ?? workflowId;
+
 export const deliverWebhookWorkflowId = (eventId: string): string => `webhook/${eventId}`;
 
 /** A hint from the network that there is news; the workflow asks for it. */
@@ -51,6 +54,20 @@ export const networkResult = defineSignal('networkResult');
 /** A decision on what is past its deadline. Whether it is, and whether this may be, the database says. */
 export const resolveIssuance = defineSignal<[IssuanceDecision]>('resolve');
 export const resolveTopUp = defineSignal<[TopUpDecision]>('resolve');
+
+/** How an issuance or a top-up stands that the network has not decided. Times are ISO 8601. */
+export interface NetworkOperationState {
+  /** How often the network was asked. */
+  asked: number;
+  /** Null before the first request. */
+  lastAnswer: 'accepted' | 'no_answer' | null;
+  lastAskedAt: string | null;
+  nextAskAt: string | null;
+  deadline: string;
+  /** Whether it waits for an operator. */
+  overdue: boolean;
+}
+export const networkOperationState = defineQuery<NetworkOperationState>('state');
 
 /** Tells a delivery the state of its event. */
 export const progress = defineSignal<[DeliveryProgress]>('progress');

@@ -5,11 +5,18 @@ import {
   setCurrentDetails,
   setHandler,
   upsertSearchAttributes,
+  workflowInfo,
 } from '@temporalio/workflow';
-import type { NetworkProgress } from '../activities/fundings.ts';
-import type { Decision, Verdict, WhyNot } from '../domain/decision.ts';
-import { type NetworkOperationInput, networkResult } from './messages.ts';
-import { needsAttentionAttribute } from './search-attributes.ts';
+import type { FundingEnd, NetworkProgress, Resolved } from '../activities/fundings.ts';
+import type { Decision, WhyNot } from '../domain/decision.ts';
+import {
+  idOfWorkflow,
+  type NetworkOperationInput,
+  type NetworkOperationState,
+  networkOperationState,
+  networkResult,
+} from './messages.ts';
+import { needsAttentionAttribute, outcomeAttribute } from './search-attributes.ts';
 
 const FIRST_POLL_MS = 1_000;
 const LONGEST_POLL_MS = 3_600_000;
@@ -24,12 +31,18 @@ export interface OperationSteps<Outcome extends string> {
   request(claimId: string, isHeld: boolean): Promise<NetworkProgress>;
   /** How long the network may still take; 0 if that time is over. */
   flagOverdue(claimId: string): Promise<number>;
-  applyResolution(claimId: string, decision: Decision<Outcome>): Promise<Verdict>;
-  /** What somebody decides, and what it can be. */
+  applyResolution(claimId: string, decision: Decision<Outcome>): Promise<Resolved>;
+  /** What somebody decides, and what it can be: the network's yes, then its no. */
   resolve: SignalDefinition<[Decision<Outcome>]>;
-  outcomes: readonly Outcome[];
-  /** What the Temporal UI says while it waits for an operator. */
-  overdueDetails: string;
+  outcomes: readonly [yes: Outcome, no: Outcome];
+  /** What the Temporal UI says of it. */
+  words: {
+    /** What the network has done with its yes. */
+    done: string;
+    noun: 'card' | 'topup';
+    /** What else to know before one sends the signal. */
+    alsoToResolve?: string;
+  };
 }
 
 /**
@@ -40,20 +53,30 @@ export interface OperationSteps<Outcome extends string> {
 export async function runNetworkOperation<Outcome extends string>(
   steps: OperationSteps<Outcome>,
   { claimId, deadlineMs }: NetworkOperationInput,
-): Promise<void> {
+): Promise<FundingEnd> {
   let deadline = Date.now() + deadlineMs;
   let overdue = false;
   let hints = 0;
   let decision: Decision<Outcome> | undefined;
+  let remark = '';
+  const asked: Pick<NetworkOperationState, 'asked' | 'lastAnswer' | 'lastAskedAt' | 'nextAskAt'> = {
+    ...{ asked: 0, lastAnswer: null, lastAskedAt: null, nextAskAt: null },
+  };
 
   // Most operations end here. What only the others need would cost them: signal handlers, for which signals wait, and a
   // scope that ignores cancellation, without which a cancelled request is repeated.
-  const first = await steps.firstRequest(claimId).catch(noAnswer);
-  if (first === 'over') return;
+  setCurrentDetails('Holding the money and asking the card network.');
+  const first = hear(await steps.firstRequest(claimId).catch(noAnswer));
+  if (!isPending(first)) return shownEnd(first);
   listen();
-  await CancellationScope.nonCancellable(() => persist(first));
-  setCurrentDetails('');
-  if (overdue) upsertSearchAttributes([{ key: needsAttentionAttribute, value: false }]);
+  return shownEnd(await CancellationScope.nonCancellable(persist));
+
+  function hear(answer: NetworkProgress | 'no_answer'): NetworkProgress | 'no_answer' {
+    asked.asked += 1;
+    asked.lastAskedAt = now();
+    if (isPending(answer)) asked.lastAnswer = answer;
+    return answer;
+  }
 
   function listen(): void {
     setHandler(networkResult, () => {
@@ -67,21 +90,27 @@ export async function runNetworkOperation<Outcome extends string>(
       // Whether it comes too early the database says, which knows when the operation began and what is configured.
       decision = { outcome, ...(networkCardId !== undefined && { networkCardId }) };
     });
+    setHandler(networkOperationState, () => ({ ...asked, deadline: iso(deadline), overdue }));
   }
 
-  /** Asks the network until the operation is over. @param first what came of the first request */
-  async function persist(first: NetworkProgress | 'unclear'): Promise<void> {
+  /** Asks the network until the operation is over. */
+  async function persist(): Promise<FundingEnd> {
     let heard = 0;
-    let progress = first;
-    for (let pollMs = FIRST_POLL_MS; progress !== 'over'; pollMs = nextPollMs(pollMs)) {
+    for (let pollMs = FIRST_POLL_MS; ; pollMs = nextPollMs(pollMs)) {
       if (!overdue && Date.now() >= deadline) await waitForOperator();
-      await condition(
-        () => hints > heard || decision !== undefined,
-        overdue ? pollMs : Math.min(pollMs, deadline - Date.now()),
-      );
-      if (decision !== undefined && (await isResolvedBy(decision))) return;
+      const waitMs = overdue ? pollMs : Math.min(pollMs, deadline - Date.now());
+      asked.nextAskAt = iso(Date.now() + waitMs);
+      show();
+      await condition(() => hints > heard || decision !== undefined, waitMs, {
+        summary: 'until the network is asked again',
+      });
+      if (decision !== undefined) {
+        const end = await resolvedBy(decision);
+        if (end !== null) return end;
+      }
       heard = hints;
-      progress = await steps.request(claimId, true).catch(noAnswer);
+      const progress = hear(await steps.request(claimId, true).catch(noAnswer));
+      if (!isPending(progress)) return progress;
     }
   }
 
@@ -89,12 +118,13 @@ export async function runNetworkOperation<Outcome extends string>(
     return Math.min(pollMs * 2, overdue ? LONGEST_OVERDUE_POLL_MS : LONGEST_POLL_MS);
   }
 
-  async function isResolvedBy(decided: Decision<Outcome>): Promise<boolean> {
+  /** @returns null if the decision could not be applied */
+  async function resolvedBy(decided: Decision<Outcome>): Promise<FundingEnd | null> {
     decision = undefined;
     const verdict = await steps.applyResolution(claimId, decided);
-    if (verdict.over) return true;
-    setCurrentDetails(`${overdue ? `${steps.overdueDetails} ` : ''}${NOT_APPLIED[verdict.because]}`);
-    return false;
+    if (verdict.over) return verdict.end;
+    remark = NOT_APPLIED[verdict.because];
+    return null;
   }
 
   async function waitForOperator(): Promise<void> {
@@ -104,9 +134,53 @@ export async function runNetworkOperation<Outcome extends string>(
       return;
     }
     overdue = true;
+    remark = '';
     upsertSearchAttributes([{ key: needsAttentionAttribute, value: true }]);
-    setCurrentDetails(steps.overdueDetails);
   }
+
+  /** Paragraphs, as Markdown. */
+  function show(): void {
+    const { lastAnswer, nextAskAt } = asked;
+    const times = `Asked ${asked.asked === 1 ? 'once' : `${asked.asked} times`}, next at ${nextAskAt}`;
+    const state =
+      lastAnswer === 'accepted'
+        ? 'The card network has accepted the request and not decided yet.'
+        : 'The card network has given no answer to the last request.';
+    const parts = overdue
+      ? [...toResolve(steps, iso(deadline)), `${state} ${times}.`]
+      : [`${state} ${times}, deadline ${iso(deadline)}.`, ASK_NOW];
+    setCurrentDetails([...parts, ...(remark === '' ? [] : [remark])].join('\n\n'));
+  }
+
+  function shownEnd(end: FundingEnd): FundingEnd {
+    setCurrentDetails(
+      end.reason === undefined ? `Over: ${end.outcome}.` : `Over: ${end.outcome}, ${end.reason}.`,
+    );
+    const news = [
+      ...(overdue ? [{ key: needsAttentionAttribute, value: false }] : []),
+      ...(end.outcome === 'failed' ? [{ key: outcomeAttribute, value: 'failed' }] : []),
+    ];
+    if (news.length > 0) upsertSearchAttributes(news);
+    return end;
+  }
+}
+
+const ASK_NOW = 'To have it asked now, send the signal `networkResult` (no input).';
+
+/** What an operator has to do. */
+function toResolve<Outcome extends string>(
+  { outcomes: [yes, no], words: { done, noun, alsoToResolve } }: OperationSteps<Outcome>,
+  deadline: string,
+): string[] {
+  const json = (outcome: string) => `\`{"outcome": "${outcome}"}\``;
+  const command = (outcome: string) =>
+    `\`npm run operator -- ${noun} resolve ${idOfWorkflow(workflowInfo().workflowId)} --${outcome} --reason "…"\``;
+  return [
+    `**Waiting for an operator.** The card network had until ${deadline} to say whether it ${done}. Find out there. If it ` +
+      `${done}, send the signal \`resolve\` with ${json(yes)}; if not, with ${json(no)}. ` +
+      `Or run ${command(yes)} or ${command(no)}.`,
+    ...(alsoToResolve === undefined ? [] : [alsoToResolve]),
+  ];
 }
 
 const NOT_APPLIED: Record<WhyNot, string> = {
@@ -128,6 +202,12 @@ const isNetworkId = (value: unknown): boolean =>
   typeof value === 'string' && /^[\x21-\x7e]{1,100}$/.test(value);
 
 /** The activity's own retries are used up: still no answer, and so not a no. */
-function noAnswer(): 'unclear' {
-  return 'unclear';
+function noAnswer(): 'no_answer' {
+  return 'no_answer';
 }
+
+const isPending = (progress: NetworkProgress | 'no_answer'): progress is 'accepted' | 'no_answer' =>
+  progress === 'accepted' || progress === 'no_answer';
+
+const iso = (timeMs: number): string => new Date(timeMs).toISOString();
+const now = (): string => iso(Date.now());

@@ -20,6 +20,7 @@ const PAUSE_AFTER_FAILURE = '10s';
 
 /** A worker that died or froze is noticed by its silence; then another one's round begins where it came to. */
 const { scanBlocks } = proxyActivities<ScanChainActivities>({
+  summary: 'read solid blocks for 20 s',
   startToCloseTimeout: '90s',
   heartbeatTimeout: '5s',
   retry: { initialInterval: '1s', backoffCoefficient: 1, maximumAttempts: 3 },
@@ -29,24 +30,26 @@ const { scanBlocks } = proxyActivities<ScanChainActivities>({
  * Reads a chain's solid blocks one after the other, for ever. Where it stands is in the database, and moves with what was
  * found: whoever terminates this loses nothing, and a worker starts it again within seconds.
  */
-export async function scanChain({ network }: ScanChainInput): Promise<void> {
+export async function scanChain({ network }: ScanChainInput): Promise<{ outcome: 'not_configured' }> {
+  show(`Reading the solid blocks of ${network}.`, needsAttentionShown());
   for (let round = 0; round < MOST_ROUNDS; round++) {
     const report = await scanBlocks(network).catch(failureOf);
     if (report.state === 'failed') {
       show(
-        `**The scan is failing**, so no deposit on ${network} is credited: ${report.why}. It is retried.`,
+        `**The scan is failing**, so no deposit on ${network} is credited: ${report.why}. It is retried. ${WHAT_TO_DO}`,
         true,
       );
-      if (!report.timedOut) await sleep(PAUSE_AFTER_FAILURE);
+      if (!report.timedOut) await sleep(PAUSE_AFTER_FAILURE, { summary: 'until the next try' });
     } else if (report.state === 'not_configured') {
-      return;
+      show(`This installation does not read ${network}: no worker has it as TRON_NETWORK.`, false);
+      return { outcome: 'not_configured' };
     } else if (report.state === 'idle') {
       show(`Waiting for the first deposit address on ${network}. Nothing can have been paid before.`, false);
     } else {
       show(detailsOf(network, report), isBehind(report));
     }
   }
-  await continueAsNew<typeof scanChain>({ network });
+  return continueAsNew<typeof scanChain>({ network });
 }
 
 interface Failed {
@@ -68,10 +71,12 @@ function failureOf(error: unknown): Failed {
 const isBehind = ({ lag, unreadable }: ScanProgress): boolean =>
   unreadable !== null || (lag.seconds ?? 0) > LONGEST_LAG_SECONDS;
 
+const needsAttentionShown = (): boolean =>
+  workflowInfo().typedSearchAttributes.get(needsAttentionAttribute) ?? false;
+
 function show(details: string, needsAttention: boolean): void {
   setCurrentDetails(details);
-  const shown = workflowInfo().typedSearchAttributes.get(needsAttentionAttribute) ?? false;
-  if (needsAttention !== shown)
+  if (needsAttention !== needsAttentionShown())
     upsertSearchAttributes([{ key: needsAttentionAttribute, value: needsAttention }]);
 }
 
@@ -100,4 +105,6 @@ function detailsOf(network: string, report: ScanProgress): string {
   ].join('\n\n');
 }
 
-const WHAT_TO_DO = "It finds payments as it reaches their blocks. Check TRON_NODE_URLS and the worker's log.";
+const WHAT_TO_DO =
+  "It finds payments as it reaches their blocks. Check TRON_NODE_URLS and the worker's log; `npm run operator -- tron status` " +
+  'has the same. There is no signal to send.';

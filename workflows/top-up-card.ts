@@ -1,29 +1,34 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
-import type { FundingActivities } from '../activities/fundings.ts';
-import { LOCAL_NETWORK_CALL, NETWORK_REQUEST, RETRIED_FOR_EVER } from './activity-options.ts';
+import type { FundingActivities, FundingEnd } from '../activities/fundings.ts';
+import { LOCAL_NETWORK_CALL, NETWORK_REQUEST, RETRIED_FOR_EVER, summarized } from './activity-options.ts';
 import { type NetworkOperationInput, resolveTopUp } from './messages.ts';
 import { runNetworkOperation } from './network-operation.ts';
 
-const firstRequest = proxyLocalActivities<FundingActivities>(LOCAL_NETWORK_CALL).requestTopUp;
-const { requestTopUp } = proxyActivities<FundingActivities>(NETWORK_REQUEST);
-const step = proxyActivities<FundingActivities>(RETRIED_FOR_EVER);
+const { requestTopUp: firstRequest } = proxyLocalActivities<FundingActivities>(
+  summarized(LOCAL_NETWORK_CALL, 'hold the money and ask the network to load the card'),
+);
+const { requestTopUp } = proxyActivities<FundingActivities>(
+  summarized(NETWORK_REQUEST, 'ask the network again'),
+);
+const { flagTopUpOverdue } = proxyActivities<FundingActivities>(
+  summarized(RETRIED_FOR_EVER, 'leave it to an operator, unless there is time left'),
+);
+const { applyTopUpResolution } = proxyActivities<FundingActivities>(
+  summarized(RETRIED_FOR_EVER, "apply the operator's decision"),
+);
 
 /** Tops one card up, once. */
-export function topUpCard(input: NetworkOperationInput): Promise<void> {
+export function topUpCard(input: NetworkOperationInput): Promise<FundingEnd> {
   return runNetworkOperation(
     {
       firstRequest,
       request: requestTopUp,
-      flagOverdue: step.flagTopUpOverdue,
-      applyResolution: step.applyTopUpResolution,
+      flagOverdue: flagTopUpOverdue,
+      applyResolution: applyTopUpResolution,
       resolve: resolveTopUp,
       outcomes: ['succeeded', 'failed'],
-      overdueDetails: OVERDUE,
+      words: { done: 'loaded the card', noun: 'topup' },
     },
     input,
   );
 }
-
-const OVERDUE =
-  'Past its deadline: the network has not said whether it loaded the card. Find out there, then send the signal ' +
-  '`resolve` with {"outcome": "succeeded"} or {"outcome": "failed"}, or run `operator topup resolve`.';

@@ -10,18 +10,28 @@ import {
 } from '@temporalio/workflow';
 import type { WatchDepositActivities, WatchedDeposit } from '../activities/watch-deposit.ts';
 import type { DepositDecision, WhyNotResolved } from '../domain/deposit.ts';
-import { LOCAL_STEP, RETRIED_FOR_EVER } from './activity-options.ts';
+import { LOCAL_STEP, RETRIED_FOR_EVER, summarized } from './activity-options.ts';
 import { depositChanged, resolveDeposit, type ToldDecision, type WatchDepositInput } from './messages.ts';
 import { needsAttentionAttribute } from './search-attributes.ts';
 
-const { readDeposit } = proxyLocalActivities<WatchDepositActivities>(LOCAL_STEP);
-const { resolveDepositByHand } = proxyActivities<WatchDepositActivities>(RETRIED_FOR_EVER);
+const { readDeposit } = proxyLocalActivities<WatchDepositActivities>(
+  summarized(LOCAL_STEP, 'read the deposit'),
+);
+const { resolveDepositByHand } = proxyActivities<WatchDepositActivities>(
+  summarized(RETRIED_FOR_EVER, "apply the operator's decision"),
+);
 
 /** It is told of every change; these are for a word that got lost. Doubled each time nothing was new. */
 const FIRST_PAUSE_MS = 120_000;
 const LONGEST_PAUSE_MS = 6 * 3_600_000;
 /** At 7 events a look, and 11 a decision. */
 const LONGEST_HISTORY = 1_000;
+
+/** How a deposit stood when nothing more was expected. `deleted`: its row is gone. */
+export interface DepositEnd {
+  outcome: WatchedDeposit['status'] | 'deleted';
+  creditedUsd?: string;
+}
 
 /** More at once than anybody means: what comes beyond them is dropped. */
 const MOST_TOLD = 50;
@@ -32,7 +42,7 @@ const LONGEST_REASON = 1_000;
  * by itself: payments are found by the scan, which also lets the deposit expire. It ends when nothing more is expected; a
  * later payment starts it again.
  */
-export async function watchDeposit({ depositId, continued }: WatchDepositInput): Promise<void> {
+export async function watchDeposit({ depositId, continued }: WatchDepositInput): Promise<DepositEnd> {
   const told: ToldDecision[] = continued?.told ?? [];
   let isChanged = false;
   let version = continued?.version ?? null;
@@ -51,14 +61,14 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
     if (decided !== undefined) remark = await carriedOut(decided);
     isChanged = false;
     const deposit = await readDeposit(depositId);
-    if (deposit === null) return;
+    if (deposit === null) return { outcome: 'deleted' };
     pauseMs = deposit.version === version ? Math.min(pauseMs * 2, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
     version = deposit.version;
     show(depositId, deposit, remark);
 
     // What is signalled before the server has the end of a run takes the end back, and is heard first.
     const isNews = () => isChanged || told.length > 0;
-    if (isOver(deposit) && !isNews()) return;
+    if (isOver(deposit) && !isNews()) return { outcome: deposit.status, creditedUsd: deposit.creditedUsd };
     if (workflowInfo().historyLength > LONGEST_HISTORY)
       await continueAsNew<typeof watchDeposit>({ depositId, continued: { version, remark, told } });
     if (isNews()) continue;
@@ -106,7 +116,9 @@ function show(depositId: string, deposit: WatchedDeposit, remark: string): void 
   const shown = workflowInfo().typedSearchAttributes.get(needsAttentionAttribute) ?? false;
   if (needsAttention !== shown)
     upsertSearchAttributes([{ key: needsAttentionAttribute, value: needsAttention }]);
-  setCurrentDetails([...stateOf(depositId, deposit), ...(remark === '' ? [] : [remark])].join('\n\n'));
+  // A run that continues another one has no static summary of its own.
+  const title = `Deposit ${depositId} of ${deposit.amountUsdt} USDT on ${deposit.network}.`;
+  setCurrentDetails([title, ...stateOf(depositId, deposit), ...(remark === '' ? [] : [remark])].join('\n\n'));
 }
 
 /** Paragraphs, as Markdown. */
@@ -123,7 +135,7 @@ function stateOf(depositId: string, deposit: WatchedDeposit): string[] {
         : [
             `No payment has been found, and the deadline ${expiresAt} has passed. The chain has been scanned ` +
               `${readUntil(deposit)}; the deposit expires once the scan passes its deadline. If it does not move, see ` +
-              '`operator tron status`.',
+              '`npm run operator -- tron status`.',
           ];
     case 'confirming':
       return [
@@ -162,8 +174,9 @@ function reviewOf(
       `${creditableUsd} USD to the balance, send the signal \`resolve\` with ` +
       `\`{"outcome": "credited", "reason": "…", "version": ${version}}\`. If you have sent them back, or they should stay ` +
       `uncredited, send \`{"outcome": "returned", "reason": "…", "version": ${version}}\`. Or run ` +
-      `\`operator deposit resolve ${depositId} --credit|--returned --if-version ${version} --reason R\`. A payment that ` +
-      'arrives in the meantime is not affected.',
+      `\`npm run operator -- deposit resolve ${depositId} --credit --if-version ${version} --reason "…"\`, with ` +
+      '`--returned` instead of `--credit` if they should not be credited. A payment that arrives in the meantime is not ' +
+      'affected.',
   ];
 }
 

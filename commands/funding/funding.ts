@@ -1,5 +1,5 @@
 import { CARD_COLUMNS, of } from '../../db/columns.ts';
-import { type Transactor, writeStatement } from '../../db/sql.ts';
+import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Decision, WhyNot } from '../../domain/decision.ts';
@@ -269,6 +269,28 @@ const lockUsageClaimAndCard = writeStatement((db, { claimId }: { claimId: string
     ])
     .where('c.id', '=', claimId)
     .forNoKeyUpdate(),
+);
+
+/**
+ * How a funding ended, by its row.
+ * @returns null if it left none: it was refused, or failed before its request had an answer
+ */
+export async function readFundingEnd(
+  { orm }: Pick<CommandContext, 'orm'>,
+  claimId: string,
+): Promise<{ failure: string | null } | null> {
+  const [row] = await endOfClaim(orm.em.fork(), { claimId });
+  return row ?? null;
+}
+
+const endOfClaim = readStatement((db, { claimId }: { claimId: string }) =>
+  db
+    .selectFrom('idempotency_claim as c')
+    .leftJoin('card as k', 'k.id', 'c.resource_id')
+    .leftJoin('topup as t', 't.id', 'c.resource_id')
+    .select(({ fn }) => fn.coalesce('k.failure_code', 't.failure_code').as('failure'))
+    .where('c.id', '=', claimId)
+    .where(({ eb, or }) => or([eb('k.id', 'is not', null), eb('t.id', 'is not', null)])),
 );
 
 const REMOVE = {

@@ -10,6 +10,21 @@ import { CARDHOLDER } from './recording.ts';
 const NAMES = committedHistories();
 const read = (name: string): string => readFileSync(historyFile(name), 'utf8');
 
+/** What a history has of an event. */
+interface HistoryEvent {
+  eventType: string;
+  userMetadata?: { summary?: object };
+  markerRecordedEventAttributes?: { markerName: string };
+  workflowExecutionCompletedEventAttributes?: { result?: { payloads: { data: string }[] } };
+}
+
+/** The events that say what they are for. */
+const SUMMARIZED = [
+  'EVENT_TYPE_WORKFLOW_EXECUTION_STARTED',
+  'EVENT_TYPE_ACTIVITY_TASK_SCHEDULED',
+  'EVENT_TYPE_TIMER_STARTED',
+];
+
 describe('replay of the committed histories', function () {
   this.timeout(120_000);
   const ends = new Map<string, Error | undefined>();
@@ -40,6 +55,23 @@ describe('replay of the committed histories', function () {
       assert.equal(events.at(-1).eventType, 'EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED');
       assert.ok(ends.has(name));
       assert.equal(ends.get(name), undefined);
+    });
+
+    it(`can be read in the Temporal UI: ${name}`, () => {
+      const { events } = JSON.parse(read(name)) as { events: HistoryEvent[] };
+      // A run that continues another one can't be given a summary; its details have a title instead.
+      const [, ...later] = events;
+      const silent = (name === 'watch-deposit/continued' ? later : events).filter(
+        ({ eventType, userMetadata, markerRecordedEventAttributes: marker }) =>
+          userMetadata?.summary === undefined &&
+          (SUMMARIZED.includes(eventType) || marker?.markerName === 'core_local_activity'),
+      );
+      assert.deepEqual(
+        silent.map(({ eventType }) => eventType),
+        [],
+      );
+      const [result] = events.at(-1)?.workflowExecutionCompletedEventAttributes?.result?.payloads ?? [];
+      assert.equal(typeof JSON.parse(atob(result?.data ?? '')).outcome, 'string');
     });
 
     it(`finds nothing of the cardholder or the machine in ${name}`, () => {

@@ -5,7 +5,7 @@ import { openAddress, startDepositStack } from '../support/deposits/deposit-stac
 import { asOwner } from '../support/postgres.ts';
 import { testWorkflowBundle } from '../support/stack.ts';
 import { until } from '../support/until.ts';
-import { untilStarted } from '../support/workflows.ts';
+import { detailsOf, untilStarted } from '../support/workflows.ts';
 import type { Recording } from './recording.ts';
 
 /** scanChain through all it can meet, until a worker of the same installation has no chain any more. */
@@ -14,21 +14,18 @@ const throughEverything: Recording = async ({ client }) => {
   const { config } = stack;
   const workflow = client.workflow.getHandle(scanChainWorkflowId('private', config.taskQueuePrefix));
   const says = (words: string) =>
-    until(`its details say "${words}"`, async () => {
-      const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-      return metadata.currentDetails?.includes(words);
-    });
+    until(`its details say "${words}"`, async () => (await detailsOf(workflow)).includes(words));
   await untilStarted(workflow);
   await says('Waiting for the first deposit address');
   await openAddress(await stack.createPartner(), 2_500);
-  await says(`Read up to block ${chain.solidNumber()}`);
+  await says(`Scanned up to block ${chain.solidNumber()}`);
   for (const { faults } of nodes) faults.add({ fault: 'internal error' });
-  await says('Nothing can be read');
+  await says('No block can be read at the moment');
   for (const { faults } of nodes) faults.clear();
   await asOwner(config.databaseUrl, 'ALTER TABLE chain_scan RENAME TO chain_scan_away');
-  await says("Blocks can't be taken");
+  await says('The scan is failing');
   await asOwner(config.databaseUrl, 'ALTER TABLE chain_scan_away RENAME TO chain_scan');
-  await says('Read up to block');
+  await says('Scanned up to block');
   await stack.stopWorker();
   const worker = await startWorker({ ...config, tron: null }, pino({ level: 'silent' }), {
     workflowBundle: await testWorkflowBundle(),

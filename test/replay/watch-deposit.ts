@@ -13,7 +13,7 @@ import { pay } from '../support/deposits/payments.ts';
 import { seedDeposit } from '../support/deposits/seed-deposits.ts';
 import type { TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
-import { skipTime, untilStarted } from '../support/workflows.ts';
+import { detailsOf, skipTime, untilStarted } from '../support/workflows.ts';
 import type { Recording } from './recording.ts';
 
 const HOUR_MS = 3_600_000;
@@ -38,10 +38,7 @@ function deposit(then: (deposit: Deposit) => Promise<void>): Recording {
     const workflow = stack.client.workflow.getHandle(watchDepositWorkflowId(id));
     await untilStarted(workflow);
     const says = (words: string) =>
-      until(`its details say "${words}"`, async () => {
-        const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-        return metadata.currentDetails?.includes(words);
-      });
+      until(`its details say "${words}"`, async () => (await detailsOf(workflow)).includes(words));
     await says('Waiting for one payment');
     const receive = async (usdt: string) => {
       await pay(stack.orm, id, { usdt });
@@ -55,7 +52,7 @@ function deposit(then: (deposit: Deposit) => Promise<void>): Recording {
 const inReview = (then: (deposit: Deposit) => Promise<void>): Recording =>
   deposit(async (one) => {
     await one.receive('10');
-    await one.says('Waits for an operator');
+    await one.says('Waiting for an operator');
     await then(one);
   });
 
@@ -89,7 +86,7 @@ export const WATCH_DEPOSIT: Record<string, Recording> = {
     await workflow.signal('resolve', { outcome: 'issued' });
     await says('it has to be');
     await receive('0.001');
-    await says('Waits for an operator');
+    await says('Waiting for an operator');
     await workflow.signal(resolveDeposit, CREDIT);
     await says('less than a cent');
     await workflow.signal(resolveDeposit, RETURNED);

@@ -30,6 +30,12 @@ export async function untilStarted(workflow: WorkflowHandle): Promise<void> {
   });
 }
 
+/** What the Temporal UI shows of how a workflow stands. */
+export async function detailsOf(workflow: WorkflowHandle): Promise<string> {
+  const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+  return metadata.currentDetails ?? '';
+}
+
 /**
  * Lets a workflow's own time run ahead on the real server, from one timer to the next, by `durationMs`, and returns
  * when it has, or when the workflow has ended. Needs a server that is told `frontend.WorkflowTimeSkippingEnabled`.

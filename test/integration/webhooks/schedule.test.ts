@@ -6,7 +6,7 @@ import { startTestStack, type TestPartner, type TestStack } from '../../support/
 import { until } from '../../support/until.ts';
 import { readRow, setUrl, writeEvents } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
-import { skipTime } from '../../support/workflows.ts';
+import { detailsOf, skipTime } from '../../support/workflows.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -62,6 +62,7 @@ describe('the schedule of a webhook that fails', function () {
     const { id, workflow } = await failing();
     await skipTime(workflow, 29 * SECOND_MS);
     assert.equal(receiver.received.length, 1);
+    assert.match(await detailsOf(workflow), /^Attempt 1 failed: http_503\. The next one is due at 20\S+Z;/);
     await giveUp(id, workflow);
     assert.equal(receiver.received.length, 5);
     const [first, ...others] = receiver.received;
@@ -72,9 +73,9 @@ describe('the schedule of a webhook that fails', function () {
     const signatures = receiver.received.map(({ headers }) => headers['x-service-signature']);
     assert.equal(new Set(signatures).size, 5, 'each attempt has a timestamp of its own');
     await waitsForAttention(workflow);
-    const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-    assert.match(metadata.currentDetails ?? '', /Given up after 5 attempts; the last error was http_503/);
-    assert.match(metadata.currentDetails ?? '', /`requeue`/);
+    const details = await detailsOf(workflow);
+    assert.match(details, /^\*\*Given up after 5 attempts\*\*; the last error was http_503/);
+    assert.match(details, /the signal `requeue` \(no input\)/);
   });
 
   it('starts over when the event is requeued, and ends when it is delivered', async () => {
@@ -89,7 +90,7 @@ describe('the schedule of a webhook that fails', function () {
     assert.equal((await readRow(stack, id)).status, 'retrying');
     receiver.behave(answer(200));
     await skipTime(workflow, DELAYS_MS[0] ?? 0);
-    await workflow.result();
+    assert.deepEqual(await workflow.result(), { outcome: 'delivered', attempts: 7 });
     assert.equal((await readRow(stack, id)).status, 'delivered');
     const { searchAttributes } = await workflow.describe();
     assert.deepEqual(

@@ -7,7 +7,7 @@ import { assertBalance, assertLedgerClean } from '../../support/money.ts';
 import { SILENT_KINDS, type Silent, type SilentKind } from '../../support/silent-operations.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
-import { skipTime } from '../../support/workflows.ts';
+import { detailsOf, skipTime } from '../../support/workflows.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -38,9 +38,14 @@ describe('the 24-hour deadline', function () {
     return false;
   };
 
-  async function details({ workflow }: Silent): Promise<string> {
-    const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-    return metadata.currentDetails ?? '';
+  /** The payload that the details say to signal for this outcome. */
+  async function payloadOf({ workflow }: Silent, outcome: string): Promise<unknown> {
+    const details = await detailsOf(workflow);
+    const [payload] = details
+      .split('`')
+      .filter((code) => code.startsWith('{') && code.includes(`"${outcome}"`));
+    assert.ok(details.includes('send the signal `resolve` with') && payload !== undefined, details);
+    return JSON.parse(payload);
   }
 
   SILENT_KINDS.forEach(({ name, yes }, index) => {
@@ -56,6 +61,10 @@ describe('the 24-hour deadline', function () {
     for (const silent of all) {
       assert.equal(await isFlagged(silent), false);
       assert.equal(await needsAttention(silent), false);
+      assert.match(
+        await detailsOf(silent.workflow),
+        /^The card network has accepted the request and not decided yet\. Asked \d+ times, next at 20\S+Z, deadline 20\S+Z\./,
+      );
     }
     await failed.workflow.signal('resolve', { outcome: yes });
     await failed.workflow.cancel();
@@ -69,21 +78,28 @@ describe('the 24-hour deadline', function () {
     for (const silent of all) {
       assert.equal(await isFlagged(silent), true);
       await until('it can be found', () => needsAttention(silent));
-      assert.ok((await details(silent)).includes(`\`resolve\` with {"outcome": "${yes}"}`));
+      assert.match(
+        await detailsOf(silent.workflow),
+        /^\*\*Waiting for an operator\.\*\*.*Asked \d+ times, next at 20/s,
+      );
       await assertMoney(silent, 0, silent.heldCents);
       assert.equal((await silent.row())?.status, pending);
     }
 
-    await loaded.workflow.signal('resolve', { outcome: yes });
+    await loaded.workflow.signal('resolve', await payloadOf(loaded, yes));
     for (const mistyped of [{ outcome: 'fail' }, null]) await failed.workflow.signal('resolve', mistyped);
-    await failed.workflow.signal('resolve', { outcome: 'failed' });
+    await failed.workflow.signal('resolve', await payloadOf(failed, 'failed'));
     await query(
       stack.orm.em.fork(),
       'UPDATE simulated_network.operation SET completes_at = clock_timestamp() WHERE token = $1',
       [late.id],
     );
     await late.workflow.signal(networkResult);
-    await Promise.all(all.map(({ workflow }) => workflow.result()));
+    assert.deepEqual(await Promise.all(all.map(({ workflow }) => workflow.result())), [
+      { outcome: yes },
+      { outcome: 'failed', reason: 'operator_failed' },
+      { outcome: yes },
+    ]);
 
     for (const silent of [loaded, late]) {
       assert.equal((await silent.row())?.status, succeeded);
@@ -98,7 +114,7 @@ describe('the 24-hour deadline', function () {
     for (const silent of all) {
       assert.equal((await silent.row())?.overdue_since, null);
       await until('it is no longer found', async () => !(await needsAttention(silent)));
-      assert.equal(await details(silent), '');
+      assert.match(await detailsOf(silent.workflow), /^Over: \w+/);
     }
     if (name === 'an issuance') await assertCards(late, failed);
     await assertLedgerClean(stack);

@@ -6,7 +6,7 @@ import { fundedPartner } from '../../support/money.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 import { startUnrulyStack, type UnrulyNetwork, unavailable } from '../../support/unruly-network.ts';
 import { until } from '../../support/until.ts';
-import { skipTime } from '../../support/workflows.ts';
+import { detailsOf, skipTime } from '../../support/workflows.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -37,28 +37,28 @@ describe('a status change that takes longer than 10 minutes', function () {
       for await (const { workflowId } of stack.client.workflow.list({ query })) ids.push(workflowId);
       return ids.sort();
     };
-    const details = () =>
-      Promise.all(
-        workflows.map(async (workflow) => {
-          const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-          return metadata.currentDetails ?? '';
-        }),
-      );
+    const details = () => Promise.all(workflows.map(detailsOf));
 
     await Promise.all(workflows.map((workflow) => skipTime(workflow, 9 * MINUTE_MS)));
     assert.deepEqual(await found(), []);
+    const tried = /Tried \d+ times, next at 20\S+Z\. It needs a look if that lasts until 20\S+Z\.$/;
+    const [waiting = '', behind = ''] = await details();
+    assert.match(waiting, /^The card network has not confirmed the change\./);
+    assert.match(behind, /^Another change of the same card is under way at the card network\./);
+    for (const said of [waiting, behind]) assert.match(said, tried);
     // From then on the network is asked without a timer of the workflow's own, and no time is skipped.
     const skipped = workflows.map((workflow) => skipTime(workflow, 2 * MINUTE_MS));
     await until('both can be found', async () => (await found()).length === 2);
     assert.deepEqual(await found(), workflows.map(({ workflowId }) => workflowId).sort());
     const [freeze, block] = await details();
     assert.match(freeze ?? '', /network has not confirmed/);
-    assert.match(block ?? '', /^Waits for another change of the same card/);
+    assert.match(block ?? '', /Waits for another change of the same card/);
 
     network.usual = (ask) => ask();
-    await Promise.all(workflows.map((workflow) => workflow.result()));
+    const ends = await Promise.all(workflows.map((workflow) => workflow.result()));
+    assert.deepEqual(ends, [{ outcome: 'applied' }, { outcome: 'applied' }]);
     await Promise.all(skipped);
     await until('neither is found any more', async () => (await found()).length === 0);
-    assert.deepEqual(await details(), ['', '']);
+    assert.deepEqual(await details(), ['Over: applied.', 'Over: applied.']);
   });
 });
