@@ -64,7 +64,7 @@ describe('histories with CODEC_KEYS', function () {
     const { cardId, workflow } = await issue(10_047);
     await until('it waits for an operator', async () => {
       const shown = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-      return shown.currentDetails?.includes('Past its deadline');
+      return shown.currentDetails?.includes('Waiting for an operator');
     });
     await workflow.signal(networkResult);
     await workflow.signal(resolveIssuance, { outcome: 'failed' });
@@ -107,7 +107,7 @@ describe('histories with CODEC_KEYS', function () {
       assert.match((await (await rotated.describe()).staticSummary()) ?? '', new RegExp(cardId));
       await until('it waits for an operator', async () => {
         const shown = await rotated.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-        return shown.currentDetails?.includes('Past its deadline');
+        return shown.currentDetails?.includes('Waiting for an operator');
       });
       await rotated.signal(resolveIssuance, { outcome: 'failed' });
       await rotated.result();
