@@ -7,6 +7,7 @@ import { startLiveNetwork } from '../adapters/live-network.ts';
 import { simulatedNetworkCredentials } from '../adapters/simulated-network/credentials.ts';
 import { shareKeyUsage } from '../commands/accounts/key-usage.ts';
 import type { DepositTerms } from '../commands/deposits/open-deposit.ts';
+import { loadKeptKeys } from '../commands/key-ring/kept-keys.ts';
 import { createSettlementQueue } from '../commands/settlement/settlement-queue.ts';
 import type { Config } from '../config/service.ts';
 import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../config/task-queues.ts';
@@ -68,6 +69,7 @@ export async function startApi(
     shares: { accounts: 12, eachAccount: 4 },
     applicationName: 'card-issuing-api',
   });
+  await loadKeptKeys(orm, ring);
   const plugin = new TemporalPlugin({ codecKeys: config.codecKeys, logger });
   const connection = connectLazily(config.temporal.connectionOptions, plugin);
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });

@@ -1,8 +1,8 @@
 import {
   createCipheriv,
   createDecipheriv,
+  createHmac,
   createSecretKey,
-  hkdfSync,
   type KeyObject,
   randomBytes,
 } from 'node:crypto';
@@ -13,6 +13,16 @@ export interface RingKey {
   secret: Buffer;
 }
 
+/** What the root of a key is sealed for. */
+export const rootContext = (keyId: string): string => `ring-key/${keyId}`;
+
+/** The id of the key that a value is sealed under. */
+export const keyIdOf = (sealed: Buffer): string => sealed.toString('utf8', 1, 1 + (sealed[0] ?? 0));
+
+const hmac = (key: KeyObject | Buffer, data: Buffer | string): Buffer =>
+  createHmac('sha256', key).update(data).digest();
+
+const NO_SALT = Buffer.alloc(32);
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
@@ -24,12 +34,15 @@ export class KeyRing {
   // Key objects: OpenSSL takes three times as long to begin with the bytes of a key.
   readonly #keys: readonly { id: string; key: KeyObject }[];
   readonly #variable: string;
+  /** What other keys are derived from, by key; also of keys that have left the ring. */
+  readonly #roots = new Map<string, KeyObject>();
 
   /** @param variable where its keys are configured, for the error that names a missing one */
   constructor(keys: readonly RingKey[], variable = 'ENCRYPTION_KEYS') {
     if (keys.length === 0) throw new Error('a key ring needs at least one key');
     this.#variable = variable;
     this.#keys = keys.map(({ id, secret }) => ({ id, key: createSecretKey(secret) }));
+    for (const { id, secret } of keys) this.#roots.set(id, createSecretKey(hmac(NO_SALT, secret)));
   }
 
   get primaryId(): string {
@@ -66,18 +79,37 @@ export class KeyRing {
     return Buffer.concat([decipher.update(text), decipher.final()]);
   }
 
-  /** A 32-byte key for one purpose from each key of the ring, the current one first. */
+  /** A 32-byte key for one purpose from each key of the ring, the current one first, and from those that have left it. */
   derive(purpose: string): [current: KeyObject, ...others: KeyObject[]] {
-    const [, ...others] = this.#keys;
-    return [
-      this.deriveFrom(this.primaryId, purpose),
-      ...others.map(({ id }) => this.deriveFrom(id, purpose)),
-    ];
+    const [, ...others] = this.#roots.keys();
+    return [this.deriveFrom(this.primaryId, purpose), ...others.map((id) => this.deriveFrom(id, purpose))];
   }
 
-  /** {@link derive} from one key by its id: what was made with it stays the same when the ring is rotated. */
+  /**
+   * {@link derive} from one key by its id: what was made with it stays the same when the ring is rotated. This is HKDF with
+   * SHA-256, without a salt (RFC 5869): its first half makes the root, this is the second.
+   */
   deriveFrom(keyId: string, purpose: string): KeyObject {
-    return createSecretKey(Buffer.from(hkdfSync('sha256', this.#find(keyId), '', purpose, 32)));
+    const root = this.#roots.get(keyId) ?? this.#find(keyId);
+    return createSecretKey(hmac(root, `${purpose}\x01`));
+  }
+
+  /** The ids of its keys, the current one first. */
+  get ids(): string[] {
+    return this.#keys.map(({ id }) => id);
+  }
+
+  /** What is derived from a key, sealed by the current one, to be {@link keep kept} when the key has left the ring. */
+  sealRoot(keyId: string): Buffer {
+    const root = this.#roots.get(keyId) ?? this.#find(keyId);
+    return this.seal(root.export().toString('base64'), rootContext(keyId));
+  }
+
+  /** Goes on deriving from a key that has left the ring. It can't open what that key has sealed. */
+  keep(keyId: string, sealedRoot: Buffer): void {
+    if (this.#roots.has(keyId)) return;
+    const root = Buffer.from(this.open(sealedRoot, rootContext(keyId)), 'base64');
+    this.#roots.set(keyId, createSecretKey(root));
   }
 
   get #primary() {

@@ -17,19 +17,24 @@ interface EndpointKey {
 
 /** Seals a webhook secret for its endpoint's row; it can be opened for that endpoint only. */
 export const sealEndpointSecret = (ring: KeyRing, endpoint: EndpointKey, secret: string): Buffer =>
-  ring.seal(secret, boundTo(endpoint));
+  ring.seal(secret, endpointSecretContext(endpoint));
 
 export const openEndpointSecret = (ring: KeyRing, endpoint: EndpointKey, sealed: Buffer): string =>
-  ring.open(sealed, boundTo(endpoint));
+  ring.open(sealed, endpointSecretContext(endpoint));
 
-const boundTo = ({ partner_id, mode }: EndpointKey) => `webhook-endpoint/${partner_id}/${mode}`;
+/** What a secret is sealed for. */
+export const endpointSecretContext = ({ partner_id, mode }: EndpointKey): string =>
+  `webhook-endpoint/${partner_id}/${mode}`;
+
+/** What the start of a receiver's answer is sealed for. */
+export const answerStartContext = (eventId: string): string => `${eventId}/answer`;
 
 /** A receiver may send an event back, names and all, so the start of its answer is sealed, too; for its event only. */
 export const sealAnswerStart = (ring: KeyRing, eventId: string, answerStart: string): Buffer =>
-  ring.seal(answerStart, `${eventId}/answer`);
+  ring.seal(answerStart, answerStartContext(eventId));
 
 export const openAnswerStart = (ring: KeyRing, eventId: string, sealed: Buffer): string =>
-  ring.open(sealed, `${eventId}/answer`);
+  ring.open(sealed, answerStartContext(eventId));
 
 export interface EventToSign {
   eventId: string;

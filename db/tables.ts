@@ -14,6 +14,7 @@ const TABLES = {
   partner: accounts.PartnerEntity,
   account_usage: accounts.AccountUsageEntity,
   api_key: accounts.ApiKeyEntity,
+  ring_key: accounts.RingKeyEntity,
   api_key_usage: accounts.ApiKeyUsageEntity,
   faucet_credit: accounts.FaucetCreditEntity,
   balance_adjustment: accounts.BalanceAdjustmentEntity,

@@ -81,6 +81,10 @@ type Noun = (noun: Command, verbs: Verbs) => void;
 const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]> = {
   partner: ["partners' accounts", async () => (await import('./nouns/partner.ts')).partnerNoun],
   key: ["partners' API keys", async () => (await import('./nouns/key.ts')).keyNoun],
+  'key-ring': [
+    'the encryption keys of the service',
+    async () => (await import('./nouns/key-ring.ts')).keyRingNoun,
+  ],
   product: ["the platform's card products", async () => (await import('./nouns/product.ts')).productNoun],
   card: ['cards and their issuance', async () => (await import('./nouns/card.ts')).cardNoun],
   topup: ['card top-ups', async () => (await import('./nouns/topup.ts')).topUpNoun],

@@ -64,7 +64,10 @@ export function createSession(
           'ENCRYPTION_KEYS: is required for this command; use the same as the API',
         ]);
       }
-      return { ...(await session.operator()), ring };
+      const operator = await session.operator();
+      const { loadKeptKeys } = await import('../commands/key-ring/kept-keys.ts');
+      await loadKeptKeys(operator.orm, ring);
+      return { ...operator, ring };
     },
     async temporal() {
       const { temporal } = session.config;

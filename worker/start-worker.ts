@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
 import { startLiveNetwork } from '../adapters/live-network.ts';
 import { createResponseNotifier } from '../commands/idempotency/response.ts';
+import { loadKeptKeys } from '../commands/key-ring/kept-keys.ts';
 import type { Config } from '../config/service.ts';
 import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../config/task-queues.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
@@ -89,6 +90,7 @@ async function startWork(
     shares: { accounts: 16, eachAccount: 4 },
     applicationName: 'card-issuing-worker',
   });
+  await loadKeptKeys(orm, ring);
   metrics.add([
     ...poolMetrics(poolUsage),
     ...createDatabaseMetrics({ orm, tronNetwork: config.tron?.network ?? null, logger }),

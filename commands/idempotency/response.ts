@@ -14,17 +14,21 @@ export interface StoredResponse {
 
 // Responses and requests can hold a cardholder's name: they lie sealed in the claim's row, bound to it and their part.
 
+/** What they are sealed for. */
+export const requestContext = (claimId: string): string => `${claimId}/request`;
+export const responseContext = (claimId: string): string => `${claimId}/response`;
+
 export const sealRequest = (ring: KeyRing, claimId: string, request: unknown): Buffer =>
-  ring.seal(JSON.stringify(request), `${claimId}/request`);
+  ring.seal(JSON.stringify(request), requestContext(claimId));
 
 export const openRequest = (ring: KeyRing, claimId: string, sealed: Buffer): unknown =>
-  JSON.parse(ring.open(sealed, `${claimId}/request`));
+  JSON.parse(ring.open(sealed, requestContext(claimId)));
 
 export const sealBody = (ring: KeyRing, claimId: string, body: string): Buffer =>
-  ring.seal(body, `${claimId}/response`);
+  ring.seal(body, responseContext(claimId));
 
 export const openBody = (ring: KeyRing, claimId: string, sealed: Buffer): string =>
-  ring.open(sealed, `${claimId}/response`);
+  ring.open(sealed, responseContext(claimId));
 
 /**
  * Stores the response of a claim, in the caller's transaction; a response that is there already stands.

@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
-import { generateWebhookSecret, openEndpointSecret, sealEndpointSecret } from '../../crypto/webhooks.ts';
-import { readStatement, writeStatement } from '../../db/sql.ts';
+import { generateWebhookSecret, sealEndpointSecret } from '../../crypto/webhooks.ts';
+import { writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';
 import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
-import { type OperatorContext, recordAudit } from '../accounts/operator-context.ts';
+import { recordAudit } from '../accounts/operator-context.ts';
 import { lockPartner } from '../accounts/partners.ts';
 import type { CommandContext } from '../command-context.ts';
 import { shownOfEndpoint } from './read-endpoints.ts';
@@ -52,64 +52,4 @@ const replaceSecret = writeStatement(
       .where('partner_id', '=', partnerId)
       .where('mode', '=', mode)
       .returning(shownOfEndpoint),
-);
-
-/**
- * Seals every webhook secret that is under another key again, under the ring's current key. The secrets don't change. Each
- * endpoint has its own transaction; if it is interrupted, run it again to continue.
- * @returns how many endpoints had such a secret
- * @throws Error if a secret's key is not in the ring
- */
-export async function resealEndpointSecrets({ orm, ring, actor }: OperatorContext): Promise<number> {
-  const currentKeyId = ring.primaryId;
-  const found = await findUnderAnotherKey(orm.em.fork(), { currentKeyId });
-  let resealed = 0;
-  for (const { partner_id: partnerId, mode } of found) {
-    resealed += await transaction(orm, async (tx) => {
-      const [row] = await lockUnderAnotherKey(tx, { currentKeyId, partnerId, mode });
-      if (row === undefined) return 0;
-      const reseal = (sealed: Buffer) => sealEndpointSecret(ring, row, openEndpointSecret(ring, row, sealed));
-      const previous = row.previous_secret && reseal(row.previous_secret);
-      await storeSecrets(tx, { partnerId, mode, current: reseal(row.secret), previous });
-      recordAudit(tx, actor, 'webhook-endpoint.reseal', partnerId, { modes: [mode] });
-      return 1;
-    });
-  }
-  return resealed;
-}
-
-/** A sealed value begins with the length of its key's id, and the id (crypto/key-ring.ts). */
-const keyIdOf = (column: 'secret' | 'previous_secret') =>
-  sql<string>`convert_from(substr(${sql.ref(column)}, 2, get_byte(${sql.ref(column)}, 0)), 'UTF8')`;
-
-const underAnotherKey = (currentKeyId: string) =>
-  sql<boolean>`(${keyIdOf('secret')} <> ${currentKeyId} OR ${keyIdOf('previous_secret')} <> ${currentKeyId})`;
-
-const findUnderAnotherKey = readStatement((db, { currentKeyId }: { currentKeyId: string }) =>
-  db
-    .selectFrom('webhook_endpoint')
-    .select(['partner_id', 'mode'])
-    .where(underAnotherKey(currentKeyId))
-    .orderBy('partner_id')
-    .orderBy('mode'),
-);
-
-const lockUnderAnotherKey = writeStatement(
-  (db, { currentKeyId, partnerId, mode }: Tenant & { currentKeyId: string }) =>
-    db
-      .selectFrom('webhook_endpoint')
-      .select(['partner_id', 'mode', 'secret', 'previous_secret'])
-      .where('partner_id', '=', partnerId)
-      .where('mode', '=', mode)
-      .where(underAnotherKey(currentKeyId))
-      .forNoKeyUpdate(),
-);
-
-const storeSecrets = writeStatement(
-  (db, { partnerId, mode, current, previous }: Tenant & { current: Buffer; previous: Buffer | null }) =>
-    db
-      .updateTable('webhook_endpoint')
-      .set({ secret: current, previous_secret: previous })
-      .where('partner_id', '=', partnerId)
-      .where('mode', '=', mode),
 );

@@ -56,6 +56,18 @@ export const ApiKeyEntity = defineEntity({
 });
 export type ApiKey = InferEntity<typeof ApiKeyEntity>;
 
+/** What is derived from a key of ENCRYPTION_KEYS, kept for when the key has left the ring. */
+export const RingKeyEntity = defineEntity({
+  name: 'RingKey',
+  tableName: 'ring_key',
+  properties: {
+    id: p.text().collation('C').primary(),
+    /** Sealed. */
+    root: p.blob(),
+    createdAt: p.datetime().defaultRaw('now()'),
+  },
+});
+
 /** What a key has used of the general rate limit, for all processes together; a crash of PostgreSQL empties the table. */
 export const ApiKeyUsageEntity = defineEntity({
   name: 'ApiKeyUsage',

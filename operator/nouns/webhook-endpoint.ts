@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { Refusal } from '../../commands/refusal.ts';
-import { resealEndpointSecrets, rotateEndpointSecret } from '../../commands/webhooks/endpoint-secrets.ts';
+import { rotateEndpointSecret } from '../../commands/webhooks/endpoint-secrets.ts';
 import { switchEndpoints } from '../../commands/webhooks/endpoint-status.ts';
 import { setEndpoint } from '../../commands/webhooks/endpoints.ts';
 import { readEndpoints } from '../../commands/webhooks/read-endpoints.ts';
@@ -83,16 +83,6 @@ export function webhookEndpointNoun(noun: Command, { session, verb, examples }: 
           note: `${SHOWN_ONCE} It signs from now on; for 24 hours the previous one also signs, in webhook-signature.`,
         };
       }),
-    );
-
-  noun
-    .command('reseal')
-    .description(
-      'encrypt all webhook secrets again with the current key of ENCRYPTION_KEYS; the secrets do not change',
-    )
-    .addHelpText('after', examples('webhook-endpoint reseal'))
-    .action(
-      verb(async () => ({ value: { resealed: await resealEndpointSecrets(await session.withKeys()) } })),
     );
 
   for (const [name, status, description] of [

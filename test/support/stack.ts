@@ -39,6 +39,8 @@ export interface TestStack {
   /** Every line that API and worker logged so far. */
   logLines: string[];
   createPartner(name?: string): Promise<TestPartner>;
+  /** The same partner, who calls this stack's API. */
+  partnerHere(partner: TestPartner): TestPartner;
   stop(): Promise<void>;
 }
 
@@ -170,6 +172,7 @@ export async function startTestStack(
       worker = undefined;
     },
     createPartner: (name = 'Test Partner') => createTestPartner(operator, api.url, name),
+    partnerHere: (partner) => partnerAt(partner, api.url),
     stop: async () => {
       await api.stop();
       await worker?.stop();

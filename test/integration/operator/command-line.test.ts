@@ -102,6 +102,7 @@ describe('the operator’s command line', () => {
   const VERBS = [
     ...['create', 'list', 'show', 'update', 'fees', 'limits', 'adjust'].map((verb) => ['partner', verb]),
     ...['create', 'list', 'revoke'].map((verb) => ['key', verb]),
+    ['key-ring', 'reseal'],
     ...['list', 'set-current', 'allow', 'retire'].map((verb) => ['product', verb]),
     ...['show', 'resolve'].map((verb) => ['card', verb]),
     ...['show', 'resolve'].map((verb) => ['topup', verb]),
@@ -109,10 +110,7 @@ describe('the operator’s command line', () => {
     ...['status', 'rescan'].map((verb) => ['tron', verb]),
     ['transaction', 'list'],
     ['network-event', 'send'],
-    ...['set', 'show', 'rotate-secret', 'reseal', 'disable', 'enable'].map((verb) => [
-      'webhook-endpoint',
-      verb,
-    ]),
+    ...['set', 'show', 'rotate-secret', 'disable', 'enable'].map((verb) => ['webhook-endpoint', verb]),
     ...['list', 'show', 'requeue'].map((verb) => ['webhook', verb]),
     ...['check', 'balance'].map((verb) => ['ledger', verb]),
     ['attention', 'list'],

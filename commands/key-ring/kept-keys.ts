@@ -1,0 +1,15 @@
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import type { Orm } from '../../db/orm.ts';
+import { readStatement } from '../../db/sql.ts';
+
+/**
+ * Gives the ring what is derived from keys that have left it, so that the API keys and test cards made under them stay
+ * good. A process does this once, before it derives anything.
+ * @throws Error if one is sealed under a key that is not in the ring
+ */
+export async function loadKeptKeys(orm: Orm, ring: KeyRing): Promise<void> {
+  const kept = await all(orm.em.fork(), {});
+  for (const { id, root } of kept) ring.keep(id, root);
+}
+
+const all = readStatement((db) => db.selectFrom('ring_key').select(['id', 'root']).orderBy('id'));

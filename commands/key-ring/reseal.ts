@@ -1,0 +1,271 @@
+import { type RawBuilder, sql } from 'kysely';
+import { type KeyRing, keyIdOf, rootContext } from '../../crypto/key-ring.ts';
+import { answerStartContext, endpointSecretContext } from '../../crypto/webhooks.ts';
+import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import { type OperatorContext, recordAudit } from '../accounts/operator-context.ts';
+import { requestContext, responseContext } from '../idempotency/response.ts';
+
+/** How many rows are looked at in one statement. */
+const BATCH = 1_000;
+/** Rows that somebody else holds are left for the next pass. */
+const MOST_PASSES = 10;
+
+/** What became of what was sealed in one place. */
+export interface Resealed {
+  place: string;
+  /** How many rows were looked at, and how many of them are sealed under the current key now and were not before. */
+  rows: number;
+  resealed: number;
+  /** How many could not be written because others held or changed them. */
+  left: number;
+  /** How many are under a key that is not in the ring, or are damaged. */
+  unreadable: number;
+}
+
+export interface ResealReport {
+  currentKey: string;
+  places: Resealed[];
+  /** Keys of the ring that nothing is sealed under any more. */
+  unusedKeys: string[];
+  /** Keys that a process has sealed with since the command began: it runs with an older ring. */
+  stillSealing: string[];
+  /** Keys that are needed and are not in the ring. */
+  missingKeys: string[];
+}
+
+/** A column of sealed values. */
+interface Place {
+  name: string;
+  table: string;
+  /** Its primary key: text, then maybe a number. */
+  key: readonly [string] | readonly [string, string];
+  column: string;
+  context(row: readonly [string, string]): string;
+  /** Whether its rows have the time they were made at. */
+  hasTime?: true;
+}
+
+const PLACES: readonly Place[] = [
+  {
+    ...{ name: 'derived_keys', table: 'ring_key', key: ['id'], column: 'root' },
+    context: ([id]) => rootContext(id),
+  },
+  ...(['secret', 'previous_secret'] as const).map(
+    (column): Place => ({
+      name: column === 'secret' ? 'webhook_secrets' : 'previous_webhook_secrets',
+      ...{ table: 'webhook_endpoint', key: ['partner_id', 'mode'], column },
+      context: ([partner_id, mode]) => endpointSecretContext({ partner_id, mode }),
+    }),
+  ),
+  {
+    ...{ name: 'receiver_responses', table: 'delivery_attempt', key: ['event_id', 'number'] },
+    column: 'answer_start',
+    context: ([eventId]) => answerStartContext(eventId),
+  },
+  {
+    ...{ name: 'stored_requests', table: 'idempotency_claim', key: ['id'], column: 'request' },
+    context: ([id]) => requestContext(id),
+    hasTime: true,
+  },
+  {
+    ...{ name: 'stored_responses', table: 'idempotency_claim', key: ['id'], column: 'response_body' },
+    context: ([id]) => responseContext(id),
+    hasTime: true,
+  },
+];
+
+/**
+ * Seals again, under the ring's current key, everything that is sealed under another one, and keeps what is derived from the
+ * others, so that they can leave the ring. The values don't change. It may run while API and workers do, and again after it
+ * was interrupted: each batch is a transaction, and waits for nobody.
+ * @param onProgress is told after each batch
+ */
+export async function resealEverything(
+  { orm, ring, actor }: OperatorContext,
+  onProgress: (place: Resealed) => void,
+): Promise<ResealReport> {
+  const seen: Seen = { startedAt: new Date(), fresh: new Set(), missing: new Set(), hasAudit: false };
+  const record = (tx: Transactor) => {
+    if (seen.hasAudit) return;
+    recordAudit(tx, actor, 'key-ring.reseal', ring.primaryId, { keys: ring.ids });
+    seen.hasAudit = true;
+  };
+  await transaction(orm, async (tx) => {
+    const roots = ring.ids.map((id) => ring.sealRoot(id));
+    if ((await keepRoots(tx, { ids: ring.ids, roots })).length > 0) record(tx);
+  });
+  const places: Resealed[] = [];
+  for (const place of PLACES) {
+    const total: Resealed = { place: place.name, rows: 0, resealed: 0, left: 0, unreadable: 0 };
+    for (let pass = 1; pass === 1 || (total.left > 0 && pass <= MOST_PASSES); pass++) {
+      total.rows = 0;
+      total.left = 0;
+      total.unreadable = 0;
+      await resealPlace({ orm, ring, record, seen }, place, total, onProgress);
+    }
+    places.push(total);
+  }
+  const isDone = places.every(({ left }) => left === 0);
+  const stillSealing = [...seen.fresh];
+  return {
+    currentKey: ring.primaryId,
+    places,
+    unusedKeys: isDone ? ring.ids.slice(1).filter((id) => !seen.fresh.has(id)) : [],
+    stillSealing,
+    missingKeys: [...seen.missing],
+  };
+}
+
+/** What was noticed on the way. */
+interface Seen {
+  startedAt: Date;
+  fresh: Set<string>;
+  missing: Set<string>;
+  hasAudit: boolean;
+}
+
+interface Resealing {
+  orm: OperatorContext['orm'];
+  ring: KeyRing;
+  record(tx: Transactor): void;
+  seen: Seen;
+}
+
+/** One pass, in the order of the table's key. */
+async function resealPlace(
+  { orm, ring, record, seen }: Resealing,
+  place: Place,
+  total: Resealed,
+  onProgress: (place: Resealed) => void,
+): Promise<void> {
+  const { read, write } = STATEMENTS.get(place) as Statements;
+  const { startedAt } = seen;
+  for (let after: SealedRow | undefined, size = BATCH; size === BATCH; ) {
+    const batch = await read(orm.em.fork(), {
+      ...{ first: after?.first ?? '', second: after?.second ?? '', currentKey: ring.primaryId, startedAt },
+    });
+    size = batch.length;
+    after = batch.at(-1);
+    const found = batch.flatMap((row) => reseal(ring, place, row, seen));
+    const written =
+      found.length === 0
+        ? []
+        : await transaction(orm, async (tx) => {
+            const rows = await write(tx, columnsOf(found));
+            if (rows.length > 0) record(tx);
+            return rows;
+          });
+    total.rows += size;
+    total.resealed += written.length;
+    total.left += found.length - written.length;
+    total.unreadable += batch.filter(({ sealed }) => sealed !== null).length - found.length;
+    onProgress(total);
+  }
+}
+
+interface ResealedRow {
+  first: string;
+  second: string;
+  sealed: Buffer;
+  resealed: Buffer;
+}
+
+/** A row with its new value; none if it is under the current key, or can't be opened. */
+function reseal(ring: KeyRing, { context }: Place, row: SealedRow, seen: Seen): ResealedRow[] {
+  const { first, second, sealed, is_fresh: isFresh } = row;
+  if (sealed === null) return [];
+  const keyId = keyIdOf(sealed);
+  if (!ring.ids.includes(keyId)) {
+    seen.missing.add(keyId);
+    return [];
+  }
+  if (isFresh) seen.fresh.add(keyId);
+  const bound = context([first, second]);
+  const value = openOrNull(ring, sealed, bound);
+  return value === null ? [] : [{ first, second, sealed, resealed: ring.seal(value, bound) }];
+}
+
+/** Null if the value is damaged: its row is counted, and holds up no other. */
+function openOrNull(ring: KeyRing, sealed: Buffer, context: string): string | null {
+  try {
+    return ring.open(sealed, context);
+  } catch {
+    return null;
+  }
+}
+
+const columnsOf = (rows: readonly ResealedRow[]): Batch => ({
+  firsts: rows.map(({ first }) => first),
+  seconds: rows.map(({ second }) => second),
+  sealed: rows.map(({ sealed }) => sealed),
+  resealed: rows.map(({ resealed }) => resealed),
+});
+
+/** A row of a place; `sealed` is null if nothing is to be done about it. */
+interface SealedRow {
+  first: string;
+  second: string;
+  sealed: Buffer | null;
+  /** Whether it was made after the command began. */
+  is_fresh: boolean;
+}
+
+interface Batch {
+  firsts: string[];
+  seconds: string[];
+  sealed: Buffer[];
+  resealed: Buffer[];
+}
+
+type Statements = ReturnType<typeof statementsOf>;
+
+// Written out, since the table and its key differ; no lock is waited for, and a row that has changed since it was read stays.
+function statementsOf({ table, key, column, hasTime }: Place) {
+  const [first, second] = key;
+  const sealed = sql.ref(`${table}.${column}`);
+  // The second part of a key sorts as what it is, and is bound and read as text.
+  const ofSecond = (value: RawBuilder<unknown>) =>
+    second === 'number' ? sql`coalesce(nullif(${value}, ''), '-1')::integer` : sql`${value}::text`;
+  const own = (part: string) => sql.ref(`${table}.${part}`);
+  const whole = second === undefined ? own(first) : sql`(${own(first)}, ${own(second)})`;
+  const place = (a: RawBuilder<unknown>, b: RawBuilder<unknown>) =>
+    second === undefined ? a : sql`(${a}, ${ofSecond(b)})`;
+  const secondAsText = second === undefined ? sql`''` : sql`${sql.ref(second)}::text`;
+  return {
+    read: readStatement(
+      (_, values: { first: string; second: string; currentKey: string; startedAt: Date }) => sql<SealedRow>`
+        SELECT ${sql.ref(first)} AS first, ${secondAsText} AS second,
+          CASE WHEN ${keyIdIn(sealed)} <> ${values.currentKey} THEN ${sealed} END AS sealed,
+          ${hasTime ? sql`created_at >= ${values.startedAt}` : sql`false`} AS is_fresh
+        FROM ${sql.table(table)}
+        WHERE ${whole} > ${place(sql`${values.first}::text`, sql`${values.second}::text`)}
+        ORDER BY ${sql.join(key.map((part) => sql.ref(part)))} LIMIT ${sql.lit(BATCH)}`,
+    ),
+    write: writeStatement(
+      (_, batch: Batch) => sql<{ done: number }>`
+        WITH wanted AS (
+          SELECT * FROM unnest(${batch.firsts}::text[], ${batch.seconds}::text[], ${batch.sealed}::bytea[],
+            ${batch.resealed}::bytea[]) w (first, second, sealed, resealed)
+        ), held AS MATERIALIZED (
+          SELECT w.first, w.second, w.resealed FROM ${sql.table(table)}
+          JOIN wanted w ON ${whole} = ${place(sql`w.first`, sql`w.second`)} AND ${sealed} = w.sealed
+          FOR NO KEY UPDATE OF ${sql.table(table)} SKIP LOCKED
+        )
+        UPDATE ${sql.table(table)} SET ${sql.ref(column)} = held.resealed FROM held
+        WHERE ${whole} = ${place(sql`held.first`, sql`held.second`)} RETURNING 1 AS done`,
+    ),
+  };
+}
+
+/** A sealed value begins with the length of its key's id, and the id (crypto/key-ring.ts). */
+const keyIdIn = (sealed: RawBuilder<unknown>) =>
+  sql<string>`convert_from(substr(${sealed}, 2, get_byte(${sealed}, 0)), 'UTF8')`;
+
+const STATEMENTS = new Map(PLACES.map((place) => [place, statementsOf(place)]));
+
+const keepRoots = writeStatement(
+  (_, { ids, roots }: { ids: string[]; roots: Buffer[] }) => sql<{ id: string }>`
+    INSERT INTO ring_key (id, root) SELECT * FROM unnest(${ids}::text[], ${roots}::bytea[])
+    ON CONFLICT (id) DO NOTHING RETURNING id`,
+);
