@@ -10,6 +10,7 @@ import { health, type ReadinessDependencies, readiness } from '../operations/hea
 import { createProcessMetrics } from '../operations/metrics.ts';
 import { poolMetrics } from '../operations/process-metrics.ts';
 import { describeError } from '../process/describe-error.ts';
+import type { Tracing } from '../process/tracing.ts';
 import { readSdkMetrics } from '../temporal/sdk-metrics.ts';
 import { checkAnswers } from './http/check-answers.ts';
 import { answerErrors } from './http/errors.ts';
@@ -17,6 +18,7 @@ import { type GuardDependencies, guard } from './http/guard.ts';
 import { refuseUnreadable } from './http/http-server.ts';
 import type { RequestState } from './http/log-request.ts';
 import { logRequest, type RequestDurations } from './http/log-request.ts';
+import { traceRequest } from './http/trace-request.ts';
 import {
   type CallbackDependencies,
   type NetworkTransactionDependencies,
@@ -39,6 +41,8 @@ export interface AppDependencies
   operationsApart: boolean;
   /** How the process uses its connections to the database. */
   poolUsage: ServiceDatabase['poolUsage'];
+  /** Null: no traces are exported. */
+  tracing: Tracing | null;
   /** For tests: whether every answer is held against its declaration. */
   checkAnswers: boolean;
 }
@@ -78,7 +82,7 @@ export function createApps(dependencies: AppDependencies): Apps {
     metrics.router,
   ];
   return {
-    api: createApp(logger, durations, [
+    api: createApp(logger, durations, dependencies.tracing, [
       v1,
       health(),
       ...(dependencies.operationsApart ? [] : ofOperators),
@@ -86,13 +90,14 @@ export function createApps(dependencies: AppDependencies): Apps {
       networkTransactions(dependencies),
       reference(openApiDocument(DECLARATIONS)),
     ]),
-    operations: createApp(logger, durations, [health(), ...ofOperators]),
+    operations: createApp(logger, durations, null, [health(), ...ofOperators]),
   };
 }
 
 function createApp(
   logger: Logger,
   durations: RequestDurations,
+  tracing: Tracing | null,
   routers: Router<RequestState>[],
 ): Koa<RequestState> {
   const app = new Koa<RequestState>();
@@ -100,6 +105,7 @@ function createApp(
     logger.warn({ error: describeError(error) }, 'could not send a response to its end');
   });
   app.use(logRequest(logger, durations));
+  if (tracing !== null) app.use(traceRequest(tracing));
   app.use(answerErrors(logger));
   app.use(refuseUnreadable);
   app.use(

@@ -8,12 +8,12 @@ await runProcess('api', async () => {
   const config = readConfig();
   const logger = createLogger('api', config.logLevel);
   const api = await startApi(config, logger, {
-    hostWorker: async (activities) => {
+    hostWorker: async (activities, tracing) => {
       // Loaded when the API listens: reads and test mode do without it.
       const { startEagerWorker } = await import('../temporal/eager-worker.ts');
       const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
       const { workflowBundle } = config;
-      return startEagerWorker({ config, taskQueue, activities, workflowBundle, logger });
+      return startEagerWorker({ config, taskQueue, activities, workflowBundle, logger, tracing });
     },
   });
   logger.info({ url: api.url }, 'the API is listening');

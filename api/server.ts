@@ -20,6 +20,7 @@ import { type Orm, openServiceDatabase } from '../db/orm.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
 import { describeError } from '../process/describe-error.ts';
 import { repeat } from '../process/repeat.ts';
+import { startTracing, type Tracing } from '../process/tracing.ts';
 import { connectLazily } from '../temporal/connection.ts';
 import type { EagerWorker } from '../temporal/eager-worker.ts';
 import { TemporalPlugin } from '../temporal/plugin.ts';
@@ -44,7 +45,7 @@ export interface RunningApi {
 }
 
 /** Starts a worker of this process, with these activities. */
-export type HostWorker = (activities: CardActivities) => Promise<EagerWorker>;
+export type HostWorker = (activities: CardActivities, tracing: Tracing | null) => Promise<EagerWorker>;
 
 export interface ApiOptions {
   /** Starts the worker that the process hosts; left out: it hosts none, and all live work goes by the queue. */
@@ -69,8 +70,9 @@ export async function startApi(
     shares: { accounts: 12, eachAccount: 4 },
     applicationName: 'card-issuing-api',
   });
+  const tracing = await startTracing('card-issuing-api', config.tracing, logger);
   await loadKeptKeys(orm, ring);
-  const plugin = new TemporalPlugin({ codecKeys: config.codecKeys, logger });
+  const plugin = new TemporalPlugin({ codecKeys: config.codecKeys, logger, tracing });
   const connection = connectLazily(config.temporal.connectionOptions, plugin);
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
   const callbackSecrets = simulatedNetworkSecrets(ring).map(
@@ -126,6 +128,7 @@ export async function startApi(
     ...operations,
     poolUsage,
     operationsApart: config.operations !== null,
+    tracing,
     checkAnswers: config.checkAnswers,
     answerHints,
     liveWork,
@@ -158,7 +161,7 @@ export async function startApi(
   const { hostWorker } = options;
   if (hostWorker !== undefined) {
     const activities = createCardActivities({ ...operations, ...liveWork.reported });
-    liveWork.host(() => hostWorker(activities));
+    liveWork.host(() => hostWorker(activities, tracing));
   }
 
   return {
@@ -177,6 +180,7 @@ export async function startApi(
       await answerHints.stop();
       await connection.close();
       await orm.close();
+      await tracing?.stop();
     },
   };
 }

@@ -48,6 +48,31 @@ const Keys = z.string().transform((text, ctx): RingKey[] => {
   return keys;
 });
 
+const HTTP = { protocol: /^https?$/, error: 'must be an http(s) URL' };
+const Ratio = z
+  .string()
+  .regex(/^(0(\.\d{1,9})?|1(\.0{1,9})?)$/, 'must be from 0 to 1')
+  .default('1')
+  .transform(Number);
+/** As OpenTelemetry has them: `name=value`, comma-separated, values percent-encoded. */
+const ExporterHeaders = z
+  .string()
+  .regex(
+    /^([!#$&'*+.^_`|~\w-]+=[^,\s]*)?(,[!#$&'*+.^_`|~\w-]+=[^,\s]*)*$/,
+    'must be name=value, comma-separated',
+  )
+  .default('')
+  .transform((text) =>
+    Object.fromEntries(
+      text
+        .split(',')
+        .filter(Boolean)
+        .map((pair) => [
+          pair.slice(0, pair.indexOf('=')),
+          decodeURIComponent(pair.slice(pair.indexOf('=') + 1)),
+        ]),
+    ),
+  );
 const listOf = (text: string): string[] => text.split(',').map((part) => part.trim());
 const Tokens = z
   .string()
@@ -100,7 +125,7 @@ export const Environment = z.object({
   CODEC_PORT: Port.default(3002),
   CODEC_TOKENS: Tokens.optional(),
   CODEC_ALLOWED_ORIGINS: Origins,
-  CODEC_JWKS_URL: z.url({ protocol: /^https?$/, error: 'must be an http(s) URL' }).optional(),
+  CODEC_JWKS_URL: z.url(HTTP).optional(),
   CODEC_JWT_ISSUER: Text.optional(),
   CODEC_JWT_AUDIENCE: Text.optional(),
   CARD_NETWORK: z.enum(['simulated', 'none']).default('none'),
@@ -123,6 +148,11 @@ export const Environment = z.object({
   DEPOSIT_ADDRESS_TTL: durationUpTo(30 * 24 * 3_600_000, '720h').default(8 * 3_600_000),
   // A longer interval alone would be a lag that operators are alerted to.
   TRON_SCAN_INTERVAL: durationUpTo(60_000, '1m').default(3_000),
+  OTEL_SDK_DISABLED: z.enum(['true', 'false'], 'must be true or false').default('false'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.url(HTTP).optional(),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: z.url(HTTP).optional(),
+  OTEL_EXPORTER_OTLP_HEADERS: ExporterHeaders,
+  OTEL_TRACES_SAMPLER_ARG: Ratio,
   CHECK_ANSWERS: z.enum(['true', 'false'], 'must be true or false').default('false'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
 });
@@ -136,7 +166,7 @@ const OUR_PREFIX =
 /** Secrets can also be given as files, as orchestrators do: DATABASE_URL_FILE names a file that contains DATABASE_URL. */
 export const IN_FILES: readonly string[] = [
   ...['DATABASE_URL', 'DATABASE_DIRECT_URL', 'ENCRYPTION_KEYS', 'TEMPORAL_API_KEY'],
-  ...['CODEC_KEYS', 'CODEC_TOKENS'],
+  ...['CODEC_KEYS', 'CODEC_TOKENS', 'OTEL_EXPORTER_OTLP_HEADERS'],
   ...['TRON_NODE_URLS', 'TRON_API_KEY', 'TRON_XPUB'],
 ];
 

@@ -1,6 +1,7 @@
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
 import type { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
+import type { TracingConfig } from '../process/tracing.ts';
 import { Environment, parseEnvironment } from './environment.ts';
 import { type TronConfig, tronConfig, tronProblems } from './tron.ts';
 
@@ -42,6 +43,8 @@ export interface Config {
   depositAddressTtlMs: number;
   /** Null if there are no deposits. */
   tron: TronConfig | null;
+  /** Where traces go; null: there are none. */
+  tracing: TracingConfig | null;
   /** For tests: whether the API holds each of its answers against what it declares. */
   checkAnswers: boolean;
   logLevel: string;
@@ -78,9 +81,17 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     accountConcurrency: values.ACCOUNT_CONCURRENCY,
     depositAddressTtlMs: values.DEPOSIT_ADDRESS_TTL,
     tron: tronConfig(values),
+    tracing: tracingConfig(values),
     checkAnswers: values.CHECK_ANSWERS === 'true',
     logLevel: values.LOG_LEVEL,
   };
+}
+
+function tracingConfig(values: z.infer<typeof Environment>): TracingConfig | null {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: own } = values;
+  const url = own ?? (endpoint && `${endpoint.replace(/\/$/, '')}/v1/traces`);
+  if (url === undefined || values.OTEL_SDK_DISABLED === 'true') return null;
+  return { url, headers: values.OTEL_EXPORTER_OTLP_HEADERS, ratio: values.OTEL_TRACES_SAMPLER_ARG };
 }
 
 function operationsAddress(values: z.infer<typeof Environment>): Config['operations'] {

@@ -10,6 +10,7 @@ import {
 } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import type { Config } from '../config/service.ts';
+import type { Tracing } from '../process/tracing.ts';
 import { bundleInThread } from './bundle-workflows.ts';
 import { installRuntime } from './install-runtime.ts';
 import { ensureSearchAttributes } from './namespace.ts';
@@ -27,6 +28,8 @@ export interface EagerWorkerOptions {
   /** Workflows already bundled; otherwise they are bundled in a thread of their own, which takes about a second. */
   workflowBundle?: WorkflowBundleOption;
   logger: Logger;
+  /** Null: no traces are exported. */
+  tracing?: Tracing | null;
 }
 
 export interface EagerWorker {
@@ -45,13 +48,13 @@ export interface EagerWorker {
  * @throws if Temporal can't be reached
  */
 export async function startEagerWorker(options: EagerWorkerOptions): Promise<EagerWorker> {
-  const { config, taskQueue, activities, logger } = options;
+  const { config, taskQueue, activities, logger, tracing = null } = options;
   installRuntime(logger);
   const namespace = config.temporal.namespace ?? 'default';
   const identity = `api-${process.pid}@${hostname()}`;
   const connection = await NativeConnection.connect({
     ...config.temporal.connectionOptions,
-    plugins: [new TemporalPlugin({ codecKeys: config.codecKeys, logger })],
+    plugins: [new TemporalPlugin({ codecKeys: config.codecKeys, logger, tracing })],
   });
   const client = new Client({ connection, namespace, identity });
   const worker = await createWorker().catch(async (error: unknown) => {

@@ -1,10 +1,13 @@
 import { fileURLToPath } from 'node:url';
 import { SimplePlugin } from '@temporalio/plugin';
-import type { BundleOptions } from '@temporalio/worker';
+import type { BundleOptions, InjectedSinks, WorkerOptions } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import type { RingKey } from '../crypto/key-ring.ts';
+import type { Tracing } from '../process/tracing.ts';
+import type { TraceSinks } from '../workflows/carried-headers.ts';
 import { attemptInterceptors } from './attempts.ts';
 import { EncryptionCodec } from './encryption-codec.ts';
+import { runSinks, tracedAttempts, tracedStarts } from './traces.ts';
 import { workHeaders } from './work-header.ts';
 
 const pathOf = (file: string) => fileURLToPath(new URL(file, import.meta.url));
@@ -16,21 +19,37 @@ export interface PluginOptions {
   codecKeys: readonly RingKey[] | null;
   /** Of a process that runs activities; null: it has clients alone. */
   logger: Logger | null;
+  /** Null: no traces are exported. */
+  tracing?: Tracing | null;
 }
 
 /**
  * What everything that speaks to Temporal has in common: payloads and headers are encrypted, failures carry no foreign
- * text, activities know whose work they do. A connection hands it to its clients and workers.
+ * text, activities know whose work they do, and what belongs to a traced request has its spans. A connection hands it to its clients and workers.
  */
 export class TemporalPlugin extends SimplePlugin {
-  constructor({ codecKeys, logger }: PluginOptions) {
+  readonly #sinks: InjectedSinks<TraceSinks>;
+
+  constructor({ codecKeys, logger, tracing = null }: PluginOptions) {
     const codec = new EncryptionCodec(codecKeys);
+    // The first is the outermost: what a span is told of a failure is safe, and a start's header names the start's span.
+    const activity = [
+      ...(tracing === null ? [] : [tracedAttempts(tracing, codec)]),
+      ...(logger === null ? [] : attemptInterceptors(logger, codec)),
+    ];
     super({
       name: 'card-issuing',
       dataConverter: { payloadCodecs: [codec], failureConverterPath: FAILURE_CONVERTER },
-      clientInterceptors: { workflow: [workHeaders(codec)] },
-      ...(logger && { workerInterceptors: { activity: attemptInterceptors(logger, codec) } }),
+      clientInterceptors: {
+        workflow: [...(tracing === null ? [] : [tracedStarts(tracing)]), workHeaders(codec)],
+      },
+      workerInterceptors: { activity },
     });
+    this.#sinks = runSinks(tracing, codec);
+  }
+
+  override configureWorker(options: WorkerOptions): WorkerOptions {
+    return super.configureWorker({ ...options, sinks: { ...options.sinks, ...this.#sinks } });
   }
 }
 

@@ -15,6 +15,7 @@ import { health, type ReadinessDependencies, readiness } from '../operations/hea
 import { createProcessMetrics, type ProcessMetrics } from '../operations/metrics.ts';
 import { poolMetrics } from '../operations/process-metrics.ts';
 import { describeError } from '../process/describe-error.ts';
+import { startTracing } from '../process/tracing.ts';
 import { SIGN_OF_LIFE_MS } from '../temporal/attempts.ts';
 import { bundleWorkflows } from '../temporal/bundle-workflows.ts';
 import { ensureSearchAttributes } from '../temporal/namespace.ts';
@@ -98,9 +99,10 @@ async function startWork(
   const callbackUrl = `http://${config.host}:${config.port}/network/callbacks`;
   const live = await startLiveNetwork({ cardNetwork: config.cardNetwork, callbackUrl, orm, ring, logger });
   const liveNetwork = live.network && (around.network?.(live.network) ?? live.network);
+  const tracing = await startTracing('card-issuing-worker', config.tracing, logger);
   const connection = await NativeConnection.connect({
     ...config.temporal.connectionOptions,
-    plugins: [new TemporalPlugin({ codecKeys: config.codecKeys, logger })],
+    plugins: [new TemporalPlugin({ codecKeys: config.codecKeys, logger, tracing })],
   });
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
   const [workflowBundle] = await Promise.all([
@@ -133,6 +135,7 @@ async function startWork(
       await live.stop();
       await connection.close();
       await orm.close();
+      await tracing?.stop();
     });
   const readiness: ReadinessDependencies = {
     ...{ orm, client, logger, tronNetwork: config.tron?.network ?? null },

@@ -28,6 +28,7 @@ export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.P
   const set = childEnvironment(
     (name) =>
       VARIABLE_NAMES.has(name) ||
+      name.startsWith('OTEL_') ||
       // Libraries read these beside ours.
       (isTemporalAsked && name.startsWith('TEMPORAL_')) ||
       (settings.DATABASE_URL !== undefined && /^PG[A-Z]+$/.test(name)),

@@ -115,6 +115,7 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     accountConcurrency: 16,
     depositAddressTtlMs: 8 * 3_600_000,
     tron: null,
+    tracing: null,
     checkAnswers: true,
     logLevel: 'info',
     ...overrides,
@@ -124,10 +125,10 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
 /** As production's API processes do. */
 export const hostTestWorker =
   (config: Config, logger: Logger): HostWorker =>
-  async (activities) => {
+  async (activities, tracing) => {
     const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
     const workflowBundle = await testWorkflowBundle();
-    return startEagerWorker({ config, taskQueue, activities, workflowBundle, logger });
+    return startEagerWorker({ config, taskQueue, activities, workflowBundle, logger, tracing });
   };
 
 /**

@@ -63,6 +63,7 @@ describe('readConfig', () => {
       workerVersion: null,
       encryptionKeys: [{ id: 'k1', secret: SECRET }],
       codecKeys: null,
+      tracing: null,
       cardNetwork: 'none',
       cardCreationWaitMs: 8_000,
       issuanceDeadlineMs: 86_400_000,
