@@ -1,29 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import fc from 'fast-check';
 import { childrenOf } from '../test/support/dev/stack-process.ts';
 import { killServer } from '../test/support/postgres.ts';
 import { until } from '../test/support/until.ts';
+import type { drawKills, Kill, Victim } from './draw-kills.ts';
 import type { SoakedStack } from './soaked-stack.ts';
-
-export const VICTIMS = ['API', 'worker', 'Temporal', 'PostgreSQL'] as const;
-export type Victim = (typeof VICTIMS)[number];
-
-export interface Kill {
-  victim: Victim;
-  /** From the kill until its supervisor found that it does its work again; undefined until then. */
-  recoveredAfterMs: number | undefined;
-}
-
-/** Every four kills take all four processes, in any order. */
-const turns = fc.shuffledSubarray([...VICTIMS], { minLength: VICTIMS.length });
-const pauseMs = fc.noBias(fc.integer({ min: 300, max: 3_000 }));
-
-/** Who is killed, and how long after the kill before it; the same for the same seed. */
-export function drawKills(seed: number, count: number): { victim: Victim; pauseMs: number }[] {
-  const rounds = fc.sample(turns, { seed, numRuns: Math.ceil(count / VICTIMS.length) });
-  const pauses = fc.sample(pauseMs, { seed, numRuns: count });
-  return pauses.map((pause, index) => ({ victim: rounds.flat()[index] as Victim, pauseMs: pause }));
-}
 
 export interface Killing {
   /** So far. */

@@ -1,6 +1,6 @@
 import type { Difference } from '../test/model/difference.ts';
 import { operationsOf, type Tally } from '../test/model/tally.ts';
-import { type Kill, VICTIMS, type Victim } from './kills.ts';
+import { type Kill, VICTIMS, type Victim } from './draw-kills.ts';
 
 export interface Report {
   seed: number;
