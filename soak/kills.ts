@@ -5,6 +5,9 @@ import { until } from '../test/support/until.ts';
 import type { drawKills, Kill, Victim } from './draw-kills.ts';
 import type { SoakedStack } from './soaked-stack.ts';
 
+/** Kills wait while a client has waited longer than this for its answer. */
+const LONGEST_WAIT_MS = 30_000;
+
 export interface Killing {
   /** So far. */
   kills: readonly Kill[];
@@ -16,7 +19,7 @@ export interface Killing {
 
 /**
  * Kills one process after the other. It waits only for a victim that is not back from its own last kill, so several are
- * often down at the same time.
+ * often down at the same time, and while a client waits for long.
  */
 export function startKilling(
   stack: SoakedStack,
@@ -30,7 +33,9 @@ export function startKilling(
     for (const { victim, pauseMs } of drawn) {
       await sleep(pauseMs);
       await recoveries.get(victim);
-      while (paused !== undefined) await paused;
+      while (paused !== undefined || (isSomebodyStarved(stack) && !stopped.aborted)) {
+        await Promise.race([paused, sleep(200)]);
+      }
       if (stopped.aborted) break;
       const kill: Kill = { victim, recoveredAfterMs: undefined };
       kills.push(kill);
@@ -53,6 +58,11 @@ export function startKilling(
     },
     ended: killAll(),
   };
+}
+
+/** Of what is repeated with growing pauses some would never find all processes up. */
+function isSomebodyStarved({ service }: SoakedStack): boolean {
+  return [...service.waiting].some(({ sinceMs }) => Date.now() - sinceMs > LONGEST_WAIT_MS);
 }
 
 async function killOnce({ supervisor, dataDir }: SoakedStack, kill: Kill): Promise<void> {

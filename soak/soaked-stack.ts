@@ -96,6 +96,7 @@ export async function startSoakedStack(
       // Any answer can be lost at any time.
       troubled: true,
       answers: new Map(),
+      waiting: new Set(),
       origin: apiUrl.replace(/\/v1$/, ''),
     },
     stop: async (keep) => {

@@ -38,6 +38,7 @@ export async function startService(): Promise<RunningService> {
     chain,
     troubled: false,
     answers: new Map(),
+    waiting: new Set(),
     origin: `http://${config.host}:${config.port}`,
     async kill() {
       await kill(worker);

@@ -41,6 +41,16 @@ export function tellAsNetwork(service: Service, transaction: object): Promise<An
 }
 
 async function untilTold(service: Service, path: string, init: RequestInit): Promise<Answer> {
+  const waiting = { sinceMs: Date.now() };
+  service.waiting.add(waiting);
+  try {
+    return await sendUntilTold(service, path, init);
+  } finally {
+    service.waiting.delete(waiting);
+  }
+}
+
+async function sendUntilTold(service: Service, path: string, init: RequestInit): Promise<Answer> {
   const giveUpAt = Date.now() + GIVE_UP_AFTER_MS;
   for (;;) {
     const answer = await send(`${service.origin}${path}`, init).catch((error: Error) => {

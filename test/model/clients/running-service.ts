@@ -21,6 +21,8 @@ export interface Service {
   troubled: boolean;
   /** How often it answered what: by status, or `none` for a connection that broke or took too long. */
   answers: Map<string, number>;
+  /** The requests that have no answer yet, however often they were sent. */
+  waiting: Set<{ sinceMs: number }>;
   /** Kills -9 one of its processes and starts it again. @returns what it was. Left out: whoever runs the service does that */
   kill?(): Promise<string>;
   /** Where others kill its processes: has them wait until the function it returns is called. Returns when all are back. */
