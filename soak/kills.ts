@@ -34,7 +34,7 @@ export function startKilling(
       await sleep(pauseMs);
       await recoveries.get(victim);
       while (paused !== undefined || (isSomebodyStarved(stack) && !stopped.aborted)) {
-        await Promise.race([paused, sleep(200)]);
+        await (paused ?? sleep(200));
       }
       if (stopped.aborted) break;
       const kill: Kill = { victim, recoveredAfterMs: undefined };
