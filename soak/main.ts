@@ -23,6 +23,8 @@ const options = new Command('npm run soak --')
   .parse()
   .opts<{ kills: number; minutes: number; seed?: number; keep?: true; json?: string }>();
 
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
+
 const report = await soak({
   kills: options.kills,
   seed: options.seed ?? startSeed(),

@@ -63,6 +63,8 @@ export async function startSoakedStack(
     CHECK_ANSWERS: 'true',
     LOG_LEVEL: 'warn',
   });
+  // Whoever ends this process ends the stack with it.
+  process.once('exit', () => supervisor.kill('SIGTERM'));
   await supervisor.printed(/^ready/);
   const { databaseUrl, operatorDatabaseUrl, temporalAddress, temporalNamespace, apiUrl } = readJson(
     join(dataDir, 'stack.json'),
