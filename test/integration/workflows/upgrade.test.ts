@@ -45,7 +45,8 @@ describe('an upgrade of workers that have versions', function () {
 
   before(async () => {
     stack = await startTestStack(
-      { workerVersion: version('1'), cardCreationWaitMs: 3_000 },
+      // However long an upgrade takes, no attempt is due before its time is skipped.
+      { workerVersion: version('1'), cardCreationWaitMs: 3_000, webhookDelaysMs: [HOUR_MS] },
       { hosted: true },
     );
     partner = await fundedPartner(stack);
@@ -214,7 +215,7 @@ describe('an upgrade of workers that have versions', function () {
     receiver.behave(answer(200));
     await letNetworkFinish(stack, card.id);
     await card.workflow.signal(networkResult);
-    await skipTime(event.workflow, 31_000);
+    await skipTime(event.workflow, HOUR_MS + 1_000);
     await pay(stack.orm, deposit.id, { usdt: '25' });
     await notifyDeposits(stack.orm);
     for (const { workflow } of [card, event, deposit]) await workflow.result();
@@ -274,6 +275,7 @@ describe('a worker without a version, whose code does not fit what runs', functi
   });
 });
 
+const HOUR_MS = 3_600_000;
 const GRPC_FAILED_PRECONDITION = 9;
 const NON_DETERMINISTIC_ERROR = 24;
 /** The simulated network accepts it, and never says more. */
