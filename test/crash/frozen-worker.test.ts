@@ -20,7 +20,7 @@ describe(`a worker frozen inside ${CARDS} issuances of one account, between lock
 
   it('delays no other account, its own account goes on without it, and it does no harm when it is back', async () => {
     const folder = scratchFolder();
-    const stack = await startTestStack({ cardCreationWaitMs: 60_000, logLevel: 'error' }, { worker: false });
+    const stack = await startTestStack({ cardCreationWaitMs: 240_000, logLevel: 'error' }, { worker: false });
     const options: FaultyWorkerOptions = {
       fault: { steps: ['requestIssuance'], run: 1, when: 'before commit' },
       operationCount: 1,

@@ -38,7 +38,7 @@ export async function withFaultyApi(
   test: (faulty: FaultyApi) => Promise<void>,
 ): Promise<void> {
   const folder = scratchFolder();
-  const stack = await startTestStack({ cardCreationWaitMs: 60_000, logLevel: 'error' }, { worker: false });
+  const stack = await startTestStack({ cardCreationWaitMs: 240_000, logLevel: 'error' }, { worker: false });
   const { signal, ...place } = fault;
   const options: FaultyApiOptions = {
     fault: place,

@@ -26,7 +26,7 @@ export async function killWorkerAt(
     // The first answer is waited for until the second worker gives it. 47 is past its deadline soon; for the others a
     // deadline changes nothing.
     {
-      cardCreationWaitMs: 60_000,
+      cardCreationWaitMs: 240_000,
       issuanceDeadlineMs: 5_000,
       topUpDeadlineMs: 5_000,
       logLevel: 'error',

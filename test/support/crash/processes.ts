@@ -85,7 +85,8 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
       .map(({ id, secret }) => `${id}:${Buffer.from(secret).toString('base64')}`)
       .join(','),
     CARD_NETWORK: config.cardNetwork,
-    CARD_CREATION_WAIT_MS: String(config.cardCreationWaitMs),
+    // The most that a process can be told; the test's own API may wait for longer.
+    CARD_CREATION_WAIT_MS: String(Math.min(config.cardCreationWaitMs, 60_000)),
     ISSUANCE_DEADLINE: `${config.issuanceDeadlineMs}ms`,
     TOPUP_DEADLINE: `${config.topUpDeadlineMs}ms`,
     WEBHOOK_RETRY_SCHEDULE: config.webhookDelaysMs.map((delayMs) => `${delayMs}ms`).join(','),
