@@ -6,11 +6,12 @@ import { createCard, eventTypes, networkCardCount, readCardRow } from '../suppor
 import type { FaultyWorkerOptions } from '../support/crash/faulty-worker.ts';
 import { bundleFile, kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
-import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
+import { type Answer, startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 
 const CARDS = 16;
-const OTHERS = 3;
+/** More than the frozen worker has polls open: each takes a task, which another worker has when its 5 s are over. */
+const OTHERS = 16;
 const CARD_CENTS = 1_000;
 /** temporal.api.enums.v1.TaskQueueType */
 const WORKFLOW = 1;
@@ -46,12 +47,18 @@ describe(`a worker frozen inside ${CARDS} issuances of one account, between lock
       writeFileSync(options.armedFile, '');
       const asked = createCards(one, CARDS);
       await until('it is frozen', async () => existsSync(options.markerFile));
-      const others = createCards(two, OTHERS);
+      let answered = 0;
+      const others = Array.from({ length: OTHERS }, async () => {
+        const [card] = await createCards(two, 1);
+        answered += 1;
+        return card as Answer;
+      });
       // Without limits it waits for as long as the worker is frozen.
-      const first = await Promise.race([others.then(() => 'the other account'), asked.then(() => 'its own')]);
-      assert.equal(first, 'the other account');
       const cards = await asked;
-      for (const { status, text } of [...cards, ...(await others)]) assert.equal(status, 201, text);
+      assert.ok(answered >= 3, `another account had ${answered} answers meanwhile`);
+      for (const { status, text } of [...cards, ...(await Promise.all(others))]) {
+        assert.equal(status, 201, text);
+      }
       assert.equal((await createCard(one, { amount: CARD_CENTS }, { mode: 'live' })).status, 201);
 
       process.kill(frozen.pid, 'SIGCONT');
