@@ -6,6 +6,8 @@ export interface Answer {
   value: object;
   /** The fields that the table of a list shows. */
   columns?: readonly string[];
+  /** The fields that a list shows below each row, a line each, if they have a value: what is too long for a column. */
+  below?: readonly string[];
   /** Printed below the text: what to do next, or why a list is empty. */
   note?: string;
   /** Ends the command with exit code 1, although it has an answer. */
@@ -32,20 +34,39 @@ export function visible(line: string): string {
 export const renderJson = ({ value }: Answer): string => `${visible(JSON.stringify(value))}\n`;
 
 /** For people: a table for a list, otherwise one field a line. */
-export function renderText({ value, columns, note }: Answer): string {
-  const body = Array.isArray(value) ? renderTable(value, columns ?? []) : renderFields(value);
+export function renderText({ value, columns, below, note }: Answer): string {
+  const body = Array.isArray(value) ? renderTable(value, columns ?? [], below) : renderFields(value);
   return [...body, ...(note === undefined ? [] : [note])].map((line) => `${line}\n`).join('');
 }
 
-function renderTable(items: readonly Record<string, unknown>[], columns: readonly string[]): string[] {
+type Item = Record<string, unknown>;
+
+function renderTable(
+  items: readonly Item[],
+  columns: readonly string[],
+  below: readonly string[] = [],
+): string[] {
   if (items.length === 0) return [];
   const rows = items.map((item) => columns.map((column) => textOf(item[column])));
-  return align([columns.map((column) => column.toUpperCase()), ...rows]);
+  const [head = '', ...lines] = align([columns.map((column) => column.toUpperCase()), ...rows]);
+  const linesBelow = (item: Item | undefined) =>
+    below.flatMap((name) => (item?.[name] == null ? [] : [`    ${textOf(item[name])}`]));
+  return [head, ...lines.flatMap((line, index) => [line, ...linesBelow(items[index])])];
 }
 
+/** One field a line. A list of objects is a table of its own, below the other fields. */
 function renderFields(value: object): string[] {
-  return align(flatten(value, '').map(([name, field]) => [name, textOf(field)]));
+  const fields = flatten(value, '');
+  const isTable = (field: unknown): field is Item[] =>
+    Array.isArray(field) && field.length > 0 && field.every((one) => typeof one === 'object' && one !== null);
+  const plain = fields.filter(([, field]) => !isTable(field));
+  const tables = fields.flatMap(([name, field]) =>
+    isTable(field) ? [`${name}:`, ...tableOf(field).map((line) => `  ${line}`)] : [],
+  );
+  return [...align(plain.map(([name, field]) => [name, textOf(field)])), ...tables];
 }
+
+const tableOf = (items: Item[]): string[] => renderTable(items, Object.keys(items[0] ?? {}));
 
 function flatten(value: object, prefix: string): [string, unknown][] {
   return Object.entries(value).flatMap(([name, field]): [string, unknown][] => {

@@ -7,6 +7,7 @@ import { KeyRing } from '../crypto/key-ring.ts';
 import { OPERATOR_ROLE } from '../db/login.ts';
 import type { Orm } from '../db/orm.ts';
 import { OPERATOR_LIMITS } from '../db/session.ts';
+import type { NetworkOperationState } from '../workflows/messages.ts';
 import { isTemporalError } from './errors.ts';
 
 /**
@@ -26,6 +27,8 @@ export interface Session {
   temporal(): Promise<Client>;
   /** The status of a workflow; null, with a warning on standard error, if Temporal can't say. */
   workflowStatus(workflowId: string): Promise<string | null>;
+  /** How often its workflow has asked the network, and when it does so next; null, with a warning, if no worker says. */
+  operationState(workflowId: string): Promise<NetworkOperationState | null>;
   close(): Promise<void>;
 }
 
@@ -92,6 +95,20 @@ export function createSession(
       } catch (error) {
         if (!(await isTemporalError(error))) throw error;
         err(`Temporal does not respond at ${address}, so the workflow's status is unknown.\n`);
+        return null;
+      }
+    },
+    async operationState(workflowId) {
+      if (session.config.temporal === null) return null;
+      const { readOperationState } = await import('../temporal/workflow-status.ts');
+      const client = await session.temporal();
+      try {
+        return await client.withDeadline(Date.now() + STATUS_TIMEOUT_MS, () =>
+          readOperationState(client, workflowId),
+        );
+      } catch (error) {
+        if (!(await isTemporalError(error))) throw error;
+        err('No worker has told what the network last answered, and when it is asked next.\n');
         return null;
       }
     },

@@ -18,6 +18,30 @@ export interface Verbs {
   resolveWaitMs: number;
 }
 
+/** What an issuance or a top-up that the network has not decided waits for; the first is known without Temporal. */
+export interface Waiting {
+  deadline: string;
+  asked: number | null;
+  last_answer: string | null;
+  last_asked_at: string | null;
+  next_poll_at: string | null;
+}
+
+export async function waitingFor(
+  session: Session,
+  { created, workflow_id }: { created: string; workflow_id: string },
+  deadlineMs: number,
+): Promise<Waiting> {
+  const state = await session.operationState(workflow_id);
+  return {
+    deadline: new Date(Date.parse(created) + deadlineMs).toISOString(),
+    asked: state?.asked ?? null,
+    last_answer: state?.lastAnswer ?? null,
+    last_asked_at: state?.lastAskedAt ?? null,
+    next_poll_at: state?.nextAskAt ?? null,
+  };
+}
+
 const DEFAULT_LIMIT = 100;
 
 /** Gives a verb that uses {@link listNewest} its flag `--limit`. */
@@ -39,12 +63,19 @@ export async function listNewest(
     noun: string;
     columns: readonly string[];
     limit: number | undefined;
-    readNewest(atMost: number): Promise<object[]>;
+    readNewest(atMost: number): Promise<{ id: string }[]>;
+    /** Whether it has the flag `--before`. */
+    isPaged?: boolean;
   },
 ): Promise<Answer> {
-  const { noun, columns, limit = DEFAULT_LIMIT, readNewest } = list;
+  const { noun, columns, limit = DEFAULT_LIMIT, readNewest, isPaged = false } = list;
   const found = await readNewest(limit + 1);
-  if (found.length > limit) err(`There are more than ${limit}: narrow the search, or raise --limit.\n`);
+  const last = found[limit - 1];
+  if (found.length > limit)
+    err(
+      `There are more than ${limit}: narrow the search, or raise --limit` +
+        (isPaged ? `; --before ${last?.id} shows the next ones.\n` : '.\n'),
+    );
   return {
     value: found.slice(0, limit),
     columns,

@@ -1,4 +1,5 @@
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { type Client, QueryNotRegisteredError, WorkflowNotFoundError } from '@temporalio/client';
+import { type NetworkOperationState, networkOperationState } from '../workflows/messages.ts';
 
 /** Temporal's name of the status in lower case; `not_found` where it has no such workflow, or no longer. */
 export type WorkflowStatus = string;
@@ -10,6 +11,23 @@ export async function readWorkflowStatus(client: Client, workflowId: string): Pr
     return status.name.toLowerCase();
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return 'not_found';
+    throw error;
+  }
+}
+
+/**
+ * Asks an issuance or a top-up what it waits for.
+ * @returns null if there is no such workflow, or it has only just begun
+ * @throws ServiceError if Temporal can't be reached, or no worker answers
+ */
+export async function readOperationState(
+  client: Client,
+  workflowId: string,
+): Promise<NetworkOperationState | null> {
+  try {
+    return await client.workflow.getHandle(workflowId).query(networkOperationState);
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError || error instanceof QueryNotRegisteredError) return null;
     throw error;
   }
 }

@@ -7,6 +7,7 @@ export interface AttentionItem {
     | 'card_network_id'
     | 'request'
     | 'webhook'
+    | 'webhook_endpoint'
     | 'deposit'
     | 'deposit_payment'
     | 'deposit_workflow'
@@ -14,7 +15,31 @@ export interface AttentionItem {
   /** Of what waits, or of its partner if several things share a line. */
   id: string;
   since: string;
+  /** Whose it is; null if it is nobody's, such as the scan of a chain. */
+  partner_id: string | null;
   reason: string;
-  /** What resolves it, or shows more. */
+  /** What resolves it, or shows more: to be typed as it is, but for a `"…"`. */
   command: string;
+  /** The other one, if there is something to decide. */
+  or_command: string | null;
+  /** The workflow that waits; null if none does. */
+  workflow_id: string | null;
 }
+
+/** With the partner's name, which `attention list` shows. */
+export interface NamedAttentionItem extends AttentionItem {
+  partner_name: string | null;
+}
+
+/** A decision by hand, as its two command lines. */
+export function decisionCommands(
+  verb: string,
+  [yes, no]: readonly [string, string],
+  flags: string,
+): Pick<AttentionItem, 'command' | 'or_command'> {
+  const line = (outcome: string) => `npm run operator -- ${verb} ${outcome} ${flags}`;
+  return { command: line(yes), or_command: line(no) };
+}
+
+/** Of an item that leaves nothing to decide. */
+export const NO_CHOICE = { or_command: null } as const;

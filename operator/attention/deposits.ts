@@ -5,7 +5,7 @@ import { MICRO_USDT_PER_CENT, type TronNetwork, usdt } from '../../domain/deposi
 import { LONGEST_LAG_SECONDS } from '../../domain/scan-lag.ts';
 import { scanChainWorkflowId, watchDepositWorkflowId } from '../../workflows/messages.ts';
 import { readScans, type ScanResource } from '../reads/chain-scans.ts';
-import type { AttentionItem } from './attention-item.ts';
+import { type AttentionItem, decisionCommands, NO_CHOICE } from './attention-item.ts';
 
 /** Payments in review or not processed, scans that are behind, and workflows that are out of date. */
 export async function readWaitingDeposits(orm: Orm, taskQueuePrefix: string): Promise<AttentionItem[]> {
@@ -20,16 +20,22 @@ export async function readWaitingDeposits(orm: Orm, taskQueuePrefix: string): Pr
 
 async function readInReview(orm: Orm): Promise<AttentionItem[]> {
   const rows = await inReview(orm.em.fork(), {});
-  return rows.map(({ id, version, since, count, ...row }) => ({
+  return rows.map(({ id, partner_id, version, since, count, ...row }) => ({
     kind: 'deposit',
     id,
+    partner_id,
     since: new Date(since).toISOString(),
     reason:
       `${usdt(BigInt(row.amount_cents) * MICRO_USDT_PER_CENT, 2)} USDT expected; ` +
       `${usdt(BigInt(row.micro_usdt), 2)} USDT in ` +
       `${count === 1 ? 'one payment' : `${count} payments`} to review` +
       (row.is_denied ? '; the nodes disagree on a payment' : ''),
-    command: `npm run operator -- deposit resolve ${id} --credit|--returned --if-version ${version} --reason R`,
+    ...decisionCommands(
+      `deposit resolve ${id}`,
+      ['--credit', '--returned'],
+      `--if-version ${version} --reason "…"`,
+    ),
+    workflow_id: watchDepositWorkflowId(id),
   }));
 }
 
@@ -39,7 +45,14 @@ const inReview = readStatement((db) =>
   db
     .selectFrom('deposit as d')
     .innerJoin('deposit_payment as p', 'p.deposit_id', 'd.id')
-    .select(['d.id', 'd.version', 'd.amount_cents', sql<string>`d.review_since`.as('since'), COUNT])
+    .select([
+      'd.id',
+      'd.partner_id',
+      'd.version',
+      'd.amount_cents',
+      sql<string>`d.review_since`.as('since'),
+      COUNT,
+    ])
     .select(({ fn }) => [
       sql<string>`${fn.sum('p.value_micro_usdt')}::text`.as('micro_usdt'),
       sql<boolean>`bool_or(p.review_reason = 'nodes_disagree')`.as('is_denied'),
@@ -59,9 +72,9 @@ async function readLateScans(orm: Orm, taskQueuePrefix: string): Promise<Attenti
     unscannedChains(orm.em.fork(), {}),
   ]);
   return [
-    ...scans.flatMap((scan) => lateScan(scan)),
+    ...scans.flatMap((scan) => lateScan(scan, taskQueuePrefix)),
     ...unscanned.map(({ network, since }) => ({
-      ...scanItem(network, since),
+      ...scanItem(network, since, taskQueuePrefix),
       reason:
         'addresses were given out, but the chain is not being scanned: check that a worker with TRON_NETWORK is running and reaches a node',
       command: `temporal workflow describe --workflow-id ${scanChainWorkflowId(network, taskQueuePrefix)}`,
@@ -69,13 +82,13 @@ async function readLateScans(orm: Orm, taskQueuePrefix: string): Promise<Attenti
   ];
 }
 
-function lateScan(scan: ScanResource): AttentionItem[] {
+function lateScan(scan: ScanResource, taskQueuePrefix: string): AttentionItem[] {
   const { network, lag_seconds: lagSeconds, checked_at: checkedAt, block_time: blockTime } = scan;
   const isSilent = checkedAt !== null && Date.now() - Date.parse(checkedAt) > LONGEST_SILENCE_MS;
   if (!isSilent && (lagSeconds ?? 0) <= LONGEST_LAG_SECONDS) return [];
   return [
     {
-      ...scanItem(network, (isSilent ? checkedAt : blockTime) ?? new Date()),
+      ...scanItem(network, (isSilent ? checkedAt : blockTime) ?? new Date(), taskQueuePrefix),
       reason: isSilent
         ? `the scan has not reported and is ${lagOf(scan)}: check that a worker with TRON_NETWORK is running`
         : `the scan is ${lagOf(scan)}: ${problemsOf(scan)}`,
@@ -92,8 +105,15 @@ function problemsOf({ nodes }: ScanResource): string {
   return problems.length === 0 ? 'no node has reported a problem' : problems.join('; ');
 }
 
-const scanItem = (network: TronNetwork, since: string | Date) =>
-  ({ kind: 'chain_scan', id: network, since: new Date(since).toISOString() }) as const;
+const scanItem = (network: TronNetwork, since: string | Date, taskQueuePrefix: string) =>
+  ({
+    kind: 'chain_scan',
+    id: network,
+    since: new Date(since).toISOString(),
+    partner_id: null,
+    ...NO_CHOICE,
+    workflow_id: scanChainWorkflowId(network, taskQueuePrefix),
+  }) as const;
 
 const unscannedChains = readStatement((db) =>
   db
@@ -117,9 +137,12 @@ async function readUnprocessedPayments(orm: Orm): Promise<AttentionItem[]> {
   return rows.map(({ partner_id, count, since }) => ({
     kind: 'deposit_payment',
     id: partner_id,
+    partner_id,
     since: new Date(since).toISOString(),
     reason: `${count} payments were found but are not credited: check that a worker is running, and see its log`,
     command: `npm run operator -- deposit list --partner ${partner_id}`,
+    ...NO_CHOICE,
+    workflow_id: null,
   }));
 }
 
@@ -139,11 +162,14 @@ async function readOutdatedWorkflows(orm: Orm): Promise<AttentionItem[]> {
   return rows.map(({ partner_id, count, first, since }) => ({
     kind: 'deposit_workflow',
     id: partner_id,
+    partner_id,
     since: new Date(since).toISOString(),
     reason:
       `the workflows of ${count} deposits could not be informed of their last change, which delays no credit: check that ` +
       'a worker with TRON_NETWORK is running and reaches Temporal, and see its log',
     command: `temporal workflow describe --workflow-id ${watchDepositWorkflowId(first)}`,
+    ...NO_CHOICE,
+    workflow_id: watchDepositWorkflowId(first),
   }));
 }
 

@@ -4,8 +4,13 @@ import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
 import { type CardStatus, STATUS_CHANGES, type StatusChangeOperation } from '../../domain/card-status.ts';
 import type { TopUpStatus } from '../../domain/topup.ts';
-import { STATUS_CHANGE_PATIENCE_MS } from '../../workflows/messages.ts';
-import type { AttentionItem } from './attention-item.ts';
+import {
+  changeCardStatusWorkflowId,
+  issueCardWorkflowId,
+  STATUS_CHANGE_PATIENCE_MS,
+  topUpCardWorkflowId,
+} from '../../workflows/messages.ts';
+import { type AttentionItem, decisionCommands, NO_CHOICE } from './attention-item.ts';
 
 /** Issuances, top-ups and status changes that take too long, and cards whose id at the network is missing. */
 export async function readWaitingOperations(
@@ -32,7 +37,8 @@ interface Overdue {
   kind: AttentionItem['kind'];
   overdue: ReturnType<typeof overdueIn>;
   reason: string;
-  command(id: string): string;
+  commands(id: string): Pick<AttentionItem, 'command' | 'or_command'>;
+  workflowIdOf(id: string): string;
 }
 
 const overdueIn = (table: 'card' | 'topup', pendingStatus: CardStatus | TopUpStatus) =>
@@ -41,6 +47,7 @@ const overdueIn = (table: 'card' | 'topup', pendingStatus: CardStatus | TopUpSta
       .selectFrom(table)
       .select(({ eb, fn, ref }) => [
         'id',
+        'partner_id',
         eb('overdue_since', 'is not', null).as('flagged'),
         sql<string | null>`CASE WHEN NOT decision ? 'refused' THEN decision ->> 'outcome' END`.as('decided'),
         fn.coalesce('overdue_since', later(ref('created_at'), deadlineMs)).as('since'),
@@ -52,18 +59,22 @@ const overdueIn = (table: 'card' | 'topup', pendingStatus: CardStatus | TopUpSta
       ),
   );
 
+const REASON = '--reason "…"';
+
 const ISSUANCES: Overdue = {
   kind: 'card_issuance',
   overdue: overdueIn('card', 'funding_pending'),
   reason: 'the network has not said whether it issued the card',
-  command: (id) => `npm run operator -- card resolve ${id} --issued|--failed --reason R`,
+  commands: (id) => decisionCommands(`card resolve ${id}`, ['--issued', '--failed'], REASON),
+  workflowIdOf: issueCardWorkflowId,
 };
 
 const TOP_UPS: Overdue = {
   kind: 'card_topup',
   overdue: overdueIn('topup', 'pending'),
   reason: 'the network has not said whether it loaded the card',
-  command: (id) => `npm run operator -- topup resolve ${id} --succeeded|--failed --reason R`,
+  commands: (id) => decisionCommands(`topup resolve ${id}`, ['--succeeded', '--failed'], REASON),
+  workflowIdOf: topUpCardWorkflowId,
 };
 
 const NOT_FLAGGED = 'past its deadline, but its workflow has not noticed: check that a worker is running';
@@ -72,30 +83,35 @@ const notApplied = (outcome: string) =>
 
 async function readOverdue(
   orm: Orm,
-  { kind, overdue, reason, command }: Overdue,
+  { kind, overdue, reason, commands, workflowIdOf }: Overdue,
   deadlineMs: number,
 ): Promise<AttentionItem[]> {
   const rows = await overdue(orm.em.fork(), { deadlineMs });
-  return rows.map(({ id, flagged, decided, since }) => ({
+  return rows.map(({ id, partner_id, flagged, decided, since }) => ({
     kind,
     id,
+    partner_id,
     since: new Date(since).toISOString(),
     reason: decided === null ? (flagged ? reason : NOT_FLAGGED) : notApplied(decided),
-    command: command(id),
+    ...commands(id),
+    workflow_id: workflowIdOf(id),
   }));
 }
 
 /** Freezes, unfreezes and blocks that take too long; if a card has several, the one that the network is being asked for. */
 async function readStatusChanges(orm: Orm): Promise<AttentionItem[]> {
   const rows = await slowStatusChanges(orm.em.fork(), { patienceMs: STATUS_CHANGE_PATIENCE_MS });
-  return rows.map(({ id, operation, asked, since }) => ({
+  return rows.map(({ id, partner_id, claim_id, operation, asked, since }) => ({
     kind: 'card_status_change',
     id,
+    partner_id,
     since: new Date(since).toISOString(),
     reason: asked
       ? `the network has not confirmed that the card is ${STATUS_CHANGES[operation].participle}: check that it can be reached`
       : `the request to have the card ${STATUS_CHANGES[operation].participle} has not started: check that a worker is running`,
     command: `npm run operator -- card show ${id}`,
+    ...NO_CHOICE,
+    workflow_id: changeCardStatusWorkflowId(id, claim_id),
   }));
 }
 
@@ -108,6 +124,8 @@ const slowStatusChanges = readStatement((db, { patienceMs }: { patienceMs: numbe
     .distinctOn('k.id')
     .select(({ eb, ref }) => [
       'k.id',
+      'k.partner_id',
+      'c.id as claim_id',
       'c.operation',
       eb('k.status_change_claim_id', 'is not', null).as('asked'),
       later(ref('c.created_at'), patienceMs).as('since'),
@@ -124,20 +142,23 @@ const slowStatusChanges = readStatement((db, { patienceMs }: { patienceMs: numbe
 /** Active cards whose id at the network is unknown. Workers ask the network for it every ten minutes. */
 async function readWithoutNetworkId(orm: Orm): Promise<AttentionItem[]> {
   const rows = await withoutNetworkId(orm.em.fork(), {});
-  return rows.map(({ id, since }) => ({
+  return rows.map(({ id, partner_id, since }) => ({
     kind: 'card_network_id',
     id,
+    partner_id,
     since: new Date(since).toISOString(),
     reason:
       "the card is in use, but its id at the network is not known, so it can't be frozen, blocked or topped up",
-    command: `npm run operator -- card resolve ${id} --issued --network-card-id N --reason R`,
+    command: `npm run operator -- card resolve ${id} --issued --network-card-id "…" ${REASON}`,
+    ...NO_CHOICE,
+    workflow_id: null,
   }));
 }
 
 const withoutNetworkId = readStatement((db) =>
   db
     .selectFrom('card')
-    .select(['id', 'created_at as since'])
+    .select(['id', 'partner_id', 'created_at as since'])
     // The partial index's own condition.
     .where('mode', '=', sql.lit('live'))
     .where('status', 'in', [sql.lit<CardStatus>('active'), sql.lit<CardStatus>('frozen')])
@@ -154,11 +175,14 @@ async function readNotStarted(orm: Orm): Promise<AttentionItem[]> {
   return rows.map(({ partner_id, mode, count, since }) => ({
     kind: 'request',
     id: partner_id,
+    partner_id,
     since: new Date(since).toISOString(),
     reason:
       `${count} requests for cards or top-ups (${mode}) have not started, and nothing is held for them: see the ` +
       "worker's log, or their workflows, for the reason",
     command: `temporal workflow list --query 'PartnerId = "${partner_id}" AND ExecutionStatus = "Running"'`,
+    ...NO_CHOICE,
+    workflow_id: null,
   }));
 }
 

@@ -1,7 +1,10 @@
 import { sql } from 'kysely';
+import { timeOf } from '../../crypto/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
-import type { AttentionItem } from './attention-item.ts';
+import type { Mode } from '../../domain/mode.ts';
+import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
+import { type AttentionItem, NO_CHOICE } from './attention-item.ts';
 
 /** If an account has more than this, they are one line, with the command for all of them. */
 const MOST_SINGLE = 20;
@@ -12,6 +15,9 @@ export async function readGivenUp(orm: Orm): Promise<AttentionItem[]> {
   return rows.map(({ id, partner_id, count, error, since }) => ({
     kind: 'webhook',
     id: id ?? partner_id,
+    partner_id,
+    workflow_id: id === null ? null : deliverWebhookWorkflowId(id),
+    ...NO_CHOICE,
     since: new Date(since).toISOString(),
     reason:
       id === null
@@ -20,6 +26,41 @@ export async function readGivenUp(orm: Orm): Promise<AttentionItem[]> {
     command: `npm run operator -- webhook requeue ${id ?? `--partner ${partner_id}`}`,
   }));
 }
+
+/** Events that wait for their endpoint to be enabled: one item an endpoint. */
+export async function readParked(orm: Orm): Promise<AttentionItem[]> {
+  const rows = await parked(orm.em.fork(), {});
+  return rows.map(({ partner_id, mode, disabled_reason, count, first }) => ({
+    kind: 'webhook_endpoint',
+    id: partner_id,
+    partner_id,
+    since: timeOf(first).toISOString(),
+    reason:
+      `${count === 1 ? 'one event waits' : `${count} events wait`} for the endpoint of ${mode} mode, which is disabled: ` +
+      `${disabled_reason}; they are deleted 30 days after they happened`,
+    command: `npm run operator -- webhook-endpoint enable ${partner_id} --mode ${mode}`,
+    ...NO_CHOICE,
+    workflow_id: null,
+  }));
+}
+
+interface ParkedRow {
+  partner_id: string;
+  mode: Mode;
+  disabled_reason: string;
+  count: number;
+  /** The oldest event's id. */
+  first: string;
+}
+
+const parked = readStatement(
+  () => sql<ParkedRow>`
+  SELECT w.partner_id, w.mode, w.disabled_reason, waiting.count, waiting.first
+  FROM webhook_endpoint w CROSS JOIN LATERAL (
+    SELECT count(*)::int AS count, min(event_id) AS first FROM delivery d
+    WHERE d.status = 'parked' AND d.partner_id = w.partner_id AND d.mode = w.mode) waiting
+  WHERE w.status = 'disabled' AND waiting.count > 0`,
+);
 
 interface GivenUpRow {
   /** Null for an item that stands for all of the account's events. */

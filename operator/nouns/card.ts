@@ -1,12 +1,44 @@
 import { type Command, Option } from 'commander';
+import { z } from 'zod';
+import { CardStatus } from '../../domain/card-status.ts';
 import { NetworkId } from '../../domain/fields.ts';
+import { isId } from '../../domain/ids.ts';
 import { WrongUsage } from '../errors.ts';
 import { read, Text } from '../flag-values.ts';
-import { readCard } from '../reads/cards.ts';
-import type { Verbs } from '../verbs.ts';
+import { readCard, readCards } from '../reads/cards.ts';
+import { readPartner } from '../reads/partners.ts';
+import { listNewest, type Verbs, waitingFor, withLimit } from '../verbs.ts';
 
-export function cardNoun(card: Command, { session, verb, examples, resolveWaitMs }: Verbs): void {
-  card.addHelpText('after', examples('card show card_01k0…'));
+export function cardNoun(card: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
+  card.addHelpText('after', examples('card list --partner prt_01k0…', 'card show card_01k0…'));
+
+  const list = card
+    .command('list')
+    .description('cards, newest first')
+    .option('--partner <id>', 'only those of this partner', read(Text(100)))
+    .option('--external-ref <ref>', 'only those with this external_ref', read(Text(255)))
+    .option('--status <status>', 'only those with this status', read(StatusName))
+    .option('--before <id>', 'only those older than this card: the next page', read(CardId));
+  withLimit(list)
+    .addHelpText(
+      'after',
+      examples(
+        'card list --partner prt_01k0… --status active',
+        'card list --external-ref order-4711',
+        'card list --status funding_pending --before card_01k0…',
+      ),
+    )
+    .action(
+      verb(async ({ partner = null, externalRef = null, status = null, before = null, limit }: ListFlags) => {
+        const orm = await session.orm();
+        if (partner !== null) await readPartner(orm, partner);
+        return listNewest(err, {
+          ...{ noun: 'card', columns: COLUMNS, limit, isPaged: true },
+          readNewest: (atMost) =>
+            readCards(orm, { partnerId: partner, externalRef, status, before, limit: atMost }),
+        });
+      }),
+    );
 
   card
     .command('show')
@@ -16,7 +48,16 @@ export function cardNoun(card: Command, { session, verb, examples, resolveWaitMs
     .action(
       verb(async (id: string) => {
         const value = await readCard(await session.orm(), id);
-        return { value: { ...value, workflow_status: await session.workflowStatus(value.workflow_id) } };
+        return {
+          value: {
+            ...value,
+            waiting:
+              value.status === 'funding_pending'
+                ? await waitingFor(session, value, session.config.issuanceDeadlineMs)
+                : null,
+            workflow_status: await session.workflowStatus(value.workflow_id),
+          },
+        };
       }),
     );
 
@@ -57,6 +98,18 @@ export function cardNoun(card: Command, { session, verb, examples, resolveWaitMs
         return { value: await resolveCard(session, id, { ...decision, reason }, resolveWaitMs) };
       }),
     );
+}
+
+const COLUMNS = 'created id partner_name mode status external_ref funding last4 failure_code'.split(' ');
+const StatusName = z.enum(CardStatus.options, `must be one of ${CardStatus.options.join(', ')}`);
+const CardId = z.string().refine((text) => isId('card', text), 'must be the id of a card: card_01k0…');
+
+interface ListFlags {
+  partner?: string | null;
+  externalRef?: string | null;
+  status?: CardStatus | null;
+  before?: string | null;
+  limit?: number;
 }
 
 interface ResolveFlags {

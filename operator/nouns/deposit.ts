@@ -11,7 +11,7 @@ import { readPartner } from '../reads/partners.ts';
 import type { Session } from '../session.ts';
 import { listNewest, type Verbs, withLimit } from '../verbs.ts';
 
-const COLUMNS = 'created id partner_id status amount received_amount credited_amount expires_at'.split(' ');
+const COLUMNS = 'created id partner_name status amount received_amount credited_amount expires_at'.split(' ');
 const StatusName = z.enum(DepositStatus.options, `must be one of ${DepositStatus.options.join(', ')}`);
 
 export function depositNoun(deposit: Command, verbs: Verbs): void {

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { WrongUsage } from '../errors.ts';
 import { read, Text } from '../flag-values.ts';
 import { readTopUp } from '../reads/topups.ts';
-import type { Verbs } from '../verbs.ts';
+import { type Verbs, waitingFor } from '../verbs.ts';
 
 export function topUpNoun(topUp: Command, { session, verb, examples, resolveWaitMs }: Verbs): void {
   topUp.addHelpText('after', examples('topup show topup_01k0…'));
@@ -15,7 +15,16 @@ export function topUpNoun(topUp: Command, { session, verb, examples, resolveWait
     .action(
       verb(async (id: string) => {
         const value = await readTopUp(await session.orm(), id);
-        return { value: { ...value, workflow_status: await session.workflowStatus(value.workflow_id) } };
+        return {
+          value: {
+            ...value,
+            waiting:
+              value.status === 'pending'
+                ? await waitingFor(session, value, session.config.topUpDeadlineMs)
+                : null,
+            workflow_status: await session.workflowStatus(value.workflow_id),
+          },
+        };
       }),
     );
 

@@ -12,7 +12,7 @@ const COLUMNS = [
   ...[
     'created',
     'id',
-    'partner_id',
+    'partner_name',
     'mode',
     'type',
     'status',

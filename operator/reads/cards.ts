@@ -1,10 +1,13 @@
+import { sql } from 'kysely';
 import { unknownId } from '../../commands/refusal.ts';
 import { CARD_COLUMNS, of } from '../../db/columns.ts';
+import { newestRows } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
-import type { CardStatus, StatusChangeOperation } from '../../domain/card-status.ts';
+import type { Row } from '../../db/tables.ts';
+import { CardStatus, type StatusChangeOperation } from '../../domain/card-status.ts';
 import type { Fee } from '../../domain/fees.ts';
-import type { Mode } from '../../domain/mode.ts';
+import { Mode } from '../../domain/mode.ts';
 import { changeCardStatusWorkflowId, issueCardWorkflowId } from '../../workflows/messages.ts';
 
 /** A card with its partner and its money, but without the cardholder's data. */
@@ -36,10 +39,110 @@ export interface OperatorCard {
   workflow_id: string;
 }
 
+/** A card in a list. */
+export interface ListedCard
+  extends Pick<
+    OperatorCard,
+    | 'id'
+    | 'object'
+    | 'partner_id'
+    | 'partner_name'
+    | 'mode'
+    | 'status'
+    | 'funding'
+    | 'external_ref'
+    | 'last4'
+    | 'failure_code'
+    | 'overdue_since'
+    | 'created'
+  > {}
+
+export interface CardFilter {
+  status: CardStatus | null;
+  partnerId: string | null;
+  externalRef: string | null;
+  /** Only cards older than this one. */
+  before: string | null;
+  /** At most 10,001. */
+  limit: number;
+}
+
+/** Newest first. */
+export async function readCards(orm: Orm, filter: CardFilter): Promise<ListedCard[]> {
+  const { status, partnerId, externalRef, before, limit } = filter;
+  const rows = await listWith(filter)(orm.em.fork(), {
+    ...{ partnerId, externalRef, limit, before: before ?? '~' },
+    statuses: status === null ? [...CardStatus.options] : [status],
+  });
+  return rows.map(({ created_at, overdue_since, funding_cents, ...row }) => ({
+    ...row,
+    object: 'card',
+    funding: Number(funding_cents),
+    overdue_since: overdue_since === null ? null : new Date(overdue_since).toISOString(),
+    created: new Date(created_at).toISOString(),
+  }));
+}
+
+interface Wanted {
+  partnerId: string | null;
+  externalRef: string | null;
+  statuses: CardStatus[];
+  before: string;
+  limit: number;
+}
+
+type ListedRow = Row<
+  'card',
+  | 'id'
+  | 'partner_id'
+  | 'mode'
+  | 'status'
+  | 'external_ref'
+  | 'funding_cents'
+  | 'last4'
+  | 'failure_code'
+  | 'overdue_since'
+  | 'created_at'
+> & { partner_name: string };
+
+/**
+ * A page of each account, mode and status by the index of partners' own lists, and the newest of them all: no filter needs an
+ * index that would make issuing a card slower. Without any filter, the newest by their ids.
+ */
+const listWith = ({ partnerId, externalRef, status, limit: most }: CardFilter) =>
+  readStatement((_, { partnerId: partner, externalRef: ref, statuses, before, limit }: Wanted) => {
+    const inAccount = newestRows({
+      table: 'card',
+      columns: ['id'],
+      where: {
+        partner_id: sql.ref('account.id'),
+        mode: sql.ref('wanted_mode.mode'),
+        ...(externalRef !== null && { external_ref: ref }),
+        ...((externalRef !== null || status !== null) && { status: sql.ref('wanted_status.status') }),
+      },
+      ...{ id: 'id', before, limit, most },
+    });
+    const eachStatus =
+      externalRef === null && status === null
+        ? sql``
+        : sql`CROSS JOIN unnest(${statuses}::text[]) wanted_status (status)`;
+    const found =
+      partnerId === null && externalRef === null && status === null
+        ? sql`SELECT id FROM card WHERE id < ${before} ORDER BY id DESC LIMIT ${limit}`
+        : sql`SELECT one.id FROM (SELECT id FROM partner ${partnerId === null ? sql`` : sql`WHERE id = ${partner}`}) account
+            CROSS JOIN unnest(${[...Mode.options]}::text[]) wanted_mode (mode) ${eachStatus}
+            CROSS JOIN LATERAL (${inAccount}) one ORDER BY one.id DESC LIMIT ${limit}`;
+    return sql<ListedRow>`SELECT k.id, k.partner_id, p.name AS partner_name, k.mode, k.status, k.external_ref,
+        k.funding_cents, k.last4, k.failure_code, k.overdue_since, k.created_at
+      FROM (${found}) found CROSS JOIN LATERAL (SELECT * FROM card WHERE id = found.id LIMIT 1) k
+        JOIN partner p ON p.id = k.partner_id ORDER BY k.id DESC`;
+  });
+
 /** @throws Refusal if there is no such card. */
 export async function readCard(orm: Orm, cardId: string): Promise<OperatorCard> {
   const card = await findCard(orm, cardId);
-  if (card === null) throw unknownId('card', cardId, 'its id is in GET /v1/cards of the partner');
+  if (card === null)
+    throw unknownId('card', cardId, 'run "operator card list"; its id is in GET /v1/cards of the partner');
   return card;
 }
 

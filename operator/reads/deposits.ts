@@ -17,6 +17,7 @@ import { watchDepositWorkflowId } from '../../workflows/messages.ts';
 /** A deposit as the partner sees it, with its partner, its chain and what was credited. Amounts are in cents. */
 export interface OperatorDeposit extends DepositResource {
   partner_id: string;
+  partner_name: string;
   tron_network: TronNetwork;
   credited_amount: number;
   /** When its payments in review began to wait for an operator. */
@@ -39,7 +40,12 @@ export async function readDeposits(orm: Orm, filter: DepositFilter): Promise<Ope
   return (await newest(em, { limit })).map(present);
 }
 
-const DEPOSIT = [...of('d', DEPOSIT_COLUMNS), 'd.review_since', paymentsOf('d').as('payments')] as const;
+const DEPOSIT = [
+  ...of('d', DEPOSIT_COLUMNS),
+  'd.review_since',
+  paymentsOf('d').as('payments'),
+  sql<string>`(SELECT name FROM partner WHERE id = d.partner_id)`.as('partner_name'),
+] as const;
 
 const depositsIn = (db: Reads, ids: Expression<string>) =>
   db.selectFrom('deposit as d').select(DEPOSIT).where('d.id', 'in', ids).orderBy('d.id', 'desc');
@@ -71,10 +77,13 @@ const newestOfPartner = readStatement(
   },
 );
 
-function present(row: DepositRow & Row<'deposit', 'review_since'>): OperatorDeposit {
+function present(
+  row: DepositRow & Row<'deposit', 'review_since'> & { partner_name: string },
+): OperatorDeposit {
   return {
     ...presentDeposit(row),
     partner_id: row.partner_id,
+    partner_name: row.partner_name,
     tron_network: row.network,
     credited_amount: Number(row.credited_cents),
     review_since: row.review_since === null ? null : new Date(row.review_since).toISOString(),
@@ -83,7 +92,6 @@ function present(row: DepositRow & Row<'deposit', 'review_since'>): OperatorDepo
 
 /** A deposit with everything an operator should know before resolving it. */
 export interface DepositDetail extends Omit<OperatorDeposit, 'payments'> {
-  partner_name: string;
   /** The index below the xpub that the address is derived with. */
   address_index: number;
   /** The block, not final yet, in which a payment was seen while the deposit is `confirming`. */
@@ -124,7 +132,6 @@ export async function readDeposit(orm: Orm, depositId: string): Promise<DepositD
   const resolutions = await resolutionsOf(em, { depositId });
   return {
     ...deposit,
-    partner_name: row.partner_name,
     address_index: row.address_index,
     seen_block: row.seen_block_number === null ? null : Number(row.seen_block_number),
     version: row.version,
@@ -148,9 +155,8 @@ export async function readDeposit(orm: Orm, depositId: string): Promise<DepositD
 const depositDetail = readStatement((db, { depositId }: { depositId: string }) =>
   db
     .selectFrom('deposit as d')
-    .innerJoin('partner as p', 'p.id', 'd.partner_id')
     .select(DEPOSIT)
-    .select(['p.name as partner_name', 'd.address_index', 'd.seen_block_number', 'd.version'])
+    .select(['d.address_index', 'd.seen_block_number', 'd.version'])
     .select(({ selectFrom }) => {
       const payments = selectFrom('deposit_payment as m').whereRef('m.deposit_id', '=', 'd.id');
       return [

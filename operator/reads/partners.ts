@@ -28,6 +28,18 @@ export async function readPartner(orm: Orm, partnerId: string): Promise<PartnerR
   return presentPartner(partner);
 }
 
+/** The names of these accounts, by id. */
+export async function readPartnerNames(
+  orm: Orm,
+  partnerIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  if (partnerIds.length === 0) return new Map();
+  const found = await orm.em
+    .fork()
+    .find(PartnerEntity, { id: { $in: [...new Set(partnerIds)] } }, { fields: ['id', 'name'] });
+  return new Map(found.map(({ id, name }) => [id, name]));
+}
+
 function presentPartner(partner: Partner): PartnerResource {
   return {
     id: partner.id,

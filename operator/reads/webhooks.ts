@@ -17,6 +17,7 @@ export interface WebhookResource {
   id: string;
   object: 'event';
   partner_id: string;
+  partner_name: string;
   mode: Mode;
   type: EventType;
   status: DeliveryStatus;
@@ -93,10 +94,11 @@ interface WebhookRow
   extends Row<'event', 'id' | 'partner_id' | 'mode' | 'type' | 'created_at'>,
     Row<'delivery', 'status' | 'attempt_count' | 'next_attempt_at'> {
   last_error: string | null;
+  partner_name: string;
 }
 
 /** The columns of a WebhookRow, from tables `event` e and `delivery` d. */
-const SHOWN = sql`e.id, e.partner_id, e.mode, e.type, e.created_at, d.status, d.attempt_count, d.next_attempt_at,
+const SHOWN = sql`e.id, e.partner_id, (SELECT name FROM partner WHERE id = e.partner_id) AS partner_name, e.mode, e.type, e.created_at, d.status, d.attempt_count, d.next_attempt_at,
   (SELECT a.error FROM delivery_attempt a WHERE a.event_id = d.event_id AND a.number = d.attempt_count) AS last_error`;
 
 type EndpointStatus = Row<'webhook_endpoint', 'status'>['status'];
@@ -156,6 +158,7 @@ function presentWebhook(row: WebhookRow): WebhookResource {
     id: row.id,
     object: 'event',
     partner_id: row.partner_id,
+    partner_name: row.partner_name,
     mode: row.mode,
     type: row.type,
     status: row.status,

@@ -84,8 +84,8 @@ describe('a deposit that needs review', function () {
     assert.deepEqual(await partners(), { total: 0, sources: [], confirmed: [] });
 
     const { command } = await waiting(id);
-    const words = command.replace('npm run operator -- ', '').replace('|--returned', '').split(' ');
-    const { code, err } = await operate(...words.map((word: string) => (word === 'R' ? 'ticket 7' : word)));
+    const words = command.replace('npm run operator -- ', '').split(' ');
+    const { code, err } = await operate(...words.map((word: string) => (word === '"…"' ? 'ticket 7' : word)));
     assert.equal(code, 0, err);
     const { received_amount, payments } = await untilDeposit(partner, id, 'confirmed');
     assert.deepEqual([received_amount, payments.length], [CENTS, 2]);

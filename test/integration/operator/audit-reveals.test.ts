@@ -39,6 +39,15 @@ describe('operator audit list, when partners reveal cards', () => {
       });
     }
     assert.ok(!out.includes(answers[0]?.json.pan));
+    const idsWith = async (...flags: string[]) =>
+      (await operate('audit', 'list', ...flags)).json.map(({ id }: { id: string }) => id);
+    for (const flags of [
+      ['--subject', card.json.id],
+      ['--actor', partner.id],
+      ['--actor', `${partner.id}/${keyId}`],
+    ])
+      assert.deepEqual(await idsWith(...flags), [second.id, first.id]);
+    assert.deepEqual(await idsWith('--actor', `${partner.id}/key_other`), []);
     const since = await operate('audit', 'list', '--since', second.at);
     assert.deepEqual(
       since.json.map(({ id }: { id: string }) => id),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type Operate, operateIn, operatorEnvironment } from '../../support/operator/operate.ts';
+import { ACTOR, type Operate, operateIn, operatorEnvironment } from '../../support/operator/operate.ts';
 
 describe('operator audit list', () => {
   let operate: Operate;
@@ -39,6 +39,15 @@ describe('operator audit list', () => {
       assert.deepEqual({ code, out }, { code: 2, out: '' });
     });
   }
+
+  it('--subject and --actor leave only what is about one thing, or by one person', async () => {
+    const [{ subject }] = (await operate('audit', 'list')).json;
+    assert.deepEqual(await names('--subject', subject), ['Second']);
+    assert.deepEqual(await names('--subject', 'prt_nobody'), []);
+    assert.deepEqual(await names('--actor', ACTOR), ['Second', 'First']);
+    assert.deepEqual(await names('--actor', ACTOR, '--subject', subject, '--since', '1h'), ['Second']);
+    assert.deepEqual(await names('--actor', 'somebody@else'), []);
+  });
 
   it('a failed change leaves no entry', async () => {
     const before = (await operate('audit', 'list')).json;

@@ -259,7 +259,7 @@ describe("the network's id of a card that an operator resolves as issued", funct
       assert.equal(item.kind, 'card_network_id');
       assert.equal(
         item.command,
-        `npm run operator -- card resolve ${cardId} --issued --network-card-id N --reason R`,
+        `npm run operator -- card resolve ${cardId} --issued --network-card-id "…" --reason "…"`,
       );
       for (const flags of [['--issued'], ['--failed']]) {
         const { code, err } = await resolve(cardId, ...flags);

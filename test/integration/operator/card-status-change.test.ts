@@ -63,7 +63,11 @@ describe('a waiting status change, as operators see it', () => {
         id: cardId,
         since,
         reason: 'the network has not confirmed that the card is frozen: check that it can be reached',
+        partner_id: shown.partner_id,
+        partner_name: shown.partner_name,
         command: `npm run operator -- card show ${cardId}`,
+        or_command: null,
+        workflow_id: `card-status/${cardId}/${freeze.id}`,
       },
     ]);
     network.usual = (ask) => ask();

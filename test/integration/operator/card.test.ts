@@ -77,6 +77,43 @@ describe('operator card', () => {
 
     after(() => stack.stop());
 
+    it('list has cards newest first, page by page, by partner, external_ref and status', async () => {
+      const other = await stack.createPartner('Other Ltd');
+      await operate(
+        ...['partner', 'adjust', other.id, '--mode', 'test', '--amount', '100000', '--reason', 'funds'],
+      );
+      const made: { id: string; external_ref: string }[] = [];
+      for (const amount of [1_000, 2_000, 3_000]) {
+        const body = { amount, external_ref: randomUUID(), ...CARDHOLDER };
+        made.push((await other.call('POST', '/cards', { body, idempotencyKey: randomUUID() })).json);
+      }
+      const [first, second, third] = made.map(({ id }) => id);
+      const list = async (...flags: string[]) => {
+        const { code, json, out, err } = await operate('card', 'list', ...flags);
+        assert.equal(code, 0, err);
+        for (const personal of Object.values(CARDHOLDER)) assert.ok(!out.includes(personal));
+        return { ids: json.map(({ id }: { id: string }) => id), json, err };
+      };
+      const of = ['--partner', other.id];
+      assert.deepEqual((await list(...of)).ids, [third, second, first]);
+      assert.deepEqual((await list()).ids.slice(0, 3), [third, second, first]);
+      const page = await list(...of, '--limit', '2');
+      assert.deepEqual(page.ids, [third, second]);
+      assert.match(page.err, new RegExp(`--before ${second} shows the next ones`));
+      assert.deepEqual((await list(...of, '--before', second ?? '')).ids, [first]);
+      const ref = ['--external-ref', made[1]?.external_ref ?? ''];
+      for (const flags of [ref, [...ref, ...of], [...ref, '--status', 'active']])
+        assert.deepEqual((await list(...flags)).ids, [second]);
+      assert.deepEqual((await list(...ref, '--status', 'blocked')).ids, []);
+      assert.deepEqual((await list(...of, '--status', 'active')).ids, [third, second, first]);
+      assert.deepEqual((await list('--status', 'active', '--limit', '1')).ids, [third]);
+      assert.ok((await list('--status', 'funding_pending')).ids.includes(pending));
+      const [row] = (await list(...of)).json;
+      assert.deepEqual([row.partner_name, row.mode, row.funding], ['Other Ltd', 'test', 3_000]);
+      assert.equal((await operate('card', 'list', '--before', 'nonsense')).code, 2);
+      assert.equal((await operate('card', 'list', '--partner', 'prt_nobody')).code, 1);
+    });
+
     it('show prints the card, its money and its workflow, but not the cardholder', async () => {
       const issued = await createCard(10_000);
       await untilHolds(async () => {
@@ -111,6 +148,7 @@ describe('operator card', () => {
               status_change: null,
               created: json.created,
               workflow_id: `issue-card/${issued}`,
+              waiting: null,
               workflow_status: 'completed',
             },
           },
@@ -123,6 +161,11 @@ describe('operator card', () => {
         [json.status, json.balance, json.last4, json.workflow_status],
         ['funding_pending', 0, null, 'running'],
       );
+      const { deadline, asked, last_answer, last_asked_at, next_poll_at } = json.waiting;
+      assert.equal(Date.parse(deadline), Date.parse(json.created) + stack.config.issuanceDeadlineMs);
+      assert.ok(asked >= 1);
+      assert.equal(last_answer, 'accepted');
+      assert.ok(last_asked_at < next_poll_at);
     });
 
     testBeforeDeadline(resolving, () => pending);

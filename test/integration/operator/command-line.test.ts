@@ -104,7 +104,7 @@ describe('the operator’s command line', () => {
     ...['create', 'list', 'revoke'].map((verb) => ['key', verb]),
     ['key-ring', 'reseal'],
     ...['list', 'set-current', 'allow', 'retire'].map((verb) => ['product', verb]),
-    ...['show', 'resolve'].map((verb) => ['card', verb]),
+    ...['list', 'show', 'resolve'].map((verb) => ['card', verb]),
     ...['show', 'resolve'].map((verb) => ['topup', verb]),
     ...['list', 'show', 'resolve'].map((verb) => ['deposit', verb]),
     ...['status', 'rescan'].map((verb) => ['tron', verb]),

@@ -220,7 +220,11 @@ describe('operator deposit', () => {
           id,
           since: shown.review_since,
           reason: '25.00 USDT expected; 26.50 USDT in 2 payments to review; the nodes disagree on a payment',
-          command: `npm run operator -- deposit resolve ${id} --credit|--returned --if-version 3 --reason R`,
+          partner_id: partnerId,
+          partner_name: shown.partner_name,
+          command: `npm run operator -- deposit resolve ${id} --credit --if-version 3 --reason "…"`,
+          or_command: `npm run operator -- deposit resolve ${id} --returned --if-version 3 --reason "…"`,
+          workflow_id: `deposit/${id}`,
         },
       ]);
       await resolve(id, '--credit', '--if-version', '3');

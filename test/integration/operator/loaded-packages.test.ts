@@ -56,6 +56,7 @@ describe('what the operator’s command line loads', () => {
       ['deposit', 'list'],
       ['attention', 'list'],
       ['audit', 'list'],
+      ['card', 'list'],
       ...['card', 'topup', 'deposit', 'tron', 'transaction', 'network-event'].map((noun) => [noun, '--help']),
     );
     assert.deepEqual(among(loaded, [...DATABASE, ...TEMPORAL_CLIENT]), DATABASE);

@@ -64,7 +64,7 @@ describe('operator topup', () => {
       });
       await untilHolds(async () => {
         const { code, json } = await operate('topup', 'show', loaded.id);
-        const expected = { ...loaded, ...own(loaded.id), workflow_status: 'completed' };
+        const expected = { ...loaded, ...own(loaded.id), waiting: null, workflow_status: 'completed' };
         assert.deepEqual({ code, json }, { code: 0, json: expected });
       });
       const { json } = await operate('topup', 'show', pending);

@@ -57,6 +57,7 @@ describe('operator webhook', function () {
       id,
       object: 'event',
       partner_id: partner.id,
+      partner_name: 'Test Partner',
       mode: 'test',
       type: 'ping',
       status: 'given_up',
@@ -79,12 +80,45 @@ describe('operator webhook', function () {
     );
   });
 
+  it('attention list has endpoints whose events wait until they are enabled', async () => {
+    receiver.behave(answer(410));
+    await setEndpoint();
+    const { json } = await partner.call('POST', '/webhook-endpoint/test');
+    await settled(json.id, 'parked');
+    const [item] = await attentionTo(partner.id);
+    assert.deepEqual(
+      [item.kind, item.partner_name, item.command],
+      [
+        'webhook_endpoint',
+        'Test Partner',
+        `npm run operator -- webhook-endpoint enable ${partner.id} --mode test`,
+      ],
+    );
+    assert.match(
+      item.reason,
+      /^one event waits for the endpoint of test mode, which is disabled: it answered 410 Gone/,
+    );
+    receiver.behave(answer(200));
+    const words = item.command.split(' -- ')[1].split(' ');
+    assert.equal((await operate(...words)).code, 0);
+    assert.deepEqual(await attentionTo(partner.id), []);
+  });
+
   it('requeue of one that was given up sends it, and is audited', async () => {
     const id = await giveUp();
     const [item] = await attentionTo(id);
-    assert.deepEqual(Object.keys(item), ['kind', 'id', 'since', 'reason', 'command']);
-    assert.deepEqual([item.kind, item.command], ['webhook', `npm run operator -- webhook requeue ${id}`]);
-    assert.match(item.reason, /given up: /);
+    const { since, reason, ...rest } = item;
+    assert.ok(Date.parse(since) <= Date.now());
+    assert.deepEqual(rest, {
+      kind: 'webhook',
+      id,
+      partner_id: partner.id,
+      partner_name: 'Test Partner',
+      command: `npm run operator -- webhook requeue ${id}`,
+      or_command: null,
+      workflow_id: deliverWebhookWorkflowId(id),
+    });
+    assert.match(reason, /given up: /);
     const before = receiver.received.length;
     const { code, json } = await requeue(id);
     assert.equal(code, 0);
@@ -253,8 +287,8 @@ describe('operator webhook', function () {
       assert.ok((await list('--status', 'given_up', '--since', '1h')).includes(a));
       const { json } = await operate('webhook', 'list', '--partner', partner.id);
       assert.deepEqual(Object.keys(json[0]), [
-        ...['id', 'object', 'partner_id', 'mode', 'type', 'status', 'attempt_count', 'next_attempt_at'],
-        ...['last_error', 'created'],
+        ...['id', 'object', 'partner_id', 'partner_name', 'mode', 'type', 'status', 'attempt_count'],
+        ...['next_attempt_at', 'last_error', 'created'],
       ]);
     });
 

@@ -61,7 +61,11 @@ export function testPastDeadline(resolving: Resolving): void {
           id,
           since: shown.overdue_since,
           reason: `the network has not said ${what.waitsFor}`,
-          command: `npm run operator -- ${what.command} resolve ${id} ${what.success}|--failed --reason R`,
+          partner_id: shown.partner_id,
+          partner_name: shown.partner_name,
+          command: `npm run operator -- ${what.command} resolve ${id} ${what.success} --reason "…"`,
+          or_command: `npm run operator -- ${what.command} resolve ${id} --failed --reason "…"`,
+          workflow_id: shown.workflow_id,
         },
       ]);
     });
