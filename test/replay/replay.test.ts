@@ -41,6 +41,14 @@ describe('replay of the committed histories', function () {
     assert.deepEqual(missing, []);
   });
 
+  it('has histories of every workflow', () => {
+    const source = readFileSync(new URL('../../workflows/index.ts', import.meta.url), 'utf8');
+    const workflows = [...source.matchAll(/from '\.\/(.+)\.ts'/g)].map(([, file]) => file ?? '');
+    assert.ok(workflows.length > 0);
+    const recorded = new Set(Object.keys(RECORDINGS).map((name) => name.split('/')[0]));
+    assert.deepEqual([...recorded].sort(), workflows.sort());
+  });
+
   it('has no other histories than those of an outcome, as it is and as earlier releases reached it', () => {
     const outcomes = Object.keys(RECORDINGS);
     const strays = NAMES.filter(

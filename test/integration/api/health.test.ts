@@ -57,6 +57,19 @@ describe('health', () => {
     assert.deepEqual(Object.values(json.workers), [0, 0]);
   });
 
+  it('GET /readyz is not ready from the moment the process stops; it serves on meanwhile, and ends its connections', async () => {
+    const url = await startAlone({ drainDelayMs: 3_000 });
+    assert.equal((await get(url, '/readyz')).status, 200);
+    const stopped = api?.stop();
+    api = undefined;
+    const { status, json } = await get(url, '/readyz');
+    assert.deepEqual([status, json.problems], [503, { process: 'is stopping' }]);
+    const response = await fetch(new URL('/healthz', url));
+    assert.deepEqual([response.status, response.headers.get('connection')], [200, 'close']);
+    await stopped;
+    await assert.rejects(fetch(new URL('/healthz', url)));
+  });
+
   it('GET /readyz names Temporal where its port is closed, and the process still answers', async () => {
     const address = `127.0.0.1:${await freePort()}`;
     const url = await startAlone({ temporal: { connectionOptions: { address }, namespace: 'default' } });

@@ -7,6 +7,11 @@ import { type RunningWorker, startWorker } from '../../../worker/start-worker.ts
 import { testConfig, testWorkflowBundle } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
+interface Readiness {
+  problems: Record<string, string>;
+  workers: Record<string, number>;
+}
+
 describe("the worker's own address", function () {
   this.timeout(60_000);
   const logger = pino({ level: 'silent' });
@@ -19,6 +24,24 @@ describe("the worker's own address", function () {
   it('says that the process answers', async () => {
     const response = await fetch(`${worker.operationsUrl}/healthz`);
     assert.deepEqual([response.status, await response.json()], [200, { status: 'ok' }]);
+  });
+
+  it('is ready once it polls all three queues, and no more once it stops', async () => {
+    const own = await startWorker(await testConfig(), logger, { workflowBundle: await testWorkflowBundle() });
+    const readyz = async () => {
+      const response = await fetch(`${own.operationsUrl}/readyz`);
+      return { ...((await response.json()) as Readiness), status: response.status };
+    };
+    await until('it polls', async () =>
+      Object.values((await readyz()).workers).every((count) => count === 1),
+    );
+    const { status, workers } = await readyz();
+    assert.deepEqual([status, Object.keys(workers).length], [200, 3]);
+
+    const stopped = own.stop();
+    const { status: whileStopping, problems } = await readyz();
+    assert.deepEqual([whileStopping, problems], [503, { process: 'is stopping' }]);
+    await stopped;
   });
 
   it('has the metrics of the process, of its connections, of the SDK and of the whole database, in the text format', async () => {
