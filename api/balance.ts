@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Orm } from '../db/orm.ts';
+import type { ReadList } from '../db/read-replica.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { IdPrefix } from '../domain/ids.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
@@ -41,18 +42,23 @@ const listBalanceTransactions = declare({
   examples: { 200: EXAMPLES.listOf(EXAMPLES.BALANCE_TRANSACTION) },
 });
 
-export const balance = resource({ getBalance, listBalanceTransactions }, ({ orm }: { orm: Orm }) => ({
-  getBalance: async ({ caller }) => ({
-    status: 200,
-    body: presentBalance(caller.mode, await readBalance(orm.em.fork(), caller.partnerId, caller.mode)),
-  }),
+export const balance = resource(
+  { getBalance, listBalanceTransactions },
+  ({ orm, readList }: { orm: Orm; readList: ReadList }) => ({
+    getBalance: async ({ caller }) => ({
+      status: 200,
+      body: presentBalance(caller.mode, await readBalance(orm.em.fork(), caller.partnerId, caller.mode)),
+    }),
 
-  async listBalanceTransactions({ caller, query }) {
-    const { limit, starting_after: startingAfter } = query;
-    const rows = await readBalanceTransactionPage(orm, caller, { limit, startingAfter });
-    return { status: 200, body: presentList(rows, limit) };
-  },
-}));
+    async listBalanceTransactions({ caller, query }) {
+      const { limit, starting_after: startingAfter } = query;
+      const rows = await readList((from) =>
+        readBalanceTransactionPage(from, caller, { limit, startingAfter }),
+      );
+      return { status: 200, body: presentList(rows, limit) };
+    },
+  }),
+);
 
 /** What partners see each kind of transfer to or from a prepaid balance as. */
 const TYPES: Record<Exclude<TransferCode, 'purchase' | 'refund'>, BalanceTransactionType> = {

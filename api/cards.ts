@@ -4,6 +4,7 @@ import { issueInTestMode, type TestIssuanceContext } from '../commands/funding/t
 import { CARD_COLUMNS, of } from '../db/columns.ts';
 import { newestRows } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
+import type { ReadList } from '../db/read-replica.ts';
 import { tenantStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { CardStatus } from '../domain/card-status.ts';
@@ -83,7 +84,7 @@ const listCards = declare({
 
 export const cards = resource(
   { createCard, getCard, listCards },
-  (dependencies: FundingDependencies & TestIssuanceContext) => ({
+  (dependencies: FundingDependencies & TestIssuanceContext & { readList: ReadList }) => ({
     async createCard(input) {
       const { partnerId, mode } = input.caller;
       const request = keyedRequest('create_card', input, null);
@@ -105,12 +106,9 @@ export const cards = resource(
 
     async listCards({ caller, query }) {
       const { limit, starting_after: startingAfter, external_ref: externalRef, status } = query;
-      const cards = await readCardPage(dependencies.orm, caller, {
-        limit,
-        startingAfter,
-        externalRef,
-        status,
-      });
+      const cards = await dependencies.readList((orm) =>
+        readCardPage(orm, caller, { limit, startingAfter, externalRef, status }),
+      );
       return { status: 200, body: presentList(cards, limit) };
     },
   }),

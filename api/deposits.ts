@@ -5,6 +5,7 @@ import { type DepositTerms, openDeposit } from '../commands/deposits/open-deposi
 import { DEPOSIT_COLUMNS, of, paymentsOf } from '../db/columns.ts';
 import { newestRows } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
+import type { ReadList } from '../db/read-replica.ts';
 import { tenantStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
@@ -67,7 +68,7 @@ const getDeposit = declare({
 
 export const deposits = resource(
   { createDeposit, listDeposits, getDeposit },
-  (dependencies: DepositDependencies) => ({
+  (dependencies: DepositDependencies & { readList: ReadList }) => ({
     async createDeposit(input) {
       const { depositTerms } = dependencies;
       if (depositTerms === null) {
@@ -82,7 +83,9 @@ export const deposits = resource(
     },
 
     async listDeposits({ caller, query: { limit, starting_after: startingAfter } }) {
-      const deposits = await readDepositPage(dependencies.orm, caller, { limit, startingAfter });
+      const deposits = await dependencies.readList((orm) =>
+        readDepositPage(orm, caller, { limit, startingAfter }),
+      );
       return { status: 200, body: presentList(deposits, limit) };
     },
 

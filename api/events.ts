@@ -4,6 +4,7 @@ import { requeueEvents } from '../commands/webhooks/send-on-request.ts';
 import { lowestId } from '../crypto/new-id.ts';
 import { newestRows, unseen } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
+import type { ReadList } from '../db/read-replica.ts';
 import { tenantStatement } from '../db/sql.ts';
 import type { Row } from '../db/tables.ts';
 import { ApiError } from '../domain/api-error.ts';
@@ -78,16 +79,17 @@ const resendEvent = declare({
 
 export const events = resource(
   { listEvents, getEvent, resendEvent },
-  ({ orm, eventsWritten }: { orm: Orm; eventsWritten(): void }) => ({
+  ({ orm, readList, eventsWritten }: { orm: Orm; readList: ReadList; eventsWritten(): void }) => ({
     async listEvents({ caller, query }) {
-      const events = await readEventPage(orm, caller, {
+      const page = {
         limit: query.limit,
         startingAfter: query.starting_after,
         type: query.type,
         status: query.delivery_status,
         from: query.created_gte,
         until: query.created_lte,
-      });
+      };
+      const events = await readList((from) => readEventPage(from, caller, page));
       return { status: 200, body: presentList(events, query.limit) };
     },
 

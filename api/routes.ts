@@ -1,4 +1,5 @@
 import type { TestIssuanceContext } from '../commands/funding/test-mode.ts';
+import type { ReadList } from '../db/read-replica.ts';
 import { account } from './account.ts';
 import { balance } from './balance.ts';
 import { cardStatus } from './card-status.ts';
@@ -21,7 +22,9 @@ export interface RouteDependencies
     RevealDependencies,
     SimulationDependencies,
     DepositDependencies,
-    WebhookDependencies {}
+    WebhookDependencies {
+  readList: ReadList;
+}
 
 /** Everything under /v1, in the order of the reference. */
 const RESOURCES = [

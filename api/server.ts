@@ -17,6 +17,7 @@ import { KeyRing } from '../crypto/key-ring.ts';
 import { deriveDepositAddress } from '../crypto/tron-address.ts';
 import { createNotifier, notifyDeposits, notifyEvents } from '../db/notifications.ts';
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
+import { openLists } from '../db/read-replica.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
 import { describeError } from '../process/describe-error.ts';
 import { repeat } from '../process/repeat.ts';
@@ -73,6 +74,7 @@ export async function startApi(
   const tracing = await startTracing('card-issuing-api', config.tracing, logger);
   await loadKeptKeys(orm, ring);
   const plugin = new TemporalPlugin({ codecKeys: config.codecKeys, logger, tracing });
+  const lists = await openLists(config, orm, logger);
   const connection = connectLazily(config.temporal.connectionOptions, plugin);
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
   const callbackSecrets = simulatedNetworkSecrets(ring).map(
@@ -126,6 +128,7 @@ export async function startApi(
   const apps = createApps({
     isStopping: () => isStopping,
     ...operations,
+    readList: lists.read,
     poolUsage,
     operationsApart: config.operations !== null,
     tracing,
@@ -179,6 +182,7 @@ export async function startApi(
       await live.stop();
       await answerHints.stop();
       await connection.close();
+      await lists.close();
       await orm.close();
       await tracing?.stop();
     },

@@ -4,6 +4,7 @@ import { topUpInTestMode } from '../commands/funding/test-mode.ts';
 import { of, TOPUP_COLUMNS } from '../db/columns.ts';
 import { newestRows } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
+import type { ReadList } from '../db/read-replica.ts';
 import { tenantStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
@@ -73,7 +74,7 @@ const listTopUps = declare({
 
 export const topups = resource(
   { createTopUp, getTopUp, listTopUps },
-  (dependencies: FundingDependencies) => ({
+  (dependencies: FundingDependencies & { readList: ReadList }) => ({
     async createTopUp(input) {
       const { partnerId, mode } = input.caller;
       if (mode === 'test') {
@@ -103,7 +104,9 @@ export const topups = resource(
 
     async listTopUps({ caller, params, query: { limit, starting_after: startingAfter } }) {
       const cardId = params.cardId ?? '';
-      const topUps = await readTopUpPage(dependencies.orm, caller, { cardId, limit, startingAfter });
+      const topUps = await dependencies.readList((orm) =>
+        readTopUpPage(orm, caller, { cardId, limit, startingAfter }),
+      );
       return { status: 200, body: presentList(topUps, limit) };
     },
   }),

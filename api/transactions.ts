@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { TRANSACTION_COLUMNS } from '../db/columns.ts';
 import { newestRows } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
+import type { ReadList } from '../db/read-replica.ts';
 import { tenantStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
@@ -34,10 +35,12 @@ const listCardTransactions = declare({
   errors: ['card_not_found'],
 });
 
-export const transactions = resource({ listCardTransactions }, ({ orm }: { orm: Orm }) => ({
+export const transactions = resource({ listCardTransactions }, ({ readList }: { readList: ReadList }) => ({
   async listCardTransactions({ caller, params, query }) {
     const { limit, starting_after: startingAfter } = query;
-    const rows = await readTransactionPage(orm, caller, params.cardId ?? '', { limit, startingAfter });
+    const rows = await readList((orm) =>
+      readTransactionPage(orm, caller, params.cardId ?? '', { limit, startingAfter }),
+    );
     return { status: 200, body: presentList(rows, limit) };
   },
 }));

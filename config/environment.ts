@@ -100,6 +100,7 @@ export const Environment = z.object({
   WORKER_PORT: wholeNumber(0, 65_535).default(3001),
   DATABASE_URL: PostgresUrl,
   DATABASE_DIRECT_URL: PostgresUrl.optional(),
+  READ_DATABASE_URL: PostgresUrl.optional(),
   ALLOW_OWNER_LOGIN: z.enum(['true', 'false'], 'must be true or false').default('false'),
   TEMPORAL_ADDRESS: Text,
   TEMPORAL_NAMESPACE: Text.default('default'),
@@ -161,11 +162,11 @@ export const VARIABLE_NAMES = new Set(Object.keys(Environment.shape));
 
 /** A variable that begins like this but is not one of {@link VARIABLE_NAMES} is probably misspelt. */
 const OUR_PREFIX =
-  /^(DATABASE_DIRECT_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|DRAIN_|CODEC_)/;
+  /^(DATABASE_DIRECT_|READ_DATABASE_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|DRAIN_|CODEC_)/;
 
 /** Secrets can also be given as files, as orchestrators do: DATABASE_URL_FILE names a file that contains DATABASE_URL. */
 export const IN_FILES: readonly string[] = [
-  ...['DATABASE_URL', 'DATABASE_DIRECT_URL', 'ENCRYPTION_KEYS', 'TEMPORAL_API_KEY'],
+  ...['DATABASE_URL', 'DATABASE_DIRECT_URL', 'READ_DATABASE_URL', 'ENCRYPTION_KEYS', 'TEMPORAL_API_KEY'],
   ...['CODEC_KEYS', 'CODEC_TOKENS', 'OTEL_EXPORTER_OTLP_HEADERS'],
   ...['TRON_NODE_URLS', 'TRON_API_KEY', 'TRON_XPUB'],
 ];

@@ -17,6 +17,8 @@ export interface Config {
   databaseUrl: string;
   /** PostgreSQL itself, if databaseUrl is a connection pooler; otherwise null. */
   databaseDirectUrl: string | null;
+  /** A standby that lists are read from; null: there is none. */
+  readDatabaseUrl: string | null;
   /** Whether a login that owns the schema, or could, gets a warning instead of a refusal. */
   allowOwnerLogin: boolean;
   temporal: ClientConnectConfig;
@@ -62,6 +64,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     databaseUrl: values.DATABASE_URL,
     databaseDirectUrl:
       values.DATABASE_DIRECT_URL === values.DATABASE_URL ? null : (values.DATABASE_DIRECT_URL ?? null),
+    readDatabaseUrl: values.READ_DATABASE_URL ?? null,
     allowOwnerLogin: values.ALLOW_OWNER_LOGIN === 'true',
     temporal: temporalConfig(set),
     taskQueuePrefix: values.TASK_QUEUE_PREFIX ?? '',

@@ -43,6 +43,7 @@ export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.P
     DATABASE_URL: options.databaseUrl,
     // npm start takes no pooler.
     DATABASE_DIRECT_URL: undefined,
+    READ_DATABASE_URL: undefined,
     TEMPORAL_ADDRESS: options.temporalAddress,
     TEMPORAL_NAMESPACE: settings.TEMPORAL_NAMESPACE,
     HOST: settings.HOST,

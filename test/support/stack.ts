@@ -94,6 +94,7 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     worker: { host: '127.0.0.1', port: 0 },
     databaseUrl: await createTestDatabase(),
     databaseDirectUrl: null,
+    readDatabaseUrl: null,
     allowOwnerLogin: false,
     temporal: { connectionOptions: { address }, namespace },
     taskQueuePrefix: `test-${randomUUID().slice(0, 8)}-`,
