@@ -5,6 +5,7 @@ import { type ReadList, readListsFrom } from '../../../db/read-replica.ts';
 import { query } from '../../../db/sql.ts';
 import { ApiError } from '../../../domain/api-error.ts';
 import { createCard } from '../../support/cards.ts';
+import { asOwner } from '../../support/postgres.ts';
 import { type ReplicatedPostgres, startReplicatedPostgres } from '../../support/replicated-postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
@@ -71,8 +72,8 @@ describe('lists from a read replica', () => {
 
   /** The last statement of each of the lists' connections to the replica. */
   const lastOfLists = () =>
-    query<{ query: string }>(
-      replica.em.fork(),
+    asOwner<{ query: string }>(
+      postgres.replicaUrl,
       `SELECT query FROM pg_stat_activity WHERE application_name = 'card-issuing-lists'`,
     );
 
