@@ -57,6 +57,7 @@ describe('readConfig', () => {
       worker: { host: '127.0.0.1', port: 3001 },
       databaseUrl: NEEDED.DATABASE_URL,
       databaseDirectUrl: null,
+      readDatabaseUrl: null,
       allowOwnerLogin: false,
       taskQueuePrefix: '',
       drainDelayMs: 0,
