@@ -3,15 +3,11 @@ import Koa from 'koa';
 import helmet from 'koa-helmet';
 import type { Logger } from 'pino';
 import { Histogram } from 'prom-client';
-import type { ServiceDatabase } from '../db/orm.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { createDatabaseMetrics } from '../operations/database-metrics.ts';
 import { health, type ReadinessDependencies, readiness } from '../operations/health.ts';
-import { createProcessMetrics } from '../operations/metrics.ts';
-import { poolMetrics } from '../operations/process-metrics.ts';
+import type { ProcessMetrics } from '../operations/metrics.ts';
 import { describeError } from '../process/describe-error.ts';
 import type { Tracing } from '../process/tracing.ts';
-import { readSdkMetrics } from '../temporal/sdk-metrics.ts';
 import { checkAnswers } from './http/check-answers.ts';
 import { answerErrors } from './http/errors.ts';
 import { type GuardDependencies, guard } from './http/guard.ts';
@@ -39,10 +35,9 @@ export interface AppDependencies
   isStopping(): boolean;
   /** Whether readiness and metrics have their own listen address. */
   operationsApart: boolean;
-  /** How the process uses its connections to the database. */
-  poolUsage: ServiceDatabase['poolUsage'];
   /** Null: no traces are exported. */
   tracing: Tracing | null;
+  metrics: ProcessMetrics;
   /** For tests: whether every answer is held against its declaration. */
   checkAnswers: boolean;
 }
@@ -56,20 +51,14 @@ export interface Apps {
 
 /** The whole HTTP surface. */
 export function createApps(dependencies: AppDependencies): Apps {
-  const { logger, admission } = dependencies;
+  const { logger, metrics } = dependencies;
   const durations: RequestDurations = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time from the request to its answer',
     labelNames: ['method', 'route', 'status'],
     registers: [],
   });
-  const metrics = createProcessMetrics(readSdkMetrics);
-  metrics.add([
-    durations,
-    ...admission.metrics,
-    ...poolMetrics(dependencies.poolUsage),
-    ...createDatabaseMetrics(dependencies),
-  ]);
+  metrics.add([durations]);
 
   const v1 = new Router<RequestState>({ prefix: '/v1' });
   for (const route of createRoutes(dependencies)) {

@@ -19,12 +19,16 @@ import { createNotifier, notifyDeposits, notifyEvents } from '../db/notification
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
 import { openLists } from '../db/read-replica.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
+import { createDatabaseMetrics } from '../operations/database-metrics.ts';
+import { createProcessMetrics } from '../operations/metrics.ts';
+import { poolMetrics } from '../operations/process-metrics.ts';
 import { describeError } from '../process/describe-error.ts';
 import { repeat } from '../process/repeat.ts';
 import { startTracing, type Tracing } from '../process/tracing.ts';
 import { connectLazily } from '../temporal/connection.ts';
 import type { EagerWorker } from '../temporal/eager-worker.ts';
 import { TemporalPlugin } from '../temporal/plugin.ts';
+import { readSdkMetrics } from '../temporal/sdk-metrics.ts';
 import { createApps } from './app.ts';
 import { createAdmission } from './http/admission.ts';
 import { createAuthenticate } from './http/authenticate.ts';
@@ -125,11 +129,18 @@ export async function startApi(
   const liveWork = openLiveWork({ orm, client, answerHints, eventsWritten, logger });
 
   let isStopping = false;
+  const metrics = createProcessMetrics(readSdkMetrics);
+  metrics.add([
+    ...admission.metrics,
+    ...live.metrics,
+    ...poolMetrics(poolUsage),
+    ...createDatabaseMetrics({ ...config, orm, tronNetwork: config.tron?.network ?? null, logger }),
+  ]);
   const apps = createApps({
     isStopping: () => isStopping,
     ...operations,
     readList: lists.read,
-    poolUsage,
+    metrics,
     operationsApart: config.operations !== null,
     tracing,
     checkAnswers: config.checkAnswers,

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
 import { StartRefused } from '../process/run-process.ts';
 import { parseDuration } from './duration.ts';
+import { parseTimeOfDay } from './time-of-day.ts';
 import { TRON_VARIABLES } from './tron.ts';
 
 const Text = z.string().min(1);
@@ -24,6 +25,11 @@ const Durations = z
   .string()
   .transform((text) => text.split(',').map((part) => part.trim()))
   .pipe(z.array(Duration).min(1).max(20, 'must be at most 20 durations'));
+const LedgerCheckAt = z.string().transform((text, ctx) => {
+  const time = parseTimeOfDay(text);
+  if (time === undefined) ctx.addIssue('must be a time of day in UTC, such as 03:00');
+  return time ?? z.NEVER;
+});
 const wholeNumber = (min: number, max: number) => {
   const error = `must be a whole number from ${min} to ${max}`;
   return z
@@ -154,6 +160,7 @@ export const Environment = z.object({
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: z.url(HTTP).optional(),
   OTEL_EXPORTER_OTLP_HEADERS: ExporterHeaders,
   OTEL_TRACES_SAMPLER_ARG: Ratio,
+  LEDGER_CHECK_AT: LedgerCheckAt.default({ hour: 3, minute: 0 }),
   CHECK_ANSWERS: z.enum(['true', 'false'], 'must be true or false').default('false'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
 });
@@ -162,7 +169,7 @@ export const VARIABLE_NAMES = new Set(Object.keys(Environment.shape));
 
 /** A variable that begins like this but is not one of {@link VARIABLE_NAMES} is probably misspelt. */
 const OUR_PREFIX =
-  /^(DATABASE_DIRECT_|READ_DATABASE_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|DRAIN_|CODEC_)/;
+  /^(DATABASE_DIRECT_|READ_DATABASE_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|DRAIN_|CODEC_|LEDGER_CHECK_)/;
 
 /** Secrets can also be given as files, as orchestrators do: DATABASE_URL_FILE names a file that contains DATABASE_URL. */
 export const IN_FILES: readonly string[] = [

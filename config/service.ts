@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
 import type { TracingConfig } from '../process/tracing.ts';
 import { Environment, parseEnvironment } from './environment.ts';
+import type { TimeOfDay } from './time-of-day.ts';
 import { type TronConfig, tronConfig, tronProblems } from './tron.ts';
 
 export interface Config {
@@ -47,6 +48,8 @@ export interface Config {
   tron: TronConfig | null;
   /** Where traces go; null: there are none. */
   tracing: TracingConfig | null;
+  /** When the whole ledger is checked, every day. */
+  ledgerCheckAt: TimeOfDay;
   /** For tests: whether the API holds each of its answers against what it declares. */
   checkAnswers: boolean;
   logLevel: string;
@@ -85,6 +88,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     depositAddressTtlMs: values.DEPOSIT_ADDRESS_TTL,
     tron: tronConfig(values),
     tracing: tracingConfig(values),
+    ledgerCheckAt: values.LEDGER_CHECK_AT,
     checkAnswers: values.CHECK_ANSWERS === 'true',
     logLevel: values.LOG_LEVEL,
   };

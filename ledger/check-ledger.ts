@@ -16,11 +16,16 @@ export interface Violation {
 /**
  * Checks the invariants over the whole ledger, each in one statement, so each sees one moment of it and work may go
  * on meanwhile. PostgreSQL does the adding up; only violations come here.
+ * @param beforeEach is called before each statement
  * @returns nothing if all hold. A violation is never repaired by changing rows: find the cause first.
  */
-export async function checkLedger(em: Reader): Promise<Violation[]> {
+export async function checkLedger(
+  em: Reader,
+  beforeEach: () => Promise<void> = async () => {},
+): Promise<Violation[]> {
   const violations: Violation[] = [];
   for (const { invariant, finds } of INVARIANTS) {
+    await beforeEach();
     const rows = await violationsThat(finds)(em, { most: MOST_EACH });
     violations.push(...rows.map((row) => ({ invariant, ...row })));
   }
@@ -190,3 +195,6 @@ const INVARIANTS: readonly Invariant[] = [
         AND has_table_privilege(g.role, r.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')`,
   },
 ];
+
+/** The numbers of all that are checked. */
+export const INVARIANT_NUMBERS = INVARIANTS.map(({ invariant }) => invariant);

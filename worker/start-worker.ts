@@ -22,6 +22,7 @@ import { ensureSearchAttributes } from '../temporal/namespace.ts';
 import { TemporalPlugin } from '../temporal/plugin.ts';
 import { readSdkMetrics } from '../temporal/sdk-metrics.ts';
 import { becomeCurrentIfFirst, deploymentOptions } from '../temporal/worker-deployment.ts';
+import { startCheckingLedger } from './check-ledger.ts';
 import { type DepositActivities, startDeposits } from './deposits/start-deposits.ts';
 import { startIdentifying } from './identify-cards.ts';
 import { serveOperations } from './serve-operations.ts';
@@ -94,7 +95,7 @@ async function startWork(
   await loadKeptKeys(orm, ring);
   metrics.add([
     ...poolMetrics(poolUsage),
-    ...createDatabaseMetrics({ orm, tronNetwork: config.tron?.network ?? null, logger }),
+    ...createDatabaseMetrics({ ...config, orm, tronNetwork: config.tron?.network ?? null, logger }),
   ]);
   const callbackUrl = `http://${config.host}:${config.port}/network/callbacks`;
   const live = await startLiveNetwork({ cardNetwork: config.cardNetwork, callbackUrl, orm, ring, logger });
@@ -113,6 +114,7 @@ async function startWork(
   const shared = { config, orm, direct, ring, connection, client, workflowBundle, logger };
   const cards = await createCardsWorker({ ...shared, liveNetwork, around: around.activities });
   const webhooks = await startWebhooks(shared);
+  metrics.add([...live.metrics, ...webhooks.metrics]);
   const deposits = await startDeposits({ ...shared, around: around.depositActivities });
 
   const workers = [cards, webhooks.worker, deposits.worker];
@@ -127,6 +129,7 @@ async function startWork(
     startIdentifying({ orm, liveNetwork, logger }),
     startUpkeep({ orm, logger }),
     ...(config.workerVersion === null ? [] : [becomeCurrentIfFirst(client, config.workerVersion, logger)]),
+    startCheckingLedger({ orm, direct, at: config.ledgerCheckAt, logger }),
   ];
   const ended = ran
     .then(() => {})

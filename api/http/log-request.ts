@@ -21,7 +21,7 @@ export function logRequest(logger: Logger, durations: RequestDurations): Middlew
     const durationMs = performance.now() - startedAt;
     const route = String((ctx as RouterContext)._matchedRoute ?? 'none');
     const { method, status } = ctx;
-    durations.observe({ method, route, status: String(status) }, durationMs / 1_000);
+    durations.observe({ method: labelOf(method), route, status: String(status) }, durationMs / 1_000);
     logger.info(
       {
         requestId: ctx.state.requestId,
@@ -35,6 +35,10 @@ export function logRequest(logger: Logger, durations: RequestDurations): Middlew
     );
   };
 }
+
+/** A client may send any method that Node.js knows, and each would be a series of its own. */
+const labelOf = (method: string): string => (METHODS.has(method) ? method : 'other');
+const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']);
 
 /** What the middleware of a request shares. */
 export interface RequestState {

@@ -50,7 +50,7 @@ export const DIRECTIONS: Record<string, Direction> = {
     ],
     types: ['workflows'],
   },
-  operations: { rooms: ['domain', 'crypto', 'process', 'db', 'commands'] },
+  operations: { rooms: ['domain', 'crypto', 'process', 'db', 'commands', 'operator/attention'] },
   api: { rooms: API },
   // The root of the process: it puts the parts together, and passes in what the others may not import.
   'api/server.ts': { rooms: [...API, 'adapters', 'activities'] },

@@ -1,17 +1,21 @@
+export const ATTENTION_KINDS = [
+  'card_issuance',
+  'card_topup',
+  'card_status_change',
+  'card_network_id',
+  'request',
+  'webhook',
+  'webhook_endpoint',
+  'deposit',
+  'deposit_payment',
+  'deposit_workflow',
+  'chain_scan',
+] as const;
+export type AttentionKind = (typeof ATTENTION_KINDS)[number];
+
 /** Something that needs an operator. `attention list` shows it; docs/operating.md says what to do about each kind. */
 export interface AttentionItem {
-  kind:
-    | 'card_issuance'
-    | 'card_topup'
-    | 'card_status_change'
-    | 'card_network_id'
-    | 'request'
-    | 'webhook'
-    | 'webhook_endpoint'
-    | 'deposit'
-    | 'deposit_payment'
-    | 'deposit_workflow'
-    | 'chain_scan';
+  kind: AttentionKind;
   /** Of what waits, or of its partner if several things share a line. */
   id: string;
   since: string;

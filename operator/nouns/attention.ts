@@ -1,11 +1,5 @@
 import type { Command } from 'commander';
-import type { OperatorConfig } from '../../config/operator.ts';
-import type { Orm } from '../../db/orm.ts';
-import type { NamedAttentionItem } from '../attention/attention-item.ts';
-import { readWaitingDeposits } from '../attention/deposits.ts';
-import { readWaitingOperations } from '../attention/operations.ts';
-import { readGivenUp, readParked } from '../attention/webhooks.ts';
-import { readPartnerNames } from '../reads/partners.ts';
+import { readAttention } from '../attention/read-attention.ts';
 import type { Verbs } from '../verbs.ts';
 
 export function attentionNoun(attention: Command, { session, verb, examples }: Verbs): void {
@@ -26,31 +20,4 @@ export function attentionNoun(attention: Command, { session, verb, examples }: V
         };
       }),
     );
-}
-
-export type AttentionConfig = Pick<
-  OperatorConfig,
-  'issuanceDeadlineMs' | 'topUpDeadlineMs' | 'taskQueuePrefix'
->;
-
-/** What has waited longest comes first. */
-export async function readAttention(orm: Orm, config: AttentionConfig): Promise<NamedAttentionItem[]> {
-  const found = await Promise.all([
-    readWaitingOperations(orm, config),
-    readGivenUp(orm),
-    readParked(orm),
-    readWaitingDeposits(orm, config.taskQueuePrefix),
-  ]);
-  const items = found.flat();
-  const names = await readPartnerNames(
-    orm,
-    items.flatMap(({ partner_id }) => partner_id ?? []),
-  );
-  return items
-    .map(({ kind, id, since, partner_id, ...rest }) => ({
-      ...{ kind, id, since, partner_id },
-      partner_name: partner_id === null ? null : (names.get(partner_id) ?? null),
-      ...rest,
-    }))
-    .sort((a, b) => (`${a.since} ${a.id}` < `${b.since} ${b.id}` ? -1 : 1));
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
+import { checkAndRecord } from '../../commands/operations/ledger-checks.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { readBalance } from '../../ledger/balances.ts';
-import { checkLedger } from '../../ledger/check-ledger.ts';
 import { ModeName, read } from '../flag-values.ts';
 import { readPartner } from '../reads/partners.ts';
 import { presentAmounts } from '../render.ts';
@@ -18,7 +18,8 @@ export function ledgerNoun(ledger: Command, { session, verb, examples }: Verbs):
     .addHelpText('after', examples('ledger check'))
     .action(
       verb(async () => {
-        const violations = await checkLedger((await session.orm()).em.fork());
+        const orm = await session.orm();
+        const violations = await checkAndRecord(orm, { reader: orm, nextAt: null });
         return {
           value: violations,
           columns: ['invariant', 'subject', 'message'],

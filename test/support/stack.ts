@@ -117,6 +117,7 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     depositAddressTtlMs: 8 * 3_600_000,
     tron: null,
     tracing: null,
+    ledgerCheckAt: { hour: 3, minute: 0 },
     checkAnswers: true,
     logLevel: 'info',
     ...overrides,

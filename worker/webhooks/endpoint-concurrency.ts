@@ -37,6 +37,15 @@ export class EndpointConcurrency {
       : Math.max(Math.floor(endpoint.slots / 2), FEWEST_SLOTS);
   }
 
+  /** How many endpoints have no free slot, and how many have fewer than they begin with, since attempts failed. */
+  count(): { full: number; slowed: number } {
+    const endpoints = [...this.#endpoints.values()];
+    return {
+      full: endpoints.filter(({ slots, inFlight }) => inFlight >= slots).length,
+      slowed: endpoints.filter(({ slots }) => slots < INITIAL_SLOTS).length,
+    };
+  }
+
   /** The free slots of each account with recent attempts, by `<partnerId>/<mode>`. */
   freeSlots(): Record<string, number> {
     const free = [...this.#endpoints].map(([key, { slots, inFlight }]) => [

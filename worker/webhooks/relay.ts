@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { Metric } from 'prom-client';
 import type { WebhookClient } from '../../adapters/webhooks/webhook-client.ts';
 import type { CommandContext } from '../../commands/command-context.ts';
 import {
@@ -14,6 +15,7 @@ import { coalesce } from '../../process/coalesce.ts';
 import { describeError } from '../../process/describe-error.ts';
 import { Waker } from '../waker.ts';
 import { EndpointConcurrency } from './endpoint-concurrency.ts';
+import { createRelayMetrics } from './relay-metrics.ts';
 
 const MOST_IN_FLIGHT = 2_000;
 const MOST_TAKEN = 250;
@@ -36,6 +38,7 @@ export interface RelayDependencies extends CommandContext {
 export interface Relay {
   /** Looks for something to send. */
   wake(): void;
+  metrics: Metric[];
   /** Takes no more events, and resolves when those in progress are done. */
   stop(): Promise<void>;
 }
@@ -54,6 +57,10 @@ export function startRelay(dependencies: RelayDependencies): Relay {
   const record = createAttemptRecorder(dependencies);
   const inProgress = new Set<Promise<void>>();
   const waker = new Waker(POLL_MS);
+  const metrics = createRelayMetrics({
+    inFlight: () => inProgress.size,
+    endpoints: () => concurrency.count(),
+  });
   let after: Tenant | null = null;
 
   async function take(): Promise<Delivery[]> {
@@ -103,6 +110,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
 
   async function send(delivery: Sendable, releaseSlot: (succeeded: boolean) => void): Promise<void> {
     const attempt = await attemptDelivery(dependencies, delivery);
+    metrics.observe(attempt);
     releaseSlot(attempt.error === null);
     if (attempt.error === null) return record({ ...attempt, status: 'delivered', nextAttemptMs: null });
     if (attempt.httpStatus === GONE) return parkGone(delivery, attempt);
@@ -140,6 +148,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
   );
 
   return {
+    metrics: metrics.all,
     wake: () => waker.wake(),
     stop: async () => {
       waker.stop();

@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { type NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import type { Logger } from 'pino';
+import type { Metric } from 'prom-client';
 import { createWebhookActivities } from '../../activities/webhooks.ts';
 import { createWebhookClient } from '../../adapters/webhooks/webhook-client.ts';
 import type { CommandContext } from '../../commands/command-context.ts';
@@ -23,6 +24,7 @@ export interface WebhooksOptions extends CommandContext {
 }
 
 export interface RunningWebhooks {
+  metrics: Metric[];
   worker: Worker;
   stop(): Promise<void>;
 }
@@ -66,6 +68,7 @@ export async function startWebhooks(options: WebhooksOptions): Promise<RunningWe
     onListening: relay.wake,
   });
   return {
+    metrics: relay.metrics,
     worker,
     stop: async () => {
       await listening.stop();

@@ -75,6 +75,7 @@ describe('readConfig', () => {
       rateLimitPerSecond: 100,
       rateLimitBurst: 200,
       accountConcurrency: 16,
+      ledgerCheckAt: { hour: 3, minute: 0 },
       depositAddressTtlMs: 8 * 3_600_000,
       tron: null,
       checkAnswers: false,

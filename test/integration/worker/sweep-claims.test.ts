@@ -7,7 +7,7 @@ import { newId } from '../../../crypto/new-id.ts';
 import type { Orm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import type { Tenant } from '../../../domain/mode.ts';
-import { readAttention } from '../../../operator/nouns/attention.ts';
+import { readAttention } from '../../../operator/attention/read-attention.ts';
 import { readCardRow } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';

@@ -1,0 +1,36 @@
+import type { Orm } from '../../db/orm.ts';
+import { checkLedger, INVARIANT_NUMBERS, type Violation } from '../../ledger/check-ledger.ts';
+import { recordMeasurement } from './measurements.ts';
+
+/** What came of a check of the whole ledger. */
+export interface LedgerCheck {
+  completedAt: string;
+  durationSeconds: number;
+  /** By the number of the invariant; at most 100 of each are counted. */
+  violations: Record<string, number>;
+}
+
+/**
+ * Checks the whole ledger and stores what came of it, for every process to tell.
+ * @param options.reader where the ledger is read: its statements take long
+ * @param options.nextAt when it is to be checked next; null: when it was to be anyway
+ * @param options.beforeEach is called before each invariant's statement
+ */
+export async function checkAndRecord(
+  orm: Orm,
+  options: { reader: Orm; nextAt: Date | null; beforeEach?: () => Promise<void> },
+): Promise<Violation[]> {
+  const startedAt = performance.now();
+  const violations = await checkLedger(options.reader.em.fork(), options.beforeEach);
+  const counts = INVARIANT_NUMBERS.map((number) => [
+    number,
+    violations.filter(({ invariant }) => invariant === number).length,
+  ]);
+  const check: LedgerCheck = {
+    completedAt: new Date().toISOString(),
+    durationSeconds: (performance.now() - startedAt) / 1_000,
+    violations: Object.fromEntries(counts),
+  };
+  await recordMeasurement(orm, 'ledger_check', check, options.nextAt);
+  return violations;
+}

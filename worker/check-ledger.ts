@@ -1,0 +1,70 @@
+import type { Logger } from 'pino';
+import { checkAndRecord } from '../commands/operations/ledger-checks.ts';
+import { keepMeasurement, takeMeasurement } from '../commands/operations/measurements.ts';
+import type { TimeOfDay } from '../config/time-of-day.ts';
+import { type Orm, openOrm, type ServiceDatabase } from '../db/orm.ts';
+import { SERVICE_LIMITS } from '../db/session.ts';
+import { query } from '../db/sql.ts';
+import { type Repetition, repeat } from '../process/repeat.ts';
+import { untilAborted } from '../process/work-context.ts';
+
+const LOOK_EVERY_MS = 60_000;
+/** One invariant's statement reads the whole ledger. */
+const LONGEST_STATEMENT_MS = 25 * 60_000;
+/** If the worker that checks dies, another one begins anew after this. */
+const LEASE_MS = 30 * 60_000;
+
+/**
+ * Has one of all workers check the whole ledger once a day, on a connection of its own and one statement at a time, each
+ * on one core of PostgreSQL's: so it takes longer, and slows others little.
+ */
+export function startCheckingLedger(options: {
+  orm: Orm;
+  direct: ServiceDatabase['direct'];
+  at: TimeOfDay;
+  logger: Logger;
+}): Repetition {
+  const { orm, direct, at, logger } = options;
+
+  async function check(stopping: AbortSignal): Promise<void> {
+    const reader = await openOrm({
+      ...direct,
+      poolSize: 1,
+      limits: { ...SERVICE_LIMITS, statementMs: LONGEST_STATEMENT_MS },
+      applicationName: 'card-issuing-ledger-check',
+    });
+    try {
+      const violations = await untilAborted(stopping, async () => {
+        await query(reader.em.fork(), 'SET max_parallel_workers_per_gather = 0');
+        const beforeEach = () => keepMeasurement(orm, 'ledger_check', LEASE_MS);
+        return checkAndRecord(orm, { reader, nextAt: nextTime(at, new Date()), beforeEach });
+      });
+      const [first] = violations;
+      if (first === undefined) logger.info('checked the ledger: every invariant holds');
+      else
+        logger.error(
+          { violations: violations.length, first },
+          'the ledger is not right: see "npm run operator -- ledger check", and find the cause before you change anything',
+        );
+    } catch (error) {
+      if (!stopping.aborted) throw error;
+      // Another worker is to begin at once.
+      await keepMeasurement(orm, 'ledger_check', 0);
+    } finally {
+      await reader.close();
+    }
+  }
+
+  return repeat('the check of the ledger', LOOK_EVERY_MS, logger, async (stopping) => {
+    const { isTaken } = await takeMeasurement(orm, 'ledger_check', LEASE_MS);
+    if (isTaken) await check(stopping);
+  });
+}
+
+/** The next such time in UTC that is an hour away or more, so that a check by chance just before it is enough. */
+export function nextTime({ hour, minute }: TimeOfDay, now: Date): Date {
+  const next = new Date(now);
+  next.setUTCHours(hour, minute, 0, 0);
+  while (next.getTime() < now.getTime() + 3_600_000) next.setUTCDate(next.getUTCDate() + 1);
+  return next;
+}
