@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { query } from '../db/sql.ts';
 import { checkLedger } from '../ledger/check-ledger.ts';
-import { readAttention } from '../operator/nouns/attention.ts';
+import { readAttention } from '../operator/attention/read-attention.ts';
 import { untilThere } from '../test/model/clients/running-service.ts';
 import { Difference } from '../test/model/difference.ts';
 import { scanChainWorkflowId } from '../workflows/messages.ts';

@@ -184,6 +184,14 @@ const REFUSALS = {
 } as const;
 
 function createMetrics(stays: () => Stay[]) {
+  const refused = new Counter({
+    name: 'admission_requests_refused_total',
+    help: 'Requests refused before they were started, by reason',
+    labelNames: ['reason'],
+    registers: [],
+  });
+  // From the start on, so that the first refusal is an increase.
+  for (const reason of Object.keys(REFUSALS)) refused.inc({ reason }, 0);
   const count = (at: Stay['at']) => stays().filter((stay) => stay.at === at).length;
   return {
     atWork: new Gauge({
@@ -202,11 +210,6 @@ function createMetrics(stays: () => Stay[]) {
         this.set(count('queue'));
       },
     }),
-    refused: new Counter({
-      name: 'admission_requests_refused_total',
-      help: 'Requests refused before they were started, by reason',
-      labelNames: ['reason'],
-      registers: [],
-    }),
+    refused,
   };
 }

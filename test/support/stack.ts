@@ -36,6 +36,8 @@ export interface TestStack {
   client: Client;
   startWorker(options?: WorkerOptions): Promise<RunningWorker>;
   stopWorker(): Promise<void>;
+  /** Where the worker serves its metrics. */
+  workerUrl(): string;
   /** Every line that API and worker logged so far. */
   logLines: string[];
   createPartner(name?: string): Promise<TestPartner>;
@@ -174,6 +176,7 @@ export async function startTestStack(
       await worker?.stop();
       worker = undefined;
     },
+    workerUrl: () => worker?.operationsUrl ?? '',
     createPartner: (name = 'Test Partner') => createTestPartner(operator, api.url, name),
     partnerHere: (partner) => partnerAt(partner, api.url),
     stop: async () => {

@@ -246,7 +246,11 @@ describe('createAdmission', () => {
     assert.deepEqual(await values(), {
       admission_requests_at_work: [[2]],
       admission_requests_waiting: [[1]],
-      admission_requests_refused_total: [],
+      admission_requests_refused_total: [
+        [0, 'queue_full'],
+        [0, 'too_late'],
+        [0, 'stopping'],
+      ],
     });
     await assert.rejects(second?.began ?? Promise.resolve());
     second?.end();
@@ -254,7 +258,11 @@ describe('createAdmission', () => {
     assert.deepEqual(await values(), {
       admission_requests_at_work: [[1]],
       admission_requests_waiting: [[0]],
-      admission_requests_refused_total: [[1, 'too_late']],
+      admission_requests_refused_total: [
+        [0, 'queue_full'],
+        [1, 'too_late'],
+        [0, 'stopping'],
+      ],
     });
   });
 });
