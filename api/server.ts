@@ -7,7 +7,7 @@ import { startLiveNetwork } from '../adapters/live-network.ts';
 import { simulatedNetworkCredentials } from '../adapters/simulated-network/credentials.ts';
 import { shareKeyUsage } from '../commands/accounts/key-usage.ts';
 import type { DepositTerms } from '../commands/deposits/open-deposit.ts';
-import { loadKeptKeys } from '../commands/key-ring/kept-keys.ts';
+import { keptKeys } from '../commands/key-ring/kept-keys.ts';
 import { createSettlementQueue } from '../commands/settlement/settlement-queue.ts';
 import type { Config } from '../config/service.ts';
 import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../config/task-queues.ts';
@@ -32,6 +32,7 @@ import { readSdkMetrics } from '../temporal/sdk-metrics.ts';
 import { createApps } from './app.ts';
 import { createAdmission } from './http/admission.ts';
 import { createAuthenticate } from './http/authenticate.ts';
+import { isOutage } from './http/errors.ts';
 import { serveHttp } from './http/http-server.ts';
 import { openAnswerHints, openLiveWork } from './http/live-work.ts';
 import { createRateLimit } from './http/rate-limit.ts';
@@ -76,14 +77,15 @@ export async function startApi(
     applicationName: 'card-issuing-api',
   });
   const tracing = await startTracing('card-issuing-api', config.tracing, logger);
-  await loadKeptKeys(orm, ring);
+  const keysAreKept = keptKeys(orm, ring);
+  // Without PostgreSQL, the process starts and answers 503; the first request that reaches it loads them.
+  await keysAreKept().catch((error) => {
+    if (!isOutage(error)) throw error;
+  });
   const plugin = new TemporalPlugin({ codecKeys: config.codecKeys, logger, tracing });
   const lists = await openLists(config, orm, logger);
   const connection = connectLazily(config.temporal.connectionOptions, plugin);
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
-  const callbackSecrets = simulatedNetworkSecrets(ring).map(
-    (secret) => simulatedNetworkCredentials(secret).callbackSecret,
-  );
 
   const answerHints = openAnswerHints(direct, logger);
 
@@ -156,7 +158,14 @@ export async function startApi(
     webhookAllowLoopbackHttp: config.webhookAllowLoopbackHttp,
     issueTestCard: testCardIssuer(ring),
     revealTestCard: testCardRevealer(ring),
-    authenticate: createAuthenticate(orm, apiKeyHasher(ring), admission),
+    authenticate: createAuthenticate(
+      orm,
+      async (key) => {
+        await keysAreKept();
+        return apiKeyHasher(ring)(key);
+      },
+      admission,
+    ),
     rateLimit,
     admission,
     eventsWritten,
@@ -167,7 +176,9 @@ export async function startApi(
     // Without a network, nobody may speak for it.
     verifyCallback: (body, signature) =>
       config.cardNetwork !== 'none' &&
-      callbackSecrets.some((secret) => verifyCallback(body, signature, secret)),
+      simulatedNetworkSecrets(ring).some((secret) =>
+        verifyCallback(body, signature, simulatedNetworkCredentials(secret).callbackSecret),
+      ),
   });
   const servers = [await serveHttp(apps.api, config, 'PORT')];
   if (config.operations !== null)

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import { coalesce } from '../process/coalesce.ts';
 import { describeError } from '../process/describe-error.ts';
@@ -7,7 +8,7 @@ import { checkLogin, SERVICE_ROLE } from './login.ts';
 import type { Orm, ServiceDatabase } from './orm.ts';
 import { ReleasingClient } from './releasing-client.ts';
 import { CLIENT_KEEPALIVE, SERVICE_LIMITS, startupOptions } from './session.ts';
-import { query } from './sql.ts';
+import { autocommitStatement } from './sql.ts';
 
 // Channels of NOTIFY. A notification is a hint that saves time: whoever waits has to manage without it.
 
@@ -29,13 +30,17 @@ const LONGEST_PAUSE_MS = 5_000;
  * transactions that notify commit only one after the other.
  */
 export async function notifyEvents(orm: Orm): Promise<void> {
-  await query(orm.em.fork(), 'SELECT pg_notify($1, $2)', [EVENT_WRITTEN, '']);
+  await notify(orm, { channel: EVENT_WRITTEN });
 }
 
 /** Tells the workers that a deposit's row was written, like {@link notifyEvents}. */
 export async function notifyDeposits(orm: Orm): Promise<void> {
-  await query(orm.em.fork(), 'SELECT pg_notify($1, $2)', [DEPOSIT_CHANGED, '']);
+  await notify(orm, { channel: DEPOSIT_CHANGED });
 }
+
+const notify = autocommitStatement(
+  (_, { channel }: { channel: string }) => sql`SELECT pg_notify(${channel}, '')`,
+);
 
 /**
  * Sends notifications in the background: the first at once, and then one for all that are asked for in the meantime.

@@ -28,7 +28,7 @@ export type Authenticate = (authorization: string | undefined) => Promise<Caller
  */
 export function createAuthenticate(
   orm: Orm,
-  hashes: (key: string) => Buffer[],
+  hashes: (key: string) => Promise<Buffer[]>,
   admission: Admission,
 ): Authenticate {
   const seen = new LRUCache<string, { caller: Caller; readAtMs: number }>({ max: 10_000 });
@@ -51,7 +51,7 @@ export function createAuthenticate(
 
   async function lookUpNow(digest: string, key: string): Promise<Caller> {
     const readAtMs = performance.now();
-    const caller = await readCaller(orm, hashes(key));
+    const caller = await readCaller(orm, await hashes(key));
     if (caller === undefined) {
       seen.delete(digest);
       throw new ApiError('invalid_api_key');

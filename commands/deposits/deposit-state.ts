@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { newId, timeOf } from '../../crypto/new-id.ts';
 import { DEPOSIT_COLUMNS, of, paymentsOf } from '../../db/columns.ts';
 import { anyOf, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
@@ -7,6 +6,7 @@ import { MICRO_USDT_PER_CENT, type PaymentStatus, statusOfPaid } from '../../dom
 import type { EventType } from '../../domain/event.ts';
 import type { LedgerOperation } from '../../ledger/operation.ts';
 import { type DepositRow, type PaymentRow, presentDeposit } from '../../resources/deposit.ts';
+import { newEvent } from '../webhooks/new-event.ts';
 
 /** Payments of one deposit that one transaction judges; only someone who sends dust on purpose makes more. */
 const MOST_FOUND = 500;
@@ -103,10 +103,8 @@ function rowAfter({ deposit, statuses, newlyCreditedCents }: DepositChange, now:
 const CONFIRMED: EventType = 'deposit.confirmed';
 
 function confirmedEvent(row: LockedDeposit) {
-  const id = newId('evt');
-  const created = timeOf(id).toISOString();
   const { partner_id, mode } = row;
-  const body = JSON.stringify({ id, type: CONFIRMED, created, mode, data: { deposit: presentDeposit(row) } });
+  const { id, created, body } = newEvent({ type: CONFIRMED, mode, data: { deposit: presentDeposit(row) } });
   return { id, partner_id, mode, body, created_at: created };
 }
 

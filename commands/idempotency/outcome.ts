@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
-import { newId, timeOf } from '../../crypto/new-id.ts';
 import type { EventType } from '../../domain/event.ts';
 import type { Mode } from '../../domain/mode.ts';
+import { newEvent } from '../webhooks/new-event.ts';
 import { type AnsweredClaim, answeredClaimOf, insertAnsweredClaim } from './answer-once.ts';
 import type { KeyedRequest } from './claim.ts';
 import { type StoredResponse, sealBody } from './response.ts';
@@ -93,13 +93,6 @@ export const requestOutcome = (
 });
 
 function eventOf({ type, mode, cardId, data }: Outcome) {
-  const id = newId('evt');
-  const created = timeOf(id).toISOString();
-  return {
-    eventId: id,
-    eventType: type,
-    eventCardId: cardId,
-    eventBody: JSON.stringify({ id, type, created, mode, data }),
-    eventCreatedAt: created,
-  };
+  const { id, created, body } = newEvent({ type, mode, data });
+  return { eventId: id, eventType: type, eventCardId: cardId, eventBody: body, eventCreatedAt: created };
 }

@@ -3,6 +3,21 @@ import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
 
 /**
+ * Loads what is kept of former keys when it is first needed, for a process that starts without PostgreSQL.
+ * @returns a function that does {@link loadKeptKeys} once; after a failure, the next call tries again
+ */
+export function keptKeys(orm: Orm, ring: KeyRing): () => Promise<void> {
+  let loaded: Promise<void> | undefined;
+  return () => {
+    loaded ??= loadKeptKeys(orm, ring).catch((error) => {
+      loaded = undefined;
+      throw error;
+    });
+    return loaded;
+  };
+}
+
+/**
  * Gives the ring what is derived from keys that have left it, so that the API keys and test cards made under them stay
  * good. A process does this once, before it derives anything.
  * @throws Error if one is sealed under a key that is not in the ring

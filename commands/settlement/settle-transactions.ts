@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { newId } from '../../crypto/new-id.ts';
 import { CARD_COLUMNS, of, TRANSACTION_COLUMNS } from '../../db/columns.ts';
 import { columnsOf, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
@@ -11,6 +10,7 @@ import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import { encodeOperation } from '../../ledger/operation.ts';
 import { presentCard } from '../../resources/card.ts';
 import { presentTransaction, type TransactionRow } from '../../resources/transaction.ts';
+import { newEvent } from '../webhooks/new-event.ts';
 import {
   type Decision,
   decideSettlements,
@@ -169,14 +169,11 @@ const CREATED: EventType = 'card.transaction.created';
 async function insertTransactions(tx: Transactor, made: readonly NewTransaction[]): Promise<void> {
   if (made.length === 0) return;
   const events = made.map(({ row, card }) => {
-    const id = newId('evt');
+    const { partner_id, mode, card_id } = row;
     const transaction = presentTransaction(row);
-    const { created } = transaction;
     const data = { transaction, card: presentCard(card, transaction.card_balance_after) };
-    return {
-      ...{ id, partner_id: row.partner_id, mode: row.mode, type: CREATED, card_id: row.card_id },
-      ...{ body: JSON.stringify({ id, type: CREATED, created, mode: row.mode, data }), created_at: created },
-    };
+    const { id, created, body } = newEvent({ type: CREATED, mode, data, created: transaction.created });
+    return { id, partner_id, mode, type: CREATED, card_id, body, created_at: created };
   });
   await insertRows(tx, {
     transactions: JSON.stringify(made.map(({ row }) => row)),

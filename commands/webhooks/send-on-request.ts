@@ -1,5 +1,4 @@
 import { type RawBuilder, sql } from 'kysely';
-import { newId, timeOf } from '../../crypto/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
 import { anyOf, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import type { Tables } from '../../db/tables.ts';
@@ -10,6 +9,7 @@ import { EVENTS_KEPT_DAYS, type EventType } from '../../domain/event.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { presentWebhookEndpoint } from '../../resources/webhook-endpoint.ts';
 import { recordAudit } from '../accounts/operator-context.ts';
+import { newEvent } from './new-event.ts';
 import { readEndpoints } from './read-endpoints.ts';
 
 /** How many events a partner can request: 60 at once, and one more every second. */
@@ -94,9 +94,7 @@ export function sendPing(orm: Orm, tenant: Tenant): Promise<string> {
     await takeSendingTurn(tx, tenant);
     const [endpoint] = await readEndpoints(tx, partnerId, [mode]);
     const data = { webhook_endpoint: endpoint && presentWebhookEndpoint(endpoint) };
-    const id = newId('evt');
-    const created = timeOf(id).toISOString();
-    const body = JSON.stringify({ id, type: PING, created, mode, data });
+    const { id, created, body } = newEvent({ type: PING, mode, data });
     await insertPing(tx, { partnerId, mode, id, created, body });
     return id;
   });

@@ -1,0 +1,18 @@
+import { newId, timeOf } from '../../crypto/new-id.ts';
+import type { EventType } from '../../domain/event.ts';
+import type { Mode } from '../../domain/mode.ts';
+
+/**
+ * An event to be written with what it tells of.
+ * @param event.created left out: now
+ * @returns `body`: what its webhook sends, every time (partner-api.md, "Webhook event envelope")
+ */
+export function newEvent(event: { type: EventType; mode: Mode; data: object; created?: string }): {
+  id: string;
+  created: string;
+  body: string;
+} {
+  const id = newId('evt');
+  const { type, mode, data, created = timeOf(id).toISOString() } = event;
+  return { id, created, body: JSON.stringify({ id, type, created, mode, data }) };
+}
