@@ -55,7 +55,10 @@ export async function openOrm(options: OrmOptions): Promise<Orm> {
         await checkLogin(client, { role, pooled, onOwnerLogin });
         await checkSession(client, limits);
       },
-      onPoolCreated: (pool: Pool) => options.onPool?.(lendInTurns(pool, options.poolSize, options.shares)),
+      onPoolCreated: (pool: Pool) => {
+        const usage = lendInTurns(pool, options.poolSize, options.shares);
+        options.onPool?.(usage);
+      },
     },
     forceUtcTimezone: true,
     // A mistyped name is an error, not a new database.

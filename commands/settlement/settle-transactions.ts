@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { newId } from '../../crypto/new-id.ts';
 import { CARD_COLUMNS, of, TRANSACTION_COLUMNS } from '../../db/columns.ts';
 import { columnsOf, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
@@ -168,11 +169,16 @@ const CREATED: EventType = 'card.transaction.created';
 /** Inserts transactions, each with its event, which shows the card as it is right after the transaction. */
 async function insertTransactions(tx: Transactor, made: readonly NewTransaction[]): Promise<void> {
   if (made.length === 0) return;
-  const events = made.map(({ row, card }) => {
+  // Events are listed by their ids: those of one moment in the order of their transactions.
+  const ids = made.map(() => newId('evt')).sort();
+  const events = made.map(({ row, card }, index) => {
     const { partner_id, mode, card_id } = row;
     const transaction = presentTransaction(row);
     const data = { transaction, card: presentCard(card, transaction.card_balance_after) };
-    const { id, created, body } = newEvent({ type: CREATED, mode, data, created: transaction.created });
+    const { id, created, body } = newEvent(
+      { type: CREATED, mode, data, created: transaction.created },
+      ids[index],
+    );
     return { id, partner_id, mode, type: CREATED, card_id, body, created_at: created };
   });
   await insertRows(tx, {

@@ -35,7 +35,7 @@ describe('three API and three worker processes', function () {
     // Its own API makes the partners; nothing is asked of it otherwise.
     stack = await startTestStack(
       // Patient: an event whose attempt is cut short on a busy machine is sent again.
-      { cardCreationWaitMs: 60_000, webhookTimeoutMs: 60_000, logLevel: 'error' },
+      { cardCreationWaitMs: 60_000, webhookTimeoutMs: 20_000, logLevel: 'error' },
       { worker: false },
     );
     receiver = await startReceiver();

@@ -18,11 +18,13 @@ describe('the logins of the local stack', () => {
     const file = join(scratch.path, 'secrets.json');
     const older = { postgresPassword: 'owner', encryptionKeys: 'local:key' };
     await writeFile(file, JSON.stringify(older));
-    const { logins, ...rest } = loadSecrets(file);
+    const { logins, codecKeys, codecToken, ...rest } = loadSecrets(file);
     assert.deepEqual(rest, older);
+    assert.match(codecKeys, /^local:\S{44}$/);
     assert.notEqual(logins.service.password, logins.operator.password);
-    assert.deepEqual(loadSecrets(file), { ...older, logins });
-    assert.deepEqual(JSON.parse(await readFile(file, 'utf8')), { ...older, logins });
+    const kept = { ...older, logins, codecKeys, codecToken };
+    assert.deepEqual(loadSecrets(file), kept);
+    assert.deepEqual(JSON.parse(await readFile(file, 'utf8')), kept);
     assert.equal((await stat(file)).mode & 0o777, 0o600);
   });
 
