@@ -5,12 +5,29 @@ import { sdkMetrics } from './sdk-metrics.ts';
 
 const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ERROR: 'error' } as const;
 
+/** The port of the SDK's metrics is drawn: a few draws find a free one. */
+const ATTEMPTS = 5;
+
 let isInstalled = false;
 
-/** Sends what the Temporal SDK says through our log, and has it count, before a process' first worker; later calls do nothing. */
+/**
+ * Starts the Temporal SDK's runtime unless it is running. It writes to our log and counts for our metrics. To be called
+ * before each worker, since the runtime ends with the last one. The first logger of a process stays.
+ */
 export function installRuntime(logger: Logger): void {
-  if (isInstalled) return;
-  isInstalled = true;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      if (isInstalled) Runtime.instance();
+      else Runtime.install(runtimeOptions(logger));
+      isInstalled = true;
+      return;
+    } catch (error) {
+      if (attempt === ATTEMPTS) throw error;
+    }
+  }
+}
+
+function runtimeOptions(logger: Logger): RuntimeOptions {
   const write = (level: LogEntry['level'], message: string, meta: Record<string, unknown> = {}) => {
     // A task, as the SDK logs one that it can't read, has payloads in it.
     const { workflowId, error, task: _task, taskEncoded: _taskEncoded, ...temporal } = meta;
@@ -20,7 +37,7 @@ export function installRuntime(logger: Logger): void {
       message,
     );
   };
-  const options: RuntimeOptions = {
+  return {
     logger: {
       log: write,
       trace: (message, meta) => write('TRACE', message, meta),
@@ -33,10 +50,4 @@ export function installRuntime(logger: Logger): void {
     // The process stops its parts in its own order (process/run-process.ts).
     shutdownSignals: [],
   };
-  try {
-    Runtime.install(options);
-  } catch {
-    // Its port was taken; the next is another one.
-    Runtime.install(options);
-  }
 }

@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto';
 import type { RuntimeOptions } from '@temporalio/worker';
 
 /** Below the ports that Linux gives to outgoing connections. */
-const LOWEST_PORT = 20_000;
-const HIGHEST_PORT = 32_000;
+const LOWEST_PORT = 10_000;
+const HIGHEST_PORT = 20_000;
 const LONGEST_READ_MS = 2_000;
 
 // There is one runtime of the SDK in a process.

@@ -1,13 +1,11 @@
 import { readConfig } from '../config/service.ts';
 import { createLogger } from '../process/logger.ts';
 import { runProcess } from '../process/run-process.ts';
-import { installRuntime } from '../temporal/install-runtime.ts';
 import { startWorker } from './start-worker.ts';
 
 await runProcess('worker', async () => {
   const config = readConfig();
   const logger = createLogger('worker', config.logLevel);
-  installRuntime(logger);
   const worker = await startWorker(config, logger, { workflowBundle: config.workflowBundle });
   logger.info({ url: worker.operationsUrl }, 'the worker is polling');
   return worker;

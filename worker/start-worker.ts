@@ -18,6 +18,7 @@ import { describeError } from '../process/describe-error.ts';
 import { startTracing } from '../process/tracing.ts';
 import { SIGN_OF_LIFE_MS } from '../temporal/attempts.ts';
 import { bundleWorkflows } from '../temporal/bundle-workflows.ts';
+import { installRuntime } from '../temporal/install-runtime.ts';
 import { ensureSearchAttributes } from '../temporal/namespace.ts';
 import { TemporalPlugin } from '../temporal/plugin.ts';
 import { readSdkMetrics } from '../temporal/sdk-metrics.ts';
@@ -101,6 +102,7 @@ async function startWork(
   const live = await startLiveNetwork({ cardNetwork: config.cardNetwork, callbackUrl, orm, ring, logger });
   const liveNetwork = live.network && (around.network?.(live.network) ?? live.network);
   const tracing = await startTracing('card-issuing-worker', config.tracing, logger);
+  installRuntime(logger);
   const connection = await NativeConnection.connect({
     ...config.temporal.connectionOptions,
     plugins: [new TemporalPlugin({ codecKeys: config.codecKeys, logger, tracing })],

@@ -1,10 +1,9 @@
-import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Child, childEnvironment, endedAtOnce, startChild } from '../process/child.ts';
-import { commandLine } from '../process/identity.ts';
 import { binariesFor } from './binaries.ts';
 import { createCluster } from './cluster.ts';
+import { clearDeadServer } from './dead-server.ts';
 import { postgresUser } from './run-as.ts';
 import { withClient } from './with-client.ts';
 
@@ -41,7 +40,7 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<R
   const user = await postgresUser();
   const binaries = await binariesFor(user);
   await createCluster({ initdb: binaries.initdb, dataDir, password, user });
-  await clearStaleLock(dataDir);
+  await clearDeadServer(dataDir);
   const settings = [
     'max_connections=200',
     'listen_addresses=127.0.0.1',
@@ -112,23 +111,4 @@ async function answersFrom(url: string, dataDir: string): Promise<boolean> {
     const { rows } = await client.query('SHOW data_directory');
     return rows[0].data_directory === dataDir;
   });
-}
-
-/**
- * A server that was killed leaves `postmaster.pid` behind. The next one overlooks it where no process has that pid,
- * but refuses where one has: another program by now, or a dead one that nobody has reaped (a container without init).
- */
-async function clearStaleLock(dataDir: string): Promise<void> {
-  const file = join(dataDir, 'postmaster.pid');
-  let content: string;
-  try {
-    content = await readFile(file, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
-    throw error;
-  }
-  const pid = Number.parseInt(content, 10);
-  const command = await commandLine(pid);
-  if (command?.includes(dataDir) && command.includes('postgres')) return;
-  await rm(file);
 }

@@ -3,7 +3,6 @@ import { execFile } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { OPERATOR_ROLE, SERVICE_ROLE } from '../../db/login.ts';
@@ -144,7 +143,7 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
     async crash() {
       await killServer(Number.parseInt(await readFile(join(dataDir, 'postmaster.pid'), 'utf8'), 10));
       assert.equal(await postgres.exited, 'signal SIGKILL');
-      postgres = await startAgain(start);
+      postgres = await start();
     },
     async close() {
       await postgres.stop();
@@ -155,6 +154,8 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
 
 /** kill -9 of a PostgreSQL server: of its first process, and of those that it started. */
 export async function killServer(postmaster: number): Promise<void> {
+  // So that it starts no other meanwhile.
+  process.kill(postmaster, 'SIGSTOP');
   const { stdout } = await promisify(execFile)('pgrep', ['-P', String(postmaster)]);
   const backends = stdout.trim().split('\n').map(Number);
   for (const pid of [postmaster, ...backends]) kill(pid);
@@ -166,17 +167,5 @@ function kill(pid: number): void {
   } catch (error) {
     // A backend may have ended with its client.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
-}
-
-/** The new server refuses as long as a process of the old one has its shared memory. */
-async function startAgain(start: () => Promise<RunningPostgres>): Promise<RunningPostgres> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await start();
-    } catch (error) {
-      if (attempt === 20) throw error;
-      await delay(100);
-    }
   }
 }

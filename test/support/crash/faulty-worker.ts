@@ -1,6 +1,5 @@
 import { readConfig } from '../../../config/service.ts';
 import { createLogger } from '../../../process/logger.ts';
-import { installRuntime } from '../../../temporal/install-runtime.ts';
 import { startWorker } from '../../../worker/start-worker.ts';
 import type { FaultOptions } from './fault.ts';
 import { faultsAround } from './faults-around.ts';
@@ -14,5 +13,4 @@ export interface FaultyWorkerOptions extends FaultOptions {
 const { codePath, ...faultOptions } = JSON.parse(process.argv[2] ?? '') as FaultyWorkerOptions;
 const config = readConfig();
 const logger = createLogger('worker', config.logLevel);
-installRuntime(logger);
 await startWorker(config, logger, { workflowBundle: { codePath }, around: faultsAround(faultOptions) });

@@ -30,6 +30,28 @@ describe('startEmbeddedPostgres', () => {
     await server.stop();
   });
 
+  it('starts again although a process of the killed server lives on', async () => {
+    const dataDir = join(scratch.path, 'survived');
+    let server = await start('survived');
+    await query(server, 'CREATE TABLE kept AS SELECT 42 AS n');
+    const client = new pg.Client(server.url);
+    client.on('error', () => {});
+    await client.connect();
+    const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+    const backend = rows[0]?.pid as number;
+    // Frozen, it does not notice that its server is dead.
+    process.kill(backend, 'SIGSTOP');
+    process.kill(Number.parseInt(await readFile(join(dataDir, 'postmaster.pid'), 'utf8'), 10), 'SIGKILL');
+    assert.equal(await server.exited, 'signal SIGKILL');
+    assert.notEqual(processIdentity(backend), undefined);
+
+    server = await start('survived');
+    assert.equal(processIdentity(backend), undefined);
+    assert.deepEqual(await query(server, 'SELECT n FROM kept'), [{ n: 42 }]);
+    await client.end();
+    await server.stop();
+  });
+
   it('makes anew what a killed initdb left half done', async () => {
     await mkdir(join(scratch.path, 'half.unfinished'));
     await writeFile(join(scratch.path, 'half.unfinished', 'PG_VERSION'), '18');
