@@ -36,7 +36,7 @@ function importsOf(path: string): string[] {
 }
 
 describe('test/unit', () => {
-  it('has no test that imports, however far down, what starts PostgreSQL or Temporal', () => {
+  it('contains no test that imports, directly or not, what starts PostgreSQL or Temporal', () => {
     const files = globSync('test/unit/**/*.test.ts', { cwd: ROOT });
     assert.ok(files.length > 0);
     assert.deepEqual(
@@ -45,7 +45,7 @@ describe('test/unit', () => {
     );
   });
 
-  it('is told from the tests that do', () => {
+  it('is told apart from tests that do import it', () => {
     assert.ok(needsServers(join(ROOT, 'test/integration/api/create-card.test.ts')));
   });
 });

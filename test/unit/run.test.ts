@@ -53,11 +53,11 @@ describe('test/run.ts', () => {
     return [code, lines.slice(first === -1 ? -1 : first)];
   }
 
-  it('ends with how many tests have passed', async () => {
+  it('reports at its end how many tests have passed', async () => {
     assert.deepEqual(await run({ passes: PASSES }), [0, ['1 passed, 0 failed']]);
   });
 
-  it('runs a file that failed once more, by itself, and says so when it passes', async () => {
+  it('runs a failed file once more, by itself, and says so if it then passes', async () => {
     assert.deepEqual(await run({ passes: PASSES, once: FAILS_ONCE }), [
       0,
       [
@@ -70,7 +70,7 @@ describe('test/run.ts', () => {
     ]);
   });
 
-  it('fails for a test, a hook, a time limit, and a file that cannot be loaded, runs nothing, or dies', async () => {
+  it('fails for a failed test, hook or time limit, and for a file that cannot be loaded, runs nothing or dies', async () => {
     const [code, lines] = await run({
       ...{ passes: PASSES, fails: FAILS, once: FAILS_ONCE, hook: FAILS_IN_A_HOOK },
       ...{ slow: TAKES_TOO_LONG, unloaded: IS_NOT_LOADED, empty: IS_EMPTY, dies: DIES },

@@ -14,7 +14,7 @@ import { declare } from '../../../api/http/route.ts';
 import { ApiError } from '../../../domain/api-error.ts';
 import { presentError } from '../../../resources/error.ts';
 
-describe('an answer that is checked under test', () => {
+describe('a response that is checked under test', () => {
   const declaration = declare({
     method: 'get',
     path: '/things',
@@ -72,7 +72,7 @@ describe('an answer that is checked under test', () => {
     [404, error('card_not_found')],
     [503, error('unavailable')],
   ] as const) {
-    it(`passes if its declaration has it: ${status}`, async () => {
+    it(`passes if its ${status} is declared`, async () => {
       assert.deepEqual(await ask(status, body), { status, body });
     });
   }
@@ -82,7 +82,7 @@ describe('an answer that is checked under test', () => {
     ['a field is missing', 200, { data: [{ id: 'a' }] }, 'data.0.amount: '],
     ['a value is of another type', 200, { data: [{ id: 'a', amount: 1.5 }] }, 'data.0.amount: '],
     [
-      'it has a field too many',
+      'it has an extra field',
       200,
       { data: [{ id: 'a', amount: 1, secret: 's' }] },
       'data.0.secret: the field',
@@ -90,9 +90,9 @@ describe('an answer that is checked under test', () => {
     ['it has a body and none is declared', 204, {}, ': '],
     ['its error code is not declared', 409, error('invalid_state'), 'error.code: invalid_state'],
     ['its error code has another status', 409, error('card_not_found'), 'error.code: card_not_found'],
-    ['its body is no error', 404, { message: 'no' }, 'error: '],
+    ['its body is not an error', 404, { message: 'no' }, 'error: '],
   ] as const) {
-    it(`becomes a 500 that names route, status and field if ${what}`, async () => {
+    it(`becomes a 500 that names the route, status and field if ${what}`, async () => {
       const answered = await ask(status, body);
       assert.equal(answered.status, 500);
       const expected = `GET /things answered ${status}, which its declaration does not have: ${problem}`;

@@ -6,7 +6,7 @@ import { EventType } from '../../../domain/event.ts';
 import { fitsTogether, inlined, readDocument } from '../../support/api/fuzz/document.ts';
 
 /** What a generator and a reader need of docs/openapi.json, beside its being true, which openapi-fuzz.test.ts shows. */
-describe('the API document', () => {
+describe('the OpenAPI document', () => {
   const document = readDocument();
   const { components } = document;
   const operations: [name: string, operation: any][] = [document.paths, document.webhooks].flatMap((paths) =>
@@ -27,7 +27,7 @@ describe('the API document', () => {
     .filter(([, message]) => message.content)
     .map(([name, { content }]): [string, any] => [name, content['application/json']]);
 
-  it('gives every operation an id of its own, which begins with the name of its tag', () => {
+  it('gives every operation a unique id that begins with the name of its tag', () => {
     const ids = operations.map(([, operation]) => operation.operationId);
     assert.deepEqual(
       ids.filter((id, index) => ids.indexOf(id) !== index),
@@ -75,11 +75,11 @@ describe('the API document', () => {
     assert.deepEqual(bare, []);
   });
 
-  it('has only named schemas in bodies and answers', () => {
+  it('uses only named schemas in requests and responses', () => {
     for (const [name, { schema }] of contents) assert.deepEqual(Object.keys(schema), ['$ref'], name);
   });
 
-  it('has an example of every body and answer, and each is of its schema', () => {
+  it('has an example of every request and response, and each matches its schema', () => {
     for (const [name, { schema, example, examples }] of contents) {
       const whole = inlined(schema, components);
       // Zod reads all of it but these two.
@@ -100,7 +100,7 @@ describe('the API document', () => {
     }
   });
 
-  it('shows an error of each code under the status it has', () => {
+  it('shows an error with each code under its status', () => {
     for (const [name, { examples }] of contents.filter(([, { schema }]) => /\/Error$/.test(schema.$ref))) {
       for (const [code, { $ref }] of Object.entries<any>(examples)) {
         const { value } = components.examples[$ref.slice('#/components/examples/'.length)];
@@ -122,7 +122,7 @@ describe('the API document', () => {
     }
   });
 
-  it('says Request-Id of every answer, Retry-After of 429, and Idempotent-Replayed where a key is taken', () => {
+  it('declares Request-Id on every response, Retry-After on 429, and Idempotent-Replayed where a key is taken', () => {
     for (const [name, { parameters, responses }] of operations.filter(([, { security }]) => !security)) {
       const takesKey = parameters.some((parameter: any) => parameter.name === 'Idempotency-Key');
       for (const [status, { headers }] of Object.entries<any>(responses)) {

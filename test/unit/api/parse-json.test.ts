@@ -25,7 +25,7 @@ const { value: values } = fc.letrec((tie) => ({
 }));
 
 describe('parseJson', () => {
-  it('gives what JSON.parse gives, whatever is in strings and names', () => {
+  it('agrees with JSON.parse, whatever strings and names contain', () => {
     fc.assert(
       fc.property(values, fc.constantFrom(0, 2, '\t'), (value, space) => {
         const text = JSON.stringify(value, null, space);
@@ -35,7 +35,7 @@ describe('parseJson', () => {
     );
   });
 
-  it('refuses a name that is there twice at any depth, whatever lies between', () => {
+  it('refuses a name that appears twice in an object, at any depth', () => {
     fc.assert(
       fc.property(
         values,
@@ -52,7 +52,7 @@ describe('parseJson', () => {
     );
   });
 
-  it('gives NaN for a number that is not written as an integer', () => {
+  it('returns NaN for a number that is not written as an integer', () => {
     for (const text of ['1.0', '1e2', '1E+2', '1e400', '-1e400', '0.5', '-0.0', '1e-400']) {
       assert.ok(Number.isNaN(parse(text)), text);
       assert.deepEqual(parse(`[{"a":${text}}]`), [{ a: Number.NaN }]);

@@ -30,14 +30,14 @@ export const none = () => client.cards.list({ status: 'open' });
 console.log(client.mode, Object.keys(client).join(' '));
 `;
 
-describe('the package of the client', () => {
+describe("the client's package", () => {
   let folder: string;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'card-issuing-package-'));
   });
   after(() => rm(folder, { recursive: true }));
 
-  it('is built by tsc, and imported by its name with its types', async function () {
+  it('is built by tsc, and can be imported by its name with its types', async function () {
     this.timeout(300_000);
     const home = join(folder, 'node_modules/virtual-card-issuing-client');
     await mkdir(home, { recursive: true });

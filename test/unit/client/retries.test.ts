@@ -20,7 +20,7 @@ const refuse = (status: number, code: string, headers?: Record<string, string>):
 const hangUp: Reply = (_response, request) => request.socket.destroy();
 const stayMute: Reply = () => {};
 
-describe('the client, when an attempt fails', () => {
+describe('the client', () => {
   let server: LoopbackServer;
   let replies: Reply[];
   let requests: { method?: string; url?: string; key?: string; at: number }[];
@@ -62,7 +62,7 @@ describe('the client, when an attempt fails', () => {
     ['409 idempotency_in_flight', refuse(409, 'idempotency_in_flight')],
     ['a response that was cut off', send(201, '{"id":"card_')],
   ] as const) {
-    it(`repeats it after ${what}, with the same Idempotency-Key`, async () => {
+    it(`retries after ${what} with the same Idempotency-Key`, async () => {
       replies = [failure, send(201, CARD)];
       const card = await create();
       assert.deepEqual(card, CARD);
@@ -73,7 +73,7 @@ describe('the client, when an attempt fails', () => {
     });
   }
 
-  it('repeats it after a timeout, with the Idempotency-Key of the caller', async () => {
+  it("retries after a timeout with the caller's Idempotency-Key", async () => {
     replies = [stayMute, send(201, CARD)];
     await create({ timeoutMs: 200, idempotencyKey: 'order-1' });
     assert.deepEqual(
@@ -82,19 +82,19 @@ describe('the client, when an attempt fails', () => {
     );
   });
 
-  it('waits as long as Retry-After says', async () => {
+  it('waits before a retry for as long as Retry-After says', async () => {
     replies = [refuse(429, 'rate_limited', { 'retry-after': '2' }), send(201, CARD)];
     await create();
     assert.ok((requests[1]?.at ?? 0) - (requests[0]?.at ?? 0) >= 1_990);
   });
 
-  it('leaves a pause of more than a minute to the caller', async () => {
+  it('leaves a wait of more than a minute to the caller', async () => {
     replies = [refuse(429, 'reveal_limit_reached', { 'retry-after': '61' })];
     const error = await caught(client.cards.getSecureDetails('card_1'));
     assert.deepEqual([error.code, error.retryAfterSeconds, requests.length], ['reveal_limit_reached', 61, 1]);
   });
 
-  it('pauses longer each time, and gives up after the retries it was given', async () => {
+  it('waits longer before each retry, and gives up after the configured number', async () => {
     replies = Array.from({ length: 4 }, () => refuse(503, 'unavailable'));
     const error = await caught(create({ maxRetries: 2 }));
     assert.deepEqual([error.status, error.code, requests.length], [503, 'unavailable', 3]);
@@ -103,7 +103,7 @@ describe('the client, when an attempt fails', () => {
     assert.ok(third - second >= 500, `${third - second} ms`);
   });
 
-  it('tells of a connection that stays lost, with the key for another try', async () => {
+  it('reports a connection that stays lost, with the key to try again with', async () => {
     replies = [hangUp, hangUp];
     const error = await caught(create({ maxRetries: 1 }));
     assert.ok(error instanceof CardIssuingConnectionError);
@@ -112,7 +112,7 @@ describe('the client, when an attempt fails', () => {
     assert.ok(error.cause instanceof Error);
   });
 
-  it('tells of a timeout', async () => {
+  it('reports a timeout', async () => {
     const error = await caught(create({ maxRetries: 0, timeoutMs: 100 }));
     assert.equal(error.code, 'timed_out');
     assert.match(error.message, /100 ms/);
@@ -125,7 +125,7 @@ describe('the client, when an attempt fails', () => {
     [409, 'external_ref_taken'],
     [422, 'limit_exceeded'],
   ] as const) {
-    it(`repeats nothing after ${status} ${code}`, async () => {
+    it(`does not retry after ${status} ${code}`, async () => {
       replies = [refuse(status, code)];
       const error = await caught(create());
       assert.deepEqual(
@@ -135,7 +135,7 @@ describe('the client, when an attempt fails', () => {
     });
   }
 
-  it('repeats what must not happen twice only if it was refused with 429', async () => {
+  it('retries a request that must not happen twice only if it was refused with 429', async () => {
     const calls = [
       () => client.webhookEndpoint.rotateSecret(),
       () => client.webhookEndpoint.test(),
@@ -157,7 +157,7 @@ describe('the client, when an attempt fails', () => {
     }
   });
 
-  it('stops at once if the caller says so, during an attempt or a pause', async () => {
+  it('stops at once if the caller aborts during an attempt or a wait', async () => {
     for (const failure of [stayMute, refuse(429, 'rate_limited', { 'retry-after': '30' })]) {
       replies = [failure];
       const abort = new AbortController();
@@ -169,20 +169,20 @@ describe('the client, when an attempt fails', () => {
     assert.equal(requests.length, 2);
   });
 
-  it('follows no redirect, which would send the key elsewhere', async () => {
+  it('does not follow a redirect, which would send the key elsewhere', async () => {
     replies = [send(301, '', { location: `${server.url}/elsewhere` })];
     const error = await caught(client.balance.get());
     assert.deepEqual([error.status, error.code, requests.length], [301, 'unexpected_response', 1]);
   });
 
-  it('shows its API key to nobody who prints it or an error', async () => {
+  it('does not show its API key when it or an error is printed', async () => {
     replies = [refuse(401, 'invalid_api_key')];
     const error = await caught(client.account.ping());
     assert.ok(!inspect([client, error], { depth: 20, showHidden: true }).includes(API_KEY));
     assert.ok(!JSON.stringify([client, error]).includes(API_KEY));
   });
 
-  it('asks for the pages of a list as they are needed', async () => {
+  it('requests the pages of a list as they are needed', async () => {
     const page = (ids: string[], cursor: string | null) =>
       send(200, {
         object: 'list',
@@ -208,14 +208,14 @@ describe('the client, when an attempt fails', () => {
     assert.equal(requests.length, 4);
   });
 
-  it('keeps what is not an id from becoming another path', async () => {
+  it('does not let a wrong id become another path', async () => {
     for (const id of ['', '..', '../balance', 'card_1?limit=1', 'card_1/block']) {
       await assert.rejects(client.cards.get(id), /cardId is not an id/);
     }
     assert.equal(requests.length, 0);
   });
 
-  it('takes no key and no address that cannot be right', () => {
+  it('refuses an API key or a base URL that cannot be right', () => {
     for (const apiKey of ['', 'sk_test_', 'pk_test_abc', 'sk_test_a b', ' sk_test_a']) {
       assert.throws(() => new CardIssuing({ apiKey, baseUrl: server.url }), /apiKey begins with sk_test_/);
     }

@@ -6,7 +6,7 @@ const NOW_MS = Date.UTC(2026, 10, 20, 8);
 const BODY = '{"id":"evt_1","type":"ping","mode":"test","data":{"label":"Caf\u00e9 \ud83d\ude80"}}';
 const MINUTE_MS = 60_000;
 
-describe('webhooks.verify of the client', () => {
+describe("the client's webhooks.verify", () => {
   const [secret, newer] = [generateWebhookSecret(), generateWebhookSecret()];
   const signed = (nowMs = NOW_MS, by = secret) =>
     signEvent({ eventId: 'evt_1', body: BODY, secrets: [by], standardWebhooks: false, nowMs });
@@ -20,7 +20,7 @@ describe('webhooks.verify of the client', () => {
     }
   };
 
-  it('takes what the service signed, as text or bytes, with headers however they are held', () => {
+  it('accepts what the service signed, as text or bytes and with headers of any kind', () => {
     const headers = signed();
     const lower = Object.fromEntries(
       Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
@@ -32,7 +32,7 @@ describe('webhooks.verify of the client', () => {
     }
   });
 
-  it('takes either secret while they are rotated', () => {
+  it('accepts either secret while they are rotated', () => {
     for (const by of [secret, newer]) {
       const event = webhooks.verify(BODY, signed(NOW_MS, by), [secret, newer], { nowMs: NOW_MS });
       assert.equal(event.id, 'evt_1');
@@ -52,7 +52,7 @@ describe('webhooks.verify of the client', () => {
     }
   });
 
-  it('refuses one without its headers', () => {
+  it('refuses a webhook without its headers', () => {
     const { 'X-Service-Timestamp': timestamp, 'X-Service-Signature': signature } = signed();
     assert.equal(reasonFor(BODY, {}), 'headers_missing');
     assert.equal(reasonFor(BODY, { 'X-Service-Timestamp': timestamp }), 'headers_missing');
@@ -63,7 +63,7 @@ describe('webhooks.verify of the client', () => {
     );
   });
 
-  it('refuses one that is more than five minutes from the clock, or from the tolerance given', () => {
+  it('refuses a webhook that is further from the clock than five minutes, or than the given tolerance', () => {
     for (const sign of [1, -1]) {
       const at = NOW_MS + sign * 5 * MINUTE_MS;
       webhooks.verify(BODY, signed(), secret, { nowMs: at });
@@ -72,7 +72,7 @@ describe('webhooks.verify of the client', () => {
     webhooks.verify(BODY, signed(), secret, { nowMs: NOW_MS + 3_600_000, toleranceMs: 3_600_000 });
   });
 
-  it('tells the programmer of a parsed body and of a secret that is none', () => {
+  it('throws a clear error for a parsed body or an invalid secret', () => {
     const parsed = JSON.parse(BODY);
     assert.throws(() => webhooks.verify(parsed, signed(), secret), /before the body is parsed/);
     for (const none of ['', 'abc', [], [secret, '']]) {

@@ -68,7 +68,7 @@ describe('the codec endpoint', () => {
     });
   const authorization = `Bearer ${TOKEN}`;
 
-  it('decrypts for a holder of a token, in a header or in the path, as the UI and the CLI ask', async () => {
+  it('decrypts for the holder of a token, in a header as the UI sends it or in the path as the CLI does', async () => {
     for (const [path, headers] of [
       ['/decode?preserveStorageRefs=true', { authorization }],
       [`/${TOKEN}/decode`, {}],
@@ -80,7 +80,7 @@ describe('the codec endpoint', () => {
     }
   });
 
-  it('encrypts what the UI sends, so that a worker reads it', async () => {
+  it('encrypts what the UI sends, so that a worker can read it', async () => {
     const response = await ask('/encode', { payloads: [plain] }, { authorization });
     const { payloads } = (await response.json()) as { payloads: JsonPayload[] };
     assert.equal(Buffer.from(payloads[0]?.metadata.encoding ?? '', 'base64').toString(), 'binary/encrypted');
@@ -88,7 +88,7 @@ describe('the codec endpoint', () => {
     assert.deepEqual(await again.json(), { payloads: [plain] });
   });
 
-  it('takes the access token that the UI passes on, and no other', async () => {
+  it('accepts the access token that the UI passes on, and no other', async () => {
     const bearer = async (token: string) =>
       (await ask('/decode', { payloads: [sealedWith(KEY)] }, { authorization: `Bearer ${token}` })).status;
     assert.equal(await bearer(await issue()), 200);
@@ -129,14 +129,14 @@ describe('the codec endpoint', () => {
     }
   });
 
-  it('leaves what it has no key for as it is, and decrypts the rest', async () => {
+  it('returns payloads unchanged that it has no key for, and decrypts the rest', async () => {
     const foreign = sealedWith({ id: 'gone', secret: randomBytes(32) });
     const response = await ask('/decode', { payloads: [foreign, sealedWith(KEY)] }, { authorization });
     assert.deepEqual(await response.json(), { payloads: [foreign, plain] });
     assert.match(logged.join('\n'), /CODEC_KEYS has no key \\"gone\\"/);
   });
 
-  it('logs who asked for how much, and neither a token nor what was decrypted', () => {
+  it('logs who asked for how many payloads, and neither a token nor what was decrypted', () => {
     const lines = logged.join('\n');
     assert.match(lines, /"what":"decode","status":200,"by":"operator@example","payloads":1/);
     assert.ok(!lines.includes(TOKEN));

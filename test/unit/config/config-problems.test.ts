@@ -19,7 +19,7 @@ const NEEDED = {
 };
 
 describe('an invalid configuration', () => {
-  it('names every problem at once', () => {
+  it('is reported with every problem at once', () => {
     assert.deepEqual(
       problemsOf({
         ...{ DATABASE_URL: 'mysql://db', PORT: '0', LOG_LEVEL: 'loud', ISSUANCE_DEADLINE: '1 day' },
@@ -48,7 +48,7 @@ describe('an invalid configuration', () => {
     );
   });
 
-  it('says what a value must be', () => {
+  it('is reported with what each value must be', () => {
     const problem = (name: string, value: string) => problemsOf({ ...NEEDED, [name]: value })[0];
     assert.equal(problem('PORT', '65536'), 'PORT: must be a whole number from 1 to 65535');
     assert.equal(problem('PORT', '+1'), 'PORT: must be a whole number from 1 to 65535');
@@ -70,7 +70,7 @@ describe('an invalid configuration', () => {
     assert.equal(problem('TRON_NODES', 'x'), 'TRON_NODES: is not a known variable; is it misspelt?');
   });
 
-  it('is reported without its values, since some are secret', () => {
+  it('is reported without its values, because some are secret', () => {
     const secret = 'hunter2-hunter2';
     const problems = problemsOf({
       ...{ DATABASE_URL: `mysql://u:${secret}@db`, ENCRYPTION_KEYS: `k:${secret}`, PORT: secret },
@@ -143,7 +143,7 @@ describe('an invalid configuration', () => {
     assert.match(problemsOf({ ...NEEDED, TRON_XPUB: 'xprv9s21ZrQH143K' })[0] ?? '', /private key/);
   });
 
-  it('is one with a contract or a node of another TRON network', () => {
+  it('includes a contract or a node of another TRON network', () => {
     const [mainnet, nile] = ['TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t', 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf'];
     const own = 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6';
     const problems = (set: Record<string, string>) => problemsOf({ ...NEEDED, TRON_XPUB: XPUB, ...set });
@@ -173,12 +173,12 @@ describe('an invalid configuration', () => {
     for (const set of right) assert.deepEqual(problems(set), [], JSON.stringify(set));
   });
 
-  it("says which file of Temporal's configuration can't be read", () => {
+  it("is reported with the file of Temporal's configuration that cannot be read", () => {
     const [problem] = problemsOf({ ...NEEDED, TEMPORAL_TLS_CLIENT_CERT_PATH: '/nowhere/cert.pem' });
     assert.match(problem ?? '', /TEMPORAL_TLS_….*\/nowhere\/cert\.pem/);
   });
 
-  it("names a secret's file that can't be read or is given twice, never its contents", () => {
+  it('is reported with the file of a secret that cannot be read or is given twice, never its contents', () => {
     const file = join(mkdtempSync(join(tmpdir(), 'config-')), 'secret');
     writeFileSync(file, 'not-a-key\n');
     assert.deepEqual(problemsOf({ ...NEEDED, ENCRYPTION_KEYS_FILE: file }), [

@@ -9,7 +9,7 @@ describe('parseDuration', () => {
     ]);
   });
 
-  it('reads nothing else', () => {
+  it('rejects everything else', () => {
     for (const text of [
       '',
       '5',
@@ -33,7 +33,7 @@ describe('parseDuration', () => {
     }
   });
 
-  it('gives a safe integer for whatever it reads', () => {
+  it('returns a safe integer for whatever it reads', () => {
     fc.assert(
       fc.property(fc.nat(999_999_999), fc.constantFrom('ms', 's', 'm', 'h'), (count, unit) => {
         assert.ok(Number.isSafeInteger(parseDuration(`${count}${unit}`)));

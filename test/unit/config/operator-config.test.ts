@@ -29,11 +29,11 @@ describe('readOperatorConfig', () => {
   for (const [what, databaseUrl] of [
     ['is not set', undefined],
     ['is empty', ''],
-    ['is the local stack’s', STACK.databaseUrl],
-    ['is its owner’s', STACK.ownerDatabaseUrl],
-    ['is its operator’s', STACK.operatorDatabaseUrl],
+    ['is the local stack’s login', STACK.databaseUrl],
+    ['is the owner’s login', STACK.ownerDatabaseUrl],
+    ['is the operator’s login', STACK.operatorDatabaseUrl],
   ] as const) {
-    it(`uses the local stack, as its operator, if DATABASE_URL ${what}`, () => {
+    it(`uses the local stack's operator login if DATABASE_URL ${what}`, () => {
       const config = readOperatorConfig({ DATA_DIR: dataDir, DATABASE_URL: databaseUrl });
       assert.equal(config.databaseUrl, STACK.operatorDatabaseUrl);
       assert.equal(config.temporal?.connectionOptions.address, STACK.temporalAddress);
@@ -48,7 +48,7 @@ describe('readOperatorConfig', () => {
     });
   }
 
-  it('ignores the local stack if DATABASE_URL is another database', () => {
+  it('ignores the local stack if DATABASE_URL names another database', () => {
     const config = readOperatorConfig({ DATA_DIR: dataDir, DATABASE_URL: 'postgres://db.example/service' });
     assert.deepEqual(
       [config.databaseUrl, config.temporal, config.encryptionKeys, config.cardNetwork],
@@ -74,7 +74,7 @@ describe('readOperatorConfig', () => {
     assert.deepEqual([config.issuanceDeadlineMs, config.taskQueuePrefix], [7_200_000, 'blue-']);
   });
 
-  it('says how to start a stack if there is none', () => {
+  it('says how to start a local stack if there is none', () => {
     assert.throws(
       () => readOperatorConfig({ DATA_DIR: join(dataDir, 'empty') }),
       (error) =>
@@ -83,7 +83,7 @@ describe('readOperatorConfig', () => {
     );
   });
 
-  it('names a file that is not what npm start writes, without quoting it', async () => {
+  it('names a file that npm start did not write, without quoting it', async () => {
     await writeFile(join(dataDir, 'secrets.json'), '{"encryptionKeys": 5, "hidden": "hidden"}');
     assert.throws(
       () => readOperatorConfig({ DATA_DIR: dataDir }),
@@ -94,7 +94,7 @@ describe('readOperatorConfig', () => {
     );
   });
 
-  it('names every problem of the environment, without its values', () => {
+  it('names every problem in the environment, without the values', () => {
     assert.throws(
       () =>
         readOperatorConfig({

@@ -17,12 +17,12 @@ describe('API keys', () => {
     }
   });
 
-  it('use all 62 characters in every random place', () => {
+  it('use all 62 characters at every random position', () => {
     const keys = Array.from({ length: 4_000 }, () => generateApiKey('test'));
     for (const place of [8, 25, 43]) assert.equal(new Set(keys.map((key) => key[place])).size, 62);
   });
 
-  it('are known to be mistyped without asking anybody: one character off, two swapped, one lost', () => {
+  it('are recognised as mistyped without a look-up if a character is wrong, swapped or missing', () => {
     for (let i = 0; i < 50; i++) {
       const key = generateApiKey('live');
       for (let at = 0; at < key.length; at++) {
@@ -36,7 +36,7 @@ describe('API keys', () => {
     }
   });
 
-  it('are not keys with anything before or after', () => {
+  it('are refused with anything before or after them', () => {
     const key = generateApiKey('test');
     for (const other of [
       '',
@@ -51,12 +51,12 @@ describe('API keys', () => {
     }
   });
 
-  it('are recognised by a hint that gives nothing of their secret away', () => {
+  it('have a hint that reveals nothing of their secret', () => {
     const key = generateApiKey('test');
     assert.equal(apiKeyHint(key), `sk_test_…${key.slice(-4)}`);
   });
 
-  it('are hashed with a secret: another ring gives another hash, and a rotated one tries both', () => {
+  it("are hashed with the key ring's secret, and a rotated ring tries both", () => {
     const [one, two] = [1, 2].map((byte) => ({ id: `k${byte}`, secret: Buffer.alloc(32, byte) })) as [
       { id: string; secret: Buffer },
       { id: string; secret: Buffer },

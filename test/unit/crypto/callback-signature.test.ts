@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { signCallback, verifyCallback } from '../../../crypto/callback-signature.ts';
 
-describe('callback signature', () => {
+describe("a callback's signature", () => {
   it('is the hex HMAC-SHA256 of the body (RFC 4231, test case 2)', () => {
     assert.equal(
       signCallback('what do ya want for nothing?', 'Jefe'),
@@ -10,7 +10,7 @@ describe('callback signature', () => {
     );
   });
 
-  it('holds for the signed bytes and the secret they were signed with', () => {
+  it('is valid for the signed bytes and their secret', () => {
     fc.assert(
       fc.property(fc.uint8Array(), fc.string({ minLength: 1 }), (body, secret) => {
         assert.equal(verifyCallback(body, signCallback(body, secret), secret), true);
@@ -18,7 +18,7 @@ describe('callback signature', () => {
     );
   });
 
-  it('holds for no other body, secret or signature', () => {
+  it('is invalid for any other body, secret or signature', () => {
     const signature = signCallback('{"token":"a"}', 'secret');
     assert.equal(verifyCallback('{"token":"b"}', signature, 'secret'), false);
     assert.equal(verifyCallback('{"token":"a"}', signature, 'another'), false);

@@ -5,11 +5,11 @@ import { KeyRing } from '../../../crypto/key-ring.ts';
 const OLD = { id: 'old', secret: Buffer.alloc(32, 1) };
 const NEW = { id: 'new', secret: Buffer.alloc(32, 2) };
 
-describe('KeyRing', () => {
+describe('a key ring', () => {
   const ring = new KeyRing([OLD]);
   const rotated = new KeyRing([NEW, OLD]);
 
-  it('opens what it sealed, any text, and shows nothing of it meanwhile', () => {
+  it('opens any text that it sealed, and the sealed form shows nothing of it', () => {
     for (const text of ['', 'x', 'Ada Lovelace 💳', 'y'.repeat(100_000)]) {
       const sealed = ring.seal(text, 'context');
       assert.equal(ring.open(sealed, 'context'), text);
@@ -18,14 +18,14 @@ describe('KeyRing', () => {
     assert.notDeepEqual(ring.seal('same', 'context'), ring.seal('same', 'context'));
   });
 
-  it('opens with a ring that has got a new first key, which seals from then on', () => {
+  it('still opens older texts when it has a new first key, which seals new ones', () => {
     assert.equal(rotated.open(ring.seal('x', 'context'), 'context'), 'x');
     const sealed = rotated.seal('x', 'context');
     assert.equal(rotated.open(sealed, 'context'), 'x');
     assert.throws(() => ring.open(sealed, 'context'), /ENCRYPTION_KEYS has no key "new": add it back/);
   });
 
-  it('opens nothing that was sealed for another context or changed in any byte', () => {
+  it('refuses what was sealed for another context or changed in any byte', () => {
     const sealed = ring.seal('secret', 'claim_1/request');
     assert.throws(() => ring.open(sealed, 'claim_1/response'));
     for (let at = 0; at < sealed.length; at++) {
@@ -38,7 +38,7 @@ describe('KeyRing', () => {
     }
   });
 
-  it('derives a key of its own for each purpose and each key of the ring', () => {
+  it('derives a different key for each purpose and each key of the ring', () => {
     const bytes = (keys: KeyObject[]) => keys.map((key) => key.export().toString('hex'));
     const ofBoth = bytes([rotated.deriveFrom('new', 'a'), rotated.deriveFrom('old', 'a')]);
     assert.deepEqual(bytes(rotated.derive('a')), ofBoth);

@@ -20,7 +20,7 @@ const MNEMONIC = VECTORS[0]?.mnemonic ?? '';
 const XPUB = keyOf(MNEMONIC, "m/44'/195'/0'").publicExtendedKey;
 
 describe('a deposit address', () => {
-  it('is child /0/i of the account, as every TRON wallet derives it', () => {
+  it('is child /0/i of the account, as TRON wallets derive it', () => {
     for (const { mnemonic, addresses } of VECTORS) {
       const xpub = keyOf(mnemonic, "m/44'/195'/0'").publicExtendedKey;
       assert.equal(xpubProblem(xpub), null);
@@ -33,7 +33,7 @@ describe('a deposit address', () => {
     }
   });
 
-  it('is there up to the last index, and no further: what comes then would need the private key', () => {
+  it('exists up to the last index that can be derived without the private key', () => {
     assert.match(deriveDepositAddress(XPUB, 2 ** 31 - 1).address, /^T[1-9A-HJ-NP-Za-km-z]{33}$/);
     for (const index of [2 ** 31, -1, 0.5, Number.NaN])
       assert.throws(() => deriveDepositAddress(XPUB, index), String(index));
@@ -41,14 +41,14 @@ describe('a deposit address', () => {
 });
 
 describe('an extended key', () => {
-  it('is refused if it is private, and nothing of it is repeated', () => {
+  it('is refused if it is private, and is not repeated in the error', () => {
     const xprv = keyOf(MNEMONIC, "m/44'/195'/0'").privateExtendedKey;
     const problem = xpubProblem(xprv) ?? '';
     assert.match(problem, /private key/);
     assert.ok(!problem.includes(xprv.slice(4, 12)));
   });
 
-  it("is refused if it isn't an account's, since no wallet would look for the money there", () => {
+  it("is refused if it is not an account's, because no wallet would look for the money there", () => {
     const paths = ['m', "m/44'", "m/44'/195'", "m/44'/195'/0'/0", "m/44'/195'/0"];
     for (const path of paths)
       assert.match(xpubProblem(keyOf(MNEMONIC, path).publicExtendedKey) ?? '', /of an account/, path);
@@ -62,8 +62,8 @@ describe('an extended key', () => {
   });
 });
 
-describe('an address', () => {
-  it('is nothing but 21 bytes that begin with 41, and their checksum', () => {
+describe('a TRON address', () => {
+  it('is valid only if it has 21 bytes that begin with 41, and their checksum', () => {
     const address = VECTORS[0]?.addresses[0] ?? '';
     const wrong = ['', address.slice(1), address.slice(0, -1), `${address}1`, address.toLowerCase(), XPUB];
     // The same bytes of another chain: the prefix is Bitcoin's.

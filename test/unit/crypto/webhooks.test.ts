@@ -12,7 +12,7 @@ const EVENT = {
 
 // What is expected was computed with openssl and with Python's hashlib and hmac.
 describe('a webhook secret', () => {
-  it('is whsec_ and the unpadded base64 of as many bytes as Standard Webhooks asks for', () => {
+  it('is whsec_ and the unpadded base64 of as many bytes as Standard Webhooks requires', () => {
     const secret = generateWebhookSecret();
     assert.match(secret, /^whsec_[A-Za-z0-9+/]{40}$/);
     const bytes = Buffer.from(secret.slice('whsec_'.length), 'base64');
@@ -20,13 +20,13 @@ describe('a webhook secret', () => {
     assert.equal(`whsec_${bytes.toString('base64')}`, secret);
   });
 
-  it('is another one each time', () => {
+  it('is different each time', () => {
     assert.equal(new Set(Array.from({ length: 100 }, generateWebhookSecret)).size, 100);
   });
 });
 
 describe('signEvent', () => {
-  it("gives the document's headers, and no others unless they are asked for", () => {
+  it("returns the contract's headers, and no others unless they are asked for", () => {
     assert.deepEqual(signEvent({ ...EVENT, secrets: [CURRENT], standardWebhooks: false }), {
       'X-Service-Event-Id': 'evt_01jd',
       'X-Service-Timestamp': '1795246916693',
@@ -34,7 +34,7 @@ describe('signEvent', () => {
     });
   });
 
-  it('gives those of Standard Webhooks beside them, with seconds and an HMAC', () => {
+  it('adds the headers of Standard Webhooks on request, with seconds and an HMAC', () => {
     assert.deepEqual(signEvent({ ...EVENT, secrets: [CURRENT], standardWebhooks: true }), {
       'X-Service-Event-Id': 'evt_01jd',
       'X-Service-Timestamp': '1795246916693',
@@ -45,7 +45,7 @@ describe('signEvent', () => {
     });
   });
 
-  it('signs with both secrets while one is being replaced; the one digest is of the new one', () => {
+  it("signs with both secrets during a rotation, and the contract's one digest with the new one", () => {
     const headers = signEvent({ ...EVENT, secrets: [CURRENT, PREVIOUS], standardWebhooks: true });
     assert.equal(
       headers['webhook-signature'],
@@ -69,7 +69,7 @@ describe('signEvent', () => {
     assert.equal(headers['webhook-signature'], 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=');
   });
 
-  it("is believed by Standard Webhooks' own library, with the old secret and the new one", () => {
+  it("passes Standard Webhooks' own library with the old secret and with the new one", () => {
     const secrets = [generateWebhookSecret(), generateWebhookSecret()] as const;
     const headers = signEvent({ ...EVENT, nowMs: Date.now(), secrets, standardWebhooks: true });
     for (const secret of secrets) {

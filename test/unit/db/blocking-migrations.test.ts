@@ -14,18 +14,22 @@ function rulesBrokenBy(sql: string): string[] {
   return JSON.parse(stdout).map(({ rule_name }: { rule_name: string }) => rule_name);
 }
 
-describe('the check of migrations', () => {
+describe('the migration check', () => {
   const REFUSED: [what: string, sql: string, rule: string][] = [
     ['an index on a table in use', 'CREATE INDEX a ON card (last4);', 'require-concurrent-index-creation'],
-    ['a table rewritten', 'ALTER TABLE card ALTER last4 TYPE integer USING 1;', 'changing-column-type'],
+    [
+      'a change that rewrites a table',
+      'ALTER TABLE card ALTER last4 TYPE integer USING 1;',
+      'changing-column-type',
+    ],
     [
       'a column that old code does not write',
       'ALTER TABLE card ADD a text NOT NULL;',
       'adding-required-field',
     ],
-    ['a column taken away from old code', 'ALTER TABLE card DROP last4;', 'ban-drop-column'],
-    ['a column renamed', 'ALTER TABLE card RENAME last4 TO digits;', 'renaming-column'],
-    ['a table taken away', 'DROP TABLE card;', 'ban-drop-table'],
+    ['a dropped column', 'ALTER TABLE card DROP last4;', 'ban-drop-column'],
+    ['a renamed column', 'ALTER TABLE card RENAME last4 TO digits;', 'renaming-column'],
+    ['a dropped table', 'DROP TABLE card;', 'ban-drop-table'],
     [
       'a constraint that reads the whole table',
       "ALTER TABLE card ADD CONSTRAINT a CHECK (last4 <> '');",
@@ -44,7 +48,7 @@ describe('the check of migrations', () => {
     });
   }
 
-  it('allows what old code does not notice', () => {
+  it('allows changes that old code does not notice', () => {
     const expanding = `
       CREATE TABLE note (id text PRIMARY KEY, card_id text NOT NULL REFERENCES card);
       CREATE INDEX note_of_card ON note (card_id);

@@ -15,7 +15,7 @@ function taking(turns: Turns, order: string[], line: string): Promise<() => void
 const settled = () => new Promise(setImmediate);
 
 describe('Turns', () => {
-  it('give a line no more than its part, and the others theirs', async () => {
+  it('give no line more than its share, and the other lines theirs', async () => {
     const turns = new Turns({ places: 4, each: 2, longestWaitMs: 60_000 });
     const order: string[] = [];
     const flood = Array.from({ length: 100 }, () => taking(turns, order, 'flood'));
@@ -27,7 +27,7 @@ describe('Turns', () => {
     assert.equal(order.length, 102);
   });
 
-  it('come to the lines one after the other, and within a line first come, first served', async () => {
+  it('go to one line after the other, and within a line to whoever came first', async () => {
     const turns = new Turns({ places: 1, each: 1, longestWaitMs: 60_000 });
     const order: string[] = [];
     const leave = await turns.take('first', null);
@@ -42,7 +42,7 @@ describe('Turns', () => {
     assert.deepEqual(order, ['a1', 'b1', 'c1', 'a2', 'b2', 'a3']);
   });
 
-  it('are given back once, however often that is said', async () => {
+  it('are returned once, even if their holder returns them twice', async () => {
     const turns = new Turns({ places: 1, each: 1, longestWaitMs: 60_000 });
     const order: string[] = [];
     const leave = await turns.take('a', null);
@@ -54,7 +54,7 @@ describe('Turns', () => {
     assert.deepEqual(order, ['a']);
   });
 
-  it('are waited for as long as is said, or until nobody wants them any more', async () => {
+  it('are waited for up to the time limit, or until the caller gives up', async () => {
     const turns = new Turns({ places: 1, each: 1, longestWaitMs: 30 });
     const leave = await turns.take('a', null);
     await assert.rejects(turns.take('a', null), NoTurn);

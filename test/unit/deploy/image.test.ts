@@ -26,7 +26,7 @@ describe('the image', () => {
   const dockerfile = read('Dockerfile');
   const copied = matches(dockerfile, /^COPY ([a-z]+) \1$/gm);
 
-  it('has every room that its processes import, and no other', () => {
+  it('has every folder that its processes import, and no other', () => {
     const rooms = new Set<string>();
     const seen = new Set<string>();
     const visit = (file: string): void => {
@@ -41,7 +41,7 @@ describe('the image', () => {
     assert.deepEqual(copied.toSorted(), [...rooms].toSorted());
   });
 
-  it('is sent what it copies', () => {
+  it('copies only files that .dockerignore lets through', () => {
     const sent = matches(read('.dockerignore'), /^!(\S+)$/gm);
     const wanted = matches(dockerfile, /^COPY (?!--from)(.+) \S+$/gm).flatMap((files) => files.split(' '));
     assert.deepEqual(sent.toSorted(), [...new Set(wanted)].toSorted());
@@ -50,14 +50,15 @@ describe('the image', () => {
 
 describe('a deployment', () => {
   for (const file of DEPLOYED) {
-    it(`starts files that there are: ${file}`, () => {
+    it(`starts and mounts files that exist in ${file}`, () => {
       const started = matches(read(file), /\.\/process\/check-node\.mjs, (\S+\.ts)\]/g);
+      assert.ok(started.length > 0);
       for (const entry of started) assert.ok(existsSync(entry), entry);
       const mounted = matches(read(file), /'?(\.\/deploy\/[^:']+):/g);
       for (const path of mounted) assert.ok(existsSync(path), path);
     });
 
-    it(`gives secrets that the configuration takes: ${file}`, () => {
+    it(`passes only secrets that the configuration knows in ${file}`, () => {
       const ours = matches(read(file), /^[^#\n]*?\b([A-Z_]+)_FILE\b/gm).filter(
         (name) => name !== 'POSTGRES_PASSWORD',
       );
@@ -66,7 +67,7 @@ describe('a deployment', () => {
     });
   }
 
-  it('prepares Temporal with its migrations', () => {
+  it('gives its migration the address of Temporal', () => {
     for (const file of ['docker-compose.yml', 'deploy/kubernetes/migrate.yaml']) {
       const [, migration = ''] = read(file).split('operator/migrate.ts');
       assert.match(migration.split(/^ {2}\w+:$/m)[0] ?? '', /TEMPORAL_ADDRESS/, file);

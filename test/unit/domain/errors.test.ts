@@ -30,7 +30,7 @@ describe('the error catalogue', () => {
     ...{ idempotency_conflict: 'conflict', limit_exceeded: 'limit', product_not_allowed: 'invalid_request' },
   };
 
-  it("has the document's codes under their statuses and types", () => {
+  it("has the contract's codes with their statuses and types", () => {
     for (const [status, codes] of Object.entries(BY_STATUS)) {
       for (const code of codes.split(' ')) {
         const entry = ERRORS[code as ErrorCode];
@@ -40,13 +40,13 @@ describe('the error catalogue', () => {
     }
   });
 
-  it('says of each what to do, in a sentence', () => {
+  it('says in a sentence what to do about each error', () => {
     for (const { message } of Object.values(ERRORS)) assert.match(message, /^\w.{20,}\.$/);
   });
 });
 
 describe('an error body', () => {
-  it('has param and issues where fields are at fault, and neither elsewhere', () => {
+  it('has param and issues if fields are at fault, and neither otherwise', () => {
     assert.deepEqual(presentError(new ApiError('card_not_found'), 'req_1'), {
       error: {
         ...{ type: 'not_found', code: 'card_not_found', message: ERRORS.card_not_found.message },
@@ -69,7 +69,7 @@ describe('an error body', () => {
 describe('describeError', () => {
   const text = (error: unknown) => JSON.stringify(describeError(error));
 
-  it("tells a database's error by its code and place, never by its message", () => {
+  it('describes a database error by its code and place, never by its message', () => {
     const error = Object.assign(new Error('duplicate key: (email)=(ada@example.com)'), {
       ...{ name: 'DatabaseError', code: '23505', table: 'card', constraint: 'card_pkey' },
     });
@@ -77,7 +77,7 @@ describe('describeError', () => {
     assert.ok(!text(error).includes('ada@example.com'));
   });
 
-  it('does not repeat what a parser stumbled over', () => {
+  it('does not repeat the text that a parser failed on', () => {
     const parses = [
       () => JSON.parse('{"email":"ada@example.com"'),
       () => z.literal('x').parse('ada@example.com'),
@@ -92,13 +92,13 @@ describe('describeError', () => {
     }
   });
 
-  it('keeps the frames of the stack without its first lines, which repeat the message', () => {
+  it("keeps the stack's frames without the first lines, which repeat the message", () => {
     const { stack } = describeError(new Error('first\nsecond'));
     assert.match(stack ?? '', /^ {4}at /);
     assert.doesNotMatch(stack ?? '', /first|second/);
   });
 
-  it('tells what is no error by its type alone', () => {
+  it('describes a thrown value that is not an error by its type alone', () => {
     assert.deepEqual(describeError('sk_live_secret'), { name: 'NonError', summary: 'a string was thrown' });
   });
 });

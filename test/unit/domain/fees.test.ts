@@ -31,7 +31,7 @@ describe('basisPointsOf', () => {
     assert.equal(basisPointsOf(MAX_AMOUNT_CENTS, 9_999), 9_006_298_534_815_517);
   });
 
-  it('is within half a cent of the true value, above it in the middle', () => {
+  it('is within half a cent of the exact value, and above it in the middle', () => {
     fc.assert(
       fc.property(amounts, fc.nat(10_000), (amount, basisPoints) => {
         const off =
@@ -43,7 +43,7 @@ describe('basisPointsOf', () => {
 });
 
 describe('quoteFunding', () => {
-  it('adds up: amount and fees are the total, and no fee is zero', () => {
+  it('returns a total of the amount and its fees, and no fee of zero', () => {
     fc.assert(
       fc.property(
         plans,
@@ -73,14 +73,14 @@ describe('quoteFunding', () => {
     );
   });
 
-  it("takes the minimum up to where the share is as much, by the platform's plan", () => {
+  it("charges the minimum until the percentage exceeds it, with the platform's plan", () => {
     const funding = (amount: number) => quoteFunding(DEFAULT_FEE_PLAN, 'card_topup', amount).fees[0]?.amount;
     assert.deepEqual([1, 2_499, 2_500, 2_524, 2_525].map(funding), [50, 50, 50, 50, 51]);
   });
 });
 
 describe('FeePlan', () => {
-  it("takes the platform's plan and no other shape", () => {
+  it("accepts the platform's plan and no other shape", () => {
     assert.deepEqual(FeePlan.parse(DEFAULT_FEE_PLAN), DEFAULT_FEE_PLAN);
     for (const wrong of [
       { cardActivationCents: -1 },

@@ -4,7 +4,7 @@ import { Label, Line } from '../../../domain/fields.ts';
 const accepts = (schema: ReturnType<typeof Line>, text: string) => schema.safeParse(text).success;
 
 describe('a label', () => {
-  it('takes what people are called in any script, joiners and emoji included', () => {
+  it('may be a name in any script, with joiners and emoji', () => {
     for (const text of [
       'Zoë',
       '李小龍',
@@ -19,7 +19,7 @@ describe('a label', () => {
     }
   });
 
-  it('refuses every format character of the basic plane but the joiners, and both separators', () => {
+  it('may not contain format characters of the basic plane, except for joiners, or the two separators', () => {
     const [label, line] = [Label(100), Line(100)];
     for (let point = 0; point <= 0xffff; point++) {
       const text = `a${String.fromCodePoint(point)}b`;
@@ -34,7 +34,7 @@ describe('a label', () => {
     }
   });
 
-  it('is as long as it has code points, as JSON Schema counts', () => {
+  it('is measured in code points, as JSON Schema counts', () => {
     assert.ok(accepts(Label(3), '👩👩👩'));
     assert.ok(!accepts(Label(3), '👩👩👩👩'));
     assert.ok(!accepts(Label(3), ''));
@@ -42,7 +42,7 @@ describe('a label', () => {
 });
 
 describe('a reference', () => {
-  it('has no joiners either: what looks the same is the same', () => {
+  it('may not contain joiners either, so that references that look the same are the same', () => {
     for (const text of ['a\u200cb', 'a\u200db']) assert.ok(!accepts(Line(100), text));
     assert.ok(accepts(Line(100), 'order 17/ä'));
   });

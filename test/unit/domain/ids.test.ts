@@ -3,18 +3,18 @@ import { newId } from '../../../crypto/new-id.ts';
 import { isId } from '../../../domain/ids.ts';
 
 describe('ids', () => {
-  it('have their prefix and 26 characters that no reader confuses', () => {
+  it('have their prefix and 26 characters that readers do not confuse', () => {
     for (let i = 0; i < 1_000; i++) assert.match(newId('card'), /^card_[0-9a-hjkmnp-tv-z]{26}$/);
   });
 
-  it('sort by the millisecond they were made in', () => {
+  it('sort by the millisecond in which they were made', () => {
     const before = newId('evt');
     const startedAt = Date.now();
     while (Date.now() === startedAt);
     assert.ok(before < newId('evt'));
   });
 
-  it('are all different, and hard to guess from the one before', () => {
+  it('are all different and hard to guess from the previous one', () => {
     const ids = Array.from({ length: 10_000 }, () => newId('key'));
     assert.equal(new Set(ids).size, ids.length);
     // 80 random bits make the last 16 characters: neighbours share none of them but by chance.
@@ -22,7 +22,7 @@ describe('ids', () => {
     assert.equal(new Set(tails).size, tails.length);
   });
 
-  it('are told by prefix and shape', () => {
+  it('are recognised by prefix and shape', () => {
     const id = newId('card');
     assert.equal(isId('card', id), true);
     assert.equal(isId('evt', id), false);

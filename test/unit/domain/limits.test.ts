@@ -14,7 +14,7 @@ describe('checkLimits', () => {
   const passes = (usage: typeof NOTHING, amountCents: number, newCards: 0 | 1) =>
     checkLimits(DEFAULT_LIMITS, usage, { amountCents, newCards });
 
-  it('lets the limits themselves through and not a cent or card beyond', () => {
+  it('allows the limits themselves, and not a cent or a card more', () => {
     passes(NOTHING, 100, 1);
     exceeds(NOTHING, 99, 1, /amount must be at least 100 cents\./);
     passes(NOTHING, 1_000_000, 1);
@@ -30,13 +30,13 @@ describe('checkLimits', () => {
     );
   });
 
-  it('lets an account at its number of cards fund those it has', () => {
+  it('lets an account with as many cards as it may have fund them', () => {
     passes({ ...NOTHING, openCards: 10_000 }, 100, 0);
   });
 });
 
 describe('AccountLimits', () => {
-  it("takes the platform's limits and no other shape", () => {
+  it("accepts the platform's limits and no other shape", () => {
     assert.deepEqual(AccountLimits.parse(DEFAULT_LIMITS), DEFAULT_LIMITS);
     for (const wrong of [
       { minCardCents: 0 },

@@ -41,7 +41,7 @@ const RULES: [CardStatus, Partial<TransactionRequest>, string, string | null, st
 
 describe('decideTransaction', () => {
   for (const [status, request, type, declineReason, chargedTo, cardBalanceAfterCents] of RULES) {
-    it(`${status} card, ${JSON.stringify(request)}: ${declineReason ?? type}, ${chargedTo}`, () => {
+    it(`charges ${chargedTo} with ${declineReason ?? type} for ${JSON.stringify(request)} on a card that is ${status}`, () => {
       const { fees, ...decision } = decide(status, request);
       assert.deepEqual(decision, { type, declineReason, chargedTo, cardBalanceAfterCents });
       if (request.amountCents !== 10 ** 9) assert.deepEqual(fees, FEES[type as keyof typeof FEES]);
@@ -56,7 +56,7 @@ describe('decideTransaction', () => {
     ['frozen', true],
     ['blocked', true],
   ] as const) {
-    it(`${status} card, ${simulated ? 'simulated' : 'by the network'}: invalid_state, naming the status`, () => {
+    it(`refuses ${simulated ? 'a simulated transaction' : "the network's transaction"} on a card that is ${status} with invalid_state`, () => {
       for (const type of ['purchase', 'decline', 'refund'] as const) {
         assert.throws(
           () => decide(status, { type, simulated }),
@@ -67,7 +67,7 @@ describe('decideTransaction', () => {
     });
   }
 
-  it('refuses a refund that takes the card past the largest integer', () => {
+  it('refuses a refund that would take the card past the largest integer', () => {
     const room = Number.MAX_SAFE_INTEGER - BALANCE;
     assert.equal(
       decide('active', { type: 'refund', amountCents: room }).cardBalanceAfterCents,
@@ -93,7 +93,7 @@ const feeOf = (more: Partial<FeePlan>, amountCents: number) =>
   transactionFees(plan(more), 'purchase', amountCents);
 
 describe('transactionFees', () => {
-  it('adds a flat fee and basis points on a purchase', () => {
+  it('charges a flat fee and basis points for a purchase', () => {
     const fees = feeOf({ transactionFlatCents: 10, transactionBasisPoints: 50 }, 10_000);
     assert.deepEqual(fees, [{ type: 'transaction', amount: 60 }]);
   });
@@ -110,7 +110,7 @@ describe('transactionFees', () => {
     }
   });
 
-  it('takes a flat fee for a decline, whatever its amount, and none for a refund', () => {
+  it('charges a flat fee for a decline, whatever its amount, and none for a refund', () => {
     const own = plan({ transactionFlatCents: 7, transactionBasisPoints: 10_000, declineFlatCents: 25 });
     for (const amountCents of [1, 10_000, Number.MAX_SAFE_INTEGER]) {
       assert.deepEqual(transactionFees(own, 'decline', amountCents), [{ type: 'decline', amount: 25 }]);

@@ -5,7 +5,7 @@ const parse = (url: string) => parseWebhookUrl(url, { allowLoopbackHttp: false }
 const parseLocally = (url: string) => parseWebhookUrl(url, { allowLoopbackHttp: true });
 
 describe('parseWebhookUrl', () => {
-  it('takes a public https URL apart', () => {
+  it('splits a public https URL into its parts', () => {
     assert.deepEqual(parse('https://Hooks.Partner.example:8443/a/../in?token=1&x=%20'), {
       href: 'https://hooks.partner.example:8443/in?token=1&x=%20',
       origin: 'https://hooks.partner.example:8443',
@@ -27,14 +27,14 @@ describe('parseWebhookUrl', () => {
     ['https://8.8.8.8/hook', '8.8.8.8', 443, ['8.8.8.8']],
     ['https://[2606:4700:4700::1111]:8443/', '2606:4700:4700::1111', 8443, ['2606:4700:4700::1111']],
   ] as const) {
-    it(`takes ${url}`, () => {
+    it(`accepts ${url}`, () => {
       const target = parse(url);
       assert.ok(!('problem' in target));
       assert.deepEqual([target.host, target.port, target.addresses], [host, port, addresses]);
     });
   }
 
-  it('takes http to this machine where that is allowed, and knows its addresses without a look-up', () => {
+  it('accepts http to this machine where that is allowed, and needs no look-up for its addresses', () => {
     for (const [url, addresses] of [
       ['http://127.0.0.1:3000/', ['127.0.0.1']],
       ['http://127.8.9.10:3000/', ['127.8.9.10']],
@@ -48,7 +48,7 @@ describe('parseWebhookUrl', () => {
     }
   });
 
-  it('takes nothing else because of it', () => {
+  it('accepts nothing else where http to this machine is allowed', () => {
     for (const [url, problem] of [
       ['https://127.0.0.1:3000/', 'address_not_allowed'],
       ['https://localhost:3000/', 'url_host_not_allowed'],
@@ -63,7 +63,7 @@ describe('parseWebhookUrl', () => {
     }
   });
 
-  it('takes 2,048 characters and no more', () => {
+  it('accepts 2,048 characters and no more', () => {
     const url = `https://partner.example/${'a'.repeat(2_024)}`;
     assert.ok(!('problem' in parse(url)));
     assert.deepEqual(parse(`${url}a`), { problem: 'url_invalid' });

@@ -3,8 +3,8 @@ import { renderJson, renderText, visible } from '../../../operator/render.ts';
 
 const HOSTILE = 'a\u001b[2J\u0007b\u009bc\u202ed\u2066e\u2028f\u{e0041}g\nh\u00ad';
 
-describe('what the operator reads', () => {
-  it('has nothing in it that a terminal would obey, or that turns text around', () => {
+describe("the operator's output", () => {
+  it('contains nothing that a terminal would obey or that reverses text', () => {
     for (const text of [
       renderText({ value: { name: HOSTILE, nested: { list: [HOSTILE] } }, note: 'a note' }),
       renderText({ value: [{ name: HOSTILE }], columns: ['name'] }),
@@ -18,11 +18,11 @@ describe('what the operator reads', () => {
     }
   });
 
-  it('is the same JSON for programs', () => {
+  it('is valid JSON with the same data for programs', () => {
     assert.deepEqual(JSON.parse(renderJson({ value: { name: HOSTILE } })), { name: HOSTILE });
   });
 
-  it('leaves the joiners of names and emoji alone', () => {
+  it('keeps the joiners in names and emoji', () => {
     assert.equal(visible('علی\u200cرضا 👩\u200d🚀'), 'علی\u200cرضا 👩\u200d🚀');
   });
 });

@@ -4,7 +4,7 @@ import { coalesce } from '../../../process/coalesce.ts';
 const nextTurn = () => new Promise(setImmediate);
 
 describe('coalesce', () => {
-  it('runs together what arrives in one turn, and gives each item its own result', async () => {
+  it('runs items that arrive in one turn together, and gives each its own result', async () => {
     const batches: number[][] = [];
     const double = coalesce<number, number>({
       mostTogether: 10,
@@ -17,7 +17,7 @@ describe('coalesce', () => {
     assert.deepEqual(batches, [[1, 2, 3]]);
   });
 
-  it('keeps what arrives during a batch for the next one, at most so many at a time', async () => {
+  it('keeps items that arrive during a batch for the next one, up to the largest batch', async () => {
     const batches: number[][] = [];
     const goOn = Promise.withResolvers<void>();
     const send = coalesce<number, void>({
@@ -38,7 +38,7 @@ describe('coalesce', () => {
     assert.deepEqual(batches, [[1], [2, 3], [4]]);
   });
 
-  it('rejects every item of a batch that fails, and goes on with the next', async () => {
+  it('rejects every item of a failed batch, and goes on with the next one', async () => {
     const send = coalesce<string, string>({
       mostTogether: 10,
       async run(items) {
@@ -54,7 +54,7 @@ describe('coalesce', () => {
     assert.equal(await send('good'), 'good');
   });
 
-  it('starts another batch in the place of one whose results are still to come, but not in their lanes', async () => {
+  it('starts another batch while results of one are outstanding, but not in their lanes', async () => {
     const batches: string[][] = [];
     const late = Promise.withResolvers<string>();
     const send = coalesce<string, string>({
@@ -74,7 +74,7 @@ describe('coalesce', () => {
     assert.deepEqual(await Promise.all([first, second]), ['at last', 'a2']);
   });
 
-  it('shares the lanes out among the batches that may run at once', async () => {
+  it('divides the lanes among the batches that may run at once', async () => {
     const batches: string[][] = [];
     const send = coalesce<string, string>({
       mostTogether: 10,

@@ -5,12 +5,12 @@ import { Difference } from '../../model/difference.ts';
 import { newTally } from '../../model/tally.ts';
 
 describe('the kills of a soak', () => {
-  it('are the same for the same seed, and others for another', () => {
+  it('are the same for the same seed, and different for another', () => {
     assert.deepEqual(drawKills(7, 40), drawKills(7, 40));
     assert.notDeepEqual(drawKills(7, 40), drawKills(8, 40));
   });
 
-  it('take each of the four processes once in every four', () => {
+  it('hit each of the four processes once in every four', () => {
     const drawn = drawKills(7, 40).map(({ victim }) => victim);
     assert.equal(drawn.length, 40);
     for (let at = 0; at < drawn.length; at += 4) {
@@ -33,7 +33,7 @@ describe('the report of a soak', () => {
     })),
   };
 
-  it('counts operations by kind, and says how long each process took to come back', () => {
+  it('counts operations by kind, and says how long each process took to recover', () => {
     const { operations, kills } = makeReport({ ...run, differences: [] });
     assert.deepEqual(operations, { total: 7, byKind: { 'live issue': 3, 'test purchase': 4 } });
     assert.deepEqual(kills.worker, { kills: 4, medianRecoveryMs: 700, longestRecoveryMs: 900 });

@@ -15,7 +15,7 @@ const textOf = ({ metadata, data }: Payload): string =>
     .join(' ');
 
 describe('the payload codec', () => {
-  it('encrypts a payload with its metadata, under the first key, and never twice alike', async () => {
+  it('encrypts a payload and its metadata with the first key, and never the same way twice', async () => {
     const codec = new EncryptionCodec([NEW, OLD]);
     const [one, two] = await codec.encode([payload(), payload()]);
     assert.ok(one && two);
@@ -26,7 +26,7 @@ describe('the payload codec', () => {
     assert.deepEqual((await codec.decode([one, two])).map(readPayload), [VALUE, VALUE]);
   });
 
-  it('opens what an older key of the ring sealed, and says which key is missing', async () => {
+  it('decrypts what an older key of the ring encrypted, and says which key is missing', async () => {
     const sealed = await new EncryptionCodec([OLD]).encode([payload()]);
     const [opened] = await new EncryptionCodec([NEW, OLD]).decode(sealed);
     assert.deepEqual(readPayload(opened), VALUE);
@@ -37,7 +37,7 @@ describe('the payload codec', () => {
     await assert.rejects(new EncryptionCodec(null).decode(sealed), /CODEC_KEYS is not set/);
   });
 
-  it('refuses a payload that was changed', async () => {
+  it('refuses a payload that was altered', async () => {
     const codec = new EncryptionCodec([NEW]);
     const [sealed] = await codec.encode([payload()]);
     const data = Buffer.from(sealed?.data ?? []);
@@ -45,12 +45,12 @@ describe('the payload codec', () => {
     await assert.rejects(codec.decode([{ ...sealed, data }]));
   });
 
-  it('lets through what is not encrypted, and without keys encrypts nothing', async () => {
+  it('leaves unencrypted payloads alone, and encrypts nothing without keys', async () => {
     assert.deepEqual(await new EncryptionCodec([NEW]).decode([payload()]), [payload()]);
     assert.deepEqual(await new EncryptionCodec(null).encode([payload()]), [payload()]);
   });
 
-  it('carries a payload without data', async () => {
+  it('encrypts and decrypts a payload without data', async () => {
     const codec = new EncryptionCodec([NEW]);
     const nothing = defaultPayloadConverter.toPayload(undefined);
     const [opened] = await codec.decode(await codec.encode([nothing]));

@@ -18,7 +18,7 @@ function databaseError(): Error {
   return Object.assign(new Error(message), { code: '23505', table: 'card', detail: `Key (name)=(${NAME})` });
 }
 
-describe('what a history has of an error', () => {
+describe("an error in a workflow's history", () => {
   const parseError = () => {
     try {
       return JSON.parse('{"n": Quagmire');
@@ -27,29 +27,29 @@ describe('what a history has of an error', () => {
     }
   };
   for (const [what, thrown] of Object.entries<() => unknown>({
-    'a database’s': databaseError,
-    'a parser’s': parseError,
-    'a parser’s, as the SDK wraps it': () =>
+    'a database error': databaseError,
+    'a parse error': parseError,
+    'a parse error that the SDK wrapped': () =>
       ApplicationFailure.fromError(parseError(), {
         message: `Failed to parse activity args: ${parseError()}`,
       }),
-    'one whose cause quotes a row': () => new Error('it failed', { cause: databaseError() }),
+    'an error whose cause quotes a row': () => new Error('it failed', { cause: databaseError() }),
     'a thrown object': () => ({ name: NAME }),
     'a thrown string': () => NAME,
   })) {
-    it(`does not have the text of ${what}`, () => {
+    it(`does not contain the text of ${what}`, () => {
       assert.ok(!everything(thrown()).includes(NAME), everything(thrown()));
       assert.ok(!everything(thrown()).includes('Quagmire'));
     });
   }
 
-  it('says what kind of error it was', () => {
+  it('says what kind of error was thrown', () => {
     assert.match(everything(databaseError()), /SQLSTATE 23505 card/);
     assert.equal(back(new TypeError('x is not a function')).message, 'TypeError: x is not a function');
     assert.equal(back({ name: NAME }).message, 'NonError: a object was thrown');
   });
 
-  it('keeps message and stack trace in a payload, for the codec to encrypt', () => {
+  it('keeps its message and stack trace in a payload, for the codec to encrypt', () => {
     const { message, stackTrace, encodedAttributes } = convert(new TypeError('x is not a function'));
     assert.equal(message, 'Encoded failure');
     assert.equal(stackTrace, '');
@@ -59,7 +59,7 @@ describe('what a history has of an error', () => {
     );
   });
 
-  it('has of our own failures their type and message, and no stack trace', () => {
+  it('keeps the type and message of our own failures, and no stack trace', () => {
     const ours = ApplicationFailure.create({ type: 'NoCardNetwork', message: 'CARD_NETWORK is none' });
     assert.ok(!everything(ours).includes('failure-converter'));
     const read = back(ours);
@@ -70,7 +70,7 @@ describe('what a history has of an error', () => {
     );
   });
 
-  it('hands a failure that came from a history on as it was', () => {
+  it('passes on unchanged a failure that came from a history', () => {
     const cause = back(ApplicationFailure.create({ type: 'NoCardNetwork', message: 'CARD_NETWORK is none' }));
     const failed = new ActivityFailure('Activity task failed', 'requestIssuance', '1', 'TIMEOUT', 'w', cause);
     const read = back(failed);

@@ -21,7 +21,7 @@ const prefixes = fc.stringMatching(/^[0-9]{4,12}$/);
 const tokenOf = (birth: Date, tail: string) => `card_${encodeTime(birth.getTime()).toLowerCase()}${tail}`;
 
 describe('a derived card', () => {
-  it('has a number of 16 digits that starts with the prefix and passes Luhn, and says no more of it than the last four', () => {
+  it('has a 16-digit number that starts with the prefix and passes the Luhn check, and shows only its last four digits', () => {
     fc.assert(
       fc.property(keys, births, tails, prefixes, (key, birth, tail, prefix) => {
         const token = tokenOf(birth, tail);
@@ -37,7 +37,7 @@ describe('a derived card', () => {
     );
   });
 
-  it('is always the same for a key, a token and a prefix', () => {
+  it('is always the same for the same key, token and prefix', () => {
     fc.assert(
       fc.property(keys, births, tails, prefixes, (key, birth, tail, prefix) => {
         const token = tokenOf(birth, tail);
@@ -47,7 +47,7 @@ describe('a derived card', () => {
     );
   });
 
-  it('lives 36 to 59 months', () => {
+  it('expires 36 to 59 months after it was made', () => {
     fc.assert(
       fc.property(keys, births, tails, (key, birth, tail) => {
         const { expMonth, expYear } = deriveCard(key, tokenOf(birth, tail), '4242');
@@ -58,7 +58,7 @@ describe('a derived card', () => {
     );
   });
 
-  it('has a number of its own for every token, and every key', () => {
+  it('has a different number for every token and every key', () => {
     const birth = new Date('2026-11-20');
     fc.assert(
       fc.property(
@@ -76,7 +76,7 @@ describe('a derived card', () => {
     );
   });
 
-  it('has a CVV that its number does not tell, of all there are', () => {
+  it('has a CVV that cannot be guessed from its number and takes any of the 1,000 values', () => {
     const cvvs = Array.from({ length: 20_000 }, (_, index) => {
       const tail = index.toString().padStart(16, '0');
       return deriveRevealedCard(SEVENS, tokenOf(new Date('2026-11-20'), tail), '4242').cvv;
@@ -84,7 +84,7 @@ describe('a derived card', () => {
     assert.equal(new Set(cvvs).size, 1_000);
   });
 
-  it('stays as it was given: a fixed key and token give this one', () => {
+  it('does not change between releases: a known key and token give a known card', () => {
     const token = 'card_01kahqw5t0abcdefghjkmnpqrs';
     assert.deepEqual(deriveCard(SEVENS, token, '4242'), {
       networkCardId: 'sim_7a0fed03c73bd90009fb742c4e89ac94',
@@ -96,20 +96,20 @@ describe('a derived card', () => {
     assert.deepEqual([pan, cvv], ['4242010142194934', '199']);
   });
 
-  it('needs a key of 32 bytes', () => {
+  it('needs a 32-byte key', () => {
     const token = tokenOf(new Date('2026-11-20'), '0000000000000000');
     assert.throws(() => deriveCard(createSecretKey(new Uint8Array(16)), token, '4242'), /32 bytes/);
   });
 });
 
 describe('luhnCheckDigit', () => {
-  it('completes published numbers', () => {
+  it('gives the last digit of well-known card numbers', () => {
     for (const number of ['4111111111111111', '5555555555554444', '378282246310005', '79927398713', '00']) {
       assert.equal(luhnCheckDigit(number.slice(0, -1)), number.slice(-1));
     }
   });
 
-  it('makes any digits pass, and no other digit does', () => {
+  it('gives the only digit that makes a number pass the check', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[0-9]{1,18}$/), (digits) => {
         const passing = [...'0123456789'].filter((digit) => passesLuhn(digits + digit));
@@ -123,7 +123,7 @@ describe('test cards', () => {
   const first = { id: 'with/slash', secret: randomBytes(32) };
   const second = { id: 'k2', secret: randomBytes(32) };
 
-  it('reveal what they were issued with, before and after the ring is rotated', async () => {
+  it('reveal the details they were issued with, before and after the key ring is rotated', async () => {
     const cardId = newToken();
     const issued = await testCardIssuer(new KeyRing([first]))(cardId);
     const card = { cardId, networkCardId: issued.networkCardId ?? '' };
@@ -134,7 +134,7 @@ describe('test cards', () => {
     assert.deepEqual(await testCardRevealer(new KeyRing([second, first]))(card), revealed);
   });
 
-  it('can not be revealed without their key', async () => {
+  it('cannot be revealed without their key', async () => {
     const cardId = newToken();
     const { networkCardId } = await testCardIssuer(new KeyRing([first]))(cardId);
     await assert.rejects(

@@ -36,11 +36,11 @@ function assertUnavailable(result: PromiseSettledResult<unknown> | undefined, me
   assert.doesNotMatch(error.message, /Ada|Lovelace|bearer-secret|leaked|[0-9]{12}/);
 }
 
-describe('the client of a card network over HTTP', () => {
+describe('the HTTP client of a card network', () => {
   for (const call of CALLS) {
-    describe(call.name, () => {
+    describe(`for ${call.name}`, () => {
       for (const answer of call.definite) {
-        it(`hands on a definite answer, and drops what it does not know of it: ${Object.values(answer)[0]}`, async () => {
+        it(`returns the answer "${Object.values(answer)[0]}" and drops fields that it does not know`, async () => {
           for (const more of [{}, { leaked: '4242424242424242' }]) {
             const [result] = await ask([call], says(call.answered({ ...answer, ...more })));
             assert.deepEqual(result, { status: 'fulfilled', value: answer });
@@ -49,18 +49,18 @@ describe('the client of a card network over HTTP', () => {
       }
 
       for (const answer of call.unreadable) {
-        it(`says it is unavailable when it is answered ${JSON.stringify(answer)}`, async () => {
+        it(`reports the network as unavailable when the answer is ${JSON.stringify(answer)}`, async () => {
           const [result] = await ask([call], says(call.answered(answer)));
           assertUnavailable(result, /agreed shape/);
         });
       }
 
-      it('says it is unavailable when the answer is about another token or card', async () => {
+      it('reports the network as unavailable when the answer is about another token or card', async () => {
         const [result] = await ask([call], says(call.about('another', call.definite[0] ?? {})));
         assertUnavailable(result, /another token or card/);
       });
 
-      it('sends the request, with the bearer token', async () => {
+      it('sends the request with the bearer token', async () => {
         const seen: unknown[] = [];
         await ask([call], async (request, response) => {
           const body = await text(request);
@@ -75,7 +75,7 @@ describe('the client of a card network over HTTP', () => {
   const indefinite: Record<string, [RequestListener, RegExp]> = {
     'is not JSON': [says('leaked: <html>'), /not JSON/],
     'is empty': [says(''), /not JSON/],
-    'is JSON of another kind': [says([1, 2]), /agreed shape \(body\)/],
+    'is JSON but not an object': [says([1, 2]), /agreed shape \(body\)/],
     'is an empty object': [says({}), /agreed shape \(\w+, \w+\)/],
     'is larger than 64 KiB': [says(`"${'leaked'.repeat(20_000)}"`), /no answer/],
     'is cut off': [
@@ -85,7 +85,10 @@ describe('the client of a card network over HTTP', () => {
       },
       /no answer/,
     ],
-    'never comes, as the connection is cut': [(request) => request.destroy(), /no answer \(UND_ERR_SOCKET\)/],
+    'never arrives because the connection is cut': [
+      (request) => request.destroy(),
+      /no answer \(UND_ERR_SOCKET\)/,
+    ],
     'is a redirect': [
       (_request, response) => response.writeHead(307, { location: 'http://127.0.0.1:9/' }).end(),
       /answered 307/,
@@ -99,12 +102,12 @@ describe('the client of a card network over HTTP', () => {
     'is 503': [says('leaked', 503), /answered 503; ask again/],
   };
   for (const [name, [network, message]] of Object.entries(indefinite)) {
-    it(`says it is unavailable when an answer ${name}`, async () => {
+    it(`reports the network as unavailable when an answer ${name}`, async () => {
       for (const result of await ask(CALLS, network)) assertUnavailable(result, message);
     });
   }
 
-  it('gives up on a network that hangs, before its answer or in the middle of it', async () => {
+  it('gives up on a network that hangs before its answer or in the middle of it', async () => {
     const silent = ask(CALLS, () => {});
     const stalling = ask(CALLS, (_request, response) => {
       response.writeHead(200).write('{');
@@ -114,7 +117,7 @@ describe('the client of a card network over HTTP', () => {
     }
   });
 
-  it('says it is unavailable when nobody listens', async () => {
+  it('reports the network as unavailable when nothing listens at its address', async () => {
     const client = createHttpCardNetwork({ url: `http://127.0.0.1:${await freePort()}`, bearerToken: 'x' });
     for (const result of await Promise.allSettled(CALLS.map((call) => call.make(client)))) {
       assertUnavailable(result, /no answer \(ECONNREFUSED\)/);

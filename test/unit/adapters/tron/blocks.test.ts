@@ -20,7 +20,7 @@ describe('the blocks of a TRON chain', () => {
   let all: ChainOfNodes;
   afterEach(() => all.stop());
 
-  it('have the transfers of USDT that took place, each by its place in chain, transaction and log', async () => {
+  it('contain every USDT transfer, identified by its transaction and log index', async () => {
     all = await startChainOfNodes();
     const { chain, tron } = all;
     const block = chain.mine([
@@ -50,7 +50,7 @@ describe('the blocks of a TRON chain', () => {
     });
   });
 
-  it('have nothing of what moved no USDT', async () => {
+  it('leave out everything that moved no USDT', async () => {
     all = await startChainOfNodes();
     const payment = { to: ALICE, valueMicroUsdt: 25_000_000n };
     all.chain.mine([
@@ -68,7 +68,7 @@ describe('the blocks of a TRON chain', () => {
     assert.deepEqual(read?.transfers, []);
   });
 
-  it('come in order, each once, however many are fetched at a time and whichever answer is first', async () => {
+  it('arrive in order and once each, however many are fetched at a time and whichever answer comes first', async () => {
     all = await startChainOfNodes();
     const { chain, nodes, tron } = all;
     for (let number = 1; number <= 60; number++)
@@ -91,7 +91,7 @@ describe('the blocks of a TRON chain', () => {
     assert.ok(node.mostAtOnce >= 2 && node.mostAtOnce <= 8, `${node.mostAtOnce} at once`);
   });
 
-  it('are read up to the newest solid one, and none before it is there', async () => {
+  it('are read up to the newest solid block and no further', async () => {
     all = await startChainOfNodes();
     const { chain, tron } = all;
     chain.mineMany(5);
@@ -108,7 +108,7 @@ describe('the blocks of a TRON chain', () => {
     assert.deepEqual([fourth?.hash, fourth?.transfers.length, more], [chain.block(4)?.hash, 1, []]);
   });
 
-  it('are read from a bare node too, whose solid blocks have an address of their own', async () => {
+  it('can be read from a bare node, which serves solid blocks on a separate port', async () => {
     all = await startChainOfNodes([{ isBare: true }]);
     all.chain.mine([tokenTransfer({ to: ALICE, valueMicroUsdt: 3n })]);
     assert.equal((await all.tron.readUnsolid(null, NEVER))?.transfers.length, 1);
@@ -117,7 +117,7 @@ describe('the blocks of a TRON chain', () => {
     assert.equal(block?.transfers[0]?.toHash, ALICE_HASH);
   });
 
-  it('cost two calls each at the head, and a look that finds none costs one', async () => {
+  it('cost two calls each at the head of the chain, and a look that finds none costs one', async () => {
     all = await startChainOfNodes();
     const { chain, nodes, tron } = all;
     const calls = () => [...(nodes[0]?.calls.values() ?? [])].reduce((sum, count) => sum + count, 0);
@@ -136,7 +136,7 @@ describe('the blocks of a TRON chain', () => {
     }
   });
 
-  it('stop being read when the reading is called off, and what was asked for is over', async () => {
+  it('stop being read when the reader is cancelled, which ends requests under way', async () => {
     all = await startChainOfNodes();
     const { chain, nodes, tron } = all;
     chain.mineMany(30);
@@ -156,7 +156,7 @@ describe('the last block before a time', () => {
   let all: ChainOfNodes;
   afterEach(() => all.stop());
 
-  it('is found among many by few calls', async () => {
+  it('is found among many blocks with few calls', async () => {
     all = await startChainOfNodes([{}], {
       chain: new HandChain({ startTime: new Date(0), solidAfterBlocks: 2 }),
     });
@@ -172,7 +172,7 @@ describe('the last block before a time', () => {
     assert.ok(calls <= 11 * 14, `${calls} calls`);
   });
 
-  it('is block 0 if the chain is younger, after which any first block is taken', async () => {
+  it('is block 0 if the chain is younger than that, and any block may follow it', async () => {
     all = await startChainOfNodes();
     all.chain.mineMany(9);
     const time = new Date(0);
@@ -181,7 +181,7 @@ describe('the last block before a time', () => {
     assert.equal((await readUpTo(all.tron, start, 7)).length, 7);
   });
 
-  it('is not guessed if no node has blocks that old: what was paid in them would be lost', async () => {
+  it('is not guessed if no node has blocks that old, because payments in them would be lost', async () => {
     all = await startChainOfNodes([{}], { chain: new HandChain({ firstNumber: 70_000_000 }) });
     all.chain.mineMany(10);
     await assert.rejects(all.tron.findLastBlockBefore(new Date(0), NEVER), (error) => {
@@ -196,7 +196,7 @@ describe('blocks that are not solid yet', () => {
   let all: ChainOfNodes;
   afterEach(() => all.stop());
 
-  it('show what is called for in them, each block once, and one call in a turn', async () => {
+  it('show the transfers that a reader asks for, with each block shown once and one call a turn', async () => {
     all = await startChainOfNodes();
     const { chain, nodes, tron } = all;
     const pay = (valueMicroUsdt: bigint) => tokenTransfer({ to: ALICE, valueMicroUsdt });
@@ -220,7 +220,7 @@ describe('blocks that are not solid yet', () => {
     assert.deepEqual(next, { number: 5, transfers: [seen(3, 3n), seen(4, 4n), seen(5, 5n)] });
   });
 
-  it('are looked at without hurry: of many only the newest', async () => {
+  it('are skipped if there are many, except for the newest', async () => {
     all = await startChainOfNodes();
     const { chain, nodes, tron } = all;
     for (let number = 1; number <= 50; number++)
@@ -230,7 +230,7 @@ describe('blocks that are not solid yet', () => {
     assert.equal(nodes[0]?.calls.get('/wallet/getblockbynum'), 4);
   });
 
-  it('give no hint if a node fails at them, which does not keep solid blocks from being read', async () => {
+  it('give no hint if a node fails to serve them, while solid blocks are still read', async () => {
     all = await startChainOfNodes();
     const { chain, nodes, tron } = all;
     chain.mineMany(5);

@@ -26,7 +26,7 @@ describe('TRON nodes that disagree', () => {
   };
   const stateOf = (at: number) => all.tron.state().nodes[at];
 
-  it('about how far the chain is: one 1,000 blocks behind is left for the next one', async () => {
+  it('are handled by leaving a node that is 1,000 blocks behind for the next one', async () => {
     all = await startChainOfNodes([{}, {}]);
     mine(1_100);
     const [slow, good] = all.nodes;
@@ -44,7 +44,7 @@ describe('TRON nodes that disagree', () => {
     });
   });
 
-  it('about how far the chain is: one that has stopped is left for the next one', async () => {
+  it('are handled by leaving a node that has stopped for the next one', async () => {
     all = await startChainOfNodes([{}, {}]);
     mine(102);
     const [stopped, good] = all.nodes;
@@ -60,7 +60,7 @@ describe('TRON nodes that disagree', () => {
     });
   });
 
-  it('about how far the chain is: one that keeps its distance is left for the next one, too', async () => {
+  it('are handled by leaving a node that stays far behind for the next one', async () => {
     all = await startChainOfNodes([{}, {}]);
     mine(1_100);
     const [slow, good] = all.nodes;
@@ -78,7 +78,7 @@ describe('TRON nodes that disagree', () => {
     assert.ok(number < 500, `only at block ${number}`);
   });
 
-  it('by a lie: one that claims newer blocks than there are keeps nobody from reading them', async () => {
+  it('do not stop the reading when one of them claims newer blocks than there are', async () => {
     all = await startChainOfNodes([{}, {}]);
     mine(62);
     const [good, liar] = all.nodes;
@@ -105,7 +105,7 @@ describe('TRON nodes that disagree', () => {
     assert.equal((await readUpTo(all.tron, last, 61))[0]?.node, nameOf(good));
   });
 
-  it('by a few blocks, as nodes do behind one address, which is no problem of theirs', async () => {
+  it('are not reported when they differ by a few blocks, as nodes behind one address do', async () => {
     all = await startChainOfNodes([{}, {}]);
     mine(12);
     const [slow] = all.nodes;
@@ -115,7 +115,7 @@ describe('TRON nodes that disagree', () => {
     assert.deepEqual([stateOf(0)?.problem, all.log], [null, []]);
   });
 
-  it('about a block: only one that follows from the last one is taken', async () => {
+  it('are read only where a block follows from the last one', async () => {
     all = await startChainOfNodes([{}, {}]);
     mine(32);
     const [liar, good] = all.nodes;
@@ -133,7 +133,7 @@ describe('TRON nodes that disagree', () => {
     assert.deepEqual([all.log[0]?.node, all.log[0]?.state], [nameOf(liar), 'contradicting']);
   });
 
-  it('about the newest block of all, even if there is none to follow it', async () => {
+  it('are caught even at the newest block, when nothing follows it yet', async () => {
     all = await startChainOfNodes([{}, {}]);
     const head = mine(12);
     const [last] = (await readUpTo(all.tron, START, 10)).slice(-1);
@@ -145,7 +145,7 @@ describe('TRON nodes that disagree', () => {
     assert.deepEqual([stateOf(0)?.state, all.tron.state().node], ['contradicting', nameOf(good)]);
   });
 
-  it('about a block that follows in none of them: the scan is told, and goes on once one does', async () => {
+  it('stop the scan while none has a block that follows, and it goes on once one does', async () => {
     all = await startChainOfNodes([{}, {}]);
     mine(12);
     const elsewhere = { number: 3, hash: 'ab'.repeat(32) };
@@ -157,7 +157,7 @@ describe('TRON nodes that disagree', () => {
     assert.equal((await readUpTo(all.tron, { number: 3, hash: null }, 10)).length, 7);
   });
 
-  it('about which transactions a block has: infos of others are not taken for its own', async () => {
+  it('cannot pass off the infos of other transactions as those of a block', async () => {
     const foreign = [{ id: 'ab'.repeat(32), blockNumber: 1, receipt: { result: 'SUCCESS' } }];
     const alsoServe = (request: IncomingMessage, _body: string, response: ServerResponse) => {
       if (!request.url?.endsWith('gettransactioninfobyblocknum')) return false;
@@ -172,7 +172,7 @@ describe('TRON nodes that disagree', () => {
   });
 });
 
-describe('a payment that is shown to the other nodes', () => {
+describe('a payment that the other nodes are asked about', () => {
   let all: ChainOfNodes;
   afterEach(() => all.stop());
   const payment = tokenTransfer({ to: ALICE, valueMicroUsdt: 25_000_000n });
@@ -182,7 +182,7 @@ describe('a payment that is shown to the other nodes', () => {
     return { block, ask: () => all.tron.findDenied(block, block.transfers, NEVER) };
   };
 
-  it('is denied by one that has the block without it, and by name', async () => {
+  it('is denied by a node that has the block without it, and the node is named', async () => {
     all = await startChainOfNodes([{}, {}, {}]);
     all.chain.mine([payment, payment]);
     all.chain.solidify();
@@ -203,7 +203,7 @@ describe('a payment that is shown to the other nodes', () => {
     );
   });
 
-  it('is denied if its amount or its recipient is another, and if the block is', async () => {
+  it('is denied if a node has another amount, another recipient or another block', async () => {
     all = await startChainOfNodes([{}, {}]);
     const block = all.chain.mine([payment]);
     all.chain.solidify();
@@ -244,7 +244,7 @@ describe('a payment that is shown to the other nodes', () => {
     'lite',
   ] as const;
   for (const fault of faults) {
-    it(`is not denied by one that can't say: ${fault}`, async () => {
+    it(`is not denied by a node with the fault "${fault}"`, async () => {
       all = await startChainOfNodes([{}, {}], { timings: { requestTimeoutMs: 1_000 } });
       all.chain.mine([payment]);
       all.chain.solidify();
@@ -255,7 +255,7 @@ describe('a payment that is shown to the other nodes', () => {
     });
   }
 
-  it("is not denied by one that doesn't have the block, or not all infos of it", async () => {
+  it('is not denied by a node that lacks the block, or some of its infos', async () => {
     all = await startChainOfNodes([{}, {}]);
     const mined = all.chain.mine([payment]);
     all.chain.solidify();
@@ -270,7 +270,7 @@ describe('a payment that is shown to the other nodes', () => {
     assert.ok((other.calls.get('/walletsolidity/gettransactioninfobyblocknum') ?? 0) >= 1);
   });
 
-  it('waits for a node that is about to get the block, which then denies it', async () => {
+  it('waits for a node that is about to get the block, which may then deny it', async () => {
     all = await startChainOfNodes([{}, {}], { timings: { corroborationMs: 10_000 } });
     all.chain.mine([payment]);
     all.chain.mine();
@@ -289,7 +289,7 @@ describe('a payment that is shown to the other nodes', () => {
     );
   });
 
-  it('is not kept waiting by a node that hangs', async () => {
+  it('is not delayed by a node that hangs', async () => {
     all = await startChainOfNodes([{}, {}], { timings: { corroborationMs: 200, requestTimeoutMs: 600_000 } });
     all.chain.mine([payment]);
     all.chain.solidify();
@@ -299,7 +299,7 @@ describe('a payment that is shown to the other nodes', () => {
     assert.equal(all.tron.state().nodes[1]?.problem, 'timeout');
   });
 
-  it('is denied by nobody if there is no other node', async () => {
+  it('is accepted if there is no other node to ask', async () => {
     all = await startChainOfNodes();
     all.chain.mine([payment]);
     all.chain.solidify();

@@ -85,16 +85,17 @@ describe('a TRON node with a fault', () => {
   });
 
   FAULTS.forEach(([rule], index) => {
-    it(`is passed over, and no block with it: ${rule.fault} ${rule.path ?? ''}`, () => ends[index]);
+    it(`is passed over without missing a block when it has the fault "${rule.fault}"${rule.path === undefined ? '' : ` in ${rule.path}`}`, () =>
+      ends[index]);
   });
 });
 
-describe('a TRON node at fault', () => {
+describe('a faulty TRON node', () => {
   let all: ChainOfNodes;
   afterEach(() => all.stop());
   const mine = (count: number) => mineIn(all, count);
 
-  it('is named in the log when it falls out and when it is back, and not at each call between', async () => {
+  it('is logged when it fails and when it recovers, and not on each call in between', async () => {
     all = await startChainOfNodes([{}, {}]);
     mine(2);
     const [bad] = all.nodes;
@@ -124,7 +125,7 @@ describe('a TRON node at fault', () => {
     assert.ok(String(is?.since) > String(was?.since));
   });
 
-  it('is not preferred while it flaps; and every block is read, once, whichever answers', async () => {
+  it('is not preferred while it flaps, and every block is read once, whichever node answers', async () => {
     all = await startChainOfNodes([{}, {}]);
     mine(102);
     const [flapping, good] = all.nodes;
@@ -138,7 +139,7 @@ describe('a TRON node at fault', () => {
     assert.ok(all.log.length <= 3, JSON.stringify(all.log));
   });
 
-  it('is read from all the same if there is no other, and nothing is missed', async () => {
+  it('is still read if there is no other, and nothing is missed', async () => {
     all = await startChainOfNodes();
     mine(62);
     const faults: Fault[] = [
@@ -157,7 +158,7 @@ describe('a TRON node at fault', () => {
     );
   });
 
-  it('that asked for a pause gets it, and it keeps no other node from being read', async () => {
+  it('gets the pause that it asked for while other nodes are read', async () => {
     const alsoServe = (_request: unknown, _body: string, response: ServerResponse) => {
       response.writeHead(429, { 'retry-after': '240' }).end();
       return true;
@@ -177,7 +178,7 @@ describe('a TRON node at fault', () => {
     assert.equal(limited?.calls.get('/walletsolidity/getnowblock'), calls);
   });
 
-  it('that never gives a block it says it has is told from one that only has to get it', async () => {
+  it('is told from a slow one if it never serves a block that it claims to have', async () => {
     all = await startChainOfNodes([{}], { timings: { patienceMs: 400 } });
     mine(3);
     const [node] = all.nodes;
@@ -195,7 +196,7 @@ describe('a TRON node at fault', () => {
     assert.equal((await readUpTo(all.tron, START, 1))[0]?.transfers.length, 1);
   });
 
-  it('with one info missing of many does not give the block', async () => {
+  it('does not serve a block if one of its many infos is missing', async () => {
     all = await startChainOfNodes([{}, {}]);
     const payments = Array.from({ length: 40 }, () => tokenTransfer({ to: ALICE, valueMicroUsdt: 1n }));
     const block = all.chain.mine(payments);
@@ -206,7 +207,7 @@ describe('a TRON node at fault', () => {
     assert.deepEqual([read?.node, read?.transfers.length], [nameOf(good), 40]);
   });
 
-  it('may zip what it says, but not more than it may say unzipped', async () => {
+  it('may compress its answers, but no further than the limit for uncompressed ones', async () => {
     let zipped = gzipSync('{}');
     const alsoServe = (request: IncomingMessage, _body: string, response: ServerResponse) => {
       assert.equal(request.headers['accept-encoding'], 'gzip');
@@ -230,7 +231,7 @@ describe('a TRON node at fault', () => {
     assert.equal(await problem(), 'z_data_error');
   });
 
-  it('quotes nothing into log, state or error: it may say a key', async () => {
+  it('is never quoted in a log, a state or an error, since it might repeat a key', async () => {
     const secret = 'hunter2-hunter2';
     const alsoServe = (_request: unknown, _body: string, response: ServerResponse) => {
       response.writeHead(200, { 'content-type': 'application/json' });

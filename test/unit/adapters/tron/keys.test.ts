@@ -8,7 +8,7 @@ import { startFakeNode } from '../../../../dev/tron/fake-node.ts';
 import { keptLog, NEVER } from '../../../support/adapters/chain-of-nodes.ts';
 
 describe('TRON_API_KEY', () => {
-  it("is TronGrid's, and goes to no other owner's node, nor in clear over the network", () => {
+  it('is sent to TronGrid alone, and never in clear over the network', () => {
     const isSent = (url: string) => keyHeaders(url, 'a-key')['TRON-PRO-API-KEY'] === 'a-key';
     for (const url of [
       'https://api.trongrid.io',
@@ -31,7 +31,7 @@ describe('TRON_API_KEY', () => {
     assert.deepEqual(keyHeaders('https://api.trongrid.io', null), {});
   });
 
-  it('is not sent to another node, of which the log warns, and a key in a URL is in no error, log or name', async () => {
+  it('is not sent to another node, which the log warns of, and a key in a URL appears in no error, log or name', async () => {
     const node = await startFakeNode(new HandChain());
     const { log, logger } = keptLog();
     const url = `${node.url}/key-in-the-path`;

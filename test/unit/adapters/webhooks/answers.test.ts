@@ -3,13 +3,13 @@ import { gzipSync } from 'node:zlib';
 import { isLetGo, postTo, withClient } from '../../../support/adapters/webhooks/clients.ts';
 import { answering, startRawReceiver, startReceiver } from '../../../support/adapters/webhooks/receivers.ts';
 
-describe('the answer', () => {
-  it('is kept up to 1,024 bytes, without half a character', async () => {
+describe("a receiver's answer", () => {
+  it('is kept up to 1,024 bytes, and no character is cut in half', async () => {
     const result = await postTo(startReceiver(answering(200, `a${'é'.repeat(2_000)}`)));
     assert.equal(result.answerStart, `a${'é'.repeat(511)}`);
   });
 
-  it('can be stored and shown: no controls, no bytes that are no text', async () => {
+  it('is stripped of control characters and invalid bytes, so that it can be stored and shown', async () => {
     const bytes = Buffer.concat([Buffer.from('a\0b\x1b[31mc\r\nd\te\u202ef'), Buffer.of(0xff)]);
     const nasty = startReceiver((request, response) =>
       request.resume().once('end', () => response.end(bytes)),
@@ -18,7 +18,7 @@ describe('the answer', () => {
     assert.equal(result.answerStart, 'a\uFFFDb\uFFFD[31mc\nd\te\uFFFDf\uFFFD');
   });
 
-  it('is not unpacked, whatever it is said to be packed with', async () => {
+  it('is not decompressed, whatever its encoding', async () => {
     const bomb = gzipSync(Buffer.alloc(10_000_000, 'x'));
     const packed = startReceiver((request, response) =>
       request.resume().once('end', () => response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb)),
@@ -29,8 +29,8 @@ describe('the answer', () => {
   });
 
   for (const [bytes, connections, what] of [
-    [16_384, 1, 'of 16 KiB leaves the connection usable'],
-    [16_385, 3, 'of one byte more does not'],
+    [16_384, 1, 'leaves the connection usable if it has 16 KiB'],
+    [16_385, 3, 'closes the connection if it has one byte more than 16 KiB'],
   ] as const) {
     it(what, async () => {
       const receiver = await startReceiver(answering(200, 'x'.repeat(bytes)));
@@ -47,7 +47,7 @@ describe('the answer', () => {
     });
   }
 
-  it('without end is cut off with its connection', async () => {
+  it('is cut off with its connection if it never ends', async () => {
     const endless = startRawReceiver((socket) => {
       const pour = () => {
         while (socket.writable && socket.write('x'.repeat(65_536)));
@@ -67,7 +67,7 @@ describe('the answer', () => {
     [200, 'delivered'],
     [500, 'failed'],
   ] as const) {
-    it(`that drips for ever behind a ${status} is cut off with its connection`, async () => {
+    it(`is cut off with its connection if it drips for ever after a ${status}`, async () => {
       const dripping = startRawReceiver((socket) => {
         socket.write(`HTTP/1.1 ${status} Status\r\ncontent-length: 100000\r\n\r\n`);
         const drip = setInterval(() => socket.write('.'), 20);

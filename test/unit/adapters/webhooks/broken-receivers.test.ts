@@ -15,7 +15,7 @@ const HANGING: Record<string, Act> = {
     const drip = setInterval(() => socket.write('.'), 20);
     socket.once('close', () => clearInterval(drip));
   },
-  'hints for ever': (socket) => {
+  'sends early hints for ever': (socket) => {
     const hint = setInterval(() => socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'), 20);
     socket.once('close', () => clearInterval(hint));
   },
@@ -26,27 +26,27 @@ const BROKEN: Record<string, [error: string, act: Act]> = {
   'resets the connection': ['connection_closed', (socket) => socket.resetAndDestroy()],
   'closes in the status line': ['connection_closed', (socket) => socket.end('HTTP/1.1 20')],
   'closes in its headers': ['connection_closed', (socket) => socket.end('HTTP/1.1 200 OK\r\nx: y\r\n')],
-  'resets in its headers': [
+  'resets the connection in its headers': [
     'connection_closed',
     (socket) => socket.write('HTTP/1.1 200 OK\r\nx: y\r\n', () => socket.resetAndDestroy()),
   ],
   'speaks another protocol': ['answer_invalid', (socket) => socket.write('SSH-2.0-OpenSSH_9.6\r\n')],
   'sends garbage': ['answer_invalid', (socket) => socket.write(Buffer.alloc(2_000, 0xfe))],
   'sends HTTP/0.9': ['answer_invalid', (socket) => socket.end('<html>hello</html>')],
-  'has a status that is none': ['answer_invalid', (socket) => socket.end('HTTP/1.1 2x0 OK\r\n\r\n')],
-  'has headers that are none': [
+  'sends an invalid status': ['answer_invalid', (socket) => socket.end('HTTP/1.1 2x0 OK\r\n\r\n')],
+  'sends invalid headers': [
     'answer_invalid',
     (socket) => socket.end('HTTP/1.1 200 OK\r\n no\x01: y\r\n\r\n'),
   ],
-  'has two lengths': [
+  'sends two lengths': [
     'answer_invalid',
     (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab'),
   ],
-  'has headers over 16 KiB': [
+  'sends headers of more than 16 KiB': [
     'answer_invalid',
     (socket) => socket.write(`HTTP/1.1 200 OK\r\nx-long: ${'x'.repeat(20_000)}\r\n\r\n`),
   ],
-  'has headers without end': [
+  'sends headers without end': [
     'answer_invalid',
     (socket) => {
       socket.write('HTTP/1.1 200 OK\r\n');
@@ -54,19 +54,19 @@ const BROKEN: Record<string, [error: string, act: Act]> = {
       socket.once('close', () => clearInterval(more));
     },
   ],
-  'says 100 though nobody asked': [
+  'sends a 100 that nobody asked for': [
     'answer_invalid',
     (socket) => socket.write('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'),
   ],
-  'wants another protocol': [
+  'asks for another protocol': [
     'answer_invalid',
     (socket) => socket.write('HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n'),
   ],
 };
 
-describe('a receiver that gives no status in time', () => {
+describe('a receiver that sends no status in time', () => {
   for (const [what, act] of Object.entries(HANGING)) {
-    it(`because it ${what}, is left at the deadline`, async () => {
+    it(`is left at the deadline if it ${what}`, async () => {
       const receiver = await startRawReceiver(act);
       try {
         await withClient({ timeoutMs: 300 }, async (post) => {
@@ -81,9 +81,9 @@ describe('a receiver that gives no status in time', () => {
   }
 });
 
-describe('a receiver that gives no status at all', () => {
+describe('a receiver that sends no status at all', () => {
   for (const [what, [error, act]] of Object.entries(BROKEN)) {
-    it(`because it ${what}, is a failure: ${error}`, async () => {
+    it(`fails with ${error} if it ${what}`, async () => {
       const receiver = startRawReceiver(act);
       const result = await postTo(receiver);
       assert.deepEqual(
@@ -101,15 +101,15 @@ describe('a receiver that gives no status at all', () => {
     });
   }
 
-  it('because nobody listens, is a failure: connection_refused', async () => {
+  it('fails with connection_refused if it does not listen', async () => {
     const url = `http://127.0.0.1:${await freePort()}/`;
     const result = await withClient({}, (post) => post(url));
     assert.deepEqual([result.outcome, result.error], ['failed', 'connection_refused']);
   });
 });
 
-describe("what is no receiver's doing", () => {
-  it('is thrown: no file descriptors left', async () => {
+describe('a failure of this machine', () => {
+  it('is thrown and not blamed on the receiver, for example when no file descriptors are left', async () => {
     const openSocket = () =>
       Promise.reject(Object.assign(new Error('too many open files'), { code: 'EMFILE' }));
     const options = { openSocket };

@@ -10,50 +10,46 @@ describe('a certificate', () => {
     trust = createTrust();
   });
 
-  it('for *.partner.example will do', async () => {
+  it('is accepted if it is for *.partner.example', async () => {
     const wildcard = trust.authority.issue({ hosts: ['*.partner.example'] });
     assert.deepEqual(await postOverTls(trust, serving(wildcard)), [['delivered', null]]);
   });
 
   for (const [what, certificate, error] of [
     [
-      'of an authority that is not trusted',
+      'is from an authority that is not trusted',
       () => trust.stranger.issue({ hosts: [HOST] }),
       'certificate_invalid',
     ],
+    ['signed itself', () => ({ cert: trust.stranger.ca, key: trust.stranger.key }), 'certificate_invalid'],
     [
-      'that signed itself',
-      () => ({ cert: trust.stranger.ca, key: trust.stranger.key }),
-      'certificate_invalid',
-    ],
-    [
-      'that has expired',
+      'has expired',
       () => trust.authority.issue({ hosts: [HOST], fromDays: -3, toDays: -2 }),
       'certificate_invalid',
     ],
     [
-      'that is not valid yet',
+      'is not valid yet',
       () => trust.authority.issue({ hosts: [HOST], fromDays: 2, toDays: 3 }),
       'certificate_invalid',
     ],
     [
-      'for another host',
+      'is for another host',
       () => trust.authority.issue({ hosts: ['other.example'] }),
       'certificate_host_mismatch',
     ],
     [
-      'for the parent domain',
+      'is for the parent domain',
       () => trust.authority.issue({ hosts: ['partner.example'] }),
       'certificate_host_mismatch',
     ],
     [
-      'for the address',
+      'is for the address',
       () => trust.authority.issue({ hosts: [PUBLIC, '127.0.0.1'] }),
       'certificate_host_mismatch',
     ],
   ] as const) {
     for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
-      it(`${what} is refused at every attempt, ${maxVersion}`, async () => {
+      it(`is refused at every attempt over ${maxVersion} if it ${what}`, async () => {
         let requests = 0;
         const receiver = startReceiver(
           () => {
@@ -68,7 +64,7 @@ describe('a certificate', () => {
     }
   }
 
-  it('for the address is what a URL with an address needs', async () => {
+  it('is accepted for a URL with an address only if it is for that address', async () => {
     const url = 'https://8.8.8.8/';
     // Where `leadTo` leads it.
     const own = trust.authority.issue({ hosts: ['127.0.0.1'] });
@@ -78,7 +74,7 @@ describe('a certificate', () => {
     ]);
   });
 
-  it('is checked whatever the environment says', async () => {
+  it('is checked even if the environment turns checks off', async () => {
     const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
     try {

@@ -8,7 +8,7 @@ import { untilHolds } from '../../../support/until.ts';
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
 
 describe('the webhook client', () => {
-  it('waits at its end for what is under way', async () => {
+  it('waits for attempts under way when it closes', async () => {
     let answer = () => {};
     const receiver = await startRawReceiver((socket) => {
       answer = () => void socket.write(OK);
@@ -31,7 +31,7 @@ describe('the webhook client', () => {
     }
   });
 
-  it('lets go of its connections at its end, long before they have been idle for their time', async () => {
+  it('closes its idle connections at once when it closes', async () => {
     const receiver = await startRawReceiver((socket) => socket.write(OK));
     const gone = new Promise((resolve) => {
       receiver.onConnection = (socket) => once(socket, 'close').then(resolve);
@@ -46,7 +46,7 @@ describe('the webhook client', () => {
     }
   }).timeout(8_000);
 
-  it('leaves nothing open behind an attempt that timed out', async () => {
+  it('leaves nothing open after an attempt that timed out', async () => {
     const receiver = await startRawReceiver(() => {});
     const gone = new Promise((resolve) => {
       receiver.onConnection = (socket) => once(socket, 'close').then(resolve);
@@ -61,7 +61,7 @@ describe('the webhook client', () => {
     }
   });
 
-  it('throws for a header that can not be sent: that is no failure of the receiver', async () => {
+  it("throws for a header that cannot be sent, since that is not the receiver's failure", async () => {
     const receiver = await startRawReceiver(() => {});
     const client = createWebhookClient({ timeoutMs: 5_000, allowLoopbackHttp: true });
     const url = `http://127.0.0.1:${receiver.port}/`;

@@ -11,8 +11,8 @@ import { untilHolds } from '../../../support/until.ts';
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
 const urlOf = (receiver: Receiver, path = '/') => `http://127.0.0.1:${receiver.port}${path}`;
 
-describe('connections', () => {
-  it('to one endpoint are limited; the time of what waits begins when it has one', async () => {
+describe('webhook connections', () => {
+  it("are limited for each endpoint, and an attempt's time starts when it has a connection", async () => {
     // The first hangs until its time is over, so a time that began with waiting would be over too.
     const receiver = await startRawReceiver((socket, request) => request > 1 && socket.write(OK));
     try {
@@ -29,7 +29,7 @@ describe('connections', () => {
     }
   });
 
-  it('of one endpoint are not those of another at the same host: one that hangs delays nobody', async () => {
+  it('are not shared by endpoints on the same host, so one that hangs delays nobody', async () => {
     const receiver = await startReceiver((request, response) => {
       if (request.url !== '/hang') answering(200)(request, response);
     });
@@ -49,7 +49,7 @@ describe('connections', () => {
     }
   });
 
-  it('of no more than 500 endpoints are kept; those used longest ago go first', async () => {
+  it('are kept for at most 500 endpoints, and those used longest ago are closed first', async () => {
     const receiver = await startReceiver(answering(200));
     try {
       await withClient({}, async (post) => {

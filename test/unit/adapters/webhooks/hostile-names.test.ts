@@ -13,10 +13,10 @@ const ANSWERS: [what: string, addresses: string[]][] = [
   ['loopback', ['127.0.0.1']],
   ['loopback in IPv6', ['::1']],
   ['another loopback address', ['127.8.9.10']],
-  ['this host', ['0.0.0.0']],
-  ['this host in IPv6', ['::']],
+  ['the unspecified address', ['0.0.0.0']],
+  ['the unspecified address in IPv6', ['::']],
   ['a private address', ['10.1.2.3']],
-  ["the cloud's metadata", ['169.254.169.254']],
+  ["the cloud's metadata service", ['169.254.169.254']],
   ["Azure's services", ['168.63.129.16']],
   ['carrier-grade NAT', ['100.64.0.1']],
   ['a unique local address', ['fd00::1']],
@@ -33,18 +33,18 @@ const ANSWERS: [what: string, addresses: string[]][] = [
   ['good addresses and then a bad one', [PUBLIC, PUBLIC_IPV6, '127.0.0.1']],
   ['a bad address first', ['127.0.0.1', PUBLIC]],
   ['a bad address after more than are tried', [...Array.from({ length: 50 }, () => PUBLIC), '10.0.0.1']],
-  ['a name, as if it were an alias', ['localhost']],
+  ['another name, like an alias', ['localhost']],
   ['a number', ['2130706433']],
-  ['octal', ['0177.0.0.1']],
-  ['a short form', ['127.1']],
+  ['an octal address', ['0177.0.0.1']],
+  ['a shortened address', ['127.1']],
   ['an address in brackets', ['[::1]']],
   ['an address and a port', [`${PUBLIC}:80`]],
-  ['nothing where an address should be', ['']],
+  ['an empty address', ['']],
 ];
 
-describe('a name that leads to', () => {
+describe('a host name', () => {
   for (const [what, addresses] of ANSWERS) {
-    it(`${what} is refused`, async () => {
+    it(`is refused if it resolves to ${what}`, async () => {
       const canary = await startCanary();
       try {
         for (const network of [{}, { openSocket: leadTo(canary.port) }]) {
@@ -60,8 +60,8 @@ describe('a name that leads to', () => {
   }
 });
 
-describe('the look-up', () => {
-  it('happens once for a connection, so an answer that changes in between changes nothing', async () => {
+describe('a DNS lookup', () => {
+  it('happens once for each connection, so an answer that changes in between has no effect', async () => {
     const canary = await startCanary();
     const receiver = await startReceiver(answering(200));
     const answers = [[PUBLIC], ['127.0.0.1']];
@@ -85,7 +85,7 @@ describe('the look-up', () => {
     }
   });
 
-  it('is not repeated where an address can not be reached: the next one it gave is taken', async () => {
+  it('is not repeated if an address is unreachable, because the next one that it gave is tried', async () => {
     const receiver = await startReceiver(answering(200));
     const reach = leadTo(receiver.port, { plain: true });
     const tried: string[] = [];
@@ -131,7 +131,7 @@ describe('the look-up', () => {
     assert.deepEqual([result.error, tried], ['connection_refused', addresses.slice(0, 4)]);
   });
 
-  it('that finds nothing, fails or takes too long is a failure of its own', async () => {
+  it('fails the attempt if it finds nothing, fails or takes too long', async () => {
     const never = new Promise<string[]>(() => {});
     for (const [resolve, error] of [
       [async () => [], 'dns_failed'],
@@ -143,7 +143,7 @@ describe('the look-up', () => {
     }
   });
 
-  it('that ends after the deadline leads to no connection any more', async () => {
+  it('opens no connection if it ends after the deadline', async () => {
     let answer: (addresses: string[]) => void = () => {};
     const connected: string[] = [];
     const options = {
@@ -162,7 +162,7 @@ describe('the look-up', () => {
     });
   });
 
-  it('does not happen for localhost: it is this machine whatever a name server says', async () => {
+  it('is not made for localhost, which is this machine whatever a name server says', async () => {
     const receiver = await startReceiver(answering(200));
     const resolve = () => assert.fail('looked up');
     try {

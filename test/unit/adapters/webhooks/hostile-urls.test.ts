@@ -75,7 +75,7 @@ const HOSTILE: Record<string, string[]> = {
 describe('a hostile URL', () => {
   for (const [error, urls] of Object.entries(HOSTILE)) {
     for (const written of urls) {
-      it(`is refused as ${error}: ${JSON.stringify(written)}`, async () => {
+      it(`is refused with ${error} when it is ${JSON.stringify(written)}`, async () => {
         const canary = await startCanary();
         const url = written.replaceAll('PORT', String(canary.port));
         const lookedUp: string[] = [];
@@ -108,7 +108,7 @@ describe('a hostile URL', () => {
     }
   }
 
-  it('would have reached the canary if it had been let through', async () => {
+  it('would reach the canary if it were let through', async () => {
     const canary = await startCanary();
     try {
       const openSocket = leadTo(canary.port);

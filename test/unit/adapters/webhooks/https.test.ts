@@ -10,14 +10,14 @@ import {
 } from '../../../support/adapters/webhooks/receivers.ts';
 import { createTrust, postOverTls, serving, type Trust } from '../../../support/adapters/webhooks/tls.ts';
 
-describe('over HTTPS', () => {
+describe('a webhook over HTTPS', () => {
   let trust: Trust;
 
   before(() => {
     trust = createTrust();
   });
 
-  it('an event arrives, under the host name though the address was connected to', async () => {
+  it('names the host in the request although it connects to an address', async () => {
     const heard: unknown[] = [];
     const tls: TlsOptions = {
       ...trust.good,
@@ -36,7 +36,7 @@ describe('over HTTPS', () => {
     assert.deepEqual(heard, [HOST, `${HOST}:8443`, '1.1']);
   });
 
-  it('a connection is used again', async () => {
+  it('reuses a connection', async () => {
     const receiver = await serving(trust.good);
     assert.deepEqual(
       await postOverTls(trust, Promise.resolve(receiver), { times: 3 }),
@@ -45,7 +45,7 @@ describe('over HTTPS', () => {
     assert.equal(receiver.connections, 1);
   });
 
-  it('TLS 1.2 will do, TLS 1.1 will not', async () => {
+  it('accepts TLS 1.2 and refuses TLS 1.1', async () => {
     assert.deepEqual(await postOverTls(trust, serving({ ...trust.good, maxVersion: 'TLSv1.2' })), [
       ['delivered', null],
     ]);
@@ -58,7 +58,7 @@ describe('over HTTPS', () => {
     assert.deepEqual(await postOverTls(trust, serving(old)), [['failed', 'tls_failed']]);
   });
 
-  it('a receiver that demands a certificate of ours fails', async () => {
+  it('fails if the receiver asks for a client certificate', async () => {
     for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
       const demanding = serving({
         ...trust.good,
@@ -74,7 +74,7 @@ describe('over HTTPS', () => {
     }
   });
 
-  it('a receiver that speaks plain HTTP, garbage or nothing fails', async () => {
+  it('fails if the receiver speaks plain HTTP, garbage or nothing', async () => {
     const talking = (bytes: string | null) =>
       startRawReceiver(() => {}).then((receiver) => {
         receiver.onConnection = (socket) => (bytes === null ? socket.destroy() : socket.write(bytes));
@@ -87,7 +87,7 @@ describe('over HTTPS', () => {
     assert.deepEqual(await postOverTls(trust, talking(null)), [['failed', 'connection_closed']]);
   });
 
-  it('a handshake that hangs ends at the deadline, with its connection', async () => {
+  it('ends a handshake that hangs at the deadline, with its connection', async () => {
     const receiver = await startRawReceiver(() => {});
     const openSocket = leadTo(receiver.port);
     const options = { ca: trust.authority.ca, resolve: async () => [PUBLIC], openSocket, timeoutMs: 300 };
@@ -99,7 +99,7 @@ describe('over HTTPS', () => {
     }
   });
 
-  it('the body arrives as it was', async () => {
+  it('delivers the body unchanged', async () => {
     const bodies: string[] = [];
     const receiver = startReceiver((request, response) => {
       request.setEncoding('utf8').on('data', (text) => bodies.push(text));
@@ -109,7 +109,7 @@ describe('over HTTPS', () => {
     assert.equal(bodies.join(''), BODY);
   });
 
-  it('a handshake that hangs at one address leaves time for the next', async () => {
+  it('leaves time for the next address if the handshake with one hangs', async () => {
     const hanging = await startRawReceiver(() => {});
     const receiver = await serving(trust.good);
     const options = {

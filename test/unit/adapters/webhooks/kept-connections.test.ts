@@ -25,8 +25,8 @@ async function postInTurn(times: number, act: (socket: Socket, request: number) 
   }
 }
 
-describe('connections', () => {
-  it('are kept and used again, one for each attempt under way', async () => {
+describe('kept-alive connections', () => {
+  it('are reused, one for each attempt under way', async () => {
     const receiver = await startReceiver(answering(200));
     try {
       await withClient({}, async (post) => {
@@ -42,7 +42,7 @@ describe('connections', () => {
     }
   });
 
-  it('are not kept where the receiver does not want it', async () => {
+  it('are not kept if the receiver declines', async () => {
     const closing = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n';
     assert.deepEqual(await postInTurn(3, (socket) => socket.write(closing)), {
       outcomes: ['delivered', 'delivered', 'delivered'],
@@ -51,7 +51,7 @@ describe('connections', () => {
     });
   });
 
-  it('that the receiver closed while they were idle are no failure', async () => {
+  it('cause no failure if the receiver closed them while they were idle', async () => {
     const receiver = await startRawReceiver((socket) => socket.end(OK));
     try {
       await withClient({}, async (post) => {
@@ -67,7 +67,7 @@ describe('connections', () => {
   });
 
   for (const away of ['destroy', 'resetAndDestroy', 'end'] as const) {
-    it(`that the receiver closes as the event comes (${away}) are no failure: it goes over a new one`, async () => {
+    it(`are replaced if the receiver closes them as the event arrives, by ${away}()`, async () => {
       const dropping = (socket: Socket, request: number) =>
         request === 2 ? socket[away]() : socket.write(OK);
       assert.deepEqual(await postInTurn(2, dropping), {
@@ -78,7 +78,7 @@ describe('connections', () => {
     });
   }
 
-  it('that are new and closed are a failure, and nothing is sent twice', async () => {
+  it('are a failure if they are new and closed, and nothing is sent twice', async () => {
     assert.deepEqual(await postInTurn(1, (socket) => socket.destroy()), {
       outcomes: ['connection_closed'],
       requests: 1,
@@ -86,7 +86,7 @@ describe('connections', () => {
     });
   });
 
-  it('are replaced once: what fails over the new one too has failed', async () => {
+  it('are replaced only once, and an attempt that fails over the new one has failed', async () => {
     assert.deepEqual(
       await postInTurn(2, (socket, request) => (request === 1 ? socket.write(OK) : socket.destroy())),
       {
@@ -97,7 +97,7 @@ describe('connections', () => {
     );
   });
 
-  it('that break after the first byte of an answer are a failure', async () => {
+  it('are a failure if they break after the first byte of an answer', async () => {
     const breaking = (socket: Socket, request: number) =>
       request === 1 ? socket.write(OK) : socket.end('HTTP/1.1 2');
     assert.deepEqual(await postInTurn(2, breaking), {
@@ -107,7 +107,7 @@ describe('connections', () => {
     });
   });
 
-  it('that fall silent are a failure: the event may have arrived', async () => {
+  it('are a failure if they fall silent, because the event may have arrived', async () => {
     const silent = (socket: Socket, request: number) => request === 1 && socket.write(OK);
     assert.deepEqual(await postInTurn(2, silent), {
       outcomes: ['delivered', 'timeout'],
@@ -116,7 +116,7 @@ describe('connections', () => {
     });
   });
 
-  it('with more in them than was asked for carry nothing else', async () => {
+  it('are not reused if they carry more than was asked for', async () => {
     const forging = (socket: Socket, request: number) =>
       socket.write(request === 1 ? `${OK}HTTP/1.1 200 Forged\r\ncontent-length: 6\r\n\r\nforged` : OK);
     assert.deepEqual(await postInTurn(2, forging), {

@@ -14,7 +14,7 @@ const ZONE: Zone = {
   'dead.example': 'never',
 };
 
-describe('the resolver', () => {
+describe('the DNS resolver', () => {
   let server: Awaited<ReturnType<typeof startNameServer>>;
 
   before(async () => {
@@ -22,7 +22,7 @@ describe('the resolver', () => {
   });
   after(() => server.close());
 
-  it('gives all addresses, IPv4 first', async () => {
+  it('gives all addresses with IPv4 first', async () => {
     const resolve = createHostResolver([server.address]);
     const both = await resolve('both.example');
     assert.deepEqual(
@@ -40,7 +40,7 @@ describe('the resolver', () => {
     }
   });
 
-  it('is not held up by names whose server never answers, many as they may be', async () => {
+  it('is not held up by any number of names whose server never answers', async () => {
     const resolve = createHostResolver([server.address]);
     const ended: string[] = [];
     const look = (name: string) =>
@@ -55,7 +55,7 @@ describe('the resolver', () => {
     assert.equal(ended.length, 21);
   });
 
-  it('serves the client, which looks at the addresses of both kinds', async () => {
+  it('gives the client the addresses of both families to check', async () => {
     const openSocket = () => assert.fail('connected');
     const options = { resolve: createHostResolver([server.address]), openSocket, timeoutMs: 5_000 };
     const result = await withClient(options, (post) => post('https://inside.example/'));

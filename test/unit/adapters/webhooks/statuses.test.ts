@@ -8,9 +8,9 @@ import {
   startReceiver,
 } from '../../../support/adapters/webhooks/receivers.ts';
 
-describe('a status', () => {
+describe('an HTTP status', () => {
   for (const status of [200, 201, 202, 204, 206, 299]) {
-    it(`of ${status} is a delivery`, async () => {
+    it(`counts as delivered if it is ${status}`, async () => {
       const result = await postTo(startReceiver(answering(status)));
       assert.deepEqual(
         { ...result, durationMs: 0 },
@@ -27,7 +27,7 @@ describe('a status', () => {
   }
 
   for (const status of [300, 304, 400, 401, 404, 408, 410, 413, 429, 500, 502, 503, 599]) {
-    it(`of ${status} is a failure that tells it`, async () => {
+    it(`counts as a failure, which records it, if it is ${status}`, async () => {
       const text = status === 304 ? '' : 'sorry';
       const result = await postTo(startReceiver(answering(status, text)));
       assert.deepEqual(
@@ -38,7 +38,7 @@ describe('a status', () => {
   }
 
   for (const status of [301, 302, 303, 307, 308]) {
-    it(`of ${status} is a failure, and nobody goes where it points`, async () => {
+    it(`counts as a failure if it is ${status}, and the redirect is not followed`, async () => {
       const canary = await startCanary();
       const redirecting: RequestListener = (request, response) =>
         request
@@ -56,7 +56,7 @@ describe('a status', () => {
     });
   }
 
-  it('is waited for behind early hints', async () => {
+  it('is awaited after early hints', async () => {
     const early = startRawReceiver((socket) => {
       socket.write('HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n');
       socket.write('HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\nok');
@@ -65,13 +65,13 @@ describe('a status', () => {
     assert.deepEqual([result.outcome, result.httpStatus, result.answerStart], ['delivered', 201, 'ok']);
   });
 
-  it('may come from HTTP/1.0, with an answer that ends with the connection', async () => {
+  it('may come over HTTP/1.0, in an answer that ends with the connection', async () => {
     const old = startRawReceiver((socket) => socket.end('HTTP/1.0 200 OK\r\n\r\nbye'));
     const result = await postTo(old);
     assert.deepEqual([result.outcome, result.httpStatus, result.answerStart], ['delivered', 200, 'bye']);
   });
 
-  it('stands though the receiver goes away in the middle of its answer', async () => {
+  it('counts even if the receiver goes away in the middle of its answer', async () => {
     for (const away of ['destroy', 'resetAndDestroy'] as const) {
       const cutShort = startRawReceiver((socket) =>
         socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf', () => socket[away]()),
@@ -81,7 +81,7 @@ describe('a status', () => {
     }
   });
 
-  it('stands though the answer turns into garbage', async () => {
+  it('counts even if the answer turns into garbage', async () => {
     const garbled = startRawReceiver((socket) =>
       socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nno chunk at all\r\n'),
     );

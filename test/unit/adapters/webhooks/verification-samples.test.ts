@@ -54,14 +54,14 @@ const signedAt = (timestamp: string) => {
 const other = generateWebhookSecret();
 
 const CASES: [what: string, received: Received, genuine: boolean][] = [
-  ['what we send', sent(), true],
-  ['the old secret or the new one', sent({ secrets: [other, SECRET] }), true],
-  ['five minutes of difference between the clocks', sent({ nowMs: NOW_MS + 300_000 }), true],
-  ['five minutes the other way', sent({ nowMs: NOW_MS - 300_000 }), true],
-  ['a webhook played again later', sent({ nowMs: NOW_MS + 300_001 }), false],
-  ['a timestamp of the future', sent({ nowMs: NOW_MS - 300_001 }), false],
+  ['what the service sends', sent(), true],
+  ['either secret while they are rotated', sent({ secrets: [other, SECRET] }), true],
+  ['a clock that is five minutes ahead', sent({ nowMs: NOW_MS + 300_000 }), true],
+  ['a clock that is five minutes behind', sent({ nowMs: NOW_MS - 300_000 }), true],
+  ['a webhook that is replayed later', sent({ nowMs: NOW_MS + 300_001 }), false],
+  ['a timestamp in the future', sent({ nowMs: NOW_MS - 300_001 }), false],
   ['another body', sent({ body: BODY.replace('100', '999') }), false],
-  ['JSON that was parsed and written again', sent({ body: JSON.stringify(JSON.parse(BODY)) }), false],
+  ['a body that was parsed and serialised again', sent({ body: JSON.stringify(JSON.parse(BODY)) }), false],
   ['no body', sent({ body: '' }), false],
   ['another secret', sent({ secrets: [other] }), false],
   ['a secret without its prefix', sent({ secrets: [SECRET.slice(6)] }), false],
@@ -69,15 +69,15 @@ const CASES: [what: string, received: Received, genuine: boolean][] = [
   ['another timestamp', withHeader('Timestamp', String(NOW_MS + 1)), false],
   ['no timestamp', withHeader('Timestamp', undefined), false],
   ['an empty timestamp', signedAt(''), false],
-  ['a timestamp that is no number', signedAt('now'), false],
+  ['a timestamp that is not a number', signedAt('now'), false],
   ['a timestamp with a sign', signedAt(`+${NOW_MS}`), false],
-  ['a timestamp of other digits', signedAt('١٧٩٥٢٤٦٩١٦٦٩٣'), false],
+  ['a timestamp in other digits', signedAt('١٧٩٥٢٤٦٩١٦٦٩٣'), false],
   ['a timestamp in seconds', signedAt('1795246916'), false],
   ['no signature', withHeader('Signature', undefined), false],
   ['an empty signature', withHeader('Signature', ''), false],
   ['half a signature', withHeader('Signature', signature.slice(0, 32)), false],
   ['a longer signature', withHeader('Signature', `${signature}0`), false],
-  ['a signature in capitals', withHeader('Signature', signature.toUpperCase()), false],
+  ['a signature in upper case', withHeader('Signature', signature.toUpperCase()), false],
   ['a signature that is not ASCII', withHeader('Signature', 'é'.repeat(32)), false],
 ];
 
@@ -99,7 +99,7 @@ describe('the verification sample for Node', () => {
     });
   }
 
-  it('accepts what the client delivers over HTTP, at the time it comes', async () => {
+  it('accepts what the webhook client delivers over HTTP, at the time it arrives', async () => {
     const verify = await importNodeSample();
     const receiver = await startReceiver(async (request, response) => {
       const genuine = verify(await buffer(request), request.headers as Record<string, string>, [SECRET]);
@@ -133,7 +133,7 @@ describe(`the verification sample for Python${PYTHON ? '' : ' (no python3 on thi
   it('is in the partner guide word for word', () => assertInGuide('verify_webhook.py', 'python'));
 
   if (PYTHON) {
-    it('accepts and refuses as the one for Node does', () => {
+    it('accepts and refuses what the sample for Node does', () => {
       const program = [
         'import json, sys',
         'sys.path.insert(0, sys.argv[1])',

@@ -4,8 +4,8 @@ import { buffer } from 'node:stream/consumers';
 import { postTo } from '../../../support/adapters/webhooks/clients.ts';
 import { answering, BODY, startCanary, startReceiver } from '../../../support/adapters/webhooks/receivers.ts';
 
-describe('what is sent', () => {
-  it('is one POST with the exact bytes, the headers given and nothing that asks for compression', async () => {
+describe('a webhook request', () => {
+  it('is one POST with the exact bytes and the given headers, and does not ask for compression', async () => {
     const heard: { line: string; headers: IncomingHttpHeaders; body: string }[] = [];
     const listener: RequestListener = async (request, response) => {
       const line = `${request.method} ${request.url} ${request.httpVersion}`;
@@ -31,7 +31,7 @@ describe('what is sent', () => {
     ]);
   });
 
-  it('goes past every proxy of the environment', async () => {
+  it('ignores every proxy in the environment', async () => {
     const canary = await startCanary();
     const names = ['HTTP_PROXY', 'http_proxy', 'HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy'];
     const before = names.map((name) => [name, process.env[name]] as const);

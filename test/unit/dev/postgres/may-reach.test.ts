@@ -8,7 +8,7 @@ describe('mayReach', () => {
   const scratch = scratchFolder();
   const stranger = { uid: 54_321, gid: 54_321 };
 
-  it('needs every folder on the way to let the user through', async () => {
+  it('is true only if every folder on the path lets the user through', async () => {
     const inner = join(scratch.path, 'outer', 'inner');
     await mkdir(inner, { recursive: true });
     await chmod(inner, 0o711);

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { childEnvironment, isForGo } from '../../../../dev/process/child.ts';
 
-describe('the environment of a child', () => {
+describe('the environment of a child process', () => {
   const before = { ...process.env };
   afterEach(() => {
     for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
   });
 
-  it('has what any program needs, what is meant for it, and nothing else', () => {
+  it('has what any program needs and what is meant for it, and nothing else', () => {
     Object.assign(process.env, {
       ...{ LC_TIME: 'C', https_proxy: 'http://proxy', NODE_OPTIONS: '', XDG_RUNTIME_DIR: '/run/x' },
       ...{

@@ -18,7 +18,7 @@ describe('startChild', () => {
       logFile: join(scratch.path, 'child.log'),
     });
 
-  it('keeps what the child prints in its log, and says how it ended', async () => {
+  it("writes the child's output to its log, and reports how it ended", async () => {
     // It is opened for appending, at the latest when something is written.
     await writeFile(join(scratch.path, 'child.log'), '');
     const child = await start('echo out; echo err >&2; exit 7');
@@ -31,7 +31,7 @@ describe('startChild', () => {
     });
   });
 
-  it('fails for a program that is not there', async () => {
+  it('fails for a program that does not exist', async () => {
     const options = { name: 'nothing', command: join(scratch.path, 'nothing'), args: [] };
     await assert.rejects(
       startChild({ ...options, logFile: join(scratch.path, 'l') }),
@@ -39,14 +39,14 @@ describe('startChild', () => {
     );
   });
 
-  it('stops with the first signal whoever heeds it', async () => {
+  it('stops a child with the first signal if it obeys', async () => {
     const child = await start('trap "exit 3" TERM; echo ready; while :; do sleep 0.05; done');
     await until('it is ready', () => child.lastLines().includes('ready'));
     await child.stop([{ signal: 'SIGTERM', graceMs: 10_000 }]);
     assert.equal(await child.exited, 'exit code 3');
   });
 
-  it('kills whoever heeds none', async () => {
+  it('kills a child that obeys no signal', async () => {
     const child = await start('trap "" TERM INT; echo ready; while :; do sleep 0.05; done');
     await until('it is ready', () => child.lastLines().includes('ready'));
     await child.stop([
@@ -56,7 +56,7 @@ describe('startChild', () => {
     assert.equal(await child.exited, 'signal SIGKILL');
   });
 
-  it('takes its children along when the process exits without having stopped them', async () => {
+  it('ends its children when the process exits without having stopped them', async () => {
     const script = `
       import { startChild } from ${JSON.stringify(new URL('../../../../dev/process/child.ts', import.meta.url).href)};
       const child = await startChild({ name: 'c', command: 'sleep', args: ['600'], logFile: process.argv[1] });

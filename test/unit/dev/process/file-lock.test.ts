@@ -10,7 +10,7 @@ const MODULE = new URL('../../../../dev/process/files.ts', import.meta.url).href
 describe('tryLock', () => {
   const scratch = scratchFolder();
 
-  it('gives the lock to one process at a time, and to the next when the first is killed', async () => {
+  it('gives the lock to one process at a time, and to the next one when the first is killed', async () => {
     const file = join(scratch.path, 'lock');
     const script = `
       import { tryLock } from ${JSON.stringify(MODULE)};

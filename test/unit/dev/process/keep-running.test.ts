@@ -23,7 +23,7 @@ function thing(failures: number[] = []) {
 }
 
 describe('keepRunning', () => {
-  it('starts again what ended unasked, and says both', async () => {
+  it('restarts a process that ended by itself, and logs both', async () => {
     const it = thing();
     const kept = await keepRunning({ ...it, name: 'it' });
     it.end('signal SIGKILL');
@@ -36,7 +36,7 @@ describe('keepRunning', () => {
     assert.equal(it.starts(), 2);
   });
 
-  it('waits twice as long after each start that failed', async () => {
+  it('waits twice as long after each failed start', async () => {
     const it = thing([2, 3]);
     const kept = await keepRunning({ ...it, name: 'it' });
     it.end('exit code 1');
@@ -50,11 +50,11 @@ describe('keepRunning', () => {
     await kept.stop();
   });
 
-  it('leaves a first start that failed to its caller', async () => {
+  it('throws to its caller if the first start fails', async () => {
     await assert.rejects(keepRunning({ ...thing([1]), name: 'it' }), /no luck at start 1/);
   });
 
-  it('starts nothing any more once it is told to stop, not even from the middle of a wait', async () => {
+  it('starts nothing once it is stopped, even in the middle of a wait', async () => {
     const it = thing();
     const kept = await keepRunning({ ...it, name: 'it' });
     it.end('exit code 1');

@@ -10,7 +10,7 @@ import { scratchFolder } from '../../../support/dev/scratch.ts';
 describe('stopOrphans', () => {
   const scratch = scratchFolder();
 
-  it('stops what is recorded, the last first, and says so', async () => {
+  it('stops the recorded processes, the last one first, and says so', async () => {
     const registry = new ChildRegistry(join(scratch.path, 'recorded.json'));
     const children = ['first', 'second'].map((name) => {
       const child = spawn('sleep', ['600']);
@@ -29,7 +29,7 @@ describe('stopOrphans', () => {
     assert.deepEqual(registry.running(), []);
   });
 
-  it('leaves alone who has the pid of a recorded child by now', async () => {
+  it('leaves alone another process that has the pid of a recorded one', async () => {
     const stranger = spawn('sleep', ['600']);
     const pid = stranger.pid as number;
     const file = join(scratch.path, 'reused.json');

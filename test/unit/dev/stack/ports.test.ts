@@ -10,7 +10,7 @@ describe('choosePorts', () => {
   const scratch = scratchFolder();
   const none = { postgres: undefined, temporal: undefined, temporalUi: undefined, worker: undefined };
 
-  it('takes the ports of last time, but for one that is taken by now', async () => {
+  it('reuses the ports of the last run, except for one that is taken', async () => {
     const file = join(scratch.path, 'ports.json');
     const first = await choosePorts(file, none);
     assert.equal(new Set(Object.values(first)).size, 5);
@@ -24,7 +24,7 @@ describe('choosePorts', () => {
     assert.deepEqual([second.postgres, second.temporalUi], [first.postgres, first.temporalUi]);
   });
 
-  it('has one for the TRON node where that is asked for, and keeps it', async () => {
+  it('chooses a port for the TRON node if one is wanted, and keeps it', async () => {
     const file = join(scratch.path, 'tron.json');
     assert.equal((await choosePorts(file, none)).tron, undefined);
     const { tron } = await choosePorts(file, { ...none, withTron: true });
@@ -32,7 +32,7 @@ describe('choosePorts', () => {
     assert.equal((await choosePorts(file, { ...none, withTron: true })).tron, tron);
   });
 
-  it('takes the ports asked for, and refuses one that is taken', async () => {
+  it('takes the requested ports, and refuses one that is taken', async () => {
     const file = join(scratch.path, 'asked.json');
     const asked = { ...none, temporalUi: await freePort() };
     assert.equal((await choosePorts(file, asked)).temporalUi, asked.temporalUi);

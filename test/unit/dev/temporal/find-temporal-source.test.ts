@@ -18,7 +18,7 @@ describe('findTemporalSource', () => {
     assert.deepEqual([found.kind, found.kind === 'existing' && found.address], ['existing', 'example:7233']);
   });
 
-  it('then TEMPORAL_CLI, then `temporal` on PATH, then an earlier download, then an earlier build', async () => {
+  it('takes TEMPORAL_CLI next, then `temporal` on PATH, then an earlier download, then an earlier build', async () => {
     const search = emptySearch(scratch.path);
     const named = await writeCli(join(scratch.path, 'named', 'temporal'), '1.33.0');
     const onPath = await writeCli(join(search.searchPath, 'temporal'), '1.32.0');
@@ -38,7 +38,7 @@ describe('findTemporalSource', () => {
     assert.deepEqual(search.progress, []);
   });
 
-  it('passes over a CLI whose server is too old, or which does not work, with a word', async () => {
+  it('skips a CLI that does not work or whose server is too old, and says so', async () => {
     const search = emptySearch(scratch.path);
     const old = await writeCli(join(search.searchPath, 'temporal'), '1.31.2');
     await writeScript(join(search.cacheFolder, DOWNLOADED, 'temporal'), 'exit 1');
@@ -55,7 +55,7 @@ describe('findTemporalSource', () => {
     );
   });
 
-  it('for production takes an earlier build, and no CLI', async () => {
+  it('takes an earlier build for production, and no CLI', async () => {
     const search = { ...emptySearch(scratch.path), production: true };
     await writeCli(join(search.searchPath, 'temporal'), '1.32.0');
     await writeCli(join(search.cacheFolder, DOWNLOADED, 'temporal'), '1.32.0');
@@ -67,7 +67,7 @@ describe('findTemporalSource', () => {
     assert.equal((await findTemporalSource(search)).kind, 'built');
   });
 
-  it('does not overlook a TEMPORAL_CLI that does not work', async () => {
+  it('fails for a TEMPORAL_CLI that does not work', async () => {
     const search = emptySearch(scratch.path);
     await writeCli(join(search.searchPath, 'temporal'), '1.32.0');
     await assert.rejects(
@@ -76,7 +76,7 @@ describe('findTemporalSource', () => {
     );
   });
 
-  it('names each way tried and what to install when there is nothing', async () => {
+  it('names everything that it tried, and what to install, when it finds nothing', async () => {
     await assert.rejects(findTemporalSource(emptySearch(scratch.path)), (error: Error) => {
       for (const way of [
         'TEMPORAL_ADDRESS',
@@ -94,7 +94,7 @@ describe('findTemporalSource', () => {
     });
   });
 
-  it('says that a Go is too old to build with', async () => {
+  it('says that Go is too old to build with', async () => {
     const search = emptySearch(scratch.path);
     await writeScript(join(search.searchPath, 'go'), 'echo go1.25.9');
     await assert.rejects(findTemporalSource(search), /Go is 1\.25\.9, and 1\.26 or newer is needed/);

@@ -7,7 +7,7 @@ const ALICE = 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6';
 const PAYMENT = tokenTransfer({ to: ALICE, valueMicroUsdt: 1_000_000n });
 
 describe('a chain that a test drives', () => {
-  it('begins an hour ago with one block, and has a day of blocks in no time', () => {
+  it('begins an hour ago with one block, and makes a day of blocks at once', () => {
     const chain = new HandChain();
     assert.deepEqual([chain.headNumber(), chain.solidNumber()], [0, 0]);
     const startMs = chain.head.timeMs;
@@ -16,7 +16,7 @@ describe('a chain that a test drives', () => {
     assert.deepEqual([chain.headNumber(), chain.solidNumber()], [28_800, 28_781]);
   });
 
-  it('takes times that a test gives, each later than the one before', () => {
+  it('takes the times that a test gives, each later than the one before', () => {
     const chain = new HandChain({ startTime: new Date(0), everyMs: 3_000, firstNumber: 70_000_000 });
     assert.equal(chain.mine([], { time: new Date(500) }).number, 70_000_001);
     assert.throws(() => chain.mine([], { time: new Date(500) }), RangeError);
@@ -27,7 +27,7 @@ describe('a chain that a test drives', () => {
     assert.equal(chain.block(70_000_006), undefined);
   });
 
-  it('gives like transactions different ids, and says which block has them', () => {
+  it('gives equal transactions different ids, and says which block has them', () => {
     const chain = new HandChain();
     const blocks = [chain.mine([PAYMENT, PAYMENT]), chain.mine([PAYMENT])];
     const ids = blocks.flatMap(({ transactions }) => transactions.map(({ id }) => id));
@@ -38,7 +38,7 @@ describe('a chain that a test drives', () => {
     );
   });
 
-  it('is the same chain when it is made again in the same way', () => {
+  it('is the same chain whenever it is made in the same way', () => {
     const [one, other] = [0, 0].map(() => {
       const chain = new HandChain({ startTime: new Date(0) });
       chain.mine([PAYMENT]);
@@ -47,7 +47,7 @@ describe('a chain that a test drives', () => {
     assert.equal(one?.hash, other?.hash);
   });
 
-  it('forks at the head into a longer one; what was solid stays', () => {
+  it('forks at the head into a longer chain, and keeps solid blocks', () => {
     const chain = new HandChain({ solidAfterBlocks: 3 });
     chain.mineMany(5);
     const lost = chain.mine([PAYMENT]);

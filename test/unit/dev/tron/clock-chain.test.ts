@@ -55,7 +55,7 @@ describe('the chain of the local stack', () => {
     ['an ordered stop', (chain: ClockChain) => chain.close()],
     ['a kill', () => {}],
   ] as const) {
-    it(`keeps every block that was shown, and every payment, over ${how} of whatever length`, () => {
+    it(`keeps every block and payment that it showed after ${how} of any length`, () => {
       for (const stoppedMs of [0, 400, 1_000, 30_000, 61_000, 3 * 24 * 3_600_000]) {
         const chain = open();
         const { txId } = chain.pay({ to: ALICE, valueMicroUsdt: 1n });
@@ -77,7 +77,7 @@ describe('the chain of the local stack', () => {
     });
   }
 
-  it('has a block a minute for the time it was stopped, so that it is soon caught up with', () => {
+  it('has one block a minute for the time it was stopped, so that scans catch up soon', () => {
     const chain = open();
     nowMs += 10_000;
     const before = chain.headNumber();
@@ -87,7 +87,7 @@ describe('the chain of the local stack', () => {
     assert.ok(height >= 2_879 && height <= 2_881, String(height));
   });
 
-  it('takes no block away when the clock is put back', () => {
+  it('removes no block when the clock is set back', () => {
     const chain = open();
     nowMs += 10_000;
     const head = chain.headNumber();
@@ -96,7 +96,7 @@ describe('the chain of the local stack', () => {
     assert.equal(chain.pay({ to: ALICE, valueMicroUsdt: 1n }).block, head + 1);
   });
 
-  it('writes only what it is made of, whatever the height', () => {
+  it('keeps its file small, whatever its height', () => {
     for (let run = 0; run < 3; run++) {
       const chain = open();
       nowMs += 24 * 3_600_000;

@@ -74,7 +74,7 @@ describe('the API of a fake TRON node', () => {
     });
   });
 
-  it('shows what came of the transactions', async () => {
+  it('shows the results of transactions', async () => {
     const payments = [
       { to: ALICE, valueMicroUsdt: 25_000_001n, from: BOB },
       { to: BOB, valueMicroUsdt: 0n },
@@ -123,7 +123,7 @@ describe('the API of a fake TRON node', () => {
     assert.deepEqual(await ask('/walletsolidity/gettransactioninfobyid', { value: twice.id }), {});
   });
 
-  it('answers for what it does not have as a real one: {} or []', async () => {
+  it('answers {} or [] for what it does not have, as a real node does', async () => {
     chain.mine([trxTransfer(ALICE, 1)]);
     const genesis = await ask('/wallet/getblockbynum', {});
     assert.equal('number' in genesis.block_header.raw_data, false);
@@ -138,7 +138,7 @@ describe('the API of a fake TRON node', () => {
     assert.equal((await fetch(`${node.url}/walletsolidity`)).status, 404);
   });
 
-  it('keeps solid blocks apart, and serves them on a port of their own where it is bare', async () => {
+  it('serves solid blocks under a path of their own, or on a port of their own if the node is bare', async () => {
     chain.mineMany(5);
     const numberOf = async (path: string) => (await ask(path)).block_header.raw_data.number;
     assert.equal(await numberOf('/wallet/getnowblock'), 5);
@@ -158,7 +158,7 @@ describe('the API of a fake TRON node', () => {
     }
   });
 
-  it("is read by TRON's own client", async () => {
+  it("can be read by TRON's own client", async () => {
     chain.mine([tokenTransfer({ to: ALICE, valueMicroUsdt: 1n })]);
     const tronWeb = new TronWeb({ fullHost: node.url });
     const block = await tronWeb.trx.getBlockByNumber(1);
@@ -173,7 +173,7 @@ describe('the API of a fake TRON node', () => {
     assert.deepEqual(await tronWeb.isConnected(), { fullNode: true, solidityNode: true, eventServer: false });
   });
 
-  it('counts calls, keeps the last headers, and takes its time', async () => {
+  it('counts calls, keeps the last headers, and answers after a delay', async () => {
     await Promise.all([ask('/wallet/getnowblock'), ask('/wallet/getnowblock'), ask('/wallet/getblock')]);
     assert.deepEqual([...node.calls].sort(), [
       ['/wallet/getblock', 1],

@@ -7,7 +7,7 @@ import type { Fault } from '../../../../dev/tron/faults.ts';
 const ALICE = 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6';
 const INFOS = '/walletsolidity/gettransactioninfobyblocknum';
 
-describe('the faults of a fake TRON node', () => {
+describe('a fake TRON node', () => {
   let chain: HandChain;
   let node: FakeNode;
   let honest: FakeNode;
@@ -39,7 +39,7 @@ describe('the faults of a fake TRON node', () => {
     ['rate limited', 429, /frequency/],
     ['internal error', 500, /^<html>/],
   ] satisfies [Fault, number, RegExp][]) {
-    it(`${fault}: answers ${status} with ${body}`, async () => {
+    it(`answers ${status} with ${body} for the fault "${fault}"`, async () => {
       node.faults.add({ fault });
       const response = await post('/wallet/getnowblock');
       assert.equal(response.status, status);
@@ -47,14 +47,14 @@ describe('the faults of a fake TRON node', () => {
     });
   }
 
-  it('truncated: cuts the answer in half', async () => {
+  it('cuts the answer in half for the fault "truncated"', async () => {
     node.faults.add({ fault: 'truncated' });
     const text = await (await post('/wallet/getnowblock')).text();
     assert.ok((await (await post('/wallet/getnowblock', {}, honest)).text()).startsWith(text));
     assert.throws(() => JSON.parse(text), SyntaxError);
   });
 
-  it('trickle, endless: answers for ever, slowly or fast', async () => {
+  it('answers for ever, slowly for the fault "trickle" and fast for "endless"', async () => {
     const bytesWithin = async (timeoutMs: number) => {
       let bytes = 0;
       const response = await fetch(`${node.url}/wallet/getnowblock`, {
@@ -79,13 +79,13 @@ describe('the faults of a fake TRON node', () => {
     assert.ok((await bytesWithin(60_000)) > 30_000_000);
   });
 
-  it('redirect: points elsewhere', async () => {
+  it('redirects elsewhere for the fault "redirect"', async () => {
     node.faults.add({ fault: 'redirect' });
     const response = await fetch(`${node.url}/wallet/getnowblock`, { redirect: 'manual' });
     assert.deepEqual([response.status, response.headers.get('location')], [302, '/elsewhere']);
   });
 
-  it('hang, disconnect: never answers, and hangs up', async () => {
+  it('never answers for the fault "hang", and hangs up for "disconnect"', async () => {
     const undo = node.faults.add({ fault: 'hang' });
     const signal = AbortSignal.timeout(100);
     await assert.rejects(fetch(`${node.url}/wallet/getnowblock`, { signal }), { name: 'TimeoutError' });
@@ -94,7 +94,7 @@ describe('the faults of a fake TRON node', () => {
     await assert.rejects(post('/wallet/getnowblock'), TypeError);
   });
 
-  it('happen to some paths, every n-th call, so many times, until taken back', async () => {
+  it('has a fault in some paths, at every n-th call or a number of times, until it is undone', async () => {
     const statuses = async (count: number, path: string) => {
       const all: number[] = [];
       for (let call = 0; call < count; call++) all.push((await post(path)).status);
@@ -112,7 +112,7 @@ describe('the faults of a fake TRON node', () => {
     assert.deepEqual(await statuses(1, INFOS), [200]);
   });
 
-  it('lags, or stops', async () => {
+  it('lags or stops on request', async () => {
     const heads = async () => {
       const [full, solid] = [await ask('/wallet/getnowblock'), await ask('/walletsolidity/getnowblock')];
       return [full, solid].map((block) => block.block_header.raw_data.number ?? 0);
@@ -127,7 +127,7 @@ describe('the faults of a fake TRON node', () => {
     assert.deepEqual(await ask(INFOS, { num: 7 }), []);
   });
 
-  it('is on a fork of its own from some block on', async () => {
+  it('follows a fork of its own from a given block on', async () => {
     node.view.forksAt = 3;
     const [second, third, fourth] = await Promise.all(
       [2, 3, 4].map((num) => ask('/wallet/getblockbynum', { num })),
@@ -139,7 +139,7 @@ describe('the faults of a fake TRON node', () => {
     assert.equal(fourth.block_header.raw_data.parentHash, third.blockID);
   });
 
-  it('hides a payment, forges one, and leaves an info out, under the right hash', async () => {
+  it('hides a payment, forges one, or leaves an info out, under the right hash', async () => {
     const [first, second] = chain.block(1)?.transactions ?? [];
     node.view.hideLogs(first?.id ?? '');
     const forged = node.view.forge(1, tokenTransfer({ to: ALICE, valueMicroUsdt: 9n }));

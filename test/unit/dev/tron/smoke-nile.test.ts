@@ -22,7 +22,7 @@ describe('npm run smoke:nile', () => {
       });
     });
 
-  it('reads ten blocks and the newest one, and says what it saw of them', async () => {
+  it('reads ten blocks and the newest one, and says what it saw in them', async () => {
     const chain = new HandChain({ startTime: new Date(Date.now() - 600_000) });
     const payment = tokenTransfer({ to: 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6', valueMicroUsdt: 1n });
     while (chain.head.timeMs < Date.now()) chain.mine([payment]);
@@ -40,7 +40,7 @@ describe('npm run smoke:nile', () => {
     assert.match(output, /^node 127\.0\.0\.1:\d+: in_use$/m);
   });
 
-  it('fails, and says why, if nothing is to be read', async () => {
+  it('fails if nothing can be read, and says why', async () => {
     node = await startFakeNode(new HandChain());
     node.faults.add({ fault: 'forbidden' });
     const { code, output } = await run();
