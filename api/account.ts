@@ -10,7 +10,7 @@ const Ping = z
     partner_name: z.string().describe("Your account's name."),
     mode: Mode,
   })
-  .meta({ id: 'Ping', description: 'Whose key it is.' });
+  .meta({ id: 'Ping', description: 'The account and mode that an API key belongs to.' });
 
 const ping = declare({
   method: 'get',

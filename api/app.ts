@@ -31,21 +31,21 @@ export interface AppDependencies
     CallbackDependencies,
     NetworkTransactionDependencies,
     ReadinessDependencies {
-  /** Whether the process gets no more requests, if it can be helped. */
+  /** Whether the process is shutting down. Readiness then fails, so that load balancers send requests elsewhere. */
   isStopping(): boolean;
   /** Whether readiness and metrics have their own listen address. */
   operationsApart: boolean;
-  /** Null: no traces are exported. */
+  /** Null if no traces are exported. */
   tracing: Tracing | null;
   metrics: ProcessMetrics;
-  /** For tests: whether every answer is held against its declaration. */
+  /** For tests: whether to check every response against its declaration. */
   checkAnswers: boolean;
 }
 
 export interface Apps {
-  /** /v1 for partners, the reference, and what the card network sends. */
+  /** /v1 for partners, the reference, and the card network's callbacks and transactions. */
   api: Koa<RequestState>;
-  /** Readiness and metrics, if they have their own address; otherwise they are with the API. */
+  /** Readiness and metrics, if they have their own address; otherwise `api` serves them. */
   operations: Koa<RequestState>;
 }
 
@@ -54,7 +54,7 @@ export function createApps(dependencies: AppDependencies): Apps {
   const { logger, metrics } = dependencies;
   const durations: RequestDurations = new Histogram({
     name: 'http_request_duration_seconds',
-    help: 'Time from the request to its answer',
+    help: 'Time from the request to its response',
     labelNames: ['method', 'route', 'status'],
     registers: [],
   });
@@ -91,7 +91,7 @@ function createApp(
 ): Koa<RequestState> {
   const app = new Koa<RequestState>();
   app.on('error', (error) => {
-    logger.warn({ error: describeError(error) }, 'could not send a response to its end');
+    logger.warn({ error: describeError(error) }, 'could not send a whole response');
   });
   app.use(logRequest(logger, durations));
   if (tracing !== null) app.use(traceRequest(tracing));
@@ -114,7 +114,7 @@ function createApp(
   return app;
 }
 
-/** 405 with the methods that the path has, or 404. */
+/** 405 with the methods that the path supports, or 404. */
 function nothingHere(ctx: Koa.Context): never {
   const layers = (ctx as unknown as RouterContext).matched ?? [];
   const methods = [...new Set(layers.flatMap((layer) => layer.methods))];

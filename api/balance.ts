@@ -35,8 +35,8 @@ const listBalanceTransactions = declare({
   operationId: 'balanceTransactions.list',
   summary: 'List balance transactions',
   description:
-    'Every change of your balance, newest first. Their amounts add up to its `total`. Money on hold is not listed; what ' +
-    'becomes of it is.',
+    'Every change to your balance, newest first. The amounts add up to its `total`. Money on hold is not listed until it is ' +
+    'debited.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('btx') }),
   responses: { 200: listOf(BalanceTransactionResource) },
   examples: { 200: EXAMPLES.listOf(EXAMPLES.BALANCE_TRANSACTION) },
@@ -60,7 +60,7 @@ export const balance = resource(
   }),
 );
 
-/** What partners see each kind of transfer to or from a prepaid balance as. */
+/** The type that partners see for each kind of transfer to or from a prepaid balance. */
 const TYPES: Record<Exclude<TransferCode, 'purchase' | 'refund'>, BalanceTransactionType> = {
   fund_faucet: 'faucet_credit',
   fund_usdt: 'deposit',
@@ -77,7 +77,7 @@ const TYPES: Record<Exclude<TransferCode, 'purchase' | 'refund'>, BalanceTransac
   adjustment_debit: 'adjustment',
 };
 
-/** What a ledger operation is about: its id ends with that object's id. */
+/** The type of object that a ledger operation is about, by the prefix of the object's id. The operation's id ends with it. */
 const SOURCES: Partial<Record<IdPrefix, BalanceTransactionSource['type']>> = {
   card: 'card',
   topup: 'topup',
@@ -88,8 +88,8 @@ const SOURCES: Partial<Record<IdPrefix, BalanceTransactionSource['type']>> = {
 };
 
 /**
- * Up to `limit` + 1 changes of the prepaid balance, newest first, by key.
- * @throws ApiError `validation_failed` if `startingAfter` is no change of this balance.
+ * Up to `limit` + 1 changes to the prepaid balance, newest first, by key.
+ * @throws ApiError `validation_failed` if `startingAfter` is not a change to this balance.
  */
 export async function readBalanceTransactionPage(
   orm: Orm,

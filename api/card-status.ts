@@ -15,8 +15,8 @@ import { type Declaration, declare, type Reply, type RouteInput, resource } from
 import * as EXAMPLES from './openapi/examples.ts';
 
 const IN_LIVE_MODE =
-  'In live mode the card network has to confirm. If it has not confirmed in time, you get 503 `unavailable` and the ' +
-  "change goes on: the card's status and an event tell you when it is done.";
+  'In live mode the card network has to confirm the change. If it takes too long, you get 503 `unavailable` and the change ' +
+  "continues: the card's status and an event tell you when it is done.";
 
 const freezeCard = declareChange({
   path: '/cards/:cardId/freeze',
@@ -38,7 +38,7 @@ const blockCard = declareChange({
   path: '/cards/:cardId/block',
   operationId: 'cards.block',
   summary: 'Block a card permanently',
-  description: `The card has to be active or frozen. What is on it goes to your balance. ${IN_LIVE_MODE}`,
+  description: `The card has to be active or frozen. Its remaining balance goes back to your balance. ${IN_LIVE_MODE}`,
   examples: { 200: EXAMPLES.BLOCKED_CARD },
 });
 
@@ -96,8 +96,9 @@ async function change(
 }
 
 /**
- * Starts or joins a change of a live card's status and returns its answer. If no worker gets to it in time, it begins
- * here, so that a refusal is still an answer. If it takes longer than the waiting time, it goes on.
+ * Starts or joins a change of a live card's status and returns its response. If no worker picks it up in time, the first step
+ * runs here, so that the partner still learns of a refusal. If the outcome takes too long, the change continues without the
+ * request.
  * @throws ApiError `unavailable` if the outcome is not known yet.
  */
 async function changeInLiveMode(
@@ -111,7 +112,7 @@ async function changeInLiveMode(
       answer: async () => void (await beginStatusChange(dependencies, workflow.claimId)),
     });
   } catch (error) {
-    // The claim stands: whatever can't be reached now, the sweep starts its work later.
+    // The claim is committed: once whatever is down is back, the sweep starts its work.
     const goesOn = error instanceof ApiError ? error.code === 'unavailable' : isOutage(error);
     throw goesOn ? new ApiError('unavailable', { message: GOES_ON }) : error;
   }

@@ -118,7 +118,7 @@ interface ReadRow extends CardRow {
   balance_cents: string | null;
 }
 
-/** The card's id in a path. @throws ApiError `card_not_found` for what does not look like one: it can't exist. */
+/** The card's id in a path. @throws ApiError `card_not_found` if it has another shape, since no such card can exist. */
 export function cardIdOf({ params: { cardId = '' } }: { params: Record<string, string> }): string {
   if (!isId('card', cardId)) throw new ApiError('card_not_found');
   return cardId;
@@ -138,7 +138,7 @@ export interface CardPage extends PageRequest {
 
 /**
  * Up to `limit` + 1 cards, newest first, by key.
- * @throws ApiError `validation_failed` if `startingAfter` is no card of the tenant.
+ * @throws ApiError `validation_failed` if `startingAfter` is not a card of the tenant.
  */
 export async function readCardPage(orm: Orm, tenant: Tenant, page: CardPage): Promise<CardResource[]> {
   const { externalRef = '', status } = page;
@@ -181,7 +181,7 @@ const pageOf = (newest: (values: CardPageValues) => RawBuilder<CardRow>) =>
       .leftJoin(newest(values).as('page'), (join) =>
         join.on('page.partner_id', '=', values.partnerId).on('page.mode', '=', values.mode),
       )
-      // LIMIT keeps the planner from joining all accounts where one card's is wanted, however wrong its estimates are.
+      // LIMIT keeps the planner from joining all accounts to find one card's, however wrong its estimates are.
       .leftJoinLateral(
         (eb) =>
           eb
@@ -202,7 +202,7 @@ const pageOfAll = pageOf((values) => newestCards(values, {}));
 
 const pageOfStatus = pageOf((values) => newestCards(values, { status: values.status }));
 
-// Cards that failed can share a reference: a page of each status by the index of both, and the newest of them all.
+// Failed cards can share a reference, so this reads a page of each status through the index on both, and keeps the newest.
 const pageOfRef = pageOf((values) => {
   const { externalRef, statuses, limit } = values;
   const ofStatus = newestCards(values, { external_ref: externalRef, status: sql.ref('wanted.status') });

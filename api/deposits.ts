@@ -18,7 +18,7 @@ import { declare, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
 
 export interface DepositDependencies extends CommandContext {
-  /** Null: this installation takes no deposits. */
+  /** Null if this installation takes no deposits. */
   depositTerms: DepositTerms | null;
   /** Tells the workers that there is a deposit to watch. */
   depositsChanged(): void;
@@ -30,7 +30,7 @@ const createDeposit = declare({
   operationId: 'deposits.create',
   summary: 'Create a deposit address',
   description:
-    'An address to which you send USDT (TRC-20). Send one payment of exactly `amount_usdt` to `address` before ' +
+    'Creates an address for a USDT (TRC-20) payment. Send one payment of exactly `amount_usdt` to `address` before ' +
     '`expires_at`. Your balance is credited about a minute after the payment is in a block, and `deposit.confirmed` ' +
     'tells you. Create a new address for every deposit.',
   mode: 'live',
@@ -48,7 +48,7 @@ const listDeposits = declare({
   operationId: 'deposits.list',
   summary: 'List deposits',
   description:
-    'Every address you created, with its status and what has arrived at it, newest first. Empty in test mode.',
+    'Every deposit address you created, with its status and the payments it received, newest first. Empty in test mode.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('dep') }),
   responses: { 200: listOf(DepositResource) },
   examples: { 200: EXAMPLES.listOf(EXAMPLES.CONFIRMED_DEPOSIT) },
@@ -59,7 +59,7 @@ const getDeposit = declare({
   path: '/funding/deposits/:depositId',
   operationId: 'deposits.get',
   summary: 'Retrieve a deposit',
-  description: 'The address, its status, and what has arrived at it.',
+  description: 'The address, its status, and the payments it received.',
   query: z.strictObject({}),
   responses: { 200: DepositResource },
   examples: { 200: EXAMPLES.CONFIRMED_DEPOSIT },
@@ -101,7 +101,7 @@ export const deposits = resource(
 
 /**
  * Up to `limit` + 1 deposits, newest first, by key.
- * @throws ApiError `validation_failed` if `startingAfter` is no deposit of the tenant.
+ * @throws ApiError `validation_failed` if `startingAfter` is not a deposit of the tenant.
  */
 export async function readDepositPage(
   orm: Orm,
@@ -117,7 +117,7 @@ export async function readDepositPage(
 
 type PageAsked = Tenant & { limit: number; startingAfter: string };
 
-/** Reads a page: with none a row that has nothing but `known`, whether `startingAfter` is there. */
+/** Reads a page. An empty one is a row with only `known`: whether `startingAfter` exists. */
 const page = (isFirst: boolean) =>
   tenantStatement((db, { partnerId, mode, limit, startingAfter }: PageAsked) =>
     db

@@ -40,7 +40,7 @@ const listEvents = declare({
   operationId: 'events.list',
   summary: 'List events',
   description:
-    'The events of the last 30 days, newest first, whether or not you have a webhook endpoint. Catch up here on what you missed.',
+    'The events of the last 30 days, newest first, whether or not you have a webhook endpoint. Use it to catch up on events you missed.',
   query: z.strictObject({
     limit: Limit,
     starting_after: StartingAfter('evt'),
@@ -70,7 +70,8 @@ const resendEvent = declare({
   path: '/events/:eventId/resend',
   operationId: 'events.resend',
   summary: 'Resend an event',
-  description: 'Sends it now, with the same id and the same body. If that fails, the retries start over.',
+  description:
+    'Sends the event now, with the same id and body. If that attempt fails, the retry schedule starts over.',
   query: z.strictObject({}),
   responses: { 202: EventResource },
   examples: { 202: EXAMPLES.RESENT_EVENT },
@@ -127,13 +128,13 @@ export interface EventPage extends PageRequest {
 
 /**
  * Up to `limit` + 1 events of the last 30 days, newest first, by key.
- * @throws ApiError `validation_failed` if `startingAfter` is no event of the tenant.
+ * @throws ApiError `validation_failed` if `startingAfter` is not an event of the tenant.
  */
 export async function readEventPage(orm: Orm, tenant: Tenant, page: EventPage): Promise<EventResource[]> {
   const { type, status } = page;
   const keptFromMs = Date.now() - KEPT_MS;
   const from = lowestId('evt', new Date(Math.max(page.from?.getTime() ?? keptFromMs, keptFromMs)));
-  // An event is created at the time of its id, so its id alone says whether it is in the range.
+  // An event's id contains the time it was created, so the id alone says whether the event is in the range.
   const until = page.until && lowestId('evt', new Date(page.until.getTime() + 1));
   const [before = '~'] = [page.startingAfter, until].filter((id) => id !== undefined).sort();
   const read = status === undefined && type === undefined ? pageOfAll : pageOfFiltered;
@@ -186,7 +187,7 @@ const pageOf = (newest: (values: EventPageValues) => RawBuilder<PageRow>) =>
       .orderBy('page.id', 'desc'),
   );
 
-// LIMIT 1 keeps the planner from joining whole tables where a page of rows is wanted, however wrong its estimates are.
+// LIMIT 1 keeps the planner from joining whole tables to read a page of rows, however wrong its estimates are.
 
 const pageOfAll = pageOf(({ partnerId, mode, from, before, limit }) => {
   const newest = newestRows({
@@ -197,7 +198,7 @@ const pageOfAll = pageOf(({ partnerId, mode, from, before, limit }) => {
     cross join lateral (select status, next_attempt_at from delivery where event_id = e.id limit 1) d)`;
 });
 
-// A page of each status and type that is wanted, by the index of both, and the newest of them all.
+// Reads a page of each requested status and type through the index on both, and keeps the newest.
 const pageOfFiltered = pageOf(({ partnerId, mode, from, before, limit, statuses, types }) => {
   const ofEach = newestRows({
     ...{ table: 'delivery', columns: ['partner_id', 'mode', 'event_id', 'status', 'next_attempt_at'] },

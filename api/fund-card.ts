@@ -20,7 +20,7 @@ export interface FundingDependencies extends AnsweringDependencies, FundingConte
 type Claimed = Tenant & { claimId: string; cardId: string };
 
 /**
- * Starts or joins the issuance of a claim and gives its response, as {@link topUpCard} does of a top-up.
+ * Starts or joins a claim's issuance and returns its response. {@link topUpCard} does the same for a top-up.
  * @throws ServiceError, ApiError as answerClaimed
  */
 export function issueCard(
@@ -52,8 +52,8 @@ export function topUpCard(
 }
 
 /**
- * If the outcome takes too long, the response is 202; the hold is made here then if no worker has got to it, so that even
- * this 202 has money behind it.
+ * If the outcome takes too long, the response is 202. If no worker has held the money by then, it is held here, so that every
+ * 202 has money behind it.
  */
 function fundCard(
   dependencies: FundingDependencies,

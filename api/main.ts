@@ -9,7 +9,7 @@ await runProcess('api', async () => {
   const logger = createLogger('api', config.logLevel);
   const api = await startApi(config, logger, {
     hostWorker: async (activities, tracing) => {
-      // Loaded when the API listens: reads and test mode do without it.
+      // Loaded once the API is listening, since reads and test mode do not need it.
       const { startEagerWorker } = await import('../temporal/eager-worker.ts');
       const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
       const { workflowBundle } = config;

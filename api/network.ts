@@ -32,7 +32,7 @@ export interface CallbackDependencies {
 }
 
 /**
- * `POST /network/callbacks`, outside /v1: the card network has an outcome for an issuance or a top-up. It is only a hint: the
+ * `POST /network/callbacks`, outside /v1: the card network has an outcome for an issuance or a top-up. This is only a hint: the
  * workflow asks the network itself, so a callback that is lost, repeated, late or forged changes no outcome.
  */
 export function networkCallbacks({ client, verifyCallback }: CallbackDependencies): Router<RequestState> {
@@ -44,7 +44,7 @@ export function networkCallbacks({ client, verifyCallback }: CallbackDependencie
     try {
       await client.workflow.getHandle(workflowId).signal(networkResult);
     } catch (error) {
-      // The workflow is over: the hint comes too late to matter.
+      // The workflow has finished, so the callback no longer matters.
       if (!(error instanceof WorkflowNotFoundError)) throw error;
     }
     ctx.status = 204;
@@ -54,7 +54,7 @@ export function networkCallbacks({ client, verifyCallback }: CallbackDependencie
 
 const Words = Label(255).nullable().default(null);
 
-// Strict, unlike callbacks: an unknown field could mean that another amount moves, or none.
+// Strict, unlike callbacks: an unknown field could mean that a different amount moves, or none.
 const NetworkTransaction = z.strictObject({
   networkCardId: NetworkId,
   networkTransactionId: NetworkId,
@@ -73,13 +73,13 @@ export interface NetworkTransactionDependencies {
 }
 
 const UNBOOKABLE =
-  'a transaction of the card network was refused: it would take a balance past the largest integer. It has to be settled ' +
-  'with the network by hand';
+  'refused a transaction from the card network: it would take a balance past the largest safe integer; resolve it with the ' +
+  'network by hand';
 
 /**
- * `POST /network/transactions`, outside /v1: the card network settles what a live card was used for. It sends a transaction
- * until it gets an answer. One that it has sent before gets the same answer and changes nothing. One that can never be
- * booked gets 400 and is logged for a person.
+ * `POST /network/transactions`, outside /v1: the card network settles a transaction on a live card. It repeats a transaction
+ * until it gets a response; a repeated one gets the same response and changes nothing. A transaction that can never be
+ * booked gets 400 and is logged for an operator.
  */
 export function networkTransactions(dependencies: NetworkTransactionDependencies): Router<RequestState> {
   const { orm, settlements, verifyCallback, logger } = dependencies;
@@ -104,7 +104,7 @@ export function networkTransactions(dependencies: NetworkTransactionDependencies
   return router;
 }
 
-/** Our card with this id at the live network, and its account. Neither ever changes. @throws ApiError `card_not_found` */
+/** Our card with this id at the live network, and its account. Neither can change. @throws ApiError `card_not_found` */
 async function findNetworkCard(orm: Orm, networkCardId: string): Promise<Tenant & { cardId: string }> {
   const [row] = await liveCardWith(orm.em.fork(), { networkCardId });
   if (row === undefined) throw new ApiError('card_not_found', { message: 'No card has this networkCardId.' });
@@ -116,6 +116,6 @@ const liveCardWith = readStatement((db, { networkCardId }: { networkCardId: stri
     .selectFrom('card')
     .select(['id', 'partner_id', 'mode'])
     .where('network_card_id', '=', networkCardId)
-    // In the text, as the partial index has it.
+    // A literal, so that the planner can use the partial index.
     .where('mode', '=', sql.lit<'live'>('live')),
 );

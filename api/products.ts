@@ -7,8 +7,8 @@ import * as EXAMPLES from './openapi/examples.ts';
 
 const ProductResource = z
   .object({
-    product_code: z.string().describe('What to send as `product_code` to get a card of this product.'),
-    bin: z.string().describe('The first digits of its card numbers.'),
+    product_code: z.string().describe('Send this as `product_code` to issue a card with this product.'),
+    bin: z.string().describe("The first digits of its cards' numbers."),
     network: z.string().describe('The card scheme, such as `visa`.'),
   })
   .meta({ id: 'Product', description: 'A card product.' });

@@ -8,17 +8,17 @@ import * as EXAMPLES from './openapi/examples.ts';
 
 const QuoteRequest = z
   .strictObject({
-    type: FundingKind.describe('What you want to pay for.'),
+    type: FundingKind.describe('What the quote is for.'),
     amount: AmountCents.describe('Cents to land on the card.'),
   })
-  .meta({ id: 'CreateQuoteRequest', description: 'What you want to know the price of.' });
+  .meta({ id: 'CreateQuoteRequest', description: 'What the quote is for.' });
 
 const QuoteResource = z
   .object({
     type: FundingKind,
     currency: Usd,
     card_amount: z.int().min(1).describe('Cents that land on the card.'),
-    total_debited: z.int().min(1).describe('Cents debited from your balance: `card_amount` and all fees.'),
+    total_debited: z.int().min(1).describe('Cents debited from your balance: `card_amount` plus all fees.'),
     fees: z.array(Fee).describe('Fees on top of the amount. A fee of zero is left out.'),
   })
   .meta({ id: 'Quote', description: 'What a card or a top-up costs.' });
@@ -28,7 +28,7 @@ const createQuote = declare({
   path: '/quotes',
   operationId: 'quotes.create',
   summary: 'Create a quote',
-  description: 'What a card or a top-up would cost you now, at your rates. Nothing is debited.',
+  description: 'What a card or a top-up would cost now, at your rates. Nothing is debited.',
   query: z.strictObject({}),
   body: QuoteRequest,
   responses: { 200: QuoteResource },

@@ -26,7 +26,7 @@ export interface RouteDependencies
   readList: ReadList;
 }
 
-/** Everything under /v1, in the order of the reference. */
+/** Everything under /v1, in the order it appears in the reference. */
 const RESOURCES = [
   ...[account, balance, products, deposits, quotes],
   ...[cards, secureDetails, topups, cardStatus, transactions],

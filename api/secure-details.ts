@@ -14,7 +14,7 @@ import { describeError } from '../process/describe-error.ts';
 import { declare, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
 
-/** What a reveal answers (decisions.md, "Secure details"). Secret: it goes to the partner and nowhere else. */
+/** The response to a reveal (decisions.md, "Secure details"). Secret: it goes to the partner and nowhere else. */
 export const SecureDetails = z
   .object({
     card_id: z.string().describe("The card's id."),
@@ -36,9 +36,9 @@ const getSecureDetails = declare({
   operationId: 'cards.getSecureDetails',
   summary: "Retrieve a card's secure details",
   description:
-    'The full card number, CVV and expiry, fetched from the card network at that moment. This is disabled until we ' +
-    'enable it for your account. You can make 3 requests in any minute and 20 in any 24 hours. A request that the card ' +
-    'network does not answer counts.',
+    'The full card number, CVV and expiry, fetched live from the card network. This is disabled until we ' +
+    'enable it for your account. You can make 3 requests in any minute and 20 in any 24 hours. A request also counts if the card ' +
+    'network does not respond.',
   query: z.strictObject({}),
   responses: { 200: SecureDetails },
   examples: { 200: EXAMPLES.SECURE_DETAILS },
@@ -66,7 +66,7 @@ export const secureDetails = resource({ getSecureDetails }, (dependencies: Revea
 }));
 
 /**
- * Counts a reveal, then asks the network. Its answer goes to the partner and nowhere else.
+ * Counts a reveal, then asks the network. The card's details go to the partner and nowhere else.
  * @throws ApiError as admitReveal, and `unavailable` if the network does not answer
  */
 export async function revealCard(
@@ -85,7 +85,7 @@ export async function revealCard(
   };
 }
 
-/** decisions.md, "Reveal limit": if the count cannot be read the answer is 429, never the card. */
+/** If the reveal cannot be counted, the response is 429, never the card (decisions.md, "Reveal limit"). */
 async function admitOrRefuse(
   dependencies: RevealDependencies,
   attempt: RevealAttempt,

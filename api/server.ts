@@ -37,15 +37,15 @@ import { serveHttp } from './http/http-server.ts';
 import { openAnswerHints, openLiveWork } from './http/live-work.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 
-/** How often the processes tell each other what keys have used. */
+/** How often the processes exchange how much of its rate limit each key has used. */
 const RATE_EXCHANGE_MS = 250;
 
 export interface RunningApi {
   /** Base address of the API, ending in /v1. */
   url: string;
   /**
-   * Is not ready any more, so that a load balancer sends its requests elsewhere, for which it has DRAIN_DELAY. Then takes no
-   * more connections, ends the requests in progress within 10 s, and closes what it opened.
+   * Becomes unready and waits for DRAIN_DELAY, so that load balancers send requests elsewhere. Then it accepts no more
+   * connections, finishes the requests in progress within 10 s, and closes everything it opened.
    */
   stop(): Promise<void>;
 }
@@ -54,16 +54,16 @@ export interface RunningApi {
 export type HostWorker = (activities: CardActivities, tracing: Tracing | null) => Promise<EagerWorker>;
 
 export interface ApiOptions {
-  /** Starts the worker that the process hosts; left out: it hosts none, and all live work goes by the queue. */
+  /** Starts the worker that the process hosts. If omitted, all live work goes through the task queue. */
   hostWorker?: HostWorker | undefined;
   /** Wraps the card network, for tests that kill the process between its calls. */
   aroundNetwork?: (network: CardNetwork) => CardNetwork;
 }
 
-/** How long requests may still wait for their turn once the process takes no more; the rest of the 10 s is for their work. */
+/** How long requests may still wait for their turn after the process stops accepting; the rest of the 10 s is for their work. */
 const LONGEST_QUEUE_MS = 2_000;
 
-/** Opens what the API needs and listens. Then it starts the worker that it hosts, without waiting for it. */
+/** Opens what the API needs and listens, then starts the worker it hosts without waiting for it. */
 export async function startApi(
   config: Config,
   logger: Logger,
@@ -72,13 +72,13 @@ export async function startApi(
   const ring = new KeyRing(config.encryptionKeys);
   const { orm, direct, poolUsage } = await openServiceDatabase(config, logger, {
     poolSize: 20,
-    // The service's own: four settlements, callers' keys, health, notifications.
+    // The remaining connections are for the service itself: four settlements, API keys, health, notifications.
     shares: { accounts: 12, eachAccount: 4 },
     applicationName: 'card-issuing-api',
   });
   const tracing = await startTracing('card-issuing-api', config.tracing, logger);
   const keysAreKept = keptKeys(orm, ring);
-  // Without PostgreSQL, the process starts and answers 503; the first request that reaches it loads them.
+  // If PostgreSQL is down, the process starts anyway and answers 503; the first request after that loads the keys.
   await keysAreKept().catch((error) => {
     if (!isOutage(error)) throw error;
   });
@@ -173,7 +173,7 @@ export async function startApi(
     depositTerms: depositTermsOf(config),
     depositsChanged,
     settlements: createSettlementQueue(orm, eventsWritten),
-    // Without a network, nobody may speak for it.
+    // Without a network, no callback can be authentic.
     verifyCallback: (body, signature) =>
       config.cardNetwork !== 'none' &&
       simulatedNetworkSecrets(ring).some((secret) =>
@@ -195,7 +195,7 @@ export async function startApi(
       isStopping = true;
       for (const server of servers) server.drain();
       await sleep(config.drainDelayMs);
-      // Whatever waits for its turn by now had long enough; it is refused rather than cut off.
+      // Refuse the requests that are still waiting for their turn, rather than cut them off later.
       const impatience = setTimeout(() => admission.stop(), LONGEST_QUEUE_MS);
       for (const server of servers) await server.stop();
       clearTimeout(impatience);
@@ -211,7 +211,7 @@ export async function startApi(
   };
 }
 
-/** What deposits are opened with; null if there are none. */
+/** The terms of new deposits; null if this installation takes none. */
 function depositTermsOf({ tron, depositAddressTtlMs }: Config): DepositTerms | null {
   if (tron === null) return null;
   const { network, usdtContract, xpub } = tron;

@@ -20,16 +20,18 @@ const CreditRequest = z
       'Cents to add.',
     ),
   })
-  .meta({ id: 'CreditBalanceRequest', description: 'How much you want to add to the test balance.' });
+  .meta({ id: 'CreditBalanceRequest', description: 'How much to add to the test balance.' });
 
-/** As much as the faucet gives at once, for what changes a balance unchecked, so that it stays within the largest integer. */
+/** The most a refund or a forced transaction can move, as no balance limits it. It is the same as one faucet credit. */
 const MAX_UNCHECKED_CENTS = 10_000_000;
 
-/** decisions.md, "Resources"; `refund` and `force` are beyond the document. */
+/** decisions.md, "Resources". `refund` and `force` are additions to the contract. */
 export const SimulateTransactionRequest = z
   .strictObject({
     type: TransactionType.describe('What to simulate.'),
-    amount: AmountCents.describe('Cents. A refund, or what you `force`, can be at most 10,000,000 cents.'),
+    amount: AmountCents.describe(
+      'Cents. A refund or a transaction with `force` can be at most 10,000,000 cents.',
+    ),
     merchant_name: Label(255).optional().describe("The merchant's name."),
     merchant_category_code: z
       .string({ error: 'must be a string' })
@@ -40,8 +42,8 @@ export const SimulateTransactionRequest = z
       .boolean({ error: 'must be true or false' })
       .optional()
       .describe(
-        'Settles it as if the card network had reported it, whatever the status of the card. A purchase on a frozen card is ' +
-          'declined; on a blocked one it is a late debit, which your balance pays.',
+        "Processes the transaction as if the card network had reported it, whatever the card's status. A purchase on a frozen card " +
+          'is declined; on a blocked card it is a late debit, which your balance pays.',
       ),
   })
   .refine(
@@ -75,7 +77,7 @@ const creditTestBalance = declare({
   path: '/test/credit',
   operationId: 'testHelpers.creditBalance',
   summary: 'Credit the test balance',
-  description: 'Adds pretend money: at most $100,000 a call, and 60 calls in any hour.',
+  description: 'Adds pretend money: at most $100,000 per call, and 60 calls in any hour.',
   mode: 'test',
   idempotencyKey: 'required',
   query: z.strictObject({}),
@@ -91,8 +93,8 @@ const simulateCardTransaction = declare({
   operationId: 'testHelpers.simulateTransaction',
   summary: 'Simulate a transaction',
   description:
-    'Makes a purchase, decline or refund on a test card, which has to be active unless you `force` it. It is settled as ' +
-    "in live mode: money moves, fees are debited, and the event is sent. A purchase above the card's balance is declined.",
+    'Simulates a purchase, decline or refund on a test card. The card has to be active unless you set `force`. As in live mode, ' +
+    "money moves, fees are debited, and an event is sent. A purchase above the card's balance is declined.",
   mode: 'test',
   idempotencyKey: 'accepted',
   query: z.strictObject({}),

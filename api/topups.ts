@@ -35,7 +35,7 @@ const createTopUp = declare({
   summary: 'Top up a card',
   description:
     'The card has to be active. The amount and its fees are debited from your balance. 201: the money is on the card. ' +
-    '202: the card is being loaded; wait for `topup.succeeded` or `topup.failed`, or poll `GET /topups/{topupId}`.',
+    '202: the top-up is pending; wait for `topup.succeeded` or `topup.failed`, or poll `GET /topups/{topupId}`.',
   idempotencyKey: 'required',
   liveIsWorkflow: true,
   query: z.strictObject({}),
@@ -84,7 +84,9 @@ export const topups = resource(
       }
       const { id: cardId } = await readCard(dependencies.orm, input.caller, input.params.cardId ?? '');
       if (!dependencies.liveNetworkConfigured) {
-        throw new ApiError('unavailable', { message: 'Live mode has no card network yet. Contact us.' });
+        throw new ApiError('unavailable', {
+          message: 'No card network is configured for live mode. Contact us.',
+        });
       }
       const claim = await claimOperation(
         dependencies,
@@ -129,7 +131,7 @@ export interface TopUpPage extends PageRequest {
 
 /**
  * Up to `limit` + 1 top-ups of a card, newest first, by key.
- * @throws ApiError `card_not_found`; `validation_failed` if `startingAfter` is no top-up of the card.
+ * @throws ApiError `card_not_found`; `validation_failed` if `startingAfter` is not a top-up of the card.
  */
 export async function readTopUpPage(orm: Orm, tenant: Tenant, page: TopUpPage): Promise<TopUpResource[]> {
   const { cardId } = page;
@@ -151,7 +153,7 @@ const one = tenantStatement((db, { partnerId, mode, topUpId }: Tenant & { topUpI
     .where('t.id', '=', topUpId),
 );
 
-// The card, with each top-up of the page; with none a row that has the card alone.
+// One row for each top-up of the page, with the card; if the page is empty, one row with only the card.
 const pageOf = tenantStatement((db, values: Tenant & PageValues & { cardId: string }) => {
   const { partnerId, mode, cardId, before, limit } = values;
   return db

@@ -47,7 +47,7 @@ export const transactions = resource({ listCardTransactions }, ({ readList }: { 
 
 /**
  * Up to `limit` + 1 transactions of a card, newest first, by key.
- * @throws ApiError `card_not_found`; `validation_failed` if `startingAfter` is no transaction of the card.
+ * @throws ApiError `card_not_found`; `validation_failed` if `startingAfter` is not a transaction of the card.
  */
 export async function readTransactionPage(
   orm: Orm,
@@ -62,7 +62,7 @@ export async function readTransactionPage(
   return rowsOfPage<TransactionRow>(rows, 'a transaction of this card').map(presentTransaction);
 }
 
-// The card, with each transaction of the page; with none a row that has the card alone.
+// One row for each transaction of the page, with the card; if the page is empty, one row with only the card.
 const pageOf = tenantStatement((db, values: Tenant & PageValues & { cardId: string }) => {
   const { partnerId, mode, cardId, before, limit } = values;
   return db

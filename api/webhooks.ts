@@ -31,10 +31,10 @@ const SetRequest = z
       .boolean({ error: 'must be true or false' })
       .optional()
       .describe(
-        'Whether to send the Standard Webhooks headers as well. If you leave it out it stays as it is.',
+        'Whether to send the Standard Webhooks headers as well. If you leave it out, the setting does not change.',
       ),
   })
-  .meta({ id: 'SetWebhookEndpointRequest', description: 'Where you want to receive events.' });
+  .meta({ id: 'SetWebhookEndpointRequest', description: 'Where to send events.' });
 
 const getWebhookEndpoint = declare({
   method: 'get',
@@ -54,8 +54,8 @@ const putWebhookEndpoint = declare({
   operationId: 'webhookEndpoint.set',
   summary: 'Set the webhook endpoint',
   description:
-    "Sets where the events of the key's mode are sent, and enables it. The first time, the answer has the secret: keep " +
-    'it, it is not shown again. A new URL keeps the secret. Events that were parked while the endpoint was disabled are ' +
+    "Sets where the events of the key's mode are sent, and enables the endpoint. The first response has the secret. Store " +
+    "it: we don't show it again. A new URL keeps the secret. Events that were parked while the endpoint was disabled are " +
     'sent.',
   query: z.strictObject({}),
   body: SetRequest,
@@ -71,7 +71,7 @@ const deleteWebhookEndpoint = declare({
   path: '/webhook-endpoint',
   operationId: 'webhookEndpoint.delete',
   summary: 'Delete the webhook endpoint',
-  description: 'Nothing more is sent. Events can still be read with `GET /events`.',
+  description: 'We send nothing more. You can still read events with `GET /events`.',
   query: z.strictObject({}),
   responses: { 204: z.null() },
   examples: {},
@@ -84,8 +84,8 @@ const rotateWebhookSecret = declare({
   operationId: 'webhookEndpoint.rotateSecret',
   summary: 'Rotate the webhook secret',
   description:
-    'The answer has the new secret, which signs from now on: keep it, it is not shown again. For 24 hours, until ' +
-    '`previous_secret_expires_at`, the previous secret signs as well in the Standard Webhooks header.',
+    "The response has the new secret, which we sign with from now on. Store it: we don't show it again. For 24 hours, until " +
+    '`previous_secret_expires_at`, the Standard Webhooks header has a signature with the previous secret too.',
   query: z.strictObject({}),
   responses: { 200: WebhookEndpointResource },
   examples: { 200: EXAMPLES.ROTATED_ENDPOINT },

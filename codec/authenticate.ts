@@ -4,15 +4,15 @@ import type { Context, Middleware } from 'koa';
 import type { CodecConfig } from '../config/codec.ts';
 
 export interface State {
-  /** Who asks: `token`, or the subject of an access token. */
+  /** Who sent the request: `token`, or the subject of an access token. */
   by?: string;
-  /** How many payloads it was about. */
+  /** How many payloads the request had. */
   payloads?: number;
 }
 
 /**
- * Lets holders of one of our tokens pass, in `Authorization` or as the first part of the path, and whoever the configured
- * issuer has given an access token to, which Temporal's UI passes on. Anybody else gets 401.
+ * Accepts one of CODEC_TOKENS, in `Authorization` or as the first part of the path, and access tokens of the configured
+ * issuer, which Temporal's UI passes on. Any other request gets 401.
  */
 export function createAuthenticate({
   tokens,

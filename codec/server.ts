@@ -11,7 +11,7 @@ import { type Listening, listen } from '../process/listen.ts';
 import { EncryptionCodec } from '../temporal/encryption-codec.ts';
 import { createAuthenticate, type State } from './authenticate.ts';
 
-/** More than the UI shows of a history at once. */
+/** More than Temporal's UI sends at once. */
 const LARGEST_BODY_BYTES = 8 * 1024 * 1024;
 
 const Bytes = z.base64();
@@ -22,7 +22,7 @@ type JsonPayload = z.infer<typeof Body>['payloads'][number];
 
 /**
  * Decrypts payloads for Temporal's UI and command line, and encrypts what they send: POST /decode and /encode, in Temporal's
- * own protocol. It has keys and no data: neither the database nor Temporal.
+ * own protocol. It has the keys but no access to data: neither to the database nor to Temporal.
  */
 export async function startCodec(config: CodecConfig, logger: Logger): Promise<Listening> {
   const codec = new EncryptionCodec(config.keys);
@@ -32,7 +32,7 @@ export async function startCodec(config: CodecConfig, logger: Logger): Promise<L
     ctx.state.payloads = payloads.length;
     ctx.body = { payloads: payloads.map((payload) => toJson(work(fromJson(payload)))) };
   };
-  /** Leaves what can't be opened as it is, so that the rest can be read: its key may have been removed on purpose. */
+  /** Leaves a payload that can't be decrypted as it is, so that the rest can be read: its key may have been removed on purpose. */
   const open = (payload: Payload): Payload => {
     try {
       return codec.open(payload);
@@ -44,7 +44,7 @@ export async function startCodec(config: CodecConfig, logger: Logger): Promise<L
 
   const router = new Router<State>();
   const guard = [createAuthenticate(config), onlyFor(config.namespace)] as const;
-  // A UI without a login has nothing to send but the address that it was given.
+  // A UI without a login can send a token only as part of the endpoint's address.
   for (const prefix of ['', '/:token']) {
     router.post(`${prefix}/decode`, ...guard, answer(open));
     router.post(
@@ -58,14 +58,14 @@ export async function startCodec(config: CodecConfig, logger: Logger): Promise<L
   });
 
   const app = new Koa<State>();
-  app.on('error', (error) => logger.warn({ error: describeError(error) }, 'could not answer'));
+  app.on('error', (error) => logger.warn({ error: describeError(error) }, 'could not send a response'));
   app.use(logged(logger));
   app.use(forOrigins(config.allowedOrigins));
   app.use(router.routes());
   return listen(createServer({ requestTimeout: 30_000 }, app.callback()), config, 'CODEC_PORT');
 }
 
-/** One line for each request, with who asked and for how much; its path can contain a token. */
+/** Logs one line for each request, with its sender and number of payloads, but not the path, which can contain a token. */
 function logged(logger: Logger): Middleware<State> {
   return async (ctx, next) => {
     await next();
@@ -79,7 +79,7 @@ function logged(logger: Logger): Middleware<State> {
   };
 }
 
-/** Lets the browsers of Temporal's UI, and no other page, read answers. */
+/** Lets pages of Temporal's UI, and no others, read responses in a browser. */
 function forOrigins(allowed: readonly string[]): Middleware {
   return async (ctx, next) => {
     const origin = ctx.get('Origin');
@@ -99,16 +99,16 @@ function forOrigins(allowed: readonly string[]): Middleware {
   };
 }
 
-/** The keys are those of one namespace. */
+/** Refuses requests for other namespaces than the one the keys belong to. */
 function onlyFor(namespace: string): Middleware {
   return async (ctx, next) => {
     const asked = ctx.get('X-Namespace');
     if (asked === '' || asked === namespace) return next();
-    refuse(ctx, 403, 'this endpoint has the keys of another namespace');
+    refuse(ctx, 403, 'this endpoint only has the keys of another namespace');
   };
 }
 
-/** @returns null if it is something else */
+/** @returns null if the body is anything else */
 async function readPayloads(ctx: Context): Promise<JsonPayload[] | null> {
   try {
     const text = await getRawBody(ctx.req, { limit: LARGEST_BODY_BYTES, encoding: 'utf8' });

@@ -12,9 +12,9 @@ export interface ApiErrorDetail {
   /** Replaces the catalogue's message. */
   message?: string;
   issues?: FieldIssue[];
-  /** For 429: when trying again makes sense. */
+  /** For 429: how long to wait before a retry. */
   retryAfterSeconds?: number;
-  /** For 405: the methods the path has. */
+  /** For 405: the methods the path supports. */
   allow?: string;
 }
 
@@ -34,7 +34,7 @@ export class ApiError extends Error {
     return ERRORS[this.code].status;
   }
 
-  /** `validation_failed` with one issue for each field: the first of those it has. */
+  /** `validation_failed` with one issue for each field: the first one found. */
   static ofFields(found: readonly FieldIssue[]): ApiError {
     const byPath = new Map<string, FieldIssue>();
     for (const issue of found) if (!byPath.has(issue.path)) byPath.set(issue.path, issue);

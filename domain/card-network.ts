@@ -3,9 +3,9 @@ import type { NetworkCard } from './card.ts';
 import type { SettableStatus } from './card-status.ts';
 
 /**
- * The card network that issues our cards. Each operation that acts has a token of ours and is idempotent by it: asking
- * again with the same token never acts twice and gives the state as it is by then. Every method throws
- * CardNetworkUnavailable if there is no definite answer: ask again with the same token, or look it up.
+ * The card network that issues our cards. Each operation that acts has a token of ours as its idempotency key: asking
+ * again with the same token never acts twice, and returns the operation's current state. Every method throws
+ * CardNetworkUnavailable if there is no definite answer: ask again with the same token, or look the operation up.
  */
 export interface CardNetwork {
   issueCard(request: IssueCardRequest): Promise<IssueAnswer | OperationFailed>;
@@ -14,10 +14,10 @@ export interface CardNetwork {
   topUpCard(request: TopUpRequest): Promise<TopUpAnswer | OperationFailed>;
   lookUpTopUp(token: string): Promise<TopUpLookUpAnswer>;
 
-  /** A token that was carried out is not carried out again, however late it comes and whatever came after it. */
+  /** A token that was applied is never applied again, however late it arrives and whatever came after it. */
   changeCardStatus(request: StatusChangeRequest): Promise<StatusChangeAnswer>;
 
-  /** Only a reveal asks for this; the answer goes to the partner and nowhere else. */
+  /** For reveals only: the result goes to the partner and nowhere else. */
   revealCard(card: RevealRequest): Promise<RevealedCard>;
 }
 
@@ -27,7 +27,7 @@ export interface IssueCardRequest {
   productCode: string;
   bin: string;
   amountCents: number;
-  /** The name to emboss; a network that needs none may drop it. */
+  /** The name to emboss; a network that needs none may ignore it. */
   cardholderName: string | null;
 }
 
@@ -41,8 +41,8 @@ export type IssueAnswer =
 export type OperationFailed = { status: 'failed'; reason: string };
 
 /**
- * `unknown`: the network never took the token, so it issued nothing under it. If it is still working on the token, it may
- * have the card already, but the card is of no use until the network says that it is issued.
+ * `unknown`: the network never accepted the token, so it issued nothing for it. `accepted`: the network may already have
+ * created the card, but the card can't be used until the network says that it is issued.
  */
 export type LookUpAnswer =
   | Exclude<IssueAnswer, { status: 'accepted' }>
@@ -63,18 +63,18 @@ export type TopUpAnswer =
   | { status: 'accepted' }
   | { status: 'declined'; reason: string };
 
-/** `unknown`: the network never took the token. */
+/** `unknown`: the network never accepted the token. */
 export type TopUpLookUpAnswer = TopUpAnswer | OperationFailed | { status: 'unknown' };
 
 export interface StatusChangeRequest {
   /** Our claim's id. */
   token: string;
   networkCardId: string;
-  /** What the card is to be. */
+  /** The status to set. */
   cardStatus: SettableStatus;
 }
 
-/** `refused`: the network's rules forbid it, as for a card that it has blocked itself. Nothing changed there. */
+/** `refused`: the network's rules forbid it, for example because it blocked the card itself. Nothing changed there. */
 export type StatusChangeAnswer = { status: 'applied' } | { status: 'refused'; reason: string };
 
 export interface RevealRequest {
@@ -91,7 +91,7 @@ export interface RevealedCard {
   expYear: number;
 }
 
-/** What the network calls back with: it says that something changed, never what. */
+/** The body of a callback: it says that something changed, never what. */
 export const NetworkCallback = z.object({
   token: z.string().min(1).max(100),
   type: z.enum(['card.issuance', 'card.topup']),
@@ -99,7 +99,7 @@ export const NetworkCallback = z.object({
 export type NetworkCallback = z.infer<typeof NetworkCallback>;
 
 /**
- * The network gave no definite answer: a timeout, a 5xx, a lost connection, an answer that can't be read. It may have
+ * The network gave no definite answer: a timeout, a 5xx, a lost connection, or a response that can't be parsed. It may have
  * acted all the same, so this never means "no". The message contains neither bodies nor names.
  */
 export class CardNetworkUnavailable extends Error {

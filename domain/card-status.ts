@@ -17,7 +17,7 @@ export type StatusChangeOperation = Extract<
   'freeze_card' | 'unfreeze_card' | 'block_card'
 >;
 
-/** A status that a card in use can be given. */
+/** A status that an issued card can be set to. */
 export type SettableStatus = Extract<CardStatus, 'active' | 'frozen' | 'blocked'>;
 
 interface StatusChange {
@@ -35,7 +35,7 @@ export const STATUS_CHANGES: Readonly<Record<StatusChangeOperation, StatusChange
   block_card: { from: ['active', 'frozen'], to: 'blocked', event: 'card.blocked', participle: 'blocked' },
 };
 
-/** Why a card in this status can't be changed like this: `invalid_state`, naming the status. Null if it can. */
+/** `invalid_state`, naming the status, if a card in this status can't be changed like this; null if it can. */
 export function refusalOf(status: CardStatus, operation: StatusChangeOperation): ApiError | null {
   const { from, participle } = STATUS_CHANGES[operation];
   if (from.includes(status)) return null;

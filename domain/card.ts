@@ -5,8 +5,9 @@ import { ApiError } from './api-error.ts';
 export const CardFailureCode = z.enum(['provider_declined', 'issuance_failed', 'operator_failed']).meta({
   id: 'CardFailureCode',
   description:
-    '`provider_declined`: the card network refused. `issuance_failed`: the card network accepted the card, then could ' +
-    'not issue it. `operator_failed`: the card network never answered, and we found that there is no card.',
+    '`provider_declined`: the card network declined the request. `issuance_failed`: the card network accepted the request and ' +
+    'then could not issue the card. `operator_failed`: the card network never told us the outcome, and we confirmed with it ' +
+    'that there is no card.',
 });
 export type CardFailureCode = z.infer<typeof CardFailureCode>;
 
@@ -19,7 +20,7 @@ export function cardholderName(card: {
   return names.length === 0 ? null : names.join(' ');
 }
 
-/** What a network says of a card that it has issued, as far as we may keep it. */
+/** What the network tells us about an issued card, limited to what we may store. */
 export interface NetworkCard {
   networkCardId: string;
   last4: string;
@@ -27,14 +28,14 @@ export interface NetworkCard {
   expYear: number;
 }
 
-/** {@link NetworkCard}, or the part of it that is known: an operator who says that a card was issued may not know the rest. */
+/** {@link NetworkCard} as far as it is known: an operator who confirms that a card was issued may not know all of it. */
 export type IssuedCard = { [Field in keyof NetworkCard]: NetworkCard[Field] | null };
 
 /**
  * The product a card is issued from (partner-api.md, "POST /cards body"): the requested one, or the current one, which
  * comes first in `products`.
- * @throws ApiError `no_product_configured` where the account can issue none, `product_not_allowed` where it asked for
- * another.
+ * @throws ApiError `no_product_configured` if the account can issue none, `product_not_allowed` if it can't issue the
+ * requested one.
  */
 export function chooseProduct<P extends { code: string }>(
   products: readonly P[],

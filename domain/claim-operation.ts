@@ -1,7 +1,7 @@
 /** What an Idempotency-Key can be used for (partner-api.md, "Idempotency"; decisions.md). */
 export type ClaimOperation = WorkflowOperation | 'credit_faucet' | 'simulate_transaction' | 'create_deposit';
 
-/** Those a workflow carries out in live mode. */
+/** The operations that a workflow carries out in live mode. */
 export type WorkflowOperation =
   | 'create_card'
   | 'top_up_card'

@@ -1,14 +1,14 @@
-/** What somebody decides about an operation whose network stays silent. */
+/** An operator's decision about an operation that the network never gave an outcome for. */
 export interface Decision<Outcome extends string = string> {
   outcome: Outcome;
-  /** The network's id of a card that is taken for issued, where the network can't be asked for it. */
+  /** The network's id of a card that the operator says was issued, if the network can't be asked for it. */
   networkCardId?: string;
 }
 
 export type IssuanceDecision = Decision<'issued' | 'failed'>;
 export type TopUpDecision = Decision<'succeeded' | 'failed'>;
 
-/** Why a decision is not carried out, as yet. Codes: they go into workflows' histories. */
+/** Why a decision was not carried out, or not yet. These codes go into workflow histories. */
 export type WhyNot =
   | 'too_early'
   | 'contradicts_the_record'
@@ -17,5 +17,5 @@ export type WhyNot =
   | 'other_id_at_network'
   | 'id_of_another_card';
 
-/** What became of a decision. `over`: the operation is, by it or otherwise. */
+/** The result of a decision. `over`: whether the operation has ended, because of the decision or otherwise. */
 export type Verdict = { over: true } | { over: false; because: WhyNot };

@@ -10,15 +10,15 @@ export const DepositStatus = z
     id: 'DepositStatus',
     description:
       '`awaiting_payment`: no payment has been seen. `confirming`: a payment is in a block that is not final yet. ' +
-      '`confirmed`: your balance was credited. `expired`: nothing arrived in time. `needs_review`: something arrived that ' +
-      'is not the one exact payment. `returned`: what arrived was sent back.',
+      '`confirmed`: your balance was credited. `expired`: nothing arrived in time. `needs_review`: something other than the ' +
+      'one exact payment arrived. `returned`: we sent back what arrived.',
   });
 export type DepositStatus = z.infer<typeof DepositStatus>;
 
-/** How a payment stands. `found`: it is recorded and not judged yet. */
+/** The status of a payment. `found`: recorded but not judged yet. */
 export type PaymentStatus = 'found' | 'credited' | 'in_review' | 'returned';
 
-/** Why a payment waits for an operator. */
+/** Why a payment is waiting for an operator. */
 export type ReviewReason =
   | 'other_amount'
   | 'late'
@@ -29,16 +29,16 @@ export type ReviewReason =
 /** USDT has six decimals. */
 export const MICRO_USDT_PER_CENT = 10_000n;
 
-/** How many payments of a deposit are shown; only someone who sends dust on purpose makes more. */
+/** How many payments of a deposit are shown. Nobody has more unless they send dust on purpose. */
 export const MOST_PAYMENTS_SHOWN = 100;
 
-/** Rounded down, and at most the largest amount there is: a private chain's token can mint more. */
+/** Rounded down, and capped at the largest amount of cents, which a private chain's token can exceed. */
 export function wholeCents(valueMicroUsdt: bigint): number {
   const cents = valueMicroUsdt / MICRO_USDT_PER_CENT;
   return cents > BigInt(MAX_AMOUNT_CENTS) ? MAX_AMOUNT_CENTS : Number(cents);
 }
 
-/** `25.00`, `0.123456`: no more places than it needs, and at least `leastPlaces`. */
+/** `25.00`, `0.123456`: at least `leastPlaces` decimal places, and no more than needed. */
 export function usdt(valueMicroUsdt: bigint, leastPlaces: number): string {
   const digits = valueMicroUsdt.toString().padStart(7, '0');
   const places = digits.slice(-6).replace(/0+$/, '').padEnd(leastPlaces, '0');
@@ -50,7 +50,7 @@ export type Judged = { status: 'credited' } | { status: 'in_review'; reason: Rev
 /**
  * Judges a payment (decisions.md, "Deposit": "The first payment of the exact amount, in a block not later than
  * `expires_at`, is credited; everything else … puts the deposit into needs_review").
- * @param isPaid whether a payment of the exact amount was credited before by itself
+ * @param isPaid whether an earlier payment of the exact amount was credited automatically
  */
 export function judgePayment(
   deposit: { amountCents: number; expiresAt: Date; isPaid: boolean },
@@ -64,7 +64,7 @@ export function judgePayment(
   return { status: 'credited' };
 }
 
-/** How a deposit stands that has payments, all of them judged. */
+/** The status of a deposit that has payments, all of them judged. */
 export function statusOfPaid(
   payments: readonly { status: PaymentStatus }[],
 ): 'needs_review' | 'confirmed' | 'returned' {
@@ -72,20 +72,20 @@ export function statusOfPaid(
   return payments.some(({ status }) => status === 'credited') ? 'confirmed' : 'returned';
 }
 
-/** What an operator decides about everything of a deposit that waits: it is credited, or was sent back. */
+/** An operator's decision about all payments of a deposit that are in review: credit them, or record that they were sent back. */
 export interface DepositDecision {
   outcome: 'credited' | 'returned';
   reason: string;
-  /** Of the deposit's row, as it was looked at. If it has changed since nothing is done: nobody decides on a payment unseen. */
+  /** The version of the deposit that the operator saw. If it has changed since, nothing is done: nobody decides on a payment unseen. */
   version?: number | undefined;
 }
 
-/** A decision that says what it is about. */
+/** A decision together with the deposit it is about. */
 export interface VersionedDecision extends DepositDecision {
   version: number;
 }
 
-/** Why a decision is not carried out. Codes: they go into workflows' histories. */
+/** Why a decision was not carried out. These codes go into workflow histories. */
 export type WhyNotResolved =
   | 'nothing_in_review'
   | 'changed_meanwhile'
@@ -93,7 +93,7 @@ export type WhyNotResolved =
   | 'past_the_largest_balance'
   | 'unreadable_reason';
 
-/** What became of a decision. `repeated`: the same one had been carried out before, by the same actor. */
+/** The result of a decision. `repeated`: the same actor had already carried out the same one. */
 export type DepositVerdict =
   | { resolved: true; creditedCents: number; repeated: boolean }
   | { resolved: false; because: WhyNotResolved };
@@ -106,7 +106,7 @@ const WHY_IN_REVIEW: Record<ReviewReason, string> = {
   balance_out_of_range: 'the balance would exceed its maximum',
 };
 
-/** Why a payment waits for an operator, in words; null for one that does not, and did not. */
+/** Why a payment is, or was, in review, in words; null if it never was. */
 export function whyInReview({
   review_reason,
   denied_by,

@@ -23,7 +23,8 @@ export const ERRORS = {
   idempotency_key_missing: {
     status: 400,
     type: 'invalid_request',
-    message: 'This endpoint requires an Idempotency-Key header: any string that is unique to the operation.',
+    message:
+      'This endpoint requires an Idempotency-Key header. Send any string that is unique to the operation.',
   },
   idempotency_key_invalid: {
     status: 400,
@@ -34,7 +35,7 @@ export const ERRORS = {
     status: 401,
     type: 'authentication',
     message:
-      'The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.',
+      'The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.',
   },
   insufficient_funds: {
     status: 402,
@@ -61,22 +62,22 @@ export const ERRORS = {
   card_not_found: {
     status: 404,
     type: 'not_found',
-    message: "This account has no such card in this key's mode.",
+    message: "This account has no card with this id in this key's mode.",
   },
   topup_not_found: {
     status: 404,
     type: 'not_found',
-    message: "This account has no such top-up in this key's mode.",
+    message: "This account has no top-up with this id in this key's mode.",
   },
   deposit_not_found: {
     status: 404,
     type: 'not_found',
-    message: 'This account has no such deposit. Deposits exist only in live mode: use a live key.',
+    message: 'This account has no deposit with this id. Deposits exist only in live mode, so use a live key.',
   },
   event_not_found: {
     status: 404,
     type: 'not_found',
-    message: "This account has no such event in this key's mode. Events are kept for 30 days.",
+    message: "This account has no event with this id in this key's mode. Events are kept for 30 days.",
   },
   webhook_endpoint_not_found: {
     status: 404,
@@ -107,7 +108,7 @@ export const ERRORS = {
   invalid_state: {
     status: 409,
     type: 'conflict',
-    message: "The card's status does not allow this.",
+    message: "The card's current status does not allow this operation.",
   },
   body_too_large: { status: 413, type: 'invalid_request', message: 'The body is larger than 64 KiB.' },
   headers_too_large: {

@@ -14,19 +14,19 @@ export const EventType = z
     'deposit.confirmed',
     'ping',
   ])
-  .meta({ id: 'EventType', description: 'What happened.' });
+  .meta({ id: 'EventType', description: 'The kind of event.' });
 export type EventType = z.infer<typeof EventType>;
 
-/** How far an event got (decisions.md, "Event"). */
+/** The delivery status of an event (decisions.md, "Event"). */
 export const DeliveryStatus = z
   .enum(['pending', 'delivered', 'retrying', 'given_up', 'parked', 'no_endpoint'])
   .meta({
     id: 'DeliveryStatus',
     description:
-      '`pending`: about to be sent. `delivered`: you answered 2xx. `retrying`: the last attempt failed, and another one ' +
-      'follows. `given_up`: every attempt failed; resend the event if you want it. `parked`: the endpoint is disabled or ' +
-      'deleted; the event is sent when there is one again. `no_endpoint`: there was no endpoint when the event was ' +
-      'created; resend the event if you want it.',
+      '`pending`: about to be sent. `delivered`: you answered 2xx. `retrying`: the last attempt failed, and we will make ' +
+      'another. `given_up`: every attempt failed; we send the event again only if you resend it. `parked`: the endpoint is ' +
+      'disabled or deleted; we send the event when you enable the endpoint or create one. `no_endpoint`: you had no endpoint ' +
+      'when the event was created; we send it only if you resend it.',
   });
 export type DeliveryStatus = z.infer<typeof DeliveryStatus>;
 

@@ -36,7 +36,7 @@ export const Fee = z
   .object({
     type: z
       .enum(['card_activation', 'card_funding'])
-      .describe('`card_activation`: for issuing a card. `card_funding`: for putting money on one.'),
+      .describe('`card_activation`: for issuing a card. `card_funding`: for putting money on a card.'),
     amount: z.int().min(1).describe('Cents.'),
   })
   .meta({ id: 'Fee', description: 'A fee for issuing a card or topping one up.' });
@@ -49,9 +49,9 @@ export interface Quote {
 }
 
 /**
- * What putting `amountCents` on a card costs. Quotes, holds and debits all come from here (decisions.md, "Fees"), and
- * a fee of zero is left out.
- * @throws ApiError `validation_failed` where the sum is past the largest integer.
+ * What it costs to put `amountCents` on a card. Quotes, holds and debits are all computed here (decisions.md, "Fees").
+ * A fee of zero is left out.
+ * @throws ApiError `validation_failed` if the sum exceeds the largest safe integer.
  */
 export function quoteFunding(plan: FeePlan, kind: FundingKind, amountCents: number): Quote {
   const funding = Math.max(basisPointsOf(amountCents, plan.cardFundingBasisPoints), plan.cardFundingMinCents);
@@ -63,7 +63,7 @@ export function quoteFunding(plan: FeePlan, kind: FundingKind, amountCents: numb
   if (total > BigInt(MAX_AMOUNT_CENTS)) {
     throw ApiError.ofField(
       'amount',
-      `amount is too large: with fees it would be more than ${MAX_AMOUNT_CENTS} cents`,
+      `amount is too large: with fees, it would exceed ${MAX_AMOUNT_CENTS} cents`,
     );
   }
   return { fees, totalDebitedCents: Number(total) };

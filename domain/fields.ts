@@ -19,14 +19,14 @@ export const amountBetween = (least: number, most: number) => {
 /** Integer cents, 1 to 2^53 − 1 (decisions.md, "Envelope"). */
 export const AmountCents = amountBetween(1, MAX_AMOUNT_CENTS);
 
-/** What the card network calls something of its own. */
+/** An id that the card network assigned. */
 export const NetworkId = z
   .string({ error: 'must be a string' })
   .regex(/^[\x21-\x7e]{1,100}$/, 'must be 1 to 100 printable ASCII characters without spaces');
 
-// Control characters; what shows nothing of its own or turns the direction of text around (\p{Cf} of the basic plane, and
-// the separators of lines and paragraphs); half a surrogate pair. Written out, as the API document says it too, and not
-// every reader of that knows \p. The joiners U+200C and U+200D are apart: Persian and Hindi names need them, and emoji.
+// Control characters; characters that are invisible or change the direction of text (\p{Cf} of the basic plane, and the line
+// and paragraph separators); lone surrogates. They are written out because the OpenAPI document has them too, and not every
+// tool that reads it knows \p. The joiners U+200C and U+200D are separate: Persian and Hindi names need them, and so do emoji.
 const UNSEEN =
   '\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u180e\\u200b\\u200e\\u200f' +
   '\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\ud800-\\udfff';
@@ -47,8 +47,8 @@ const Plain = (maxLength: number, pattern: RegExp) =>
     )
     .meta({ minLength: 1, maxLength });
 
-/** A word of a machine, such as a reference: what looks the same is the same. Its length counts code points. */
+/** A string for machines, such as a reference: two that look the same are the same. Its length counts code points. */
 export const Line = (maxLength: number) => Plain(maxLength, new RegExp(`^[^${UNSEEN}${JOINERS}]*$`, 'u'));
 
-/** What people call something, on one line, in any script. Its length counts code points. */
+/** A name for people, on one line, in any script. Its length counts code points. */
 export const Label = (maxLength: number) => Plain(maxLength, new RegExp(`^[^${UNSEEN}]*$`, 'u'));

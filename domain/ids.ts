@@ -1,4 +1,4 @@
-/** Prefixes of the public ids (decisions.md, "Envelope"), and of those only operators see. */
+/** Prefixes of the public ids (decisions.md, "Envelope"), and of ids that only operators see. */
 export type IdPrefix =
   | 'card'
   | 'topup'
@@ -20,10 +20,10 @@ export type Id<P extends IdPrefix> = `${P}_${string}`;
 const DIGITS = '[0-9a-hjkmnp-tv-z]{26}';
 const SHAPE = new RegExp(`^${DIGITS}$`);
 
-/** What an id with this prefix looks like, as a regular expression. */
+/** A regular expression for ids with this prefix. */
 export const idPattern = (prefix: IdPrefix): string => `^${prefix}_${DIGITS}$`;
 
-/** Whether a string has the shape of an id with this prefix. Another shape can't exist and needs no query. */
+/** Whether a string has the shape of an id with this prefix. If not, it can't exist, and no query is needed. */
 export function isId<P extends IdPrefix>(prefix: P, value: string): value is Id<P> {
   return value.startsWith(`${prefix}_`) && SHAPE.test(value.slice(prefix.length + 1));
 }

@@ -25,11 +25,11 @@ export const DEFAULT_LIMITS: AccountLimits = {
 export interface Usage {
   /** Cards that are pending, active or frozen. */
   openCards: number;
-  /** Cents loaded by issuance and top-up in the current UTC day; what failed does not count. */
+  /** Cents loaded by issuance and top-up in the current UTC day, without those that failed. */
   loadedTodayCents: number;
 }
 
-/** @throws ApiError `limit_exceeded`, saying which limit and its value. */
+/** @throws ApiError `limit_exceeded`, which names the limit and its value. */
 export function checkLimits(
   limits: AccountLimits,
   usage: Usage,

@@ -1,14 +1,14 @@
 import ipaddr from 'ipaddr.js';
 
-/** In no list of special ranges, and yet not the internet: the virtual machine's own services in Azure. */
+/** In no registry of special ranges, but not the public internet either: Azure's services for virtual machines. */
 const CLOUD_SERVICES: readonly string[] = ['168.63.129.16'];
 
-/** All that is assigned to the public internet in IPv6 so far; `::/96` and whatever else is special lie outside. */
+/** All that IPv6 has assigned to the public internet so far. `::/96` and other special ranges lie outside. */
 const PUBLIC_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * Whether a machine on the public internet can have this address (design "Outbound safety"). What is not a plain
- * address in its usual spelling is not public: leading zeros, short forms, zones.
+ * Whether a machine on the public internet can have this address (design "Outbound safety"). An address in an unusual
+ * spelling (leading zeros, short forms, zones) does not count as public.
  * @param address IPv4 in four decimal parts, or IPv6 without brackets
  */
 export function isPublicAddress(address: string): boolean {
@@ -26,7 +26,7 @@ export function isLoopbackAddress(address: string): boolean {
   return address === '::1';
 }
 
-/** Whether a URL's host, without brackets, is an address and no name. */
+/** Whether a URL's host, without brackets, is an address rather than a name. */
 export function isAddress(host: string): boolean {
   return ipaddr.isValid(host);
 }

@@ -1,22 +1,22 @@
-// Apart from deposit.ts, since a workflow imports it: what a workflow imports is evaluated anew for each one.
+// Separate from deposit.ts because a workflow imports it: each workflow evaluates its imports anew.
 
-/** How far the reading of a chain is behind it; null where that is not known. */
+/** How far the scan is behind the chain; null if that is not known. */
 export interface ScanLag {
   seconds: number | null;
   blocks: number | null;
 }
 
-/** A lag of more seconds than this is told to operators. */
+/** Operators are told of a lag of more seconds than this. */
 export const LONGEST_LAG_SECONDS = 60;
 
-/** A block is solid about 57 s after it was made: up to then nobody can have taken it. */
+/** A block is solid about 57 s after it was produced; no scan can take it earlier. */
 const SOLID_AFTER_SECONDS = 60;
-/** Of TRON. */
+/** TRON's block time. */
 const SECONDS_PER_BLOCK = 3;
 
 /**
- * How far behind the last block that was taken is. Right after a rescan was asked for its time is not known; then it is as
- * old as the blocks after it make it.
+ * How far behind the last block taken is. Right after a rescan was requested, that block's time is not known, so it is
+ * estimated from the number of blocks after it.
  */
 export function scanLag(
   scan: { blockNumber: number; blockTime: Date | null; solidBlockNumber: number | null },

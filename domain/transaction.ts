@@ -7,7 +7,7 @@ import { basisPointsOf, MAX_AMOUNT_CENTS } from './money.ts';
 export const TransactionType = z.enum(['purchase', 'decline', 'refund']).meta({
   id: 'TransactionType',
   description:
-    '`purchase`: the amount left the card. `decline`: no money moved, apart from the fee. `refund`: the amount came back.',
+    '`purchase`: the amount left the card. `decline`: no money moved, apart from the fee. `refund`: the amount was returned.',
 });
 export type TransactionType = z.infer<typeof TransactionType>;
 
@@ -28,7 +28,7 @@ export const DeclineReason = z
   });
 export type DeclineReason = z.infer<typeof DeclineReason>;
 
-/** Whose money moves: the card's, or the account's prepaid balance if the card is already blocked. */
+/** Whose money moves: the card's, or the account's prepaid balance's if the card is already blocked. */
 export const ChargedTo = z.enum(['card', 'partner_balance']).meta({
   id: 'ChargedTo',
   description:
@@ -43,10 +43,10 @@ export const TransactionFee = z
       .describe('`transaction`: for a purchase. `decline`: for a decline.'),
     amount: z.int().min(1).describe('Cents.'),
   })
-  .meta({ id: 'TransactionFee', description: 'A fee for what a card was used for.' });
+  .meta({ id: 'TransactionFee', description: 'A fee for a transaction on a card.' });
 export type TransactionFee = z.infer<typeof TransactionFee>;
 
-/** What a cardholder did with a card. */
+/** A purchase, decline or refund on a card. */
 export interface TransactionRequest {
   type: TransactionType;
   amountCents: number;
@@ -66,10 +66,10 @@ export interface TransactionDecision {
 }
 
 /**
- * Decides what becomes of a transaction on a card (decisions.md, "Rules" and "Fees").
- * @param card `arrivingCents`: what its pending top-ups will add; a refund leaves room for it
+ * Decides the outcome of a transaction on a card (decisions.md, "Rules" and "Fees").
+ * @param card `arrivingCents`: what its pending top-ups will add; a refund has to leave room for it
  * @throws ApiError `invalid_state` if the card was not issued or, for a simulated transaction, is not active;
- * `validation_failed` if the card's balance or the fee would go past the largest integer.
+ * `validation_failed` if the card's balance or the fee would exceed the largest safe integer.
  */
 export function decideTransaction(
   { type, amountCents, forced, simulated }: TransactionRequest,
@@ -99,7 +99,7 @@ export function decideTransaction(
   if (type === 'refund' && BigInt(cardBalanceAfterCents) + arrivingCents > BigInt(MAX_AMOUNT_CENTS)) {
     throw ApiError.ofField(
       'amount',
-      `amount would take the card's balance above ${MAX_AMOUNT_CENTS} cents, the most it can be`,
+      `amount would take the card's balance above the maximum of ${MAX_AMOUNT_CENTS} cents`,
     );
   }
   const fees = transactionFees(plan, type, amountCents);
@@ -111,15 +111,15 @@ function refuseState(status: CardStatus, simulated: boolean): void {
   if (simulated ? status === 'active' : isIssued) return;
   throw new ApiError('invalid_state', {
     message: simulated
-      ? `The card is ${status}. Transactions can be simulated only on an active card.`
-      : `The card is ${status}. A card that was not issued has no transactions.`,
+      ? `The card is ${status}. You can only simulate transactions on an active card.`
+      : `The card is ${status}. A card that was not issued cannot have transactions.`,
   });
 }
 
 /**
  * What a transaction costs the partner on top of its amount (decisions.md, "Fees"): a flat fee and basis points for a
  * purchase, a flat fee for a decline, nothing for a refund. A fee of zero is left out.
- * @throws ApiError `validation_failed` if the fee is past the largest integer.
+ * @throws ApiError `validation_failed` if the fee exceeds the largest safe integer.
  */
 export function transactionFees(
   plan: FeePlan,
@@ -132,10 +132,7 @@ export function transactionFees(
       ? plan.declineFlatCents
       : plan.transactionFlatCents + basisPointsOf(amountCents, plan.transactionBasisPoints);
   if (cents > MAX_AMOUNT_CENTS) {
-    throw ApiError.ofField(
-      'amount',
-      `amount is too large: its fee would be more than ${MAX_AMOUNT_CENTS} cents`,
-    );
+    throw ApiError.ofField('amount', `amount is too large: its fee would exceed ${MAX_AMOUNT_CENTS} cents`);
   }
   return cents === 0 ? [] : [{ type: type === 'decline' ? 'decline' : 'transaction', amount: cents }];
 }

@@ -5,7 +5,7 @@ export const WEBHOOK_URL_PROBLEMS = {
   url_invalid: 'must be a complete URL of at most 2,048 characters, without spaces or backslashes',
   url_scheme_not_allowed: 'must begin with https://',
   url_userinfo_not_allowed: 'must not contain a user name or password; put a token in the path instead',
-  url_fragment_not_allowed: 'must not contain a fragment (# and what follows it)',
+  url_fragment_not_allowed: 'must not contain a fragment (# and everything after it)',
   url_port_not_allowed: 'must use port 443 or a port above 1023',
   url_host_not_allowed:
     'must have a host name on the public internet: one that contains a dot and does not end with one',
@@ -14,31 +14,31 @@ export const WEBHOOK_URL_PROBLEMS = {
 
 export type WebhookUrlProblem = keyof typeof WEBHOOK_URL_PROBLEMS;
 
-/** Where a webhook goes, taken apart once, so that what is checked and what is used cannot differ. */
+/** Where a webhook goes. The URL is parsed once, so that what is checked and what is used cannot differ. */
 export interface WebhookTarget {
-  /** As the URL standard writes it; this is what to store. */
+  /** As the URL standard serializes it; this is what to store. */
   href: string;
   origin: string;
-  /** With the query. */
+  /** Includes the query. */
   path: string;
   secure: boolean;
   port: number;
   /** Without brackets. */
   host: string;
-  /** Where no look-up is needed: the address the URL names, checked. Null for a name. */
+  /** If the host is an address: that address, checked. Null if it is a name and needs a look-up. */
   addresses: readonly string[] | null;
 }
 
 const LONGEST = 2_048;
-/** Characters that the URL standard drops or turns into others without a word. */
+/** Characters that the URL standard silently drops or replaces. */
 const SILENTLY_CHANGED = /[\p{Cc}\p{Cs}\p{Z}\\]/u;
-/** Letters, digits, hyphens and underscores, in two labels or more. Names of other scripts arrive as xn--. */
+/** Letters, digits, hyphens and underscores, in two labels or more. Names in other scripts arrive as xn--. */
 const PUBLIC_NAME = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+$/;
 
 /**
  * The rules for a webhook endpoint's URL that need no look-up (operations.md, "WEBHOOK_ALLOW_LOOPBACK_HTTP"; design
  * "Outbound safety"). Apply it when an endpoint is registered and again at each attempt.
- * @param allowLoopbackHttp lets http to 127.0.0.0/8, ::1 and localhost through, for local work; nothing else
+ * @param allowLoopbackHttp also allows http to 127.0.0.0/8, ::1 and localhost, for local work
  */
 export function parseWebhookUrl(
   text: string,
@@ -48,7 +48,7 @@ export function parseWebhookUrl(
   const url = text.length > LONGEST || SILENTLY_CHANGED.test(text) ? null : URL.parse(text);
   if (url === null) return problem('url_invalid');
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return problem('url_scheme_not_allowed');
-  // The standard also reads https:host and https:///host.
+  // The standard also accepts https:host and https:///host.
   const [, authority] = /^https?:\/\/([^/?#]+)/i.exec(text) ?? [];
   if (authority === undefined) return problem('url_invalid');
   if (authority.includes('@')) return problem('url_userinfo_not_allowed');

@@ -6,9 +6,9 @@ import type { Tenant } from '../../domain/mode.ts';
 /** How many of an account's requests may wait, beyond those in progress. */
 const QUEUE_LENGTH = 200;
 
-/** How many of an account's requests run at a time while other accounts are active. */
+/** How many of an account's requests run at once while other accounts are active. */
 const REQUESTS_BESIDE_OTHERS = 2;
-/** The same for requests that start workflows, each of which costs ten times as much as another. */
+/** The same for requests that start workflows, which cost ten times as much as others. */
 const STARTS_BESIDE_OTHERS = 1;
 /** The same limits across all accounts. */
 const REQUESTS = 16;
@@ -19,24 +19,24 @@ const BESIDE_MS = 10_000;
 export interface AdmissionOptions {
   /** How many requests of an account (a partner in one mode) are in progress at once. */
   accountConcurrency: number;
-  /** How long a request may wait for its turn. */
+  /** How long a request may wait for its turn before it is refused. */
   longestWaitMs: number;
   /** How long a request may keep its turn; after that, it is only waiting for a lock. */
   longestTurnMs: number;
-  /** The same for a request that starts a workflow; it passes its turn as soon as its money is held. */
+  /** The same for a request that starts a workflow, which passes its turn on as soon as its money is held. */
   longestStartMs: number;
 }
 
-/** One request on its way through. */
+/** One request's way through admission. */
 export interface Visit {
   /**
-   * Waits for the request's turn. None of its work may start before.
+   * Waits for the request's turn. None of its work may start before that.
    * @param startsWorkflow whether the request starts a workflow
    * @returns false if the client has left in the meantime
-   * @throws ApiError `unavailable` if that took too long, or the process is stopping
+   * @throws ApiError `unavailable` if the wait is too long, or the process is stopping
    */
   begin(startsWorkflow: boolean): Promise<boolean>;
-  /** Gives the turn to another request, since the rest of this one only waits for the card network. */
+  /** Gives the turn to another request, because the rest of this one only waits for the card network. */
   passTurn(): void;
   /** The client has left: stop waiting. */
   leave(): void;
@@ -190,7 +190,7 @@ function createMetrics(stays: () => Stay[]) {
     labelNames: ['reason'],
     registers: [],
   });
-  // From the start on, so that the first refusal is an increase.
+  // So that the first refusal shows as an increase.
   for (const reason of Object.keys(REFUSALS)) refused.inc({ reason }, 0);
   const count = (at: Stay['at']) => stays().filter((stay) => stay.at === at).length;
   return {

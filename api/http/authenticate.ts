@@ -10,10 +10,10 @@ import type { Admission } from './admission.ts';
 /** A revoked key may still work for this long (decisions.md, "Keys": at most 5 s). */
 const CACHE_MS = 2_000;
 
-/** Keys that are new to this process are looked up as the work of one account, so that a flood of them harms no other. */
+/** Keys that this process has not seen yet are looked up on behalf of one pseudo-account, so that a flood of them slows nobody else. */
 const STRANGERS = 'strangers';
 
-/** Who a request speaks for: an account in one mode, by one of its keys. */
+/** Who sent a request: an account in one mode, with one of its keys. */
 export interface Caller extends Tenant {
   partnerName: string;
   keyId: string;
@@ -38,7 +38,7 @@ export function createAuthenticate(
     const key = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
     const mode = key === undefined ? undefined : modeOfApiKey(key);
     if (key === undefined || mode === undefined) throw new ApiError('invalid_api_key');
-    // The cache has no key either; within the process, a plain digest of 214 random bits is enough.
+    // Keys stay out of the cache too. Within the process, a plain digest of 214 random bits is enough.
     const digest = hash('sha256', key, 'base64');
     const known = seen.get(digest);
     if (known !== undefined && performance.now() - known.readAtMs < CACHE_MS) return known.caller;

@@ -10,7 +10,7 @@ const MAX_BODY_BYTES = 65_536;
 
 /**
  * The body's JSON value.
- * @param isOptional whether the body may be empty: it is then `{}`, whatever Content-Type says
+ * @param isOptional whether the body may be empty; an empty one is `{}`, whatever Content-Type says
  * @throws ApiError `unsupported_media_type`, `body_too_large`, `validation_failed`
  */
 export async function readJsonBody(req: IncomingMessage, isOptional = false): Promise<unknown> {
@@ -31,7 +31,7 @@ export async function readBytes(req: IncomingMessage): Promise<Buffer> {
     const kind = (error as { type?: string }).type;
     if (kind === 'entity.too.large') throw new ApiError('body_too_large');
     if (kind === 'request.size.invalid' || kind === 'request.aborted') {
-      throw ApiError.ofField('body', 'body must have the length that Content-Length gives');
+      throw ApiError.ofField('body', 'body must be as long as Content-Length says');
     }
     throw error;
   }
@@ -95,7 +95,7 @@ function parse(text: string): unknown {
       context?: { source: string },
     ): unknown {
       if (!Array.isArray(this)) members += 1;
-      // The number as it was written: part of the language since ES2025.
+      // `source` is the number as it was written (ES2025).
       return typeof value === 'number' && !/^-?\d+$/.test(context?.source ?? '') ? Number.NaN : value;
     },
   );

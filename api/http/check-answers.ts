@@ -7,15 +7,15 @@ import type { RequestState } from './log-request.ts';
 import { type Declaration, errorCodesOf } from './route.ts';
 
 /**
- * For tests (CHECK_ANSWERS): holds every answer of a route against its declaration. An answer that the declaration does
- * not have becomes a 500 that names the route, the status and the field.
+ * For tests (CHECK_ANSWERS): checks every response of a route against its declaration. A response that is not declared
+ * becomes a 500 that names the route, the status and the field.
  */
 export function checkAnswers(
   declaration: Declaration,
   answer: RouterMiddleware<RequestState>,
 ): RouterMiddleware<RequestState> {
   const { method, path } = declaration;
-  // A header that is sent twice is refused by every route, whether it takes the header or not (decisions.md, "Envelope").
+  // Every route refuses a header that is sent twice, even one it does not use (decisions.md, "Envelope").
   const codes: readonly string[] = [...errorCodesOf(declaration), 'idempotency_key_invalid'];
   return async (ctx: RouterContext<RequestState>, next) => {
     try {
@@ -33,7 +33,7 @@ export function checkAnswers(
   function wrong(status: number, problem: string): ApiError {
     const route = `${method.toUpperCase()} ${path}`;
     return new ApiError('internal_error', {
-      message: `${route} answered ${status}, which its declaration does not have: ${problem}`,
+      message: `${route} answered ${status}, which is not what it declares: ${problem}`,
     });
   }
 
@@ -55,7 +55,7 @@ export function checkAnswers(
   }
 }
 
-/** The path of a field of `body` that its schema left out of what it read. */
+/** The path of the first field of `body` that its schema dropped when it parsed it. */
 function undeclaredField(body: unknown, read: unknown): string | null {
   if (typeof body !== 'object' || body === null || typeof read !== 'object' || read === null) return null;
   for (const [name, value] of Object.entries(body)) {

@@ -12,7 +12,7 @@ import { describeError } from '../../process/describe-error.ts';
 import type { ClaimedWorkflow, Started } from '../../temporal/claimed-workflow.ts';
 import type { AnswerHints, LiveWork } from './live-work.ts';
 
-/** How long a start through the queue keeps its turn: nothing reports when its money is held. */
+/** How long a start through the task queue keeps its turn: nothing reports when its money is held. */
 const QUEUED_TURN_MS = 100;
 
 export interface AnsweringDependencies extends CommandContext {
@@ -26,16 +26,16 @@ export interface AnsweringDependencies extends CommandContext {
   cardCreationWaitMs: number;
 }
 
-/** What a request does while its claim's work is in progress. */
+/** What a request can do while its claim's work is in progress. */
 interface Meanwhile {
-  /** Stores an answer in the claim if the outcome takes too long, if it can have one before the outcome. */
+  /** If the outcome takes too long: stores a response in the claim, for operations that can be answered before their outcome. */
   answer(): Promise<void>;
-  /** Gives the turn to another request: the rest of this one only waits for the network. */
+  /** Gives the turn to another request, because the rest of this one only waits for the network. */
   passTurn(): void;
 }
 
 /**
- * Starts or joins a claim's work and returns its answer. If that takes too long, the work continues without the request.
+ * Starts or joins a claim's work and returns its response. If that takes too long, the work continues without the request.
  * @throws ServiceError if Temporal can't be reached, ApiError `unavailable` if the outcome is unknown.
  */
 export async function answerClaimed(
@@ -60,19 +60,19 @@ export async function answerClaimed(
     if (late === null) throw new ApiError('unavailable');
     return late;
   });
-  // decisions.md, "Idempotency": a 400 is not kept, though this one took the account's fees to find.
+  // A 400 is not kept (decisions.md, "Idempotency"), not even this one, which needed the account's fees to be found.
   if (answer.status === 400) await forgetClaim(dependencies.orm, claimId);
   return answer;
 }
 
 interface Waiting {
   started: Promise<Started>;
-  /** Settles when who gives the claim's signs of life finds it answered. */
+  /** Resolves when a renewal of the claim's lease finds it answered. */
   foundAnswered: Promise<'answered'>;
   passTurn(): void;
 }
 
-/** What is known of a claim first: its answer, that its work is over, or that it takes too long. */
+/** Whichever comes first: the claim's response, the end of its work, or the time limit. */
 async function firstWord(
   { answerHints, cardCreationWaitMs }: AnsweringDependencies,
   claimId: string,
@@ -95,21 +95,21 @@ async function firstWord(
   }
 }
 
-/** How long a claim counts as alive without a sign of life, and how often one is given. */
+/** How long a claim's lease lasts, and how often it is renewed. */
 export const LEASE_MS = 5_000;
 const RENEWAL_MS = 1_000;
 
 /**
- * Runs the work of a claim and gives signs of life meanwhile. Where the work fails, the lease ends with it: a retry need
- * not wait for it to run out.
- * @param work is told when a sign of life finds the claim answered, should every hint of that have got lost
+ * Runs a claim's work and renews its lease meanwhile. If the work fails, the lease ends with it, so that a retry need not wait
+ * for it to expire.
+ * @param work is told when a renewal finds the claim answered, in case every notification of it was lost
  */
 async function whileLeased<T>(
   { orm, logger }: Pick<AnsweringDependencies, 'orm' | 'logger'>,
   claimId: string,
   work: (foundAnswered: Promise<'answered'>) => Promise<T>,
 ): Promise<T> {
-  // A sign that can't be given is no reason to stop: should the lease run out, a retry joins the same operation.
+  // A failed renewal is no reason to stop: if the lease expires, a retry joins the same operation.
   const renew = async (leaseMs: number) => {
     try {
       if (!(await renewLease(orm, claimId, leaseMs))) found.resolve('answered');

@@ -9,7 +9,7 @@ import { describeError } from '../../process/describe-error.ts';
 import { presentError } from '../../resources/error.ts';
 import type { RequestState } from './log-request.ts';
 
-/** Turns whatever was thrown into the error body. What isn't the partner's fault is logged in full, without values. */
+/** Turns whatever was thrown into the error body. An error that isn't the partner's fault is logged in full, without values. */
 export function answerErrors(logger: Logger): Middleware<RequestState> {
   return async (ctx, next) => {
     try {
@@ -24,7 +24,7 @@ export function answerErrors(logger: Logger): Middleware<RequestState> {
       if (retryAfterSeconds !== undefined) ctx.set('Retry-After', String(retryAfterSeconds));
       if (allow !== undefined) ctx.set('Allow', allow);
       if (error.code === 'invalid_api_key') ctx.set('WWW-Authenticate', 'Bearer');
-      // The rest of the body is read and dropped: a client that is still sending would miss the answer if we closed.
+      // Read the rest of the body and drop it: a client that is still sending would miss the response if we closed.
       if (error.code === 'body_too_large') ctx.req.resume();
       ctx.state.logFields.code = error.code;
       ctx.type = 'application/json';
@@ -39,18 +39,18 @@ function asApiError(thrown: unknown): ApiError {
 }
 
 /**
- * CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED, INTERNAL, UNAVAILABLE: a Temporal server that dies, starts or
- * has lost its database answers with any of them. What is wrong with a request of ours has other codes.
+ * CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED, INTERNAL, UNAVAILABLE: a Temporal server that is starting,
+ * stopping or without its database answers with any of them. A mistake in our own request has other codes.
  */
 const GRPC_OUTAGES = new Set([1, 2, 4, 8, 10, 13, 14]);
 const SOCKET_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'ENOTFOUND', 'EAI_AGAIN']);
 /**
  * PostgreSQL's classes 08 (connection), 53 (resources), 57P0x (shutting down, starting up), 25006 (read-only), and its
- * time limits (docs/decisions/time-limits.md): 55P03 (of a lock), 57014 (of a statement), 25P03 and 25P04 (of a transaction).
+ * timeouts (docs/decisions/time-limits.md): 55P03 (lock), 57014 (statement), 25P03 and 25P04 (transaction).
  */
 const SQLSTATE = /^(08|53|57P0|25006|55P03|57014|25P03|25P04)/;
 
-/** What `pg` says without a code; the last is a connection that broke while it was handed out. */
+/** Messages of `pg` errors that have no code. The last one is a connection that broke while it was checked out. */
 const LOST_CONNECTION =
   /^(Connection terminated|timeout exceeded when trying to connect|Client .* is not queryable$)/;
 
@@ -58,7 +58,7 @@ const LOST_CONNECTION =
 export function isOutage(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (isGrpcServiceError(cause)) return GRPC_OUTAGES.has(cause.code);
-    // A server that has just started does not know its namespaces until it has read them.
+    // A Temporal server that has just started does not know its namespaces until it has loaded them.
     if (cause instanceof NamespaceNotFoundError) return true;
     if (cause instanceof NoTurn || cause instanceof SessionRefused) return true;
     const code = (cause as { code?: unknown }).code;

@@ -51,7 +51,7 @@ export function guard(
       const idempotencyKey = idempotencyKeyOf(req, declaration.idempotencyKey);
       const parsed = parseQuery(ctx.querystring);
       const query = validate(declaration.query, parsed.value, 'query');
-      // Before its turn, so that a slow body does not keep the account's other requests waiting.
+      // Read the body before the request's turn, so that a slow one does not delay the account's other requests.
       const body: Checked<unknown> =
         declaration.body === undefined
           ? { value: undefined, issues: [] }
@@ -60,7 +60,7 @@ export function guard(
       if (issues.length > 0) throw ApiError.ofFields(issues);
 
       const begun = await visit.begin(declaration.liveIsWorkflow === true && caller.mode === 'live');
-      // A pipelined request, sent before the previous one was answered, shows only in its socket that the client is gone.
+      // If a request was pipelined behind another, only its socket shows that the client is gone.
       if (!begun || req.socket.destroyed) {
         ctx.status = CLIENT_CLOSED_REQUEST;
         return;

@@ -18,8 +18,8 @@ import { timesSent } from './validate.ts';
 
 /**
  * Serves an app over HTTP/1.1.
- * @param variable the environment variable that the port is from
- * @throws StartRefused if the address can't be had
+ * @param variable the environment variable that sets the port
+ * @throws StartRefused if the address is not available
  */
 export function serveHttp(
   app: Koa<RequestState>,
@@ -34,12 +34,12 @@ export function serveHttp(
   );
   server.on('checkExpectation', answer);
   answerUnreadable(server);
-  // Their bytes are limited. With a limit on their number, Node would silently drop the rest.
+  // The size of headers is limited. If their number were too, Node would silently drop the rest.
   server.maxHeadersCount = 0;
   return listen(server, address, variable);
 }
 
-/** How long a client may keep its half of a connection open after we have ended ours. */
+/** How long a client may keep its half of a connection open after we have closed ours. */
 const LINGER_MS = 5_000;
 
 /** For a request that HTTP/1.1 does not allow. */
@@ -53,8 +53,8 @@ interface Exchange {
 }
 
 /**
- * Answers what Node's HTTP parser refuses, which never becomes a request. The error body follows the answers to what came
- * earlier on the same connection.
+ * Answers input that Node's HTTP parser rejects, which never becomes a request. The error body follows the responses to
+ * earlier requests on the same connection.
  */
 function answerUnreadable(server: Server): void {
   const underWay = new WeakMap<Duplex, Exchange[]>();
@@ -79,7 +79,7 @@ function answerUnreadable(server: Server): void {
 }
 
 async function refuse(socket: Duplex, error: ApiError, exchanges: Exchange[]): Promise<void> {
-  // An unreadable body belongs to a request that waits for it, or that was answered without it.
+  // Unreadable bytes can be the body of the last request, which is waiting for it or was answered without it.
   const answers = exchanges.filter(({ req, res }) => req.complete || res.headersSent);
   await Promise.all(answers.map(({ res }) => isOver(res) || once(res, 'close')));
   const isAnswered = exchanges.some(({ req, res }) => !req.complete && res.headersSent);
@@ -109,7 +109,7 @@ function answerOf(error: ApiError): string {
   );
 }
 
-/** Refuses what HTTP/1.1 does not allow but Node's parser does: no Host or two, or a target that is neither a path nor a URL. */
+/** Refuses requests that HTTP/1.1 forbids but Node's parser accepts: two Host headers or none, or a target that is neither a path nor a URL. */
 export const refuseUnreadable: Middleware<RequestState> = (ctx, next) => {
   const { httpVersion, headers, url = '' } = ctx.req;
   if (httpVersion === '1.1' && headers.host === undefined) throw unreadable();

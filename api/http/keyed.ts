@@ -13,7 +13,7 @@ import type { ClaimOperation } from '../../domain/claim-operation.ts';
 import { LEASE_MS } from './claimed-work.ts';
 import type { RouteInput, StoredReply } from './route.ts';
 
-/** A POST with what claims its Idempotency-Key. @param cardId the card it is about, if there is one already */
+/** The claim of a POST's Idempotency-Key. @param cardId the card the request is about, if it exists already */
 export function keyedRequest<Operation extends ClaimOperation>(
   operation: Operation,
   { caller, path, body, idempotencyKey, requestId }: RouteInput,
@@ -36,7 +36,7 @@ export function keyedRequest<Operation extends ClaimOperation>(
 
 /**
  * Claims the Idempotency-Key of a POST whose work is a workflow.
- * @param body what the workflow needs of it; null if the claim has that already
+ * @param body what the workflow needs from the body; null if the claim's other columns have it all
  * @throws ApiError `idempotency_in_flight`, `idempotency_conflict`
  */
 export function claimOperation<Operation extends ClaimOperation>(
@@ -49,8 +49,8 @@ export function claimOperation<Operation extends ClaimOperation>(
 }
 
 /**
- * The reply to a request that is one transaction, which commits together with its response.
- * @param eventsWritten called if the transaction may have written one
+ * The reply to a request that was one transaction, which stored its response as it committed.
+ * @param eventsWritten called if the transaction may have written an event
  */
 export function replyOnce({ replayed, response }: KeyedAnswer, eventsWritten?: () => void): StoredReply {
   if (replayed) return replay(response);
@@ -58,7 +58,7 @@ export function replyOnce({ replayed, response }: KeyedAnswer, eventsWritten?: (
   return response;
 }
 
-/** A finished request's response again, byte for byte (decisions.md, "Idempotency"). */
+/** The stored response of a finished request, byte for byte (decisions.md, "Idempotency"). */
 export function replay(response: StoredResponse): StoredReply {
   return { ...response, headers: { 'Idempotent-Replayed': 'true' } };
 }

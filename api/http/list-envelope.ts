@@ -20,7 +20,7 @@ export const listOf = <Item extends z.ZodType>(item: Item) =>
     })
     .meta({ id: `${item.meta()?.id}List`, description: 'One page of a list.' });
 
-/** On the wire it is digits, and no other way of writing the number. */
+/** In the query, only plain digits are accepted: not `1e1`, `0x10` or `010`. */
 export const Limit = z
   .string()
   .regex(/^([1-9][0-9]?|100)$/, 'must be an integer between 1 and 100')
@@ -45,20 +45,20 @@ export interface List<Item> {
   next_cursor: string | null;
 }
 
-/** @param rows up to `limit` + 1 of them: one more than fits tells that there is more. */
+/** @param rows up to `limit` + 1 rows; the extra one means that there is another page */
 export function presentList<Item extends { id: string }>(rows: Item[], limit: number): List<Item> {
   const data = rows.slice(0, limit);
   const hasMore = rows.length > limit;
   return { object: 'list', data, has_more: hasMore, next_cursor: hasMore ? (data.at(-1)?.id ?? null) : null };
 }
 
-/** A page as it is asked for. */
+/** The page a request asks for. */
 export interface PageRequest {
   limit: number;
   startingAfter?: string | undefined;
 }
 
-/** What a statement that reads a page is given. Ids are lowercase letters, digits and _. */
+/** The values of a statement that reads a page. Ids consist of lowercase letters, digits and _. */
 export const pageValues = ({ limit, startingAfter }: PageRequest) => ({
   limit: limit + 1,
   startingAfter: startingAfter ?? '',
@@ -72,14 +72,14 @@ export const cursorOf = (table: keyof Tables, { partnerId, mode, startingAfter }
   sql<{ known: boolean }>`(select ${startingAfter} = '' or exists (select from ${sql.table(table)}
     where partner_id = ${partnerId} and mode = ${mode} and id = ${startingAfter}) as known)`;
 
-/** The same, in a statement about a card, `c`, for a list of its rows. */
+/** The same for a list of one card's rows, in a statement where the card is `c`. */
 export const cursorOfCard = (table: keyof Tables, { startingAfter }: PageValues) =>
   sql<boolean>`${startingAfter} = '' or exists (select from ${sql.table(table)} k
     where k.card_id = c.id and k.id = ${startingAfter})`.as('known');
 
 /**
- * The rows of a page, whose first row says whether its cursor is known, even if the page is empty.
- * @param what the list is of, as in `a card`
+ * The rows of a page. The first row says whether the cursor is known, even if the page is empty.
+ * @param what what the list contains, as in `a card`
  * @throws ApiError `validation_failed` if the cursor is not known
  */
 export function rowsOfPage<Row extends { id: string }>(

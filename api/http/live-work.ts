@@ -15,7 +15,7 @@ import { type ClaimedWorkflow, type Started, startClaimed } from '../../temporal
 import type { EagerWorker } from '../../temporal/eager-worker.ts';
 
 const START_TIMEOUT_MS = 3_000;
-/** A start that takes longer goes through the other connection too, which reports within a second if Temporal is away. */
+/** A start that takes longer is also sent over the other connection, which reports within a second if Temporal is down. */
 const PATIENCE_MS = 1_000;
 const PAUSE_MS = 5_000;
 
@@ -25,15 +25,15 @@ export interface LiveWork {
    * @throws ServiceError if Temporal can't be reached.
    */
   start(workflow: ClaimedWorkflow): Promise<Started>;
-  /** What the activities of this process report of a claim's progress. */
+  /** What activities in this process report about a claim's progress. */
   reported: {
-    /** The first step is made, and the network is asked next. */
+    /** The first step is committed; the next one asks the network. */
     opened(claimId: string): void;
     answered(claimId: string, response: StoredResponse | null): void;
   };
-  /** Has a worker in this process from now on; one that ends, or can't be started, is started again. */
+  /** Runs a worker in this process. If it can't be started, or ends, it is started again. */
   host(startWorker: () => Promise<EagerWorker>): void;
-  /** Ends the tasks that this process has. */
+  /** Finishes the tasks of this process and stops its worker. */
   stop(): Promise<void>;
 }
 
@@ -46,15 +46,15 @@ interface LiveWorkOptions {
 }
 
 /**
- * Starts the workflows of live mode. As soon as the worker that this process hosts is there, their first tasks come back
- * to it with the start; before, and while it is away, they go by the queue to the worker processes.
+ * Starts the workflows of live mode. While the worker hosted by this process is running, it gets each workflow's first task in
+ * the response to the start; otherwise, first tasks go through the task queue to the worker processes.
  */
 export function openLiveWork(options: LiveWorkOptions): LiveWork {
   const { orm, client, answerHints, eventsWritten, logger } = options;
   const announce = createResponseNotifier(orm, (claimId, error) =>
     logger.warn(
       { claimId, error: describeError(error) },
-      'could not notify the listeners that a claim has its answer',
+      'could not notify the listeners that a claim has its response',
     ),
   );
   let hosted: EagerWorker | null = null;
@@ -79,7 +79,7 @@ export function openLiveWork(options: LiveWorkOptions): LiveWork {
     host(startWorker) {
       hosting = repeat('the worker hosted by the API', PAUSE_MS, logger, async (stopping) => {
         const worker = await startWorker();
-        // Why it ended says `ended`.
+        // `ended` rejects with the reason.
         const stop = () => void worker.stop().catch(() => {});
         stopping.addEventListener('abort', stop);
         if (stopping.aborted) stop();
@@ -98,22 +98,22 @@ export function openLiveWork(options: LiveWorkOptions): LiveWork {
   };
 }
 
-/** What a request hears of its claim while it waits. */
+/** What a request learns about its claim while it waits. */
 interface Hearing {
   /** Settles when the claim has its answer, whichever process gave it. */
   answered: Promise<ResponseNotice>;
-  /** Settles when this process has made the operation's first step. */
+  /** Resolves when this process has committed the operation's first step. */
   opened: Promise<void>;
 }
 
-/** Hears how the operations of claims get on: in this process at once, from others by NOTIFY. A hint can get lost. */
+/** Learns how claims progress: directly from this process, and by NOTIFY from others. A notification can be lost. */
 export interface AnswerHints {
-  /** @param wait is over when it does not listen any more */
+  /** Listens until `wait` is over. */
   hear<T>(claimId: string, wait: (hearing: Hearing) => Promise<T>): Promise<T>;
   /**
-   * Tells that this process has answered a claim.
-   * @param response what it has stored; null: the request has to read it
-   * @returns whether a request in this process waits for it
+   * Reports that this process has answered a claim.
+   * @param response the stored response; null if the request has to read it
+   * @returns whether a request in this process is waiting for it
    */
   tellAnswered(claimId: string, response: StoredResponse | null): boolean;
   tellOpened(claimId: string): void;

@@ -8,8 +8,8 @@ import { asPartOf } from '../../process/work-context.ts';
 export type RequestDurations = Histogram<'method' | 'route' | 'status'>;
 
 /**
- * Gives each request an id of ours, one log line and one measurement. The line has the route's pattern, and never a query
- * or a body.
+ * Gives each request an id, one log line and one measurement. The line has the route's pattern, and never a query or a
+ * body.
  */
 export function logRequest(logger: Logger, durations: RequestDurations): Middleware<RequestState> {
   return async (ctx, next) => {
@@ -36,13 +36,13 @@ export function logRequest(logger: Logger, durations: RequestDurations): Middlew
   };
 }
 
-/** A client may send any method that Node.js knows, and each would be a series of its own. */
+/** A client may send any method that Node.js knows, and each would create its own time series. */
 const labelOf = (method: string): string => (METHODS.has(method) ? method : 'other');
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']);
 
 /** What the middleware of a request shares. */
 export interface RequestState {
   requestId: string;
-  /** What the request's log line has beside method, route and status. */
+  /** Fields of the request's log line in addition to method, route and status. */
   logFields: Record<string, string>;
 }

@@ -4,7 +4,7 @@ import { ApiError } from '../../domain/api-error.ts';
 
 const ROUNDING_MS = 1e-6;
 
-/** What part of a burst a process lets through before it tells the others. So few requests cost no statement. */
+/** The share of a burst that a process lets through before it tells the others, so that a few requests cost no statement. */
 const UNTOLD_PART = 1 / 20;
 
 export interface RateLimit {
@@ -20,22 +20,22 @@ export interface RateLimit {
 export interface RateLimitOptions {
   /** 0 turns the limit off. */
   perSecond: number;
-  /** How many may come at once after a pause; never fewer than in one second. */
+  /** How many may come at once after a pause; at least `perSecond`. */
   burst: number;
 }
 
 interface Bucket {
-  /** When it is full again. */
+  /** When the bucket will be full again. */
   fullAtMs: number;
-  /** The part of it that the other processes do not know of. */
+  /** The part that the other processes do not know about yet. */
   untoldMs: number;
 }
 
 /**
  * The general limit (decisions.md, "Reveal limit …"), counted per key: the generic cell rate algorithm, a token bucket that
- * keeps one number, the time at which the bucket will be full again. A request never waits for the count: processes add
- * up theirs afterwards (docs/decisions/rate-limit-across-processes.md).
- * @param now milliseconds of a clock that never goes back
+ * keeps one number, the time at which the bucket will be full again. A request never waits for the count: processes
+ * exchange their counts afterwards (docs/decisions/rate-limit-across-processes.md).
+ * @param now milliseconds of a monotonic clock
  */
 export function createRateLimit(
   { perSecond, burst }: RateLimitOptions,
@@ -54,7 +54,7 @@ export function createRateLimit(
       const bucket = buckets.get(keyId) ?? { fullAtMs: nowMs, untoldMs: 0 };
       const fullAtMs = Math.max(bucket.fullAtMs, nowMs) + intervalMs;
       const waitMs = fullAtMs - nowMs - sizeMs;
-      // Sums of fractions of a millisecond are off by less than this.
+      // Rounding errors in sums of fractional milliseconds stay below this.
       if (waitMs > ROUNDING_MS) {
         throw new ApiError('rate_limited', { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) });
       }
@@ -67,7 +67,7 @@ export function createRateLimit(
     async exchange(share) {
       const usedMs = new Map([...toTell].map((keyId) => [keyId, buckets.get(keyId)?.untoldMs ?? 0]));
       if (usedMs.size === 0) return;
-      // What fails is told the next time: its keys stay in `toTell`.
+      // If this fails, the keys stay in `toTell` for the next exchange.
       for (const [keyId, fullInMs] of await share(usedMs)) {
         toTell.delete(keyId);
         const bucket = buckets.get(keyId);

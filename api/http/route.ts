@@ -5,36 +5,36 @@ import type { Mode } from '../../domain/mode.ts';
 import type { OperationId } from '../openapi/tags.ts';
 import type { Caller } from './authenticate.ts';
 
-/** One declaration validates a request, documents it, and says which answers it can have. */
+/** One declaration validates a request, documents it, and lists the responses it can get. */
 export interface Declaration<Query = unknown, Body = unknown, Responses extends Schemas = Schemas> {
   method: 'get' | 'post' | 'put' | 'delete';
-  /** Below /v1, with `:name` for parameters. */
+  /** Relative to /v1, with `:name` for parameters. */
   path: string;
-  /** What a generated client calls it: the resource and a verb, as in `cards.create`. */
+  /** The name in a generated client: the resource and a verb, as in `cards.create`. */
   operationId: OperationId;
   summary: string;
   description: string;
   /** The only mode whose keys may use it. */
   mode?: Mode;
-  /** `accepted`: used if it is sent. Left out: a key that is sent has no meaning. */
+  /** `accepted`: used if it is sent. If omitted, a key that is sent is ignored. */
   idempotencyKey?: 'required' | 'accepted';
-  /** In live mode a workflow does its work. */
+  /** In live mode, a workflow does the work. */
   liveIsWorkflow?: true;
   query: z.ZodType<Query>;
   body?: z.ZodType<Body>;
-  /** The body may be left out. It is then `{}`, whatever Content-Type says. */
+  /** An empty body counts as `{}`, whatever Content-Type says. */
   bodyIsOptional?: true;
   responses: Responses;
-  /** For the reference: a body that is sent, and an answer for each status of `responses`, as the service would give it. */
+  /** For the reference: a request body, and a real response for each status in `responses`. */
   examples: { body?: object; [status: number]: object };
-  /** Beside those that every route can answer ({@link errorCodesOf}). */
+  /** In addition to the errors that every route can answer ({@link errorCodesOf}). */
   errors?: readonly ErrorCode[];
 }
 
 /** The body of each successful status. */
 type Schemas = Readonly<Record<number, z.ZodType>>;
 
-/** What a handler gets: everything is checked. */
+/** What a handler gets, all of it validated. */
 export interface RouteInput<Query = unknown, Body = unknown> {
   caller: Caller;
   requestId: string;
@@ -46,13 +46,13 @@ export interface RouteInput<Query = unknown, Body = unknown> {
   body: Body;
   /** Empty if none was sent, or the route takes none. */
   idempotencyKey: string;
-  /** Gives this request's turn to another one: the rest of its work is waiting. */
+  /** Gives this request's turn to another one, because from here on it only waits. */
   passTurn(): void;
   /** Adds to the request's log line. */
   log(fields: Record<string, string>): void;
 }
 
-/** An answer as its declaration has it, or one that is stored as JSON and sent as it is. */
+/** A response as declared, or one that was stored as JSON and is sent as it is. */
 export type Reply<Responses extends Schemas = Schemas> = StoredReply | DeclaredReply<Responses>;
 
 export interface StoredReply extends StoredResponse, Headers {}
@@ -75,7 +75,7 @@ export interface Route {
   handle(input: RouteInput): Promise<Reply>;
 }
 
-/** The routes of one resource: what they are, and how they work once they have their dependencies. */
+/** The routes of one resource: their declarations, and how to implement them once the dependencies are there. */
 export interface Resource<Dependencies> {
   declarations: Declaration[];
   routes(dependencies: Dependencies): Route[];
@@ -88,7 +88,7 @@ export function declare<Query, Body, const Responses extends Schemas>(
   return declaration;
 }
 
-/** @param implement gives every declaration its handler, by the same name */
+/** @param implement returns a handler for each declaration, under the same name */
 export function resource<Declared extends Record<string, Declaration>, Dependencies>(
   declared: Declared,
   implement: (dependencies: Dependencies) => { [Name in keyof Declared]: Handler<Declared[Name]> },
@@ -105,7 +105,7 @@ export function resource<Declared extends Record<string, Declaration>, Dependenc
   };
 }
 
-/** Every error a route can answer, in the order of the reference. */
+/** Every error a route can answer, in the order they appear in the reference. */
 export function errorCodesOf({ body, idempotencyKey, errors = [] }: Declaration): ErrorCode[] {
   return [
     ...EVERYWHERE,

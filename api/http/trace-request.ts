@@ -4,8 +4,8 @@ import type { Tracing } from '../../process/tracing.ts';
 import type { RequestState } from './log-request.ts';
 
 /**
- * A span for each request of partners and of the network. It begins a trace of ours: a caller's `traceparent` is linked, and
- * decides nothing, neither the trace's id nor whether it is exported (docs/decisions/traces.md).
+ * A span for each request from partners and the card network. It always starts a new trace. A caller's `traceparent` is linked,
+ * but decides neither the trace's id nor whether it is exported (docs/decisions/traces.md).
  */
 export function traceRequest(tracing: Tracing): Middleware<RequestState> {
   return async (ctx, next) => {

@@ -8,7 +8,7 @@ export interface Checked<T> {
   issues: FieldIssue[];
 }
 
-/** @param where names the value if all of it is wrong */
+/** @param where the value's name, for issues about the value as a whole */
 export function validate<T>(schema: z.ZodType<T>, value: unknown, where: 'body' | 'query'): Checked<T> {
   const parsed = schema.safeParse(value, { reportInput: true, error: wordingOf });
   if (parsed.success) return { value: parsed.data, issues: [] };
@@ -35,7 +35,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   boolean: 'true or false',
 };
 
-/** What is wrong, to follow the field's name. A schema's own message comes first. */
+/** What is wrong, phrased to follow the field's name. A schema's own message takes precedence. */
 function wordingOf(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === 'invalid_type') return `must be ${NOUNS[issue.expected] ?? issue.expected}`;
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
@@ -45,7 +45,7 @@ function wordingOf(issue: z.core.$ZodRawIssue): string | undefined {
 
 /**
  * The query as an object, with an issue for each parameter that was sent twice. Percent-encoding that is not UTF-8 is an
- * issue too: decoded leniently, it would become a different text.
+ * issue too, since decoding it leniently would change the text.
  */
 export function parseQuery(querystring: string): Checked<Record<string, string>> {
   const value: Record<string, string> = Object.create(null);
@@ -91,8 +91,8 @@ export function refuseRepeated(req: IncomingMessage): void {
 }
 
 /**
- * The Idempotency-Key of a request (decisions.md, "Envelope" and "Idempotency"); an empty one counts as missing. If
- * it is missing and not required, the result is empty.
+ * The Idempotency-Key of a request (decisions.md, "Envelope" and "Idempotency"). An empty one counts as missing. The
+ * result is empty if the key is missing and not required.
  * @throws ApiError `idempotency_key_missing`, `idempotency_key_invalid`
  */
 export function idempotencyKeyOf(req: IncomingMessage, use: 'required' | 'accepted' | undefined): string {

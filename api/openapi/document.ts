@@ -94,12 +94,12 @@ function queryParameters(route: Declaration, schemas: Schemas): object[] {
 function headerParameters(route: Declaration): object[] {
   if (route.idempotencyKey === undefined) return [];
   const required = route.idempotencyKey === 'required';
-  // An empty one, or one of spaces alone, which HTTP takes off, counts as missing.
+  // An empty key counts as missing, and so does one of only spaces, which HTTP strips.
   const schema = required
     ? { type: 'string', minLength: 1, maxLength: 255, pattern: '^[ -~]*[!-~][ -~]*$' }
     : { type: 'string', maxLength: 255, pattern: '^[ -~]*$' };
   const description =
-    'A string of your own that is unique to this operation. A retry with the same key gets the same answer and does ' +
+    'A string of your own that is unique to this operation. A retry with the same key gets the same response and does ' +
     'nothing twice.';
   return [{ name: 'Idempotency-Key', in: 'header', required, description, schema }];
 }

@@ -7,7 +7,7 @@ import type { TopUpResource } from '../../resources/topup.ts';
 import type { TransactionResource } from '../../resources/transaction.ts';
 import type { WebhookEndpointResource } from '../../resources/webhook-endpoint.ts';
 
-// The API reference's examples: what a service answered to the requests that are shown, one after the other.
+// The API reference's examples: real responses to a sequence of requests.
 
 export const REQUEST_ID = 'req_01m810261f56tm02pjpg6322pv';
 

@@ -4,11 +4,11 @@ import { openApiDocument } from './document.ts';
 
 const FILE = new URL('../../docs/openapi.json', import.meta.url);
 
-/** `--check` compares docs/openapi.json with the routes; without it the file is written. */
+/** Writes docs/openapi.json, or with `--check` compares it with the routes. */
 const text = `${JSON.stringify(openApiDocument(DECLARATIONS), null, 2)}\n`;
 if (!process.argv.includes('--check')) {
   await writeFile(FILE, text);
 } else if ((await readFile(FILE, 'utf8')) !== text) {
-  console.error('docs/openapi.json is not what the routes declare: run "npm run openapi" and commit it.');
+  console.error('docs/openapi.json is out of date: run "npm run openapi" and commit it.');
   process.exitCode = 1;
 }

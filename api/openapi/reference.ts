@@ -18,7 +18,7 @@ const PAGE = `<!doctype html>
 
 const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#reference', deepLinking: true, validatorUrl: null });`;
 
-/** `GET /openapi.json` and its reader, `GET /docs`: everything comes from this process, nothing from elsewhere. */
+/** `GET /openapi.json`, and `GET /docs` to read it in a browser. This process serves everything; nothing comes from a CDN. */
 export function reference(document: object): Router<RequestState> {
   const router = new Router<RequestState>();
   const text = JSON.stringify(document);
@@ -27,7 +27,7 @@ export function reference(document: object): Router<RequestState> {
     ctx.body = text;
   });
   router.get('/docs', (ctx) => {
-    // The reader styles itself inline; the rest of the policy stays.
+    // Swagger UI uses inline styles; the rest of the policy stays.
     ctx.set(
       'Content-Security-Policy',
       "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:",

@@ -7,7 +7,7 @@ import { keyError } from '../http/validate.ts';
 import { REQUEST_ID } from './examples.ts';
 import type { Schemas } from './schemas.ts';
 
-/** Every answer an operation can give. */
+/** Every response an operation can give. */
 export function responsesOf(route: Declaration, schemas: Schemas): Record<string, object> {
   return { ...successes(route, schemas), ...failures(route) };
 }
@@ -30,7 +30,7 @@ function successes(route: Declaration, schemas: Schemas): Record<string, object>
 const SUCCESSES: Record<string, string> = {
   200: 'Done.',
   201: 'Created.',
-  202: 'Accepted. It completes asynchronously.',
+  202: 'Accepted. The operation completes asynchronously.',
   204: 'Done. There is no body.',
 };
 
@@ -53,23 +53,24 @@ function failures(route: Declaration): Record<string, object> {
 
 export const HEADERS = {
   'Request-Id': {
-    description: 'The id of this request. Quote it when you ask us about it.',
+    description: 'The id of this request. Quote it if you contact us about the request.',
     schema: { type: 'string', pattern: idPattern('req') },
     example: REQUEST_ID,
   },
   'Idempotent-Replayed': {
-    description: 'Present if this is the stored answer of an earlier request with the same Idempotency-Key.',
+    description:
+      'Present if this is the stored response to an earlier request with the same Idempotency-Key.',
     schema: { type: 'string', const: 'true' },
     example: 'true',
   },
   'Retry-After': {
-    description: 'After how many seconds to retry. Always present with 429, sometimes with 503.',
+    description: 'How many seconds to wait before you retry. Always present with 429, sometimes with 503.',
     schema: { type: 'integer', minimum: 1 },
     example: 1,
   },
 };
 
-/** Answers that are found before the key is looked at, or not kept, are never replayed (decisions.md, "Idempotency"). */
+/** Responses found before the key is read, or not stored, are never replayed (decisions.md, "Idempotency"). */
 const NEVER_REPLAYED = [400, 401, 403, 404, 413, 415, 429, 431, 500, 503];
 
 function headersOf({ idempotencyKey }: Declaration, status: number): object {
@@ -79,7 +80,7 @@ function headersOf({ idempotencyKey }: Declaration, status: number): object {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** One of each code, as the service answers it, and one more for requests without an amount. */
+/** An example for each code, and another `validation_failed` for requests without an amount. */
 export function errorExamples(): Record<string, object> {
   const examples: Record<string, ApiError> = {
     ...Object.fromEntries(ERROR_CODES.map((code) => [code, new ApiError(code)])),

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 
-/** JSON Schemas of an OpenAPI document: those that have an id are in its components, once, and referred to. */
+/** The JSON Schemas of an OpenAPI document. A schema with an id goes into its components once and is referenced. */
 export interface Schemas {
-  /** @param io what is sent to the service, or what it answers */
+  /** @param io whether the value is sent to the service or by it */
   of(schema: z.ZodType, io: 'input' | 'output'): object;
-  /** Those that were referred to so far, by name. */
+  /** The schemas referenced so far, by name. */
   components(): Record<string, object>;
 }
 
@@ -14,11 +14,11 @@ export function createSchemas(): Schemas {
   const named = new Map<string, object>();
   return {
     of(schema, io) {
-      // In an array, since only what is inside of something else is referred to.
+      // Wrapped in an array, because Zod only references schemas that are nested in another.
       const { items, $defs = {} } = z.toJSONSchema(z.array(schema), {
         ...{ io, unrepresentable: 'any' },
         override: ({ zodSchema, jsonSchema }) => {
-          // The format says it, and the pattern has 300 characters.
+          // `format` says enough, and the pattern has 300 characters.
           if (io === 'output' && zodSchema instanceof z.ZodISODateTime) delete jsonSchema.pattern;
           if (zodSchema instanceof z.ZodDiscriminatedUnion)
             jsonSchema.discriminator = discriminatorOf(zodSchema);
@@ -37,7 +37,7 @@ export function createSchemas(): Schemas {
   };
 }
 
-/** Which of a union's schemas a value is of, for readers that go by more than the schemas themselves. */
+/** OpenAPI's `discriminator`, which tells generators how to choose among a union's schemas. */
 function discriminatorOf({ def: { discriminator, options } }: z.ZodDiscriminatedUnion): object {
   const mapping = options.flatMap((option) => {
     const { id } = z.globalRegistry.get(option) ?? {};

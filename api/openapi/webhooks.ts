@@ -5,9 +5,9 @@ import * as EXAMPLES from './examples.ts';
 import { json } from './responses.ts';
 import type { Schemas } from './schemas.ts';
 
-export const WEBHOOKS_TAG = { name: 'Webhooks', description: 'What we send to your webhook endpoint.' };
+export const WEBHOOKS_TAG = { name: 'Webhooks', description: 'The events we send to your webhook endpoint.' };
 
-/** The events that partners are sent, as operations of their webhook endpoint. */
+/** The events we send to partners, as operations of their webhook endpoint. */
 export function webhooksOf(schemas: Schemas): Record<string, object> {
   return Object.fromEntries(
     WebhookEvent.options.flatMap((schema) => {
@@ -23,7 +23,7 @@ function operationOf(type: EventType, schema: object): object {
     operationId: `webhooks.${type.replace(/[._](\w)/g, (_, letter: string) => letter.toUpperCase())}`,
     summary: SUMMARIES[type],
     description:
-      'Verify the signature before you trust the body, and handle each `id` once: an event can come twice, and ' +
+      'Verify the signature before you trust the body, and handle each `id` once: an event can arrive twice, and ' +
       'order is not guaranteed.',
     security: [],
     parameters: SIGNATURE_HEADERS,
@@ -35,9 +35,9 @@ function operationOf(type: EventType, schema: object): object {
     },
     responses: {
       '2XX': { description: 'You have received it. Answer within 10 seconds.' },
-      410: { description: 'Send nothing more: the endpoint is disabled until you set it again.' },
+      410: { description: 'You want no more events. We disable the endpoint until you set it again.' },
       default: {
-        description: 'Anything else is a failure. It is retried after 30 s, 5 min, 30 min and 2 h.',
+        description: 'Any other response is a failure. We retry after 30 s, 5 min, 30 min and 2 h.',
       },
     },
   };
@@ -57,7 +57,7 @@ const SUMMARIES: Record<EventType, string> = {
   ping: 'You asked for a test event',
 };
 
-const IF_ASKED_FOR = 'Sent if your endpoint has `standard_webhooks`.';
+const IF_ASKED_FOR = 'Sent if your endpoint has `standard_webhooks` set.';
 
 const SIGNATURE_HEADERS = [
   header('X-Service-Event-Id', true, "The event's id.", idPattern('evt')),
@@ -70,7 +70,7 @@ const SIGNATURE_HEADERS = [
   header(
     'X-Service-Signature',
     true,
-    'The lowercase hex SHA-256 of the timestamp, the raw body and your webhook secret, one after the other.',
+    'The lowercase hex SHA-256 of the timestamp, the raw body and your webhook secret, concatenated.',
     '^[0-9a-f]{64}$',
   ),
   header('webhook-id', false, `The event's id. ${IF_ASKED_FOR}`),
@@ -79,7 +79,7 @@ const SIGNATURE_HEADERS = [
     false,
     `When this attempt was made, in seconds since the epoch. ${IF_ASKED_FOR}`,
   ),
-  header('webhook-signature', false, `A signature by each of your secrets. ${IF_ASKED_FOR}`),
+  header('webhook-signature', false, `One signature for each of your secrets. ${IF_ASKED_FOR}`),
 ];
 
 function header(name: string, required: boolean, description: string, pattern?: string): object {
@@ -92,7 +92,7 @@ function header(name: string, required: boolean, description: string, pattern?: 
   };
 }
 
-/** What a webhook endpoint is sent, one of each type. */
+/** An example event of each type. */
 const SENT: WebhookEvent[] = [
   sent('evt_01m81020r5wyhhsbhqpb0mty8y', {
     type: 'card.issued',

@@ -209,7 +209,7 @@ export type CardEventData = {
 };
 
 /**
- * `provider_declined`: the card network refused. `issuance_failed`: the card network accepted the card, then could not issue it. `operator_failed`: the card network never answered, and we found that there is no card.
+ * `provider_declined`: the card network declined the request. `issuance_failed`: the card network accepted the request and then could not issue the card. `operator_failed`: the card network never told us the outcome, and we confirmed with it that there is no card.
  */
 export type CardFailureCode = 'provider_declined' | 'issuance_failed' | 'operator_failed';
 
@@ -310,11 +310,11 @@ export type CreateDepositRequest = {
 };
 
 /**
- * What you want to know the price of.
+ * What the quote is for.
  */
 export type CreateQuoteRequest = {
     /**
-     * What you want to pay for.
+     * What the quote is for.
      */
     type: FundingType;
     /**
@@ -334,7 +334,7 @@ export type CreateTopupRequest = {
 };
 
 /**
- * How much you want to add to the test balance.
+ * How much to add to the test balance.
  */
 export type CreditBalanceRequest = {
     /**
@@ -379,7 +379,7 @@ export type DeliveryAttempt = {
 };
 
 /**
- * `pending`: about to be sent. `delivered`: you answered 2xx. `retrying`: the last attempt failed, and another one follows. `given_up`: every attempt failed; resend the event if you want it. `parked`: the endpoint is disabled or deleted; the event is sent when there is one again. `no_endpoint`: there was no endpoint when the event was created; resend the event if you want it.
+ * `pending`: about to be sent. `delivered`: you answered 2xx. `retrying`: the last attempt failed, and we will make another. `given_up`: every attempt failed; we send the event again only if you resend it. `parked`: the endpoint is disabled or deleted; we send the event when you enable the endpoint or create one. `no_endpoint`: you had no endpoint when the event was created; we send it only if you resend it.
  */
 export type DeliveryStatus = 'pending' | 'delivered' | 'retrying' | 'given_up' | 'parked' | 'no_endpoint';
 
@@ -534,7 +534,7 @@ export type DepositPayment = {
 };
 
 /**
- * `awaiting_payment`: no payment has been seen. `confirming`: a payment is in a block that is not final yet. `confirmed`: your balance was credited. `expired`: nothing arrived in time. `needs_review`: something arrived that is not the one exact payment. `returned`: what arrived was sent back.
+ * `awaiting_payment`: no payment has been seen. `confirming`: a payment is in a block that is not final yet. `confirmed`: your balance was credited. `expired`: nothing arrived in time. `needs_review`: something other than the one exact payment arrived. `returned`: we sent back what arrived.
  */
 export type DepositStatus = 'awaiting_payment' | 'confirming' | 'confirmed' | 'expired' | 'needs_review' | 'returned';
 
@@ -664,7 +664,7 @@ export type EventList = {
 };
 
 /**
- * What happened.
+ * The kind of event.
  */
 export type EventType = 'card.issued' | 'card.issue_failed' | 'topup.succeeded' | 'topup.failed' | 'card.transaction.created' | 'card.frozen' | 'card.unfrozen' | 'card.blocked' | 'deposit.confirmed' | 'ping';
 
@@ -673,7 +673,7 @@ export type EventType = 'card.issued' | 'card.issue_failed' | 'topup.succeeded' 
  */
 export type Fee = {
     /**
-     * `card_activation`: for issuing a card. `card_funding`: for putting money on one.
+     * `card_activation`: for issuing a card. `card_funding`: for putting money on a card.
      */
     type: 'card_activation' | 'card_funding';
     /**
@@ -710,7 +710,7 @@ export type Merchant = {
 };
 
 /**
- * Whether this is test or live data. It follows from the API key.
+ * Whether this is test or live data. The API key determines it.
  */
 export type Mode = 'test' | 'live';
 
@@ -722,7 +722,7 @@ export type NoFields = {
 };
 
 /**
- * Whose key it is.
+ * The account and mode that an API key belongs to.
  */
 export type Ping = {
     /**
@@ -800,11 +800,11 @@ export type PingWebhookEvent = {
  */
 export type Product = {
     /**
-     * What to send as `product_code` to get a card of this product.
+     * Send this as `product_code` to issue a card with this product.
      */
     product_code: string;
     /**
-     * The first digits of its card numbers.
+     * The first digits of its cards' numbers.
      */
     bin: string;
     /**
@@ -849,7 +849,7 @@ export type Quote = {
      */
     card_amount: number;
     /**
-     * Cents debited from your balance: `card_amount` and all fees.
+     * Cents debited from your balance: `card_amount` plus all fees.
      */
     total_debited: number;
     /**
@@ -889,7 +889,7 @@ export type SecureDetails = {
 };
 
 /**
- * Where you want to receive events.
+ * Where to send events.
  */
 export type SetWebhookEndpointRequest = {
     /**
@@ -897,7 +897,7 @@ export type SetWebhookEndpointRequest = {
      */
     url: string;
     /**
-     * Whether to send the Standard Webhooks headers as well. If you leave it out it stays as it is.
+     * Whether to send the Standard Webhooks headers as well. If you leave it out, the setting does not change.
      */
     standard_webhooks?: boolean;
 };
@@ -911,7 +911,7 @@ export type SimulateTransactionRequest = {
      */
     type: TransactionType;
     /**
-     * Cents. A refund, or what you `force`, can be at most 10,000,000 cents.
+     * Cents. A refund or a transaction with `force` can be at most 10,000,000 cents.
      */
     amount: number;
     /**
@@ -923,7 +923,7 @@ export type SimulateTransactionRequest = {
      */
     merchant_category_code?: string;
     /**
-     * Settles it as if the card network had reported it, whatever the status of the card. A purchase on a frozen card is declined; on a blocked one it is a late debit, which your balance pays.
+     * Processes the transaction as if the card network had reported it, whatever the card's status. A purchase on a frozen card is declined; on a blocked card it is a late debit, which your balance pays.
      */
     force?: boolean;
 };
@@ -1016,7 +1016,7 @@ export type TopupEventData = {
 };
 
 /**
- * `provider_declined`: the card network refused. `topup_failed`: the card network accepted the top-up, then could not load the card. `card_blocked`: the card was blocked while the top-up was pending. `operator_failed`: the card network never answered, and we found that the card was not loaded.
+ * `provider_declined`: the card network declined the request. `topup_failed`: the card network accepted the request and then could not put the money on the card. `card_blocked`: the card was blocked while the top-up was pending. `operator_failed`: the card network never told us the outcome, and we confirmed with it that the money is not on the card.
  */
 export type TopupFailureCode = 'provider_declined' | 'topup_failed' | 'card_blocked' | 'operator_failed';
 
@@ -1043,7 +1043,7 @@ export type TopupList = {
 };
 
 /**
- * `pending`: the money is held, and the card network is loading the card. `succeeded`: it is on the card. `failed`: it was released.
+ * `pending`: the money is held, and the card network is loading the card. `succeeded`: the money is on the card. `failed`: the money was released.
  */
 export type TopupStatus = 'pending' | 'succeeded' | 'failed';
 
@@ -1154,7 +1154,7 @@ export type TransactionEventData = {
 };
 
 /**
- * A fee for what a card was used for.
+ * A fee for a transaction on a card.
  */
 export type TransactionFee = {
     /**
@@ -1190,7 +1190,7 @@ export type TransactionList = {
 };
 
 /**
- * `purchase`: the amount left the card. `decline`: no money moved, apart from the fee. `refund`: the amount came back.
+ * `purchase`: the amount left the card. `decline`: no money moved, apart from the fee. `refund`: the amount was returned.
  */
 export type TransactionType = 'purchase' | 'decline' | 'refund';
 
@@ -1281,7 +1281,7 @@ export type AccountPingErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -1326,7 +1326,7 @@ export type BalanceGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -1380,7 +1380,7 @@ export type BalanceTransactionsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -1425,7 +1425,7 @@ export type ProductsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -1461,7 +1461,7 @@ export type DepositsCreateData = {
     body: CreateDepositRequest;
     headers?: {
         /**
-         * A string of your own that is unique to this operation. A retry with the same key gets the same answer and does nothing twice.
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
          */
         'Idempotency-Key'?: string;
     };
@@ -1477,7 +1477,7 @@ export type DepositsCreateErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -1552,7 +1552,7 @@ export type DepositsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -1602,11 +1602,11 @@ export type DepositsGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `deposit_not_found`: This account has no such deposit. Deposits exist only in live mode: use a live key.
+     * - `deposit_not_found`: This account has no deposit with this id. Deposits exist only in live mode, so use a live key.
      */
     404: Error;
     /**
@@ -1651,7 +1651,7 @@ export type QuotesCreateErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -1721,7 +1721,7 @@ export type CardsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -1757,7 +1757,7 @@ export type CardsCreateData = {
     body: CreateCardRequest;
     headers: {
         /**
-         * A string of your own that is unique to this operation. A retry with the same key gets the same answer and does nothing twice.
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
          */
         'Idempotency-Key': string;
     };
@@ -1769,12 +1769,12 @@ export type CardsCreateData = {
 export type CardsCreateErrors = {
     /**
      * - `validation_failed`: The request is not valid.
-     * - `idempotency_key_missing`: This endpoint requires an Idempotency-Key header: any string that is unique to the operation.
+     * - `idempotency_key_missing`: This endpoint requires an Idempotency-Key header. Send any string that is unique to the operation.
      * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -1828,7 +1828,7 @@ export type CardsCreateResponses = {
      */
     201: Card;
     /**
-     * Accepted. It completes asynchronously.
+     * Accepted. The operation completes asynchronously.
      */
     202: Card;
 };
@@ -1853,11 +1853,11 @@ export type CardsGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `card_not_found`: This account has no such card in this key's mode.
+     * - `card_not_found`: This account has no card with this id in this key's mode.
      */
     404: Error;
     /**
@@ -1907,7 +1907,7 @@ export type CardsGetSecureDetailsErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -1915,11 +1915,11 @@ export type CardsGetSecureDetailsErrors = {
      */
     403: Error;
     /**
-     * - `card_not_found`: This account has no such card in this key's mode.
+     * - `card_not_found`: This account has no card with this id in this key's mode.
      */
     404: Error;
     /**
-     * - `invalid_state`: The card's status does not allow this.
+     * - `invalid_state`: The card's current status does not allow this operation.
      */
     409: Error;
     /**
@@ -1979,11 +1979,11 @@ export type TopupsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `card_not_found`: This account has no such card in this key's mode.
+     * - `card_not_found`: This account has no card with this id in this key's mode.
      */
     404: Error;
     /**
@@ -2019,7 +2019,7 @@ export type TopupsCreateData = {
     body: CreateTopupRequest;
     headers: {
         /**
-         * A string of your own that is unique to this operation. A retry with the same key gets the same answer and does nothing twice.
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
          */
         'Idempotency-Key': string;
     };
@@ -2036,12 +2036,12 @@ export type TopupsCreateData = {
 export type TopupsCreateErrors = {
     /**
      * - `validation_failed`: The request is not valid.
-     * - `idempotency_key_missing`: This endpoint requires an Idempotency-Key header: any string that is unique to the operation.
+     * - `idempotency_key_missing`: This endpoint requires an Idempotency-Key header. Send any string that is unique to the operation.
      * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2050,11 +2050,11 @@ export type TopupsCreateErrors = {
      */
     402: Error;
     /**
-     * - `card_not_found`: This account has no such card in this key's mode.
+     * - `card_not_found`: This account has no card with this id in this key's mode.
      */
     404: Error;
     /**
-     * - `invalid_state`: The card's status does not allow this.
+     * - `invalid_state`: The card's current status does not allow this operation.
      * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key.
      */
     409: Error;
@@ -2097,7 +2097,7 @@ export type TopupsCreateResponses = {
      */
     201: Topup;
     /**
-     * Accepted. It completes asynchronously.
+     * Accepted. The operation completes asynchronously.
      */
     202: Topup;
 };
@@ -2122,11 +2122,11 @@ export type TopupsGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `topup_not_found`: This account has no such top-up in this key's mode.
+     * - `topup_not_found`: This account has no top-up with this id in this key's mode.
      */
     404: Error;
     /**
@@ -2162,7 +2162,7 @@ export type CardsFreezeData = {
     body?: NoFields;
     headers?: {
         /**
-         * A string of your own that is unique to this operation. A retry with the same key gets the same answer and does nothing twice.
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
          */
         'Idempotency-Key'?: string;
     };
@@ -2183,15 +2183,15 @@ export type CardsFreezeErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `card_not_found`: This account has no such card in this key's mode.
+     * - `card_not_found`: This account has no card with this id in this key's mode.
      */
     404: Error;
     /**
-     * - `invalid_state`: The card's status does not allow this.
+     * - `invalid_state`: The card's current status does not allow this operation.
      * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key.
      */
     409: Error;
@@ -2240,7 +2240,7 @@ export type CardsUnfreezeData = {
     body?: NoFields;
     headers?: {
         /**
-         * A string of your own that is unique to this operation. A retry with the same key gets the same answer and does nothing twice.
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
          */
         'Idempotency-Key'?: string;
     };
@@ -2261,15 +2261,15 @@ export type CardsUnfreezeErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `card_not_found`: This account has no such card in this key's mode.
+     * - `card_not_found`: This account has no card with this id in this key's mode.
      */
     404: Error;
     /**
-     * - `invalid_state`: The card's status does not allow this.
+     * - `invalid_state`: The card's current status does not allow this operation.
      * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key.
      */
     409: Error;
@@ -2318,7 +2318,7 @@ export type CardsBlockData = {
     body?: NoFields;
     headers?: {
         /**
-         * A string of your own that is unique to this operation. A retry with the same key gets the same answer and does nothing twice.
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
          */
         'Idempotency-Key'?: string;
     };
@@ -2339,15 +2339,15 @@ export type CardsBlockErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `card_not_found`: This account has no such card in this key's mode.
+     * - `card_not_found`: This account has no card with this id in this key's mode.
      */
     404: Error;
     /**
-     * - `invalid_state`: The card's status does not allow this.
+     * - `invalid_state`: The card's current status does not allow this operation.
      * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key.
      */
     409: Error;
@@ -2419,11 +2419,11 @@ export type TransactionsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `card_not_found`: This account has no such card in this key's mode.
+     * - `card_not_found`: This account has no card with this id in this key's mode.
      */
     404: Error;
     /**
@@ -2468,7 +2468,7 @@ export type WebhookEndpointDeleteErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2517,7 +2517,7 @@ export type WebhookEndpointGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2566,7 +2566,7 @@ export type WebhookEndpointSetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2619,7 +2619,7 @@ export type WebhookEndpointRotateSecretErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2668,7 +2668,7 @@ export type WebhookEndpointTestErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2676,7 +2676,7 @@ export type WebhookEndpointTestErrors = {
      */
     404: Error;
     /**
-     * - `invalid_state`: The card's status does not allow this.
+     * - `invalid_state`: The card's current status does not allow this operation.
      */
     409: Error;
     /**
@@ -2701,7 +2701,7 @@ export type WebhookEndpointTestError = WebhookEndpointTestErrors[keyof WebhookEn
 
 export type WebhookEndpointTestResponses = {
     /**
-     * Accepted. It completes asynchronously.
+     * Accepted. The operation completes asynchronously.
      */
     202: Event;
 };
@@ -2746,7 +2746,7 @@ export type EventsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2796,11 +2796,11 @@ export type EventsGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `event_not_found`: This account has no such event in this key's mode. Events are kept for 30 days.
+     * - `event_not_found`: This account has no event with this id in this key's mode. Events are kept for 30 days.
      */
     404: Error;
     /**
@@ -2850,16 +2850,16 @@ export type EventsResendErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `event_not_found`: This account has no such event in this key's mode. Events are kept for 30 days.
+     * - `event_not_found`: This account has no event with this id in this key's mode. Events are kept for 30 days.
      * - `webhook_endpoint_not_found`: This account has no webhook endpoint in this key's mode. Create one with PUT /webhook-endpoint.
      */
     404: Error;
     /**
-     * - `invalid_state`: The card's status does not allow this.
+     * - `invalid_state`: The card's current status does not allow this operation.
      */
     409: Error;
     /**
@@ -2884,7 +2884,7 @@ export type EventsResendError = EventsResendErrors[keyof EventsResendErrors];
 
 export type EventsResendResponses = {
     /**
-     * Accepted. It completes asynchronously.
+     * Accepted. The operation completes asynchronously.
      */
     202: Event;
 };
@@ -2895,7 +2895,7 @@ export type TestHelpersCreditBalanceData = {
     body: CreditBalanceRequest;
     headers: {
         /**
-         * A string of your own that is unique to this operation. A retry with the same key gets the same answer and does nothing twice.
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
          */
         'Idempotency-Key': string;
     };
@@ -2907,12 +2907,12 @@ export type TestHelpersCreditBalanceData = {
 export type TestHelpersCreditBalanceErrors = {
     /**
      * - `validation_failed`: The request is not valid.
-     * - `idempotency_key_missing`: This endpoint requires an Idempotency-Key header: any string that is unique to the operation.
+     * - `idempotency_key_missing`: This endpoint requires an Idempotency-Key header. Send any string that is unique to the operation.
      * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2968,7 +2968,7 @@ export type TestHelpersSimulateTransactionData = {
     body: SimulateTransactionRequest;
     headers?: {
         /**
-         * A string of your own that is unique to this operation. A retry with the same key gets the same answer and does nothing twice.
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
          */
         'Idempotency-Key'?: string;
     };
@@ -2989,7 +2989,7 @@ export type TestHelpersSimulateTransactionErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key, as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2997,11 +2997,11 @@ export type TestHelpersSimulateTransactionErrors = {
      */
     403: Error;
     /**
-     * - `card_not_found`: This account has no such card in this key's mode.
+     * - `card_not_found`: This account has no card with this id in this key's mode.
      */
     404: Error;
     /**
-     * - `invalid_state`: The card's status does not allow this.
+     * - `invalid_state`: The card's current status does not allow this operation.
      * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key.
      */
     409: Error;

@@ -14,7 +14,7 @@ describe('the API under test', () => {
     assert.equal(status, 500);
     assert.match(
       json.error.message,
-      /^GET \/cards\/:cardId answered 200, which its declaration does not have: exp_year: /,
+      /^GET \/cards\/:cardId answered 200, which is not what it declares: exp_year: /,
     );
   });
 });

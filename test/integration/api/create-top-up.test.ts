@@ -166,7 +166,7 @@ describe('POST /cards/{cardId}/topups for a live card that the network has no id
     expectError(answer, 'invalid_state');
     assert.match(
       answer.json.error.message,
-      /^The card is active, but we do not have its id at the card network/,
+      /^The card is active, but we do not have the card network's id for it/,
     );
     assert.deepEqual(await balanceOf(holder.partner, 'live'), [FUNDS, 0, FUNDS]);
   });

@@ -189,7 +189,7 @@ describe('POST /network/transactions', () => {
     const body = networkTransaction(networkCardId, { type: 'refund', amountCents: Number.MAX_SAFE_INTEGER });
     expectError(await send(body), 'validation_failed', ['amount']);
     expectError(await send(body), 'validation_failed', ['amount']);
-    const logged = stack.logLines.filter((line) => line.includes('settled with the network by hand'));
+    const logged = stack.logLines.filter((line) => line.includes('resolve it with the network by hand'));
     assert.ok(
       logged.length >= 2 && logged.every((line) => line.includes(body.networkTransactionId as string)),
     );

@@ -133,7 +133,7 @@ describe('a status change whose network', function () {
       expectError(answer, 'invalid_state');
       assert.match(
         answer.json.error.message,
-        /^The card is active, .*do not have its id at the card network/,
+        /^The card is active, .*do not have the card network's id for it/,
       );
     }
     assert.deepEqual(network.asked, []);
