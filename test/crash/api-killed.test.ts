@@ -130,17 +130,38 @@ const LIVE_LATER: Case = { ...CASES['live 00'], endings: [{ status: 202, end: 'l
 
 const KILLS: [string, () => Promise<void>][] = [
   ...(['live 00', 'live 42'] as const).flatMap((name): typeof KILLS => [
-    [`${name}: between claim and start, a retry`, () => killApiOnItsWay(CASES[name], START, 'a retry')],
-    [`${name}: between claim and start, no retry`, () => killApiOnItsWay(CASES[name], START, 'the sweep')],
-    [`${name}: between effect and answer, a retry`, () => killApiOnItsWay(CASES[name], ANSWERED, 'a retry')],
+    [
+      `between claim and start has one outcome for an amount ending in ${name.slice(-2)}, which a retry gets`,
+      () => killApiOnItsWay(CASES[name], START, 'a retry'),
+    ],
+    [
+      `between claim and start has one outcome for an amount ending in ${name.slice(-2)}, although nobody retries`,
+      () => killApiOnItsWay(CASES[name], START, 'the sweep'),
+    ],
+    [
+      `between effect and answer has one outcome for an amount ending in ${name.slice(-2)}, which a retry gets`,
+      () => killApiOnItsWay(CASES[name], ANSWERED, 'a retry'),
+    ],
   ]),
-  ['live 00: no worker, before the hold', () => killApiAtCommit(CASES['live 00'], 'before 1', false)],
-  ['live 00: no worker, after the hold', () => killApiAtCommit(CASES['live 00'], 'after 1', false)],
-  ['live 00: no worker, before the 202', () => killApiAtCommit(CASES['live 00'], 'before 2', false)],
-  ['live 00: no worker, after the 202', () => killApiAtCommit(LIVE_LATER, 'after 2', true)],
+  [
+    'before the hold, while no worker runs, has one outcome',
+    () => killApiAtCommit(CASES['live 00'], 'before 1', false),
+  ],
+  [
+    'after the hold, while no worker runs, has one outcome',
+    () => killApiAtCommit(CASES['live 00'], 'after 1', false),
+  ],
+  [
+    'before the 202, while no worker runs, has one outcome',
+    () => killApiAtCommit(CASES['live 00'], 'before 2', false),
+  ],
+  [
+    'after the 202, while no worker runs, has one outcome',
+    () => killApiAtCommit(LIVE_LATER, 'after 2', true),
+  ],
 ];
 
-describe('an API killed -9 in the middle of a live POST /cards: one card, one answer', function () {
+describe('a live POST /cards whose API process is killed -9', function () {
   this.timeout(240_000);
   let ends: Promise<void>[];
   before(() => {

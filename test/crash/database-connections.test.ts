@@ -14,7 +14,7 @@ import { createTestDatabase, ownerUrlOf } from '../support/postgres.ts';
 import { type Answer, startTestStack } from '../support/stack.ts';
 
 describe('a pool whose connections PostgreSQL ends', () => {
-  it('gets every one of them back, whatever the transaction was at', async () => {
+  it('gets every one of them back, wherever its transaction was', async () => {
     const databaseUrl = await createTestDatabase();
     const orm = await openOrm({ databaseUrl, poolSize: 2 });
     const reaper = new pg.Client(ownerUrlOf(databaseUrl));
@@ -41,10 +41,10 @@ describe('a pool whose connections PostgreSQL ends', () => {
   });
 });
 
-describe('PostgreSQL ending all connections again and again', function () {
+describe('the service, while PostgreSQL ends all connections again and again,', function () {
   this.timeout(120_000);
 
-  it('changes no outcome and ends no process', async () => {
+  it('reaches every outcome, and no process ends', async () => {
     const folder = scratchFolder();
     const stack = await startTestStack({ cardCreationWaitMs: 30_000, logLevel: 'error' }, { worker: false });
     const config = { ...stack.config, port: await freePort() };

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { freePort } from '../../dev/free-port.ts';
 import { expectError } from '../support/api/answers.ts';
-import { askUntilEnd, ENDS, type End } from '../support/crash/ask-until-end.ts';
+import { askUntilEnd, END_TITLES, ENDS, type End } from '../support/crash/ask-until-end.ts';
 import { askAt } from '../support/crash/operations.ts';
 import { kill, scratchFolder, startApiProcess } from '../support/crash/processes.ts';
 import { TEST_TRON } from '../support/deposits/seed-deposits.ts';
@@ -14,7 +14,7 @@ import { until } from '../support/until.ts';
 
 const PATH = '/funding/deposit-address';
 
-describe('a deposit address whose API process is killed -9, loses its connection or freezes around the COMMIT', function () {
+describe('POST /funding/deposit-address', function () {
   this.timeout(240_000);
   let stack: TestStack;
   let folder: string;
@@ -34,10 +34,10 @@ describe('a deposit address whose API process is killed -9, loses its connection
   });
 
   kinds.forEach((end, index) => {
-    it(`${end}: one deposit, and a retry gets its answer`, () => ends[index]);
+    it(`gives out one deposit, which a retry gets, when ${END_TITLES[end]}`, () => ends[index]);
   });
 
-  it('frozen: its key is refused at once, everybody else goes on, and its deposit is made when PostgreSQL has ended it', async () => {
+  it('delays only its own key when its process freezes before the COMMIT, and a retry makes the deposit once PostgreSQL has ended the transaction', async () => {
     const partner = await stack.createPartner();
     const body = { amount: 2_500 };
     const post = (idempotencyKey?: string) =>

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
+import { END_TITLES, ENDS, type End } from '../support/crash/ask-until-end.ts';
 import { depositEvents, pay, readDepositState } from '../support/deposits/payments.ts';
 import { seedDeposits } from '../support/deposits/seed-deposits.ts';
 
@@ -12,9 +13,8 @@ const DIE = fileURLToPath(new URL('../support/crash/die-at-commit.ts', import.me
 const FUNDS = 1_000;
 
 /** Where the command line's only COMMIT ends it, and whether what it committed has happened. */
-const ENDS = { 'before 1': false, 'after 1': true, 'cut before 1': false, 'cut after 1': true } as const;
 
-describe('deposit resolve, killed -9, or cut off, around its COMMIT', function () {
+describe('operator deposit resolve', function () {
   this.timeout(240_000);
   let commands: TestCommands;
   before(async () => {
@@ -41,8 +41,8 @@ describe('deposit resolve, killed -9, or cut off, around its COMMIT', function (
       );
     });
 
-  for (const [end, hasHappened] of Object.entries(ENDS)) {
-    it(`${end}: all of it or nothing, and run again it is there once, whatever has arrived meanwhile`, async () => {
+  for (const [end, hasHappened] of Object.entries(ENDS) as [End, boolean][]) {
+    it(`credits all or nothing when ${END_TITLES[end]}, and credits once when it is run again`, async () => {
       const { orm } = commands.context;
       const partnerId = await commands.createFundedPartner(FUNDS);
       const [id = ''] = await seedDeposits(commands.owner, { partnerId });

@@ -16,14 +16,14 @@ import { until } from '../support/until.ts';
 
 const CENTS = 2_500;
 
-describe('a worker that is frozen on the way of a deposit', function () {
+describe('a worker that is frozen', function () {
   this.timeout(240_000);
 
   for (const [name, text] of [
-    ['in the transaction of the scan, with the cursor locked', 'INSERT INTO deposit_payment'],
-    ['in the transaction of the credit, with the balance locked', 'UPDATE deposit_payment'],
+    ['a scan, with the cursor locked', 'INSERT INTO deposit_payment'],
+    ['a credit, with the balance locked', 'UPDATE deposit_payment'],
   ] as const) {
-    it(`${name}: another goes on, and it does no harm when it is back`, async () => {
+    it(`in the transaction of ${name}, is replaced by another, and does no harm when it resumes`, async () => {
       const folder = scratchFolder();
       const deposits = await startDepositStack({ logLevel: 'error' }, { worker: false });
       const { stack, chain } = deposits;

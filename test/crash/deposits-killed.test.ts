@@ -23,11 +23,14 @@ type Place = Pick<DeadlyStatement, 'text' | 'when'>;
 
 /** Every step between the nodes and the workflow of a deposit, by the statement it begins or ends with. */
 const SCAN: Record<string, Place> = {
-  'before it looks whose the addresses are': { text: "encode(address_hash, 'hex')", when: 'before' },
+  'before it looks up the addresses': { text: "encode(address_hash, 'hex')", when: 'before' },
   'before it moves the cursor': { text: 'update "chain_scan" set "block_number"', when: 'before' },
   'before it records the payments': { text: 'INSERT INTO deposit_payment', when: 'before' },
-  'before it takes hints back': { text: `"status" = 'confirming' and "seen_block_number"`, when: 'before' },
-  'before deposits expire': { text: `"status" = 'awaiting_payment' and "expires_at"`, when: 'before' },
+  'before it withdraws hints': { text: `"status" = 'confirming' and "seen_block_number"`, when: 'before' },
+  'before it lets deposits expire': {
+    text: `"status" = 'awaiting_payment' and "expires_at"`,
+    when: 'before',
+  },
   'before the commit of what it found': { text: 'INSERT INTO deposit_payment', when: 'before commit' },
   'after the commit of what it found': { text: 'INSERT INTO deposit_payment', when: 'after commit' },
 };
@@ -41,9 +44,9 @@ const CREDIT: Record<string, Place> = {
   'after the commit of the credit': { text: 'UPDATE deposit_payment', when: 'after commit' },
 };
 const TELL: Record<string, Place> = {
-  'before the workflow hears of it': { text: 'UPDATE deposit d SET lease_expires_at', when: 'after' },
-  'after the workflow has heard of it': { text: 'update "deposit" set "told_version"', when: 'before' },
-  'after it is written down that it has heard': {
+  'before it informs the workflow': { text: 'UPDATE deposit d SET lease_expires_at', when: 'after' },
+  'after it has informed the workflow': { text: 'update "deposit" set "told_version"', when: 'before' },
+  'after it has recorded that the workflow is informed': {
     text: 'update "deposit" set "told_version"',
     when: 'after',
   },
@@ -52,7 +55,7 @@ const TELL: Record<string, Place> = {
 const CENTS = 2_500;
 const EXACT = 25_000_000n;
 
-describe('a worker killed -9 on the way of a deposit loses and doubles nothing', function () {
+describe('a worker that processes deposits', function () {
   this.timeout(400_000);
   const rows = [SCAN, { ...CREDIT, ...TELL }].map((places) => Object.entries(places));
   let ends: Promise<void>[][];
@@ -73,7 +76,8 @@ describe('a worker killed -9 on the way of a deposit loses and doubles nothing',
   });
 
   for (const [index, places] of rows.entries()) {
-    for (const [at, [name]] of places.entries()) it(name, () => ends[index]?.[at]);
+    for (const [at, [name]] of places.entries())
+      it(`loses and doubles nothing when it is killed -9 ${name}`, () => ends[index]?.[at]);
   }
 });
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Fault } from '../support/crash/fault.ts';
+import { describePlace, type Fault } from '../support/crash/fault.ts';
 import { assertHandedOver, withFaultyApi } from '../support/crash/faulty-api.ts';
 import { ISSUANCE_STEPS, prepareIssuance, prepareTopUp, TOP_UP_STEPS } from '../support/crash/fundings.ts';
 import {
@@ -79,16 +79,16 @@ const KILLS: [string, () => Promise<void>][] = [
       (stack) => prepareIssuance(CASES[name], stack),
       (stack) => prepareTopUp(CASES[name], stack),
     ]);
-    const title = `${when} ${step}${typeof run === 'number' ? '' : `, ${run}`}, of ${operations.length} operations`;
+    const title = `completes all ${operations.length} operations when the API is killed -9 ${describePlace(step, { run, when })}`;
     return [title, () => killApiAt({ steps, run, when }, operations)];
   }),
   ...STEPS_OF_STATUS_CHANGES.map((fault): (typeof KILLS)[number] => [
-    `${fault.when} ${fault.steps[0]}`,
+    `completes a freeze when the API is killed -9 ${describePlace(fault.steps[0] ?? '', fault)}`,
     () => killApiAt(fault, [(stack) => prepareStatusChange(STATUS_CASES['live freeze'], stack)]),
   ]),
 ];
 
-describe('an API killed -9 inside the first task of what it started changes no outcome', function () {
+describe('a workflow whose first task runs in an API process', function () {
   this.timeout(240_000);
   let ends: Promise<void>[];
   before(() => {
@@ -103,11 +103,11 @@ describe('an API killed -9 inside the first task of what it started changes no o
   });
 });
 
-describe('an API frozen inside the first task of what it started', function () {
+describe('an API process that is frozen in the first task of a workflow', function () {
   this.timeout(240_000);
 
   for (const when of ['before commit', 'after'] as const) {
-    it(`keeps nobody waiting ${when} the hold, and says the same as everybody when it is back`, async () => {
+    it(`delays nobody when it is frozen ${when === 'after' ? 'after the hold' : 'before the commit of the hold'}, and gives the same answer when it resumes`, async () => {
       const fault = { steps: ['requestIssuance'], run: 1, when, signal: 'SIGSTOP' } as const;
       const operations = [(stack: TestStack) => prepareIssuance(CASES['live 00'], stack)];
       await withFaultyApi(fault, operations, async ({ stack, prepared, api, origin, arm, untilStanding }) => {

@@ -16,10 +16,10 @@ const CARD_CENTS = 1_000;
 /** temporal.api.enums.v1.TaskQueueType */
 const WORKFLOW = 1;
 
-describe(`a worker frozen inside ${CARDS} issuances of one account, between lock and commit`, function () {
+describe(`a worker that is frozen in ${CARDS} issuances of one account, between lock and commit,`, function () {
   this.timeout(240_000);
 
-  it('delays no other account, its own account goes on without it, and it does no harm when it is back', async () => {
+  it('delays no other account, is replaced for its own account, and does no harm when it resumes', async () => {
     const folder = scratchFolder();
     const stack = await startTestStack({ cardCreationWaitMs: 240_000, logLevel: 'error' }, { worker: false });
     const options: FaultyWorkerOptions = {

@@ -17,7 +17,7 @@ const CENTS = 10_000;
 /** Of the card that the network has not decided when the moment comes that is restored. */
 const PENDING_CENTS = 20_000;
 
-describe("the service's database, restored to an earlier moment than Temporal's", function () {
+describe("a service database that is restored to an earlier moment than Temporal's", function () {
   this.timeout(120_000);
   let postgres: RestorablePostgres;
   let network: TestNetwork;
@@ -37,7 +37,7 @@ describe("the service's database, restored to an earlier moment than Temporal's"
     await postgres.close();
   });
 
-  it('finds what was forgotten, has it joined or shown to a person, and does nothing twice', async () => {
+  it('repeats nothing, and what it has forgotten is joined again or shown to an operator', async () => {
     let isSlow = true;
     const slowly = (real: CardNetwork): CardNetwork => ({
       ...real,

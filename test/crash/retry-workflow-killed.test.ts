@@ -13,14 +13,14 @@ import { answer, startReceiver } from '../support/webhooks/receiver.ts';
 const BEFORE_START: Watched = { from: 'server', text: 'http_500' };
 const BEFORE_MARK: Watched = { from: 'client', text: 'update "delivery" set "workflow" = CASE' };
 
-describe('a worker that is killed -9 around the start of a workflow for a failed event', function () {
+describe('a worker that is killed -9', function () {
   this.timeout(180_000);
 
   for (const [moment, watched, isStarted] of [
-    ['between the record of the attempt and the start', BEFORE_START, false],
-    ['between the start and its mark', BEFORE_MARK, true],
+    ['between recording a failed attempt and starting its workflow', BEFORE_START, false],
+    ["between starting a failed event's workflow and recording that", BEFORE_MARK, true],
   ] as const) {
-    it(`${moment}: another starts it, once, and no attempt is repeated`, async () => {
+    it(`${moment} is replaced by another, which repeats no attempt and leaves one workflow`, async () => {
       const folder = scratchFolder();
       const stack = await startTestStack({}, { worker: false });
       const receiver = await startReceiver();

@@ -54,7 +54,7 @@ describe('two API and two worker processes that are restarted one after the othe
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('answer every request, and no event is late', async () => {
+  it('answer every request, and send no event late', async () => {
     const receiver = await startReceiver();
     // Every event's first attempt fails, so that half of the attempts are retries.
     const firstSeen = new Map<string, number>();

@@ -14,7 +14,7 @@ import { startTestStack, type TestPartner, type TestStack } from '../support/sta
 const EVENTS_EACH = 12;
 const live = { mode: 'live' } as const;
 
-describe('an API killed -9 around the commit of settlements: one effect each', function () {
+describe('an API process that settles transactions', function () {
   this.timeout(120_000);
   let stack: TestStack;
   let partner: TestPartner;
@@ -60,7 +60,7 @@ describe('an API killed -9 around the commit of settlements: one effect each', f
   };
 
   for (const dieAt of ['before 1', 'after 1', 'before 2', 'after 2', 'before 3', 'after 3']) {
-    it(`the network's events, ${dieAt}`, async () => {
+    it(`settles each of the network's events once when it is killed -9 ${dieAt.replace(' ', ' commit ')}`, async () => {
       const cards: string[] = [];
       for (let i = 0; i < 3; i++) cards.push((await createCard(partner, { amount: 1_000 }, live)).json.id);
       const blocked = cards[2] ?? '';
@@ -116,7 +116,7 @@ describe('an API killed -9 around the commit of settlements: one effect each', f
     ['before 1', false],
     ['after 1', true],
   ] as const) {
-    it(`a simulation with an Idempotency-Key, ${dieAt}`, async () => {
+    it(`settles a simulation with an Idempotency-Key once when it is killed -9 ${dieAt.replace(' ', ' commit ')}`, async () => {
       const cardId = (await createCard(partner, { amount: 1_000 })).json.id;
       const path = `/test/cards/${cardId}/simulate-transaction`;
       const body = { type: 'purchase', amount: 100 };

@@ -1,4 +1,4 @@
-import type { Fault } from '../support/crash/fault.ts';
+import { describePlace, type Fault } from '../support/crash/fault.ts';
 import { killWorkerAt } from '../support/crash/kill-worker-at.ts';
 import {
   prepareOpposites,
@@ -29,7 +29,7 @@ const FAULTS: [Omit<Fault, 'steps'> & { step: string }, StatusCaseName[]][] = [
 
 const AROUND = ['before', 'after'] as const;
 
-describe('a worker killed -9 at a step of changeCardStatus changes no outcome', function () {
+describe('a worker that runs changeCardStatus', function () {
   this.timeout(240_000);
   let ends: Promise<void>[];
   before(() => {
@@ -47,12 +47,12 @@ describe('a worker killed -9 at a step of changeCardStatus changes no outcome', 
   });
 
   FAULTS.forEach(([{ step, run, when }, cases], index) => {
-    it(`${when} ${step}, ${typeof run === 'number' ? `run ${run}` : run}, of ${cases.length} changes`, () =>
+    it(`is replaced by another, which completes all ${cases.length} changes, when it is killed -9 ${describePlace(step, { run, when })}`, () =>
       ends[index]);
   });
 
   AROUND.forEach((when, index) => {
-    it(`${when} the network is asked for one of seven opposite changes: all come to one order`, () =>
+    it(`is replaced by another, which completes seven opposite changes in one order, when it is killed -9 ${when} the network is asked for one`, () =>
       ends[FAULTS.length + index]);
   });
 });

@@ -15,7 +15,7 @@ import { until } from '../support/until.ts';
 import { startedWorkflow } from '../support/workflows.ts';
 
 describe('POST /cards while Temporal is away', () => {
-  it('answers 503 and moves nothing; the sweep starts the issuance as soon as Temporal is back', async () => {
+  it('answers 503 and moves no money, and the sweep starts the issuance as soon as Temporal is back', async () => {
     const folder = scratchFolder();
     const stack = await startTestStack({ cardCreationWaitMs: 500, logLevel: 'error' }, { worker: false });
     const away = { address: `127.0.0.1:${await freePort()}` };

@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import { readCardBalance } from '../../ledger/balances.ts';
 import { cardIn } from '../support/card-status.ts';
 import { eventTypes } from '../support/cards.ts';
-import { askUntilEnd, ENDS, type End } from '../support/crash/ask-until-end.ts';
+import { askUntilEnd, END_TITLES, ENDS, type End } from '../support/crash/ask-until-end.ts';
 import { scratchFolder } from '../support/crash/processes.ts';
 import { inParallel } from '../support/in-parallel.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
@@ -22,7 +22,7 @@ const OPERATIONS = {
 } as const;
 type Name = keyof typeof OPERATIONS;
 
-describe('a test-mode operation whose process is killed -9, or loses its connection, around its COMMIT', function () {
+describe('a request in test mode', function () {
   this.timeout(240_000);
   let stack: TestStack;
   let folder: string;
@@ -50,7 +50,8 @@ describe('a test-mode operation whose process is killed -9, or loses its connect
   });
 
   runs.forEach(([name, end], index) => {
-    it(`${name}, ${end}: one effect, and a retry gets its answer`, () => ends[index]);
+    it(`to ${name} a card has one effect, whose answer a retry gets, when ${END_TITLES[end]}`, () =>
+      ends[index]);
   });
 
   async function run(name: Name, end: End): Promise<void> {

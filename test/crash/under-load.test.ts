@@ -15,10 +15,10 @@ const CARDS = 30;
 const KILLS = 3;
 const DIGITS = [0, 41, 42, 43, 44, 45, 46, 48];
 
-describe(`${CARDS} creations of one partner at a time, while the worker is killed -9 at random`, function () {
+describe(`${CARDS} simultaneous POST /cards of one partner, while workers are killed -9 at random,`, function () {
   this.timeout(180_000);
 
-  it('end with one answer each and an exact balance', async () => {
+  it('end with one answer each and the exact balance', async () => {
     const folder = scratchFolder();
     const stack = await startTestStack({ cardCreationWaitMs: 3_000, logLevel: 'error' }, { worker: false });
     const startWorker = () => startProcess(stack.config, folder, 'worker/main.ts');

@@ -20,7 +20,7 @@ const BATCH = 50;
 /** Every so many events fail at their first attempt, and are their workflows' to send. */
 const FAILS_FIRST = 40;
 
-describe('webhooks while workers and PostgreSQL are killed -9', function () {
+describe('the webhook relay, while workers and PostgreSQL are killed -9,', function () {
   this.timeout(240_000);
   let postgres: OwnPostgres;
   let receiver: Receiver;
@@ -35,7 +35,7 @@ describe('webhooks while workers and PostgreSQL are killed -9', function () {
     rmSync(folder, { recursive: true });
   });
 
-  it(`loses none of ${EVENTS} events, and changes no byte and no id`, async () => {
+  it(`loses none of ${EVENTS} events, and sends each with the same bytes and id`, async () => {
     postgres = await startOwnPostgres();
     receiver = await startReceiver();
     const { databaseUrl } = postgres;

@@ -1,4 +1,4 @@
-import type { Fault } from '../support/crash/fault.ts';
+import { describePlace, type Fault } from '../support/crash/fault.ts';
 import { ISSUANCE_STEPS, prepareIssuance, prepareTopUp, TOP_UP_STEPS } from '../support/crash/fundings.ts';
 import { killWorkerAt } from '../support/crash/kill-worker-at.ts';
 import { CASES, type CaseName } from '../support/crash/operations.ts';
@@ -61,7 +61,7 @@ const operationsOf = (cases: CaseName[]) => [
   ...cases.map((name) => (stack: TestStack) => prepareTopUp(CASES[name], stack)),
 ];
 
-describe('a worker killed -9 at a step of issueCard or topUpCard changes no outcome', function () {
+describe('a worker that runs issueCard and topUpCard', function () {
   this.timeout(240_000);
   let ends: Promise<void>[];
   before(() => {
@@ -76,7 +76,7 @@ describe('a worker killed -9 at a step of issueCard or topUpCard changes no outc
 
   FAULTS.forEach(([{ step, run, when }, cases], index) => {
     const count = 2 * cases.length;
-    it(`${when} ${step}, ${typeof run === 'number' ? `run ${run}` : run}, of ${count} operations`, () =>
+    it(`is replaced by another, which completes all ${count} operations, when it is killed -9 ${describePlace(step, { run, when })}`, () =>
       ends[index]);
   });
 });

@@ -38,7 +38,7 @@ describe('the service and its model', function () {
 
   after(() => service.stop());
 
-  it(`agree at every quiet point of ${LEAST_OPERATIONS} random operations, a worker being killed -9 in each script`, async () => {
+  it(`agree after every round of ${LEAST_OPERATIONS} random operations, although a worker is killed -9 in each script`, async () => {
     const tally = newTally();
     const first = startSeed();
     for (let seed = first; seed < first + SCRIPTS; seed++) {

@@ -25,7 +25,7 @@ const SUMMARIZED = [
   'EVENT_TYPE_TIMER_STARTED',
 ];
 
-describe('replay of the committed histories', function () {
+describe('the committed histories', function () {
   this.timeout(120_000);
   const ends = new Map<string, Error | undefined>();
   before(async () => {
@@ -36,12 +36,12 @@ describe('replay of the committed histories', function () {
     }
   });
 
-  it('has a history of every outcome', () => {
+  it('include every outcome', () => {
     const missing = Object.keys(RECORDINGS).filter((name) => !NAMES.includes(name));
     assert.deepEqual(missing, []);
   });
 
-  it('has histories of every workflow', () => {
+  it('include every workflow', () => {
     const source = readFileSync(new URL('../../workflows/index.ts', import.meta.url), 'utf8');
     const workflows = [...source.matchAll(/from '\.\/(.+)\.ts'/g)].map(([, file]) => file ?? '');
     assert.ok(workflows.length > 0);
@@ -49,7 +49,7 @@ describe('replay of the committed histories', function () {
     assert.deepEqual([...recorded].sort(), workflows.sort());
   });
 
-  it('has no other histories than those of an outcome, as it is and as earlier releases reached it', () => {
+  it('include no others than those of an outcome, as this release and earlier ones reach it', () => {
     const outcomes = Object.keys(RECORDINGS);
     const strays = NAMES.filter(
       (name) => !outcomes.some((outcome) => name === outcome || name.startsWith(`${outcome}-`)),
@@ -58,14 +58,14 @@ describe('replay of the committed histories', function () {
   });
 
   for (const name of NAMES) {
-    it(`replays ${name} to its end`, () => {
+    it(`replay ${name} to its end`, () => {
       const { events } = JSON.parse(read(name));
       assert.equal(events.at(-1).eventType, 'EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED');
       assert.ok(ends.has(name));
       assert.equal(ends.get(name), undefined);
     });
 
-    it(`can be read in the Temporal UI: ${name}`, () => {
+    it(`show ${name} readably in the Temporal UI`, () => {
       const { events } = JSON.parse(read(name)) as { events: HistoryEvent[] };
       // A run that continues another one can't be given a summary; its details have a title instead.
       const [, ...later] = events;
@@ -82,7 +82,7 @@ describe('replay of the committed histories', function () {
       assert.equal(typeof JSON.parse(atob(result?.data ?? '')).outcome, 'string');
     });
 
-    it(`finds nothing of the cardholder or the machine in ${name}`, () => {
+    it(`contain nothing about the cardholder or the machine in ${name}`, () => {
       const text = read(name);
       const decoded = [...text.matchAll(/"data": "([^"]+)"/g)].map(([, data]) => atob(data ?? ''));
       const all = [text, ...decoded].join('\n');
@@ -99,7 +99,7 @@ describe('replay of the committed histories', function () {
     });
   }
 
-  it('fails if the workflow has one more timer', async () => {
+  it('do not replay if the workflow has one more timer', async () => {
     const workflowsPath = fileURLToPath(new URL('./changed-workflows.ts', import.meta.url));
     const workflowBundle = await bundleWorkflowCode({ workflowsPath, logger: SILENT });
     await assert.rejects(

@@ -15,6 +15,14 @@ export const ENDS = {
 } as const;
 export type End = keyof typeof ENDS;
 
+/** The same, as a title names it. */
+export const END_TITLES: Record<End, string> = {
+  'before 1': 'its process is killed -9 before the COMMIT',
+  'after 1': 'its process is killed -9 after the COMMIT',
+  'cut before 1': 'its connection is cut before the COMMIT',
+  'cut after 1': 'its connection is cut after the COMMIT',
+};
+
 /** Sends a request to an API process of its own, which is killed -9, or loses its connection, before it has answered. */
 export async function askUntilEnd(
   ofStack: Config,

@@ -9,6 +9,13 @@ export interface Fault {
   when: 'before' | 'before commit' | 'after commit' | 'after';
 }
 
+/** A fault's place as a title names it: `before the step ask on run 1`. */
+export function describePlace(step: string, { run, when }: Pick<Fault, 'run' | 'when'>): string {
+  const around = when.replace(/ commit$/, ' the commit of');
+  const which = typeof run === 'number' ? `on run ${run}` : `once the network has ${run}`;
+  return `${around} the step ${step} ${which}`;
+}
+
 /** Where an operation is. */
 export interface Place {
   step: string;
