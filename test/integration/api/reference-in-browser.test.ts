@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
-import { findProgram } from '../../support/find-program.ts';
+import type { Browser, Locator, Page } from 'playwright-core';
+import { launchBrowser } from '../../support/browser.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
@@ -15,20 +15,12 @@ describe('GET /docs, in a browser', function () {
   const complaints: string[] = [];
 
   before(async function () {
-    const executablePath = findProgram({
-      names: ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'],
-      variable: 'CHROMIUM_PATH',
-      debianPackage: 'chromium',
-    });
-    if (executablePath === undefined) return this.skip();
+    const launched = await launchBrowser();
+    if (launched === undefined) return this.skip();
+    browser = launched;
     const stack = await sharedStack();
     origin = `http://${stack.config.host}:${stack.config.port}`;
     partner = await stack.createPartner('Browsing Partner');
-    browser = await chromium.launch({
-      executablePath,
-      // No name is resolved, so nothing can be asked elsewhere. Chromium's sandbox refuses to run as root.
-      args: ['--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1', '--no-sandbox'],
-    });
     page = await browser.newPage();
     page.setDefaultTimeout(60_000);
     page.on('request', (request) => requested.add(new URL(request.url()).origin));

@@ -4,10 +4,14 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
+import type { Page } from 'playwright-core';
 import { freePort } from '../../../../dev/free-port.ts';
 import { processIdentity } from '../../../../dev/process/identity.ts';
+import { issueCardWorkflowId } from '../../../../workflows/messages.ts';
+import { launchBrowser } from '../../../support/browser.ts';
 import { scratchFolder } from '../../../support/dev/scratch.ts';
 import { childrenOf, runStack, type StackProcess } from '../../../support/dev/stack-process.ts';
+import { operateIn } from '../../../support/operator/operate.ts';
 import { until } from '../../../support/until.ts';
 
 /** The steps of one stack's life, each beginning where the one before ended. */
@@ -25,11 +29,11 @@ describe('npm start', function () {
     file = JSON.parse(await readFile(join(env.DATA_DIR, 'stack.json'), 'utf8'));
     return ready;
   };
-  const call = async (path: string, body?: unknown) => {
+  const call = async (path: string, body?: unknown, key = file.demo.testKey, idempotencyKey = 'the-one') => {
     const headers = {
-      authorization: `Bearer ${file.demo.testKey}`,
+      authorization: `Bearer ${key}`,
       'content-type': 'application/json',
-      'idempotency-key': 'the-one',
+      'idempotency-key': idempotencyKey,
     };
     const init = body === undefined ? { headers } : { headers, method: 'POST', body: JSON.stringify(body) };
     const response = await fetch(`${file.apiUrl}${path}`, init);
@@ -68,39 +72,91 @@ describe('npm start', function () {
     assert.ok(file.temporalUiUrl === null || (await fetch(file.temporalUiUrl)).ok);
   });
 
-  it('encrypts what it sends to Temporal, and has the UI decrypt it', async () => {
-    const body = { amount: 10_000, external_ref: 'codec' };
-    const headers = {
-      authorization: `Bearer ${file.demo.liveKey}`,
-      'content-type': 'application/json',
-      'idempotency-key': 'live',
-    };
-    // Declined, since the account has no money; its workflow says so.
-    await fetch(`${file.apiUrl}/cards`, { method: 'POST', headers, body: JSON.stringify(body) });
+  let cardId: string;
+  /** Its workflow's input, as the server has it: this client has no keys. */
+  let sealed: { metadata: { encoding: string }; data: string };
+
+  it('encrypts what it sends to Temporal, and its codec endpoint decrypts it', async () => {
+    const { partnerId, liveKey } = file.demo;
+    const operate = operateIn({ DATA_DIR: env.DATA_DIR });
+    const adjustment = ['--mode', 'live', '--amount', '10000', '--reason', 'a card'];
+    const { code, err } = await operate('partner', 'adjust', partnerId, ...adjustment);
+    assert.equal(code, 0, err);
+    // Accepted, and asked about until the deadline.
+    const { json } = await call('/cards', { amount: 5_047, external_ref: 'codec' }, liveKey, 'live');
+    cardId = json.id;
+    const history = await withClient((client) =>
+      client.workflow.getHandle(issueCardWorkflowId(cardId)).fetchHistory(),
+    );
+    const { input } = history.events?.[0]?.workflowExecutionStartedEventAttributes ?? {};
+    const { metadata, data } = input?.payloads?.[0] ?? {};
+    const base64 = (bytes?: Uint8Array | null) => Buffer.from(bytes ?? []).toString('base64');
+    assert.equal(Buffer.from(metadata?.encoding ?? []).toString(), 'binary/encrypted');
+    sealed = { metadata: { encoding: base64(metadata?.encoding) }, data: base64(data) };
     if (file.temporalUiUrl !== null) {
       const settings = await fetch(`${file.temporalUiUrl}/api/v1/settings`);
       const { Codec } = (await settings.json()) as { Codec: { Endpoint: string } };
       assert.equal(Codec.Endpoint, file.codecEndpoint);
     }
-    // As the server has it: this client has no keys.
-    const history = await withClient((client) =>
-      until('the workflow is listed', async () => {
-        for await (const { workflowId } of client.workflow.list({ query: "WorkflowType = 'issueCard'" }))
-          return client.workflow.getHandle(workflowId).fetchHistory();
-      }),
-    );
-    const { input } = history.events?.[0]?.workflowExecutionStartedEventAttributes ?? {};
-    const sealed = input?.payloads?.[0];
-    const base64 = (bytes?: Uint8Array | null) => Buffer.from(bytes ?? []).toString('base64');
-    assert.equal(Buffer.from(sealed?.metadata?.encoding ?? []).toString(), 'binary/encrypted');
-    const encoding = base64(sealed?.metadata?.encoding);
-    const asked = { payloads: [{ metadata: { encoding }, data: base64(sealed?.data) }] };
-    const decoded = await fetch(`${file.codecEndpoint}/decode`, {
-      method: 'POST',
-      body: JSON.stringify(asked),
-    });
+    const body = JSON.stringify({ payloads: [sealed] });
+    const decoded = await fetch(`${file.codecEndpoint}/decode`, { method: 'POST', body });
     const { payloads } = (await decoded.json()) as { payloads: { data: string }[] };
     assert.match(atob(payloads[0]?.data ?? ''), /^{"claimId":"claim_/);
+  });
+
+  it('lets the UI show it in clear in a browser, but not a UI without the token', async function () {
+    if (file.temporalUiUrl === null) return this.skip();
+    const browser = await launchBrowser();
+    if (browser === undefined) return this.skip();
+    try {
+      const workflow = encodeURIComponent(issueCardWorkflowId(cardId));
+      const address = `${file.temporalUiUrl}/namespaces/default/workflows/${workflow}`;
+      // Markdown has frames of its own, which come and go.
+      const textOf = async (page: Page) => {
+        const texts = await Promise.allSettled(page.frames().map((frame) => frame.textContent('body')));
+        return texts.map((text) => (text.status === 'fulfilled' ? text.value : '')).join('\n');
+      };
+      const shows = (page: Page, ...texts: string[]) =>
+        until(`the page shows ${texts}`, async () => {
+          const text = await textOf(page);
+          return texts.every((one) => text.includes(one)) && text;
+        });
+      const { origin, pathname } = new URL(file.codecEndpoint);
+
+      const page = await browser.newPage();
+      await page.goto(address);
+      // Its input, and the summaries of its activities and timers.
+      await shows(page, '"claim_', 'ask the network again', 'until the network is asked again');
+      await page.getByText('User Metadata', { exact: true }).click();
+      // Its summary, its details and its current details, which a worker tells.
+      await shows(page, `Issue ${cardId} (live)`, 'card show', 'next at 20', 'send the signal');
+
+      // A UI with a login sends its token in a header, for which the browser asks first.
+      const decode = `async ([origin, token, body]) => {
+        const headers = { Authorization: 'Bearer ' + token, 'Content-Type': 'application/json', 'X-Namespace': 'default' };
+        const init = { method: 'POST', credentials: 'include', headers, body };
+        return fetch(origin + '/decode', init).then((response) => response.status, () => 'no answer');
+      }`;
+      const ask = [origin, pathname.slice(1), JSON.stringify({ payloads: [sealed] })];
+      assert.equal(await page.evaluate(`(${decode})(${JSON.stringify(ask)})`), 200);
+      await page.goto(`${file.workerUrl}/healthz`);
+      assert.equal(await page.evaluate(`(${decode})(${JSON.stringify(ask)})`), 'no answer');
+
+      const stranger = await (await browser.newContext()).newPage();
+      await stranger.route('**/api/v1/settings*', async (route) => {
+        const response = await route.fetch();
+        const settings = await response.json();
+        settings.Codec.Endpoint = origin;
+        await route.fulfill({ response, json: settings });
+      });
+      const refused = stranger.waitForResponse((response) => response.url().startsWith(`${origin}/decode`));
+      await stranger.goto(address);
+      assert.equal((await refused).status(), 401);
+      const shown = await shows(stranger, sealed.data, 'requestIssuance');
+      assert.doesNotMatch(shown, /claim_|the network is asked again/);
+    } finally {
+      await browser.close();
+    }
   });
 
   it('writes stack.json for other programs and nobody else, its secrets likewise', async () => {
