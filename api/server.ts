@@ -12,7 +12,7 @@ import { createSettlementQueue } from '../commands/settlement/settlement-queue.t
 import type { Config } from '../config/service.ts';
 import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../config/task-queues.ts';
 import { verifyCallback } from '../crypto/callback-signature.ts';
-import { apiKeyHasher, simulatedNetworkSecrets } from '../crypto/derived-keys.ts';
+import { apiKeyHasher, trustedNetworkSecrets } from '../crypto/derived-keys.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { deriveDepositAddress } from '../crypto/tron-address.ts';
 import { createNotifier, notifyDeposits, notifyEvents } from '../db/notifications.ts';
@@ -130,6 +130,10 @@ export async function startApi(
   };
   const liveWork = openLiveWork({ orm, client, answerHints, eventsWritten, logger });
 
+  const callbackSecrets = trustedNetworkSecrets(ring).map(
+    (secret) => simulatedNetworkCredentials(secret).callbackSecret,
+  );
+
   let isStopping = false;
   const metrics = createProcessMetrics(readSdkMetrics);
   metrics.add([
@@ -176,9 +180,7 @@ export async function startApi(
     // Without a network, no callback can be authentic.
     verifyCallback: (body, signature) =>
       config.cardNetwork !== 'none' &&
-      simulatedNetworkSecrets(ring).some((secret) =>
-        verifyCallback(body, signature, simulatedNetworkCredentials(secret).callbackSecret),
-      ),
+      callbackSecrets.some((secret) => verifyCallback(body, signature, secret)),
   });
   const servers = [await serveHttp(apps.api, config, 'PORT')];
   if (config.operations !== null)

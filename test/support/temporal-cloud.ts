@@ -1,23 +1,39 @@
 import { once } from 'node:events';
-import { connect, createServer, type ServerHttp2Stream } from 'node:http2';
+import { connect, createSecureServer, createServer, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import type { TLSSocket, TlsOptions } from 'node:tls';
 
 /** gRPC's PERMISSION_DENIED. */
 const DENIED = { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': '7' };
+
+export interface TemporalCloudOptions {
+  /** It speaks TLS, and knows its callers by a certificate or by an API key. */
+  tls?: TlsOptions;
+  /** Whom it serves, by API key or by the common name of a certificate; it may change. Left out: anybody. */
+  accepted?: ReadonlySet<string>;
+}
 
 /**
  * Temporal as its cloud shows it to a service: everything is the server's at `address`, but nobody may administer it
  * through the API.
  */
-export async function startTemporalCloud(address: string) {
+export async function startTemporalCloud(address: string, { tls, accepted }: TemporalCloudOptions = {}) {
   const upstream = connect(`http://${address}`);
-  const server = createServer();
+  // It asks everybody for a certificate, and decides by itself what it is worth.
+  const server =
+    tls === undefined
+      ? createServer()
+      : createSecureServer({ ...tls, requestCert: true, rejectUnauthorized: false });
   const refused: string[] = [];
+  server.on('session', (session) => session.on('error', () => {}));
   server.on('stream', (stream: ServerHttp2Stream, headers) => {
     const path = String(headers[':path']);
     const [, service = '', method = ''] = path.split('/');
-    if (service.endsWith('.OperatorService') || method === 'RegisterNamespace') {
+    const caller = callerOf(stream, headers.authorization);
+    const isServed = accepted === undefined || (caller !== null && accepted.has(caller));
+    if (!isServed || service.endsWith('.OperatorService') || method === 'RegisterNamespace') {
       refused.push(method);
+      stream.on('error', () => {});
       stream.respond({ ...DENIED, 'grpc-message': 'Request unauthorized.' }, { endStream: true });
       return;
     }
@@ -47,4 +63,12 @@ export async function startTemporalCloud(address: string) {
       server.close();
     },
   };
+}
+
+/** The caller's API key, or the name on a certificate that it is known to have; otherwise null. */
+function callerOf(stream: ServerHttp2Stream, authorization: string | undefined): string | null {
+  const [, apiKey] = /^Bearer (.+)$/.exec(authorization ?? '') ?? [];
+  if (apiKey !== undefined) return apiKey;
+  const socket = stream.session?.socket as TLSSocket | undefined;
+  return socket?.authorized === true ? String(socket.getPeerCertificate().subject.CN) : null;
 }

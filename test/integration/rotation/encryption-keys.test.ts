@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
+import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
 import { resealEverything } from '../../../commands/key-ring/reseal.ts';
 import { setEndpoint } from '../../../commands/webhooks/endpoints.ts';
+import { signCallback } from '../../../crypto/callback-signature.ts';
+import { simulatedNetworkSecrets } from '../../../crypto/derived-keys.ts';
 import { KeyRing, type RingKey } from '../../../crypto/key-ring.ts';
+import { newId } from '../../../crypto/new-id.ts';
 import { signEvent } from '../../../crypto/webhooks.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { issueCard, reveal, revealingPartner } from '../../support/api/reveals.ts';
@@ -89,6 +93,17 @@ describe('ENCRYPTION_KEYS is rotated while the service runs:', function () {
     for (const { id, mode, details } of cards) assert.equal((await reveal(here, id, mode)).text, details);
   }
 
+  /** What a process answers to a callback that is signed under this key. */
+  async function answerToCallback({ config }: TestStack, key: RingKey): Promise<number> {
+    const [secret] = simulatedNetworkSecrets(new KeyRing([key]));
+    const body = JSON.stringify({ token: newId('card'), type: 'card.issuance' });
+    const signature = signCallback(body, simulatedNetworkCredentials(secret).callbackSecret);
+    const response = await fetch(`http://${config.host}:${config.port}/network/callbacks`, {
+      ...{ method: 'POST', body, headers: { 'x-network-signature': signature } },
+    });
+    return response.status;
+  }
+
   it('processes with either key first work side by side', async () => {
     second = await startWith([NEW, OLD]);
     await assertKnown(second);
@@ -107,6 +122,7 @@ describe('ENCRYPTION_KEYS is rotated while the service runs:', function () {
       assert.equal(given?.status, 201);
       const again = await elsewhere?.partnerHere(partner).call('POST', '/cards', request);
       assert.equal(again?.text, given?.text);
+      for (const key of [OLD, NEW]) assert.equal(await answerToCallback(at as TestStack, key), 204);
     }
   });
 
@@ -163,6 +179,11 @@ describe('ENCRYPTION_KEYS is rotated while the service runs:', function () {
     });
     assert.equal(sent.headers['x-service-signature'], signed['X-Service-Signature']);
     await assertLedgerClean(last);
+  });
+
+  it("the network's callbacks are believed under the new key alone, so that a leaked old one is worth nothing", async () => {
+    assert.equal(await answerToCallback(last as TestStack, NEW), 204);
+    assert.equal(await answerToCallback(last as TestStack, OLD), 401);
   });
 
   it('a process that has only the old key does not start', async () => {

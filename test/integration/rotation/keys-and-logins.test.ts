@@ -6,27 +6,35 @@ import { createLogin, urlFor } from '../../../dev/postgres/logins.ts';
 import { createCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { environmentOf, type Operate, operateIn } from '../../support/operator/operate.ts';
-import { asOwner, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
+import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
+import { type ReplicatedPostgres, startReplicatedPostgres } from '../../support/replicated-postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
-describe('while the service runs,', () => {
+describe('while the service runs,', function () {
+  this.timeout(60_000);
   const logins = ['before', 'after'].map((name) => ({
     ...{ user: `rotated_${name}_${process.pid}`, password: randomUUID(), role: 'card_issuing_app' },
   })) as [Login, Login];
+  let postgres: ReplicatedPostgres;
   let stack: TestStack;
   let partner: TestPartner;
   let operate: Operate;
+  /** Both servers' URLs for a login: what is made on the primary is on its replica, too. */
+  const urlsFor = (login: Login) => ({
+    databaseUrl: urlFor(postgres.databaseUrl, login),
+    readDatabaseUrl: urlFor(postgres.replicaUrl, login),
+  });
   before(async () => {
-    const databaseUrl = await createTestDatabase();
-    for (const login of logins) await createLogin(ownerUrlOf(databaseUrl), login);
-    stack = await startTestStack({ databaseUrl: urlFor(databaseUrl, logins[0]) });
+    postgres = await startReplicatedPostgres();
+    for (const login of logins) await createLogin(ownerUrlOf(postgres.databaseUrl), login);
+    stack = await startTestStack(urlsFor(logins[0]));
     partner = await fundedPartner(stack);
     operate = operateIn(environmentOf(stack.config));
   });
   after(async () => {
-    await stack.stop();
-    await asOwner(stack, `DROP ROLE IF EXISTS ${logins.map(({ user }) => user).join(', ')}`);
+    await stack?.stop();
+    await postgres.close();
   });
 
   it("a partner's API key is replaced: both work until the old one is revoked, which is then refused", async () => {
@@ -43,10 +51,9 @@ describe('while the service runs,', () => {
     partner = renewed;
   });
 
-  it('the database login is replaced: both serve, and the old one is refused once it is dropped', async () => {
-    const databaseUrl = urlFor(stack.config.databaseUrl, logins[1]);
+  it('the database login is replaced, on the replica as well: both serve, and the old one is refused once it is dropped', async () => {
     const next = await startTestStack(
-      { ...stack.config, databaseUrl, port: await freePort() },
+      { ...stack.config, ...urlsFor(logins[1]), port: await freePort() },
       { product: false },
     );
     const there = next.partnerHere(partner);
@@ -54,14 +61,43 @@ describe('while the service runs,', () => {
       for (const mode of ['test', 'live'] as const) {
         assert.equal((await createCard(one, { amount: 1_000 }, { mode })).status, 201);
       }
+      assert.equal((await one.call('GET', '/cards')).json.data.length, 1 + [partner, there].indexOf(one));
     }
+    for (const { user } of logins) await until(`${user} reads lists from the replica`, () => isReadBy(user));
+
     await stack.stop();
-    stack = next;
+    [stack, partner] = [next, there];
     await asOwner(stack, `DROP ROLE ${logins[0].user}`);
-    await assert.rejects(new pg.Client(urlFor(databaseUrl, logins[0])).connect());
+    for (const url of Object.values(urlsFor(logins[0])))
+      await until('the old login is refused', async () => (await codeOfRefusal(url)) === '28P01');
     assert.equal((await createCard(there, { amount: 1_000 }, { mode: 'live' })).status, 201);
+    assert.equal((await there.call('GET', '/cards', { mode: 'live' })).json.data.length, 3);
+    assert.ok(await isReadBy(logins[1].user));
   });
+
+  /** Whether this login's last statement on the replica was a list's; each look asks both processes for one. */
+  async function isReadBy(user: string): Promise<boolean> {
+    const calls = [stack.partnerHere(partner), partner].map((one) => one.call('GET', '/cards'));
+    for (const { status } of await Promise.all(calls)) assert.equal(status, 200);
+    const rows = await asOwner<{ query: string }>(
+      postgres.replicaUrl,
+      `SELECT query FROM pg_stat_activity WHERE application_name = 'card-issuing-lists' AND usename = '${user}'`,
+    );
+    return rows.some(({ query }) => query.includes('"card"'));
+  }
 });
+
+/** PostgreSQL's code for why it lets nobody in; null if it does. */
+async function codeOfRefusal(url: string): Promise<string | null> {
+  const client = new pg.Client(url);
+  try {
+    await client.connect();
+    await client.end();
+    return null;
+  } catch (error) {
+    return (error as { code: string }).code;
+  }
+}
 
 interface Login {
   user: string;

@@ -6,13 +6,13 @@ import { answering, type Receiver, startReceiver } from './receivers.ts';
 
 const DAY_MS = 86_400_000;
 
-interface Certified {
+export interface Certified {
   /** PEM, both. */
   cert: string;
   key: string;
 }
 
-interface Authority {
+export interface Authority {
   /** Its own certificate and the key to it, PEM. */
   ca: string;
   key: string;
@@ -21,7 +21,7 @@ interface Authority {
 }
 
 /** An authority of the test's own. */
-function createAuthority(name: string): Authority {
+export function createAuthority(name: string): Authority {
   const own = generateKeys();
   // One pair for all it certifies: making keys takes time, and no test is about them.
   const subjects = generateKeys();
