@@ -2,11 +2,10 @@ import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/comm
 import {
   beginStatusChange,
   completeStatusChange,
-  readStatusChangeRequest,
   refuseStatusChange,
 } from '../commands/card-status/change-status.ts';
 import type { CommandContext } from '../commands/command-context.ts';
-import { readResponseStatus, type StoredResponse } from '../commands/idempotency/response.ts';
+import { readClaimResponse, type StoredResponse } from '../commands/idempotency/response.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
 import { configured } from './ask-network.ts';
 
@@ -18,10 +17,9 @@ export interface StatusChangeEnd {
 }
 
 export interface CardStatusActivities {
-  /** @throws ApplicationFailure `CardBusy` while another change of the card is under way: try again. */
-  beginStatusChange(claimId: string): Promise<'begun' | StatusChangeEnd>;
   /**
-   * Asks the network for the change and records what it says.
+   * Begins the change, unless it has begun, asks the network for it, and records what it says.
+   * @throws ApplicationFailure `CardBusy` while another change of the card is under way: try again.
    * @throws CardNetworkUnavailable if the network gives no definite answer.
    */
   requestStatusChange(claimId: string): Promise<StatusChangeEnd>;
@@ -39,35 +37,33 @@ export interface CardStatusDependencies extends CommandContext {
   opened?(claimId: string): void;
 }
 
-/** The effects that `changeCardStatus` asks for. Each can run again at any point and then does what was left to do. */
+/** The effect that `changeCardStatus` asks for. It can run again at any point and then does what was left to do. */
 export function createCardStatusActivities(dependencies: CardStatusDependencies): CardStatusActivities {
+  const { liveNetwork, answered, opened } = dependencies;
   return {
-    async beginStatusChange(claimId) {
-      const beginning = await beginStatusChange(dependencies, claimId);
-      if (beginning === 'busy') throw cardBusy();
-      if (beginning === 'answered') {
-        dependencies.answered(claimId, null);
-        return endOf(claimId);
-      }
-      dependencies.opened?.(claimId);
-      return beginning;
-    },
-
     async requestStatusChange(claimId) {
-      const request = await readStatusChangeRequest(dependencies, claimId);
-      if (request === null) return endOf(claimId);
-      const { status } = await configured(dependencies.liveNetwork).changeCardStatus(request);
+      const begun = await beginStatusChange(dependencies, claimId);
+      if (begun.state === 'busy') throw cardBusy();
+      if (begun.state === 'answered') {
+        answered(claimId, begun.response);
+        return endOf(claimId, begun.response);
+      }
+      opened?.(claimId);
+      const { status } = await configured(liveNetwork).changeCardStatus(begun.asked);
       const end = status === 'applied' ? completeStatusChange : refuseStatusChange;
-      for (const answered of await end(dependencies, claimId)) dependencies.answered(answered, null);
+      const { response, topUpClaimIds } = await end(dependencies, claimId);
+      answered(claimId, response);
+      for (const topUpClaimId of topUpClaimIds) answered(topUpClaimId, null);
+      if (response === null) return endOf(claimId, null);
       return { outcome: status === 'applied' ? 'applied' : 'refused_by_network' };
     },
   };
 
-  /** How a change that is over has ended, by its response. */
-  async function endOf(claimId: string): Promise<StatusChangeEnd> {
-    const status = await readResponseStatus(dependencies, claimId);
-    if (status === null) return { outcome: 'forgotten' };
-    return { outcome: status === 200 ? 'applied' : 'refused' };
+  /** How a change that is over has ended, by its response. @param stored null if another run stored it */
+  async function endOf(claimId: string, stored: StoredResponse | null): Promise<StatusChangeEnd> {
+    const response = stored ?? (await readClaimResponse(dependencies, claimId));
+    if (response === null) return { outcome: 'forgotten' };
+    return { outcome: response.status === 200 ? 'applied' : 'refused' };
   }
 }
 

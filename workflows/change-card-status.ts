@@ -1,4 +1,6 @@
 import {
+  ActivityFailure,
+  ApplicationFailure,
   CancellationScope,
   type LocalActivityOptions,
   proxyActivities,
@@ -19,26 +21,23 @@ const LONGEST_PAUSE_MS = 60_000;
  * A change's turn usually comes soon, so the worker itself pauses between attempts, for 4 s in all, without timers. The
  * attempts are counted, since a scheduleToCloseTimeout that runs out between two attempts ends nothing.
  */
-const BEGIN_LOCALLY: LocalActivityOptions = {
-  startToCloseTimeout: '5s',
+const LOCALLY: LocalActivityOptions = {
+  ...LOCAL_NETWORK_CALL,
   retry: { initialInterval: '50ms', maximumInterval: '500ms', maximumAttempts: 11 },
 };
 
-const BEGIN = 'wait for its turn among the changes of the card';
-const REQUEST = 'ask the network for the change';
+const SUMMARY = "ask the network for the change, when it is the change's turn";
 
-const begin = {
-  locally: proxyLocalActivities<CardStatusActivities>(summarized(BEGIN_LOCALLY, BEGIN)).beginStatusChange,
-  // One attempt; and attempts without end, which are one event in the history, however many there are.
-  once: proxyActivities<CardStatusActivities>(summarized(NETWORK_CALL, BEGIN)).beginStatusChange,
-  forEver: proxyActivities<CardStatusActivities>(summarized(RETRIED_FOR_EVER, BEGIN)).beginStatusChange,
-};
-const request = {
-  locally: proxyLocalActivities<CardStatusActivities>(summarized(LOCAL_NETWORK_CALL, REQUEST))
-    .requestStatusChange,
-  once: proxyActivities<CardStatusActivities>(summarized(NETWORK_CALL, REQUEST)).requestStatusChange,
-  forEver: proxyActivities<CardStatusActivities>(summarized(RETRIED_FOR_EVER, REQUEST)).requestStatusChange,
-};
+const { requestStatusChange: requestLocally } = proxyLocalActivities<CardStatusActivities>(
+  summarized(LOCALLY, SUMMARY),
+);
+const { requestStatusChange: requestOnce } = proxyActivities<CardStatusActivities>(
+  summarized(NETWORK_CALL, SUMMARY),
+);
+/** Attempts without end are one event in the history, however many there are. */
+const { requestStatusChange: requestForEver } = proxyActivities<CardStatusActivities>(
+  summarized(RETRIED_FOR_EVER, SUMMARY),
+);
 
 /**
  * Freezes, unfreezes or blocks one card. Changes of one card happen one after the other: the network is asked for the
@@ -47,17 +46,10 @@ const request = {
  */
 export async function changeCardStatus({ claimId }: ChangeCardStatusInput): Promise<StatusChangeEnd> {
   setCurrentDetails('Asking the card network, unless another change of the card is under way.');
-  // A scope that ignores cancellation takes 2 ms, so a refusal does without it.
-  const beginning = await begin.locally(claimId).catch(notYet);
-  if (typeof beginning === 'object') return shownEnd(beginning);
-  return CancellationScope.nonCancellable(async () => {
-    const begun = beginning ?? (await persist(begin, claimId, WAITS_FOR_TURN));
-    if (typeof begun === 'object') return shownEnd(begun);
-    setCurrentDetails('Asking the card network.');
-    return shownEnd(
-      (await request.locally(claimId).catch(notYet)) ?? (await persist(request, claimId, WAITS_FOR_NETWORK)),
-    );
-  });
+  // A scope that ignores cancellation takes 2 ms, so a change that is over at once does without it.
+  const first = await requestLocally(claimId).catch(whatItWaitsFor);
+  if ('outcome' in first) return shownEnd(first);
+  return shownEnd(await CancellationScope.nonCancellable(() => persist(claimId, first)));
 }
 
 function shownEnd(end: StatusChangeEnd): StatusChangeEnd {
@@ -67,26 +59,28 @@ function shownEnd(end: StatusChangeEnd): StatusChangeEnd {
   return end;
 }
 
-/** The attempts are used up, or a request to cancel ended them: ask again. */
-function notYet(): undefined {}
-
-/** Why a step takes long. */
+/** Why a change takes long. */
 interface Waiting {
   now: string;
   /** What a person should do once it has taken too long. */
   tooLong: string;
 }
 
+/** The attempts are used up, or a request to cancel ended them: ask again. */
+function whatItWaitsFor(error: unknown): Waiting {
+  const cause = error instanceof ActivityFailure ? error.cause : undefined;
+  return cause instanceof ApplicationFailure && cause.type === 'CardBusy'
+    ? WAITS_FOR_TURN
+    : WAITS_FOR_NETWORK;
+}
+
 /**
  * Asks until there is an answer. If that takes longer than {@link STATUS_CHANGE_PATIENCE_MS}, the workflow can be found
  * by NeedsAttention, and shows what to do.
  */
-async function persist<T>(
-  ask: { once(claimId: string): Promise<T>; forEver(claimId: string): Promise<T> },
-  claimId: string,
-  waiting: Waiting,
-): Promise<T> {
+async function persist(claimId: string, first: Waiting): Promise<StatusChangeEnd> {
   const patientUntil = Date.now() + STATUS_CHANGE_PATIENCE_MS;
+  let waiting = first;
   let pauseMs = FIRST_PAUSE_MS;
   for (let asked = 1; Date.now() < patientUntil; asked += 1) {
     setCurrentDetails(
@@ -94,13 +88,14 @@ async function persist<T>(
         `look if that lasts until ${iso(patientUntil)}.`,
     );
     await sleep(pauseMs, { summary: 'until the next try' });
-    const answer = await ask.once(claimId).catch(notYet);
-    if (answer !== undefined) return answer;
+    const answer = await requestOnce(claimId).catch(whatItWaitsFor);
+    if ('outcome' in answer) return answer;
+    waiting = answer;
     pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
   }
   upsertSearchAttributes([{ key: needsAttentionAttribute, value: true }]);
   setCurrentDetails(`**Needs a look.** ${waiting.tooLong} ${NO_DECISION}`);
-  const answer = await ask.forEver(claimId);
+  const answer = await requestForEver(claimId);
   upsertSearchAttributes([{ key: needsAttentionAttribute, value: false }]);
   return answer;
 }
@@ -110,7 +105,8 @@ const iso = (timeMs: number): string => new Date(timeMs).toISOString();
 const WAITS_FOR_TURN: Waiting = {
   now: 'Another change of the same card is under way at the card network.',
   tooLong:
-    "Waits for another change of the same card, which waits for the card network: look at that one's workflow.",
+    'Waits for another change of the same card, which waits for the card network: look at the workflow of that one. If ' +
+    'it is over, the network has not confirmed this change either.',
 };
 const WAITS_FOR_NETWORK: Waiting = {
   now: 'The card network has not confirmed the change.',

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { CARD_COLUMNS } from '../../db/columns.ts';
-import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { StatusChangeRequest } from '../../domain/card-network.ts';
@@ -13,93 +13,104 @@ import {
 import { readCardBalance } from '../../ledger/balances.ts';
 import { type CardRow, presentCard } from '../../resources/card.ts';
 import type { CommandContext } from '../command-context.ts';
-import { claimOutcome, type OutcomeValues, outcomeOfClaim } from '../idempotency/outcome.ts';
-import { storeError } from '../idempotency/response.ts';
+import {
+  claimOutcome,
+  type Outcome,
+  type OutcomeValues,
+  outcomeOfClaim,
+  responseOf,
+} from '../idempotency/outcome.ts';
+import { type StoredResponse, storeError } from '../idempotency/response.ts';
 import { blockRefusal, lockPendingTopUps, releaseBlockedCard } from './block-card.ts';
 
 // A freeze, unfreeze or block in live mode. Changes of one card take turns: while the card network is asked for one, the
 // card's row carries its claim as a mark, and the others wait (docs/decisions/status-changes-one-at-a-time.md).
 
 /**
+ * `begun`: the network is to be asked next. `busy`: another change of the card is under way at the network, and this one has
+ * to wait for its outcome. `answered`: the change is over and its claim has a response, which is here if this run stored it.
+ */
+export type BegunStatusChange =
+  | { state: 'begun'; asked: StatusChangeRequest }
+  | { state: 'busy' }
+  | { state: 'answered'; response: StoredResponse | null };
+
+/**
  * Begins a change: marks the card, so that no other change is asked for meanwhile. If the card's status does not allow
  * the change, the claim gets the refusal as its answer. Run again, it changes nothing and returns the same.
- * @returns `begun`: the network is to be asked next; `busy`: another change of the card is under way at the network, and
- *   this one has to wait for its outcome; `answered`: the change is over
  */
 export function beginStatusChange(
   { orm, ring }: CommandContext,
   claimId: string,
-): Promise<'begun' | 'busy' | 'answered'> {
+): Promise<BegunStatusChange> {
   return transaction(orm, async (tx) => {
     const locked = await lockStatusChange(tx, claimId);
-    if (locked === null) return 'answered';
+    if (locked === null) return { state: 'answered', response: null };
     const { card, operation } = locked;
-    if (card.status_change_claim_id === claimId) return 'begun';
-    if (card.status_change_claim_id !== null) return 'busy';
-
-    const refusal =
-      refusalOf(card.status, operation) ??
-      unknownToNetwork(card) ??
-      (operation === 'block_card' ? await blockRefusal(tx, card) : null);
-    if (refusal !== null) {
-      await storeError(tx, ring, claimId, refusal);
-      return 'answered';
+    const { status_change_claim_id: underWay } = card;
+    if (underWay !== null && underWay !== claimId) return { state: 'busy' };
+    if (underWay === null) {
+      const refusal =
+        refusalOf(card.status, operation) ??
+        unknownToNetwork(card) ??
+        (operation === 'block_card' ? await blockRefusal(tx, card) : null);
+      if (refusal !== null)
+        return { state: 'answered', response: await storeError(tx, ring, claimId, refusal) };
+      await setMark(tx, { cardId: card.id, claimId });
     }
-    await setMark(tx, { cardId: card.id, claimId });
-    return 'begun';
+    // unknownToNetwork has refused the change of a card without its id.
+    const networkCardId = card.network_card_id as string;
+    const { to: cardStatus } = STATUS_CHANGES[operation];
+    return { state: 'begun', asked: { token: claimId, networkCardId, cardStatus } };
   });
 }
 
-/** Reads what to ask the network for; null if the change is over. */
-export async function readStatusChangeRequest(
-  { orm }: Pick<CommandContext, 'orm'>,
-  claimId: string,
-): Promise<StatusChangeRequest | null> {
-  const [row] = await changeUnderWay(orm.em.fork(), { claimId });
-  if (row === undefined) return null;
-  const { operation, network_card_id: networkCardId } = row;
-  return { token: claimId, networkCardId, cardStatus: STATUS_CHANGES[operation].to };
+/** What the end of a change has answered. */
+export interface StatusChangeAnswers {
+  /** The claim's response; null if the change was over already. */
+  response: StoredResponse | null;
+  /** The claims of top-ups that a block has ended, which have their answer as well. */
+  topUpClaimIds: string[];
 }
 
 /**
  * Makes a change that the network has applied: the card, its event, the claim's answer, and what else a block does. Also
  * removes the mark, so that the next change can begin. Does nothing if the change is over.
- * @returns the claims that have their answer: this one, and those of top-ups that a block has ended
  * @throws Error if the change has not begun
  */
-export function completeStatusChange(context: CommandContext, claimId: string): Promise<string[]> {
+export function completeStatusChange(context: CommandContext, claimId: string): Promise<StatusChangeAnswers> {
   return endStatusChange(context, claimId, async (tx, { operation, card: before }) => {
     const { to, event: type } = STATUS_CHANGES[operation];
     const card = { ...before, status: to };
-    const ended = to === 'blocked' ? await releaseBlockedCard(tx, context.ring, card) : [];
+    const topUpClaimIds = to === 'blocked' ? await releaseBlockedCard(tx, context.ring, card) : [];
     const resource = presentCard(card, await readCardBalance(tx, card.id));
-    const outcome = claimOutcome(context.ring, claimId, {
+    const outcome: Outcome = {
       ...{ type, mode: card.mode, cardId: card.id, data: { card: resource } },
       response: { status: 200, resource },
-    });
-    await writeChange(tx, { ...outcome, status: to });
-    return [claimId, ...ended];
+    };
+    await writeChange(tx, { ...claimOutcome(context.ring, claimId, outcome), status: to });
+    return { response: responseOf(outcome), topUpClaimIds };
   });
 }
 
 /** Ends a change that the network has refused: nothing changes, and the claim's answer is 409 `invalid_state`. */
-export function refuseStatusChange(context: CommandContext, claimId: string): Promise<string[]> {
+export function refuseStatusChange(context: CommandContext, claimId: string): Promise<StatusChangeAnswers> {
   return endStatusChange(context, claimId, async (tx, { card }) => {
     await setMark(tx, { cardId: card.id, claimId: null });
     const message = `The card network refused the change. The card is still ${card.status}.`;
-    await storeError(tx, context.ring, claimId, new ApiError('invalid_state', { message }));
-    return [claimId];
+    const refusal = new ApiError('invalid_state', { message });
+    return { response: await storeError(tx, context.ring, claimId, refusal), topUpClaimIds: [] };
   });
 }
 
 function endStatusChange(
   { orm }: CommandContext,
   claimId: string,
-  end: (tx: Transactor, locked: LockedStatusChange) => Promise<string[]>,
-): Promise<string[]> {
+  end: (tx: Transactor, locked: LockedStatusChange) => Promise<StatusChangeAnswers>,
+): Promise<StatusChangeAnswers> {
   return transaction(orm, async (tx) => {
     const locked = await lockStatusChange(tx, claimId);
-    if (locked === null) return [claimId];
+    if (locked === null) return { response: null, topUpClaimIds: [] };
     const { card } = locked;
     if (card.status_change_claim_id !== claimId) throw new Error(`${claimId} is not under way on ${card.id}`);
     return end(tx, locked);
@@ -147,16 +158,6 @@ const lockMarkedCard = writeStatement((db, { cardId }: { cardId: string }) =>
 
 const setMark = writeStatement((db, { cardId, claimId }: { cardId: string; claimId: string | null }) =>
   db.updateTable('card').set({ status_change_claim_id: claimId }).where('id', '=', cardId),
-);
-
-const changeUnderWay = readStatement((db, { claimId }: { claimId: string }) =>
-  db
-    .selectFrom('idempotency_claim as c')
-    .innerJoin('card as k', 'k.id', 'c.card_id')
-    .select(['c.operation', 'k.network_card_id'])
-    .where('c.id', '=', claimId)
-    .whereRef('k.status_change_claim_id', '=', 'c.id')
-    .$narrowType<{ operation: StatusChangeOperation; network_card_id: string }>(),
 );
 
 /** Writes the card's new status, removes its mark, and writes the outcome. */

@@ -71,19 +71,6 @@ const requestOf = readStatement((db, { claimId }: { claimId: string }) =>
   db.selectFrom('idempotency_claim').select('request_id').where('id', '=', claimId),
 );
 
-/** The HTTP status of a claim's stored response; null while it has none. */
-export async function readResponseStatus(
-  { orm }: Pick<CommandContext, 'orm'>,
-  claimId: string,
-): Promise<number | null> {
-  const [row] = await statusOf(orm.em.fork(), { claimId });
-  return row?.response_status ?? null;
-}
-
-const statusOf = readStatement((db, { claimId }: { claimId: string }) =>
-  db.selectFrom('idempotency_claim').select('response_status').where('id', '=', claimId),
-);
-
 /** The stored response of a claim; null while it has none. */
 export async function readClaimResponse(
   { orm, ring }: CommandContext,

@@ -41,9 +41,9 @@ const FAULTS: [Omit<Fault, 'steps'> & { step: Step }, CaseName[]][] = [
 ];
 
 const STEPS_OF_STATUS_CHANGES: Fault[] = [
-  { steps: ['beginStatusChange'], run: 1, when: 'after commit' },
-  { steps: ['changeCardStatus'], run: 1, when: 'after' },
   { steps: ['requestStatusChange'], run: 1, when: 'after commit' },
+  { steps: ['changeCardStatus'], run: 1, when: 'after' },
+  { steps: ['requestStatusChange'], run: 'decided', when: 'after commit' },
 ];
 
 function killApiAt(fault: Fault, operations: Prepare[]): Promise<void> {

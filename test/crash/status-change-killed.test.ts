@@ -15,16 +15,14 @@ const ASKED: StatusCaseName[] = ['live freeze', 'live unfreeze', 'live block', '
 
 /** Every step of changeCardStatus, and the cases that come by it. */
 const FAULTS: [Omit<Fault, 'steps'> & { step: string }, StatusCaseName[]][] = [
-  [{ step: 'beginStatusChange', run: 1, when: 'before' }, ALL],
-  [{ step: 'beginStatusChange', run: 1, when: 'before commit' }, ALL],
-  [{ step: 'beginStatusChange', run: 1, when: 'after commit' }, ALL],
-  [{ step: 'beginStatusChange', run: 1, when: 'after' }, ALL],
-  [{ step: 'requestStatusChange', run: 1, when: 'before' }, ASKED],
-  [{ step: 'requestStatusChange', run: 'decided', when: 'before commit' }, ASKED],
-  [{ step: 'requestStatusChange', run: 'decided', when: 'after commit' }, ASKED],
-  [{ step: 'requestStatusChange', run: 'decided', when: 'after' }, ASKED],
+  [{ step: 'requestStatusChange', run: 1, when: 'before' }, ALL],
+  [{ step: 'requestStatusChange', run: 1, when: 'before commit' }, ALL],
+  [{ step: 'requestStatusChange', run: 1, when: 'after commit' }, ALL],
   [{ step: 'changeCardStatus', run: 1, when: 'before' }, ASKED],
   [{ step: 'changeCardStatus', run: 'decided', when: 'after' }, ASKED],
+  [{ step: 'requestStatusChange', run: 'decided', when: 'before commit' }, ASKED],
+  [{ step: 'requestStatusChange', run: 'decided', when: 'after commit' }, ASKED],
+  [{ step: 'requestStatusChange', run: 1, when: 'after' }, ALL],
 ];
 
 const AROUND = ['before', 'after'] as const;

@@ -121,7 +121,7 @@ describe('sums at the end of the safe integers', function () {
         await changeStatusInTestMode(context, keyedRequest('block_card', about.cardId, {}, tenant));
       } else {
         const claimId = await commands.claimOf('block_card', about, {});
-        const opening = await beginStatusChange(context, claimId);
+        const opening = await begun(beginStatusChange, context, claimId);
         if (opening === 'answered') await answered(claimId);
         if (opening !== 'begun') return;
         if (kind === 'block') await completeStatusChange(context, claimId);
@@ -164,7 +164,7 @@ describe('sums at the end of the safe integers', function () {
     await adjust(tenant, MAX - (await balance(tenant)).totalCents - CARD_CENTS + 1);
     const about = { ...tenant, cardId: cards[0] };
     const claimId = await commands.claimOf('block_card', about, {});
-    assert.equal(await beginStatusChange(commands.context, claimId), 'answered');
+    assert.equal(await begun(beginStatusChange, commands.context, claimId), 'answered');
     assert.equal((await readClaimResponse(commands.context, claimId))?.status, 409);
     assert.equal(await onCard(cards[0]), CARD_CENTS);
   });
@@ -172,7 +172,7 @@ describe('sums at the end of the safe integers', function () {
   it('a card that the network has blocked is blocked, with what has no room left on it (live mode)', async () => {
     const { cards, ...tenant } = await account('live');
     const claimId = await commands.claimOf('block_card', { ...tenant, cardId: cards[0] }, {});
-    assert.equal(await beginStatusChange(commands.context, claimId), 'begun');
+    assert.equal(await begun(beginStatusChange, commands.context, claimId), 'begun');
     await adjust(tenant, MAX - (await balance(tenant)).totalCents - 600);
     await completeStatusChange(commands.context, claimId);
     const answer = await readClaimResponse(commands.context, claimId);

@@ -2,14 +2,13 @@ import assert from 'node:assert/strict';
 import {
   beginStatusChange,
   completeStatusChange,
-  readStatusChangeRequest,
   refuseStatusChange,
 } from '../../../commands/card-status/change-status.ts';
 import { query } from '../../../db/sql.ts';
 import type { StatusChangeOperation } from '../../../domain/card-status.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { begun, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
 const TIMES = Array.from({ length: 10 }, (_, index) => index);
 
@@ -29,7 +28,7 @@ describe('the steps of a status change', () => {
     card = { partnerId, mode, cardId: await commands.createActiveCard(partnerId, mode, 1_000) };
   }
   const claim = (operation: StatusChangeOperation) => commands.claimOf(operation, card, {});
-  const begin = (claimId: string) => beginStatusChange(commands.context, claimId);
+  const begin = (claimId: string) => begun(beginStatusChange, commands.context, claimId);
   const end = (claimId: string, decision: 'applied' | 'refused') =>
     (decision === 'applied' ? completeStatusChange : refuseStatusChange)(commands.context, claimId);
   /** The card's status, the claim under way, its events, and how its claims are answered. */
@@ -69,15 +68,13 @@ describe('the steps of a status change', () => {
     assert.equal(await begin(freeze), 'begun');
     assert.equal(await begin(block), 'busy');
     assert.equal(await begin(freeze), 'begun');
-    assert.deepEqual(await readStatusChangeRequest(commands.context, freeze), {
-      token: freeze,
-      networkCardId: await networkCardId(),
-      cardStatus: 'frozen',
+    assert.deepEqual(await beginStatusChange(commands.context, freeze), {
+      state: 'begun',
+      asked: { token: freeze, networkCardId: await networkCardId(), cardStatus: 'frozen' },
     });
-    assert.equal(await readStatusChangeRequest(commands.context, block), null);
     assert.deepEqual(await state(), ['active', freeze, [], [null, null]]);
     await end(freeze, 'applied');
-    assert.equal(await readStatusChangeRequest(commands.context, freeze), null);
+    assert.equal(await begin(freeze), 'answered');
     assert.deepEqual(await state(), ['frozen', null, ['card.frozen'], [200, null]]);
     assert.equal(await begin(block), 'begun');
     assert.deepEqual(await state(), ['frozen', block, ['card.frozen'], [200, null]]);

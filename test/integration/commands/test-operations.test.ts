@@ -8,12 +8,7 @@ import { claimIdempotencyKey, type KeyedRequest } from '../../../commands/idempo
 import { readClaimResponse, sealRequest } from '../../../commands/idempotency/response.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { beginIssuance, beginTopUp } from '../../support/commands/fundings.ts';
-import {
-  begun,
-  keyedRequest,
-  openCommands,
-  type TestCommands,
-} from '../../support/commands/open-commands.ts';
+import { keyedRequest, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
 const REQUEST = { amount: 1_000, external_ref: 'r-1' };
 /** Of 1,000 cents by the platform's plan: 100 for the activation, 50 for the funding. */
@@ -142,16 +137,16 @@ describe('operations of test mode', () => {
       const partnerId = await commands.createFundedPartner(10_000);
       const cardId = await commands.createActiveCard(partnerId, 'test', 1_000);
       for (const [operation, open] of [
-        ['create_card', begun.bind(null, beginIssuance)],
-        ['top_up_card', begun.bind(null, beginTopUp)],
+        ['create_card', beginIssuance],
+        ['top_up_card', beginTopUp],
         ['freeze_card', beginStatusChange],
       ] as const) {
         const about = operation === 'create_card' ? null : cardId;
         const { claimId } = await left(partnerId, about, operation);
-        assert.equal(await open(commands.context, claimId), 'answered');
+        assert.equal((await open(commands.context, claimId)).state, 'answered');
         assert.equal(await readClaimResponse(commands.context, claimId), null);
         await commands.owner.query('DELETE FROM idempotency_claim WHERE id = $1', [claimId]);
-        assert.equal(await open(commands.context, claimId), 'answered');
+        assert.equal((await open(commands.context, claimId)).state, 'answered');
       }
       assert.deepEqual(await usage(partnerId), { open_cards: 1, loaded_cents: '1000' });
     });

@@ -5,7 +5,7 @@ import { testCardIssuer } from '../../../adapters/card-network/derived-cards.ts'
 import { adjustBalance } from '../../../commands/accounts/balance.ts';
 import type { OperatorContext } from '../../../commands/accounts/operator-context.ts';
 import { createPartner } from '../../../commands/accounts/partners.ts';
-import type { Begun, FundingContext } from '../../../commands/funding/funding.ts';
+import type { FundingContext } from '../../../commands/funding/funding.ts';
 import { issueInTestMode, type TestIssuanceContext } from '../../../commands/funding/test-mode.ts';
 import {
   type Claim,
@@ -59,12 +59,12 @@ export interface TestClaim {
   leaseMs?: number;
 }
 
-/** How a funding began. */
-export const begun = async (
-  begin: (context: FundingContext, claimId: string) => Promise<Begun<unknown>>,
+/** How a funding or a change of status began. */
+export const begun = async <State>(
+  begin: (context: FundingContext, claimId: string) => Promise<{ state: State }>,
   context: FundingContext,
   claimId: string,
-): Promise<'held' | 'answered'> => (await begin(context, claimId)).state;
+): Promise<State> => (await begin(context, claimId)).state;
 
 /** What the API makes of a request before it claims its key. */
 export function keyedRequest<Operation extends ClaimOperation>(
