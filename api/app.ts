@@ -12,9 +12,7 @@ import { checkAnswers } from './http/check-answers.ts';
 import { answerErrors } from './http/errors.ts';
 import { type GuardDependencies, guard } from './http/guard.ts';
 import { refuseUnreadable } from './http/http-server.ts';
-import type { RequestState } from './http/log-request.ts';
-import { logRequest, type RequestDurations } from './http/log-request.ts';
-import { traceRequest } from './http/trace-request.ts';
+import { logRequest, type RequestDurations, type RequestState, traceRequest } from './http/log-request.ts';
 import {
   type CallbackDependencies,
   type NetworkTransactionDependencies,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool, PoolClient } from 'pg';
 import { currentWork } from '../process/work-context.ts';
-import type { ReleasingClient } from './releasing-client.ts';
+import type { ReleasingClient } from './pg-client.ts';
 import { Turns } from './turns.ts';
 
 /** With a wait for a lock behind it, still within the time a request has for its answer. */

@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { ReleasingClient } from './releasing-client.ts';
+import { ReleasingClient } from './pg-client.ts';
 import { SessionRefused } from './session.ts';
 
 /** What API and worker work as. The migrations make both roles and say what each may do; no login comes with them. */

@@ -6,7 +6,7 @@ import { describeError } from '../process/describe-error.ts';
 import { asService } from '../process/work-context.ts';
 import { checkLogin, SERVICE_ROLE } from './login.ts';
 import type { Orm, ServiceDatabase } from './orm.ts';
-import { ReleasingClient } from './releasing-client.ts';
+import { ReleasingClient } from './pg-client.ts';
 import { CLIENT_KEEPALIVE, SERVICE_LIMITS, startupOptions } from './session.ts';
 import { autocommitStatement } from './sql.ts';
 

@@ -3,8 +3,7 @@ import type { ClientBase, Pool } from 'pg';
 import type { Logger } from 'pino';
 import { lendInTurns, type PoolShares, type PoolUsage } from './fair-pool.ts';
 import { checkLogin, checkLoginAt, type LoginRules, refusalOf, SERVICE_ROLE } from './login.ts';
-import { PreparedClient } from './prepared-client.ts';
-import { ReleasingClient } from './releasing-client.ts';
+import { PreparedClient, ReleasingClient } from './pg-client.ts';
 import {
   CLIENT_KEEPALIVE,
   checkSession,

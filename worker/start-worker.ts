@@ -1,20 +1,28 @@
+import { createServer } from 'node:http';
+import type Router from '@koa/router';
 import { Client } from '@temporalio/client';
 import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@temporalio/worker';
+import Koa from 'koa';
 import type { Logger } from 'pino';
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
 import { startLiveNetwork } from '../adapters/live-network.ts';
+import { pruneClaims } from '../commands/idempotency/abandoned-claims.ts';
 import { createResponseNotifier } from '../commands/idempotency/response.ts';
 import { loadKeptKeys } from '../commands/key-ring/kept-keys.ts';
+import { pruneEvents } from '../commands/webhooks/deliveries.ts';
 import type { Config } from '../config/service.ts';
 import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../config/task-queues.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
+import { makePartitions } from '../db/partitions.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
 import { createDatabaseMetrics } from '../operations/database-metrics.ts';
 import { health, type ReadinessDependencies, readiness } from '../operations/health.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../operations/metrics.ts';
 import { poolMetrics } from '../operations/process-metrics.ts';
 import { describeError } from '../process/describe-error.ts';
+import { type HttpAddress, type Listening, listen } from '../process/listen.ts';
+import { type Repetition, repeat } from '../process/repeat.ts';
 import { startTracing } from '../process/tracing.ts';
 import { SIGN_OF_LIFE_MS } from '../temporal/attempts.ts';
 import { bundleWorkflows } from '../temporal/bundle-workflows.ts';
@@ -26,9 +34,7 @@ import { becomeCurrentIfFirst, deploymentOptions } from '../temporal/worker-depl
 import { startCheckingLedger } from './check-ledger.ts';
 import { type DepositActivities, startDeposits } from './deposits/start-deposits.ts';
 import { startIdentifying } from './identify-cards.ts';
-import { serveOperations } from './serve-operations.ts';
 import { startSweep } from './sweep-claims.ts';
-import { startUpkeep } from './upkeep.ts';
 import { startWebhooks } from './webhooks/start-webhooks.ts';
 
 export interface RunningWorker {
@@ -129,7 +135,7 @@ async function startWork(
   const repeated = [
     startSweep({ orm, client, taskQueue: cardsTaskQueue(config.taskQueuePrefix), config, logger }),
     startIdentifying({ orm, liveNetwork, logger }),
-    startUpkeep({ orm, logger }),
+    ...startUpkeep({ orm, logger }),
     ...(config.workerVersion === null ? [] : [becomeCurrentIfFirst(client, config.workerVersion, logger)]),
     startCheckingLedger({ orm, direct, at: config.ledgerCheckAt, logger }),
   ];
@@ -149,6 +155,26 @@ async function startWork(
     ),
   };
   return { ended, shutDown, readiness };
+}
+
+const UPKEEP_INTERVAL_MS = 600_000;
+const PRUNED_AT_ONCE = 1_000;
+
+/** Makes room for what is to come, and forgets what is old, in small steps without long locks. */
+function startUpkeep({ orm, logger }: { orm: Orm; logger: Logger }): Repetition[] {
+  return [
+    repeat('making partitions', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
+      const made = await makePartitions(orm, stopping);
+      if (made.length > 0) logger.info({ partitions: made }, 'made partitions');
+    }),
+    repeat('pruning old idempotency keys', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
+      while (!stopping.aborted && (await pruneClaims(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);
+    }),
+    repeat('pruning old events', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
+      const dropped = await pruneEvents(orm, { stopping });
+      if (dropped.length > 0) logger.info({ partitions: dropped }, 'dropped partitions of old events');
+    }),
+  ];
 }
 
 /** The worker for what happens to cards: issuances, top-ups and status changes. */
@@ -188,4 +214,25 @@ function createCardsWorker(options: {
     shutdownGraceTime: '5s',
     shutdownForceTime: '10s',
   });
+}
+
+/**
+ * Serves what operators and their machines ask a worker: it is no part of the API, and needs no key.
+ * @throws StartRefused if the address can't be had
+ */
+function serveOperations(
+  address: HttpAddress,
+  routers: readonly Router[],
+  logger: Logger,
+): Promise<Listening> {
+  const app = new Koa();
+  app.on('error', (error) => {
+    logger.warn({ error: describeError(error) }, 'could not answer a request of operations');
+  });
+  app.use(async (ctx, next) => {
+    ctx.set('Cache-Control', 'no-store');
+    await next();
+  });
+  for (const router of routers) app.use(router.routes());
+  return listen(createServer({ requestTimeout: 10_000 }, app.callback()), address, 'WORKER_PORT');
 }

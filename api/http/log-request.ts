@@ -3,6 +3,7 @@ import type { Middleware } from 'koa';
 import type { Logger } from 'pino';
 import type { Histogram } from 'prom-client';
 import { newId } from '../../crypto/new-id.ts';
+import type { Tracing } from '../../process/tracing.ts';
 import { asPartOf } from '../../process/work-context.ts';
 
 export type RequestDurations = Histogram<'method' | 'route' | 'status'>;
@@ -39,6 +40,35 @@ export function logRequest(logger: Logger, durations: RequestDurations): Middlew
 /** A client may send any method that Node.js knows, and each would create its own time series. */
 const labelOf = (method: string): string => (METHODS.has(method) ? method : 'other');
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']);
+
+/**
+ * A span for each request from partners and the card network. It always starts a new trace. A caller's `traceparent` is linked,
+ * but decides neither the trace's id nor whether it is exported (docs/decisions/traces.md).
+ */
+export function traceRequest(tracing: Tracing): Middleware<RequestState> {
+  return async (ctx, next) => {
+    if (!/^\/(v1|network)\//.test(ctx.path)) return next();
+    const { method } = ctx;
+    const caller = ctx.get('traceparent');
+    await tracing.inSpan(
+      { name: method, kind: 'SERVER', parent: null, linked: caller === '' ? null : caller },
+      async (span) => {
+        await next();
+        const route = String((ctx as RouterContext)._matchedRoute ?? 'none');
+        const { requestId, logFields } = ctx.state;
+        span.updateName(`${method} ${route}`);
+        span.setAttributes({
+          'http.request.method': method,
+          'http.route': route,
+          'http.response.status_code': ctx.status,
+          requestId,
+          ...logFields,
+        });
+        if (ctx.status >= 500) span.setAttribute('error.type', String(ctx.status));
+      },
+    );
+  };
+}
 
 /** What the middleware of a request shares. */
 export interface RequestState {
