@@ -90,8 +90,9 @@ async function persist(claimId: string, first: Waiting): Promise<StatusChangeEnd
     await sleep(pauseMs, { summary: 'until the next try' });
     const answer = await requestOnce(claimId).catch(whatItWaitsFor);
     if ('outcome' in answer) return answer;
+    // As soon as it is its turn, the card's other changes wait for it, so it asks again soon.
+    pauseMs = answer === waiting ? Math.min(pauseMs * 2, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
     waiting = answer;
-    pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
   }
   upsertSearchAttributes([{ key: needsAttentionAttribute, value: true }]);
   setCurrentDetails(`**Needs a look.** ${waiting.tooLong} ${NO_DECISION}`);
