@@ -20,7 +20,7 @@ import {
 const FUNDS = 10_000;
 const BODY = { amount: 1_000 };
 
-describe('a top-up whose process died, asked for again under its key', () => {
+describe('a top-up whose process died', () => {
   let stack: TestStack;
   before(async () => {
     stack = await startTestStack({ cardCreationWaitMs: 30_000 }, { hosted: false });
@@ -57,7 +57,7 @@ describe('a top-up whose process died, asked for again under its key', () => {
     ['after the 202', [open, accept], 202, 'true'],
     ['after the end', [open, succeed], 201, 'true'],
   ] as const) {
-    it(`is joined: ${what}`, async () => {
+    it(`is joined by a retry with its key ${what}`, async () => {
       const holder = await cardholder(stack, 'live', FUNDS);
       await stack.stopWorker();
       const claimId = await abandon(holder);
@@ -82,7 +82,7 @@ describe('a top-up whose process died, asked for again under its key', () => {
     });
   }
 
-  it('is found by the sweep where nobody asks again', async () => {
+  it('is found by the sweep if nobody retries', async () => {
     const holder = await cardholder(stack, 'live', FUNDS);
     const claimId = await abandon(holder);
     for (let made: unknown[] = []; made.length === 0; ) made = (await listTopUps(holder)).data;

@@ -15,14 +15,14 @@ describe('GET /ping', () => {
   });
 
   for (const mode of MODES) {
-    it(`says whose key it is and that it is for ${mode}`, async () => {
+    it(`names the key's account and ${mode} mode`, async () => {
       const { status, json } = await partner.call('GET', '/ping', { mode });
       assert.equal(status, 200);
       assert.deepEqual(json, { ok: true, partner_id: partner.id, partner_name: 'Größe & Co.', mode });
     });
   }
 
-  it('answers HEAD with the same head and no body', async () => {
+  it('answers HEAD with the same headers and no body', async () => {
     const { config } = await sharedStack();
     const [head, get] = await Promise.all(
       ['HEAD', 'GET'].map((method) =>
@@ -37,7 +37,7 @@ describe('GET /ping', () => {
     assert.equal(head?.headers.get('content-length'), get?.headers.get('content-length'));
   });
 
-  it('takes no query', async () => {
+  it('refuses query parameters', async () => {
     expectError(await partner.call('GET', '/ping?verbose=1'), 'validation_failed', ['verbose']);
   });
 });
@@ -49,7 +49,7 @@ describe('GET /balance', () => {
     stack = await sharedStack();
   });
 
-  it('is zero before anything has happened, in both modes', async () => {
+  it('answers zeros in both modes before anything has happened', async () => {
     partner = await stack.createPartner();
     for (const mode of MODES) {
       assert.deepEqual((await partner.call('GET', '/balance', { mode })).json, {
@@ -59,14 +59,14 @@ describe('GET /balance', () => {
     }
   });
 
-  it('keeps the modes apart', async () => {
+  it('keeps the balances of the modes apart', async () => {
     partner = await fundedPartner(stack, 5_000);
     await partner.call('POST', '/test/credit', { body: { amount: 700 }, idempotencyKey: randomUUID() });
     assert.deepEqual(await balanceOf(partner, 'test'), [5_700, 0, 5_700]);
     assert.deepEqual(await balanceOf(partner, 'live'), [5_000, 0, 5_000]);
   });
 
-  it('shows what an issuance in flight holds: available and held make the total', async () => {
+  it('shows what a pending issuance holds, and available and held add up to the total', async () => {
     partner = await fundedPartner(stack, 20_000);
     const pending = await createCard(partner, { amount: 10_047 }, { mode: 'live' });
     assert.equal(pending.status, 202, pending.text);

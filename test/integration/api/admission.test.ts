@@ -17,7 +17,7 @@ import { sharedStack } from '../../support/shared-stack.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
-describe('createAdmission', () => {
+describe('request admission', () => {
   const admissionOf = (accountConcurrency: number, longestWaitMs = 60_000, longestTurnMs = 60_000) =>
     createAdmission({ accountConcurrency, longestWaitMs, longestTurnMs, longestStartMs: longestTurnMs });
   const account = (partnerId: string, mode: 'test' | 'live' = 'live') => ({ partnerId, mode });
@@ -43,7 +43,7 @@ describe('createAdmission', () => {
   const isRefusal = (code: string) => (error: unknown) =>
     error instanceof ApiError && error.code === code && (error.detail.retryAfterSeconds ?? 0) >= 1;
 
-  it('lets so many of an account work at once, and the others in the order in which they came', async () => {
+  it("lets a limited number of an account's requests work at once, and the others in order of arrival", async () => {
     const { begun, arrive } = requestsOf(admissionOf(2), 'prt_1');
     const requests = [1, 2, 3, 4, 5].map((name) => arrive(name));
     await settled();
@@ -57,7 +57,7 @@ describe('createAdmission', () => {
     assert.deepEqual(begun, [1, 2, 3, 4, 5]);
   });
 
-  it('gives a place that became free to the one that waits, not to the one that comes at that moment', async () => {
+  it('gives a free place to a request that waits, not to one that arrives at that moment', async () => {
     const { begun, arrive } = requestsOf(admissionOf(1), 'prt_1');
     const first = arrive(1);
     arrive(2);
@@ -68,7 +68,7 @@ describe('createAdmission', () => {
     assert.deepEqual(begun, [1, 2]);
   });
 
-  it('keeps no request of another account or mode waiting', async () => {
+  it('delays no request of another account or mode', async () => {
     const admission = admissionOf(1);
     const flood = requestsOf(admission, 'prt_1');
     for (let name = 0; name < 201; name++) flood.arrive(name);
@@ -81,7 +81,7 @@ describe('createAdmission', () => {
     assert.deepEqual(flood.begun, [0]);
   });
 
-  it('refuses the 217th of an account, also while bodies are still coming, and takes one more for each that ends', () => {
+  it("refuses an account's 217th request, also while bodies are arriving, and admits one more for each that ends", () => {
     const admission = admissionOf(16);
     const visits = Array.from({ length: 216 }, () => admission.arrive(account('prt_1')));
     assert.throws(() => admission.arrive(account('prt_1')), isRefusal('rate_limited'));
@@ -90,7 +90,7 @@ describe('createAdmission', () => {
     assert.throws(() => admission.arrive(account('prt_1')), isRefusal('rate_limited'));
   });
 
-  it('refuses what waited too long, and goes on with the one behind it', async () => {
+  it('refuses a request that waited too long, and goes on with the next one', async () => {
     const { begun, arrive } = requestsOf(admissionOf(1, 20), 'prt_1');
     const first = arrive(1);
     const second = arrive(2);
@@ -102,7 +102,7 @@ describe('createAdmission', () => {
     assert.deepEqual(begun, [1, 3]);
   });
 
-  it('lets those go who have nobody to answer, waiting or not', async () => {
+  it('drops requests whose client has gone, waiting or not', async () => {
     const admission = admissionOf(1);
     const { begun, arrive } = requestsOf(admission, 'prt_1');
     const first = arrive(1);
@@ -120,7 +120,7 @@ describe('createAdmission', () => {
     assert.deepEqual(begun, [1, 3]);
   });
 
-  it('refuses who waits and who comes once the process stops, and leaves what works alone', async () => {
+  it('refuses waiting and new requests once the process stops, and lets running ones finish', async () => {
     const admission = admissionOf(1);
     const { begun, arrive } = requestsOf(admission, 'prt_1');
     const first = arrive(1);
@@ -136,7 +136,7 @@ describe('createAdmission', () => {
     assert.deepEqual(begun, [1]);
   });
 
-  it('lets two begin of each account where several ask, and goes on after the longest turn', async () => {
+  it('lets two requests of each account begin when several accounts ask, and goes on after the longest turn', async () => {
     const admission = admissionOf(16);
     const [flood, quiet] = [requestsOf(admission, 'prt_1'), requestsOf(admission, 'prt_2')];
     const first = [1, 2, 3].map((name) => flood.arrive(name));
@@ -159,13 +159,13 @@ describe('createAdmission', () => {
     assert.deepEqual(await Promise.all(begun), [true, true, true]);
   });
 
-  describe('of requests that start workflows', () => {
+  describe('for requests that start workflows', () => {
     const startersOf = (admission: Admission, partnerId: string) => {
       const { begun, arrive } = requestsOf(admission, partnerId);
       return { begun, arrive: (name: number) => arrive(name, true) };
     };
 
-    it('lets eight begin at once where one account alone starts some, and the next when one has ended', async () => {
+    it('lets eight begin at once if only one account starts some, and the next when one has ended', async () => {
       const { begun, arrive } = startersOf(admissionOf(16), 'prt_1');
       const requests = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(arrive);
       await settled();
@@ -175,7 +175,7 @@ describe('createAdmission', () => {
       assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
     });
 
-    it('lets one begin of each account where several start some, and others at once', async () => {
+    it('lets one of each account begin if several start some, and other requests at once', async () => {
       const admission = admissionOf(16);
       const [flood, quiet] = [startersOf(admission, 'prt_1'), startersOf(admission, 'prt_2')];
       const asked = [flood.arrive(1), flood.arrive(2), flood.arrive(3)];
@@ -200,7 +200,7 @@ describe('createAdmission', () => {
       assert.equal(await requests[8]?.began, true);
     });
 
-    it('lets the next begin when one has passed its turn, and counts that one until its end', async () => {
+    it('lets the next begin when one has exceeded its turn, and counts that one until its end', async () => {
       const admission = admissionOf(9);
       const { begun, arrive } = startersOf(admission, 'prt_1');
       const requests = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(arrive);
@@ -218,7 +218,7 @@ describe('createAdmission', () => {
       assert.deepEqual(begun, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     });
 
-    it('counts both waits of a request together, and takes back what it held', async () => {
+    it('counts both waits of a request together, and frees what it held', async () => {
       const admission = admissionOf(16, 20);
       const { begun, arrive } = startersOf(admission, 'prt_1');
       const requests = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(arrive);
@@ -230,7 +230,7 @@ describe('createAdmission', () => {
     });
   });
 
-  it('tells how many work and wait, and how many it refused for what', async () => {
+  it('measures how many requests work and wait, and how many it refused for which reason', async () => {
     const admission = admissionOf(1, 20);
     const { arrive } = requestsOf(admission, 'prt_1');
     const [first, second] = [arrive(1), arrive(2)];
@@ -267,7 +267,7 @@ describe('createAdmission', () => {
   });
 });
 
-describe('admission', () => {
+describe('the API, under more requests than it admits,', () => {
   let stack: TestStack;
   before(async () => {
     // As long as requests are to be at work on a busy machine.
@@ -297,7 +297,7 @@ describe('admission', () => {
   const claims = (on: TestStack, key: string) =>
     asOwner(on, 'SELECT id FROM idempotency_claim WHERE key = $1', [key]);
 
-  it('answers 400 issuances at once on one account without a 500, with the money right', async function () {
+  it('answers 400 simultaneous issuances of one account without a 500, and the money adds up', async function () {
     this.timeout(300_000);
     const shared = await sharedStack();
     for (const mode of ['test', 'live'] as const) {
@@ -356,7 +356,7 @@ describe('admission', () => {
       await atWork;
     }
 
-    it('queues 200 more, whichever key they come with, and answers the 217th 429 with Retry-After', async () => {
+    it('queues 200 more, whatever their API key, and answers the 217th with 429 and Retry-After', async () => {
       const { key } = await createApiKey(stack.operator, { ...live, partnerId: partner.id, name: null });
       const headers = { authorization: `Bearer ${key}` };
       const queued = Promise.all(
@@ -377,7 +377,7 @@ describe('admission', () => {
       assert.ok((await queued).every(({ status }) => status === 200));
     });
 
-    it('forgets the one whose client hangs up while it waits', async () => {
+    it('drops a request whose client hangs up while it waits', async () => {
       const key = randomUUID();
       const hangUp = new AbortController();
       const asked = fetch(`http://${stack.config.host}:${stack.config.port}/v1/cards`, {
@@ -398,7 +398,7 @@ describe('admission', () => {
     });
   });
 
-  it('answers 503 where the turn did not come in time, and nothing of the request exists', async () => {
+  it("answers 503 if the request's turn does not come in time, and keeps nothing of the request", async () => {
     const hasty = await startTestStack({ cardCreationWaitMs: 200, accountConcurrency: 1 }, { worker: false });
     try {
       const partner = await fundedPartner(hasty, 100_000);
@@ -421,7 +421,7 @@ describe('admission', () => {
     }
   });
 
-  it("gives no place to a body that is still coming, so it delays none of its account's requests", async () => {
+  it('gives no place to a request whose body is still arriving, so that it delays no other request of its account', async () => {
     const partner = await fundedPartner(stack, 1_000);
     const { host, port } = stack.config;
     const sockets: Socket[] = [];
@@ -445,7 +445,7 @@ describe('admission', () => {
     }
   });
 
-  it('looks keys it has not seen up in a queue of their own', async () => {
+  it('looks unknown API keys up in a separate queue', async () => {
     const partner = await stack.createPartner();
     const owner = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
     await owner.connect();

@@ -22,7 +22,7 @@ describe('authentication', () => {
   const ping = (authorization: string) => partner.call('GET', '/ping', { headers: { authorization } });
   const mistyped = (key: string) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
 
-  it('takes Bearer in any case', async () => {
+  it('accepts Bearer in any case', async () => {
     for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer  ']) {
       assert.equal((await ping(`${scheme} ${partner.keys.test}`)).status, 200, scheme);
     }
@@ -52,7 +52,7 @@ describe('authentication', () => {
     });
   }
 
-  it('answers 401 on every route, before anything else is looked at', async () => {
+  it('answers 401 on every route before it looks at anything else', async () => {
     for (const [method, path] of [
       ...['/ping', '/balance', '/products', '/cards', '/cards/x'].map((path) => ['GET', path] as const),
       ...['/cards', '/quotes', '/test/credit'].map((path) => ['POST', path] as const),
@@ -65,7 +65,7 @@ describe('authentication', () => {
     }
   });
 
-  it('knows a key by a keyed hash alone: the table has neither it nor a plain digest of it', async () => {
+  it('stores a keyed hash of an API key, and neither the key nor a plain digest', async () => {
     const key = partner.keys.live;
     const found = await asOwner<{ hits: number; hint: string }>(
       stack,
@@ -77,7 +77,7 @@ describe('authentication', () => {
     assert.deepEqual(found, [{ hits: 0, hint: `sk_live_…${key.slice(-4)}` }]);
   });
 
-  it("refuses a revoked key within 5 s, in every process, and leaves the account's others alone", async () => {
+  it("refuses a revoked key in every process within 5 s, and still accepts the account's other keys", async () => {
     const second = await startApi({ ...stack.config, port: await freePort() }, pino({ level: 'silent' }));
     try {
       const { id, key } = await createApiKey(stack.operator, {
@@ -102,7 +102,7 @@ describe('authentication', () => {
     }
   });
 
-  it('keeps old keys working when the key ring gets a new first key', async () => {
+  it('still accepts old API keys when the key ring gets a new first key', async () => {
     const encryptionKeys = [{ id: 'k2', secret: randomBytes(32) }, ...stack.config.encryptionKeys];
     const port = await freePort();
     const rotated = await startApi({ ...stack.config, port, encryptionKeys }, pino({ level: 'silent' }));

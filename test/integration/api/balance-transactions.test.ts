@@ -58,7 +58,7 @@ describe('GET /balance/transactions', () => {
     assert.equal(new Set(ids).size, ids.length);
   };
 
-  it('names every change with what it came from, in test mode', async () => {
+  it('lists every change with its source in test mode', async () => {
     await post('/test/credit', { amount: 100_000 });
     const card = (await post('/cards', { amount: 5_000, external_ref: 'r' })).id;
     const topup = (await post(`/cards/${card}/topups`, { amount: 2_000 })).id;
@@ -91,7 +91,7 @@ describe('GET /balance/transactions', () => {
     assert.deepEqual(await all('live'), []);
   });
 
-  it('has what holds became, and not the holds; and what came after a block, in live mode', async () => {
+  it('lists what holds became, and not the holds, and what came after a block, in live mode', async () => {
     await adjust(10_000, 'live');
     const pending = await createCard(partner, { amount: 1_047 }, { mode: 'live' });
     const failing = await createCard(partner, { amount: 1_043 }, { mode: 'live' });
@@ -130,7 +130,7 @@ describe('GET /balance/transactions', () => {
     assert.equal(available, total - held);
   });
 
-  it('adds up after many operations at once, page by page of any size', async () => {
+  it('adds up after many simultaneous operations, in pages of any size', async () => {
     partner = await fundedPartner(stack, 1_000_000);
     const made = await Promise.all(Array.from({ length: 4 }, () => createCard(partner, { amount: 1_000 })));
     const cards = made.map(({ json }) => json.id);
@@ -150,7 +150,7 @@ describe('GET /balance/transactions', () => {
     for (const limit of [1, 7]) assert.deepEqual(await all('test', limit), items);
   });
 
-  it('goes by pages that stay as they are while the balance changes', async () => {
+  it('has pages that stay the same while the balance changes', async () => {
     for (let i = 1; i <= 5; i++) await adjust(i);
     const first = await page('?limit=2');
     await adjust(100);
@@ -165,12 +165,12 @@ describe('GET /balance/transactions', () => {
     assert.deepEqual([beyond.status, beyond.json.data], [200, []]);
   });
 
-  it('is empty where nothing has happened', async () => {
+  it('answers an empty list if nothing has happened', async () => {
     const { status, json } = await page();
     assert.deepEqual([status, json], [200, { object: 'list', data: [], has_more: false, next_cursor: null }]);
   });
 
-  it('answers 400 for a cursor that is not of this balance, and for a wrong query', async () => {
+  it("answers 400 for another balance's cursor and for a wrong query", async () => {
     await adjust(1);
     await adjust(1, 'live');
     const { json } = await page();

@@ -10,7 +10,7 @@ import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
 const statusesOf = (answers: readonly Answer[]) => answers.map(({ status }) => status).sort();
 
 for (const mode of ['test', 'live'] as const) {
-  describe(`idempotency of freeze, unfreeze and block, ${mode} mode`, () => {
+  describe(`an Idempotency-Key of freeze, unfreeze or block in ${mode} mode`, () => {
     let stack: TestStack;
     let partner: TestPartner;
     let cardId: string;
@@ -34,7 +34,7 @@ for (const mode of ['test', 'live'] as const) {
       assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.frozen', 'card.unfrozen']);
     });
 
-    it('replays a 409, even when the card could be changed by now', async () => {
+    it('replays a 409, even when the card could be changed since', async () => {
       const key = randomUUID();
       const unfreeze = () => changeStatus(partner, cardId, 'unfreeze', { mode, idempotencyKey: key });
       const first = await unfreeze();
@@ -44,7 +44,7 @@ for (const mode of ['test', 'live'] as const) {
       assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.frozen']);
     });
 
-    it('takes no body, an empty one and {} for the same request', async () => {
+    it('treats no body, an empty one and {} as the same request', async () => {
       const key = randomUUID();
       const first = await freeze(key);
       const path = `/cards/${cardId}/freeze`;
@@ -53,7 +53,7 @@ for (const mode of ['test', 'live'] as const) {
       expectReplay(await partner.call('POST', path, { ...options, body: '' }), first);
     });
 
-    it('answers 422 for the key of another request: another verb, another card, another endpoint', async () => {
+    it('gets 422 if it was used for another verb, card or endpoint', async () => {
       const key = randomUUID();
       assert.equal((await freeze(key)).status, 200);
       const other = await cardIn(stack, partner, mode, 'active');
@@ -68,7 +68,7 @@ for (const mode of ['test', 'live'] as const) {
       assert.deepEqual(await eventTypes(stack, other), ['card.issued']);
     });
 
-    it('makes one change of 20 requests with one key at once', async () => {
+    it('makes one change when 20 requests use it at once', async () => {
       const key = randomUUID();
       const answers = await Promise.all(Array.from({ length: 20 }, () => freeze(key)));
       const [first] = answers.filter(({ status }) => status === 200);
@@ -82,7 +82,7 @@ for (const mode of ['test', 'live'] as const) {
       assert.equal((await statusClaims(stack, cardId)).length, 1);
     });
 
-    it('judges two at once without a key one after the other', async () => {
+    it('is optional, and two simultaneous requests without one are judged one after the other', async () => {
       const answers = await Promise.all([freeze(), freeze()]);
       assert.deepEqual(statusesOf(answers), [200, 409]);
       const refused = answers.find(({ status }) => status === 409);
@@ -90,7 +90,7 @@ for (const mode of ['test', 'live'] as const) {
       assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.frozen']);
     });
 
-    it('takes an empty key for none', async () => {
+    it('counts as missing if it is empty', async () => {
       assert.equal((await freeze('')).status, 200);
       expectError(
         await changeStatus(partner, cardId, 'freeze', { mode, idempotencyKey: '' }),

@@ -44,7 +44,7 @@ describe('POST /cards/{cardId}/freeze, unfreeze and block', () => {
     for (const verb of VERBS) {
       for (const status of STATUSES) {
         const to = ALLOWED[verb][status];
-        it(`${mode}: ${verb} of a card that is ${status} ${to ? `makes it ${to}` : 'is refused'}`, async () => {
+        it(`${to ? `makes a card ${to}` : 'answers 409'} in ${mode} mode for ${verb} of a card that is ${status}`, async () => {
           const cardId = await cardIn(stack, partner, mode, status);
           const card = await read(cardId, mode);
           const events = await eventTypes(stack, cardId);
@@ -68,7 +68,7 @@ describe('POST /cards/{cardId}/freeze, unfreeze and block', () => {
       }
     }
 
-    it(`${mode}: answers 404 for a card of another account or of the other mode, and claims nothing`, async () => {
+    it(`answers 404 in ${mode} mode for a card of another account or mode, and stores nothing under the key`, async () => {
       const cardId = await cardIn(stack, partner, mode, 'active');
       const other = await fundedPartner(stack, 1);
       for (const verb of VERBS) {
@@ -80,7 +80,7 @@ describe('POST /cards/{cardId}/freeze, unfreeze and block', () => {
       assert.equal((await read(cardId, mode)).status, 'active');
     });
 
-    it(`${mode}: each event has the card as it was answered`, async () => {
+    it(`writes events with the card of the response in ${mode} mode`, async () => {
       const cardId = await cardIn(stack, partner, mode, 'active');
       const answers: Answer[] = [];
       for (const verb of ['freeze', 'unfreeze', 'block'] as const) {

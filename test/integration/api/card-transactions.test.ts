@@ -27,7 +27,7 @@ describe('GET /cards/{cardId}/transactions', () => {
   const list = (query = '', id = cardId) => partner.call('GET', `/cards/${id}/transactions${query}`);
   const idsOf = ({ json }: { json: { data: { id: string }[] } }) => json.data.map(({ id }) => id);
 
-  it('gives all of them, declines included, newest first', async () => {
+  it('lists all transactions newest first, including declines', async () => {
     const answer = await list();
     assert.equal(answer.status, 200);
     assert.deepEqual(idsOf(answer), ids);
@@ -47,7 +47,7 @@ describe('GET /cards/{cardId}/transactions', () => {
     );
   });
 
-  it('goes by pages that stay as they are while new transactions come in', async () => {
+  it('has pages that stay the same while new transactions arrive', async () => {
     const first = await list('?limit=2');
     assert.deepEqual([idsOf(first), first.json.has_more], [ids.slice(0, 2), true]);
     ids.unshift(await simulate('refund'));
@@ -59,7 +59,7 @@ describe('GET /cards/{cardId}/transactions', () => {
     assert.deepEqual([beyond.status, idsOf(beyond)], [200, []]);
   });
 
-  it('is empty for a card without any, whatever its status', async () => {
+  it('answers an empty list for a card without transactions, whatever its status', async () => {
     const pending = await createCard(partner, { amount: 1_047 }, { mode: 'live' });
     const { status, json } = await partner.call('GET', `/cards/${pending.json.id}/transactions`, {
       mode: 'live',
@@ -67,7 +67,7 @@ describe('GET /cards/{cardId}/transactions', () => {
     assert.deepEqual([status, json.data, json.has_more], [200, [], false]);
   });
 
-  it('answers 404 for a card of another account or mode, or none', async () => {
+  it('answers 404 for a card of another account or mode, and for an unknown one', async () => {
     const stranger = await fundedPartner(stack, 10_000);
     expectError(await stranger.call('GET', `/cards/${cardId}/transactions`), 'card_not_found');
     expectError(
@@ -78,7 +78,7 @@ describe('GET /cards/{cardId}/transactions', () => {
     expectError(await list(`?starting_after=${ids[0]}`, newId('card')), 'card_not_found');
   });
 
-  it("answers 400 for a wrong query, and for a cursor that is not one of this card's", async () => {
+  it('answers 400 for a wrong query, and for a cursor of another card', async () => {
     const other = (await createCard(partner, { amount: 1_000 })).json.id;
     expectError(await list(`?starting_after=${ids[0]}`, other), 'validation_failed', ['starting_after']);
     for (const cursor of [newId('txn'), cardId, 'txn_1', '']) {

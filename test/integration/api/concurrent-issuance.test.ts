@@ -10,14 +10,14 @@ import type { TestStack } from '../../support/stack.ts';
 /** A card of 1,000 cents with its fees, by the platform's plan. */
 const DEBITED = 1_150;
 
-describe('POST /cards, many at once', () => {
+describe('POST /cards, called many times at once,', () => {
   let stack: TestStack;
   before(async () => {
     stack = await sharedStack();
   });
 
   for (const mode of ['test', 'live'] as const) {
-    it(`issues exactly the 37 of 100 that the balance pays for, in ${mode} mode`, async () => {
+    it(`issues exactly the 37 of 100 cards that the balance covers, in ${mode} mode`, async () => {
       const partner = await fundedPartner(stack, 37 * DEBITED + DEBITED - 1);
       const answers = await Promise.all(
         Array.from({ length: 100 }, () => createCard(partner, { amount: 1_000 }, { mode })),
@@ -53,7 +53,7 @@ describe('POST /cards, many at once', () => {
     });
   }
 
-  it('gives an external_ref to one of 20', async () => {
+  it('gives an external_ref to one of 20 cards', async () => {
     const partner = await fundedPartner(stack, 100_000);
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => createCard(partner, { amount: 1_000, external_ref: 'r' })),

@@ -10,14 +10,14 @@ import { CARD_CENTS, cardholder, listTopUps, readCard, topUp, topUpEvents } from
 /** A top-up of 1,000 cents with its fee, by the platform's plan. */
 const DEBITED = 1_050;
 
-describe('POST /cards/{cardId}/topups, many at once', () => {
+describe('POST /cards/{cardId}/topups, called many times at once,', () => {
   let stack: TestStack;
   before(async () => {
     stack = await sharedStack();
   });
 
   for (const mode of ['test', 'live'] as const) {
-    it(`makes exactly the 37 of 100 that the balance pays for, in ${mode} mode`, async () => {
+    it(`makes exactly the 37 of 100 top-ups that the balance covers, in ${mode} mode`, async () => {
       const holder = await cardholder(stack, mode, 37 * DEBITED + DEBITED - 1);
       const answers = await Promise.all(Array.from({ length: 100 }, () => topUp(holder, 1_000)));
       const made = answers.filter((answer) => answer.status === 201).map((answer) => answer.json);
@@ -46,7 +46,7 @@ describe('POST /cards/{cardId}/topups, many at once', () => {
     });
   }
 
-  it('and status changes of the card at the same time: each comes before or after', async () => {
+  it('comes entirely before or after each simultaneous status change of the card', async () => {
     const holder = await cardholder(stack, 'test', 20 * DEBITED);
     const { partner, cardId } = holder;
     const change = (verb: string) => partner.call('POST', `/cards/${cardId}/${verb}`);

@@ -36,7 +36,7 @@ describe('POST /cards/{cardId}/topups in test mode', () => {
     assert.deepEqual(await topUpEvents(stack, holder), []);
   };
 
-  it('201: loads the card at once and debits amount and fees', async () => {
+  it('answers 201, loads the card at once, and debits amount and fees', async () => {
     const quote = await holder.partner.call('POST', '/quotes', {
       body: { type: 'card_topup', amount: 5_000 },
     });
@@ -73,7 +73,7 @@ describe('POST /cards/{cardId}/topups in test mode', () => {
     });
   });
 
-  it('400: without a key, or with a body that is not right', async () => {
+  it('answers 400 without an Idempotency-Key and for a wrong body', async () => {
     expectError(await topUp(holder, 500, { idempotencyKey: '' }), 'idempotency_key_missing', [
       'Idempotency-Key',
     ]);
@@ -86,19 +86,19 @@ describe('POST /cards/{cardId}/topups in test mode', () => {
     await expectNothing();
   });
 
-  it('401: without a key of ours', async () => {
+  it('answers 401 without a valid API key', async () => {
     const headers = { authorization: 'Bearer sk_test_x' };
     expectError(await topUp(holder, 500, { headers }), 'invalid_api_key');
   });
 
-  it('402 insufficient_funds: where the balance does not cover amount and fees, to the cent', async () => {
+  it('answers 402 insufficient_funds if the balance is a cent short of amount and fees', async () => {
     expectError(await topUp(holder, 9_805), 'insufficient_funds');
     await expectNothing();
     assert.equal((await topUp(holder, 9_804)).status, 201);
     assert.deepEqual(await balanceOf(holder.partner), [0, 0, 0]);
   });
 
-  it('404: for a card of another account or mode, or none, and the key stays free', async () => {
+  it('answers 404 for a card of another account or mode and for an unknown one, and the key stays unused', async () => {
     const other = await cardholder(stack, 'test', FUNDS);
     const idempotencyKey = 'k';
     for (const cardId of [other.cardId, newId('card'), 'card_1', 'x', "'", '%00']) {
@@ -112,7 +112,7 @@ describe('POST /cards/{cardId}/topups in test mode', () => {
   });
 
   for (const status of CardStatus.options.filter((other) => other !== 'active')) {
-    it(`409 invalid_state: for a card that is ${status}, which the message says`, async () => {
+    it(`answers 409 invalid_state for a card that is ${status}, and says so in the message`, async () => {
       const failureCode = status === 'failed' ? 'issuance_failed' : null;
       await asOwner(stack, 'UPDATE card SET status = $2, failure_code = $3 WHERE id = $1', [
         ...[holder.cardId, status, failureCode],
@@ -124,7 +124,7 @@ describe('POST /cards/{cardId}/topups in test mode', () => {
     });
   }
 
-  it('409 before 422 before 402', async () => {
+  it('checks for 409 before 422, and for 422 before 402', async () => {
     const poor = await cardholder(stack, 'test', 0);
     expectError(await topUp(poor, 99), 'limit_exceeded');
     expectError(await topUp(poor, 100), 'insufficient_funds');
@@ -132,7 +132,7 @@ describe('POST /cards/{cardId}/topups in test mode', () => {
     expectError(await topUp(poor, 99), 'invalid_state');
   });
 
-  it('405, 413, 415: as everywhere', async () => {
+  it('answers 405, 413 and 415 as other endpoints do', async () => {
     const { partner, cardId } = holder;
     expectError(await partner.call('PUT', `/cards/${cardId}/topups`), 'method_not_allowed');
     expectError(await topUp(holder, 500, { body: ' '.repeat(70_000) }), 'body_too_large');
@@ -141,7 +141,7 @@ describe('POST /cards/{cardId}/topups in test mode', () => {
     await expectNothing();
   });
 
-  it('adds up over many top-ups, each with the balance it left', async () => {
+  it('adds up over many top-ups, each with the balance that it left', async () => {
     for (const [amount, balance] of [
       [100, 1_100],
       [250, 1_350],
@@ -157,8 +157,8 @@ describe('POST /cards/{cardId}/topups in test mode', () => {
   });
 });
 
-describe('POST /cards/{cardId}/topups for a live card that the network has no id of', () => {
-  it('409 invalid_state: it can not be loaded there', async () => {
+describe("POST /cards/{cardId}/topups for a live card without the network's id", () => {
+  it('answers 409 invalid_state, because the network cannot load it', async () => {
     const stack = await sharedStack();
     const holder = await cardholder(stack, 'live', FUNDS);
     await forgetNetworkCard(stack, holder.cardId);

@@ -8,7 +8,7 @@ import { startTestStack, type TestStack } from '../../support/stack.ts';
 const AT_ONCE = 80;
 const REQUESTS = 10;
 
-describe("a flood of one account's requests for deposit addresses", function () {
+describe('a flood of requests for deposit addresses by one account', function () {
   this.timeout(120_000);
   let stack: TestStack;
   before(async () => {
@@ -16,7 +16,7 @@ describe("a flood of one account's requests for deposit addresses", function () 
   });
   after(() => stack.stop());
 
-  it("keeps another account's cards waiting for a few of them at most, and each gets an address of its own", async () => {
+  it("delays another account's cards by a few requests at most, and each request gets its own address", async () => {
     const flooding = await stack.createPartner('Flooding');
     const quiet = await fundedPartner(stack, 1_000_000);
     const addresses: string[] = [];

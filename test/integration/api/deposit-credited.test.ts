@@ -6,7 +6,7 @@ import { startTestStack, type TestPartner, type TestStack } from '../../support/
 
 const NETWORK_TIME = new Date('2026-11-20T08:00:00.000Z');
 
-describe('a deposit whose payment was found', function () {
+describe('a deposit with a payment', function () {
   this.timeout(120_000);
   let stack: TestStack;
   let partner: TestPartner;
@@ -33,7 +33,7 @@ describe('a deposit whose payment was found', function () {
     return id;
   }
 
-  it('is in the balance, its history and an event, each naming it, of live mode alone', async () => {
+  it('appears in the balance, its history and an event, each with its id, in live mode alone', async () => {
     const id = await paid(25_000_000n);
     const deposit = await get(`/funding/deposits/${id}`);
     assert.deepEqual(
@@ -74,7 +74,7 @@ describe('a deposit whose payment was found', function () {
       assert.deepEqual((await get(path, 'test')).data, [], path);
   });
 
-  it('waits for review where it is another amount: nothing is credited and nothing told', async () => {
+  it('waits for review if the amount differs, without a credit or an event', async () => {
     const id = await paid(25_000_001n);
     const deposit = await get(`/funding/deposits/${id}`);
     assert.deepEqual(

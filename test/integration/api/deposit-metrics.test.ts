@@ -6,7 +6,7 @@ import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
-describe('what operators are told of deposits', function () {
+describe("the API's report on deposits", function () {
   this.timeout(120_000);
   let stack: TestStack;
   before(async () => {
@@ -35,7 +35,7 @@ describe('what operators are told of deposits', function () {
       return scan?.waits_for === waitsFor && { status, scan };
     });
 
-  it('is that the scan waits for the first deposit, then for a node, which makes nobody less ready', async () => {
+  it('says that the scan waits for the first deposit and then for a node, while the process stays ready', async () => {
     const first = await scanOf('first_deposit');
     const nowhere = { network: 'private', height: null, lag_blocks: 0, lag_seconds: 0, node: null };
     assert.deepEqual(first, { status: 'ready', scan: { ...nowhere, waits_for: 'first_deposit' } });
@@ -49,7 +49,7 @@ describe('what operators are told of deposits', function () {
     assert.ok(scan.lag_seconds >= 540 && scan.lag_seconds < 700, String(scan.lag_seconds));
   });
 
-  it('is how far the chain has been read, by which node, and how the others do', async () => {
+  it('says how far the chain has been read, by which node, and how the others are', async () => {
     const nodes = [
       { name: 'one:8090', state: 'in_use', problem: null, since: new Date() },
       { name: 'two:8090', state: 'failing', problem: 'ECONNREFUSED', since: new Date() },
@@ -85,7 +85,7 @@ describe('what operators are told of deposits', function () {
     });
   });
 
-  it('is how many deposits wait for what', async () => {
+  it('counts the deposits that wait, by reason', async () => {
     const { id: partnerId } = await stack.createPartner();
     const payment = { valueMicroUsdt: 1n, blockNumber: 1, blockTime: new Date() };
     const seed = (deposit: Parameters<typeof seedDeposit>[2]) => seedDeposit(stack, partnerId, deposit);
@@ -113,7 +113,7 @@ describe('what operators are told of deposits', function () {
     });
   });
 
-  it('is left out once nobody could measure it for minutes, and nothing else is', async () => {
+  it('leaves out only these metrics if nobody could measure them for minutes', async () => {
     const holder = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
     await holder.connect();
     await holder.query('BEGIN');
@@ -140,7 +140,7 @@ describe('what operators are told of deposits', function () {
     await scanOf(null);
   });
 
-  it('is nothing of a scan where TRON_NETWORK is not set, but what waits all the same', async () => {
+  it('has nothing about a scan if TRON_NETWORK is not set, but still what waits', async () => {
     const without = await startTestStack({}, { worker: false });
     try {
       const { id } = await without.createPartner();
@@ -162,7 +162,7 @@ describe('what operators are told of deposits', function () {
     }
   });
 
-  it("has the deposits' task queue among those that workers poll", async () => {
+  it("includes the deposits' task queue among those that workers poll", async () => {
     const { workers } = await readiness();
     const queues = ['cards', 'webhooks', 'deposits'].map((name) => `${stack.config.taskQueuePrefix}${name}`);
     assert.deepEqual(Object.keys(workers), queues);

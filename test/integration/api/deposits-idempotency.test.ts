@@ -51,7 +51,7 @@ describe('an Idempotency-Key on POST /funding/deposit-address', function () {
     );
   });
 
-  it('makes one deposit of 20 requests at once, which get its very answer or are told that it is being made', async () => {
+  it('makes one deposit for 20 simultaneous requests, which get its answer or 409', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => post(2_500, 'k')));
     const made = answers.filter(({ status }) => status === 201);
     assert.equal(made.filter(({ headers }) => headers.get('idempotent-replayed') === null).length, 1);
@@ -62,7 +62,7 @@ describe('an Idempotency-Key on POST /funding/deposit-address', function () {
     assert.deepEqual(await deposits(), [made[0]?.json]);
   });
 
-  it('is not needed: each request without one asks for an address', async () => {
+  it('is optional, and each request without one gets another address', async () => {
     const answers = [await post(2_500), await post(2_500), await post(2_500, '')];
     assert.equal(new Set(answers.map(({ json }) => json.address)).size, 3);
     assert.equal((await deposits()).length, 3);
@@ -72,7 +72,7 @@ describe('an Idempotency-Key on POST /funding/deposit-address', function () {
     );
   });
 
-  it('gets 409 while a request runs under it, at once, and its answer afterwards', async () => {
+  it('gets 409 at once while its first request runs, and that answer afterwards', async () => {
     const holder = await connect();
     await holder.query('BEGIN');
     await holder.query('LOCK TABLE deposit IN SHARE MODE');
@@ -94,7 +94,7 @@ describe('an Idempotency-Key on POST /funding/deposit-address', function () {
     assert.deepEqual(await deposits(), [answer.json]);
   });
 
-  it('gets 422 for another amount or another endpoint, whichever came first', async () => {
+  it('gets 422 for another amount or endpoint, whichever came first', async () => {
     const first = await post(2_500, 'k');
     expectError(await post(2_501, 'k'), 'idempotency_conflict');
     const card = await createCard(partner, { amount: 1_000 }, { mode: 'live', idempotencyKey: 'k' });
@@ -106,7 +106,7 @@ describe('an Idempotency-Key on POST /funding/deposit-address', function () {
     assert.equal((await deposits()).length, 1);
   });
 
-  it('does not take the key from a card that is being made, which goes on', async () => {
+  it('leaves a card alone that is being made with the same key', async () => {
     const card = createCard(partner, { amount: 1_000 }, { mode: 'live', idempotencyKey: 'k' });
     await until('the key is claimed', async () => {
       const claims = 'SELECT FROM idempotency_claim WHERE partner_id = $1';
@@ -121,7 +121,7 @@ describe('an Idempotency-Key on POST /funding/deposit-address', function () {
     await stack.stopWorker();
   });
 
-  it('keeps accounts apart: one key, as many deposits', async () => {
+  it('makes one deposit for each account that uses it', async () => {
     const [first] = [await post(2_500, 'k')];
     partner = await stack.createPartner();
     const second = await post(2_500, 'k');
@@ -129,7 +129,7 @@ describe('an Idempotency-Key on POST /funding/deposit-address', function () {
     assert.notEqual(second.json.address, first?.json.address);
   });
 
-  it('has the workers told of a new deposit, after its commit', async () => {
+  it('lets workers know of a new deposit after its commit', async () => {
     const listener = await connect();
     await listener.query(`LISTEN ${DEPOSIT_CHANGED}`);
     const told = once(listener, 'notification');

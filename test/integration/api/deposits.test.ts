@@ -11,7 +11,7 @@ import { tableContents } from '../../support/stored-data.ts';
 const PATH = '/funding/deposit-address';
 const EMPTY = { object: 'list', data: [], has_more: false, next_cursor: null };
 
-describe('deposits', function () {
+describe('the API', function () {
   this.timeout(120_000);
   let stack: TestStack;
   let partner: TestPartner;
@@ -29,8 +29,8 @@ describe('deposits', function () {
   const list = (query = '', of = partner) => of.call('GET', `/funding/deposits${query}`, { mode: 'live' });
   const get = (id: string, of = partner) => of.call('GET', `/funding/deposits/${id}`, { mode: 'live' });
 
-  describe('POST /funding/deposit-address', () => {
-    it("gives out the account's addresses one after the other, as wallets derive them", async () => {
+  describe('at POST /funding/deposit-address', () => {
+    it("gives out the account's addresses in order, as wallets derive them", async () => {
       for (const [index, expected] of TEST_ADDRESSES.entries()) {
         const { json, status } = await post({ amount: 2_500 });
         assert.equal(status, 201);
@@ -50,7 +50,7 @@ describe('deposits', function () {
       }
     });
 
-    it('answers 201 with the whole instruction', async () => {
+    it('answers 201 with complete payment instructions', async () => {
       const { status, json, text } = await post({ amount: 2_512 });
       assert.equal(status, 201, text);
       assert.deepEqual(DepositResource.strict().parse(json), json);
@@ -66,14 +66,14 @@ describe('deposits', function () {
       assert.ok(Math.abs(Date.parse(created) - Date.now()) < 60_000);
     });
 
-    it('takes amounts from $1 to $100,000,000', async () => {
+    it('accepts amounts from $1 to $100,000,000', async () => {
       assert.equal((await post({ amount: 100 })).json.amount_usdt, '1.00');
       const largest = await post({ amount: 10_000_000_000 });
       assert.deepEqual([largest.status, largest.json.amount_usdt], [201, '100000000.00']);
       assert.equal((await post({ amount: 110 })).json.amount_usdt, '1.10');
     });
 
-    it('answers 400 naming the amount for any other, and keeps nothing of it', async () => {
+    it('answers 400 and names the amount for any other, and keeps nothing of it', async () => {
       const untouched = await tableContents(stack);
       const wrong = [0, 1, 99, -100, 10_000_000_001, 2 ** 53, 1e300, 100.5, '100', null, true, [100], {}];
       for (const amount of wrong) {
@@ -116,7 +116,7 @@ describe('deposits', function () {
       assert.deepEqual(await tableContents(stack), untouched);
     });
 
-    it('answers 401 without a key, 405 for another method', async () => {
+    it('answers 401 without a key and 405 for another method', async () => {
       expectError(await post({ amount: 100 }, { headers: { authorization: 'Bearer x' } }), 'invalid_api_key');
       expectError(await partner.call('GET', PATH, { mode: 'live' }), 'method_not_allowed');
       expectError(
@@ -132,7 +132,7 @@ describe('deposits', function () {
       assert.equal((await post({ amount: 100 }, { idempotencyKey: 'k' })).status, 201);
     });
 
-    it('gives each of many at once an address of its own, also where others are rolled back', async () => {
+    it('gives each of many simultaneous requests its own address, even if others are rolled back', async () => {
       const others = await Promise.all(Array.from({ length: 4 }, () => stack.createPartner()));
       const [before] = await asOwner<{ n: number }>(
         stack,
@@ -205,7 +205,7 @@ describe('deposits', function () {
       assert.deepEqual([again.text, again.headers.get('idempotent-replayed')], [refused.text, 'true']);
     });
 
-    it('leaves the xpub in no answer, no log line and no table', async () => {
+    it('shows the xpub in no response, log line or table', async () => {
       const answer = await post({ amount: 100 });
       const { xpub } = TEST_TRON;
       assert.ok(!answer.text.includes('xpub'));
@@ -219,17 +219,17 @@ describe('deposits', function () {
     });
   });
 
-  describe('GET /funding/deposits and GET /funding/deposits/{depositId}', () => {
+  describe('at GET /funding/deposits and GET /funding/deposits/{depositId}', () => {
     const at = (text: string) => new Date(`2026-11-20T${text}.000Z`);
 
-    it('give a new deposit as it was answered', async () => {
+    it('returns a new deposit as its creation did', async () => {
       const { json } = await post({ amount: 4_200 });
       assert.deepEqual((await list()).json, { ...EMPTY, data: [json] });
       const read = await get(json.id);
       assert.deepEqual([read.status, read.json], [200, json]);
     });
 
-    it('show every status with what arrived', async () => {
+    it('shows every status and what arrived', async () => {
       const exact = {
         valueMicroUsdt: 25_000_000n,
         status: 'credited',
@@ -293,7 +293,7 @@ describe('deposits', function () {
       }
     });
 
-    it('show the first 100 payments of somebody who sends dust', async () => {
+    it('shows the first 100 payments when somebody sends dust', async () => {
       const dust = Array.from({ length: 130 }, (_, n) => ({
         ...({ valueMicroUsdt: 1n, status: 'in_review', reason: 'other_amount' } as const),
         ...{ blockNumber: 1_000 - n, blockTime: at('08:00:00') },
@@ -307,7 +307,7 @@ describe('deposits', function () {
       assert.deepEqual((await list()).json.data, [json]);
     });
 
-    it('go through all in pages, stable while new ones arrive and others change', async () => {
+    it('has pages that stay the same while new deposits arrive and others change', async () => {
       const made: string[] = [];
       for (let n = 0; n < 25; n++) made.unshift((await post({ amount: 100 + n })).json.id);
       const ids = ({ json }: { json: { data: { id: string }[] } }) => json.data.map(({ id }) => id);
@@ -331,7 +331,7 @@ describe('deposits', function () {
       assert.deepEqual((await list(`?starting_after=${made.at(-1)}`)).json, EMPTY);
     });
 
-    it("show nothing of another account's, and nothing in test mode", async () => {
+    it('shows nothing of another account, and nothing in test mode', async () => {
       const { json } = await post({ amount: 100 });
       const other = await stack.createPartner();
       assert.deepEqual((await list('', other)).json, EMPTY);
@@ -341,7 +341,7 @@ describe('deposits', function () {
       expectError(await partner.call('GET', `/funding/deposits/${json.id}`), 'deposit_not_found');
     });
 
-    it('answer 404 for ids that name nothing, of the right shape or not', async () => {
+    it('answers 404 for unknown ids, of the right form or not', async () => {
       for (const id of [
         newId('dep'),
         'x',
@@ -359,7 +359,7 @@ describe('deposits', function () {
       );
     });
 
-    it('answer 400 for a limit, a starting_after or a parameter that is none', async () => {
+    it('answers 400 for an invalid limit, starting_after or parameter', async () => {
       for (const limit of ['0', '101', '-1', '1.5', 'x', '', '1e1'])
         expectError(await list(`?limit=${limit}`), 'validation_failed', ['limit']);
       for (const id of [newId('dep'), newId('card'), 'x', ''])
@@ -370,7 +370,7 @@ describe('deposits', function () {
     });
   });
 
-  describe('where TRON_NETWORK is not set', () => {
+  describe('without TRON_NETWORK', () => {
     let without: TestStack;
     before(async () => {
       without = await startTestStack({}, { worker: false });
@@ -378,7 +378,7 @@ describe('deposits', function () {
     });
     after(() => without.stop());
 
-    it('an address gets 503, a test key still 403, and nothing is kept under the key', async () => {
+    it('answers 503 to a request for an address and 403 to a test key, and keeps nothing under the Idempotency-Key', async () => {
       const of = await without.createPartner();
       const answer = await post({ amount: 100 }, { idempotencyKey: randomUUID() }, of);
       expectError(answer, 'unavailable');
@@ -388,7 +388,7 @@ describe('deposits', function () {
       assert.deepEqual(await asOwner(without, 'SELECT FROM idempotency_claim'), []);
     });
 
-    it('what was deposited before can still be read', async () => {
+    it('still returns earlier deposits', async () => {
       const of = await without.createPartner();
       assert.deepEqual((await list('', of)).json, EMPTY);
       const id = await seedDeposit(without, of.id, { status: 'expired' });

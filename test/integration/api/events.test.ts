@@ -44,7 +44,7 @@ describe('GET /events', () => {
   const idsWhere = (wanted: (event: Required<SeededEvent>) => boolean) =>
     ids.filter((_, i) => wanted(seeded[i] as Required<SeededEvent>));
 
-  it('lists the newest 20 by default, in the list envelope, each as it is read by itself', async () => {
+  it('lists the newest 20 by default in the list envelope, each as its own endpoint returns it', async () => {
     const { data, ...page } = await list();
     assert.deepEqual(page, { object: 'list', has_more: true, next_cursor: ids[19] });
     assert.deepEqual(
@@ -55,7 +55,7 @@ describe('GET /events', () => {
   });
 
   for (const limit of [1, 7, 29, 30, 31, 100]) {
-    it(`goes through all in pages of ${limit}, the last one full or not`, async () => {
+    it(`lists all events in pages of ${limit}`, async () => {
       const seen: string[] = [];
       for (let cursor = ''; ; ) {
         const page = await list(`?limit=${limit}${cursor}`);
@@ -70,7 +70,7 @@ describe('GET /events', () => {
     });
   }
 
-  it('stays stable while new events arrive', async () => {
+  it('has pages that stay the same while new events arrive', async () => {
     const other = await stack.createPartner();
     const expected = await seedEvents(stack, other, [{ ageMs: 1_000 }, { ageMs: 2_000 }, { ageMs: 3_000 }]);
     const seen: string[] = [];
@@ -94,7 +94,7 @@ describe('GET /events', () => {
   });
 
   for (const status of DeliveryStatus.options) {
-    it(`filters by delivery_status ${status}, page by page`, async () => {
+    it(`filters by delivery_status ${status} on every page`, async () => {
       const wanted = idsWhere((event) => event.status === status);
       const query = `delivery_status=${status}`;
       assert.deepEqual(await listedIds(query), wanted);
@@ -105,7 +105,7 @@ describe('GET /events', () => {
     });
   }
 
-  it('filters by when it was created, both ends included, to the millisecond', async () => {
+  it('filters by creation time to the millisecond, including both ends', async () => {
     const { data } = await list('?limit=100');
     const [newer, older] = [Date.parse(data[4].created), Date.parse(data[9].created)];
     const range = (from: number, until: number) =>
@@ -119,7 +119,7 @@ describe('GET /events', () => {
     assert.deepEqual(await listedIds(`created_gte=${zoned}`), ids.slice(0, 10));
   });
 
-  it('takes any year', async () => {
+  it('accepts any year', async () => {
     for (const year of ['0000', '0001', '1969', '9999']) {
       for (const zone of ['Z', '-23:59', '%2B23:59']) {
         const at = `${year}-12-31T23:59:59.999${zone}`;
@@ -129,7 +129,7 @@ describe('GET /events', () => {
     }
   });
 
-  it('combines all of its parameters', async () => {
+  it('combines all of its filters', async () => {
     const wanted = idsWhere((event) => event.type === 'card.issued' && event.status === 'given_up');
     assert.ok(wanted.length > 1);
     const { created } = (await partner.call('GET', `/events/${wanted[1]}`)).json;
@@ -139,7 +139,7 @@ describe('GET /events', () => {
     assert.deepEqual(await listedIds(`${query}&starting_after=${wanted[1]}`), []);
   });
 
-  it('shows another account and the other mode nothing of it', async () => {
+  it('shows nothing to another account or in the other mode', async () => {
     const other = await stack.createPartner();
     const empty = { object: 'list', data: [], has_more: false, next_cursor: null };
     assert.deepEqual(await list('', other), empty);
@@ -156,7 +156,7 @@ describe('GET /events', () => {
     }
   });
 
-  it('answers 400 for a starting_after that is no event of this account in this mode', async () => {
+  it('answers 400 for a starting_after that is not an event of this account and mode', async () => {
     const cursor = ['starting_after'];
     const other = await stack.createPartner();
     const own = `/events?starting_after=${ids[0]}`;
@@ -170,7 +170,7 @@ describe('GET /events', () => {
     }
   });
 
-  it('has what happened without an endpoint too, as it would have been sent', async () => {
+  it('lists events that happened without an endpoint, as they would have been sent', async () => {
     const other = await fundedPartner(stack, 10_000);
     const card = await createCard(other, { amount: 100 });
     const { data } = await list('', other);
@@ -184,7 +184,7 @@ describe('GET /events', () => {
     assert.deepEqual(envelope, JSON.parse(row?.body ?? ''));
   });
 
-  it('shows the attempts in order and when the next one comes, and not what the receiver answered', async () => {
+  it("shows the attempts in order and when the next one is due, and not the receiver's answers", async () => {
     const other = await stack.createPartner();
     const [id = '', without] = await seedEvents(stack, other, [{ status: 'retrying' }, { ageMs: 1_000 }]);
     await asOwner(
@@ -225,7 +225,7 @@ describe('GET /events', () => {
     assert.deepEqual([data[1].id, data[1].delivery.attempts], [without, []]);
   });
 
-  it('leaves out what is older than 30 days', async () => {
+  it('leaves out events that are older than 30 days', async () => {
     const other = await stack.createPartner();
     const [young, old] = await seedEvents(stack, other, [
       { ageMs: 30 * DAY_MS - 60_000, status: 'given_up' },
@@ -243,7 +243,7 @@ describe('GET /events', () => {
   });
 
   for (const id of [`evt_${'0'.repeat(26)}`, 'evt_1', `card_${'0'.repeat(26)}`, '%00', "'", '..%2fcards']) {
-    it(`GET /events/${id} answers 404`, async () => {
+    it(`answers 404 for the id ${id}`, async () => {
       expectError(await partner.call('GET', `/events/${id}`), 'event_not_found');
     });
   }
@@ -274,7 +274,7 @@ describe('GET /events', () => {
     'status=given_up&created=1': ['status', 'created'],
   };
   for (const [query, paths] of Object.entries(INVALID)) {
-    it(`answers 400 for ?${query}, naming ${paths.join(', ')}`, async () => {
+    it(`answers 400 for ?${query} and names ${paths.join(', ')}`, async () => {
       expectError(await partner.call('GET', `/events?${query}`), 'validation_failed', paths);
     });
   }

@@ -5,7 +5,7 @@ import { balanceOf, fundedPartner } from '../../support/money.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 
-describe('external_ref', () => {
+describe('an external_ref', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
@@ -18,7 +18,7 @@ describe('external_ref', () => {
   const create = (amount: number, mode: 'test' | 'live' = 'test', by = partner) =>
     createCard(by, { amount, external_ref: 'r' }, { mode });
 
-  it('answers 409 where another card has it, and nothing is debited', async () => {
+  it('gets 409 if another card has it, and nothing is debited', async () => {
     assert.equal((await create(1_000)).status, 201);
     expectError(await create(1_000), 'external_ref_taken');
     expectError(await create(2_000), 'external_ref_taken');
@@ -30,7 +30,7 @@ describe('external_ref', () => {
     expectError(await create(1_000, 'live'), 'external_ref_taken');
   });
 
-  it('is unique for each account and mode by itself', async () => {
+  it('is unique within an account and mode', async () => {
     const other = await fundedPartner(stack, 100_000);
     for (const mode of ['test', 'live'] as const) {
       assert.equal((await create(1_000, mode)).status, 201);
@@ -38,13 +38,13 @@ describe('external_ref', () => {
     }
   });
 
-  it('is free again after a refusal in the same call', async () => {
+  it('is free again after its request was refused', async () => {
     expectError(await create(1_042, 'live'), 'provider_declined');
     expectError(await create(900_000, 'live'), 'insufficient_funds');
     assert.equal((await create(1_000, 'live')).status, 201);
   });
 
-  it('is free again after a failure, and finds both cards', async () => {
+  it('is free again after its card has failed, and finds both cards', async () => {
     const accepted = await create(1_043, 'live');
     assert.equal(accepted.status, 202);
     assert.equal((await settledCard(partner, accepted.json.id)).status, 'failed');
@@ -61,7 +61,7 @@ describe('external_ref', () => {
     expectError(await create(1_000, 'live'), 'external_ref_taken');
   });
 
-  it('is compared exactly', async () => {
+  it('is compared character by character', async () => {
     for (const external_ref of ['R', 'r ', ' r', 'é', 'e\u0301', 'x'.repeat(255), `${'x'.repeat(254)}y`]) {
       const answer = await createCard(partner, { amount: 100, external_ref });
       assert.equal(answer.status, 201, answer.text);

@@ -8,7 +8,7 @@ import { balanceOf, fundedPartner, transferCodes } from '../../support/money.ts'
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 
-describe('fee plans', () => {
+describe('a fee plan', () => {
   let stack: TestStack;
   before(async () => {
     stack = await sharedStack();
@@ -22,7 +22,7 @@ describe('fee plans', () => {
   const quoteOf = (partner: TestPartner, amount: number, type = 'card_issue') =>
     partner.call('POST', '/quotes', { body: { type, amount } });
 
-  it('quote what the debit that follows is, to the cent, whatever the plan and the amount', async () => {
+  it('gives quotes that equal the debit to the cent, whatever the plan and the amount', async () => {
     await fc.assert(
       fc.asyncProperty(FUNDINGS, async ({ plan, amount, mode }) => {
         const partner = await partnerWith(plan);
@@ -51,7 +51,7 @@ describe('fee plans', () => {
     );
   });
 
-  it('leave fees of zero out, of quote and ledger', async () => {
+  it('leaves fees of zero out of quotes and the ledger', async () => {
     const partner = await partnerWith({}, 1_000);
     const quote = await quoteOf(partner, 1_000);
     assert.deepEqual([quote.json.fees, quote.json.total_debited], [[], 1_000]);
@@ -61,7 +61,7 @@ describe('fee plans', () => {
     assert.deepEqual(await transferCodes(stack, `issue/${json.id}`), ['issue_load']);
   });
 
-  it("replace the platform's as a whole, and round half up", async () => {
+  it("replaces the platform's plan as a whole, and rounds half up", async () => {
     const partner = await partnerWith({ cardActivationCents: 7, cardFundingBasisPoints: 125 });
     for (const [amount, funding] of [
       [40, 1], // 0.5
@@ -79,7 +79,7 @@ describe('fee plans', () => {
     }
   });
 
-  it('count towards what the balance has to cover, to the cent', async () => {
+  it('counts towards what the balance has to cover, to the cent', async () => {
     const plan = { cardActivationCents: 3, cardFundingMinCents: 4 };
     const poor = await partnerWith(plan, 1_006);
     expectError(await createCard(poor, { amount: 1_000 }), 'insufficient_funds');
@@ -88,7 +88,7 @@ describe('fee plans', () => {
     assert.deepEqual(await balanceOf(covered), [0, 0, 0]);
   });
 
-  it('answer 400 where amount and fees go past the largest integer, on a card as on a quote', async () => {
+  it('leads to 400 for a card or a quote if amount and fees exceed the largest integer', async () => {
     const partner = await partnerWith({ cardActivationCents: 1 });
     expectError(await quoteOf(partner, MAX), 'validation_failed', ['amount']);
     expectError(await createCard(partner, { amount: MAX }), 'validation_failed', ['amount']);

@@ -16,17 +16,17 @@ describe('GET /cards/{cardId}', () => {
     cardId = (await createCard(partner, { amount: 1_000 })).json.id;
   });
 
-  it('reads the card', async () => {
+  it('returns the card', async () => {
     const { status, json } = await partner.call('GET', `/cards/${cardId}`);
     assert.deepEqual([status, json.id, json.status, json.balance], [200, cardId, 'active', 1_000]);
   });
 
-  it('does not have it for another account', async () => {
+  it('answers 404 to another account', async () => {
     const other = await stack.createPartner();
     expectError(await other.call('GET', `/cards/${cardId}`), 'card_not_found');
   });
 
-  it('does not have a test card for a live key, nor a live card for a test key', async () => {
+  it('answers 404 for a test card to a live key, and for a live card to a test key', async () => {
     const live = await createCard(partner, { amount: 1_000 }, { mode: 'live' });
     assert.equal(live.status, 201, live.text);
     expectError(await partner.call('GET', `/cards/${cardId}`, { mode: 'live' }), 'card_not_found');
@@ -34,7 +34,7 @@ describe('GET /cards/{cardId}', () => {
     assert.equal((await partner.call('GET', `/cards/${live.json.id}`, { mode: 'live' })).status, 200);
   });
 
-  it('answers 404 for ids of the right shape that name nothing', async () => {
+  it('answers 404 for unknown ids of the right form', async () => {
     expectError(await partner.call('GET', `/cards/${newId('card')}`), 'card_not_found');
     expectError(await partner.call('GET', `/cards/card_${'z'.repeat(26)}`), 'card_not_found');
   });
@@ -62,7 +62,7 @@ describe('GET /cards/{cardId}', () => {
     });
   }
 
-  it('takes no query', async () => {
+  it('refuses query parameters', async () => {
     expectError(await partner.call('GET', `/cards/${cardId}?expand=x`), 'validation_failed', ['expand']);
   });
 });

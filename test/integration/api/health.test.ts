@@ -10,7 +10,7 @@ import { sharedStack } from '../../support/shared-stack.ts';
 import { testConfig } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
-describe('health', () => {
+describe('the API process', () => {
   let api: RunningApi | undefined;
   afterEach(async () => {
     await api?.stop();
@@ -29,7 +29,7 @@ describe('health', () => {
     return api.url;
   };
 
-  it('GET /healthz says that the process answers, without a key', async () => {
+  it('answers GET /healthz without a key', async () => {
     const { config } = await sharedStack();
     assert.deepEqual(await get(`http://${config.host}:${config.port}`, '/healthz'), {
       status: 200,
@@ -37,7 +37,7 @@ describe('health', () => {
     });
   });
 
-  it('GET /readyz says that everything answers, and who polls the task queue', async () => {
+  it('answers GET /readyz with what answers and who polls the task queue', async () => {
     const { config } = await sharedStack();
     const queues = ['cards', 'webhooks'].map((name) => `${config.taskQueuePrefix}${name}`);
     // A worker that has just been started has yet to poll.
@@ -50,14 +50,14 @@ describe('health', () => {
     assert.deepEqual(Object.keys(json.workers), queues);
   });
 
-  it('GET /readyz is ready without a worker: what it would do waits', async () => {
+  it('is ready without a worker, because its work waits', async () => {
     const url = await startAlone({});
     const { status, json } = await get(url, '/readyz');
     assert.equal(status, 200);
     assert.deepEqual(Object.values(json.workers), [0, 0]);
   });
 
-  it('GET /readyz is not ready from the moment the process stops; it serves on meanwhile, and ends its connections', async () => {
+  it('is not ready from the moment it stops, while it still serves and closes its connections', async () => {
     const url = await startAlone({ drainDelayMs: 3_000 });
     assert.equal((await get(url, '/readyz')).status, 200);
     const stopped = api?.stop();
@@ -70,7 +70,7 @@ describe('health', () => {
     await assert.rejects(fetch(new URL('/healthz', url)));
   });
 
-  it('GET /readyz names Temporal where its port is closed, and the process still answers', async () => {
+  it('names Temporal in GET /readyz if its port is closed, and still answers', async () => {
     const address = `127.0.0.1:${await freePort()}`;
     const url = await startAlone({ temporal: { connectionOptions: { address }, namespace: 'default' } });
     const { status, json } = await get(url, '/readyz');
@@ -83,7 +83,7 @@ describe('health', () => {
     assert.equal((await get(url, '/healthz')).status, 200);
   });
 
-  it('GET /readyz names PostgreSQL where nothing of it listens', async () => {
+  it('names PostgreSQL in GET /readyz if nothing listens there', async () => {
     const databaseUrl = `postgres://nobody:secret-password@127.0.0.1:${await freePort()}/none`;
     const url = await startAlone({ databaseUrl });
     const { status, json } = await get(url, '/readyz');
@@ -94,7 +94,7 @@ describe('health', () => {
     assert.doesNotMatch(logged, /secret-password/);
   });
 
-  it('GET /readyz is computed at most once a second, however many ask, and all are told the same', async () => {
+  it('computes GET /readyz at most once a second, however many ask, and answers all the same', async () => {
     const databaseUrl = `postgres://nobody@127.0.0.1:${await freePort()}/none`;
     const url = await startAlone({ databaseUrl });
     const startedAt = performance.now();
@@ -107,7 +107,7 @@ describe('health', () => {
     assert.ok(computed >= 1 && computed <= seconds + 1, `${computed} in ${seconds} s`);
   });
 
-  it('GET /metrics is computed at most once a second, however many ask', async () => {
+  it('computes GET /metrics at most once a second, however many ask', async () => {
     const url = new URL('/metrics', await startAlone({}));
     const startedAt = performance.now();
     const texts = new Set<string>();
@@ -119,7 +119,7 @@ describe('health', () => {
     assert.ok(texts.size <= seconds + 1, `${texts.size} in ${seconds} s`);
   });
 
-  it('has readiness and metrics on an address of their own alone where there is one, and /healthz on both', async () => {
+  it('serves readiness and metrics only at their own address if there is one, and /healthz at both', async () => {
     const operations = { host: '127.0.0.1', port: await freePort() };
     const url = await startAlone({ operations });
     const apart = `http://${operations.host}:${operations.port}`;
@@ -138,7 +138,7 @@ describe('health', () => {
     await assert.rejects(fetch(apart), TypeError);
   });
 
-  it('GET /readyz does not hang where a server takes the connection and says nothing', async () => {
+  it('answers GET /readyz even if a server accepts its connection and says nothing', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1');
     await once(silent, 'listening');
     const { port } = silent.address() as { port: number };
@@ -152,7 +152,7 @@ describe('health', () => {
     }
   });
 
-  it('GET /readyz names the migrations that are missing', async () => {
+  it('names missing migrations in GET /readyz', async () => {
     const config = await testConfig();
     const owner = new pg.Client(ownerUrlOf(config.databaseUrl));
     await owner.connect();
@@ -165,7 +165,7 @@ describe('health', () => {
     assert.match(json.problems.postgresql, /0003_\w+.*npm run migrate/);
   });
 
-  it('GET /metrics counts requests by route and status, in the text format, without ids or keys', async () => {
+  it('counts requests by route and status in GET /metrics, in the text format and without ids or keys', async () => {
     const stack = await sharedStack();
     const partner = await stack.createPartner();
     const card = 'card_00000000000000000000000000';

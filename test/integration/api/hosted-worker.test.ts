@@ -10,7 +10,7 @@ import { fundedPartner } from '../../support/money.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
-describe('an API process whose worker can not be started at first', function () {
+describe('an API process whose own worker cannot start at first', function () {
   this.timeout(120_000);
   let stack: TestStack;
   let api: RunningApi;
@@ -60,7 +60,7 @@ describe('an API process whose worker can not be started at first', function () 
     return started?.workflowTaskStartedEventAttributes?.identity ?? '';
   }
 
-  it('has its live work done by the queue, then does the first tasks itself', async () => {
+  it('leaves live work to the queue, and then does the first tasks itself', async () => {
     await until('it is logged', async () => logged.some((line) => line.includes('no bundle, in a test')));
     assert.doesNotMatch(await issue(), /^api-/);
     mayStart.resolve();

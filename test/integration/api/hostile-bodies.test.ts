@@ -32,7 +32,7 @@ const NO_JSON = [
   ],
 ];
 
-describe('hostile bodies', () => {
+describe('the API', () => {
   const running = untouchedStack();
 
   const post = (path: string, body: string) =>
@@ -51,18 +51,18 @@ describe('hostile bodies', () => {
     );
 
   for (const [path, shape] of Object.entries(ROUTES)) {
-    describe(`POST ${path}`, () => {
-      it('answers 400 for an amount that is no integer from 1 to 2^53 − 1', async () => {
+    describe(`at POST ${path}`, () => {
+      it('answers 400 for an amount that is not an integer from 1 to 2^53 − 1', async () => {
         for (const amount of AMOUNTS) {
           expectError(await post(path, shape.replace('AMOUNT', amount)), 'validation_failed', ['amount']);
         }
       });
 
-      it('answers 400 for what is no JSON', async () => {
+      it('answers 400 for a body that is not JSON', async () => {
         for (const body of NO_JSON) expectError(await post(path, body), 'validation_failed', ['body']);
       });
 
-      it('answers 400 for a body that is no object, and for none', async () => {
+      it('answers 400 for a body that is not an object, and for a missing one', async () => {
         for (const body of ['[]', '[{"amount":1}]', 'null', 'true', '1', '"amount"', ' ']) {
           expectError(await post(path, body), 'validation_failed', ['body']);
         }
@@ -70,7 +70,7 @@ describe('hostile bodies', () => {
         expectError(await postBytes(path, ''), 'validation_failed', ['body']);
       });
 
-      it('answers 400 for a name that is there twice, whatever its values and its spelling', async () => {
+      it('answers 400 for a name that appears twice, whatever its values and spelling', async () => {
         const once = shape.replace('AMOUNT', '1');
         for (const again of [
           '"amount":1',
@@ -85,14 +85,14 @@ describe('hostile bodies', () => {
         }
       });
 
-      it("answers 400 for names that are the language's own", async () => {
+      it('answers 400 for names such as __proto__', async () => {
         for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty', '']) {
           const body = shape.replace('AMOUNT', `1,"${name}":{"amount":1}`);
           expectError(await post(path, body), 'validation_failed', [name]);
         }
       });
 
-      it('answers 400 for JSON of any depth', async () => {
+      it('answers 400 for JSON that is nested to any depth', async () => {
         for (const depth of [100, 30_000]) {
           const deep = '['.repeat(depth) + ']'.repeat(depth);
           const inside = await post(path, shape.replace('AMOUNT', deep));
@@ -101,7 +101,7 @@ describe('hostile bodies', () => {
         }
       });
 
-      it('answers 400 for bytes that are no UTF-8, and for a byte order mark', async () => {
+      it('answers 400 for bytes that are not UTF-8, and for a byte order mark', async () => {
         const valid = shape.replace('AMOUNT', '1');
         for (const bytes of [
           Buffer.from(valid.replace('{', '{"x":"\xff\xfe",'), 'latin1'),
@@ -115,7 +115,7 @@ describe('hostile bodies', () => {
         }
       });
 
-      it('answers 413 for more than 64 KiB, with a length and without, and reads what is sent', async () => {
+      it('answers 413 for more than 64 KiB, with or without a length, and reads the rest', async () => {
         const large = Buffer.alloc(KIB * KIB, ' ');
         const chunk = Buffer.concat([
           Buffer.from('10000\r\n'),
@@ -131,7 +131,7 @@ describe('hostile bodies', () => {
         }
       });
 
-      it('reads a body of exactly 64 KiB', async () => {
+      it('accepts a body of exactly 64 KiB', async () => {
         const body = shape.replace('AMOUNT', '0').padEnd(64 * KIB);
         expectError(await post(path, body), 'validation_failed', ['amount']);
       });

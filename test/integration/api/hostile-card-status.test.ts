@@ -14,7 +14,7 @@ const NO_IDS = [
   ...['card_0000000000000000000000000%00', "card_'%20OR%20'1'='1", '%F0%9F%92%A5', '..%2Fcards', '%2e%2e'],
 ];
 
-describe('hostile requests to freeze, unfreeze and block', () => {
+describe('POST /cards/{cardId}/freeze, unfreeze and block', () => {
   const running = untouchedStack();
   const cardId = newId('card');
 
@@ -23,7 +23,7 @@ describe('hostile requests to freeze, unfreeze and block', () => {
     const send = (body: string, contentType = 'application/json') =>
       running.partner.call('POST', path, { body, headers: { 'content-type': contentType } });
 
-    it(`${verb}: answers 404 for what is no card, before anything is written`, async () => {
+    it(`answers 404 for ${verb} of anything that is not a card, before anything is written`, async () => {
       for (const id of [cardId, ...NO_IDS]) {
         for (const mode of ['test', 'live'] as const) {
           const answer = await changeStatus(running.partner, id, verb, { mode, idempotencyKey: 'k' });
@@ -32,7 +32,7 @@ describe('hostile requests to freeze, unfreeze and block', () => {
       }
     });
 
-    it(`${verb}: takes no body, an empty one of any type, and {}`, async () => {
+    it(`accepts ${verb} with no body, an empty one of any type, and {}`, async () => {
       expectError(await running.partner.call('POST', path), 'card_not_found');
       for (const type of ['application/json', 'application/x-www-form-urlencoded', 'text/plain', 'x']) {
         expectError(await send('', type), 'card_not_found');
@@ -46,7 +46,7 @@ describe('hostile requests to freeze, unfreeze and block', () => {
       expectError(chunked, 'card_not_found');
     });
 
-    it(`${verb}: answers 400 for any other body`, async () => {
+    it(`answers 400 for ${verb} with any other body`, async () => {
       expectError(await send('{"reason":"lost","x":1}'), 'validation_failed', ['reason', 'x']);
       expectError(await send('{"__proto__":{}}'), 'validation_failed', ['__proto__']);
       for (const body of [
@@ -66,7 +66,7 @@ describe('hostile requests to freeze, unfreeze and block', () => {
       }
     });
 
-    it(`${verb}: answers 415 for a body of another type, and 413 for one that is too large`, async () => {
+    it(`answers 415 for ${verb} with a body of another type, and 413 for one that is too large`, async () => {
       for (const type of [
         'text/plain',
         'application/x-www-form-urlencoded',
@@ -82,7 +82,7 @@ describe('hostile requests to freeze, unfreeze and block', () => {
       expectError(await send(' '.repeat(65_537)), 'body_too_large');
     });
 
-    it(`${verb}: answers 400 for a query, and for a key that is none`, async () => {
+    it(`answers 400 for ${verb} with a query, or with an invalid Idempotency-Key`, async () => {
       expectError(await running.partner.call('POST', `${path}?force=1`), 'validation_failed', ['force']);
       for (const key of ['x'.repeat(256), 'a\tb', 'a\xa0b']) {
         const answer = await changeStatus(running.partner, cardId, verb, { idempotencyKey: key });
@@ -98,7 +98,7 @@ describe('hostile requests to freeze, unfreeze and block', () => {
       ]);
     });
 
-    it(`${verb}: answers 405 for other methods`, async () => {
+    it(`answers 405 for other methods than POST on ${verb}`, async () => {
       for (const method of ['GET', 'PUT', 'PATCH', 'DELETE']) {
         expectError(await running.partner.call(method, path), 'method_not_allowed');
       }

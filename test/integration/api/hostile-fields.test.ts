@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { expectError } from '../../support/api/answers.ts';
 import { untouchedStack } from '../../support/api/untouched-stack.ts';
 
-describe('hostile fields of POST /cards', () => {
+describe('POST /cards', () => {
   const running = untouchedStack();
 
   const post = (body: string) => running.partner.call('POST', '/cards', { body, idempotencyKey: 'k' });
@@ -16,7 +16,7 @@ describe('hostile fields of POST /cards', () => {
     'email',
   ];
   for (const field of FIELDS) {
-    it(`answers 400 for a ${field} that no database, log or card could carry`, async () => {
+    it(`answers 400 for a value of ${field} that no database, log or card could carry`, async () => {
       for (const text of [
         ...[
           '',
@@ -61,7 +61,7 @@ describe('hostile fields of POST /cards', () => {
     });
   }
 
-  it('answers 400 for an email that is none', async () => {
+  it('answers 400 for an email that is not an address', async () => {
     for (const email of [
       'x',
       '@',
@@ -77,7 +77,7 @@ describe('hostile fields of POST /cards', () => {
     }
   });
 
-  it('names all fields that are wrong, however many', async () => {
+  it('names all wrong fields, however many', async () => {
     const unknown = Array.from({ length: 150 }, (_, index) => `f${index}`);
     const body = { amount: '1', email: 'x', ...Object.fromEntries(unknown.map((name) => [name, 1])) };
     const answer = await post(JSON.stringify(body));

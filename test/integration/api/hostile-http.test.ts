@@ -9,7 +9,7 @@ import { untouchedStack } from '../../support/api/untouched-stack.ts';
 const JSON_TYPE = ['Content-Type', 'application/json'] as const;
 const CREDIT = '{"amount":1}';
 
-describe('hostile HTTP', () => {
+describe('the HTTP server', () => {
   const running = untouchedStack();
 
   const auth = () => ['Authorization', `Bearer ${running.partner.keys.test}`] as const;
@@ -17,7 +17,7 @@ describe('hostile HTTP', () => {
     rawRequest(running.stack, 'POST', path, headers, body);
   const key = (value: string) => ['Idempotency-Key', value] as const;
 
-  it('answers 401 for a repeated Authorization, even twice the same', async () => {
+  it('answers 401 for a repeated Authorization, even with the same value', async () => {
     expectError(await post([auth(), auth(), JSON_TYPE, key('k')]), 'invalid_api_key');
     expectError(
       await rawRequest(running.stack, 'GET', '/v1/ping', [auth(), ['authorization', 'Bearer x']]),
@@ -25,7 +25,7 @@ describe('hostile HTTP', () => {
     );
   });
 
-  it('answers 400 for a repeated Idempotency-Key, even twice the same, and where none is needed', async () => {
+  it('answers 400 for a repeated Idempotency-Key, even with the same value and where none is needed', async () => {
     const path = ['Idempotency-Key'];
     expectError(await post([auth(), JSON_TYPE, key('k'), key('k')]), 'idempotency_key_invalid', path);
     expectError(await post([auth(), JSON_TYPE, key('k'), key('')]), 'idempotency_key_invalid', path);
@@ -36,7 +36,7 @@ describe('hostile HTTP', () => {
     );
   });
 
-  it('answers 400 for a repeated Content-Type, even twice the same', async () => {
+  it('answers 400 for a repeated Content-Type, even with the same value', async () => {
     expectError(await post([auth(), JSON_TYPE, JSON_TYPE, key('k')]), 'validation_failed', ['Content-Type']);
     expectError(
       await post([auth(), JSON_TYPE, ['content-type', 'text/plain'], key('k')]),
@@ -82,12 +82,12 @@ describe('hostile HTTP', () => {
   }
 
   const UNREADABLE: Record<string, string> = {
-    'no HTTP at all': '\x00\x01\x02\r\n\r\n',
+    'bytes that are not HTTP': '\x00\x01\x02\r\n\r\n',
     'a TLS handshake': '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
     'an unknown method': 'BREW /v1/ping HTTP/1.1\r\nHost: x\r\n\r\n',
     'a NUL in the path': 'GET /v1/pi\x00ng HTTP/1.1\r\nHost: x\r\n\r\n',
     'a path without a slash': 'GET v1/ping HTTP/1.1\r\nHost: x\r\n\r\n',
-    'a target that is no URL': 'GET http://[::1/v1/ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+    'a target that is not a URL': 'GET http://[::1/v1/ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
     'the target *': 'OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
     'no Host': 'GET /v1/ping HTTP/1.1\r\nConnection: close\r\n\r\n',
     'a header without a name': 'GET /v1/ping HTTP/1.1\r\nHost: x\r\n: y\r\n\r\n',
@@ -96,7 +96,7 @@ describe('hostile HTTP', () => {
       'POST /v1/test/credit HTTP/1.1\r\nHost: x\r\nIdempotency-Key: a\x7fb\r\n\r\n',
     'a folded header': 'GET /v1/ping HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n',
     'two lengths': 'POST /v1/quotes HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}',
-    'a length below zero': 'POST /v1/quotes HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n{}',
+    'a negative length': 'POST /v1/quotes HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n{}',
     'a length and chunks':
       'POST /v1/quotes HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     'chunks and something else':
@@ -128,21 +128,21 @@ describe('hostile HTTP', () => {
     `POST /v1/test/credit HTTP/1.1\r\nHost: x\r\n${auth().join(': ')}\r\nIdempotency-Key: k\r\n` +
     `Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`;
 
-  it('answers 431 for trailers of 40,000 bytes, and 413 for as much beside the size of a chunk', async () => {
+  it('answers 431 for trailers of 40,000 bytes, and 413 for chunk extensions of that size', async () => {
     const trailers = chunked(`2\r\n{}\r\n0\r\nX: ${A_LOT}\r\n\r\n`);
     expectError(await sendRaw(running.stack, trailers), 'headers_too_large');
     const extension = chunked(`2;x=${A_LOT}\r\n{}\r\n0\r\n\r\n`);
     expectError(await sendRaw(running.stack, extension), 'body_too_large');
   });
 
-  it('sees every header, however many there are', async () => {
+  it('reads every header, however many there are', async () => {
     const many = Array.from({ length: 2_500 }, () => ['a', ''] as const);
     expectError(await post([auth(), JSON_TYPE, key('k'), ...many, key('k')]), 'idempotency_key_invalid', [
       'Idempotency-Key',
     ]);
   });
 
-  it('answers what came before on the connection first, and then what it can not read', async () => {
+  it('answers earlier requests on the connection first, and then the one that it cannot read', async () => {
     const ping = `GET /v1/ping HTTP/1.1\r\nHost: x\r\n${auth().join(': ')}\r\n\r\n`;
     const balance = ping.replace('/ping', '/balance');
     const tooLarge = TOO_LARGE['headers of 40,000 bytes'] ?? '';
@@ -155,7 +155,7 @@ describe('hostile HTTP', () => {
     assert.match(first.text, /HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
   });
 
-  it('answers once where a request was answered before its body turned out to be unreadable', async () => {
+  it('answers once if a request was answered before its body turned out to be unreadable', async () => {
     const { host, port } = running.stack.config;
     const socket = connect(port, host).setEncoding('utf8');
     socket.write(chunked('').replace(auth().join(': '), 'Authorization: Bearer x'));
@@ -165,7 +165,7 @@ describe('hostile HTTP', () => {
     assert.equal(await text(socket), '');
   });
 
-  it('answers 400 for a repeated Host, even twice the same', async () => {
+  it('answers 400 for a repeated Host, even with the same value', async () => {
     expectError(
       await rawRequest(running.stack, 'GET', '/v1/ping', [auth(), ['host', 'localhost']]),
       'validation_failed',
@@ -173,7 +173,7 @@ describe('hostile HTTP', () => {
     );
   });
 
-  it('answers 400 for a chunk whose size is no number', async () => {
+  it('answers 400 for a chunk whose size is not a number', async () => {
     const head = `POST /v1/test/credit HTTP/1.1\r\nHost: x\r\n${auth().join(': ')}\r\nIdempotency-Key: k\r\n`;
     const chunked = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
     expectError(await sendRaw(running.stack, head, chunked, 'zz\r\n{}\r\n0\r\n\r\n'), 'validation_failed', [
@@ -181,7 +181,7 @@ describe('hostile HTTP', () => {
     ]);
   });
 
-  it('takes HTTP/1.0, a target that is a URL, an unknown Expect and an unwanted Upgrade for what they are', async () => {
+  it('handles HTTP/1.0, a URL as target, an unknown Expect and an unwanted Upgrade', async () => {
     const line = `${auth().join(': ')}\r\n`;
     for (const request of [
       `GET /v1/ping HTTP/1.0\r\n${line}\r\n`,
@@ -193,7 +193,7 @@ describe('hostile HTTP', () => {
     }
   });
 
-  it('goes on answering others', async () => {
+  it('still answers others after all of this', async () => {
     assert.equal((await running.partner.call('GET', '/ping')).status, 200);
   });
 });

@@ -25,7 +25,7 @@ function expectOneRun(answers: Answer[], mode = 'test'): Answer {
   return first;
 }
 
-describe('many requests with one Idempotency-Key', () => {
+describe('20 simultaneous requests with one Idempotency-Key', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
@@ -38,7 +38,7 @@ describe('many requests with one Idempotency-Key', () => {
   const twenty = (ask: () => Promise<Answer>) => Promise.all(Array.from({ length: 20 }, ask));
 
   for (const mode of ['test', 'live'] as const) {
-    it(`make one card in ${mode} mode, of 20 at once`, async () => {
+    it(`make one card in ${mode} mode`, async () => {
       const body = { amount: 1_000, external_ref: 'r' };
       const answers = await twenty(() => createCard(partner, body, { mode, idempotencyKey: 'k' }));
       const first = expectOneRun(answers, mode);
@@ -49,7 +49,7 @@ describe('many requests with one Idempotency-Key', () => {
     });
   }
 
-  it('make one credit, of 20 at once', async () => {
+  it('make one credit', async () => {
     const answers = await twenty(() =>
       partner.call('POST', '/test/credit', { body: { amount: 1 }, idempotencyKey: 'k' }),
     );
@@ -62,7 +62,7 @@ describe('many requests with one Idempotency-Key', () => {
   });
 
   for (const mode of ['test', 'live'] as const) {
-    it(`make one refusal in ${mode} mode, of 20 at once, which all get that are not told to wait`, async () => {
+    it(`get one refusal in ${mode} mode, unless they are told to wait`, async () => {
       const options = { mode, idempotencyKey: 'k' };
       const answers = await twenty(() =>
         createCard(partner, { amount: 1_000_000, external_ref: 'r' }, options),
@@ -80,7 +80,7 @@ describe('many requests with one Idempotency-Key', () => {
   }
 });
 
-describe('while a request runs', () => {
+describe('an Idempotency-Key whose request is running', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
@@ -93,7 +93,7 @@ describe('while a request runs', () => {
 
   const claims = () => asOwner(stack, 'SELECT FROM idempotency_claim WHERE partner_id = $1', [partner.id]);
 
-  it('its key gets 409, another request under it 422, and then 202 is replayed (live mode)', async () => {
+  it('gets 409 in live mode, or 422 for another request, and then replays the 202', async () => {
     const options = { mode: 'live', idempotencyKey: 'k' } as const;
     const body = { amount: 1_047, external_ref: 'r' };
     const first = createCard(partner, body, options);
@@ -113,7 +113,7 @@ describe('while a request runs', () => {
     assert.equal((await claims()).length, 1);
   });
 
-  it('whoever has its key waits, and gets its answer or 422 (test mode)', async () => {
+  it('makes others wait in test mode, which then get its answer or 422', async () => {
     const { id: cardId } = (await createCard(partner, { amount: 1_000 })).json;
     for (const [path, body, status] of [
       ['/cards', { amount: 1_000, external_ref: 'r' }, 201],

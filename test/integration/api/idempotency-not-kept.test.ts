@@ -6,7 +6,7 @@ import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
 
 const CARD = { amount: 1_000, external_ref: 'r', email: 'a@example.com' };
 
-describe('under an Idempotency-Key the service does not keep', () => {
+describe('an Idempotency-Key', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
@@ -27,24 +27,27 @@ describe('under an Idempotency-Key the service does not keep', () => {
   const post = (path: string, options: object) =>
     partner.call('POST', path, { body: CARD, idempotencyKey: 'k', ...options });
 
-  it('a 400 of the body', async () =>
+  it('can be used again after a 400 for the body', async () =>
     notKept(await create({ amount: 0 }), 'validation_failed', ['amount', 'external_ref']));
-  it('a 400 of the query', async () => notKept(await post('/cards?x=1', {}), 'validation_failed', ['x']));
-  it('a 400 that took the fees to find', async () => {
+  it('can be used again after a 400 for the query', async () =>
+    notKept(await post('/cards?x=1', {}), 'validation_failed', ['x']));
+  it('can be used again after a 400 that depends on the fees', async () => {
     const amount = Number.MAX_SAFE_INTEGER;
     await notKept(await create({ ...CARD, amount }), 'validation_failed', ['amount']);
   });
-  it('a 401', async () =>
+  it('can be used again after a 401', async () =>
     notKept(await post('/cards', { headers: { authorization: 'Bearer x' } }), 'invalid_api_key'));
-  it('a 403', async () => {
+  it('can be used again after a 403', async () => {
     const refused = await post('/test/credit', { mode: 'live' });
     expectError(refused, 'live_key_not_allowed');
     assert.equal((await create(CARD, 'live')).status, 201);
   });
-  it('a 404 of the route', async () => notKept(await post('/card', {}), 'not_found'));
-  it('a 405', async () =>
+  it('can be used again after a 404 for the route', async () =>
+    notKept(await post('/card', {}), 'not_found'));
+  it('can be used again after a 405', async () =>
     notKept(await partner.call('PUT', '/cards', { idempotencyKey: 'k' }), 'method_not_allowed'));
-  it('a 413', async () => notKept(await post('/cards', { body: ' '.repeat(70_000) }), 'body_too_large'));
-  it('a 415', async () =>
+  it('can be used again after a 413', async () =>
+    notKept(await post('/cards', { body: ' '.repeat(70_000) }), 'body_too_large'));
+  it('can be used again after a 415', async () =>
     notKept(await post('/cards', { headers: { 'content-type': 'text/plain' } }), 'unsupported_media_type'));
 });

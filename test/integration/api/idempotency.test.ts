@@ -6,7 +6,7 @@ import { balanceOf, fundedPartner } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, TEST_PRODUCT, type TestPartner, type TestStack } from '../../support/stack.ts';
 
-describe('idempotency', () => {
+describe('an Idempotency-Key', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
@@ -32,7 +32,7 @@ describe('idempotency', () => {
     assert.deepEqual(await balanceOf(partner), AFTER_CARD);
   });
 
-  it('replays a 202, which stays what was accepted when the card has become active', async () => {
+  it('replays a 202 unchanged when the card has become active', async () => {
     const first = await create({ amount: 1_041, external_ref: 'r' }, 'k', 'live');
     assert.equal(first.status, 202, first.text);
     assert.equal((await settledCard(partner, first.json.id)).status, 'active');
@@ -50,14 +50,14 @@ describe('idempotency', () => {
   });
 
   const REFUSALS: [what: string, status: number, code: string, body: object, mode?: 'live'][] = [
-    ['402 for a lack of funds', 402, 'insufficient_funds', { amount: 10_000, external_ref: 'r2' }],
-    ['402 of the network', 402, 'provider_declined', { amount: 142, external_ref: 'r2' }, 'live'],
-    ['409 for a reference', 409, 'external_ref_taken', CARD],
+    ['402 for insufficient funds', 402, 'insufficient_funds', { amount: 10_000, external_ref: 'r2' }],
+    ['402 from the network', 402, 'provider_declined', { amount: 142, external_ref: 'r2' }, 'live'],
+    ['409 for a taken external_ref', 409, 'external_ref_taken', CARD],
     ['422 for a limit', 422, 'limit_exceeded', { amount: 99, external_ref: 'r2' }],
     ['422 for a product', 422, 'product_not_allowed', { ...CARD, external_ref: 'r2', product_code: 'X' }],
   ];
   for (const [what, status, code, body, mode] of REFUSALS) {
-    it(`replays a ${what}, whatever the balance has become`, async () => {
+    it(`replays a ${what}, whatever the balance is by then`, async () => {
       assert.equal((await create(CARD, 'first')).status, 201);
       const first = await create(body, 'k', mode);
       assert.equal(first.status, status, first.text);
@@ -69,7 +69,7 @@ describe('idempotency', () => {
     });
   }
 
-  it('replays a 409 for want of a product when there is one again', async () => {
+  it('replays a 409 for a missing product when there is one again', async () => {
     const bare = await startTestStack({}, { product: false });
     try {
       partner = await fundedPartner(bare, 10_000);
@@ -83,13 +83,13 @@ describe('idempotency', () => {
     }
   });
 
-  it('takes the same fields in another order and with other spaces for the same request', async () => {
+  it('treats the same fields in another order and with other spaces as the same request', async () => {
     const first = await create(CARD);
     const reordered = '{ "email":"a@example.com","external_ref":"\\u0072",\n"amount":1000}';
     expectReplay(await create(reordered), first);
   });
 
-  it('answers 422 for the same key with another body or endpoint, and changes nothing', async () => {
+  it('gets 422 with another body or endpoint, and nothing changes', async () => {
     const first = await create(CARD);
     const { email: _, ...shorter } = CARD;
     for (const body of [{ ...CARD, amount: 1_001 }, { ...CARD, card_name: 'x' }, shorter]) {
@@ -101,7 +101,7 @@ describe('idempotency', () => {
     assert.deepEqual(await balanceOf(partner), AFTER_CARD);
   });
 
-  it('keeps accounts and modes apart: one key, as many requests', async () => {
+  it('stands for one request in each account and mode', async () => {
     const other = await fundedPartner(stack, 10_000);
     const answers = [
       await create(CARD, 'k', 'test'),
@@ -118,7 +118,7 @@ describe('idempotency', () => {
     );
   });
 
-  it('takes keys for what they are: case, spaces inside, all 255 characters', async () => {
+  it('is compared with its case, inner spaces and all 255 characters', async () => {
     const keys = ['a', 'A', 'a b', `${'x'.repeat(254)}1`, `${'x'.repeat(254)}2`, "'; --", '{}'];
     for (const [index, key] of keys.entries()) {
       const answer = await create({ amount: 100, external_ref: `r-${index}` }, key);

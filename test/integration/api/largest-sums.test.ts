@@ -8,14 +8,14 @@ import { balanceOf, fundedPartner } from '../../support/money.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestStack } from '../../support/stack.ts';
 
-describe('what would take a sum past the largest integer', () => {
+describe('a request that would take a sum past the largest integer', () => {
   let stack: TestStack;
   before(async () => {
     stack = await sharedStack();
   });
 
   for (const mode of ['test', 'live'] as const) {
-    it(`is answered, and changes nothing: a block 409, which is kept, a top-up 400 (${mode} mode)`, async () => {
+    it(`changes nothing in ${mode} mode, where a block gets a 409 that is replayed and a top-up gets 400`, async () => {
       const partner = await fundedPartner(stack, 10_000);
       await negotiatePlan(stack, partner, {});
       const cards = [

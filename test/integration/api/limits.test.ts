@@ -8,7 +8,7 @@ import { asOwner } from '../../support/postgres.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
 
-describe('limits of issuing', () => {
+describe('the limits of issuances', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
@@ -26,27 +26,27 @@ describe('limits of issuing', () => {
     assert.match((await answer).json.error.message, message);
   };
 
-  it('are 100 and 1,000,000 cents a card by default, both included', async () => {
+  it('allow 100 to 1,000,000 cents a card by default, including both', async () => {
     await refused(create(99), /amount must be at least 100 cents/);
     await refused(create(1_000_001), /amount must be at most 1000000 cents/);
     assert.equal((await create(100)).status, 201);
     assert.equal((await create(1_000_000)).status, 201);
   });
 
-  it('can be negotiated', async () => {
+  it('can be set for each account', async () => {
     await limit({ minCardCents: 7, maxCardCents: 9 });
     await refused(create(6), /must be at least 7 cents/);
     await refused(create(10), /must be at most 9 cents/);
     for (const amount of [7, 9]) assert.equal((await create(amount)).status, 201);
   });
 
-  it('go before the balance: 422, not 402', async () => {
+  it('are checked before the balance, so the answer is 422 and not 402', async () => {
     const poor = await stack.createPartner();
     expectError(await createCard(poor, { amount: 99 }), 'limit_exceeded');
     expectError(await createCard(poor, { amount: 100 }), 'insufficient_funds');
   });
 
-  it('leave a refused call without a trace but its answer', async () => {
+  it('leave nothing of a refused request but its response', async () => {
     const before = await balanceOf(partner);
     await refused(create(99), /must be at least 100 cents/);
     assert.deepEqual(await balanceOf(partner), before);
@@ -54,7 +54,7 @@ describe('limits of issuing', () => {
     assert.equal((await asOwner(stack, 'SELECT FROM event WHERE partner_id = $1', [partner.id])).length, 0);
   });
 
-  it('count open cards: pending and active ones, in each mode by itself', async () => {
+  it('count open cards, which are pending or active, in each mode separately', async () => {
     await limit({ maxOpenCards: 2 });
     assert.equal((await create(1_047, 'live')).status, 202);
     assert.equal((await create(1_000, 'live')).status, 201);
@@ -63,7 +63,7 @@ describe('limits of issuing', () => {
     await refused(create(1_000), /2 open cards/);
   });
 
-  it('do not count a card that failed or was refused', async () => {
+  it('do not count a card that has failed or was refused', async () => {
     await limit({ maxOpenCards: 1, maxIssuedPerDayCents: 1_999 });
     const failing = await create(1_043, 'live');
     assert.equal(failing.status, 202);
@@ -73,7 +73,7 @@ describe('limits of issuing', () => {
     assert.equal((await create(1_999, 'live')).status, 201);
   });
 
-  it('count cents a UTC day, up to the last one', async () => {
+  it('count the cents of each UTC day, up to the last one', async () => {
     await limit({ maxIssuedPerDayCents: 5_000 });
     assert.equal((await create(2_000)).status, 201);
     await refused(create(3_001), /can load 5000 cents per UTC day and has loaded 2000 today/);
@@ -82,7 +82,7 @@ describe('limits of issuing', () => {
     assert.equal((await create(5_000, 'live')).status, 201);
   });
 
-  it('begin anew with the next UTC day', async () => {
+  it('start again with the next UTC day', async () => {
     await limit({ maxIssuedPerDayCents: 5_000 });
     assert.equal((await create(5_000)).status, 201);
     await refused(create(100), /has loaded 5000/);
@@ -93,7 +93,7 @@ describe('limits of issuing', () => {
     await refused(create(100), /has loaded 5000/);
   });
 
-  it('hold for calls that come at once', async () => {
+  it('hold for simultaneous requests', async () => {
     await limit({ maxOpenCards: 5, maxIssuedPerDayCents: 3_000 });
     const answers = await Promise.all(Array.from({ length: 20 }, () => create(1_000)));
     assert.equal(answers.filter((answer) => answer.status === 201).length, 3);

@@ -2,7 +2,7 @@ import { expectError } from '../../support/api/answers.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner } from '../../support/stack.ts';
 
-describe('the query of GET /cards', () => {
+describe('GET /cards', () => {
   let partner: TestPartner;
   before(async () => {
     partner = await (await sharedStack()).createPartner();
@@ -37,7 +37,7 @@ describe('the query of GET /cards', () => {
     '=1': [''],
   };
   for (const [query, paths] of Object.entries(INVALID)) {
-    it(`answers 400 for ?${query.slice(0, 60)}, naming ${paths.join(', ') || 'it'}`, async () => {
+    it(`answers 400 for ?${query.slice(0, 60)} and names ${paths.join(', ') || 'it'}`, async () => {
       expectError(await partner.call('GET', `/cards?${query}`), 'validation_failed', paths);
     });
   }

@@ -39,7 +39,7 @@ describe('GET /cards', () => {
   };
   const ids = (some: { id: string }[]) => some.map((card) => card.id);
 
-  it('lists the newest 20 by default, in the list envelope, each as it is read by itself', async () => {
+  it('lists the newest 20 by default in the list envelope, each as its own endpoint returns it', async () => {
     const page = await list();
     assert.deepEqual(page, {
       object: 'list',
@@ -51,7 +51,7 @@ describe('GET /cards', () => {
   });
 
   for (const limit of [1, 5, 7, 24, 25, 26, 100]) {
-    it(`goes through all in pages of ${limit}, the last one full or not`, async () => {
+    it(`lists all cards in pages of ${limit}`, async () => {
       const seen = [];
       let query = `?limit=${limit}`;
       for (;;) {
@@ -69,7 +69,7 @@ describe('GET /cards', () => {
     });
   }
 
-  it('stays stable while new cards arrive', async () => {
+  it('has pages that stay the same while new cards arrive', async () => {
     const other = await fundedPartner(stack, 100_000);
     for (let i = 0; i < 6; i++) await createCard(other, { amount: 100 });
     const before = (await other.call('GET', '/cards')).json.data;
@@ -86,19 +86,19 @@ describe('GET /cards', () => {
     assert.deepEqual(seen, before);
   });
 
-  it('ends after the last card with an empty page', async () => {
+  it('answers an empty page after the last card', async () => {
     const page = await list(`?starting_after=${cards.at(-1).id}`);
     assert.deepEqual(page, { object: 'list', data: [], has_more: false, next_cursor: null });
   });
 
-  it('filters by external_ref, exactly', async () => {
+  it('filters by the exact external_ref', async () => {
     const [wanted] = cards.filter((card) => card.external_ref === 'r-1');
     assert.deepEqual((await list('?external_ref=r-1')).data, [wanted]);
     assert.deepEqual((await list('?external_ref=R-1')).data, []);
     assert.deepEqual((await list('?external_ref=%25')).data, []);
   });
 
-  it('finds an external_ref of any text a card can have', async () => {
+  it('finds an external_ref with any text that a card can have', async () => {
     const external_ref = `a b+c&d=e#f%25 'ü' 💳 \\ "`;
     const other = await fundedPartner(stack, 10_000);
     const { json } = await createCard(other, { amount: 100, external_ref });
@@ -107,7 +107,7 @@ describe('GET /cards', () => {
   });
 
   for (const status of CardStatus.options) {
-    it(`filters by status ${status}, page by page`, async () => {
+    it(`filters by status ${status} on every page`, async () => {
       const wanted = cards.filter((card) => card.status === status);
       const all = await list(`?status=${status}&limit=100`);
       assert.deepEqual(ids(all.data), ids(wanted));
@@ -119,7 +119,7 @@ describe('GET /cards', () => {
     });
   }
 
-  it('combines all of its parameters', async () => {
+  it('combines all of its filters', async () => {
     const frozen = cards[7];
     const query = `?status=frozen&external_ref=${frozen.external_ref}&limit=1`;
     assert.deepEqual((await list(query)).data, [frozen]);
@@ -128,18 +128,18 @@ describe('GET /cards', () => {
     assert.deepEqual((await list(query.replace('frozen', 'active'))).data, []);
   });
 
-  it('takes any card as the one to start after, one that the filters leave out as well', async () => {
+  it('accepts any card in starting_after, even one that the filters leave out', async () => {
     const page = await list(`?status=frozen&starting_after=${cards[5].id}`);
     assert.deepEqual(ids(page.data), [cards[7].id]);
   });
 
-  it('shows another account and the other mode nothing of it', async () => {
+  it('shows nothing to another account or in the other mode', async () => {
     const empty = { object: 'list', data: [], has_more: false, next_cursor: null };
     assert.deepEqual((await (await stack.createPartner()).call('GET', '/cards')).json, empty);
     assert.deepEqual((await partner.call('GET', '/cards', { mode: 'live' })).json, empty);
   });
 
-  it('answers 400 for a starting_after that is no card of this account in this mode', async () => {
+  it('answers 400 for a starting_after that is not a card of this account and mode', async () => {
     const cursor = ['starting_after'];
     const other = await stack.createPartner();
     const own = `/cards?starting_after=${cards[0].id}`;

@@ -21,7 +21,7 @@ async function expectNewestFirst(
   assert.deepEqual(created, created.toSorted().reverse(), `${mode} ${path} is out of order`);
 }
 
-describe('what is made at once is listed newest first, as its created says', function () {
+describe('a list of things that were made at once', function () {
   this.timeout(120_000);
   let stack: TestStack;
   before(async () => {
@@ -29,7 +29,7 @@ describe('what is made at once is listed newest first, as its created says', fun
   });
 
   for (const mode of ['test', 'live'] as const) {
-    it(`cards, top-ups, transactions, events and balance transactions (${mode} mode)`, async () => {
+    it(`is sorted newest first by created, for every resource in ${mode} mode`, async () => {
       const partner = await fundedPartner(stack, 10_000_000);
       const twenty = async (status: number, ask: () => Promise<Answer>) => {
         const answers = await Promise.all(Array.from({ length: AT_ONCE }, ask));

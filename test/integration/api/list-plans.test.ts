@@ -46,7 +46,7 @@ interface PlanNode {
  * PostgreSQL reads for a page are a small multiple of the page. What is common and what is rare are on opposite ends, so
  * that a walk from the newest meets a rare one last, and many combinations have no row at all.
  */
-describe('the rows a list reads', function () {
+describe('the number of rows that a list reads', function () {
   this.timeout(300_000);
 
   let owner: pg.Client;
@@ -84,7 +84,7 @@ describe('the rows a list reads', function () {
     describe(`with plan_cache_mode ${mode}`, () => {
       before(() => owner.query(`SET plan_cache_mode = ${mode}`));
 
-      it('GET /events is a small multiple of the page, whatever the filters', async () => {
+      it('is a small multiple of the page for GET /events, whatever the filters', async () => {
         const ranges = [
           {},
           { from: at(150_000) },
@@ -117,7 +117,7 @@ describe('the rows a list reads', function () {
         }
       });
 
-      it('GET /cards is a small multiple of the page, whatever the filters', async () => {
+      it('is a small multiple of the page for GET /cards, whatever the filters', async () => {
         for (const externalRef of [undefined, 'ref-7', 'often-failed', 'unknown']) {
           for (const status of [undefined, ...CardStatus.options]) {
             for (const startingAfter of [undefined, idOf('card', 1_000)]) {
@@ -130,7 +130,7 @@ describe('the rows a list reads', function () {
         assert.equal(cards.length, LIMIT + 1);
       });
 
-      it('the lists of a card and of the balance are a small multiple of the page', async () => {
+      it('is a small multiple of the page for the lists of a card and of the balance', async () => {
         const cardId = idOf('card', 0);
         for (const n of [undefined, 1_000, 199_000]) {
           const cursor = (prefix: IdPrefix) => (n === undefined ? undefined : idOf(prefix, n));
@@ -153,7 +153,7 @@ describe('the rows a list reads', function () {
         assert.equal(later.length, LIMIT + 1);
       });
 
-      it('GET /funding/deposits is a small multiple of the page, payments included', async () => {
+      it('is a small multiple of the page for GET /funding/deposits, including payments', async () => {
         for (const [partnerId, cursors] of [
           [OWNER.partnerId, [undefined, 100_000, 198_900]],
           [OTHER.partnerId, [undefined, 199_010]],
@@ -169,7 +169,7 @@ describe('the rows a list reads', function () {
         assert.deepEqual(await readsLittle({}, () => readDepositPage(orm, OWNER, { limit: LIMIT })), []);
       });
 
-      it("the operator's webhook list of a partner is a small multiple of the page, whatever the filters", async () => {
+      it("is a small multiple of the page for the operator's webhook list of a partner, whatever the filters", async () => {
         for (const status of [null, ...DeliveryStatus.options]) {
           for (const since of [null, at(100), at(199_999)]) {
             const filter = { status, since, partnerId: OWNER.partnerId, limit: LIMIT };

@@ -10,7 +10,7 @@ import { type ReplicatedPostgres, startReplicatedPostgres } from '../../support/
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
-describe('lists from a read replica', () => {
+describe('lists, with a read replica configured,', () => {
   let postgres: ReplicatedPostgres;
   let stack: TestStack;
   let partner: TestPartner;
@@ -61,7 +61,7 @@ describe('lists from a read replica', () => {
     assert.equal(balance.status, 200, balance.text);
   }
 
-  it('are read from the replica, and have what was made just before', async () => {
+  it('are read from the replica, and include what was made just before', async () => {
     await until('the replica has caught up', isReplica);
     for (let i = 0; i < 10; i++) await isListedAtOnce();
     await until('a list is read there', async () => {
@@ -77,7 +77,7 @@ describe('lists from a read replica', () => {
       `SELECT query FROM pg_stat_activity WHERE application_name = 'card-issuing-lists'`,
     );
 
-  it('are read from the primary while the replica does not replay, and from the replica once it has caught up', async () => {
+  it('are read from the primary while the replica lags, and from the replica once it has caught up', async () => {
     await postgres.pauseReplay();
     try {
       await isListedAtOnce();
@@ -102,7 +102,7 @@ describe('lists from a read replica', () => {
     await isListedAtOnce();
   });
 
-  it('are read from the primary while the replica is away', async () => {
+  it('are read from the primary while the replica is down', async () => {
     await postgres.stopReplica();
     await isListedAtOnce();
     assert.equal(await server(), 'primary');
@@ -111,7 +111,7 @@ describe('lists from a read replica', () => {
     await isListedAtOnce();
   });
 
-  it('are read from the primary if the replica fails in the middle, and refused if they are refused', async () => {
+  it('are read from the primary if the replica fails half-way, and a wrong request is still refused', async () => {
     await until('the replica is used', isReplica);
     const cancelled = await readList(async (orm) => {
       if (orm === replica) throw new Error('canceling statement due to conflict with recovery');
@@ -126,7 +126,7 @@ describe('lists from a read replica', () => {
     assert.equal(unknown.status, 400);
   });
 
-  it('are read from the primary if the other server is no standby of it', async () => {
+  it('are read from the primary if the other server is not its standby', async () => {
     const itself = readListsFrom(primary, primary, pino({ level: 'silent' }));
     assert.equal(await itself(async (orm) => orm === primary), true);
     const logged: string[] = [];

@@ -14,7 +14,7 @@ const CARDHOLDER = {
   ...{ email: 'ada@example.com', external_ref: 'r' },
 };
 
-describe("POST /cards in live mode, by the amount's last two digits", () => {
+describe('POST /cards in live mode', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
@@ -60,11 +60,11 @@ describe("POST /cards in live mode, by the amount's last two digits", () => {
   };
 
   for (const [amount, what] of [
-    [1_000, 'any others: it succeeds at once'],
-    [5_044, '44: the answer is lost, and asking again finds the card'],
-    [5_048, '48: three times 503, then success'],
+    [1_000, 'an amount with any other ending'],
+    [5_044, 'an amount ending in 44, whose answer is lost and whose card is found by asking again'],
+    [5_048, 'an amount ending in 48, which succeeds after three 503s'],
   ] as const) {
-    it(`${what}: 201`, async () => {
+    it(`answers 201 for ${what}`, async () => {
       const answer = await create(amount);
       assert.equal(answer.status, 201, answer.text);
       await expectActive(answer.json, amount);
@@ -74,10 +74,10 @@ describe("POST /cards in live mode, by the amount's last two digits", () => {
   }
 
   for (const [amount, what] of [
-    [5_041, '41: accepted, succeeds about 2 s later'],
-    [5_045, '45: accepted, the callback never comes, polling finds it'],
+    [5_041, 'an amount ending in 41, which is accepted and succeeds about 2 s later'],
+    [5_045, 'an amount ending in 45, which is accepted and found by polling since no callback comes'],
   ] as const) {
-    it(`${what}: 202, then active`, async () => {
+    it(`answers 202 for ${what}, and the card becomes active`, async () => {
       const answer = await create(amount);
       assert.equal(answer.status, 202, answer.text);
       const { json: pending } = answer;
@@ -94,7 +94,7 @@ describe("POST /cards in live mode, by the amount's last two digits", () => {
     });
   }
 
-  it('46: accepted, the callback comes twice: 202, then active, once', async () => {
+  it('answers 202 for an amount ending in 46, whose callback comes twice, and the card becomes active once', async () => {
     const { status, json } = await create(5_046);
     assert.equal(status, 202);
     const card = await settledCard(partner, json.id);
@@ -104,7 +104,7 @@ describe("POST /cards in live mode, by the amount's last two digits", () => {
     await expectActive(card, 5_046);
   });
 
-  it('42: declined: 402 provider_declined; no card, no event, nothing held', async () => {
+  it('answers 402 provider_declined for an amount ending in 42, with no card, event or hold', async () => {
     expectError(await create(5_042), 'provider_declined');
     assert.deepEqual(await balanceOf(partner, 'live'), [FUNDS, 0, FUNDS]);
     assert.deepEqual((await partner.call('GET', '/cards', { mode: 'live' })).json.data, []);
@@ -113,7 +113,7 @@ describe("POST /cards in live mode, by the amount's last two digits", () => {
     assert.equal((await create(5_000)).status, 201, 'its external_ref is free');
   });
 
-  it('43: accepted: 202, then failed, with every held cent and the external_ref released', async () => {
+  it('answers 202 for an amount ending in 43, and the card fails and releases every held cent and its external_ref', async () => {
     const answer = await create(5_043);
     assert.equal(answer.status, 202, answer.text);
     const card = await settledCard(partner, answer.json.id);
@@ -126,7 +126,7 @@ describe("POST /cards in live mode, by the amount's last two digits", () => {
     assert.notEqual(again.json.id, card.id);
   });
 
-  it('47: accepted and never finishes: 202, pending, and held', async () => {
+  it('answers 202 for an amount ending in 47, which stays pending with its money held', async () => {
     const answer = await create(5_047);
     assert.equal(answer.status, 202, answer.text);
     const { json } = await partner.call('GET', '/cards?status=funding_pending', { mode: 'live' });
@@ -136,7 +136,7 @@ describe("POST /cards in live mode, by the amount's last two digits", () => {
     assert.deepEqual(await events(), []);
   });
 
-  it('do nothing in test mode', async () => {
+  it('ignores these digits in test mode', async () => {
     for (let digits = 41; digits <= 48; digits++) {
       const answer = await createCard(partner, { amount: 500 + digits });
       assert.equal(answer.status, 201, answer.text);
@@ -144,7 +144,7 @@ describe("POST /cards in live mode, by the amount's last two digits", () => {
     }
   });
 
-  it('leave a ledger in which everything adds up', async () => {
+  it('leaves a ledger that adds up', async () => {
     assert.deepEqual(await checkLedger(stack.orm.em.fork()), []);
   });
 });

@@ -20,7 +20,7 @@ import {
 
 const FUNDS = 100_000;
 
-describe("POST /cards/{cardId}/topups in live mode, by the amount's last two digits", () => {
+describe('POST /cards/{cardId}/topups in live mode', () => {
   let stack: TestStack;
   let holder: Cardholder;
   before(async () => {
@@ -64,11 +64,11 @@ describe("POST /cards/{cardId}/topups in live mode, by the amount's last two dig
   };
 
   for (const [amount, what] of [
-    [1_000, 'any others: it succeeds at once'],
-    [5_044, '44: the answer is lost, and asking again finds the top-up'],
-    [5_048, '48: three times 503, then success'],
+    [1_000, 'an amount with any other ending'],
+    [5_044, 'an amount ending in 44, whose answer is lost and which is found by asking again'],
+    [5_048, 'an amount ending in 48, which succeeds after three 503s'],
   ] as const) {
-    it(`${what}: 201`, async () => {
+    it(`answers 201 for ${what}`, async () => {
       const answer = await topUp(holder, amount);
       assert.equal(answer.status, 201, answer.text);
       await expectLoaded(answer.json, amount);
@@ -77,10 +77,10 @@ describe("POST /cards/{cardId}/topups in live mode, by the amount's last two dig
   }
 
   for (const [amount, what] of [
-    [5_041, '41: accepted, succeeds about 2 s later'],
-    [5_045, '45: accepted, the callback never comes, polling finds it'],
+    [5_041, 'an amount ending in 41, which is accepted and succeeds about 2 s later'],
+    [5_045, 'an amount ending in 45, which is accepted and found by polling since no callback comes'],
   ] as const) {
-    it(`${what}: 202, then succeeded`, async () => {
+    it(`answers 202 for ${what}, and the top-up succeeds`, async () => {
       const answer = await topUp(holder, amount);
       assert.equal(answer.status, 202, answer.text);
       await expectPending(answer.json, amount);
@@ -90,7 +90,7 @@ describe("POST /cards/{cardId}/topups in live mode, by the amount's last two dig
     });
   }
 
-  it('46: accepted, the callback comes twice: 202, then succeeded, once', async () => {
+  it('answers 202 for an amount ending in 46, whose callback comes twice, and the top-up succeeds once', async () => {
     const { status, json } = await topUp(holder, 5_046);
     assert.equal(status, 202);
     const now = await settledTopUp(holder, json.id);
@@ -100,7 +100,7 @@ describe("POST /cards/{cardId}/topups in live mode, by the amount's last two dig
     await expectLoaded(now, 5_046);
   });
 
-  it('42: declined: 402 provider_declined; no top-up, no event, nothing held', async () => {
+  it('answers 402 provider_declined for an amount ending in 42, with no top-up, event or hold', async () => {
     expectError(await topUp(holder, 5_042), 'provider_declined');
     assert.deepEqual(await balance(), [FUNDS, 0, FUNDS]);
     assert.deepEqual((await listTopUps(holder)).data, []);
@@ -109,7 +109,7 @@ describe("POST /cards/{cardId}/topups in live mode, by the amount's last two dig
     assert.equal((await readCard(holder)).balance, CARD_CENTS);
   });
 
-  it('43: accepted: 202, then failed, with every held cent released', async () => {
+  it('answers 202 for an amount ending in 43, and the top-up fails and releases every held cent', async () => {
     const answer = await topUp(holder, 5_043);
     assert.equal(answer.status, 202, answer.text);
     const now = await settledTopUp(holder, answer.json.id);
@@ -120,14 +120,14 @@ describe("POST /cards/{cardId}/topups in live mode, by the amount's last two dig
     await expectOneEvent('topup.failed', now);
   });
 
-  it('47: accepted and never finishes: 202, pending, and held', async () => {
+  it('answers 202 for an amount ending in 47, which stays pending with its money held', async () => {
     const answer = await topUp(holder, 5_047);
     assert.equal(answer.status, 202, answer.text);
     await expectPending(answer.json, 5_047);
     assert.deepEqual((await listTopUps(holder)).data, [answer.json]);
   });
 
-  it('a pending one shows the balance of the card as it is now, one that ended as it was then', async () => {
+  it("shows the card's current balance while it is pending, and the balance at its end afterwards", async () => {
     const pending = await topUp(holder, 5_047);
     const loaded = await topUp(holder, 1_000);
     const last = await topUp(holder, 2_000);
@@ -144,7 +144,7 @@ describe("POST /cards/{cardId}/topups in live mode, by the amount's last two dig
     );
   });
 
-  it('a block fails one that was accepted, and takes its money off the hold', async () => {
+  it('makes a top-up that a block of the card fails, which releases its hold', async () => {
     const accepted = await topUp(holder, 5_047);
     const { partner, cardId, mode } = holder;
     const blocked = await partner.call('POST', `/cards/${cardId}/block`, { mode });
@@ -156,7 +156,7 @@ describe("POST /cards/{cardId}/topups in live mode, by the amount's last two dig
     expectError(await topUp(holder, 500), 'invalid_state');
   });
 
-  it('do nothing in test mode', async () => {
+  it('ignores these digits in test mode', async () => {
     const test = await cardholder(stack, 'test', FUNDS);
     for (let digits = 41; digits <= 48; digits++) {
       const answer = await topUp(test, 500 + digits);
@@ -164,7 +164,7 @@ describe("POST /cards/{cardId}/topups in live mode, by the amount's last two dig
     }
   });
 
-  it('leave a ledger in which everything adds up', async () => {
+  it('leaves a ledger that adds up', async () => {
     assert.deepEqual(await checkLedger(stack.orm.em.fork()), []);
   });
 });

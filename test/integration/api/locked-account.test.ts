@@ -6,7 +6,7 @@ import { assertLedgerClean, balanceOf, fundedPartner } from '../../support/money
 import { ownerUrlOf } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 
-describe("while somebody holds a lock on an account's rows", () => {
+describe('an account whose rows somebody has locked', () => {
   let stack: TestStack;
   let holder: pg.Client;
   before(async () => {
@@ -22,7 +22,7 @@ describe("while somebody holds a lock on an account's rows", () => {
   const credit = (partner: TestPartner, idempotencyKey: string) =>
     partner.call('POST', '/test/credit', { body: { amount: 500 }, idempotencyKey });
 
-  it('its requests get 503 in time and can be retried, and others are not delayed', async () => {
+  it('gets 503 in time and can retry, and other accounts are not delayed', async () => {
     const [locked, other] = await Promise.all([fundedPartner(stack, 1_000), fundedPartner(stack, 1_000)]);
     const keys = Array.from({ length: 20 }, () => randomUUID());
     await holder.query('BEGIN');

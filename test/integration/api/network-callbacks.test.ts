@@ -32,7 +32,7 @@ describe('POST /network/callbacks', () => {
   };
   const about = (token: string, type = 'card.issuance') => JSON.stringify({ token, type });
 
-  it('takes a hint about an operation that runs, that is over or that never was', async () => {
+  it('accepts a hint about an operation that runs, has ended or never existed', async () => {
     const partner = await fundedPartner(stack, 10_000);
     const pending = await createCard(partner, { amount: 1_047 }, { mode: 'live' });
     const active = await createCard(partner, { amount: 1_000 });
@@ -44,14 +44,14 @@ describe('POST /network/callbacks', () => {
     assert.equal(json.status, 'funding_pending', 'a hint decides nothing');
   });
 
-  it('answers 401 for a signature that is missing or does not fit', async () => {
+  it('answers 401 for a missing or wrong signature', async () => {
     const body = about(newId('card'));
     for (const signature of ['', 'x', signCallback(`${body} `, secret), signCallback(body, 'another')]) {
       expectError(await send(body, signature), 'invalid_api_key');
     }
   });
 
-  it('takes what is signed under any key of the ring, so that the oldest can be taken out after a rotation', async () => {
+  it('accepts a signature with any key of the ring, so that the oldest can be removed after a rotation', async () => {
     const [old] = stack.config.encryptionKeys;
     assert.ok(old);
     const young = { id: 'k2', secret: randomBytes(32) };
@@ -77,7 +77,7 @@ describe('POST /network/callbacks', () => {
     }
   });
 
-  it('answers 400 for what is signed and no callback', async () => {
+  it('answers 400 for a signed body that is not a callback', async () => {
     for (const body of ['', '{', '[]', '"x"']) expectError(await send(body), 'validation_failed', ['body']);
     expectError(await send('{}'), 'validation_failed', ['token', 'type']);
     expectError(await send(about('evt_1')), 'validation_failed', ['token']);

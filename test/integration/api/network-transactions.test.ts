@@ -38,7 +38,7 @@ describe('POST /network/transactions', () => {
     assert.equal(answer.status, 200, answer.text);
   };
 
-  it('answers 200 with the id of the transaction it settled', async () => {
+  it('answers 200 with the id of the settled transaction', async () => {
     const merchant = { name: 'Café', categoryCode: '5812', city: 'Oslo', country: 'NO' };
     const { status, json } = await send(networkTransaction(networkCardId, { merchant }));
     const [made, ...others] = await list();
@@ -47,7 +47,7 @@ describe('POST /network/transactions', () => {
     assert.deepEqual(made.merchant, { name: 'Café', category_code: '5812', city: 'Oslo', country: 'NO' });
   });
 
-  it('told again, twenty times at once, is the same transaction', async () => {
+  it('settles one transaction when it is repeated twenty times at once', async () => {
     const event = networkTransaction(networkCardId);
     const answers = await Promise.all(Array.from({ length: 20 }, () => send(event)));
     assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
@@ -58,7 +58,7 @@ describe('POST /network/transactions', () => {
     assert.deepEqual([(await list()).length, await onCard()], [1, 900]);
   });
 
-  it('answers 422 for something else under the same id', async () => {
+  it('answers 422 for another transaction with the same id', async () => {
     const event = networkTransaction(networkCardId);
     await send(event);
     for (const other of [
@@ -74,7 +74,7 @@ describe('POST /network/transactions', () => {
     assert.equal(await onCard(), 900);
   });
 
-  it('records purchases on a frozen card as declines, and refunds it', async () => {
+  it('records purchases on a frozen card as declines, and refunds to it', async () => {
     await change('freeze');
     await send(networkTransaction(networkCardId));
     await send(networkTransaction(networkCardId, { type: 'refund' }));
@@ -86,7 +86,7 @@ describe('POST /network/transactions', () => {
     assert.equal(await onCard(), 1_100);
   });
 
-  it('charges what comes after a block to the balance, unless it is not forced', async () => {
+  it('charges purchases after a block to the balance, unless they are not forced', async () => {
     await change('block');
     const [, , before = 0] = await balanceOf(partner, 'live');
     await send(networkTransaction(networkCardId, { amountCents: 200_000 }));
@@ -106,7 +106,7 @@ describe('POST /network/transactions', () => {
     partner = await fundedPartner(stack, 100_000);
   });
 
-  it('meets a block and a top-up at any moment: every cent is paid once, by the card or by the balance', async () => {
+  it('charges every cent once, to the card or to the balance, while the card is blocked and topped up', async () => {
     const own = await fundedPartner(stack, 100_000);
     const card = (await createCard(own, { amount: 2_000 }, live)).json.id;
     const network = await networkIdOf(stack, card);
@@ -135,7 +135,7 @@ describe('POST /network/transactions', () => {
     assert.equal((await own.call('GET', `/cards/${card}`, live)).json.balance, 0);
   });
 
-  it('answers 404 for a card that is no live card here', async () => {
+  it('answers 404 for anything that is not a live card of the service', async () => {
     const test = await createCard(partner, { amount: 1_000 });
     const ids = [cardId, await networkIdOf(stack, test.json.id), 'net_unknown', "'; --"];
     for (const id of ids) {
@@ -144,7 +144,7 @@ describe('POST /network/transactions', () => {
     }
   });
 
-  it('answers 401 for a signature that is missing or does not fit, before anything else', async () => {
+  it('answers 401 for a missing or wrong signature, before anything else', async () => {
     const body = JSON.stringify(networkTransaction(networkCardId));
     for (const signature of [null, '', 'x', signCallback(body, 'another')]) {
       expectError(await send(body, signature), 'invalid_api_key');
@@ -153,7 +153,7 @@ describe('POST /network/transactions', () => {
     assert.equal(await onCard(), 1_000);
   });
 
-  it('answers 400 for what is signed and no transaction', async () => {
+  it('answers 400 for a signed body that is not a transaction', async () => {
     for (const body of ['', '{', '[]', '"x"', 'null', '{"type":"refund","type":"purchase"}']) {
       expectError(await send(body), 'validation_failed', ['body']);
     }
@@ -185,7 +185,7 @@ describe('POST /network/transactions', () => {
     assert.deepEqual([await list(), await onCard()], [[], 1_000]);
   });
 
-  it('answers 400 for what no balance can hold, and logs it for a person', async () => {
+  it('answers 400 for an amount that no balance can hold, and logs it for operators', async () => {
     const body = networkTransaction(networkCardId, { type: 'refund', amountCents: Number.MAX_SAFE_INTEGER });
     expectError(await send(body), 'validation_failed', ['amount']);
     expectError(await send(body), 'validation_failed', ['amount']);

@@ -31,7 +31,7 @@ interface Answered {
  * called wrong, what it does not allow always is; every status is declared and every body is of its status' schema;
  * nothing is a 5xx.
  */
-describe(`${REQUESTS} requests drawn from the API document (FUZZ_SEED=${SEED})`, function () {
+describe(`the service, given ${REQUESTS} requests drawn from its OpenAPI document (FUZZ_SEED=${SEED}),`, function () {
   this.timeout(Math.max(240_000, REQUESTS * 60));
 
   let stack: TestStack;
@@ -54,7 +54,7 @@ describe(`${REQUESTS} requests drawn from the API document (FUZZ_SEED=${SEED})`,
     await receiver.stop();
   });
 
-  it('meet a service that is what its document says', async () => {
+  it('answers as the document says', async () => {
     const arbitrary = arbitraryRequest(readOperations(), new URL(receiver.url).origin);
     const differences: string[] = [];
     // Some more, where chance has kept it from an answer of some operation.

@@ -6,7 +6,7 @@ import { createTestDatabase } from '../../support/postgres.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/sockets.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 
-describe('while PostgreSQL is away', () => {
+describe('the API while PostgreSQL is away', () => {
   let proxy: TcpProxy;
   let stack: TestStack;
   let partner: TestPartner;
@@ -23,7 +23,7 @@ describe('while PostgreSQL is away', () => {
     await proxy.cut();
   });
 
-  it('every route answers 503, nothing is kept under a key, and all goes on when it is back', async () => {
+  it('answers 503 on every route, keeps nothing under a key, and recovers when it is back', async () => {
     await proxy.cut();
     const create = () => createCard(partner, { amount: 1_000, external_ref: 'r' }, { idempotencyKey: 'k' });
     for (const path of [

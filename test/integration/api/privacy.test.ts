@@ -14,7 +14,7 @@ const CARDHOLDER = {
 /** Where the rules say that a cardholder's data is in clear. */
 const IN_CLEAR = ['public.card', 'public.event'];
 
-describe('what is personal or secret', () => {
+describe('personal and secret data', () => {
   let stack: TestStack;
   let partner: TestPartner;
   let cardIds: string[];
@@ -84,7 +84,7 @@ describe('what is personal or secret', () => {
     }
   };
 
-  it('is in no log line', () => {
+  it('appear in no log line', () => {
     assert.ok(stack.logLines.length > 20);
     for (const line of stack.logLines) {
       expectNone(line, 'a log line');
@@ -92,7 +92,7 @@ describe('what is personal or secret', () => {
     }
   });
 
-  it("is in no table in clear but the cardholder's data in cards and events", async () => {
+  it("appear in clear in no table, except for the cardholder's data in cards and events", async () => {
     const contents = await tableContents(stack);
     for (const table of IN_CLEAR) {
       const text = contents[table]?.join('\n') ?? '';
@@ -115,13 +115,13 @@ describe('what is personal or secret', () => {
     }
   });
 
-  it('is in no workflow: neither its history, nor its memo, search attributes, id or details', async () => {
+  it("appear in no workflow's history, memo, search attributes, id or details", async () => {
     const workflows = await workflowTexts(stack);
     for (const [workflowId, text] of workflows) expectNone(text, workflowId);
     assert.ok(workflows.size >= cardIds.length - 1, 'the workflows were not found');
   });
 
-  it('leaves one JSON line a request, with its id, and who it was for once that is known', () => {
+  it('are left out of the one JSON line that each request logs, with its id and its account once that is known', () => {
     const lines = stack.logLines.map((line) => JSON.parse(line)).filter((line) => line.msg === 'request');
     assert.equal(new Set(lines.map((line) => line.requestId)).size, lines.length);
     for (const line of lines.filter((line) => line.route === '/network/callbacks')) {

@@ -9,7 +9,7 @@ const A = { code: 'A', bin: '400000', network: 'visa' };
 const B = { code: 'B', bin: '500000', network: 'mastercard' };
 const C = { code: 'C', bin: '600000', network: 'visa' };
 
-describe('products', () => {
+describe('the service', () => {
   let stack: TestStack;
   let partner: TestPartner;
   let other: TestPartner;
@@ -34,26 +34,26 @@ describe('products', () => {
     return [answer.json.product_code, answer.json.network];
   };
 
-  it('there are none at first: an empty list, and 409 for a card, whichever is asked for', async () => {
+  it('has no product at first, lists none, and answers 409 for a card with any product', async () => {
     assert.deepEqual(await listed(), []);
     expectError(await createCard(partner, { amount: 1_000 }), 'no_product_configured');
     expectError(await createCard(partner, { amount: 1_000, product_code: 'A' }), 'no_product_configured');
   });
 
-  it("the current one is every account's, by default and by its code", async () => {
+  it('offers the current product to every account, by default and by its code', async () => {
     await setCurrentProduct(stack.operator, A);
     assert.deepEqual(await listed(), [shown(A)]);
     assert.deepEqual(await issue(), ['A', 'visa']);
     assert.deepEqual(await issue('A'), ['A', 'visa']);
   });
 
-  it('another is refused with 422, known or not', async () => {
+  it('refuses any other product with 422, known or not', async () => {
     for (const code of ['B', 'a', 'A ', 'nothing']) {
       expectError(await createCard(partner, { amount: 1_000, product_code: code }), 'product_not_allowed');
     }
   });
 
-  it('a new current one takes effect at once, and cards keep theirs', async () => {
+  it('uses a new current product at once, and cards keep theirs', async () => {
     const before = (await createCard(partner, { amount: 1_000 })).json;
     await setCurrentProduct(stack.operator, B);
     assert.deepEqual(await listed(), [shown(B)]);
@@ -62,7 +62,7 @@ describe('products', () => {
     assert.equal((await partner.call('GET', `/cards/${before.id}`)).json.product_code, 'A');
   });
 
-  it('further ones can be allowed to one account, which then selects among them; the current one comes first', async () => {
+  it('lets an account choose among further products allowed to it, and lists the current one first', async () => {
     await setCurrentProduct(stack.operator, C);
     await setCurrentProduct(stack.operator, B);
     await allowProducts(stack.operator, partner.id, ['C', 'A']);
@@ -74,7 +74,7 @@ describe('products', () => {
     expectError(await createCard(other, { amount: 1_000, product_code: 'A' }), 'product_not_allowed');
   });
 
-  it("a retired one can't be issued any more, whoever was allowed it", async () => {
+  it('refuses a retired product to every account', async () => {
     await retireProduct(stack.operator, 'A');
     assert.deepEqual(await listed(), [shown(B), shown(C)]);
     expectError(await createCard(partner, { amount: 1_000, product_code: 'A' }), 'product_not_allowed');
@@ -82,18 +82,18 @@ describe('products', () => {
     assert.deepEqual(await issue(), ['A', 'visa']);
   });
 
-  it('go before limits and balance', async () => {
+  it('checks the product before limits and balance', async () => {
     expectError(await createCard(partner, { amount: 1, product_code: 'X' }), 'product_not_allowed');
   });
 
-  it('are the same in live mode with a network', async () => {
+  it('does the same in live mode with a network', async () => {
     assert.deepEqual(await listed('live'), await listed('test'));
     const { json } = await createCard(partner, { amount: 1_000, product_code: 'C' }, { mode: 'live' });
     assert.deepEqual([json.status, json.product_code], ['active', 'C']);
   });
 });
 
-describe('live mode without a network', () => {
+describe('the service in live mode without a network', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
@@ -102,7 +102,7 @@ describe('live mode without a network', () => {
   });
   after(() => stack.stop());
 
-  it('reads, quotes and has no products', async () => {
+  it('answers reads and quotes, and lists no products', async () => {
     for (const path of ['/ping', '/balance', '/cards']) {
       assert.equal((await partner.call('GET', path, { mode: 'live' })).status, 200, path);
     }
@@ -116,7 +116,7 @@ describe('live mode without a network', () => {
     assert.equal((await partner.call('GET', '/balance', { mode: 'live' })).json.held, 0);
   });
 
-  it('leaves test mode as it is', async () => {
+  it('serves test mode as usual', async () => {
     assert.equal((await partner.call('GET', '/products')).json.data.length, 1);
     assert.equal((await createCard(partner, { amount: 1_000 })).status, 201);
   });

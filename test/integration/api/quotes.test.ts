@@ -13,7 +13,7 @@ describe('POST /quotes', () => {
 
   const quote = (body: unknown) => partner.call('POST', '/quotes', { body });
 
-  it("quotes an issuance by the platform's plan", async () => {
+  it("quotes an issuance with the platform's fee plan", async () => {
     const { status, json } = await quote({ type: 'card_issue', amount: 10_025 });
     assert.equal(status, 200);
     assert.deepEqual(json, {
@@ -28,7 +28,7 @@ describe('POST /quotes', () => {
     });
   });
 
-  it('quotes a top-up, which activates nothing', async () => {
+  it('quotes a top-up without an activation fee', async () => {
     const { json } = await quote({ type: 'card_topup', amount: 1 });
     assert.deepEqual(json, {
       ...{ type: 'card_topup', currency: 'USD', card_amount: 1, total_debited: 51 },
@@ -36,7 +36,7 @@ describe('POST /quotes', () => {
     });
   });
 
-  it('needs no Idempotency-Key, holds nothing, and asks for no balance', async () => {
+  it('needs no Idempotency-Key and no balance, and holds nothing', async () => {
     await quote({ type: 'card_issue', amount: 1_000_000 });
     assert.equal((await partner.call('GET', '/balance')).json.held, 0);
   });
@@ -53,7 +53,7 @@ describe('POST /quotes', () => {
     ]);
   });
 
-  it("names every field that is wrong, missing or unknown, and the query's as well", async () => {
+  it('names every wrong, missing or unknown field of the body and the query', async () => {
     expectError(await quote({ type: 'card', amount: '5' }), 'validation_failed', ['type', 'amount']);
     expectError(await quote({}), 'validation_failed', ['type', 'amount']);
     expectError(await quote({ type: null, amount: null }), 'validation_failed', ['type', 'amount']);
@@ -64,7 +64,7 @@ describe('POST /quotes', () => {
     );
   });
 
-  it('says of each field what is wrong with it', async () => {
+  it('says what is wrong with each field', async () => {
     const messages = async (body: unknown) => (await quote(body)).json.error.message;
     assert.equal(await messages({ type: 'card_issue' }), 'amount is required');
     assert.equal(

@@ -7,7 +7,7 @@ import { expectError } from '../../support/api/answers.ts';
 import { type Answer, startTestStack, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
-describe('createRateLimit', () => {
+describe('a rate limit', () => {
   let nowMs: number;
   beforeEach(() => {
     nowMs = 12_345.678;
@@ -33,7 +33,7 @@ describe('createRateLimit', () => {
     [7, 7],
     [10, 0],
   ] as const) {
-    it(`lets ${perSecond} a second through for ever, and ${Math.max(burst, perSecond)} at once after a pause`, () => {
+    it(`allows ${perSecond} a second for ever, and ${Math.max(burst, perSecond)} at once after a pause`, () => {
       const limit = limitOf(perSecond, burst);
       assert.equal(taken(limit, 1_000), Math.max(burst, perSecond));
       for (let second = 0; second < 5; second++) {
@@ -45,13 +45,13 @@ describe('createRateLimit', () => {
     });
   }
 
-  it('counts each key by itself', () => {
+  it('counts each key separately', () => {
     const limit = limitOf(2, 2);
     assert.equal(taken(limit, 5, 'key_1'), 2);
     assert.equal(taken(limit, 5, 'key_2'), 2);
   });
 
-  it('says how long to wait, in whole seconds, and is right about it', () => {
+  it('says how many whole seconds to wait, and is right', () => {
     const limit = limitOf(1, 1);
     limit.take('key_1');
     nowMs += 100;
@@ -66,7 +66,7 @@ describe('createRateLimit', () => {
     limit.take('key_1');
   });
 
-  describe('at several processes', () => {
+  describe('across processes', () => {
     let stack: TestStack;
     before(async () => {
       stack = await startTestStack({}, { worker: false });
@@ -74,7 +74,7 @@ describe('createRateLimit', () => {
     after(() => stack.stop());
     const exchange = (limit: RateLimit) => limit.exchange((usedMs) => shareKeyUsage(stack.orm, usedMs));
 
-    it('is one limit for all of them, with debts', async () => {
+    it('is one limit for all of them, and remembers what was used beyond it', async () => {
       const [one, two, three] = [limitOf(1, 100), limitOf(1, 100), limitOf(1, 100)];
       const key = randomUUID();
       assert.equal(taken(one, 200, key), 100);
@@ -90,7 +90,7 @@ describe('createRateLimit', () => {
       assert.equal(taken(three, 10, randomUUID()), 10);
     });
 
-    it('tells of many keys in one statement, and of no key that used little', async () => {
+    it('shares the counts of many keys in one statement, and leaves out keys that used little', async () => {
       const limit = limitOf(1, 100);
       const keys = Array.from({ length: 500 }, () => randomUUID());
       for (const key of keys) taken(limit, 5, key);
@@ -109,7 +109,7 @@ describe('createRateLimit', () => {
       assert.deepEqual(told, [500, 1]);
     });
 
-    it('goes on by its own count while the others can not be told, and tells them afterwards', async () => {
+    it('uses its own count while the others cannot be reached, and shares it afterwards', async () => {
       const [one, two] = [limitOf(1, 100), limitOf(1, 100)];
       const key = randomUUID();
       assert.equal(taken(one, 60, key), 60);
@@ -121,7 +121,7 @@ describe('createRateLimit', () => {
       assert.equal(taken(two, 5, key), 0);
     });
 
-    it('adds up what processes tell at the same time', async () => {
+    it('adds up what processes share at the same time', async () => {
       const limits = Array.from({ length: 8 }, () => limitOf(1, 100));
       const keys = Array.from({ length: 40 }, () => randomUUID());
       for (const limit of limits) for (const key of keys) taken(limit, 10, key);
@@ -137,7 +137,7 @@ describe('createRateLimit', () => {
     });
   });
 
-  it('is off where 0 a second are allowed', () => {
+  it('is off if 0 a second are allowed', () => {
     assert.equal(taken(limitOf(0, 0), 1_000), 1_000);
   });
 });
@@ -157,7 +157,7 @@ describe('the general limit', () => {
     }
   };
 
-  it('answers 429 with Retry-After, for the one key alone', async () => {
+  it('answers 429 with Retry-After, and only to the key that exceeded it', async () => {
     const partner = await stack.createPartner();
     const refusal = await firstRefusal(() => partner.call('GET', '/ping'));
     expectError(refusal, 'rate_limited');
@@ -165,7 +165,7 @@ describe('the general limit', () => {
     assert.equal((await partner.call('GET', '/ping', { mode: 'live' })).status, 200);
   });
 
-  it('is one limit at two API processes', async () => {
+  it('is shared by two API processes', async () => {
     const burst = 60;
     const limits = { rateLimitPerSecond: 1, rateLimitBurst: burst };
     const one = await startTestStack(limits, { worker: false });

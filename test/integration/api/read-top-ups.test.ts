@@ -24,7 +24,7 @@ const NO_IDS = [
   ],
 ];
 
-describe('reading top-ups', () => {
+describe('the API', () => {
   let stack: TestStack;
   let holder: Cardholder;
   /** All of the card's, newest first. */
@@ -40,36 +40,36 @@ describe('reading top-ups', () => {
 
   const get = (path: string, of: Cardholder = holder) => of.partner.call('GET', path, { mode: of.mode });
 
-  describe('GET /topups/{topupId}', () => {
-    it('reads each as it was answered', async () => {
+  describe('at GET /topups/{topupId}', () => {
+    it('returns each top-up as its creation did', async () => {
       for (const one of [topUps[0], topUps[24]]) {
         const { status, json } = await get(`/topups/${one.id}`);
         assert.deepEqual([status, json], [200, one]);
       }
     });
 
-    it('does not have it for another account or the other mode', async () => {
+    it('answers 404 to another account or in the other mode', async () => {
       const path = `/topups/${topUps[0].id}`;
       const other = await cardholder(stack, 'test', 0);
       expectError(await get(path, other), 'topup_not_found');
       expectError(await get(path, { ...holder, mode: 'live' }), 'topup_not_found');
     });
 
-    it('answers 404 for ids that name nothing, of the right shape or not', async () => {
+    it('answers 404 for unknown ids, of the right form or not', async () => {
       for (const id of [newId('topup'), holder.cardId, ...NO_IDS]) {
         expectError(await get(`/topups/${id}`), 'topup_not_found');
       }
     });
 
-    it('takes no query, and no other method', async () => {
+    it('refuses query parameters and other methods', async () => {
       expectError(await get(`/topups/${topUps[0].id}?expand=card`), 'validation_failed', ['expand']);
       const deleted = await holder.partner.call('DELETE', `/topups/${topUps[0].id}`);
       expectError(deleted, 'method_not_allowed');
     });
   });
 
-  describe('GET /cards/{cardId}/topups', () => {
-    it('lists the newest 20 by default, in the list envelope', async () => {
+  describe('at GET /cards/{cardId}/topups', () => {
+    it('lists the newest 20 by default in the list envelope', async () => {
       assert.deepEqual(await listTopUps(holder), {
         object: 'list',
         data: topUps.slice(0, 20),
@@ -79,7 +79,7 @@ describe('reading top-ups', () => {
     });
 
     for (const limit of [1, 7, 24, 25, 26, 100]) {
-      it(`goes through all in pages of ${limit}, the last one full or not`, async () => {
+      it(`lists all top-ups in pages of ${limit}`, async () => {
         const seen = [];
         for (let cursor: string | null = ''; cursor !== null; ) {
           const page: { data: unknown[]; has_more: boolean; next_cursor: string | null } = await listTopUps(
@@ -95,7 +95,7 @@ describe('reading top-ups', () => {
       });
     }
 
-    it('stays stable while new ones arrive', async () => {
+    it('has pages that stay the same while new top-ups arrive', async () => {
       const other = await cardholder(stack, 'test', 100_000);
       for (let i = 0; i < 4; i++) await topUp(other, 100);
       const first = await listTopUps(other, '?limit=2');
@@ -106,13 +106,13 @@ describe('reading top-ups', () => {
       assert.deepEqual([...first.data, ...second.data], before);
     });
 
-    it('is empty for a card without any, and after the last one', async () => {
+    it('answers an empty list for a card without top-ups, and after the last one', async () => {
       const empty = { object: 'list', data: [], has_more: false, next_cursor: null };
       assert.deepEqual(await listTopUps(await cardholder(stack, 'test', 0)), empty);
       assert.deepEqual(await listTopUps(holder, `?starting_after=${topUps[24].id}`), empty);
     });
 
-    it('shows nothing of the other cards of the account', async () => {
+    it("shows no top-ups of the account's other cards", async () => {
       const { json } = await holder.partner.call('POST', '/cards', {
         body: { amount: 100, external_ref: 'another' },
         idempotencyKey: 'another',
@@ -124,7 +124,7 @@ describe('reading top-ups', () => {
       expectError(await get(foreign), 'validation_failed', ['starting_after']);
     });
 
-    it('answers 404 for a card of another account or mode, or none', async () => {
+    it('answers 404 for a card of another account or mode, and for an unknown one', async () => {
       const other = await cardholder(stack, 'test', 0);
       const path = `/cards/${holder.cardId}/topups`;
       expectError(await get(path, other), 'card_not_found');
@@ -134,7 +134,7 @@ describe('reading top-ups', () => {
         expectError(await get(`/cards/${id}/topups`), 'card_not_found');
     });
 
-    it('answers 400 for a limit or a starting_after that is none', async () => {
+    it('answers 400 for an invalid limit or starting_after', async () => {
       const path = `/cards/${holder.cardId}/topups`;
       for (const limit of ['0', '101', '-1', '1.5', 'x', '', '1e1', '9999999999999999999']) {
         expectError(await get(`${path}?limit=${limit}`), 'validation_failed', ['limit']);

@@ -41,7 +41,7 @@ describe('GET /docs, in a browser', function () {
   const operation = (method: string, path: string): Locator =>
     page.locator(`.opblock-${method}`, { has: page.locator(`[data-path="${path}"]`) });
 
-  it('shows every operation, in its groups', async () => {
+  it('shows every operation in its group', async () => {
     await page.locator('.opblock').first().waitFor();
     const ids = await page.locator('.opblock').evaluateAll((blocks) => blocks.map(({ id }) => id));
     const webhooks = ids.filter((id) => id.startsWith('operations-webhooks-'));
@@ -74,7 +74,7 @@ describe('GET /docs, in a browser', function () {
     assert.equal((await partner.call('GET', '/balance')).json.available, 12_345);
   });
 
-  it('asks nobody else, and keeps to its Content-Security-Policy', async () => {
+  it('sends no request elsewhere, and obeys its Content-Security-Policy', async () => {
     assert.deepEqual(
       [...requested].filter((one) => one !== 'null'),
       [origin],

@@ -15,7 +15,7 @@ describe('the reference', () => {
   // biome-ignore lint/suspicious/noExplicitAny: the document's shape is what is under test.
   const document = async (): Promise<any> => (await fetch(`${origin}/openapi.json`)).json();
 
-  it('GET /openapi.json is a valid OpenAPI 3.1 document', async () => {
+  it('serves a valid OpenAPI 3.1 document at GET /openapi.json', async () => {
     const validator = new Validator();
     const result = await validator.validate(await document());
     assert.deepEqual(result.errors ?? [], []);
@@ -23,7 +23,7 @@ describe('the reference', () => {
     assert.equal(validator.version, '3.1');
   });
 
-  it('has every route with its success, its body, its parameters and its errors', async () => {
+  it('describes every route with its success, body, parameters and errors', async () => {
     const { paths, components } = await document();
     const documented = Object.entries<object>(paths).flatMap(([path, operations]) =>
       Object.keys(operations).map((method) => `${method} ${path}`),
@@ -84,7 +84,7 @@ describe('the reference', () => {
     );
   });
 
-  it('names no error that the catalogue does not have', async () => {
+  it('names only errors that are in the catalogue', async () => {
     const { paths } = await document();
     for (const operations of Object.values<Record<string, object>>(paths)) {
       for (const operation of Object.values(operations)) {
@@ -101,7 +101,7 @@ describe('the reference', () => {
     }
   });
 
-  it('GET /docs loads, with everything it loads, from this process alone', async () => {
+  it('loads GET /docs and all that it needs from this process alone', async () => {
     const page = await fetch(`${origin}/docs`);
     assert.equal(page.status, 200);
     assert.match(page.headers.get('content-type') ?? '', /^text\/html/);
@@ -121,7 +121,7 @@ describe('the reference', () => {
     assert.match(await (await fetch(`${origin}/docs/start.js`)).text(), /'\/openapi\.json'/);
   });
 
-  it('answers 404 for an asset that is not there', async () => {
+  it('answers 404 for an unknown asset', async () => {
     for (const path of ['/docs/nothing.js', '/docs/..%2f..%2fpackage.json', '/docs/swagger-ui.css/x']) {
       assert.equal((await fetch(origin + path)).status, 404, path);
     }

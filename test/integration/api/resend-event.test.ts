@@ -35,7 +35,7 @@ describe('POST /events/{eventId}/resend', function () {
     });
 
   for (const status of ['delivered', 'no_endpoint', 'parked'] as const) {
-    it(`sends one that is ${status}, with the same id and body`, async () => {
+    it(`sends an event that is ${status} with the same id and body`, async () => {
       await setEndpoint();
       const [id] = await seedEvents(stack, partner, [{ status }, { status }]);
       const { status: code, json } = await resend(id);
@@ -51,7 +51,7 @@ describe('POST /events/{eventId}/resend', function () {
     });
   }
 
-  it('leaves one that is about to be sent as it is', async () => {
+  it('changes nothing about an event that is about to be sent', async () => {
     await setEndpoint();
     const [id] = await seedEvents(stack, partner, [{ status: 'retrying' }]);
     await asOwner(
@@ -67,7 +67,7 @@ describe('POST /events/{eventId}/resend', function () {
     assert.deepEqual(row, { lease_expires_at: 'infinity' });
   });
 
-  it('starts one that was given up anew, and its workflow ends when it has arrived', async () => {
+  it('restarts the attempts of an event that was given up, and its workflow ends on delivery', async () => {
     receiver.behave(answer(500));
     await setEndpoint();
     const { json } = await partner.call('POST', '/webhook-endpoint/test');
@@ -83,7 +83,7 @@ describe('POST /events/{eventId}/resend', function () {
     assert.equal((await read(json.id)).delivery.status, 'delivered');
   });
 
-  it('starts one whose workflow is gone anew all the same', async () => {
+  it('restarts the attempts of an event whose workflow is gone', async () => {
     await setEndpoint();
     const [givenUp, retrying] = await seedEvents(stack, partner, [
       { status: 'given_up' },
@@ -95,7 +95,7 @@ describe('POST /events/{eventId}/resend', function () {
     }
   });
 
-  it('answers 404 for an event of nobody, of another account, of the other mode, or past its 30 days', async () => {
+  it('answers 404 for an event that is unknown, of another account or mode, or older than 30 days', async () => {
     await setEndpoint();
     const [live, old] = await seedEvents(stack, partner, [{ mode: 'live' }, { ageMs: 31 * 24 * 3_600_000 }]);
     const [others] = await seedEvents(stack, await stack.createPartner(), [{}]);
@@ -119,7 +119,7 @@ describe('POST /events/{eventId}/resend', function () {
     assert.equal((await read(id)).delivery.status, 'no_endpoint');
   });
 
-  it('answers 429 when too many were asked for, and changes nothing', async () => {
+  it('answers 429 after too many requests, and changes nothing', async () => {
     await setEndpoint();
     const [id] = await seedEvents(stack, partner, [{ status: 'delivered' }]);
     await asOwner(
@@ -135,7 +135,7 @@ describe('POST /events/{eventId}/resend', function () {
     expectError(await resend(`evt_${'0'.repeat(26)}`), 'event_not_found');
   });
 
-  it('answers 202 while Temporal is away, and sends', async () => {
+  it('answers 202 while Temporal is away, and the event is sent', async () => {
     const temporal = {
       connectionOptions: { address: `127.0.0.1:${await freePort()}` },
       namespace: 'default',

@@ -22,7 +22,7 @@ describe('the limit of reveals', () => {
     partner = await revealingPartner(stack);
   });
 
-  it('answers 429 from the fourth in a minute on; each mode has its own count, and all cards share it', async () => {
+  it('answers 429 from the fourth reveal in a minute on, across all cards of a mode', async () => {
     const cards = {
       test: [await issueCard(partner, 'test'), await issueCard(partner, 'test')],
       live: [await issueCard(partner, 'live')],
@@ -42,7 +42,7 @@ describe('the limit of reveals', () => {
     }
   });
 
-  it('slides its windows: one more as soon as the third last is a minute old', async () => {
+  it('allows one more as soon as the third last reveal is a minute old', async () => {
     const cardId = await issueCard(partner, 'test');
     for (const seconds of [20, 0, 0]) {
       assert.equal((await reveal(partner, cardId)).status, 200);
@@ -58,7 +58,7 @@ describe('the limit of reveals', () => {
     expectError(await reveal(partner, cardId), 'reveal_limit_reached');
   });
 
-  it('lets 20 pass in 24 hours, and the next as soon as the first of them is that old', async () => {
+  it('allows 20 in 24 hours, and the next as soon as the first of them is that old', async () => {
     const cardId = await issueCard(partner, 'test');
     for (let turn = 0; turn < 20; turn++) {
       assert.equal((await reveal(partner, cardId)).status, 200);
@@ -74,7 +74,7 @@ describe('the limit of reveals', () => {
   });
 
   for (const mode of ['test', 'live'] as const) {
-    it(`lets exactly three of 50 simultaneous requests pass (${mode})`, async () => {
+    it(`allows exactly three of 50 simultaneous requests in ${mode} mode`, async () => {
       const cards = await Promise.all([issueCard(partner, mode), issueCard(partner, mode)]);
       const answers = await Promise.all(
         Array.from({ length: 50 }, (_, index) => reveal(partner, cards[index % 2] ?? '', mode)),
@@ -86,7 +86,7 @@ describe('the limit of reveals', () => {
     });
   }
 
-  it('counts nothing that it refused', async () => {
+  it('does not count refused requests', async () => {
     const cardId = await issueCard(partner, 'test');
     const pending = await issueCard(partner, 'live', { amount: 1_047 });
     await reveal(partner, newId('card'));

@@ -13,7 +13,7 @@ import {
 } from '../../support/stored-data.ts';
 import { until } from '../../support/until.ts';
 
-describe('a card that was revealed', () => {
+describe('a revealed card', () => {
   let stack: TestStack;
   let partner: TestPartner;
   let revealed: Revealed[];
@@ -55,12 +55,12 @@ describe('a card that was revealed', () => {
   });
   after(() => stack.stop());
 
-  it('is in no table, no log line and no workflow', async () => {
+  it('appears in no table, log line or workflow', async () => {
     assert.equal(new Set(revealed.map(({ pan }) => pan)).size, 4);
     await assertKeptNowhere(stack, revealed);
   });
 
-  it('would have been found', async () => {
+  it('would be found if it did', async () => {
     const { pan = '', cvv = '' } = revealed[0] ?? {};
     const [row = ''] = (await tableContents(stack))['public.card'] ?? [];
     for (const planted of [
@@ -78,7 +78,7 @@ describe('a card that was revealed', () => {
     assert.deepEqual(secretsIn(row, revealed), []);
   });
 
-  it('leaves in the log that it was, and what went wrong', () => {
+  it('leaves log lines that say that it was revealed, and what went wrong', () => {
     const log = stack.logLines.map((line) => JSON.parse(line));
     const requests = log.filter(({ route }) => route === '/v1/cards/:cardId/secure-details');
     assert.deepEqual(

@@ -3,7 +3,7 @@ import { expectError } from '../../support/api/answers.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner } from '../../support/stack.ts';
 
-describe('paths and methods', () => {
+describe('the API', () => {
   let partner: TestPartner;
   let origin: string;
   before(async () => {
@@ -24,7 +24,7 @@ describe('paths and methods', () => {
     '/v1/%zz',
     '/v1/%00',
   ]) {
-    it(`answers 404 for ${path}, with and without a key`, async () => {
+    it(`answers 404 for ${path} with and without a key`, async () => {
       const headers = { authorization: `Bearer ${partner.keys.test}` };
       for (const init of [{ headers }, {}, { method: 'POST', body: '{}', headers }]) {
         const response = await fetch(origin + path, init);
@@ -52,7 +52,7 @@ describe('paths and methods', () => {
     '/events/evt_00000000000000000000000000/resend': 'POST',
   };
   for (const [path, allowed] of Object.entries(METHODS)) {
-    it(`answers 405 on ${path} for all methods but ${allowed}, and says so in Allow`, async () => {
+    it(`answers 405 on ${path} for all methods except ${allowed}, which Allow lists`, async () => {
       for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
         if (allowed.split(', ').includes(method)) continue;
         const answer = await partner.call(method, path);
@@ -62,7 +62,7 @@ describe('paths and methods', () => {
     });
   }
 
-  it('answers 404 and 405 outside /v1 in the same shape', async () => {
+  it('answers 404 and 405 outside /v1 in the same format', async () => {
     for (const [method, path, code] of [
       ['POST', '/healthz', 'method_not_allowed'],
       ['DELETE', '/openapi.json', 'method_not_allowed'],
@@ -75,8 +75,8 @@ describe('paths and methods', () => {
   });
 });
 
-describe('every answer', () => {
-  it('has a Request-Id of ours, another each time, whatever the caller sends', async () => {
+describe('every response', () => {
+  it('has a new Request-Id each time, whatever the caller sends', async () => {
     const stack = await sharedStack();
     const partner = await stack.createPartner();
     const seen = new Set<string>();
@@ -96,7 +96,7 @@ describe('every answer', () => {
     assert.equal(seen.size, 5);
   });
 
-  it('has the headers that keep it from being cached, framed, sniffed or scripted', async () => {
+  it('has headers against caching, framing, sniffing and scripts', async () => {
     const stack = await sharedStack();
     const partner = await stack.createPartner();
     for (const path of ['/ping', '/nothing', '/cards?limit=0']) {

@@ -9,7 +9,7 @@ import { asOwner, createTestDatabase } from '../../support/postgres.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/sockets.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 
-describe('secure details while something is out of order', () => {
+describe('GET /cards/{cardId}/secure-details', () => {
   let proxy: TcpProxy;
   let stack: TestStack;
   let partner: TestPartner;
@@ -36,7 +36,7 @@ describe('secure details while something is out of order', () => {
       'REVOKE INSERT ON card_reveal FROM card_issuing_app',
       'GRANT INSERT ON card_reveal TO card_issuing_app',
     ],
-    'the attempts can not be read': [
+    'the attempts cannot be read': [
       'REVOKE SELECT ON card_reveal FROM card_issuing_app',
       'GRANT SELECT ON card_reveal TO card_issuing_app',
     ],
@@ -49,7 +49,7 @@ describe('secure details while something is out of order', () => {
     ],
   };
   for (const [name, [breaking, mending]] of Object.entries(uncountable)) {
-    it(`answers 429, never the card, where ${name}`, async () => {
+    it(`answers 429, never the card, if ${name}`, async () => {
       await asOwner(stack, breaking);
       for (const mode of ['test', 'live'] as const) {
         const answer = await reveal(partner, cards[mode], mode);
@@ -65,12 +65,12 @@ describe('secure details while something is out of order', () => {
     });
   }
 
-  it('answers 429 where an account has nothing to be counted at', async () => {
+  it('answers 429 if an account has no row to be counted in', async () => {
     await asOwner(stack, 'DELETE FROM account_usage WHERE partner_id = $1', [partner.id]);
     expectError(await reveal(partner, cards.test), 'reveal_limit_reached');
   });
 
-  it('answers no card while PostgreSQL is away', async () => {
+  it('returns no card while PostgreSQL is away', async () => {
     await reveal(partner, cards.test);
     await proxy.cut();
     for (const mode of ['test', 'live'] as const) {
@@ -82,7 +82,7 @@ describe('secure details while something is out of order', () => {
     assert.equal((await reveal(partner, cards.test)).status, 200);
   });
 
-  it('answers 503 while the network is away; such attempts count', async () => {
+  it('answers 503 while the network is away, and counts such attempts', async () => {
     await asOwner(stack, 'ALTER SCHEMA simulated_network RENAME TO away');
     const first = await reveal(partner, cards.live, 'live');
     expectError(first, 'unavailable');
@@ -95,7 +95,7 @@ describe('secure details while something is out of order', () => {
     expectError(await reveal(partner, cards.live, 'live'), 'reveal_limit_reached');
   });
 
-  it('answers 503 for a live card where no network is configured any more', async () => {
+  it('answers 503 for a live card if no network is configured', async () => {
     const port = await freePort();
     const api = await startApi({ ...stack.config, port, cardNetwork: 'none' }, pino({ level: 'silent' }));
     try {

@@ -24,7 +24,7 @@ describe('GET /cards/{cardId}/secure-details', () => {
     ['test', '4242'],
     ['live', '424242'],
   ] as const) {
-    it(`answers 200 with the ${mode} card's number, the same each time, and forbids caches to keep it`, async () => {
+    it(`answers 200 with the ${mode} card's number, the same each time, and forbids caching`, async () => {
       const cardId = await issueCard(partner, mode, {
         cardholder_first_name: 'Ada',
         cardholder_last_name: 'Lovelace',
@@ -48,7 +48,7 @@ describe('GET /cards/{cardId}/secure-details', () => {
     });
   }
 
-  it('gives a name as far as there is one', async () => {
+  it('returns as much of the name as there is', async () => {
     const nameOf = async (body: object) =>
       (await reveal(partner, await issueCard(partner, 'test', body))).json.cardholder_name;
     assert.equal(await nameOf({}), null);
@@ -68,7 +68,7 @@ describe('GET /cards/{cardId}/secure-details', () => {
     expectError(answer, 'validation_failed', ['pan']);
   });
 
-  it('answers 403 where it is not enabled, before anything else, from the moment it is switched off', async () => {
+  it('answers 403 before anything else if it is not enabled, from the moment it is switched off', async () => {
     const cardId = await issueCard(partner, 'test');
     const switchTo = (secureDetailsEnabled: boolean) =>
       updatePartner(stack.operator, partner.id, { secureDetailsEnabled });
@@ -84,7 +84,7 @@ describe('GET /cards/{cardId}/secure-details', () => {
     expectError(await reveal(byDefault, cardId), 'secure_details_disabled');
   });
 
-  it("answers 404 for a card that is not the account's, of the other mode, or no card", async () => {
+  it('answers 404 for a card of another account or mode, and for an unknown one', async () => {
     const cardId = await issueCard(partner, 'test');
     expectError(await reveal(await revealingPartner(stack), cardId), 'card_not_found');
     expectError(await reveal(partner, cardId, 'live'), 'card_not_found');
@@ -93,7 +93,7 @@ describe('GET /cards/{cardId}/secure-details', () => {
     }
   });
 
-  it('answers 409 naming the status, but for active and frozen cards', async () => {
+  it('answers 409 and names the status, except for active and frozen cards', async () => {
     const refused = async (cardId: string, status: string, mode: Mode = 'live') => {
       const answer = await reveal(partner, cardId, mode);
       expectError(answer, 'invalid_state');
@@ -112,7 +112,7 @@ describe('GET /cards/{cardId}/secure-details', () => {
     await refused(cardId, 'blocked', 'test');
   });
 
-  it('answers 409 where the network never told the number', async () => {
+  it('answers 409 if the network never gave the number', async () => {
     const cardId = await issueCard(partner, 'live');
     await forgetNetworkCard(stack, cardId);
     const answer = await reveal(partner, cardId, 'live');
@@ -120,7 +120,7 @@ describe('GET /cards/{cardId}/secure-details', () => {
     assert.match(answer.json.error.message, /active, but we do not have its id at the card network/);
   });
 
-  it('leaves a row that says who, which card, when and under which request, and nothing of the card', async () => {
+  it("records who revealed which card, when and in which request, and nothing of the card's details", async () => {
     const cardId = await issueCard(partner, 'test');
     const answer = await reveal(partner, cardId);
     const rows = await asOwner(stack, 'SELECT * FROM card_reveal WHERE partner_id = $1', [partner.id]);

@@ -27,7 +27,7 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
   const total = async () => (await balanceOf(partner))[2] ?? Number.NaN;
   const onCard = async () => (await partner.call('GET', `/cards/${cardId}`)).json.balance;
 
-  it('answers 201 with a settled purchase: the card pays it, the balance its fee', async () => {
+  it('answers 201 with a settled purchase, charged to the card, and its fee to the balance', async () => {
     const before = await total();
     const merchant = { merchant_name: 'Bücher & Co', merchant_category_code: '5942' };
     const { status, json } = await simulate({ ...purchase, ...merchant });
@@ -44,7 +44,7 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
     assert.deepEqual(await list(), [json]);
   });
 
-  it('records a decline, and a purchase above the balance as one', async () => {
+  it("records a decline, also for a purchase above the card's balance", async () => {
     const before = await total();
     const asked = (await simulate({ type: 'decline', amount: 5_000 })).json;
     const dear = (await simulate({ type: 'purchase', amount: 1_001 })).json;
@@ -66,13 +66,13 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
     assert.deepEqual([await onCard(), await total()], [1_250, before]);
   });
 
-  it('takes the card down to zero and no further', async () => {
+  it('charges the card down to zero and no further', async () => {
     assert.equal((await simulate({ type: 'purchase', amount: 1_000 })).json.type, 'purchase');
     assert.equal((await simulate({ type: 'purchase', amount: 1 })).json.type, 'decline');
     assert.equal(await onCard(), 0);
   });
 
-  it('charges fees even where the balance can not pay them', async () => {
+  it('charges fees even if the balance cannot cover them', async () => {
     const poor = await stack.createPartner();
     await poor.call('POST', '/test/credit', { body: { amount: 1_150 }, idempotencyKey: 'k' });
     const card = await createCard(poor, { amount: 1_000 });
@@ -82,7 +82,7 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
     expectError(await createCard(poor, { amount: 100 }), 'insufficient_funds');
   });
 
-  it('settles 60 at once, exactly as many as the card can pay for', async () => {
+  it('settles exactly as many of 60 simultaneous purchases as the card can pay for', async () => {
     const answers = await Promise.all(
       Array.from({ length: 60 }, () => simulate({ type: 'purchase', amount: 30 })),
     );
@@ -91,7 +91,7 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
     assert.equal(await onCard(), 10);
   });
 
-  it('answers 409 unless the card is active, naming its status', async () => {
+  it('answers 409 and names the status unless the card is active', async () => {
     for (const [change, status] of [
       ['freeze', 'frozen'],
       ['block', 'blocked'],
@@ -106,7 +106,7 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
     assert.deepEqual(await list(), []);
   });
 
-  describe('with force, which settles it as the card network would', () => {
+  describe('with force, as the card network would settle it,', () => {
     const change = (verb: string) => partner.call('POST', `/cards/${cardId}/${verb}`);
 
     it('declines a purchase on a frozen card', async () => {
@@ -142,7 +142,7 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
       assert.equal(forcedNot.json.decline_reason, 'simulated_decline');
     });
 
-    it('takes up to as much as the faucet gives', async () => {
+    it("accepts amounts up to the faucet's largest", async () => {
       const debtor = await fundedPartner(stack, 10_000);
       const { id } = (await createCard(debtor, { amount: 1_000 })).json;
       await debtor.call('POST', `/cards/${id}/block`);
@@ -155,7 +155,7 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
     });
   });
 
-  it('answers 404 for a card that is unknown, of another account, or misspelt', async () => {
+  it('answers 404 for a card that is unknown, of another account or misspelt', async () => {
     const stranger = await fundedPartner(stack, 10_000);
     const foreign = (await createCard(stranger, { amount: 1_000 })).json.id;
     for (const id of [newId('card'), foreign, 'card_1', cardId.toUpperCase(), '%00', '..%2f']) {
@@ -170,7 +170,7 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
     expectError(await simulate({}, { mode: 'live' }, 'card_1'), 'live_key_not_allowed');
   });
 
-  it('answers 400 naming every field that is wrong', async () => {
+  it('answers 400 and names every wrong field', async () => {
     for (const [body, ...paths] of [
       [{}, 'type', 'amount'],
       [{ ...purchase, type: 'reversal' }, 'type'],
@@ -192,7 +192,7 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
     assert.deepEqual(await list(), []);
   });
 
-  it('takes a refund of up to as much as the faucet gives', async () => {
+  it("accepts refunds up to the faucet's largest amount", async () => {
     for (const amount of [10_000_001, Number.MAX_SAFE_INTEGER]) {
       expectError(await simulate({ type: 'refund', amount }), 'validation_failed', ['amount']);
     }
@@ -206,7 +206,7 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
   });
 
   describe('with an Idempotency-Key', () => {
-    it('replays the answer byte for byte and moves nothing, also when sent at once', async () => {
+    it('replays the response byte for byte and moves nothing, also for simultaneous requests', async () => {
       const idempotencyKey = randomUUID();
       const answers = await Promise.all(
         Array.from({ length: 10 }, () => simulate(purchase, { idempotencyKey })),
@@ -219,7 +219,7 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
       assert.equal(await onCard(), 700);
     });
 
-    it('answers 422 for another request under it', async () => {
+    it('answers 422 for another request', async () => {
       const idempotencyKey = randomUUID();
       await simulate(purchase, { idempotencyKey });
       const other = (await createCard(partner, { amount: 1_000 })).json.id;
@@ -228,7 +228,7 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
       expectError(await createCard(partner, { amount: 1_000 }, { idempotencyKey }), 'idempotency_conflict');
     });
 
-    it('keeps a 409, and forgets a 404 and a 400', async () => {
+    it('stores a 409, and not a 404 or a 400', async () => {
       const [frozen, unknown, wrong] = [randomUUID(), randomUUID(), randomUUID()];
       await partner.call('POST', `/cards/${cardId}/freeze`);
       const refused = await simulate(purchase, { idempotencyKey: frozen });

@@ -5,7 +5,7 @@ import { balanceOf, fundedPartner } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 
-describe('POST /cards when no worker gets to it in time', () => {
+describe('POST /cards, if no worker gets to it in time,', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
@@ -17,18 +17,18 @@ describe('POST /cards when no worker gets to it in time', () => {
   const events = () =>
     asOwner<{ type: string }>(stack, 'SELECT type FROM event WHERE partner_id = $1', [partner.id]);
 
-  it('answers 201 in test mode, whose network needs none', async () => {
+  it('answers 201 in test mode, which needs no worker', async () => {
     const { status, json } = await createCard(partner, { amount: 1_000 });
     assert.deepEqual([status, json.status, json.balance], [201, 'active', 1_000]);
   });
 
-  it('answers 402 all the same where the money is not there', async () => {
+  it('still answers 402 if the money is missing', async () => {
     expectError(await createCard(partner, { amount: 10_000 }), 'insufficient_funds');
     expectError(await createCard(partner, { amount: 10_000 }, { mode: 'live' }), 'insufficient_funds');
     assert.deepEqual(await balanceOf(partner, 'live'), [10_000, 0, 10_000]);
   });
 
-  it('answers 202 in live mode with the money held, and the card becomes active when a worker comes', async () => {
+  it('answers 202 in live mode with the money held, and the card becomes active when a worker starts', async () => {
     const answer = await createCard(partner, { amount: 1_000 }, { mode: 'live' });
     assert.equal(answer.status, 202, answer.text);
     const { json: card } = answer;

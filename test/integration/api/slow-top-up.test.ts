@@ -13,7 +13,7 @@ import {
 
 const FUNDS = 10_000;
 
-describe('POST /cards/{cardId}/topups when no worker gets to it in time', () => {
+describe('POST /cards/{cardId}/topups, if no worker gets to it in time,', () => {
   let stack: TestStack;
   let test: Cardholder;
   let live: Cardholder;
@@ -25,12 +25,12 @@ describe('POST /cards/{cardId}/topups when no worker gets to it in time', () => 
   });
   after(() => stack.stop());
 
-  it('answers 201 in test mode, whose network needs none', async () => {
+  it('answers 201 in test mode, which needs no worker', async () => {
     const { status, json } = await topUp(test, 1_000);
     assert.deepEqual([status, json.status, json.card_balance], [201, 'succeeded', 2_000]);
   });
 
-  it('answers refusals all the same', async () => {
+  it('still answers refusals', async () => {
     for (const holder of [test, live]) {
       expectError(await topUp(holder, 10_000), 'insufficient_funds');
       expectError(await topUp(holder, 99), 'limit_exceeded');
@@ -38,7 +38,7 @@ describe('POST /cards/{cardId}/topups when no worker gets to it in time', () => 
     assert.deepEqual(await balanceOf(live.partner, 'live'), [FUNDS, 0, FUNDS]);
   });
 
-  it('answers 202 in live mode with the money held, and it succeeds when a worker comes', async () => {
+  it('answers 202 in live mode with the money held, and the top-up succeeds when a worker starts', async () => {
     const answer = await topUp(live, 1_000, { idempotencyKey: 'k' });
     assert.equal(answer.status, 202, answer.text);
     assert.deepEqual([answer.json.status, answer.json.card_balance], ['pending', 1_000]);

@@ -8,7 +8,7 @@ import { startTcpProxy, type TcpProxy } from '../../support/sockets.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { testTemporal } from '../../support/temporal.ts';
 
-describe('while Temporal is away', () => {
+describe('the API while Temporal is away', () => {
   let proxy: TcpProxy;
   let stack: TestStack;
   let partner: TestPartner;
@@ -35,7 +35,7 @@ describe('while Temporal is away', () => {
   const create = (idempotencyKey: string) =>
     createCard(partner, { amount: 1_000, external_ref: idempotencyKey }, { mode: 'live', idempotencyKey });
 
-  it('the whole sandbox works: no request of a test key starts a workflow', async () => {
+  it('serves all of test mode, which starts no workflows', async () => {
     await proxy.cut();
     const post = async (path: string, body?: object) => {
       const answer = await partner.call('POST', path, { body, idempotencyKey: randomUUID() });
@@ -59,7 +59,7 @@ describe('while Temporal is away', () => {
     await proxy.restore();
   });
 
-  it('a deposit address is given out, though no node of the chain answers either', async () => {
+  it('gives out a deposit address, although no node of the chain answers either', async () => {
     await proxy.cut();
     const { status, json, text } = await partner.call('POST', '/funding/deposit-address', {
       ...{ mode: 'live', body: { amount: 2_500 }, idempotencyKey: randomUUID() },
@@ -70,7 +70,7 @@ describe('while Temporal is away', () => {
     await proxy.restore();
   });
 
-  it('a live POST /cards answers 503, the first time and at once again, and the retry gets the true answer later', async () => {
+  it('answers a live POST /cards and its retry with 503, and a later retry with the outcome', async () => {
     await proxy.cut();
     expectError(await create('r-1'), 'unavailable');
     expectError(await create('r-1'), 'unavailable');

@@ -24,7 +24,7 @@ describe('POST /test/credit', () => {
     (await query(stack.orm.em.fork(), 'SELECT FROM faucet_credit WHERE partner_id = $1', [partner.id]))
       .length;
 
-  it('answers 201 with the new balance, of test mode alone', async () => {
+  it('answers 201 with the new balance of test mode alone', async () => {
     await credit(1);
     const { status, json } = await credit(10_000_000);
     assert.equal(status, 201);
@@ -52,7 +52,7 @@ describe('POST /test/credit', () => {
     assert.equal((await credit(5, 'k')).status, 201);
   });
 
-  it('refuses with 400 what would take the balance past the largest integer, and keeps nothing of it', async () => {
+  it('refuses with 400 a credit that would take the balance past the largest integer, and keeps nothing of it', async () => {
     await adjustBalance(stack.operator, {
       ...{ partnerId: partner.id, mode: 'test', amountCents: Number.MAX_SAFE_INTEGER - 10 },
       ...{ reason: 'a test', key: null },
@@ -61,7 +61,7 @@ describe('POST /test/credit', () => {
     assert.equal((await credit(10, 'k')).json.total, Number.MAX_SAFE_INTEGER);
   });
 
-  it("gives 60 credits in any hour and then 429, for which replays and refusals don't count", async () => {
+  it('allows 60 credits in any hour, without counting replays and refusals, and then answers 429', async () => {
     for (let i = 0; i < 59; i++) assert.equal((await credit(1, `k-${i}`)).status, 201);
     for (let i = 0; i < 5; i++) assert.equal((await credit(1, `k-${i}`)).status, 201);
     for (const refused of [0, 10_000_001, '1']) assert.equal((await credit(refused)).status, 400);
@@ -87,7 +87,7 @@ describe('POST /test/credit', () => {
     expectError(await credit(1), 'rate_limited');
   });
 
-  it('counts credits that come at once one after the other', async () => {
+  it('counts simultaneous credits one after the other', async () => {
     for (let i = 0; i < 50; i++) await credit(1);
     const answers = await Promise.all(Array.from({ length: 30 }, () => credit(1)));
     const statuses = answers.map((answer) => answer.status);

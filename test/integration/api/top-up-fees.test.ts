@@ -9,7 +9,7 @@ import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestStack } from '../../support/stack.ts';
 import { CARD_CENTS, type Cardholder, cardholder, readCard, topUp } from '../../support/top-ups.ts';
 
-describe('what a top-up costs', () => {
+describe('the cost of a top-up', () => {
   let stack: TestStack;
   before(async () => {
     stack = await sharedStack();
@@ -24,7 +24,7 @@ describe('what a top-up costs', () => {
   const quoteOf = ({ partner }: Cardholder, amount: number) =>
     partner.call('POST', '/quotes', { body: { type: 'card_topup', amount } });
 
-  it('is what its quote says, to the cent, whatever the plan and the amount', async () => {
+  it('equals its quote to the cent, whatever the plan and the amount', async () => {
     await fc.assert(
       fc.asyncProperty(FUNDINGS, async ({ plan, amount, mode }) => {
         const holder = await cardholder(stack, mode, MAX);
@@ -57,7 +57,7 @@ describe('what a top-up costs', () => {
     assert.deepEqual(await checkLedger(stack.orm.em.fork()), []);
   });
 
-  it('has no fee for the activation, and leaves a fee of zero out, of answer and ledger', async () => {
+  it('includes no activation fee, and leaves fees of zero out of the response and the ledger', async () => {
     const holder = await holderWith({ cardActivationCents: 700 }, 1_000);
     const { json } = await topUp(holder, 1_000);
     assert.deepEqual([json.fees, json.total_debited], [[], 1_000]);
@@ -65,7 +65,7 @@ describe('what a top-up costs', () => {
     assert.deepEqual(await transferCodes(stack, `topup/${json.id}`), ['topup']);
   });
 
-  it("is the account's own plan, rounded half up", async () => {
+  it("follows the account's own plan, rounded half up", async () => {
     const holder = await holderWith({ cardFundingBasisPoints: 125 }, 1_000_000);
     for (const [amount, fee] of [
       [39, 0], // 0.4875
@@ -77,7 +77,7 @@ describe('what a top-up costs', () => {
     }
   });
 
-  it('is debited as it was when the top-up began, though the plan has changed since', async () => {
+  it('is debited as it was when the top-up began, even if the plan has changed since', async () => {
     const holder = await cardholder(stack, 'live', 10_000);
     await negotiate(holder, { cardFundingMinCents: 7 });
     const pending = await topUp(holder, 1_041);
@@ -87,7 +87,7 @@ describe('what a top-up costs', () => {
     assert.deepEqual(await balanceOf(holder.partner, 'live'), [10_000 - 1_048, 0, 10_000 - 1_048]);
   });
 
-  it('400 where the card could not carry it, with what is still pending', async () => {
+  it('leads to 400 if the card could not hold the amount together with pending top-ups', async () => {
     const holder = await cardholder(stack, 'live', MAX);
     await negotiate(holder, {});
     const room = 44;

@@ -17,7 +17,7 @@ import {
 
 const FUNDS = 10_000;
 
-describe('the Idempotency-Key of a top-up', () => {
+describe("a top-up's Idempotency-Key", () => {
   let stack: TestStack;
   let test: Cardholder;
   let live: Cardholder;
@@ -41,14 +41,14 @@ describe('the Idempotency-Key of a top-up', () => {
     assert.equal((await listTopUps(test)).data.length, 2);
   });
 
-  it('replays a 202, which stays what was accepted when it has succeeded', async () => {
+  it('replays a 202 unchanged when the top-up has succeeded', async () => {
     const first = await withKey(live, 1_041);
     assert.equal(first.status, 202, first.text);
     assert.equal((await settledTopUp(live, first.json.id)).status, 'succeeded');
     expectReplay(await withKey(live, 1_041), first);
   });
 
-  it('replays refusals, whatever balance and card have become', async () => {
+  it('replays refusals, whatever the balance and the card are by then', async () => {
     await asOwner(stack, `UPDATE card SET status = 'frozen' WHERE id = $1`, [test.cardId]);
     const refused: [Cardholder, number, string, Answer][] = [];
     for (const [holder, amount, key, code] of [
@@ -67,7 +67,7 @@ describe('the Idempotency-Key of a top-up', () => {
     for (const holder of [test, live]) assert.deepEqual((await listTopUps(holder)).data, []);
   });
 
-  it('answers 422 for another amount, card or endpoint, and changes nothing', async () => {
+  it('gets 422 with another amount, card or endpoint, and nothing changes', async () => {
     const first = await withKey(test, 1_000);
     expectError(await withKey(test, 1_001), 'idempotency_conflict');
     const { partner } = test;
@@ -85,7 +85,7 @@ describe('the Idempotency-Key of a top-up', () => {
     assert.equal((await listTopUps(test)).data.length, 1);
   });
 
-  it('is not kept after a 400, not even one that took the fees to find', async () => {
+  it('can be used again after a 400, even one that depends on the fees', async () => {
     await negotiateLimits(stack.operator, test.partner.id, { maxCardCents: MAX_AMOUNT_CENTS });
     for (const amount of [0, MAX_AMOUNT_CENTS]) {
       expectError(await withKey(test, amount), 'validation_failed', ['amount']);
@@ -95,7 +95,7 @@ describe('the Idempotency-Key of a top-up', () => {
     assert.equal(answer.headers.get('idempotent-replayed'), null);
   });
 
-  it('is another key in the other mode', async () => {
+  it('stands for another request in the other mode', async () => {
     const answers = [await withKey(test, 1_000), await withKey(live, 2_000)];
     assert.deepEqual(
       answers.map(({ status, json }) => [status, json.amount]),
@@ -107,7 +107,7 @@ describe('the Idempotency-Key of a top-up', () => {
   });
 
   for (const mode of ['test', 'live'] as const) {
-    it(`makes one top-up in ${mode} mode, of 20 at once`, async () => {
+    it(`makes one top-up in ${mode} mode for 20 simultaneous requests`, async () => {
       const holder = mode === 'test' ? test : live;
       const answers = await Promise.all(Array.from({ length: 20 }, () => withKey(holder, 1_000)));
       const ran = answers.filter(

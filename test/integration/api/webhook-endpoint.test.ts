@@ -45,7 +45,7 @@ describe('/webhook-endpoint', () => {
     return openEndpointSecret(stack.operator.ring, key, row?.[column] as Buffer);
   }
 
-  it('PUT makes one and shows its secret this once', async () => {
+  it('is made by PUT, which shows its secret only then', async () => {
     const { status, json } = await put({ url: URL_A });
     assert.equal(status, 200);
     const { secret, created, ...rest } = json;
@@ -66,7 +66,7 @@ describe('/webhook-endpoint', () => {
     assert.deepEqual([read.status, read.json], [200, { ...resource, created }]);
   });
 
-  it('the secret is in no log line and in no table in clear', async () => {
+  it('has a secret that appears in no log line, and in clear in no table', async () => {
     const first = (await put({ url: URL_A })).json.secret;
     const second = (await rotate()).json.secret;
     const [row] = await asOwner<{ row: string }>(
@@ -86,7 +86,7 @@ describe('/webhook-endpoint', () => {
     }
   });
 
-  it('PUT with another URL keeps the secret, and standard_webhooks unless it says so', async () => {
+  it('keeps its secret after PUT with another URL, and standard_webhooks unless that is given', async () => {
     const { secret } = (await put({ url: URL_A, standard_webhooks: true })).json;
     const changed = await put({ url: URL_B });
     assert.deepEqual(
@@ -97,7 +97,7 @@ describe('/webhook-endpoint', () => {
     assert.equal((await put({ url: URL_B, standard_webhooks: false })).json.standard_webhooks, false);
   });
 
-  it('each mode has its own, and so has each account', async () => {
+  it('is separate for each mode and each account', async () => {
     const test = (await put({ url: URL_A })).json;
     expectError(await get('live'), 'webhook_endpoint_not_found');
     const live = (await put({ url: URL_B }, 'live')).json;
@@ -110,7 +110,7 @@ describe('/webhook-endpoint', () => {
     assert.equal((await get()).status, 200);
   });
 
-  it('DELETE answers 204 without a body, and then there is none; a new one has a new secret', async () => {
+  it('is removed by DELETE with a 204 without a body, and the next one has a new secret', async () => {
     const { secret } = (await put({ url: URL_A })).json;
     const deleted = await partner.call('DELETE', '/webhook-endpoint');
     assert.deepEqual([deleted.status, deleted.text, deleted.headers.get('content-type')], [204, '', null]);
@@ -121,7 +121,7 @@ describe('/webhook-endpoint', () => {
     assert.notEqual(again, secret);
   });
 
-  it('rotate-secret shows the new one, and keeps the one before for 24 hours', async () => {
+  it('gets a new secret from rotate-secret, and keeps the previous one for 24 hours', async () => {
     const { secret: first } = (await put({ url: URL_A })).json;
     const { status, json } = await rotate();
     assert.equal(status, 200);
@@ -140,14 +140,14 @@ describe('/webhook-endpoint', () => {
     assert.equal((await get()).json.previous_secret_expires_at, null);
   });
 
-  it('eight at once make one endpoint with one secret', async () => {
+  it('is made once, with one secret, by eight simultaneous PUTs', async () => {
     const answers = await Promise.all(Array.from({ length: 8 }, () => put({ url: URL_A })));
     assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
     const secrets = answers.flatMap(({ json }) => (json.secret === undefined ? [] : [json.secret]));
     assert.deepEqual(secrets, [await storedSecret()]);
   });
 
-  describe('what PUT refuses', () => {
+  describe('refuses', () => {
     const HOSTILE = [
       ['', 'not a url', '//hooks.example.com/', 'https:///x', 'https:hooks.example.com', 'https://'],
       ['http://hooks.example.com/', 'ftp://hooks.example.com/', 'file:///etc/passwd', 'javascript:alert(1)'],
@@ -169,7 +169,7 @@ describe('/webhook-endpoint', () => {
       ['https://hooks.example.com/\u0000', 'https://hooks.example.com/\ud800'],
     ].flat();
     for (const url of HOSTILE) {
-      it(`${JSON.stringify(url.slice(0, 60))}`, async () => {
+      it(`the URL ${JSON.stringify(url.slice(0, 60))}`, async () => {
         await put({ url: URL_A });
         expectError(await put({ url }), 'validation_failed', ['url']);
         assert.equal((await get()).json.url, URL_A);
@@ -187,13 +187,13 @@ describe('/webhook-endpoint', () => {
       [{ standard_webhooks: 1 }, ['standard_webhooks', 'url']],
       [[], ['body']],
     ] as const) {
-      it(`${JSON.stringify(body)}, naming ${paths.join(', ')}`, async () => {
+      it(`the body ${JSON.stringify(body)}, and names ${paths.join(', ')}`, async () => {
         expectError(await put(body), 'validation_failed', paths);
         expectError(await get(), 'webhook_endpoint_not_found');
       });
     }
 
-    it('query parameters, on every route', async () => {
+    it('query parameters on every route', async () => {
       for (const [method, path] of ROUTES_WITHOUT_BODY) {
         const answer = await partner.call(method, `/webhook-endpoint${path}?mode=live`);
         expectError(answer, 'validation_failed', ['mode']);
@@ -210,7 +210,7 @@ describe('/webhook-endpoint', () => {
 
     const test = () => partner.call('POST', '/webhook-endpoint/test');
 
-    it('test answers 202 with a ping event, which arrives, signed with the secret', async () => {
+    it('gets a ping event, signed with its secret, after test answers 202', async () => {
       const { secret, ...endpoint } = (await put({ url: receiver.url })).json;
       const { status, json } = await test();
       assert.equal(status, 202);
@@ -231,7 +231,7 @@ describe('/webhook-endpoint', () => {
       assert.equal(receiver.received.length, 1);
     });
 
-    it('standard_webhooks adds its headers; while the secret is rotated, with two signatures', async () => {
+    it('gets the headers of standard_webhooks as well, with two signatures during a rotation', async () => {
       await put({ url: receiver.url, standard_webhooks: true });
       await test();
       await until('the first ping arrives', async () => receiver.received.length === 1);
@@ -247,7 +247,7 @@ describe('/webhook-endpoint', () => {
       );
     });
 
-    it('PUT enables a disabled one, and what was parked is sent', async () => {
+    it('is enabled again by PUT, and parked events are sent', async () => {
       await put({ url: URL_A });
       await asOwner(
         stack,
@@ -268,7 +268,7 @@ describe('/webhook-endpoint', () => {
       assert.equal((await other.call('GET', `/events/${kept}`)).json.delivery.status, 'parked');
     });
 
-    it('an event is parked when it meets an endpoint that is gone, and sent to the next one', async () => {
+    it('gets events that were parked because the previous endpoint was gone', async () => {
       receiver.behave((_request, response) => response.writeHead(500).end());
       await put({ url: receiver.url });
       await partner.call('DELETE', '/webhook-endpoint');
@@ -282,7 +282,7 @@ describe('/webhook-endpoint', () => {
       await until('it arrives', async () => receiver.received.length === 1);
     });
 
-    it('test is limited: 60 at once, then one a second', async () => {
+    it('gets 60 tests at once, and then one a second', async () => {
       await put({ url: receiver.url });
       // Nearly used up, and for longer than this test can take.
       await asOwner(

@@ -5,7 +5,7 @@ import { startTestStack, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { setUrl, writeEvents } from '../../support/webhooks/events.ts';
 
-describe('GET /metrics of what waits to be delivered', function () {
+describe('GET /metrics', function () {
   this.timeout(120_000);
   let stack: TestStack;
   before(async () => {
@@ -19,7 +19,7 @@ describe('GET /metrics of what waits to be delivered', function () {
     return Object.fromEntries(samples.map(([, name, what, value]) => [`${name} ${what}`, Number(value)]));
   }
 
-  it('counts events and accounts, and says how long the first has been due', async () => {
+  it('counts events and accounts that wait for delivery, and says how long the first has been due', async () => {
     const [one, other] = [await stack.createPartner(), await stack.createPartner()];
     for (const partner of [one, other]) await setUrl(stack, partner, 'http://127.0.0.1:9/');
     await writeEvents(stack, one, 3);

@@ -13,7 +13,7 @@ import { startTestStack, type TestPartner } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 
-describe('the TypeScript client, against the whole service', () => {
+describe('the TypeScript client, used with the whole service,', () => {
   let service: DepositStack;
   let baseUrl: string;
   let partner: TestPartner;
@@ -103,7 +103,7 @@ describe('the TypeScript client, against the whole service', () => {
     });
   }
 
-  it('simulates transactions, and goes through lists page by page', async () => {
+  it('simulates transactions, and reads lists page by page', async () => {
     const mine = await service.stack.createPartner();
     const client = clientOf('test', mine);
     const balance = await client.testHelpers.creditBalance({ amount: 100_000 });
@@ -132,7 +132,7 @@ describe('the TypeScript client, against the whole service', () => {
     assert.deepEqual(types, ['refund', 'decline', 'purchase']);
   });
 
-  it('waits for what the network completes later', async () => {
+  it('waits for operations that the network completes later', async () => {
     const client = clientOf('live');
     const pending = await client.cards.create({ amount: 1_041, external_ref: ref() });
     assert.deepEqual([pending.status, pending.lastResponse.status], ['funding_pending', 202]);
@@ -170,7 +170,7 @@ describe('the TypeScript client, against the whole service', () => {
     assert.equal(newest?.address, deposit.address);
   });
 
-  it('manages the webhook endpoint: both secrets verify while they are rotated', async () => {
+  it('manages the webhook endpoint, whose secrets both verify while they are rotated', async () => {
     const mine = await service.stack.createPartner();
     const client = clientOf('test', mine);
     const { secret: old = '' } = await client.webhookEndpoint.set({ url: receiver.url });
@@ -196,7 +196,7 @@ describe('the TypeScript client, against the whole service', () => {
     await refused(client.webhookEndpoint.get(), { status: 404, code: 'webhook_endpoint_not_found' });
   });
 
-  it('throws what the API refuses, with its code, its type and what is wrong', async () => {
+  it('throws an API error with its code, type and what is wrong', async () => {
     const [test, live] = [clientOf('test'), clientOf('live')];
     const stranger = new CardIssuing({ apiKey: 'sk_test_nobody', baseUrl });
     await refused(stranger.balance.get(), { status: 401, type: 'authentication', code: 'invalid_api_key' });
@@ -233,7 +233,7 @@ describe('the TypeScript client, against the whole service', () => {
     assert.equal((await poor.cards.create({ amount: 100, external_ref: 'a' })).status, 'active');
   });
 
-  it('replays an operation under its Idempotency-Key, and refuses another one under it', async () => {
+  it('replays an operation with its Idempotency-Key, and cannot use the key for another one', async () => {
     const client = clientOf('test');
     const idempotencyKey = ref();
     const body = { amount: 1_000, external_ref: ref() };
@@ -251,7 +251,7 @@ describe('the TypeScript client, against the whole service', () => {
   });
 
   for (const mode of ['test', 'live'] as const) {
-    it(`loses a ${mode} card's response on its way, and gets it by its retry, paid once`, async () => {
+    it(`retries if the response for a ${mode} card is lost, and the card is paid once`, async () => {
       const proxy = await startLossyProxy(new URL(baseUrl).origin, 2);
       try {
         const client = clientOf(mode, partner, `${proxy.url}/v1`);
@@ -270,7 +270,7 @@ describe('the TypeScript client, against the whole service', () => {
     });
   }
 
-  it('gets through the general limit by waiting as long as Retry-After says', async () => {
+  it('gets through the rate limit by waiting for as long as Retry-After says', async () => {
     const limited = await startTestStack({ rateLimitPerSecond: 1, rateLimitBurst: 3 }, { worker: false });
     try {
       const { keys } = await limited.createPartner();
@@ -291,7 +291,7 @@ describe('the TypeScript client, against the whole service', () => {
     }
   });
 
-  it('has a method for every operation of the document', async () => {
+  it('has a method for every operation of the OpenAPI document', async () => {
     const { paths } = JSON.parse(
       await readFile(new URL('../../../docs/openapi.json', import.meta.url), 'utf8'),
     );

@@ -4,7 +4,7 @@ import { issuance } from '../../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';
 import { untilHolds } from '../../../support/until.ts';
 
-describe('callbacks of the simulated network', () => {
+describe("the simulated network's callbacks", () => {
   let test: TestNetwork;
   beforeEach(async () => {
     test = await startTestNetwork();
@@ -31,7 +31,7 @@ describe('callbacks of the simulated network', () => {
     return asked.token;
   }
 
-  it('come once for 41 and 43, twice for 46, never for 45 and 47, and never for what ended at once', async () => {
+  it('come once for 41 and 43, twice for 46, and never for 45, 47 or what ended at once', async () => {
     const [late, failed, , twice] = await Promise.all([41, 43, 45, 46, 47, 0, 42, 44].map(ask));
     await allSent();
     assert.deepEqual([...test.receiver.tokens].sort(), [late, failed, twice, twice].sort());
@@ -43,7 +43,7 @@ describe('callbacks of the simulated network', () => {
     assert.equal((await test.network.lookUpIssuance(token)).status, 'issued');
   });
 
-  it('come late when the receiver refuses them at first', async () => {
+  it('are repeated when the receiver refuses them at first', async () => {
     test.receiver.status = 503;
     const token = await ask(41);
     await untilHolds(() => assert.ok(test.receiver.tokens.includes(token)));
@@ -54,7 +54,7 @@ describe('callbacks of the simulated network', () => {
     assert.deepEqual(test.logged, []);
   });
 
-  it('are dropped after five attempts, and looking the card up still finds it', async () => {
+  it('are dropped after five attempts, and a look-up still finds the card', async () => {
     test.receiver.status = 302;
     const token = await ask(41);
     await untilHolds(async () => {
@@ -67,7 +67,7 @@ describe('callbacks of the simulated network', () => {
     await untilHolds(async () => assert.equal((await test.network.lookUpIssuance(token)).status, 'issued'));
   });
 
-  it('wait where nobody listens, and do not hold up others', async () => {
+  it('wait for a receiver that is down, and do not hold up others', async () => {
     const unheard = await ask(41);
     await test.receiver.close();
     await untilHolds(async () => {
@@ -77,7 +77,7 @@ describe('callbacks of the simulated network', () => {
     assert.equal((await test.network.issueCard(issuance(0))).status, 'issued');
   });
 
-  it('are shared out among hosts', async () => {
+  it("are divided among the network's hosts", async () => {
     const second = await test.host();
     const tokens = await Promise.all(
       Array.from({ length: 40 }, async (_, index) => {

@@ -5,14 +5,14 @@ import { passesLuhn } from '../../../support/adapters/luhn.ts';
 import { issuedCard, statusChange } from '../../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';
 
-describe('the details of a card at the simulated network', () => {
+describe('the card details at the simulated network', () => {
   let test: TestNetwork;
   before(async () => {
     test = await startTestNetwork();
   });
   after(() => test.close());
 
-  it('are those of the card that was issued, the same from every host and in every status', async () => {
+  it('are those of the issued card, the same from every host and in every status', async () => {
     const card = await issuedCard(test.network);
     const asked = { cardId: card.cardId, networkCardId: card.networkCardId };
     const details = await test.network.revealCard(asked);
@@ -31,7 +31,7 @@ describe('the details of a card at the simulated network', () => {
     }
   });
 
-  it('stay the same when the key is rotated, for as long as the one it was issued under is there', async () => {
+  it("stay the same when the key is rotated, as long as the card's own key is kept", async () => {
     const old = await issuedCard(test.network);
     const asked = { cardId: old.cardId, networkCardId: old.networkCardId };
     const details = await test.network.revealCard(asked);
@@ -50,7 +50,7 @@ describe('the details of a card at the simulated network', () => {
     assert.match(test.logged.pop() ?? '', /ENCRYPTION_KEYS lacks the key/);
   });
 
-  it('are not there for a card the network does not know', async () => {
+  it('do not exist for a card that the network does not know', async () => {
     for (const networkCardId of ['sim_unknown', 'sim_a/b', 'a b', 'x'.repeat(101), '..']) {
       await assert.rejects(
         test.network.revealCard({ cardId: 'card_1', networkCardId }),
@@ -59,5 +59,5 @@ describe('the details of a card at the simulated network', () => {
     }
   });
 
-  it('log none of this', () => assert.deepEqual(test.logged, []));
+  it('never appear in the log', () => assert.deepEqual(test.logged, []));
 });

@@ -9,7 +9,7 @@ import { issuance } from '../../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';
 import { untilHolds } from '../../../support/until.ts';
 
-describe('the state of the simulated network', () => {
+describe("the simulated network's state", () => {
   let test: TestNetwork;
   beforeEach(async () => {
     test = await startTestNetwork();
@@ -24,7 +24,7 @@ describe('the state of the simulated network', () => {
   }
 
   for (const digits of [0, 44, 47, 48]) {
-    it(`has one card after 20 simultaneous requests with one token at two hosts (${digits})`, async () => {
+    it(`has one card after 20 simultaneous requests with one token at two hosts, for an amount ending in ${digits}`, async () => {
       const second = await test.host();
       const asked = issuance(digits);
       const results = await Promise.allSettled(
@@ -41,7 +41,7 @@ describe('the state of the simulated network', () => {
     });
   }
 
-  it('holds a token to what was first asked under it, but for the name, which it does not keep', async () => {
+  it('ties a token to its first request, except for the name, which is not stored', async () => {
     const asked = issuance(0);
     const answer = await test.network.issueCard(asked);
     assert.deepEqual(await test.network.issueCard({ ...asked, cardholderName: null }), answer);
@@ -52,7 +52,7 @@ describe('the state of the simulated network', () => {
     assert.equal(await cardsOf(asked.token), 1);
   });
 
-  it('is found by the next host after an ordered stop', async () => {
+  it('is taken over by the next host after an ordered stop', async () => {
     const [atOnce, later, refused] = [issuance(0), issuance(41), issuance(48)];
     const issued = await test.network.issueCard(atOnce);
     await test.network.issueCard(later);
@@ -67,7 +67,7 @@ describe('the state of the simulated network', () => {
     await untilHolds(async () => assert.equal((await network.lookUpIssuance(later.token)).status, 'issued'));
   });
 
-  it('survives kill -9 of its only host, callbacks included', async () => {
+  it('survives kill -9 of its only host, including callbacks', async () => {
     await test.stop();
     const children: ChildProcess[] = [];
     const startHost = async () => {

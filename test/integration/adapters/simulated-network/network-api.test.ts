@@ -11,7 +11,7 @@ import { startTestNetwork, type TestNetwork } from '../../../support/adapters/si
 import { ownerUrlOf } from '../../../support/postgres.ts';
 import { untilHolds } from '../../../support/until.ts';
 
-describe('the HTTP API of the simulated network', () => {
+describe("the simulated network's HTTP API", () => {
   let test: TestNetwork;
   let authorization: string;
   before(async () => {
@@ -40,7 +40,7 @@ describe('the HTTP API of the simulated network', () => {
     return (await query(test.orm.em.fork(), 'SELECT 1 FROM simulated_network.operation')).length;
   }
 
-  it('answers only those with the bearer token', async () => {
+  it('answers only callers with the bearer token', async () => {
     const before = await operations();
     const other = simulatedNetworkCredentials(createSecretKey(new Uint8Array(32))).bearerToken;
     const wrong = [{}, { authorization: 'Bearer ' }, { authorization: `Bearer ${other}` }];
@@ -55,7 +55,7 @@ describe('the HTTP API of the simulated network', () => {
     assert.equal(await operations(), before);
   });
 
-  it('refuses what it can not read, and keeps none of it', async () => {
+  it('refuses issuances that it cannot read, and keeps none of them', async () => {
     const before = await operations();
     const asked = issuance(0);
     const wrong: object[] = [
@@ -82,7 +82,7 @@ describe('the HTTP API of the simulated network', () => {
     assert.deepEqual(test.logged, []);
   });
 
-  it('refuses top-ups and status changes it can not read, and keeps none of them', async () => {
+  it('refuses top-ups and status changes that it cannot read, and keeps none of them', async () => {
     const before = await operations();
     const load = topUp('sim_1', 0);
     const freeze = statusChange('sim_1', 'frozen');
@@ -104,11 +104,11 @@ describe('the HTTP API of the simulated network', () => {
     assert.deepEqual(test.logged, []);
   });
 
-  it('takes the largest amount there is', async () => {
+  it('accepts the largest amount', async () => {
     assert.equal(await post(JSON.stringify(issuance(0, { amountCents: Number.MAX_SAFE_INTEGER }))), 200);
   });
 
-  it('keeps neither the cardholder nor the number of a card', async () => {
+  it('stores neither the cardholder nor the card number', async () => {
     const asked = issuance(41, { cardholderName: 'Grace Hopper' });
     await test.network.issueCard(asked);
     const rows = await query(
@@ -131,7 +131,7 @@ describe('the HTTP API of the simulated network', () => {
     );
   });
 
-  it('answers 500, and says so in the log, when the database is not what it should be', async () => {
+  it('answers 500, and logs it, when the database is not what it should be', async () => {
     const owner = new pg.Client(ownerUrlOf(test.databaseUrl));
     await owner.connect();
     await owner.query('DROP SCHEMA simulated_network CASCADE');

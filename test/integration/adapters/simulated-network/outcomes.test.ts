@@ -5,7 +5,7 @@ import { issuance } from '../../../support/adapters/network-requests.ts';
 import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';
 import { untilHolds } from '../../../support/until.ts';
 
-describe('the simulated network by the last two digits of the amount', () => {
+describe('the simulated network', () => {
   let test: TestNetwork;
   before(async () => {
     test = await startTestNetwork();
@@ -23,7 +23,7 @@ describe('the simulated network by the last two digits of the amount', () => {
   }
 
   for (const digits of [0, 1, 40, 49, 99]) {
-    it(`${digits}: issued at once`, async () => {
+    it(`issues a card at once for an amount ending in ${digits}`, async () => {
       const asked = issuance(digits);
       const answer = await test.network.issueCard(asked);
       assert.equal(answer.status, 'issued');
@@ -33,7 +33,7 @@ describe('the simulated network by the last two digits of the amount', () => {
   }
 
   for (const digits of [41, 45, 46]) {
-    it(`${digits}: accepted, later issued`, async () => {
+    it(`accepts an amount ending in ${digits} and issues the card later`, async () => {
       const asked = issuance(digits);
       assert.deepEqual(await test.network.issueCard(asked), { status: 'accepted' });
       const outcome = await outcomeOf(asked.token);
@@ -42,7 +42,7 @@ describe('the simulated network by the last two digits of the amount', () => {
     });
   }
 
-  it('42: declined, and asking again changes nothing', async () => {
+  it('declines an amount ending in 42, also when it is asked again', async () => {
     const asked = issuance(42);
     const declined = { status: 'declined', reason: 'declined_by_network' };
     assert.deepEqual(await test.network.issueCard(asked), declined);
@@ -50,7 +50,7 @@ describe('the simulated network by the last two digits of the amount', () => {
     assert.deepEqual(await test.network.lookUpIssuance(asked.token), declined);
   });
 
-  it('43: accepted, later failed', async () => {
+  it('accepts an amount ending in 43 and fails later', async () => {
     const asked = issuance(43);
     assert.deepEqual(await test.network.issueCard(asked), { status: 'accepted' });
     const failed = { status: 'failed', reason: 'failed_at_network' };
@@ -58,7 +58,7 @@ describe('the simulated network by the last two digits of the amount', () => {
     assert.deepEqual(await test.network.issueCard(asked), failed);
   });
 
-  it('44: issued, but the answer is lost; asking again and looking it up find it', async () => {
+  it('loses its answer for an amount ending in 44, although a second request and a look-up find the card', async () => {
     const asked = issuance(44);
     await assert.rejects(test.network.issueCard(asked), (error) => {
       return error instanceof CardNetworkUnavailable && /no answer \(UND_ERR_SOCKET\)/.test(error.message);
@@ -68,7 +68,7 @@ describe('the simulated network by the last two digits of the amount', () => {
     assert.deepEqual(await test.network.issueCard(asked), found);
   });
 
-  it('47: accepted, and nothing ever completes it', async () => {
+  it('accepts an amount ending in 47 and never completes it', async () => {
     const asked = issuance(47);
     assert.deepEqual(await test.network.issueCard(asked), { status: 'accepted' });
     const [row] = await query(
@@ -83,7 +83,7 @@ describe('the simulated network by the last two digits of the amount', () => {
     assert.deepEqual(await test.network.issueCard(asked), { status: 'accepted' });
   });
 
-  it('48: 503 three times, and the network knows of nothing until it takes it', async () => {
+  it('answers 503 three times for an amount ending in 48, and knows nothing of it until it accepts', async () => {
     const asked = issuance(48);
     for (let attempt = 1; attempt <= 3; attempt++) {
       await assert.rejects(test.network.issueCard(asked), /answered 503/);
@@ -94,11 +94,11 @@ describe('the simulated network by the last two digits of the amount', () => {
     assert.deepEqual(await test.network.lookUpIssuance(asked.token), answer);
   });
 
-  it('knows nothing of a token it was never asked for', async () => {
+  it('knows nothing of a token that it was never asked for', async () => {
     assert.deepEqual(await test.network.lookUpIssuance(issuance(0).token), { status: 'unknown' });
   });
 
-  it('logs none of this as trouble', () => {
+  it('logs no warning or error about any of this', () => {
     assert.deepEqual(test.logged, []);
   });
 });

@@ -6,7 +6,7 @@ import { startTestNetwork, type TestNetwork } from '../../../support/adapters/si
 const applied = { status: 'applied' };
 const refused = { status: 'refused', reason: 'refused_by_network' };
 
-describe('status changes of the simulated network', () => {
+describe("the simulated network's status changes", () => {
   let test: TestNetwork;
   let networkCardId: string;
   before(async () => {
@@ -29,14 +29,14 @@ describe('status changes of the simulated network', () => {
     return row?.status;
   }
 
-  it('set what they say, again as well', async () => {
+  it('set the status, also when they are repeated', async () => {
     for (const status of ['frozen', 'frozen', 'active', 'active', 'frozen', 'blocked', 'blocked'] as const) {
       assert.deepEqual(await change(status), applied);
       assert.equal(await statusThere(), status);
     }
   });
 
-  it('are refused for a blocked card, unless they block it, and for a card the network does not know', async () => {
+  it('are refused for a blocked card, unless they block it, and for an unknown card', async () => {
     await change('blocked');
     for (const status of ['active', 'frozen'] as const) assert.deepEqual(await change(status), refused);
     assert.equal(await statusThere(), 'blocked');
@@ -46,7 +46,7 @@ describe('status changes of the simulated network', () => {
     }
   });
 
-  it('happen once for their token, however late it comes again and whatever came after it', async () => {
+  it('happen once for each token, however late it is repeated and whatever came in between', async () => {
     const freeze = statusChange(networkCardId, 'frozen');
     assert.deepEqual(await test.network.changeCardStatus(freeze), applied);
     await change('active');
@@ -57,14 +57,14 @@ describe('status changes of the simulated network', () => {
     assert.equal(await statusThere(), 'blocked');
   });
 
-  it('stay refused under their token', async () => {
+  it('stay refused under their token once they were', async () => {
     await change('blocked');
     const freeze = statusChange(networkCardId, 'frozen');
     assert.deepEqual(await test.network.changeCardStatus(freeze), refused);
     assert.deepEqual(await test.network.changeCardStatus(freeze), refused);
   });
 
-  it('are held to what was first asked under their token', async () => {
+  it('are tied to the first request under their token', async () => {
     const freeze = statusChange(networkCardId, 'frozen');
     await test.network.changeCardStatus(freeze);
     for (const difference of [{ cardStatus: 'active' }, { networkCardId: 'sim_other' }] as const) {
@@ -73,7 +73,7 @@ describe('status changes of the simulated network', () => {
     assert.equal(await statusThere(), 'frozen');
   });
 
-  it('happen one after the other where many are asked for at once, at two hosts: a block is the last', async () => {
+  it('happen one after the other when many arrive at once at two hosts, and a block is the last', async () => {
     const second = await test.host();
     const asked = Array.from({ length: 30 }, (_, index) =>
       statusChange(networkCardId, (['active', 'frozen', 'blocked'] as const)[index % 3] ?? 'active'),
@@ -88,5 +88,5 @@ describe('status changes of the simulated network', () => {
     }
   });
 
-  it('log none of this as trouble', () => assert.deepEqual(test.logged, []));
+  it('log no warning or error about any of this', () => assert.deepEqual(test.logged, []));
 });

@@ -4,7 +4,7 @@ import { issuedCard, statusChange, topUp } from '../../../support/adapters/netwo
 import { startTestNetwork, type TestNetwork } from '../../../support/adapters/simulated-network.ts';
 import { untilHolds } from '../../../support/until.ts';
 
-describe('top-ups of the simulated network', () => {
+describe("the simulated network's top-ups", () => {
   let test: TestNetwork;
   let networkCardId: string;
   before(async () => {
@@ -31,7 +31,7 @@ describe('top-ups of the simulated network', () => {
     [46, accepted, succeeded],
     [47, accepted, accepted],
   ] as const) {
-    it(`${digits}: ${answer.status}, in the end ${outcome.status}, the same for whoever asks again`, async () => {
+    it(`are ${answer.status} and in the end ${outcome.status}, also when they are repeated, for an amount ending in ${digits}`, async () => {
       const asked = topUp(networkCardId, digits);
       assert.deepEqual(await test.network.topUpCard(asked), answer);
       await becomes(asked.token, outcome);
@@ -39,14 +39,14 @@ describe('top-ups of the simulated network', () => {
     });
   }
 
-  it('44: done, but the answer is lost; looking it up and asking again find it', async () => {
+  it('are done for an amount ending in 44 although the answer is lost, and a look-up and a second request find them', async () => {
     const asked = topUp(networkCardId, 44);
     await assert.rejects(test.network.topUpCard(asked), /no answer \(UND_ERR_SOCKET\)/);
     assert.deepEqual(await test.network.lookUpTopUp(asked.token), succeeded);
     assert.deepEqual(await test.network.topUpCard(asked), succeeded);
   });
 
-  it('48: 503 three times, and unknown until it is taken', async () => {
+  it('get 503 three times for an amount ending in 48, and are unknown until they are accepted', async () => {
     const asked = topUp(networkCardId, 48);
     for (let attempt = 1; attempt <= 3; attempt++) {
       await assert.rejects(test.network.topUpCard(asked), /answered 503/);
@@ -67,7 +67,7 @@ describe('top-ups of the simulated network', () => {
     });
   });
 
-  it('are declined for a card the network does not know, and for one it has blocked', async () => {
+  it('are declined for an unknown card and for a blocked one', async () => {
     const asked = topUp('sim_unknown', 0);
     assert.deepEqual(await test.network.topUpCard(asked), declined);
     assert.deepEqual(await test.network.lookUpTopUp(asked.token), declined);
@@ -76,7 +76,7 @@ describe('top-ups of the simulated network', () => {
     assert.deepEqual(await test.network.topUpCard(topUp(blocked.networkCardId, 0)), declined);
   });
 
-  it('that are not finished when their card is blocked fail; those of other cards go on', async () => {
+  it('fail if they are unfinished when their card is blocked, and those of other cards go on', async () => {
     const card = await issuedCard(test.network);
     const [done, later, never] = [0, 41, 47].map((digits) => topUp(card.networkCardId, digits));
     const other = topUp(networkCardId, 47);
@@ -89,7 +89,7 @@ describe('top-ups of the simulated network', () => {
     assert.deepEqual(await test.network.lookUpTopUp(other.token), accepted);
   });
 
-  it('are held to what was first asked under their token, and happen on frozen cards too', async () => {
+  it('are tied to the first request under their token, and happen on frozen cards too', async () => {
     const { networkCardId: frozen } = await issuedCard(test.network);
     await test.network.changeCardStatus(statusChange(frozen, 'frozen'));
     const asked = topUp(frozen, 0);
@@ -99,9 +99,9 @@ describe('top-ups of the simulated network', () => {
     }
   });
 
-  it('are unknown under a token nobody asked for', async () => {
+  it('are unknown under a token that was never used', async () => {
     assert.deepEqual(await test.network.lookUpTopUp(topUp('x', 0).token), { status: 'unknown' });
   });
 
-  it('log none of this as trouble', () => assert.deepEqual(test.logged, []));
+  it('log no warning or error about any of this', () => assert.deepEqual(test.logged, []));
 });
