@@ -27,9 +27,11 @@ const LONGEST_PAUSE_MS = 6 * 3_600_000;
 /** At 7 events a look, and 11 a decision. */
 const LONGEST_HISTORY = 1_000;
 
+const OVER = ['confirmed', 'expired', 'returned'] as const satisfies WatchedDeposit['status'][];
+
 /** How a deposit stood when nothing more was expected. `deleted`: its row is gone. */
 export interface DepositEnd {
-  outcome: WatchedDeposit['status'] | 'deleted';
+  outcome: (typeof OVER)[number] | 'deleted';
   creditedUsd?: string;
 }
 
@@ -108,8 +110,8 @@ const isAwaited = ({ status, isJudging }: WatchedDeposit): boolean =>
   status === 'awaiting_payment' && !isJudging;
 
 /** Whether nothing more is expected. */
-const isOver = ({ status, isJudging }: WatchedDeposit): boolean =>
-  !isJudging && ['confirmed', 'expired', 'returned'].includes(status);
+const isOver = (deposit: WatchedDeposit): deposit is WatchedDeposit & { status: (typeof OVER)[number] } =>
+  !deposit.isJudging && OVER.some((status) => status === deposit.status);
 
 function show(depositId: string, deposit: WatchedDeposit, remark: string): void {
   const needsAttention = deposit.review !== null;

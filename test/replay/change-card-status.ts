@@ -2,8 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
 import pg from 'pg';
+import { cardsTaskQueue } from '../../config/task-queues.ts';
+import { newId } from '../../crypto/new-id.ts';
 import type { Mode } from '../../domain/mode.ts';
-import { changeCardStatusWorkflowId } from '../../workflows/messages.ts';
+import {
+  CHANGE_CARD_STATUS as CHANGE_CARD_STATUS_TYPE,
+  type ChangeCardStatusInput,
+  changeCardStatusWorkflowId,
+} from '../../workflows/messages.ts';
 import { claimUnderWay, statusClaims, type Verb } from '../support/card-status.ts';
 import { readCardRow } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
@@ -83,6 +89,15 @@ async function untilAttention(workflow: WorkflowHandle, goingOn: Promise<unknown
   });
 }
 
+/** As if the claim had been pruned before the workflow began. */
+const forgotten: Recording = ({ client, config }) =>
+  client.workflow.start(CHANGE_CARD_STATUS_TYPE, {
+    workflowId: changeCardStatusWorkflowId(newId('card'), randomUUID()),
+    taskQueue: cardsTaskQueue(config.taskQueuePrefix),
+    args: [{ claimId: randomUUID() }] satisfies [ChangeCardStatusInput],
+    staticSummary: 'a change that is forgotten',
+  });
+
 /** Every outcome of changeCardStatus. */
 export const CHANGE_CARD_STATUS: Record<string, Recording> = {
   frozen: statusChange({ verbs: ['freeze'] }),
@@ -108,6 +123,8 @@ export const CHANGE_CARD_STATUS: Record<string, Recording> = {
     ahead: 'block',
     meanwhile: () => sleep(1_000),
   }),
+  'turn-later-refused': statusChange({ verbs: ['freeze'], ahead: 'block', meanwhile: forLong }),
+  forgotten,
   'network-later': statusChange({ verbs: ['freeze'], meanwhile: forLong }),
   cancelled: statusChange({
     verbs: ['freeze'],

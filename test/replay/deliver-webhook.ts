@@ -1,5 +1,13 @@
 import type { WorkflowHandle } from '@temporalio/client';
-import { deliverWebhookWorkflowId, requeue } from '../../workflows/messages.ts';
+import { webhooksTaskQueue } from '../../config/task-queues.ts';
+import { newId } from '../../crypto/new-id.ts';
+import {
+  DELIVER_WEBHOOK as DELIVER_WEBHOOK_TYPE,
+  type DeliverWebhookInput,
+  deliverWebhookWorkflowId,
+  progress,
+  requeue,
+} from '../../workflows/messages.ts';
 import type { TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 import { readRow, setUrl, writeEvents } from '../support/webhooks/events.ts';
@@ -49,6 +57,18 @@ const givenUp = async ({ id, stack, workflow, reaches }: Failing) => {
   await reaches('given_up');
 };
 
+/** The workflow of an event that was pruned. */
+const deleted: Recording = ({ client, config }) => {
+  const eventId = newId('evt');
+  return client.workflow.signalWithStart(DELIVER_WEBHOOK_TYPE, {
+    workflowId: deliverWebhookWorkflowId(eventId),
+    taskQueue: webhooksTaskQueue(config.taskQueuePrefix),
+    args: [{ eventId }] satisfies [DeliverWebhookInput],
+    signal: requeue,
+    staticSummary: 'a delivery of an event that is deleted',
+  });
+};
+
 /** Every outcome of deliverWebhook. */
 export const DELIVER_WEBHOOK: Record<string, Recording> = {
   delivered: failing(async ({ workflow, receiver }) => {
@@ -59,6 +79,12 @@ export const DELIVER_WEBHOOK: Record<string, Recording> = {
     receiver.behave(answer(200));
     await workflow.signal(requeue);
   }),
+  'told-late': failing(async ({ workflow, receiver }) => {
+    await workflow.signal(progress, { status: 'given_up', attemptCount: 0, nextAttemptInMs: 0, error: null });
+    receiver.behave(answer(200));
+    await workflow.signal(requeue);
+  }),
+  deleted,
   gone: failing(async ({ workflow, receiver }) => {
     receiver.behave(answer(410));
     await skipTime(workflow, MINUTE_MS);

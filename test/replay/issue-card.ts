@@ -1,9 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Mode } from '../../domain/mode.ts';
 import { issueCardWorkflowId, resolveIssuance } from '../../workflows/messages.ts';
 import { readCardRow } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
+import { asOwner } from '../support/postgres.ts';
+import type { TestStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
+import { skipTime } from '../support/workflows.ts';
 import { CARDHOLDER, madeBy, type Recording } from './recording.ts';
 
 interface Issuance {
@@ -14,23 +18,48 @@ interface Issuance {
   resolve?: 'issued' | 'failed';
   /** Whether somebody has decided before the deadline already, without effect. */
   early?: true;
+  /** Whether the network answers nothing for so long that the first attempts are given up. */
+  silence?: true;
+  /** Whether the workflow's clock passes the deadline before the database's does. */
+  ahead?: true;
 }
 
 const issuance =
-  ({ mode = 'live', digits = 0, funded, resolve, early }: Issuance): Recording =>
+  ({ mode = 'live', digits = 0, funded, resolve, early, silence, ahead }: Issuance): Recording =>
   async (stack) => {
     const partner = funded === false ? await stack.createPartner() : await fundedPartner(stack);
     const body = { amount: 10_000 + digits, external_ref: randomUUID(), ...CARDHOLDER };
-    await partner.call('POST', '/cards', { mode, body, idempotencyKey: randomUUID() });
+    const endSilence = silence && (await silenceNetwork(stack, body.amount));
+    const answered = partner.call('POST', '/cards', { mode, body, idempotencyKey: randomUUID() });
+    await (silence ? sleep(GIVEN_UP_AFTER_MS) : answered);
+    await endSilence?.();
+    await answered;
     const cardId = await madeBy(stack, partner, 'create_card');
     const workflow = stack.client.workflow.getHandle(issueCardWorkflowId(cardId));
-    if (early) await workflow.signal(resolveIssuance, { outcome: 'issued' });
+    if (early) {
+      await workflow.signal('resolve', { outcome: 'issued', networkCardId: 'not an id' });
+      await workflow.signal(resolveIssuance, { outcome: 'issued' });
+    }
+    if (ahead) await skipTime(workflow, stack.config.issuanceDeadlineMs);
     if (resolve !== undefined) {
       await until('the card is overdue', async () => (await readCardRow(stack, cardId))?.overdue_since);
       await workflow.signal(resolveIssuance, { outcome: resolve });
     }
     return workflow;
   };
+
+/** By then the local activity has been given up. */
+const GIVEN_UP_AFTER_MS = 15_000;
+
+/** Lets the simulated network answer nothing but 500 about this amount, until what is returned is called. */
+async function silenceNetwork(stack: TestStack, amountCents: number): Promise<() => Promise<unknown>> {
+  const table = 'ALTER TABLE simulated_network.operation';
+  await asOwner(
+    stack,
+    `${table} ADD CONSTRAINT silent_${amountCents} CHECK (request ->> 'amountCents' <> '${amountCents}') NOT VALID`,
+  );
+  return () => asOwner(stack, `${table} DROP CONSTRAINT silent_${amountCents}`);
+}
 
 /** Every outcome of issueCard. */
 export const ISSUE_CARD: Record<string, Recording> = {
@@ -46,4 +75,6 @@ export const ISSUE_CARD: Record<string, Recording> = {
   'resolved-issued': issuance({ digits: 47, resolve: 'issued' }),
   'decided-early': issuance({ digits: 47, early: true, resolve: 'failed' }),
   'resolved-failed': issuance({ digits: 47, resolve: 'failed' }),
+  'network-silent-first': issuance({ digits: 7, silence: true }),
+  'deadline-early': issuance({ digits: 47, ahead: true, resolve: 'failed' }),
 };

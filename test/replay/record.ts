@@ -21,7 +21,7 @@ import { historyFile, RECORDINGS } from './histories.ts';
  *     node test/replay/record.ts issue-card --keep-as by-update
  *
  * A history is `histories/<workflow>/<outcome>.json`. The module of the same name, `test/replay/<workflow>.ts`, says how each
- * outcome comes about. Record one if an outcome is new.
+ * outcome comes about. Record one if an outcome or a branch is new: the test names the lines that no history goes through.
  *
  * If a workflow changes, workflows that the last release started still have to end: change it with `patched`, keep their
  * histories, and record new ones beside them. `--keep-as <suffix>` does so: before it records, it renames each history to

@@ -6,6 +6,7 @@ import { DeterminismViolationError } from '@temporalio/workflow';
 import { testWorkflowBundle } from '../support/stack.ts';
 import { committedHistories, historyFile, RECORDINGS } from './histories.ts';
 import { CARDHOLDER } from './recording.ts';
+import { uncoveredBy } from './uncovered.ts';
 
 const NAMES = committedHistories();
 const read = (name: string): string => readFileSync(historyFile(name), 'utf8');
@@ -18,6 +19,74 @@ interface HistoryEvent {
   workflowExecutionCompletedEventAttributes?: { result?: { payloads: { data: string }[] } };
 }
 
+function resultOf(events: HistoryEvent[]): { outcome?: unknown } {
+  const [result] = events.at(-1)?.workflowExecutionCompletedEventAttributes?.result?.payloads ?? [];
+  return JSON.parse(atob(result?.data ?? ''));
+}
+
+type Workflows = typeof import('../../workflows/index.ts');
+type Outcome<Name extends keyof Workflows> = Awaited<ReturnType<Workflows[Name]>>['outcome'];
+
+/** A recording for each way in which a workflow can end. A new outcome of a workflow's type is missing here. */
+const ENDS: {
+  'change-card-status': Record<Outcome<'changeCardStatus'>, string>;
+  'deliver-webhook': Record<Outcome<'deliverWebhook'>, string>;
+  'issue-card': Record<Exclude<Outcome<'issueCard'>, 'succeeded'>, string>;
+  'scan-chain': Record<Outcome<'scanChain'>, string>;
+  'top-up-card': Record<Exclude<Outcome<'topUpCard'>, 'issued'>, string>;
+  'watch-deposit': Record<Outcome<'watchDeposit'>, string>;
+} = {
+  'change-card-status': {
+    applied: 'frozen',
+    refused: 'refused',
+    refused_by_network: 'refused-by-network',
+    forgotten: 'forgotten',
+  },
+  'deliver-webhook': { delivered: 'delivered', parked: 'gone', given_up: 'given-up', deleted: 'deleted' },
+  'issue-card': { issued: 'active', failed: 'declined', refused: 'refused' },
+  'scan-chain': { not_configured: 'through-everything' },
+  'top-up-card': { succeeded: 'succeeded', failed: 'declined', refused: 'refused' },
+  'watch-deposit': { confirmed: 'confirmed', expired: 'expired', returned: 'returned', deleted: 'deleted' },
+};
+
+const LONG = 'after a thousand events: tests of its workflow let a history grow that long';
+const STARTER = 'makes the id of a workflow for who starts it';
+const WORDS = 'chooses words of the details, which are no part of a history';
+const TRACED = 'while traces are exported; it only tells the worker when a run ended';
+
+/** Lines of workflows/ that begin what no committed history goes through, and why. */
+const NOT_REPLAYED: Record<string, string> = {
+  'carried-headers.ts: async function traced(run: () => Promise<unknown>, start: Headers): Promise<unknown> {':
+    TRACED,
+  'carried-headers.ts: return trace === undefined ? next(input) : traced(() => next(input), carried);':
+    TRACED,
+  'carried-headers.ts: continueAsNew: (input, next) => next(carry(input)),': LONG,
+  'scan-chain.ts: return continueAsNew<typeof scanChain>({ network });': LONG,
+  'watch-deposit.ts: await continueAsNew<typeof watchDeposit>({ depositId, continued: { version, remark, told } });':
+    LONG,
+  "scan-chain.ts: return { state: 'failed', why: 'the worker has stopped sending heartbeats', timedOut: true };":
+    'takes a worker that freezes: test/crash/deposits-frozen.test.ts has one',
+  'scan-chain.ts: if (!(error instanceof ActivityFailure) || isCancellation(error)) throw error;':
+    'whoever cancels the scan ends it, and nothing follows',
+  'messages.ts: export const changeCardStatusWorkflowId = (cardId: string, claimId: string): string =>':
+    STARTER,
+  'messages.ts: export const deliverWebhookWorkflowId = (eventId: string): string => `webhook/${eventId}`;':
+    STARTER,
+  'messages.ts: export const issueCardWorkflowId = (cardId: string): string => `issue-card/${cardId}`;':
+    STARTER,
+  'messages.ts: export const scanChainWorkflowId = (network: TronNetwork, taskQueuePrefix: string): string =>':
+    STARTER,
+  'messages.ts: export const topUpCardWorkflowId = (topupId: string): string => `top-up/${topupId}`;':
+    STARTER,
+  'messages.ts: export const watchDepositWorkflowId = (depositId: string): string => `deposit/${depositId}`;':
+    STARTER,
+  'network-operation.ts: setHandler(networkOperationState, () => ({ ...asked, deadline: iso(deadline), overdue }));':
+    'answers a query, which leaves no trace in a history',
+  "watch-deposit.ts: case 'needs_review':": WORDS,
+  'watch-deposit.ts: if (count > payments.length) lines.push(`- and ${count - payments.length} more`);':
+    WORDS,
+};
+
 /** The events that say what they are for. */
 const SUMMARIZED = [
   'EVENT_TYPE_WORKFLOW_EXECUTION_STARTED',
@@ -28,17 +97,46 @@ const SUMMARIZED = [
 describe('the committed histories', function () {
   this.timeout(120_000);
   const ends = new Map<string, Error | undefined>();
+  let uncovered: string[];
   before(async () => {
     const histories = NAMES.map((name) => ({ workflowId: name, history: JSON.parse(read(name)) }));
-    const options = { workflowBundle: await testWorkflowBundle() };
-    for await (const { workflowId, error } of Worker.runReplayHistories(options, histories)) {
-      ends.set(workflowId, error);
+    const workflowBundle = await testWorkflowBundle();
+    // In debug mode workflows run in this thread, where it can be seen which of their code they run.
+    const options = { workflowBundle, debugMode: true };
+    uncovered = await uncoveredBy(workflowBundle, async () => {
+      for await (const { workflowId, error } of Worker.runReplayHistories(options, histories)) {
+        ends.set(workflowId, error);
+      }
+    });
+  });
+
+  it('include one of every recording', () => {
+    const missing = Object.keys(RECORDINGS).filter((name) => !NAMES.includes(name));
+    assert.deepEqual(missing, [], `run: node test/replay/record.ts ${missing.join(' ')}`);
+  });
+
+  it('include every end of every workflow', () => {
+    for (const [workflow, ends] of Object.entries(ENDS)) {
+      for (const [outcome, recording] of Object.entries(ends)) {
+        const name = `${workflow}/${recording}`;
+        assert.equal(resultOf(JSON.parse(read(name)).events)?.outcome, outcome, name);
+      }
     }
   });
 
-  it('include every outcome', () => {
-    const missing = Object.keys(RECORDINGS).filter((name) => !NAMES.includes(name));
-    assert.deepEqual(missing, []);
+  it('go through every branch of every workflow', () => {
+    const excused = Object.keys(NOT_REPLAYED);
+    assert.deepEqual(
+      uncovered.filter((line) => !excused.includes(line)),
+      [],
+      'no committed history goes through these lines: add a recording to test/replay/<workflow>.ts, and run ' +
+        'node test/replay/record.ts <workflow>/<its name>',
+    );
+    assert.deepEqual(
+      excused.filter((line) => !uncovered.includes(line)),
+      [],
+      'a history goes through these lines, or they are gone: take them from NOT_REPLAYED',
+    );
   });
 
   it('include every workflow', () => {
@@ -78,8 +176,7 @@ describe('the committed histories', function () {
         silent.map(({ eventType }) => eventType),
         [],
       );
-      const [result] = events.at(-1)?.workflowExecutionCompletedEventAttributes?.result?.payloads ?? [];
-      assert.equal(typeof JSON.parse(atob(result?.data ?? '')).outcome, 'string');
+      assert.equal(typeof resultOf(events).outcome, 'string');
     });
 
     it(`contain nothing about the cardholder or the machine in ${name}`, () => {

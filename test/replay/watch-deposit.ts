@@ -1,6 +1,7 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import { resolveDeposit as resolveByCommand } from '../../commands/deposits/resolve-deposit.ts';
 import { depositsTaskQueue } from '../../config/task-queues.ts';
+import { newId } from '../../crypto/new-id.ts';
 import { notifyDeposits } from '../../db/notifications.ts';
 import { query } from '../../db/sql.ts';
 import {
@@ -81,9 +82,12 @@ export const WATCH_DEPOSIT: Record<string, Recording> = {
     await notifyDeposits(stack.orm);
   }),
   'decisions-refused': deposit(async ({ workflow, receive, says }) => {
-    await workflow.signal(resolveDeposit, CREDIT);
+    await Promise.all([1, 2, 3].map(() => workflow.signal(resolveDeposit, CREDIT)));
     await says('nothing is in review');
-    await workflow.signal('resolve', { outcome: 'issued' });
+    await workflow.signal(resolveDeposit, { ...CREDIT, version: 4711 });
+    await says('the deposit has changed since');
+    for (const wrong of [{ outcome: 'issued' }, { outcome: 'credited' }, { ...CREDIT, version: 'newest' }])
+      await workflow.signal('resolve', wrong);
     await says('it has to be');
     await receive('0.001');
     await says('Waiting for an operator');
@@ -91,6 +95,15 @@ export const WATCH_DEPOSIT: Record<string, Recording> = {
     await says('less than a cent');
     await workflow.signal(resolveDeposit, RETURNED);
   }),
+  deleted: ({ client, config }) => {
+    const depositId = newId('dep');
+    return client.workflow.start(WATCH_DEPOSIT_TYPE, {
+      workflowId: watchDepositWorkflowId(depositId),
+      taskQueue: depositsTaskQueue(config.taskQueuePrefix),
+      args: [{ depositId }] satisfies [WatchDepositInput],
+      staticSummary: 'a deposit that is deleted',
+    });
+  },
   'paid-twice': deposit(async ({ workflow, receive, says }) => {
     await receive('25');
     await workflow.result();
