@@ -5,7 +5,7 @@ import { until } from '../test/support/until.ts';
 import type { drawKills, Kill, Victim } from './draw-kills.ts';
 import type { SoakedStack } from './soaked-stack.ts';
 
-/** Kills wait while a client has waited longer than this for its answer. */
+/** Kills wait while a client has waited longer than this for its answer, or an operator for a decision's effect. */
 const LONGEST_WAIT_MS = 30_000;
 
 export interface Killing {
@@ -19,7 +19,7 @@ export interface Killing {
 
 /**
  * Kills one process after the other. It waits only for a victim that is not back from its own last kill, so several are
- * often down at the same time, and while a client waits for long.
+ * often down at the same time, and while a client or an operator waits for long.
  */
 export function startKilling(
   stack: SoakedStack,
@@ -31,8 +31,9 @@ export function startKilling(
   let paused: Promise<void> | undefined;
   const killAll = async () => {
     for (const { victim, pauseMs } of drawn) {
-      await sleep(pauseMs);
+      // In this order: a victim that is back has time to work.
       await recoveries.get(victim);
+      await sleep(pauseMs);
       while (paused !== undefined || (isSomebodyStarved(stack) && !stopped.aborted)) {
         await (paused ?? sleep(200));
       }

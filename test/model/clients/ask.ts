@@ -5,7 +5,7 @@ import { simulatedNetworkSecrets } from '../../../crypto/derived-keys.ts';
 import type { Answer } from '../../support/stack.ts';
 import { Difference } from '../difference.ts';
 import { count } from '../tally.ts';
-import type { Service } from './running-service.ts';
+import { type Service, waitFor } from './running-service.ts';
 
 const GIVE_UP_AFTER_MS = 240_000;
 const REQUEST_TIMEOUT_MS = 30_000;
@@ -40,14 +40,8 @@ export function tellAsNetwork(service: Service, transaction: object): Promise<An
   return untilTold(service, '/network/transactions', { method: 'POST', headers, body });
 }
 
-async function untilTold(service: Service, path: string, init: RequestInit): Promise<Answer> {
-  const waiting = { sinceMs: Date.now() };
-  service.waiting.add(waiting);
-  try {
-    return await sendUntilTold(service, path, init);
-  } finally {
-    service.waiting.delete(waiting);
-  }
+function untilTold(service: Service, path: string, init: RequestInit): Promise<Answer> {
+  return waitFor(service, () => sendUntilTold(service, path, init));
 }
 
 async function sendUntilTold(service: Service, path: string, init: RequestInit): Promise<Answer> {

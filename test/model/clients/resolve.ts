@@ -8,7 +8,7 @@ import type { Pending } from '../rules/card-state.ts';
 import type { Operation } from '../rules/operation.ts';
 import { carryOut } from './perform.ts';
 import type { Run } from './run.ts';
-import { type Service, untilThere } from './running-service.ts';
+import { type Service, untilThere, waitFor } from './running-service.ts';
 
 /** What of a card's operations in flight waits for an operator by now; at a quiet point. */
 export async function findOverdue({ service }: Run, { states }: Card): Promise<Pending | undefined> {
@@ -20,10 +20,7 @@ export async function findOverdue({ service }: Run, { states }: Card): Promise<P
 /** An operator decides all of a card's operations in flight, one after the other, as each comes to wait for that. */
 export async function decideOverdue(run: Run, card: Card, name: string): Promise<void> {
   for (const [index, pending] of (card.states[0]?.pending ?? []).entries()) {
-    await until(`${pending.id} is overdue`, async () => {
-      const row = await untilThere(() => read(run.service, pending));
-      return row?.overdue === true;
-    });
+    await untilRow(run.service, pending, 'overdue', (row) => row?.overdue === true);
     card.steps.push([await resolve(run, card, pending, index % 2 === 0, `${name}.resolve${index}`)]);
   }
 }
@@ -40,10 +37,7 @@ export function resolve(
   const question = { kind: 'resolve', subject: pending.op, succeeded } as const;
   const send = async () => {
     await untilThere(() => decide(service, card, pending, succeeded));
-    await until(`${pending.id} is resolved`, async () => {
-      const row = await untilThere(() => read(service, pending));
-      return row?.isPending !== true;
-    });
+    await untilRow(service, pending, 'resolved', (row) => row?.isPending !== true);
     return { status: 200, headers: new Headers(), text: '', json: undefined };
   };
   return carryOut(run, card, { question, send, saysSo: false }, { name, twice: false });
@@ -66,6 +60,17 @@ async function decide(
     what === 'card'
       ? { operation: 'create_card', decision: { outcome: succeeded ? 'issued' : 'failed' } }
       : { operation: 'top_up_card', decision: { outcome: succeeded ? 'succeeded' : 'failed' } },
+  );
+}
+
+function untilRow(
+  service: Service,
+  pending: Pending,
+  state: string,
+  is: (row: Awaited<ReturnType<typeof read>>) => boolean,
+): Promise<unknown> {
+  return waitFor(service, () =>
+    until(`${pending.id} is ${state}`, async () => is(await untilThere(() => read(service, pending)))),
   );
 }
 

@@ -21,7 +21,7 @@ export interface Service {
   troubled: boolean;
   /** How often it answered what: by status, or `none` for a connection that broke or took too long. */
   answers: Map<string, number>;
-  /** The requests that have no answer yet, however often they were sent. */
+  /** What clients and operators wait for: requests without an answer, decisions that are yet to be carried out. */
   waiting: Set<{ sinceMs: number }>;
   /** Kills -9 one of its processes and starts it again. @returns what it was. Left out: whoever runs the service does that */
   kill?(): Promise<string>;
@@ -39,5 +39,16 @@ export async function untilThere<T>(work: () => Promise<T>): Promise<T> {
       if (!isOutage(error) || Date.now() > giveUpAt) throw error;
       await sleep(100);
     }
+  }
+}
+
+/** Lets those who kill the service's processes know how long this has been going on. */
+export async function waitFor<T>({ waiting }: Service, work: () => Promise<T>): Promise<T> {
+  const entry = { sinceMs: Date.now() };
+  waiting.add(entry);
+  try {
+    return await work();
+  } finally {
+    waiting.delete(entry);
   }
 }
