@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
 import { StartRefused } from '../process/run-process.ts';
 import { parseDuration } from './duration.ts';
+import { WORKER_QUEUES } from './task-queues.ts';
 import { parseTimeOfDay } from './time-of-day.ts';
 import { TRON_VARIABLES } from './tron.ts';
 
@@ -86,6 +87,12 @@ const Tokens = z
   .pipe(
     z.array(z.string().regex(/^[A-Za-z0-9_-]{32,}$/, 'must be 32 or more letters, digits, _ or -, each')),
   );
+const WorkerQueues = z
+  .string()
+  .transform(listOf)
+  .pipe(z.array(z.enum(WORKER_QUEUES, `must be of ${WORKER_QUEUES.join(', ')}, comma-separated`)))
+  .refine((names) => new Set(names).size === names.length, 'must not name a queue twice')
+  .default([...WORKER_QUEUES]);
 const Origins = z
   .string()
   .refine(
@@ -104,6 +111,7 @@ export const Environment = z.object({
   WORKER_HOST: Text.optional(),
   DRAIN_DELAY: Duration.refine((delayMs) => delayMs <= 60_000, 'must be at most 1m').default(0),
   WORKER_PORT: wholeNumber(0, 65_535).default(3001),
+  WORKER_QUEUES: WorkerQueues,
   DATABASE_URL: PostgresUrl,
   DATABASE_DIRECT_URL: PostgresUrl.optional(),
   READ_DATABASE_URL: PostgresUrl.optional(),
@@ -169,7 +177,7 @@ export const VARIABLE_NAMES = new Set(Object.keys(Environment.shape));
 
 /** A variable that begins like this but is not one of {@link VARIABLE_NAMES} is probably misspelt. */
 const OUR_PREFIX =
-  /^(DATABASE_DIRECT_|READ_DATABASE_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|DRAIN_|CODEC_|LEDGER_CHECK_)/;
+  /^(DATABASE_DIRECT_|READ_DATABASE_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|DRAIN_|WORKER_|CODEC_|LEDGER_CHECK_)/;
 
 /** Secrets can also be given as files, as orchestrators do: DATABASE_URL_FILE names a file that contains DATABASE_URL. */
 export const IN_FILES: readonly string[] = [

@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
 import type { TracingConfig } from '../process/tracing.ts';
 import { Environment, parseEnvironment } from './environment.ts';
+import type { WorkerQueue } from './task-queues.ts';
 import type { TimeOfDay } from './time-of-day.ts';
 import { type TronConfig, tronConfig, tronProblems } from './tron.ts';
 
@@ -13,8 +14,8 @@ export interface Config {
   operations: { host: string; port: number } | null;
   /** How long an API process that stops goes on with requests, so that load balancers notice that it is not ready. */
   drainDelayMs: number;
-  /** Where a worker listens, for operators; port 0 is any free one. */
-  worker: { host: string; port: number };
+  /** Where a worker listens, for operators (port 0 is any free one), and the task queues that it serves. */
+  worker: { host: string; port: number; queues: readonly WorkerQueue[] };
   databaseUrl: string;
   /** PostgreSQL itself, if databaseUrl is a connection pooler; otherwise null. */
   databaseDirectUrl: string | null;
@@ -63,7 +64,11 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     port: values.PORT,
     operations: operationsAddress(values),
     drainDelayMs: values.DRAIN_DELAY,
-    worker: { host: values.WORKER_HOST ?? values.HOST, port: values.WORKER_PORT },
+    worker: {
+      host: values.WORKER_HOST ?? values.HOST,
+      port: values.WORKER_PORT,
+      queues: values.WORKER_QUEUES,
+    },
     databaseUrl: values.DATABASE_URL,
     databaseDirectUrl:
       values.DATABASE_DIRECT_URL === values.DATABASE_URL ? null : (values.DATABASE_DIRECT_URL ?? null),

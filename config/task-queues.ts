@@ -12,3 +12,8 @@ export function webhooksTaskQueue(prefix: string): string {
 export function depositsTaskQueue(prefix: string): string {
   return `${prefix}deposits`;
 }
+
+/** What a worker can do: each has a task queue of its own, with what no workflow asks for beside it. */
+export const WORKER_QUEUES = ['cards', 'webhooks', 'deposits'] as const;
+
+export type WorkerQueue = (typeof WORKER_QUEUES)[number];

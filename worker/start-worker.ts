@@ -1,21 +1,22 @@
 import { createServer } from 'node:http';
 import type Router from '@koa/router';
 import { Client } from '@temporalio/client';
-import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@temporalio/worker';
+import { NativeConnection, Runtime, type WorkflowBundleOption } from '@temporalio/worker';
 import Koa from 'koa';
 import type { Logger } from 'pino';
-import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
-import { startLiveNetwork } from '../adapters/live-network.ts';
 import { pruneClaims } from '../commands/idempotency/abandoned-claims.ts';
-import { createResponseNotifier } from '../commands/idempotency/response.ts';
 import { loadKeptKeys } from '../commands/key-ring/kept-keys.ts';
 import { pruneEvents } from '../commands/webhooks/deliveries.ts';
 import type { Config } from '../config/service.ts';
-import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../config/task-queues.ts';
+import {
+  cardsTaskQueue,
+  depositsTaskQueue,
+  type WorkerQueue,
+  webhooksTaskQueue,
+} from '../config/task-queues.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
 import { makePartitions } from '../db/partitions.ts';
-import type { CardNetwork } from '../domain/card-network.ts';
 import { createDatabaseMetrics } from '../operations/database-metrics.ts';
 import { health, type ReadinessDependencies, readiness } from '../operations/health.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../operations/metrics.ts';
@@ -24,18 +25,17 @@ import { describeError } from '../process/describe-error.ts';
 import { type HttpAddress, type Listening, listen } from '../process/listen.ts';
 import { type Repetition, repeat } from '../process/repeat.ts';
 import { startTracing } from '../process/tracing.ts';
-import { SIGN_OF_LIFE_MS } from '../temporal/attempts.ts';
 import { bundleWorkflows } from '../temporal/bundle-workflows.ts';
 import { installRuntime } from '../temporal/install-runtime.ts';
 import { ensureSearchAttributes } from '../temporal/namespace.ts';
 import { TemporalPlugin } from '../temporal/plugin.ts';
 import { readSdkMetrics } from '../temporal/sdk-metrics.ts';
-import { becomeCurrentIfFirst, deploymentOptions } from '../temporal/worker-deployment.ts';
+import { becomeCurrentIfFirst } from '../temporal/worker-deployment.ts';
+import { type CardsOptions, startCards } from './cards/start-cards.ts';
 import { startCheckingLedger } from './check-ledger.ts';
 import { type DepositActivities, startDeposits } from './deposits/start-deposits.ts';
-import { startIdentifying } from './identify-cards.ts';
-import { startSweep } from './sweep-claims.ts';
 import { startWebhooks } from './webhooks/start-webhooks.ts';
+import type { WorkerPart } from './worker-part.ts';
 
 export interface RunningWorker {
   /** Where it serves /healthz and /metrics. */
@@ -49,16 +49,14 @@ export interface WorkerOptions {
   /** Workflows already bundled; otherwise they are bundled at the start, which takes about a second. */
   workflowBundle?: WorkflowBundleOption;
   /** Wraps the effects, for tests that kill the process between them. */
-  around?: {
-    activities?(activities: CardActivities): CardActivities;
+  around?: CardsOptions['around'] & {
     depositActivities?(activities: DepositActivities): DepositActivities;
-    network?(network: CardNetwork): CardNetwork;
   };
 }
 
 /**
- * Opens what a worker needs and polls three task queues until it is stopped: cards, webhooks and deposits. It also starts
- * what no workflow asks for: the webhook relay, the crediting of deposits, and the repeated jobs. It listens first, and for
+ * Opens what a worker needs and polls its task queues until it is stopped: cards, webhooks and deposits, or those that
+ * WORKER_QUEUES names. With each comes what no workflow asks for, such as the webhook relay. It listens first, and for
  * operators alone.
  */
 export async function startWorker(
@@ -104,9 +102,6 @@ async function startWork(
     ...poolMetrics(poolUsage),
     ...createDatabaseMetrics({ ...config, orm, tronNetwork: config.tron?.network ?? null, logger }),
   ]);
-  const callbackUrl = `http://${config.host}:${config.port}/network/callbacks`;
-  const live = await startLiveNetwork({ cardNetwork: config.cardNetwork, callbackUrl, orm, ring, logger });
-  const liveNetwork = live.network && (around.network?.(live.network) ?? live.network);
   const tracing = await startTracing('card-issuing-worker', config.tracing, logger);
   installRuntime(logger);
   const connection = await NativeConnection.connect({
@@ -120,21 +115,24 @@ async function startWork(
   ]);
 
   const shared = { config, orm, direct, ring, connection, client, workflowBundle, logger };
-  const cards = await createCardsWorker({ ...shared, liveNetwork, around: around.activities });
-  const webhooks = await startWebhooks(shared);
-  metrics.add([...live.metrics, ...webhooks.metrics]);
-  const deposits = await startDeposits({ ...shared, around: around.depositActivities });
+  const start: Record<WorkerQueue, () => Promise<WorkerPart>> = {
+    cards: () => startCards({ ...shared, around }),
+    webhooks: () => startWebhooks(shared),
+    deposits: () => startDeposits({ ...shared, around: around.depositActivities }),
+  };
+  const parts: WorkerPart[] = [];
+  for (const queue of config.worker.queues) parts.push(await start[queue]());
+  metrics.add(parts.flatMap((part) => part.metrics));
 
-  const workers = [cards, webhooks.worker, deposits.worker];
   const shutDown = () => {
-    deposits.leave();
-    for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+    for (const { worker, leave } of parts) {
+      leave?.();
+      if (worker.getState() === 'RUNNING') worker.shutdown();
+    }
   };
   // If one ends, all end: the process exits, and its supervisor starts another.
-  const ran = Promise.all(workers.map((worker) => worker.run().finally(shutDown)));
+  const ran = Promise.all(parts.map(({ worker }) => worker.run().finally(shutDown)));
   const repeated = [
-    startSweep({ orm, client, taskQueue: cardsTaskQueue(config.taskQueuePrefix), config, logger }),
-    startIdentifying({ orm, liveNetwork, logger }),
     ...startUpkeep({ orm, logger }),
     ...(config.workerVersion === null ? [] : [becomeCurrentIfFirst(client, config.workerVersion, logger)]),
     startCheckingLedger({ orm, direct, at: config.ledgerCheckAt, logger }),
@@ -142,8 +140,7 @@ async function startWork(
   const ended = ran
     .then(() => {})
     .finally(async () => {
-      await Promise.all([...repeated, webhooks, deposits].map((one) => one.stop()));
-      await live.stop();
+      await Promise.all([...repeated, ...parts].map((one) => one.stop()));
       await connection.close();
       await orm.close();
       await tracing?.stop();
@@ -175,45 +172,6 @@ function startUpkeep({ orm, logger }: { orm: Orm; logger: Logger }): Repetition[
       if (dropped.length > 0) logger.info({ partitions: dropped }, 'dropped partitions of old events');
     }),
   ];
-}
-
-/** The worker for what happens to cards: issuances, top-ups and status changes. */
-function createCardsWorker(options: {
-  config: Config;
-  orm: Orm;
-  ring: KeyRing;
-  liveNetwork: CardNetwork | null;
-  connection: NativeConnection;
-  client: Client;
-  workflowBundle: WorkflowBundleOption;
-  logger: Logger;
-  around: ((activities: CardActivities) => CardActivities) | undefined;
-}): Promise<Worker> {
-  const { config, orm, ring, liveNetwork, logger } = options;
-  const activities = createCardActivities({
-    ...{ orm, ring, liveNetwork, liveNetworkConfigured: liveNetwork !== null },
-    issuanceDeadlineMs: config.issuanceDeadlineMs,
-    topUpDeadlineMs: config.topUpDeadlineMs,
-    answered: createResponseNotifier(orm, (claimId, error) =>
-      logger.warn(
-        { claimId, error: describeError(error) },
-        'could not notify the listeners that a claim has its answer',
-      ),
-    ),
-  });
-  return Worker.create({
-    connection: options.connection,
-    namespace: options.client.options.namespace,
-    taskQueue: cardsTaskQueue(config.taskQueuePrefix),
-    workflowBundle: options.workflowBundle,
-    activities: options.around?.(activities) ?? activities,
-    ...deploymentOptions(config.workerVersion, 'PINNED'),
-    maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
-    // So many that tasks of accounts whose rows are locked, which wait, leave slots for the others.
-    maxConcurrentWorkflowTaskExecutions: 100,
-    shutdownGraceTime: '5s',
-    shutdownForceTime: '10s',
-  });
 }
 
 /**

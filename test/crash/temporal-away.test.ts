@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { cardsTaskQueue } from '../../config/task-queues.ts';
 import { query } from '../../db/sql.ts';
 import { freePort } from '../../dev/free-port.ts';
-import { startSweep } from '../../worker/sweep-claims.ts';
+import { startSweep } from '../../worker/cards/sweep-claims.ts';
 import { prepareIssuance } from '../support/crash/fundings.ts';
 import { ask, askAt, assertEnd, CASES } from '../support/crash/operations.ts';
 import { kill, scratchFolder, startApiProcess } from '../support/crash/processes.ts';

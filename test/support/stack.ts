@@ -9,7 +9,7 @@ import type { OperatorContext } from '../../commands/accounts/operator-context.t
 import { createPartner } from '../../commands/accounts/partners.ts';
 import { setCurrentProduct } from '../../commands/products/products.ts';
 import type { Config } from '../../config/service.ts';
-import { cardsTaskQueue } from '../../config/task-queues.ts';
+import { cardsTaskQueue, WORKER_QUEUES } from '../../config/task-queues.ts';
 import { KeyRing } from '../../crypto/key-ring.ts';
 import { type Orm, openOrm } from '../../db/orm.ts';
 import { OPERATOR_LIMITS } from '../../db/session.ts';
@@ -93,7 +93,7 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     host: '127.0.0.1',
     port: await freePort(),
     operations: null,
-    worker: { host: '127.0.0.1', port: 0 },
+    worker: { host: '127.0.0.1', port: 0, queues: WORKER_QUEUES },
     databaseUrl: await createTestDatabase(),
     databaseDirectUrl: null,
     readDatabaseUrl: null,

@@ -1,11 +1,8 @@
-import type { Client } from '@temporalio/client';
-import { type NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
-import type { Logger } from 'pino';
+import { Worker } from '@temporalio/worker';
 import { createScanChainActivities, type ScanChainActivities } from '../../activities/scan-chain.ts';
 import { createWatchDepositActivities, type WatchDepositActivities } from '../../activities/watch-deposit.ts';
 import { createTronChain } from '../../adapters/tron/create-tron-chain.ts';
 import { markDepositTold, takeUntoldDeposits } from '../../commands/deposits/watched-deposits.ts';
-import type { Config } from '../../config/service.ts';
 import { depositsTaskQueue } from '../../config/task-queues.ts';
 import {
   createNotifier,
@@ -14,13 +11,14 @@ import {
   notifyDeposits,
   notifyEvents,
 } from '../../db/notifications.ts';
-import type { Orm, ServiceDatabase } from '../../db/orm.ts';
+import type { Orm } from '../../db/orm.ts';
 import { describeError } from '../../process/describe-error.ts';
 import { repeat } from '../../process/repeat.ts';
 import { reportProgress, SIGN_OF_LIFE_MS } from '../../temporal/attempts.ts';
 import { ensureScan, tellDeposit } from '../../temporal/deposits.ts';
 import { deploymentOptions } from '../../temporal/worker-deployment.ts';
 import { tellInTurns } from '../tell-in-turns.ts';
+import type { PartOptions, WorkerPart } from '../worker-part.ts';
 import { startCrediting } from './credit-found.ts';
 
 /** How often the worker makes sure that the scan runs: if somebody terminated it, it is back that soon. */
@@ -33,23 +31,9 @@ const ROUND_PAUSE_MS = 200;
 
 export interface DepositActivities extends ScanChainActivities, WatchDepositActivities {}
 
-export interface DepositsOptions {
-  config: Config;
-  orm: Orm;
-  direct: ServiceDatabase['direct'];
-  connection: NativeConnection;
-  client: Client;
-  workflowBundle: WorkflowBundleOption;
-  logger: Logger;
+export interface DepositsOptions extends PartOptions {
   /** Wraps the activities, for tests that kill the process between them. */
   around: ((activities: DepositActivities) => DepositActivities) | undefined;
-}
-
-export interface RunningDeposits {
-  worker: Worker;
-  /** Ends the scan's round, so that stopping need not wait for it; another worker continues. */
-  leave(): void;
-  stop(): Promise<void>;
 }
 
 /**
@@ -57,7 +41,7 @@ export interface RunningDeposits {
  * task queue of its own; the crediting of payments; and the notices to workflows whose deposits have changed. Without
  * TRON_NETWORK nothing is scanned, but payments found before are still credited or reviewed.
  */
-export async function startDeposits(options: DepositsOptions): Promise<RunningDeposits> {
+export async function startDeposits(options: DepositsOptions): Promise<WorkerPart> {
   const { config, orm, client, logger } = options;
   const taskQueue = depositsTaskQueue(config.taskQueuePrefix);
   const stopping = new AbortController();
@@ -138,6 +122,8 @@ export async function startDeposits(options: DepositsOptions): Promise<RunningDe
   });
   return {
     worker,
+    metrics: [],
+    // Ends the scan's round: another worker continues.
     leave: () => stopping.abort(),
     stop: async () => {
       await listening.stop();

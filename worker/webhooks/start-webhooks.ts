@@ -1,39 +1,19 @@
-import type { Client } from '@temporalio/client';
-import { type NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
-import type { Logger } from 'pino';
-import type { Metric } from 'prom-client';
+import { Worker } from '@temporalio/worker';
 import { createWebhookActivities } from '../../activities/webhooks.ts';
 import { createWebhookClient } from '../../adapters/webhooks/webhook-client.ts';
-import type { CommandContext } from '../../commands/command-context.ts';
-import type { Config } from '../../config/service.ts';
 import { webhooksTaskQueue } from '../../config/task-queues.ts';
 import { EVENT_WRITTEN, listen } from '../../db/notifications.ts';
-import type { ServiceDatabase } from '../../db/orm.ts';
 import { deploymentOptions } from '../../temporal/worker-deployment.ts';
+import type { PartOptions, WorkerPart } from '../worker-part.ts';
 import { MOST_SLOTS } from './endpoint-concurrency.ts';
 import { startRelay } from './relay.ts';
 import { startTellingWorkflows } from './tell-workflows.ts';
-
-export interface WebhooksOptions extends CommandContext {
-  config: Config;
-  direct: ServiceDatabase['direct'];
-  connection: NativeConnection;
-  client: Client;
-  workflowBundle: WorkflowBundleOption;
-  logger: Logger;
-}
-
-export interface RunningWebhooks {
-  metrics: Metric[];
-  worker: Worker;
-  stop(): Promise<void>;
-}
 
 /**
  * The delivery of events: the relay, which makes every attempt, and the worker of the workflows that wait between them, on a
  * task queue of its own.
  */
-export async function startWebhooks(options: WebhooksOptions): Promise<RunningWebhooks> {
+export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
   const { config, orm, ring, client, connection, logger } = options;
   const taskQueue = webhooksTaskQueue(config.taskQueuePrefix);
   const webhooks = createWebhookClient({

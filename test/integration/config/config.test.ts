@@ -54,7 +54,7 @@ describe('readConfig', () => {
       host: '127.0.0.1',
       port: 3000,
       operations: null,
-      worker: { host: '127.0.0.1', port: 3001 },
+      worker: { host: '127.0.0.1', port: 3001, queues: ['cards', 'webhooks', 'deposits'] },
       databaseUrl: NEEDED.DATABASE_URL,
       databaseDirectUrl: null,
       readDatabaseUrl: null,
@@ -193,11 +193,29 @@ describe('readConfig', () => {
   });
 
   it('has a worker listen on the host of the API unless told otherwise, and on any free port if told so', () => {
-    const workerOf = (env: Record<string, string>) => readConfig({ ...NEEDED, ...env }).worker;
+    const workerOf = (env: Record<string, string>) => {
+      const { host, port } = readConfig({ ...NEEDED, ...env }).worker;
+      return { host, port };
+    };
     assert.deepEqual(workerOf({ HOST: '0.0.0.0' }), { host: '0.0.0.0', port: 3001 });
     assert.deepEqual(workerOf({ WORKER_HOST: '10.0.0.1', WORKER_PORT: '0' }), { host: '10.0.0.1', port: 0 });
     assert.deepEqual(problemsOf({ ...NEEDED, WORKER_PORT: '70000' }), [
       'WORKER_PORT: must be a whole number from 0 to 65535',
+    ]);
+  });
+
+  it('has a worker serve the task queues that WORKER_QUEUES names, all three unless it names some', () => {
+    const queuesOf = (names: string) => readConfig({ ...NEEDED, WORKER_QUEUES: names }).worker.queues;
+    assert.deepEqual(queuesOf(''), ['cards', 'webhooks', 'deposits']);
+    assert.deepEqual(queuesOf('webhooks, cards'), ['webhooks', 'cards']);
+    assert.deepEqual(problemsOf({ ...NEEDED, WORKER_QUEUES: 'cards,mail' }), [
+      'WORKER_QUEUES: must be of cards, webhooks, deposits, comma-separated',
+    ]);
+    assert.deepEqual(problemsOf({ ...NEEDED, WORKER_QUEUES: 'cards,cards' }), [
+      'WORKER_QUEUES: must not name a queue twice',
+    ]);
+    assert.deepEqual(problemsOf({ ...NEEDED, WORKER_QUEUE: 'cards' }), [
+      'WORKER_QUEUE: is not a known variable; is it misspelt?',
     ]);
   });
 

@@ -42,7 +42,7 @@ describe('three API and three worker processes', function () {
     const env = { WORKFLOW_BUNDLE: await bundleFile(folder) };
     const configs: Config[] = [];
     while (configs.length < 3) {
-      const worker = { host: '127.0.0.1', port: await freePort() };
+      const worker = { ...stack.config.worker, port: await freePort() };
       configs.push({ ...stack.config, port: await freePort(), worker });
     }
     children.push(

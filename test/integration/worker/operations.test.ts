@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import Koa from 'koa';
 import { pino } from 'pino';
 import { serveHttp } from '../../../api/http/http-server.ts';
+import { WORKER_QUEUES } from '../../../config/task-queues.ts';
 import { StartRefused } from '../../../process/run-process.ts';
 import { type RunningWorker, startWorker } from '../../../worker/start-worker.ts';
 import { testConfig, testWorkflowBundle } from '../../support/stack.ts';
@@ -74,7 +75,7 @@ describe("the worker's own address", function () {
 
   it('lets a process that can not have its port say which variable to change', async () => {
     const { hostname: host, port } = new URL(worker.operationsUrl);
-    const taken = { host, port: Number(port) };
+    const taken = { host, port: Number(port), queues: WORKER_QUEUES };
     const refusal = (variable: string) => (error: unknown) =>
       error instanceof StartRefused &&
       error.message ===

@@ -72,6 +72,7 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
     PORT: String(config.port),
     WORKER_HOST: config.worker.host,
     WORKER_PORT: String(config.worker.port),
+    WORKER_QUEUES: config.worker.queues.join(','),
     DATABASE_URL: config.databaseUrl,
     DATABASE_DIRECT_URL: config.databaseDirectUrl ?? '',
     ALLOW_OWNER_LOGIN: String(config.allowOwnerLogin),

@@ -4,16 +4,16 @@ import {
   type AbandonedClaim,
   putClaimOff,
   takeAbandonedClaims,
-} from '../commands/idempotency/abandoned-claims.ts';
-import type { Config } from '../config/service.ts';
-import type { Orm } from '../db/orm.ts';
-import { transaction } from '../db/transaction.ts';
-import type { WorkflowOperation } from '../domain/claim-operation.ts';
-import { type DescribedError, describeError } from '../process/describe-error.ts';
-import { type Repetition, repeat } from '../process/repeat.ts';
-import { asPartOf } from '../process/work-context.ts';
-import { startClaimed } from '../temporal/claimed-workflow.ts';
-import { isTemporalAway } from '../temporal/connection.ts';
+} from '../../commands/idempotency/abandoned-claims.ts';
+import type { Config } from '../../config/service.ts';
+import type { Orm } from '../../db/orm.ts';
+import { transaction } from '../../db/transaction.ts';
+import type { WorkflowOperation } from '../../domain/claim-operation.ts';
+import { type DescribedError, describeError } from '../../process/describe-error.ts';
+import { type Repetition, repeat } from '../../process/repeat.ts';
+import { asPartOf } from '../../process/work-context.ts';
+import { startClaimed } from '../../temporal/claimed-workflow.ts';
+import { isTemporalAway } from '../../temporal/connection.ts';
 
 const INTERVAL_MS = 1_000;
 const STARTS_AT_ONCE = 16;

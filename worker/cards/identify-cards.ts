@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
-import { evidenceOf, heard } from '../activities/ask-network.ts';
-import { identifyCard, takeUnidentifiedCards } from '../commands/funding/network-card.ts';
-import type { Orm } from '../db/orm.ts';
-import type { CardNetwork } from '../domain/card-network.ts';
-import { describeError } from '../process/describe-error.ts';
-import { type Repetition, repeat } from '../process/repeat.ts';
+import { evidenceOf, heard } from '../../activities/ask-network.ts';
+import { identifyCard, takeUnidentifiedCards } from '../../commands/funding/network-card.ts';
+import type { Orm } from '../../db/orm.ts';
+import type { CardNetwork } from '../../domain/card-network.ts';
+import { describeError } from '../../process/describe-error.ts';
+import { type Repetition, repeat } from '../../process/repeat.ts';
 
 const INTERVAL_MS = 2_000;
 const AT_ONCE = 8;

@@ -1,0 +1,68 @@
+import { Worker } from '@temporalio/worker';
+import { type CardActivities, createCardActivities } from '../../activities/card-activities.ts';
+import { startLiveNetwork } from '../../adapters/live-network.ts';
+import { createResponseNotifier } from '../../commands/idempotency/response.ts';
+import { cardsTaskQueue } from '../../config/task-queues.ts';
+import type { CardNetwork } from '../../domain/card-network.ts';
+import { describeError } from '../../process/describe-error.ts';
+import { SIGN_OF_LIFE_MS } from '../../temporal/attempts.ts';
+import { deploymentOptions } from '../../temporal/worker-deployment.ts';
+import type { PartOptions, WorkerPart } from '../worker-part.ts';
+import { startIdentifying } from './identify-cards.ts';
+import { startSweep } from './sweep-claims.ts';
+
+export interface CardsOptions extends PartOptions {
+  /** Wraps the effects, for tests that kill the process between them. */
+  around: {
+    activities?(activities: CardActivities): CardActivities;
+    network?(network: CardNetwork): CardNetwork;
+  };
+}
+
+/**
+ * What happens to cards: the worker of issuances, top-ups and status changes, the sweep of what a dead API process left,
+ * and the search for the ids of cards that an operator activated.
+ */
+export async function startCards(options: CardsOptions): Promise<WorkerPart> {
+  const { config, orm, ring, connection, client, around, logger } = options;
+  const callbackUrl = `http://${config.host}:${config.port}/network/callbacks`;
+  const live = await startLiveNetwork({ cardNetwork: config.cardNetwork, callbackUrl, orm, ring, logger });
+  const liveNetwork = live.network && (around.network?.(live.network) ?? live.network);
+  const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
+  const activities = createCardActivities({
+    ...{ orm, ring, liveNetwork, liveNetworkConfigured: liveNetwork !== null },
+    issuanceDeadlineMs: config.issuanceDeadlineMs,
+    topUpDeadlineMs: config.topUpDeadlineMs,
+    answered: createResponseNotifier(orm, (claimId, error) =>
+      logger.warn(
+        { claimId, error: describeError(error) },
+        'could not notify the listeners that a claim has its answer',
+      ),
+    ),
+  });
+  const worker = await Worker.create({
+    connection,
+    namespace: client.options.namespace,
+    taskQueue,
+    workflowBundle: options.workflowBundle,
+    activities: around.activities?.(activities) ?? activities,
+    ...deploymentOptions(config.workerVersion, 'PINNED'),
+    maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
+    // So many that tasks of accounts whose rows are locked, which wait, leave slots for the others.
+    maxConcurrentWorkflowTaskExecutions: 100,
+    shutdownGraceTime: '5s',
+    shutdownForceTime: '10s',
+  });
+  const repeated = [
+    startSweep({ orm, client, taskQueue, config, logger }),
+    startIdentifying({ orm, liveNetwork, logger }),
+  ];
+  return {
+    worker,
+    metrics: live.metrics,
+    stop: async () => {
+      await Promise.all(repeated.map((one) => one.stop()));
+      await live.stop();
+    },
+  };
+}
