@@ -8,7 +8,7 @@ import { createFundingActivities, type FundingActivities, type FundingDependenci
 /** What workflows on the task queue of cards can ask for. */
 export interface CardActivities extends FundingActivities, CardStatusActivities {}
 
-export interface CardActivityDependencies extends FundingDependencies, CardStatusDependencies {}
+interface CardActivityDependencies extends FundingDependencies, CardStatusDependencies {}
 
 /** Each activity takes a claim's id first. */
 export function createCardActivities(dependencies: CardActivityDependencies): CardActivities {

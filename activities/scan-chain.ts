@@ -34,7 +34,7 @@ export interface ScanChainActivities {
 }
 
 /** How the scan of a chain stands after a round. */
-export type ScanReport =
+type ScanReport =
   /** This installation doesn't read that chain. */
   | { state: 'not_configured' }
   /** No address was given out yet, so nothing can have been paid. */
@@ -53,7 +53,7 @@ export interface ScanProgress {
   unreadable: string | null;
 }
 
-export interface ScanDependencies {
+interface ScanDependencies {
   orm: Orm;
   /** Null: this installation reads no chain. */
   tron: { network: TronNetwork; scanIntervalMs: number; chain: TronChain } | null;

@@ -8,7 +8,7 @@ import { createHttpCardNetwork } from './card-network/http-card-network.ts';
 import { simulatedNetworkCredentials } from './simulated-network/credentials.ts';
 import { startSimulatedNetwork } from './simulated-network/start-simulated-network.ts';
 
-export interface LiveNetworkOptions {
+interface LiveNetworkOptions {
   /** CARD_NETWORK */
   cardNetwork: 'none' | 'simulated';
   /** Where the simulated network posts its callbacks; null if another process sends them. */
@@ -18,7 +18,7 @@ export interface LiveNetworkOptions {
   logger: Logger;
 }
 
-export interface LiveNetwork {
+interface LiveNetwork {
   /** Null if CARD_NETWORK is none. */
   network: CardNetwork | null;
   /** What its requests came to. */

@@ -23,7 +23,7 @@ import { openApiDocument } from './openapi/document.ts';
 import { reference } from './openapi/reference.ts';
 import { createRoutes, DECLARATIONS, type RouteDependencies } from './routes.ts';
 
-export interface AppDependencies
+interface AppDependencies
   extends RouteDependencies,
     GuardDependencies,
     CallbackDependencies,
@@ -40,7 +40,7 @@ export interface AppDependencies
   checkAnswers: boolean;
 }
 
-export interface Apps {
+interface Apps {
   /** /v1 for partners, the reference, and the card network's callbacks and transactions. */
   api: Koa<RequestState>;
   /** Readiness and metrics, if they have their own address; otherwise `api` serves them. */

@@ -131,7 +131,7 @@ export async function readCard(orm: Orm, tenant: Tenant, cardId: string): Promis
   return present(row);
 }
 
-export interface CardPage extends PageRequest {
+interface CardPage extends PageRequest {
   externalRef?: string | undefined;
   status?: CardStatus | undefined;
 }

@@ -119,7 +119,7 @@ export async function readEvent(orm: Orm, tenant: Tenant, eventId: string): Prom
   return presentEvent(row);
 }
 
-export interface EventPage extends PageRequest {
+interface EventPage extends PageRequest {
   type?: EventType | undefined;
   status?: DeliveryStatus | undefined;
   from?: Date | undefined;

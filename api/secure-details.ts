@@ -15,7 +15,7 @@ import { declare, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
 
 /** The response to a reveal (decisions.md, "Secure details"). Secret: it goes to the partner and nowhere else. */
-export const SecureDetails = z
+const SecureDetails = z
   .object({
     card_id: z.string().describe("The card's id."),
     pan: z.string().describe('The full card number.'),
@@ -28,7 +28,7 @@ export const SecureDetails = z
       .describe('The name on the card. Null if it was issued without one.'),
   })
   .meta({ id: 'SecureDetails', description: 'The sensitive details of a card. Do not store or log them.' });
-export type SecureDetails = z.infer<typeof SecureDetails>;
+type SecureDetails = z.infer<typeof SecureDetails>;
 
 const getSecureDetails = declare({
   method: 'get',
@@ -69,10 +69,7 @@ export const secureDetails = resource({ getSecureDetails }, (dependencies: Revea
  * Counts a reveal, then asks the network. The card's details go to the partner and nowhere else.
  * @throws ApiError as admitReveal, and `unavailable` if the network does not answer
  */
-export async function revealCard(
-  dependencies: RevealDependencies,
-  attempt: RevealAttempt,
-): Promise<SecureDetails> {
+async function revealCard(dependencies: RevealDependencies, attempt: RevealAttempt): Promise<SecureDetails> {
   const card = await admitOrRefuse(dependencies, attempt);
   const details = await askNetwork(dependencies, card, attempt.requestId);
   return {

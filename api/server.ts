@@ -53,7 +53,7 @@ export interface RunningApi {
 /** Starts a worker of this process, with these activities. */
 export type HostWorker = (activities: CardActivities, tracing: Tracing | null) => Promise<EagerWorker>;
 
-export interface ApiOptions {
+interface ApiOptions {
   /** Starts the worker that the process hosts. If omitted, all live work goes through the task queue. */
   hostWorker?: HostWorker | undefined;
   /** Wraps the card network, for tests that kill the process between its calls. */

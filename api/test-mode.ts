@@ -26,7 +26,7 @@ const CreditRequest = z
 const MAX_UNCHECKED_CENTS = 10_000_000;
 
 /** decisions.md, "Resources". `refund` and `force` are additions to the contract. */
-export const SimulateTransactionRequest = z
+const SimulateTransactionRequest = z
   .strictObject({
     type: TransactionType.describe('What to simulate.'),
     amount: AmountCents.describe(

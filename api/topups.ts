@@ -119,13 +119,13 @@ interface ReadRow extends TopUpRow {
 }
 
 /** @throws ApiError `topup_not_found`, for an id of another shape as well. */
-export async function readTopUp(orm: Orm, tenant: Tenant, topUpId: string): Promise<TopUpResource> {
+async function readTopUp(orm: Orm, tenant: Tenant, topUpId: string): Promise<TopUpResource> {
   const [row] = isId('topup', topUpId) ? await one(orm.em.fork(), tenant, { topUpId }) : [];
   if (row === undefined) throw new ApiError('topup_not_found');
   return present(row);
 }
 
-export interface TopUpPage extends PageRequest {
+interface TopUpPage extends PageRequest {
   cardId: string;
 }
 

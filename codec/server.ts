@@ -132,7 +132,7 @@ const toJson = ({ metadata, data }: Payload): JsonPayload => ({
 
 const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
 
-export function refuse(ctx: Context, status: number, message: string): void {
+function refuse(ctx: Context, status: number, message: string): void {
   ctx.status = status;
   ctx.body = { error: message };
 }

@@ -10,7 +10,7 @@ const ADDRESS_PREFIX = 0x41;
 /** m/44'/195'/0': purpose, coin, account. */
 const ACCOUNT_DEPTH = 3;
 
-export interface TronAddress {
+interface TronAddress {
   /** 34 characters, `T…`. */
   address: string;
   /** The 20 bytes that logs on the chain have of it. */

@@ -36,7 +36,7 @@ export const sealAnswerStart = (ring: KeyRing, eventId: string, answerStart: str
 export const openAnswerStart = (ring: KeyRing, eventId: string, sealed: Buffer): string =>
   ring.open(sealed, answerStartContext(eventId));
 
-export interface EventToSign {
+interface EventToSign {
   eventId: string;
   /** The exact text of the event's row; it travels as UTF-8. */
   body: string;

@@ -7,7 +7,7 @@ export const SERVICE_ROLE = 'card_issuing_app';
 /** What the operator's command line works as. */
 export const OPERATOR_ROLE = 'card_issuing_operator';
 
-export type Role = typeof SERVICE_ROLE | typeof OPERATOR_ROLE;
+type Role = typeof SERVICE_ROLE | typeof OPERATOR_ROLE;
 
 export interface LoginRules {
   role: Role;

@@ -4,7 +4,7 @@ import pg from 'pg';
 
 type Release = (error?: Error | boolean) => void;
 
-export interface ReleasingClientConfig extends pg.ClientConfig {
+interface ReleasingClientConfig extends pg.ClientConfig {
   /** After which a connection that owes an answer is taken for lost; 0 or left out: never. */
   longestAnswerMs?: number;
 }

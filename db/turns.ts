@@ -1,5 +1,5 @@
 /** How many places there are, and how many of them one line may have at a time. */
-export interface TurnLimits {
+interface TurnLimits {
   places: number;
   each: number;
   /** After which a wait is given up. */

@@ -8,7 +8,7 @@ export interface FieldIssue {
   message: string;
 }
 
-export interface ApiErrorDetail {
+interface ApiErrorDetail {
   /** Replaces the catalogue's message. */
   message?: string;
   issues?: FieldIssue[];

@@ -31,7 +31,7 @@ export interface IssueCardRequest {
   cardholderName: string | null;
 }
 
-export type IssueAnswer =
+type IssueAnswer =
   | ({ status: 'issued' } & NetworkCard)
   /** Completes asynchronously: a callback may say when, looking it up always does. */
   | { status: 'accepted' }

@@ -17,5 +17,8 @@ export type WhyNot =
   | 'other_id_at_network'
   | 'id_of_another_card';
 
+/** As it is stored in the operation's row. One that was `refused` is not binding. */
+export type RecordedDecision = Decision & { refused?: WhyNot };
+
 /** The result of a decision. `over`: whether the operation has ended, because of the decision or otherwise. */
 export type Verdict = { over: true } | { over: false; because: WhyNot };

@@ -45,7 +45,7 @@ export function usdt(valueMicroUsdt: bigint, leastPlaces: number): string {
   return places === '' ? digits.slice(0, -6) : `${digits.slice(0, -6)}.${places}`;
 }
 
-export type Judged = { status: 'credited' } | { status: 'in_review'; reason: ReviewReason };
+type Judged = { status: 'credited' } | { status: 'in_review'; reason: ReviewReason };
 
 /**
  * Judges a payment (decisions.md, "Deposit": "The first payment of the exact amount, in a block not later than

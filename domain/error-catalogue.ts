@@ -9,7 +9,7 @@ export const ERROR_TYPES = [
   'rate_limit',
   'api',
 ] as const;
-export type ErrorType = (typeof ERROR_TYPES)[number];
+type ErrorType = (typeof ERROR_TYPES)[number];
 
 interface CatalogueEntry {
   status: number;

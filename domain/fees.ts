@@ -42,7 +42,7 @@ export const Fee = z
   .meta({ id: 'Fee', description: 'A fee for issuing a card or topping one up.' });
 export type Fee = z.infer<typeof Fee>;
 
-export interface Quote {
+interface Quote {
   fees: Fee[];
   /** The amount that lands on the card and all fees. */
   totalDebitedCents: number;

@@ -10,7 +10,7 @@ import { type Measured, measuredGauges, measurementMetrics } from './measured-ga
 import { webhooksMeasured } from './webhook-metrics.ts';
 
 /** What the metrics of the whole database need. */
-export interface DatabaseMetricsOptions extends AttentionConfig {
+interface DatabaseMetricsOptions extends AttentionConfig {
   orm: Orm;
   /** Null: there is no chain to read. */
   tronNetwork: TronNetwork | null;

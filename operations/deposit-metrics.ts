@@ -10,7 +10,7 @@ import type { Measured, MeasuredGauge } from './measured-gauges.ts';
 const MOST_COUNTED = 10_000;
 
 /** How far the chain of deposits has been read. */
-export interface ScanProgress {
+interface ScanProgress {
   network: TronNetwork;
   /** Why the scan has not begun; null: it has. `first_deposit`: there is nothing to look for yet. */
   waitsFor: 'first_deposit' | 'node' | null;

@@ -33,7 +33,7 @@ export interface MeasuredGauge<Result> {
   samples(result: Result): [labels: string[], value: number][];
 }
 
-export interface MeasuredGauges {
+interface MeasuredGauges {
   name: MeasurementName;
   metrics: Metric[];
   measuredAt(): Promise<Date | null>;

@@ -37,13 +37,13 @@ export async function requeueWebhook(session: Session, eventId: string): Promise
 }
 
 /** Which of an account's events to send again. */
-export interface Wanted {
+interface Wanted {
   partnerId: string;
   statuses: readonly DeliveryStatus[];
   since: Date | null;
 }
 
-export interface Requeued {
+interface Requeued {
   partner_id: string;
   requeued: number;
   by_status: Partial<Record<DeliveryStatus, number>>;

@@ -5,7 +5,11 @@ import { decideIssuance, decideTopUp } from '../commands/funding/resolution.ts';
 import { Refusal } from '../commands/refusal.ts';
 import { readStatement } from '../db/sql.ts';
 import type { IssuanceDecision, TopUpDecision, WhyNot } from '../domain/decision.ts';
-import { type ClaimedWorkflow, type Decision, resolveOperation } from '../temporal/claimed-workflow.ts';
+import {
+  type ClaimedWorkflow,
+  type OperationDecision,
+  resolveOperation,
+} from '../temporal/claimed-workflow.ts';
 import { readWorkflowStatus } from '../temporal/workflow-status.ts';
 import { findCard, type OperatorCard, readCard } from './reads/cards.ts';
 import { findTopUp, type OperatorTopUp, readTopUp } from './reads/topups.ts';
@@ -85,7 +89,7 @@ interface Resolution<Resource extends Pending> {
   noun: DecidedTable;
   before: Resource;
   about: Pick<ClaimedWorkflow, 'cardId' | 'topUpId'>;
-  decided: Decision;
+  decided: OperationDecision;
   /** @throws Refusal if the operation may not be resolved this way. */
   record(operator: Operator): Promise<void>;
   find(): Promise<Resource | null>;

@@ -19,7 +19,7 @@ export interface Verbs {
 }
 
 /** What an issuance or a top-up that the network has not decided waits for; the first is known without Temporal. */
-export interface Waiting {
+interface Waiting {
   deadline: string;
   asked: number | null;
   last_answer: string | null;

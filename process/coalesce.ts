@@ -1,4 +1,4 @@
-export interface CoalesceOptions<Item, Result> {
+interface CoalesceOptions<Item, Result> {
   /**
    * Carries out items together, those of one lane next to each other. Another batch may take its place as soon as this
    * resolves; a result that is still a promise by then keeps only its lane waiting. If it rejects, so does every item.

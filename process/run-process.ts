@@ -3,7 +3,7 @@ import { describeError } from './describe-error.ts';
 /** A process can't start. The message alone tells the person who started it what to do. */
 export class StartRefused extends Error {}
 
-export interface RunningProcess {
+interface RunningProcess {
   /** Settles if the work ends without being stopped. */
   ended: Promise<void>;
   stop(): Promise<void>;

@@ -12,7 +12,7 @@ export interface TracingConfig {
   ratio: number;
 }
 
-export interface SpanOptions {
+interface SpanOptions {
   name: string;
   kind?: keyof typeof SpanKind;
   /** The span it is below, as W3C's `traceparent`; null: it begins a trace. */
@@ -24,7 +24,7 @@ export interface SpanOptions {
 }
 
 /** A span that ended elsewhere, under an id that those below it have been told. */
-export interface EndedSpan extends SpanOptions {
+interface EndedSpan extends SpanOptions {
   spanId: string;
   startedAt: Date;
   failed: boolean;

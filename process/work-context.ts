@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Tenant } from '../domain/mode.ts';
 
 /** What a piece of work is part of; its log lines name these. */
-export interface Whole {
+interface Whole {
   /** The request that asked for it. */
   requestId: string | null;
   /** The workflow that it is a step of. */

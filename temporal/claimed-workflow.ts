@@ -92,7 +92,7 @@ function start(
   }
 }
 
-export type Decision =
+export type OperationDecision =
   | { operation: 'create_card'; decision: IssuanceDecision }
   | { operation: 'top_up_card'; decision: TopUpDecision };
 
@@ -104,7 +104,7 @@ export type Decision =
 export async function resolveOperation(
   client: Client,
   claim: Omit<ClaimedWorkflow, 'deadlineMs' | 'operation'>,
-  decided: Decision,
+  decided: OperationDecision,
 ): Promise<void> {
   const { operation } = decided;
   const options = {

@@ -16,7 +16,7 @@ import {
   partnerIdAttribute,
 } from '../workflows/search-attributes.ts';
 
-export interface EventToDeliver extends Tenant {
+interface EventToDeliver extends Tenant {
   eventId: string;
   type: EventType;
   taskQueue: string;

@@ -12,7 +12,7 @@ import { modeAttribute, partnerIdAttribute } from '../workflows/search-attribute
 import type { EncryptionCodec } from './encryption-codec.ts';
 
 /** What the start of a workflow tells its activities of themselves. */
-export interface CarriedWork {
+interface CarriedWork {
   /** The account whose turns they take; undefined: the service's own. */
   account: { partnerId: string; mode: Mode } | undefined;
   /** The request that asked for them. */

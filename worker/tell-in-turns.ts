@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { describeError } from '../process/describe-error.ts';
 import { Waker } from './waker.ts';
 
-export interface Telling {
+interface Telling {
   /** There may be something to tell. */
   wake(): void;
   stop(): Promise<void>;

@@ -24,7 +24,7 @@ const LONGEST_POLL_MS = 3_600_000;
 const LONGEST_OVERDUE_POLL_MS = 86_400_000;
 
 /** The activities of one kind of operation; each takes the claim's id. */
-export interface OperationSteps<Outcome extends string> {
+interface OperationSteps<Outcome extends string> {
   /** Holds the money unless it is held, asks the network, and acts on its answer; fails if there is none. */
   firstRequest(claimId: string): Promise<NetworkProgress>;
   /** The same. @param isHeld whether the money is probably held already */

@@ -11,7 +11,7 @@ import {
   TopUpResponse,
 } from './wire.ts';
 
-export interface HttpCardNetworkOptions {
+interface HttpCardNetworkOptions {
   /** The network's base URL, without a slash at the end. */
   url: string;
   bearerToken: string;

@@ -9,7 +9,7 @@ import type { NetworkCallback } from '../../domain/card-network.ts';
 
 const MOST_ATTEMPTS = 5;
 
-export interface CallbackOptions {
+interface CallbackOptions {
   orm: Orm;
   callbackUrl: string;
   callbackSecret: string;

@@ -1,6 +1,6 @@
 import { createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
 
-export interface SimulatedNetworkCredentials {
+interface SimulatedNetworkCredentials {
   /** The token that clients of its HTTP API send. */
   bearerToken: string;
   /** The secret that signs its callbacks. */

@@ -11,7 +11,7 @@ import { IssuanceOrder, StatusChangeOrder, TopUpOrder } from '../card-network/wi
 import { lookUpIssuance, lookUpTopUp, revealDetails } from './look-ups.ts';
 import { type Taken, takeIssuance, takeStatusChange, takeTopUp } from './operations.ts';
 
-export interface NetworkApiOptions {
+interface NetworkApiOptions {
   orm: Orm;
   bearerToken: string;
   /** 32 bytes each; the first issues. */

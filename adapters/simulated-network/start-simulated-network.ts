@@ -10,7 +10,7 @@ import { sendCallbacks } from './callbacks.ts';
 import { simulatedCardKey, simulatedNetworkCredentials } from './credentials.ts';
 import { networkApi } from './network-api.ts';
 
-export interface SimulatedNetworkOptions {
+interface SimulatedNetworkOptions {
   orm: Orm;
   /** Where to post callbacks; null if other hosts do that. */
   callbackUrl: string | null;
@@ -21,7 +21,7 @@ export interface SimulatedNetworkOptions {
   logger: Logger;
 }
 
-export interface RunningSimulatedNetwork {
+interface RunningSimulatedNetwork {
   /** `http://127.0.0.1:<port>` */
   url: string;
   /** Accepts no more requests and finishes those under way, within 5 s. The database stays open. */

@@ -1,7 +1,7 @@
 import { NodeProblem } from './node-health.ts';
 import type { BlockRef, SolidBlock } from './tron-chain.ts';
 
-export interface Run {
+interface Run {
   /** In order, each the child of the one before it. */
   blocks: SolidBlock[];
   /** Why it ended before its last block; null if it did not, or if the node merely does not have the next one. */

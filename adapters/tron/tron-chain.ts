@@ -73,7 +73,7 @@ export interface UsdtTransfer {
 /** Called for in a block that is not solid. Its place is not known, and tokens moved by other contracts aren't seen. */
 export type SeenTransfer = Pick<UsdtTransfer, 'toHash' | 'valueMicroUsdt' | 'blockNumber'>;
 
-export interface ChainState {
+interface ChainState {
   /** The newest solid block that a node in use was heard to have; null before the first answer. */
   solidBlockNumber: number | null;
   /** The one that the last block came from. */

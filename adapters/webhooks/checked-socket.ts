@@ -85,7 +85,7 @@ export function createHostResolver(servers?: readonly string[]): ResolveHost {
   };
 }
 
-export interface SocketTarget {
+interface SocketTarget {
   /** An address, never a name: nothing is looked up here. */
   address: string;
   port: number;

@@ -18,7 +18,7 @@ export interface DeliveryResult {
 }
 
 /** Why there is no HTTP status. Partners and operators see these: add new ones, never rename one. */
-export type DeliveryError =
+type DeliveryError =
   | WebhookUrlProblem
   /** The name has no address, or no name server answered. */
   | 'dns_failed'
@@ -100,7 +100,7 @@ export class DeliveryFailure extends Error {
 }
 
 /** There is no connection, for a reason that says nothing about the receiver; `cause` is the error itself. */
-export class OwnFailure extends Error {
+class OwnFailure extends Error {
   override readonly name = 'OwnFailure';
 }
 

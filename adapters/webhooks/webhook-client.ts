@@ -43,7 +43,7 @@ export interface WebhookClientOptions {
   openSocket?: OpenSocket;
 }
 
-export interface WebhookRequest {
+interface WebhookRequest {
   url: string;
   /** Sent as it is, in UTF-8. */
   body: string;

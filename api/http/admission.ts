@@ -16,7 +16,7 @@ const STARTS = 8;
 /** How long an account counts as active after a request. */
 const BESIDE_MS = 10_000;
 
-export interface AdmissionOptions {
+interface AdmissionOptions {
   /** How many requests of an account (a partner in one mode) are in progress at once. */
   accountConcurrency: number;
   /** How long a request may wait for its turn before it is refused. */
@@ -28,7 +28,7 @@ export interface AdmissionOptions {
 }
 
 /** One request's way through admission. */
-export interface Visit {
+interface Visit {
   /**
    * Waits for the request's turn. None of its work may start before that.
    * @param startsWorkflow whether the request starts a workflow

@@ -24,7 +24,7 @@ export async function readJsonBody(req: IncomingMessage, isOptional = false): Pr
 }
 
 /** The raw bytes of a body of at most 64 KiB. @throws ApiError `body_too_large`, `validation_failed` */
-export async function readBytes(req: IncomingMessage): Promise<Buffer> {
+async function readBytes(req: IncomingMessage): Promise<Buffer> {
   try {
     return await getRawBody(req, { limit: MAX_BODY_BYTES, length: req.headers['content-length'] ?? null });
   } catch (error) {

@@ -43,7 +43,7 @@ export function serveHttp(
 const LINGER_MS = 5_000;
 
 /** For a request that HTTP/1.1 does not allow. */
-export function unreadable(): ApiError {
+function unreadable(): ApiError {
   return ApiError.ofField('request', 'the request is not valid HTTP/1.1');
 }
 

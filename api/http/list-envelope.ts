@@ -38,7 +38,7 @@ export const StartingAfter = (prefix: IdPrefix) =>
     .optional()
     .describe('The id of the last item of the previous page, which is its `next_cursor`.');
 
-export interface List<Item> {
+interface List<Item> {
   object: 'list';
   data: Item[];
   has_more: boolean;

@@ -51,7 +51,7 @@ interface LiveWorkOptions {
  */
 export function openLiveWork(options: LiveWorkOptions): LiveWork {
   const { orm, client, answerHints, eventsWritten, logger } = options;
-  const announce = createResponseNotifier(orm, (claimId, error) =>
+  const notify = createResponseNotifier(orm, (claimId, error) =>
     logger.warn(
       { claimId, error: describeError(error) },
       'could not notify the listeners that a claim has its response',
@@ -73,7 +73,7 @@ export function openLiveWork(options: LiveWorkOptions): LiveWork {
       opened: answerHints.tellOpened,
       answered(claimId, response) {
         if (answerHints.tellAnswered(claimId, response)) eventsWritten();
-        else announce(claimId);
+        else notify(claimId);
       },
     },
     host(startWorker) {

@@ -17,7 +17,7 @@ export interface RateLimit {
   exchange(share: (usedMs: KeyUsage) => Promise<KeyUsage>): Promise<void>;
 }
 
-export interface RateLimitOptions {
+interface RateLimitOptions {
   /** 0 turns the limit off. */
   perSecond: number;
   /** How many may come at once after a pause; at least `perSecond`. */

@@ -76,7 +76,7 @@ export interface Route {
 }
 
 /** The routes of one resource: their declarations, and how to implement them once the dependencies are there. */
-export interface Resource<Dependencies> {
+interface Resource<Dependencies> {
   declarations: Declaration[];
   routes(dependencies: Dependencies): Route[];
 }

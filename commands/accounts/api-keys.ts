@@ -9,7 +9,7 @@ import { unknownId } from '../refusal.ts';
 import { type Operator, type OperatorContext, recordAudit } from './operator-context.ts';
 import { lockPartner } from './partners.ts';
 
-export interface NewApiKey {
+interface NewApiKey {
   partnerId: string;
   mode: Mode;
   name: string | null;

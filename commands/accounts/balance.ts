@@ -17,7 +17,7 @@ import { Refusal } from '../refusal.ts';
 import { type Operator, recordAudit } from './operator-context.ts';
 import { lockPartner } from './partners.ts';
 
-export interface BalanceAdjustment {
+interface BalanceAdjustment {
   partnerId: string;
   mode: Mode;
   /** Positive for a credit, negative for a debit. */
@@ -27,7 +27,7 @@ export interface BalanceAdjustment {
   key: string | null;
 }
 
-export interface AdjustedBalance {
+interface AdjustedBalance {
   adjustmentId: string;
   createdAt: Date;
   /** Right after the adjustment. */

@@ -7,7 +7,7 @@ import { AccountLimits, DEFAULT_LIMITS } from '../../domain/limits.ts';
 import { Refusal, unknownId } from '../refusal.ts';
 import { type Operator, recordAudit } from './operator-context.ts';
 
-export interface NewPartner {
+interface NewPartner {
   name: string;
   secureDetailsEnabled: boolean;
 }
@@ -28,7 +28,7 @@ export function createPartner(
   });
 }
 
-export interface PartnerChanges {
+interface PartnerChanges {
   name?: string;
   secureDetailsEnabled?: boolean;
 }

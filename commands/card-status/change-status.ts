@@ -30,7 +30,7 @@ import { blockRefusal, lockPendingTopUps, releaseBlockedCard } from './block-car
  * `begun`: the network is to be asked next. `busy`: another change of the card is under way at the network, and this one has
  * to wait for its outcome. `answered`: the change is over and its claim has a response, which is here if this run stored it.
  */
-export type BegunStatusChange =
+type BegunStatusChange =
   | { state: 'begun'; asked: StatusChangeRequest }
   | { state: 'busy' }
   | { state: 'answered'; response: StoredResponse | null };
@@ -66,7 +66,7 @@ export function beginStatusChange(
 }
 
 /** What the end of a change has answered. */
-export interface StatusChangeAnswers {
+interface StatusChangeAnswers {
   /** The claim's response; null if the change was over already. */
   response: StoredResponse | null;
   /** The claims of top-ups that a block has ended, which have their answer as well. */

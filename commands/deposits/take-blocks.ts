@@ -22,7 +22,7 @@ export interface FoundPayment {
 }
 
 /** The deposit that an address was given out for. */
-export interface AddressOwner {
+interface AddressOwner {
   depositId: string;
   partnerId: string;
   mode: Mode;
@@ -52,7 +52,7 @@ export interface RunOfBlocks {
 }
 
 /** How many deposits it changed, or payments it found. */
-export interface TakenBlocks {
+interface TakenBlocks {
   found: number;
   expired: number;
   /** Those whose payment was seen in a block that did not last. */

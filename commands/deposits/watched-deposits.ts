@@ -36,7 +36,7 @@ export interface WatchedDeposit {
   review: PaymentsInReview | null;
 }
 
-export interface PaymentsInReview {
+interface PaymentsInReview {
   count: number;
   amountUsdt: string;
   /** What crediting them would add to the balance. */
@@ -65,7 +65,7 @@ export async function readWatchedDeposit(orm: Orm, depositId: string): Promise<W
 }
 
 /** A change of a deposit that its workflow doesn't know of yet. */
-export type UntoldDeposit = Row<'deposit', 'id' | 'partner_id' | 'mode' | 'version'>;
+type UntoldDeposit = Row<'deposit', 'id' | 'partner_id' | 'mode' | 'version'>;
 
 /**
  * Leases deposits whose workflows have to be informed of a change: a few of each account in turn, oldest first.

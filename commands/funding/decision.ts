@@ -7,10 +7,7 @@ import {
   type Transactor,
   writeStatement,
 } from '../../db/sql.ts';
-import type { Decision, Verdict, WhyNot } from '../../domain/decision.ts';
-
-/** As it lies in the operation's row. One that was `refused` binds nobody. */
-export type RecordedDecision = Decision & { refused?: WhyNot };
+import type { Decision, RecordedDecision, Verdict, WhyNot } from '../../domain/decision.ts';
 
 export type DecidedTable = 'card' | 'topup';
 

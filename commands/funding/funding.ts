@@ -77,7 +77,7 @@ export interface FundingKind<
  * `held`: the network decides next; `asked` is what it is asked for, or null if an earlier run made the hold. `answered`:
  * the operation is over and its claim has a response, which is here if this run stored it.
  */
-export type Begun<Asked> =
+type Begun<Asked> =
   | { state: 'held'; asked: Asked | null }
   | { state: 'answered'; response: StoredResponse | null };
 

@@ -122,7 +122,7 @@ function requireOverdue(
 }
 
 /** What became of a decision, and the response that it gave the claim, if it gave one. */
-export interface Resolution {
+interface Resolution {
   verdict: Verdict;
   response: StoredResponse | null;
 }

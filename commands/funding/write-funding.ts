@@ -23,7 +23,7 @@ import {
 import { countFunding } from './terms.ts';
 
 /** Money for a card, with its fees, from the prepaid balance. */
-export interface Funding {
+interface Funding {
   operationId: string;
   partnerId: string;
   mode: Mode;

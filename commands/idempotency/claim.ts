@@ -20,7 +20,7 @@ import { openBody, type StoredResponse } from './response.ts';
 const RESOURCE_PREFIX = { create_card: 'card', top_up_card: 'topup', create_deposit: 'dep' } as const;
 
 /** The id of what an operation makes; null of one that makes nothing. */
-export type ResourceIdOf<Operation extends ClaimOperation> = Operation extends keyof typeof RESOURCE_PREFIX
+type ResourceIdOf<Operation extends ClaimOperation> = Operation extends keyof typeof RESOURCE_PREFIX
   ? string
   : null;
 

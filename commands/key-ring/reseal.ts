@@ -12,7 +12,7 @@ const BATCH = 1_000;
 const MOST_PASSES = 10;
 
 /** What became of what was sealed in one place. */
-export interface Resealed {
+interface Resealed {
   place: string;
   /** How many rows were looked at, and how many of them are sealed under the current key now and were not before. */
   rows: number;
@@ -23,7 +23,7 @@ export interface Resealed {
   unreadable: number;
 }
 
-export interface ResealReport {
+interface ResealReport {
   currentKey: string;
   places: Resealed[];
   /** Keys of the ring that nothing is sealed under any more. */

@@ -11,7 +11,7 @@ export interface Latest<Result> {
 }
 
 /** What was last measured, and whether the caller is to measure it now. */
-export interface Measurement<Result> {
+interface Measurement<Result> {
   /** Null if it has never been measured. */
   latest: Latest<Result> | null;
   /** True for one caller at most in `everyMs`, of all processes. */

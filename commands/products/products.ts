@@ -7,7 +7,7 @@ import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { lockPartner } from '../accounts/partners.ts';
 import { Refusal } from '../refusal.ts';
 
-export interface NewCurrentProduct {
+interface NewCurrentProduct {
   code: string;
   bin: string;
   network: string;

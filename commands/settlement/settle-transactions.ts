@@ -13,11 +13,11 @@ import { presentCard } from '../../resources/card.ts';
 import { presentTransaction, type TransactionRow } from '../../resources/transaction.ts';
 import { newEvent } from '../webhooks/new-event.ts';
 import {
-  type Decision,
   decideSettlements,
   type NewTransaction,
   type Settled,
   type Settlement,
+  type SettlementDecision,
   type SettlementOutcome,
   type SettlementTerms,
   settlementOperation,
@@ -62,7 +62,7 @@ export async function settleTransaction(tx: Transactor, settlement: Settlement):
   return outcome;
 }
 
-function outcomeOf(decision: Decision): SettlementOutcome {
+function outcomeOf(decision: SettlementDecision): SettlementOutcome {
   if (decision instanceof ApiError) return decision;
   return 'known' in decision
     ? { transaction: presentTransaction(decision.known), replayed: true }

@@ -48,7 +48,7 @@ export interface NewTransaction {
 }
 
 /** `known`: the transaction was settled before, or earlier among the same settlements. */
-export type Decision = NewTransaction | { known: TransactionRow } | ApiError;
+export type SettlementDecision = NewTransaction | { known: TransactionRow } | ApiError;
 
 /**
  * Decides settlements in order: each one sees its card's balance and the network's ids as the ones before it leave them.
@@ -57,13 +57,13 @@ export type Decision = NewTransaction | { known: TransactionRow } | ApiError;
 export function decideSettlements(
   settlements: readonly Settlement[],
   terms: readonly SettlementTerms[],
-): Decision[] {
+): SettlementDecision[] {
   const balances = new Map<string, number>();
   const decided = new Map<string, TransactionRow>();
   // Sorted, so that ids made in one millisecond are in the order of the transactions.
   const ids = settlements.map(() => newId('txn')).sort();
 
-  const decide = (settlement: Settlement, index: number): Decision => {
+  const decide = (settlement: Settlement, index: number): SettlementDecision => {
     const { card, cardBalanceCents, arrivingCents, feePlan, known } = terms[index] as SettlementTerms;
     if (card === undefined) return new ApiError('card_not_found');
     const name = `${settlement.mode} ${settlement.networkTransactionId}`;

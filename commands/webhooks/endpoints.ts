@@ -11,7 +11,7 @@ import type { CommandContext } from '../command-context.ts';
 import { enableEndpoints } from './endpoint-status.ts';
 import { readEndpoints } from './read-endpoints.ts';
 
-export interface EndpointChange {
+interface EndpointChange {
   partnerId: string;
   /** The endpoints to set. Endpoints of several modes that are created together share a secret. */
   modes: readonly Mode[];

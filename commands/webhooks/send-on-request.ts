@@ -17,7 +17,7 @@ const ALLOWANCE = tokenBucket('allowance_full_at', { size: 60, perSecond: 1 });
 const PING: EventType = 'ping';
 
 /** Who wants events sent again. */
-export type Requester =
+type Requester =
   /** A partner, within its allowance: only its own events of the last 30 days. */
   | { by: 'partner'; tenant: Tenant }
   /** An operator. `audit` is null if an earlier call has recorded the whole request. */

@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { CardFailureCode } from '../../domain/card.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
-import type { Decision, WhyNot } from '../../domain/decision.ts';
+import type { RecordedDecision } from '../../domain/decision.ts';
 import type { Fee } from '../../domain/fees.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { TopUpFailureCode, TopUpStatus } from '../../domain/topup.ts';
@@ -104,9 +104,6 @@ export const TopUpEntity = defineEntity({
     decision: p.json().$type<RecordedDecision>().nullable(),
   },
 });
-
-/** An operator's decision. One that was `refused` binds nobody. */
-type RecordedDecision = Decision & { refused?: WhyNot };
 
 /** What the network did with a card, as it was settled. */
 export const CardTransactionEntity = defineEntity({

@@ -40,7 +40,7 @@ export interface OperatorCard {
 }
 
 /** A card in a list. */
-export interface ListedCard
+interface ListedCard
   extends Pick<
     OperatorCard,
     | 'id'
@@ -57,7 +57,7 @@ export interface ListedCard
     | 'created'
   > {}
 
-export interface CardFilter {
+interface CardFilter {
   status: CardStatus | null;
   partnerId: string | null;
   externalRef: string | null;

@@ -15,7 +15,7 @@ import {
 import { watchDepositWorkflowId } from '../../workflows/messages.ts';
 
 /** A deposit as the partner sees it, with its partner, its chain and what was credited. Amounts are in cents. */
-export interface OperatorDeposit extends DepositResource {
+interface OperatorDeposit extends DepositResource {
   partner_id: string;
   partner_name: string;
   tron_network: TronNetwork;
@@ -24,7 +24,7 @@ export interface OperatorDeposit extends DepositResource {
   review_since: string | null;
 }
 
-export interface DepositFilter {
+interface DepositFilter {
   status: DepositStatus | null;
   partnerId: string | null;
   /** At most 10,001. */

@@ -5,7 +5,7 @@ import { DEFAULT_FEE_PLAN, type FeePlan } from '../../domain/fees.ts';
 import { type AccountLimits, DEFAULT_LIMITS } from '../../domain/limits.ts';
 
 /** An account as the command line shows it; amounts are in cents. */
-export interface PartnerResource {
+interface PartnerResource {
   id: string;
   object: 'partner';
   name: string;

@@ -13,7 +13,7 @@ import { presentAttempt } from '../../resources/event.ts';
 import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
 
 /** An event and its delivery, as operators see it; without its data, which can be personal. */
-export interface WebhookResource {
+interface WebhookResource {
   id: string;
   object: 'event';
   partner_id: string;
@@ -28,7 +28,7 @@ export interface WebhookResource {
   created: string;
 }
 
-export interface WebhookFilter {
+interface WebhookFilter {
   status: DeliveryStatus | null;
   partnerId: string | null;
   since: Date | null;

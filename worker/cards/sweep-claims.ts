@@ -24,7 +24,7 @@ const LONGEST_PAUSE_MS = 60_000;
 const FIRST_PAUSE_MS = START_TIMEOUT_MS + 2_000;
 const LOG_EVERY_MS = 10_000;
 
-export interface SweepDependencies {
+interface SweepDependencies {
   orm: Orm;
   client: Client;
   taskQueue: string;

@@ -31,7 +31,7 @@ const ROUND_PAUSE_MS = 200;
 
 export interface DepositActivities extends ScanChainActivities, WatchDepositActivities {}
 
-export interface DepositsOptions extends PartOptions {
+interface DepositsOptions extends PartOptions {
   /** Wraps the activities, for tests that kill the process between them. */
   around: ((activities: DepositActivities) => DepositActivities) | undefined;
 }

@@ -7,7 +7,7 @@ interface MadeAttempt {
   error: string | null;
 }
 
-export interface RelayMetrics {
+interface RelayMetrics {
   observe(attempt: MadeAttempt): void;
   all: Metric[];
 }

@@ -26,7 +26,7 @@ const POLL_MS = 500;
 const MARGIN_MS = 10_000;
 const GONE = 410;
 
-export interface RelayDependencies extends CommandContext {
+interface RelayDependencies extends CommandContext {
   webhooks: WebhookClient;
   logger: Logger;
   /** How long to wait after each failed attempt; there is one more attempt than there are delays. */
@@ -35,7 +35,7 @@ export interface RelayDependencies extends CommandContext {
   timeoutMs: number;
 }
 
-export interface Relay {
+interface Relay {
   /** Looks for something to send. */
   wake(): void;
   metrics: Metric[];

@@ -121,9 +121,9 @@ describe('sums at the end of the safe integers', function () {
         await changeStatusInTestMode(context, keyedRequest('block_card', about.cardId, {}, tenant));
       } else {
         const claimId = await commands.claimOf('block_card', about, {});
-        const opening = await begun(beginStatusChange, context, claimId);
-        if (opening === 'answered') await answered(claimId);
-        if (opening !== 'begun') return;
+        const state = await begun(beginStatusChange, context, claimId);
+        if (state === 'answered') await answered(claimId);
+        if (state !== 'begun') return;
         if (kind === 'block') await completeStatusChange(context, claimId);
         // The network takes its time: the others come in between.
         else blocking.push(claimId);
