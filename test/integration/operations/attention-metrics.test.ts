@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { claimIdempotencyKey } from '../../../commands/idempotency/claim.ts';
+import { newId } from '../../../crypto/new-id.ts';
+import { ATTENTION_KINDS, type AttentionKind } from '../../../operator/attention/attention-item.ts';
+import { changeStatus } from '../../support/card-status.ts';
+import { createCard, forgetNetworkCard } from '../../support/cards.ts';
+import { seedDeposit } from '../../support/deposits/seed-deposits.ts';
+import { readMetrics } from '../../support/metrics.ts';
+import { fundedPartner } from '../../support/money.ts';
+import { environmentOf, operateIn } from '../../support/operator/operate.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { createTopUp } from '../../support/top-ups.ts';
+import { until } from '../../support/until.ts';
+import { setUrl, writeEvents } from '../../support/webhooks/events.ts';
+
+/** For how many minutes the oldest of each kind has waited; every kind has one item, and webhooks have two. */
+const WAITED_MINUTES: Record<AttentionKind, number> = {
+  card_issuance: 5,
+  card_topup: 6,
+  card_status_change: 7,
+  card_network_id: 8,
+  request: 9,
+  webhook: 31,
+  // Its event is of just now.
+  webhook_endpoint: 0,
+  deposit: 12,
+  deposit_payment: 13,
+  deposit_workflow: 14,
+  chain_scan: 15,
+};
+
+const PAYMENT = { valueMicroUsdt: 24_000_000n, blockNumber: 100, blockTime: new Date() };
+
+describe('the metrics of what waits for a person', function () {
+  this.timeout(60_000);
+  let stack: TestStack;
+  let partner: TestPartner;
+  before(async () => {
+    stack = await startTestStack({ cardCreationWaitMs: 1_000 }, { hosted: false });
+    partner = await fundedPartner(stack);
+  });
+  after(() => stack.stop());
+
+  const change = (table: string, id: string, changes: string) =>
+    asOwner(stack, `UPDATE ${table} SET ${changes} WHERE ${table === 'delivery' ? 'event_id' : 'id'} = $1`, [
+      id,
+    ]);
+  const minutesAgo = (kind: AttentionKind, more = '') =>
+    `now() ${more} - interval '${WAITED_MINUTES[kind]} minutes'`;
+
+  async function liveCard(amount: number, status: number): Promise<string> {
+    const { json, ...answer } = await createCard(partner, { amount }, { mode: 'live' });
+    assert.equal(answer.status, status, answer.text);
+    return json.id;
+  }
+
+  /** The samples of one gauge, by kind. */
+  async function read(name: string): Promise<Record<string, number>> {
+    const text = await readMetrics(stack);
+    const samples = [...text.matchAll(/^(\w+)\{kind="(\w+)"\} (\S+)$/gm)].filter(([, of]) => of === name);
+    return Object.fromEntries(samples.map(([, , kind = '', value]) => [kind, Number(value)]));
+  }
+
+  it('are 0 for every kind if nothing does', async () => {
+    const nothing = Object.fromEntries(ATTENTION_KINDS.map((kind) => [kind, 0]));
+    assert.deepEqual(
+      await until('it is measured', async () => nonEmpty(await read('attention_items'))),
+      nothing,
+    );
+    assert.deepEqual(await read('attention_longest_wait_seconds'), nothing);
+  });
+
+  it('count the items of each kind, and say how long the oldest has waited', async () => {
+    // A worker does what can be done, and then is gone.
+    const [used, other, pending] = [
+      await liveCard(1_000, 201),
+      await liveCard(1_000, 201),
+      await liveCard(1_047, 202),
+    ];
+    const topUp = await createTopUp(partner, 'live', used, 1_047);
+    assert.equal(topUp.status, 202, topUp.text);
+    await until('both were asked for', async () => {
+      const rows = await asOwner<{ id: string }>(
+        stack,
+        'SELECT id FROM card WHERE id = $1 UNION ALL SELECT id FROM topup WHERE id = $2',
+        [pending, topUp.json.id],
+      );
+      return rows.length === 2;
+    });
+    await stack.stopWorker();
+
+    await change('card', pending, `created_at = ${minutesAgo('card_issuance', "- interval '24 hours'")}`);
+    await change('topup', topUp.json.id, `created_at = ${minutesAgo('card_topup', "- interval '24 hours'")}`);
+    await forgetNetworkCard(stack, other);
+    await change('card', other, `created_at = ${minutesAgo('card_network_id')}`);
+    await changeStatus(partner, used, 'freeze', { mode: 'live' });
+    // A claim whose API process died before it started anything.
+    await claimIdempotencyKey(
+      { orm: stack.orm, ring: stack.operator.ring },
+      {
+        ...{ partnerId: partner.id, mode: 'live', key: null, operation: 'create_card', cardId: null },
+        ...{ claimId: newId('claim'), resourceId: newId('card'), requestId: newId('req') },
+        ...{ fingerprint: Buffer.alloc(32), sealedRequest: null, leaseMs: 0 },
+      },
+    );
+    for (const [kind, operation] of [
+      ['card_status_change', 'freeze_card'],
+      ['request', 'create_card'],
+    ] as const) {
+      const aged = await asOwner(
+        stack,
+        `UPDATE idempotency_claim SET created_at = ${minutesAgo(kind, "- interval '10 minutes'")}
+         WHERE id = (SELECT max(id) FROM idempotency_claim WHERE operation = $1) RETURNING id`,
+        [operation],
+      );
+      assert.equal(aged.length, 1, kind);
+    }
+
+    await setUrl(stack, partner, 'http://127.0.0.1:9/');
+    const [older = '', newer = '', parked = ''] = await writeEvents(stack, partner, 3);
+    for (const [id, waited] of [
+      [older, WAITED_MINUTES.webhook],
+      [newer, 10],
+    ] as const) {
+      await change('delivery', id, "status = 'given_up'");
+      await asOwner(
+        stack,
+        `INSERT INTO delivery_attempt (event_id, number, started_at, duration_ms, delivered, error)
+         VALUES ($1, 1, now() - interval '${waited} minutes', 1, false, 'timeout')`,
+        [id],
+      );
+    }
+    await change('delivery', parked, "status = 'parked'");
+    await asOwner(
+      stack,
+      `UPDATE webhook_endpoint SET status = 'disabled', disabled_reason = 'for a test' WHERE partner_id = $1`,
+      [partner.id],
+    );
+
+    const inReview = { ...PAYMENT, status: 'in_review', reason: 'other_amount' } as const;
+    const review = await seedDeposit(stack, partner.id, { status: 'needs_review', payments: [inReview] });
+    await change('deposit', review, `told_version = version, review_since = ${minutesAgo('deposit')}`);
+    const found = { ...PAYMENT, status: 'found' } as const;
+    const paid = await seedDeposit(stack, partner.id, { status: 'confirming', payments: [found] });
+    await change('deposit', paid, 'told_version = version');
+    await asOwner(
+      stack,
+      `UPDATE deposit_payment SET found_at = ${minutesAgo('deposit_payment')} WHERE deposit_id = $1`,
+      [paid],
+    );
+    const outdated = await seedDeposit(stack, partner.id, { status: 'expired' });
+    await change(
+      'deposit',
+      outdated,
+      `version = told_version + 1, changed_at = ${minutesAgo('deposit_workflow')}`,
+    );
+    const unscanned = await seedDeposit(stack, partner.id);
+    await change('deposit', unscanned, `told_version = version, created_at = ${minutesAgo('chain_scan')}`);
+
+    const counts = { ...Object.fromEntries(ATTENTION_KINDS.map((kind) => [kind, 1])), webhook: 2 };
+    assert.deepEqual(
+      await until('it is measured', async () => nonEmpty(await read('attention_items'))),
+      counts,
+    );
+    const waited = await read('attention_longest_wait_seconds');
+    for (const kind of ATTENTION_KINDS) {
+      const seconds = waited[kind] ?? -1;
+      const expected = WAITED_MINUTES[kind] * 60;
+      assert.ok(seconds >= expected && seconds < expected + 59, `${kind}: ${seconds} s`);
+    }
+    const { json } = await operateIn(environmentOf(stack.config))('attention', 'list');
+    const listed = (json as { kind: string }[]).map(({ kind }) => kind).sort();
+    assert.deepEqual(listed, [...ATTENTION_KINDS, 'webhook'].sort());
+  });
+});
+
+/** Undefined while nobody has measured anything. */
+const nonEmpty = <T extends object>(samples: T): T | undefined =>
+  Object.keys(samples).length === 0 ? undefined : samples;
