@@ -31,7 +31,7 @@ describe('claimIdempotencyKey', () => {
   const rejectsWith = (attempt: Promise<unknown>, code: string) =>
     assert.rejects(attempt, (error: unknown) => error instanceof ApiError && error.code === code);
 
-  it('gives a new key to the one that asks, and to nobody else while it runs', async () => {
+  it('gives a new key to its first request, and to no other while that runs', async () => {
     const claimId = idOf(await claim());
     await rejectsWith(claim(), 'idempotency_in_flight');
     await rejectsWith(claim({ fingerprint: Buffer.from('another') }), 'idempotency_conflict');
@@ -46,7 +46,7 @@ describe('claimIdempotencyKey', () => {
     assert.equal(new Set(claims.map(idOf)).size, 3);
   });
 
-  it('lets a retry join what a process left behind, for the same claim and the same card, one at a time', async () => {
+  it('lets one retry at a time join what a dead process left, with the same claim and card', async () => {
     const first = await claim({ leaseMs: 0 });
     const attempts = await Promise.allSettled(Array.from({ length: 10 }, () => claim()));
     const joined = attempts.filter((attempt) => attempt.status === 'fulfilled');
@@ -57,12 +57,12 @@ describe('claimIdempotencyKey', () => {
     }
   });
 
-  it('lets nobody join with another request', async () => {
+  it('refuses to let another request join', async () => {
     await claim({ leaseMs: 0 });
     await rejectsWith(claim({ fingerprint: Buffer.from('another') }), 'idempotency_conflict');
   });
 
-  it('takes a renewed lease for a sign of life, and an ended one for none', async () => {
+  it('treats a renewed lease as alive and an expired one as dead', async () => {
     const claimId = idOf(await claim({ leaseMs: 0 }));
     await renewLease(commands.context.orm, claimId, 60_000);
     await rejectsWith(claim(), 'idempotency_in_flight');
@@ -70,12 +70,12 @@ describe('claimIdempotencyKey', () => {
     assert.equal(idOf(await claim()), claimId);
   });
 
-  it('gives one of many that come at once with a new key the claim', async () => {
+  it('gives the claim to one of many simultaneous requests with a new key', async () => {
     const attempts = await Promise.allSettled(Array.from({ length: 20 }, () => claim()));
     assert.equal(attempts.filter((attempt) => attempt.status === 'fulfilled').length, 1);
   });
 
-  it('keeps the first answer', async () => {
+  it('keeps the first response', async () => {
     const claimId = idOf(await claim());
     await answer(claimId, 202, { status: 'pending' });
     await answer(claimId, 201, { status: 'active' });
@@ -85,7 +85,7 @@ describe('claimIdempotencyKey', () => {
     });
   });
 
-  it('forgets a 400 and nothing else', async () => {
+  it('forgets a 400, and no other response', async () => {
     const issue: FieldIssue = { path: 'amount', message: 'too much' };
     const refused = idOf(await claim());
     await answer(refused, 400, { error: issue });
@@ -98,7 +98,7 @@ describe('claimIdempotencyKey', () => {
     await rejectsWith(claim(), 'idempotency_conflict');
   });
 
-  it('seals request and answer, so that the row tells nothing', async () => {
+  it('encrypts request and response in the row', async () => {
     const claimId = idOf(await claim());
     await answer(claimId, 201, { email: REQUEST.email });
     const { rows } = await commands.owner.query('SELECT * FROM idempotency_claim WHERE id = $1', [claimId]);

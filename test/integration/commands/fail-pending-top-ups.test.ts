@@ -45,7 +45,7 @@ describe('failPendingTopUps', () => {
   const state = (claimId: string) => stateOf(commands, { ...card, claimId });
   const RELEASED = { cents: [FUNDS, 0], card: 1_000, usage: [1, 1_000] };
 
-  it('fails those that were accepted, refuses those without an answer, and says which', async () => {
+  it('fails accepted top-ups, refuses those without an answer, and returns them', async () => {
     const accepted = [await hold(2_000), await hold(3_000)];
     for (const claimId of accepted) await acceptTopUp(commands.context, claimId);
     const unanswered = await hold(4_000);
@@ -72,7 +72,7 @@ describe('failPendingTopUps', () => {
     assert.deepEqual(await block(), []);
   });
 
-  it('leaves what has ended, and other cards, as they are', async () => {
+  it('leaves top-ups that have ended, and other cards, as they are', async () => {
     const loaded = await hold(2_000);
     await completeTopUp(commands.context, loaded);
     const otherCard = { ...card, cardId: await commands.createActiveCard(card.partnerId, 'live', 1_000) };
@@ -86,7 +86,7 @@ describe('failPendingTopUps', () => {
     );
   });
 
-  it('has one end for each, whoever comes first: new ones, the network, or the block', async () => {
+  it('ends each top-up once, whether a new request, the network or the block comes first', async () => {
     const claims = await Promise.all(Array.from({ length: 6 }, () => hold(1_000)));
     const late = await Promise.all(Array.from({ length: 4 }, () => claim(1_000)));
     await Promise.all([

@@ -35,7 +35,7 @@ describe('notifyResponse', () => {
   }
 
   for (const length of [1, 100, 4_900]) {
-    it(`brings an answer of ${length} characters along, which only the key ring opens`, async () => {
+    it(`includes a response of ${length} characters, which only the key ring can open`, async () => {
       const resource = { name: 'é'.padEnd(length, 'x') };
       const { claimId, payload } = await announced(resource);
       const hint = readResponseNotice(payload);
@@ -46,10 +46,10 @@ describe('notifyResponse', () => {
   }
 
   for (const [name, resource] of [
-    ['an answer too long for a notification', { name: 'x'.repeat(20_000) }],
-    ['a claim without an answer', undefined],
+    ['a response that is too long for a notification', { name: 'x'.repeat(20_000) }],
+    ['a claim without a response', undefined],
   ] as const) {
-    it(`says no more than the id of ${name}`, async () => {
+    it(`contains only the id of ${name}`, async () => {
       const { claimId, payload } = await announced(resource);
       assert.equal(payload, claimId);
       assert.equal(readResponseNotice(payload).open(commands.context.ring), null);

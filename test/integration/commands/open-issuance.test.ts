@@ -51,7 +51,7 @@ describe('beginIssuance', () => {
       )
     )[0];
 
-  it('holds once however many runs of one claim meet at the lock, and refuses none of them', async () => {
+  it('holds the money once, however many runs of one claim meet at the lock, and refuses none', async () => {
     const partnerId = await commands.createFundedPartner(10_000);
     const claimId = await claimed(partnerId, 'live');
     const runs: Promise<string>[] = [];
@@ -70,7 +70,7 @@ describe('beginIssuance', () => {
     assert.deepEqual(await usage(partnerId, 'live'), { open_cards: 1, loaded_cents: '1000' });
   });
 
-  it('says held, not answered, where the claim was answered 202 while a run waited', async () => {
+  it('returns held, not answered, if the claim was answered 202 while a run waited', async () => {
     const partnerId = await commands.createFundedPartner(10_000);
     const claimId = await claimed(partnerId, 'live');
     const runs: Promise<string>[] = [];
@@ -89,7 +89,7 @@ describe('beginIssuance', () => {
     assert.equal((await readClaimResponse(commands.context, claimId))?.status, 202);
   });
 
-  it('keeps a refusal: a run that comes later, when money has come, does not issue after all', async () => {
+  it('keeps a refusal, even if money has arrived by a later run', async () => {
     const partnerId = await commands.createFundedPartner(DEBITED - 1);
     const claimId = await claimed(partnerId, 'live');
     assert.equal(await begun(beginIssuance, commands.context, claimId), 'answered');
@@ -107,7 +107,7 @@ describe('beginIssuance', () => {
     assert.deepEqual(await usage(partnerId, 'live'), { open_cards: 0, loaded_cents: '0' });
   });
 
-  it('counts a day that began while it waited', async () => {
+  it('counts towards a day that began while it waited', async () => {
     const partnerId = await commands.createFundedPartner(10_000);
     const claimId = await claimed(partnerId, 'live');
     // What a transaction that waited over midnight finds: another one has begun the new day.

@@ -6,7 +6,7 @@ import { newId } from '../../../crypto/new-id.ts';
 import type { DeliveryStatus } from '../../../domain/event.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
-describe('parking', () => {
+describe('the parking of events', () => {
   let commands: TestCommands;
   let partnerId: string;
 
@@ -66,7 +66,7 @@ describe('parking', () => {
     assert.deepEqual(await standing(id), ['pending', '-infinity', true, 'none']);
   });
 
-  it('has the workflow told that its event is parked, but not that it is sent after all', async () => {
+  it('informs the workflow that its event is parked, but not that it is sent after all', async () => {
     const id = await write('retrying');
     await commands.owner.query(`UPDATE delivery SET workflow = 'told' WHERE event_id = $1`, [id]);
     await park(id);
@@ -93,7 +93,7 @@ describe('parking', () => {
       },
     ],
   ] as const) {
-    it(`loses nothing to an endpoint that is ${what} at the same moment`, async () => {
+    it(`loses no event if the endpoint is ${what} at the same moment`, async () => {
       await prepare();
       const id = await write('pending');
       // Set: the account's row, the endpoint, what was parked so far; all of it not yet committed.
@@ -117,7 +117,7 @@ describe('parking', () => {
     });
   }
 
-  it('loses nothing while the endpoint is set and removed at the same time', async () => {
+  it('loses no event while the endpoint is set and removed at the same time', async () => {
     const ids = [await write('pending'), await write('retrying')];
     await Promise.all(
       Array.from({ length: 20 }, async (_, i) => {

@@ -12,7 +12,7 @@ import { openCommands, type TestCommands } from '../../support/commands/open-com
 
 const BODY = { amount: 1_000, external_ref: 'r' };
 
-describe('claims that are old', () => {
+describe('old claims', () => {
   let commands: TestCommands;
   let partnerId: string;
   before(async () => {
@@ -38,14 +38,14 @@ describe('claims that are old', () => {
     return rows.map(({ id }) => id);
   };
 
-  it('stay while nobody has answered them', async () => {
+  it('are kept while they have no response', async () => {
     const { claimId } = await claimCard('unanswered');
     await age(32);
     assert.equal(await prune(), 0);
     assert.deepEqual(await left(), [claimId]);
   });
 
-  it('stay while their card or top-up is pending, which keeps its claim', async () => {
+  it('are kept while their card or top-up is pending', async () => {
     const { context } = commands;
     const { claimId, resourceId } = await claimCard('pending');
     await beginIssuance(context, claimId);
@@ -65,7 +65,7 @@ describe('claims that are old', () => {
     assert.deepEqual(await left(), [claimId]);
   });
 
-  it('go after 31 days, and nothing is written to the cards that they made', async () => {
+  it('are removed after 31 days, without a write to their cards', async () => {
     const cards = [
       await commands.createActiveCard(partnerId, 'live', 1_000),
       await commands.createActiveCard(partnerId, 'test', 1_000),

@@ -55,7 +55,7 @@ describe('the pruning of events', () => {
     return rows.map((row) => row.id);
   }
 
-  it('forgets events older than 30 days, but not those that are still being sent', async () => {
+  it('removes events that are older than 30 days, but not those that are still being sent', async () => {
     const kept: string[] = [];
     for (const status of DeliveryStatus.options) {
       const old = await write(30 * DAY_MS + 60_000, status);
@@ -76,7 +76,7 @@ describe('the pruning of events', () => {
     assert.deepEqual(await left(), stuck.sort());
   });
 
-  it('waits for nobody: a locked event stays until the next round', async () => {
+  it('waits for nobody, and leaves a locked event for the next round', async () => {
     const [held, free] = [await write(40 * DAY_MS, 'given_up'), await write(40 * DAY_MS, 'given_up')];
     await owner.query('BEGIN');
     await owner.query(`UPDATE delivery SET status = 'retrying' WHERE event_id = $1`, [held]);
@@ -88,7 +88,7 @@ describe('the pruning of events', () => {
     assert.deepEqual(await left(), []);
   });
 
-  it('does no harm if two workers prune at once', async () => {
+  it('does no harm if two workers do it at once', async () => {
     for (let i = 0; i < 20; i++) await write(40 * DAY_MS, 'delivered');
     const [young] = [await write(0, 'delivered')];
     await Promise.all([pruneEvents(orm, { batch: 3 }), pruneEvents(orm, { batch: 3 })]);

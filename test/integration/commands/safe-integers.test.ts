@@ -45,7 +45,7 @@ const STEP = fc.oneof(
 );
 type Step = typeof STEP extends fc.Arbitrary<infer Drawn> ? Drawn : never;
 
-describe('sums at the end of the safe integers', function () {
+describe('the service, with sums at the limit of safe integers,', function () {
   this.timeout(180_000);
   let commands: TestCommands;
   before(async () => {
@@ -76,7 +76,7 @@ describe('sums at the end of the safe integers', function () {
     return { ...tenant, cards };
   }
 
-  it('are answers, whatever comes in which order: nothing is left that can not be ended', async () => {
+  it('answers everything in any order, and leaves nothing that cannot end', async () => {
     const script = fc.record({
       mode: fc.constantFrom('test' as const, 'live' as const, 'live' as const),
       steps: fc.array(STEP, { minLength: 4, maxLength: 16 }),
@@ -142,7 +142,7 @@ describe('sums at the end of the safe integers', function () {
     assert.equal((await balance(tenant)).heldCents, 0);
   }
 
-  it('a block whose release does not fit is refused, and the card stays as it was (test mode)', async () => {
+  it('refuses a block whose release does not fit, and leaves the card unchanged, in test mode', async () => {
     const { cards, ...tenant } = await account('test');
     await adjust(tenant, MAX - (await balance(tenant)).totalCents - CARD_CENTS + 1);
     const request = keyedRequest('block_card', cards[0], {}, { ...tenant, key: 'k' });
@@ -159,7 +159,7 @@ describe('sums at the end of the safe integers', function () {
     assert.equal((await balance(tenant)).totalCents, MAX);
   });
 
-  it('a block whose release does not fit is refused before the network is asked (live mode)', async () => {
+  it('refuses a block whose release does not fit before it asks the network, in live mode', async () => {
     const { cards, ...tenant } = await account('live');
     await adjust(tenant, MAX - (await balance(tenant)).totalCents - CARD_CENTS + 1);
     const about = { ...tenant, cardId: cards[0] };
@@ -169,7 +169,7 @@ describe('sums at the end of the safe integers', function () {
     assert.equal(await onCard(cards[0]), CARD_CENTS);
   });
 
-  it('a card that the network has blocked is blocked, with what has no room left on it (live mode)', async () => {
+  it('blocks a card that the network has blocked, and leaves on it what does not fit elsewhere', async () => {
     const { cards, ...tenant } = await account('live');
     const claimId = await commands.claimOf('block_card', { ...tenant, cardId: cards[0] }, {});
     assert.equal(await begun(beginStatusChange, commands.context, claimId), 'begun');
@@ -181,7 +181,7 @@ describe('sums at the end of the safe integers', function () {
     assert.deepEqual([(await balance(tenant)).totalCents, await onCard(cards[0])], [MAX, CARD_CENTS - 600]);
   });
 
-  it('what the network says of a card leaves room for a top-up that is still pending', async () => {
+  it('leaves room for a pending top-up when the network reports transactions', async () => {
     const { cards, ...tenant } = await account('live');
     const about = { ...tenant, cardId: cards[0] };
     const claimId = await commands.claimOf('top_up_card', about, { amount: 500 });
@@ -196,7 +196,7 @@ describe('sums at the end of the safe integers', function () {
     assert.equal(await onCard(cards[0]), MAX);
   });
 
-  it('debits that overdraw the balance leave room for what is held', async () => {
+  it('leaves room for what is held when debits overdraw the balance', async () => {
     const { cards, ...tenant } = await account('live');
     const claimId = await commands.claimOf('top_up_card', { ...tenant, cardId: cards[0] }, { amount: 500 });
     assert.equal(await begun(beginTopUp, commands.context, claimId), 'held');

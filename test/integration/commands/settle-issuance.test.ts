@@ -16,7 +16,7 @@ const FUNDS = 10_000;
 const DEBITED = 1_150;
 const ISSUED = { last4: '4242', expMonth: 12, expYear: 2030 };
 
-describe('how a live issuance ends', () => {
+describe('a live issuance', () => {
   let commands: TestCommands;
   let partnerId: string;
   let claimId: string;
@@ -67,35 +67,43 @@ describe('how a live issuance ends', () => {
   const RELEASED = { cents: [FUNDS, 0], usage: [0, 0] };
   const FAILED = { card: 'failed', events: ['card.issue_failed'], ...RELEASED };
 
-  it('waits with the money held', async () => assert.deepEqual(await state(), { ...HELD, answer: null }));
+  it('waits with its money held', async () => assert.deepEqual(await state(), { ...HELD, answer: null }));
 
   const ENDS: [what: string, steps: () => (() => Promise<unknown>)[], end: object][] = [
-    ['accepted: 202, and still held', () => [accept], { ...HELD, answer: 202 }],
-    ['issued in time: 201', () => [activate], { ...ACTIVE, answer: 201 }],
-    ['issued after the 202, which stays the answer', () => [accept, activate], { ...ACTIVE, answer: 202 }],
+    ['stays held and answers 202 once it is accepted', () => [accept], { ...HELD, answer: 202 }],
+    ['answers 201 if it is issued in time', () => [activate], { ...ACTIVE, answer: 201 }],
     [
-      'refused in time: 402, no card, no event',
+      'keeps the 202 as its answer if it is issued later',
+      () => [accept, activate],
+      { ...ACTIVE, answer: 202 },
+    ],
+    [
+      'answers 402 without a card or an event if it is refused in time',
       () => [fail],
       { card: null, events: [], ...RELEASED, answer: 402 },
     ],
-    ['failed after the 202: a failed card', () => [accept, fail], { ...FAILED, answer: 202 }],
-    ['issued, then said to have failed: issued', () => [activate, fail], { ...ACTIVE, answer: 201 }],
-    ['failed, then said to be issued: failed', () => [accept, fail, activate], { ...FAILED, answer: 202 }],
-    ['accepted too late: as it ended', () => [activate, accept], { ...ACTIVE, answer: 201 }],
+    ['leaves a failed card if it fails after the 202', () => [accept, fail], { ...FAILED, answer: 202 }],
+    ['stays issued if a failure is reported later', () => [activate, fail], { ...ACTIVE, answer: 201 }],
+    [
+      'stays failed if an issuance is reported later',
+      () => [accept, fail, activate],
+      { ...FAILED, answer: 202 },
+    ],
+    ['stays ended if it is accepted too late', () => [activate, accept], { ...ACTIVE, answer: 201 }],
   ];
   for (const [what, steps, end] of ENDS) {
-    it(`${what}, however often each step is run`, async () => {
+    it(`${what}, however often each step runs`, async () => {
       for (const step of steps()) for (let run = 0; run < 3; run++) await step();
       assert.deepEqual(await state(), end);
       assert.equal(
         await begun(beginIssuance, commands.context, claimId),
-        what.startsWith('accepted:') ? 'held' : 'answered',
+        what.startsWith('stays held') ? 'held' : 'answered',
       );
       assert.deepEqual(await state(), end);
     });
   }
 
-  it('has one end where both are said at once, again and again', async () => {
+  it('has one end if both are reported at once, again and again', async () => {
     await accept();
     await Promise.all([
       activate(),
@@ -110,7 +118,7 @@ describe('how a live issuance ends', () => {
     assert.deepEqual(await state(), { ...(card === 'active' ? ACTIVE : FAILED), answer: 202 });
   });
 
-  it('uncounts what failed on another day only as an open card', async () => {
+  it('frees only the open card, not the amount, if it fails on another day', async () => {
     await accept();
     await commands.owner.query(
       `UPDATE account_usage SET loaded_on = loaded_on + 1, loaded_cents = 7 WHERE partner_id = $1 AND mode = 'live'`,

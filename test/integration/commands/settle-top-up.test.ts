@@ -10,7 +10,7 @@ const FUNDS = 10_000 - 1_150;
 const AMOUNT = 2_000;
 const DEBITED = 2_050;
 
-describe('how a live top-up ends', () => {
+describe('a live top-up', () => {
   let commands: TestCommands;
   let at: TopUpCase;
   before(async () => {
@@ -50,33 +50,37 @@ describe('how a live top-up ends', () => {
   const ACCEPTED = { answer: [202, 'pending'] };
   const SUCCEEDED = { answer: [201, 'succeeded'] };
 
-  it('waits with the money held', async () => assert.deepEqual(await state(), { ...HELD, answer: null }));
+  it('waits with its money held', async () => assert.deepEqual(await state(), { ...HELD, answer: null }));
 
   const ENDS: [what: string, steps: () => (() => Promise<unknown>)[], end: object][] = [
-    ['accepted: 202, and still held', () => [accept], { ...HELD, ...ACCEPTED }],
-    ['loaded in time: 201', () => [succeed], { ...LOADED, ...SUCCEEDED }],
-    ['loaded after the 202, which stays the answer', () => [accept, succeed], { ...LOADED, ...ACCEPTED }],
+    ['stays held and answers 202 once it is accepted', () => [accept], { ...HELD, ...ACCEPTED }],
+    ['answers 201 if it is loaded in time', () => [succeed], { ...LOADED, ...SUCCEEDED }],
     [
-      'refused in time: 402, no top-up, no event',
+      'keeps the 202 as its answer if it is loaded later',
+      () => [accept, succeed],
+      { ...LOADED, ...ACCEPTED },
+    ],
+    [
+      'answers 402 without a top-up or an event if it is refused in time',
       () => [fail],
       { topUp: null, events: [], ...RELEASED, answer: [402, 'provider_declined'] },
     ],
-    ['failed after the 202: a failed top-up', () => [accept, fail], { ...FAILED, ...ACCEPTED }],
-    ['loaded, then said to have failed: loaded', () => [succeed, fail], { ...LOADED, ...SUCCEEDED }],
-    ['failed, then said to be loaded: failed', () => [accept, fail, succeed], { ...FAILED, ...ACCEPTED }],
-    ['accepted too late: as it ended', () => [succeed, accept], { ...LOADED, ...SUCCEEDED }],
+    ['is a failed top-up if it fails after the 202', () => [accept, fail], { ...FAILED, ...ACCEPTED }],
+    ['stays loaded if a failure is reported later', () => [succeed, fail], { ...LOADED, ...SUCCEEDED }],
+    ['stays failed if success is reported later', () => [accept, fail, succeed], { ...FAILED, ...ACCEPTED }],
+    ['stays ended if it is accepted too late', () => [succeed, accept], { ...LOADED, ...SUCCEEDED }],
   ];
   for (const [what, steps, end] of ENDS) {
-    it(`${what}, however often each step is run`, async () => {
+    it(`${what}, however often each step runs`, async () => {
       for (const step of steps()) for (let run = 0; run < 3; run++) await step();
       assert.deepEqual(await state(), end);
       const opening = await begun(beginTopUp, commands.context, at.claimId);
-      assert.equal(opening, what.startsWith('accepted:') ? 'held' : 'answered');
+      assert.equal(opening, what.startsWith('stays held') ? 'held' : 'answered');
       assert.deepEqual(await state(), end);
     });
   }
 
-  it('has one end where both are said at once, again and again', async () => {
+  it('has one end if both are reported at once, again and again', async () => {
     await accept();
     const again = () => begun(beginTopUp, commands.context, at.claimId);
     await Promise.all([succeed(), fail(), succeed(), fail(), accept(), again()]);
@@ -84,7 +88,7 @@ describe('how a live top-up ends', () => {
     assert.deepEqual(now, { ...(now.card === 3_000 ? LOADED : FAILED), ...ACCEPTED });
   });
 
-  it('uncounts nothing of the day that began since', async () => {
+  it('frees nothing of a day that began since', async () => {
     await accept();
     await commands.owner.query(
       `UPDATE account_usage SET loaded_on = loaded_on + 1, loaded_cents = 7 WHERE partner_id = $1 AND mode = 'live'`,

@@ -39,7 +39,7 @@ describe('settleTransactions', () => {
       ])
     ).rows;
 
-  it('charges a purchase to the card and its fee to the balance, and tells by an event', async () => {
+  it('charges a purchase to the card and its fee to the balance, and writes an event', async () => {
     const cardId = await seedCard(commands, tenant, { balanceCents: 5_000 });
     const before = await total();
     const merchant = { name: 'Café Ω', category_code: '5812', city: 'Oslo', country: 'NO' };
@@ -63,7 +63,7 @@ describe('settleTransactions', () => {
     assert.deepEqual([id, type, created, mode], [event.id, event.type, made?.created, 'live']);
   });
 
-  it('decides in the order they come, each on what those before it leave, and lists them in that order', async () => {
+  it('decides transactions in order, each on what the previous ones left, and lists them in that order', async () => {
     const cardId = await seedCard(commands, tenant, { balanceCents: 250 });
     const made = await settled(
       settlementOf(tenant, cardId),
@@ -107,7 +107,7 @@ describe('settleTransactions', () => {
     }
   });
 
-  it('answers each for itself: what is refused touches no other', async () => {
+  it('answers each transaction separately, so that a refusal affects no other', async () => {
     const cardId = await seedCard(commands, tenant, { balanceCents: 200 });
     const pending = await seedCard(commands, tenant, { status: 'funding_pending' });
     const failed = await seedCard(commands, tenant, { status: 'failed' });
@@ -130,8 +130,8 @@ describe('settleTransactions', () => {
     assert.equal((await eventsOf(cardId)).length, 2);
   });
 
-  describe('the same network transaction id', () => {
-    it('told again is the same transaction, whatever happened since, and moves nothing', async () => {
+  describe('if a network transaction id is repeated,', () => {
+    it('returns the same transaction, whatever has happened since, and moves nothing', async () => {
       const cardId = await seedCard(commands, tenant, { balanceCents: 1_000 });
       const settlement = settlementOf(tenant, cardId, { amountCents: 600 });
       const [first, twice] = await settle(settlement, settlement);
@@ -147,7 +147,7 @@ describe('settleTransactions', () => {
       assert.equal((await eventsOf(cardId)).length, 1);
     });
 
-    it('with anything else is a conflict, in another batch and in the same one', async () => {
+    it('reports a conflict if anything differs, in another batch or in the same one', async () => {
       const cardId = await seedCard(commands, tenant, { balanceCents: 1_000 });
       const another = await seedCard(commands, tenant, { balanceCents: 1_000 });
       const foreign: Tenant = { partnerId: await commands.createFundedPartner(FUNDS), mode: 'live' };
@@ -170,14 +170,14 @@ describe('settleTransactions', () => {
       assert.deepEqual([await onCard(cardId), await onCard(another)], [900, 1_000]);
     });
 
-    it('belongs to the mode', async () => {
+    it('treats the modes separately', async () => {
       const test: Tenant = { ...tenant, mode: 'test' };
       const live = settlementOf(tenant, await seedCard(commands, tenant, { balanceCents: 100 }));
       const other = { ...live, ...test, cardId: await seedCard(commands, test, { balanceCents: 100 }) };
       assert.deepEqual((await settle(live, other)).map(codeOf), ['settled', 'settled']);
     });
 
-    it('told 40 times at once, on the same card and on others, is one transaction', async () => {
+    it('settles one transaction for 40 simultaneous reports, on the same card and on others', async () => {
       const funds = { balanceCents: 1_000 };
       const cards = [await seedCard(commands, tenant, funds), await seedCard(commands, tenant, funds)];
       const settlement = settlementOf(tenant, '');
@@ -193,8 +193,8 @@ describe('settleTransactions', () => {
     });
   });
 
-  describe('a blocked card', () => {
-    it('leaves forced purchases and their fees, and refunds, to the balance, which may go below zero', async () => {
+  describe('on a blocked card', () => {
+    it('charges forced purchases and fees to the balance, even below zero, and refunds to it', async () => {
       const cardId = await seedCard(commands, tenant, { status: 'blocked' });
       const [debit] = await settled(settlementOf(tenant, cardId, { amountCents: FUNDS + 1_000 }));
       assert.deepEqual(
@@ -216,7 +216,7 @@ describe('settleTransactions', () => {
     });
   });
 
-  it('takes the fees of a negotiated plan, and writes nothing to the ledger where nothing costs', async () => {
+  it("charges the account's own fees, and writes nothing to the ledger if nothing is charged", async () => {
     await commands.owner.query('UPDATE partner SET fee_plan = $2 WHERE id = $1', [
       tenant.partnerId,
       JSON.stringify({
@@ -244,7 +244,7 @@ describe('settleTransactions', () => {
     assert.equal((await eventsOf(cardId)).length, 0);
   });
 
-  it('with any other error writes nothing', async () => {
+  it('writes nothing after any other error', async () => {
     const cardId = await seedCard(commands, tenant, { balanceCents: 1_000 });
     const broken = { ...settlementOf(tenant, cardId), type: 'bogus' as Settlement['type'] };
     await assert.rejects(settle(settlementOf(tenant, cardId), broken));

@@ -11,7 +11,7 @@ import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { seedCard, settlementOf } from '../../support/commands/cards.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
-describe('createSettlementQueue', () => {
+describe('the settlement queue', () => {
   let commands: TestCommands;
   let queue: SettlementQueue;
   let tenant: Tenant;
@@ -40,7 +40,7 @@ describe('createSettlementQueue', () => {
       ).rows[0].count,
     );
 
-  it('takes along in one transaction what came in during the one before', async () => {
+  it('settles in one transaction what arrived during the previous one', async () => {
     const cardId = await seedCard(commands, tenant, { balanceCents: 250 });
     const settled = await Promise.all(
       Array.from({ length: 250 }, () => queue.settle(settlementOf(tenant, cardId, { amountCents: 1 }))),
@@ -55,7 +55,7 @@ describe('createSettlementQueue', () => {
     assert.equal(await transactionsOf(cardId), 3);
   });
 
-  it('settles 200 at once on a card that can pay for 137, through two queues, exactly', async () => {
+  it('settles exactly 137 of 200 simultaneous purchases that a card can pay for, through two queues', async () => {
     const cardId = await seedCard(commands, tenant, { balanceCents: 137 * 70 + 69 });
     const before = await readBalance(commands.context.orm.em.fork(), tenant.partnerId, tenant.mode);
     const other = createSettlementQueue(commands.context.orm, () => {});
@@ -71,7 +71,7 @@ describe('createSettlementQueue', () => {
     assert.equal(before.totalCents - after.totalCents, 137 * 10 + 63 * 25);
   });
 
-  it('makes one transaction of a hundred duplicates', async () => {
+  it('makes one transaction from a hundred duplicates', async () => {
     const cardId = await seedCard(commands, tenant, { balanceCents: 1_000 });
     const settlement = settlementOf(tenant, cardId);
     const other = createSettlementQueue(commands.context.orm, () => {});
@@ -83,7 +83,7 @@ describe('createSettlementQueue', () => {
     assert.equal(await onCard(cardId), 900);
   });
 
-  it('gives each its own answer', async () => {
+  it('gives each request its own answer', async () => {
     const cardId = await seedCard(commands, tenant, { balanceCents: 100 });
     const pending = await seedCard(commands, tenant, { status: 'funding_pending' });
     const settlement = settlementOf(tenant, cardId);
@@ -100,7 +100,7 @@ describe('createSettlementQueue', () => {
     ]);
   });
 
-  it('tries each alone after an error that took a batch with it, and reports it to its cause alone', async () => {
+  it('retries each request alone after an error in a batch, and reports the error to its cause alone', async () => {
     const cardId = await seedCard(commands, tenant, { balanceCents: 1_000 });
     const blocked = await seedCard(commands, tenant, { status: 'blocked' });
     const tooMuch = { type: 'refund', amountCents: Number.MAX_SAFE_INTEGER } as const;
@@ -119,13 +119,13 @@ describe('createSettlementQueue', () => {
     assert.equal(await onCard(cardId), 600);
   });
 
-  it('goes on after an error', async () => {
+  it('continues after an error', async () => {
     const cardId = await seedCard(commands, tenant, { balanceCents: 1_000 });
     await assert.rejects(queue.settle(settlementOf(tenant, cardId, { networkTransactionId: 'a\0b' })));
     assert.equal((await queue.settle(settlementOf(tenant, cardId))).transaction.type, 'purchase');
   });
 
-  describe('while a card is locked for long', () => {
+  describe('while a card is locked for a long time,', () => {
     let others: { tenant: Tenant; cardId: string }[];
     beforeEach(async () => {
       others = [];
@@ -143,7 +143,7 @@ describe('createSettlementQueue', () => {
       return new Set(settled.map(({ transaction }) => transaction.card_balance_after));
     };
 
-    it('no account waits for it but its own, whether they came together or later', async () => {
+    it("delays only the card's account, whether the others came together with it or later", async () => {
       const cardId = await seedCard(commands, tenant, { balanceCents: 1_000 });
       await commands.owner.query('BEGIN');
       await commands.owner.query('SELECT FROM card WHERE id = $1 FOR UPDATE', [cardId]);
@@ -158,7 +158,7 @@ describe('createSettlementQueue', () => {
       );
     });
 
-    it('as are more accounts than there are transactions under way, the rest goes on', async () => {
+    it('continues for the others, even if more accounts are locked than transactions may run at once', async () => {
       const locked = others.splice(0, 7);
       await commands.owner.query('BEGIN');
       await commands.owner.query('SELECT FROM card WHERE id = ANY($1) FOR UPDATE', [
@@ -183,7 +183,7 @@ describe('createSettlementQueue', () => {
     });
   });
 
-  it('puts accounts together where more come at once than transactions are under way', async () => {
+  it('puts accounts together if more arrive at once than transactions may run', async () => {
     const others: [Tenant, string][] = [];
     for (let i = 0; i < 12; i++) {
       const other: Tenant = { partnerId: await commands.createFundedPartner(10_000), mode: 'live' };

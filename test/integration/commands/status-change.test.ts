@@ -12,7 +12,7 @@ import { begun, openCommands, type TestCommands } from '../../support/commands/o
 
 const TIMES = Array.from({ length: 10 }, (_, index) => index);
 
-describe('the steps of a status change', () => {
+describe('a live status change', () => {
   let commands: TestCommands;
   let card: { partnerId: string; mode: Mode; cardId: string };
   before(async () => {
@@ -62,7 +62,7 @@ describe('the steps of a status change', () => {
     return row?.id ?? '';
   };
 
-  it('live: one change at a time, whose turn it stays until it ends', async () => {
+  it('keeps its turn until it ends, and another one waits', async () => {
     await newCard('live');
     const [freeze, block] = [await claim('freeze_card'), await claim('block_card')];
     assert.equal(await begin(freeze), 'begun');
@@ -80,7 +80,7 @@ describe('the steps of a status change', () => {
     assert.deepEqual(await state(), ['frozen', block, ['card.frozen'], [200, null]]);
   });
 
-  it('live: an answer that comes late, again or otherwise changes nothing, also under the next change', async () => {
+  it('ignores an answer that is late, repeated or different, also during the next change', async () => {
     await newCard('live');
     const freeze = await claim('freeze_card');
     await begin(freeze);
@@ -96,7 +96,7 @@ describe('the steps of a status change', () => {
     assert.deepEqual(await state(), ['active', null, ['card.frozen', 'card.unfrozen'], [200, 200]]);
   });
 
-  it('live: a refusal leaves the card as it was, and the turn to the next', async () => {
+  it('leaves the card unchanged if it is refused, and passes its turn on', async () => {
     await newCard('live');
     const freeze = await claim('freeze_card');
     await begin(freeze);
@@ -106,7 +106,7 @@ describe('the steps of a status change', () => {
     assert.equal(await begin(await claim('block_card')), 'begun');
   });
 
-  it('live: what has not begun can not end', async () => {
+  it('cannot end before it begins', async () => {
     await newCard('live');
     const [freeze, block] = [await claim('freeze_card'), await claim('block_card')];
     await begin(freeze);
@@ -114,7 +114,7 @@ describe('the steps of a status change', () => {
     assert.deepEqual(await state(), ['active', freeze, [], [null, null]]);
   });
 
-  it('live: has one end where both are said at once, again and again', async () => {
+  it('has one end if both are reported at once, again and again', async () => {
     await newCard('live');
     const block = await claim('block_card');
     await begin(block);

@@ -7,7 +7,7 @@ import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
 
-describe('abandoned claims are taken', () => {
+describe('abandoned claims', () => {
   let orm: Orm;
   let owner: pg.Client;
   let partners: string[];
@@ -48,7 +48,7 @@ describe('abandoned claims are taken', () => {
     return taken.map(({ id }) => id).sort();
   };
 
-  it('by one caller at a time, however many there are, and all of them in the end', async () => {
+  it('are taken by one caller at a time, however many callers there are, and all in the end', async () => {
     await abandon(0, 'many', 200);
     const seen: string[] = [];
     const callers = Array.from({ length: 6 }, async () => {
@@ -60,7 +60,7 @@ describe('abandoned claims are taken', () => {
     assert.deepEqual(await take(10), []);
   });
 
-  it('not while somebody has one in hand, nor waited for', async () => {
+  it('are skipped while somebody works on them, without waiting', async () => {
     await abandon(0, 'held', 2);
     await orm.em.fork().transactional(async (tx) => {
       await query(tx, `SELECT FROM idempotency_claim WHERE id = 'held_000001' FOR NO KEY UPDATE`);
@@ -69,7 +69,7 @@ describe('abandoned claims are taken', () => {
     assert.deepEqual(await take(10), ['held_000001']);
   });
 
-  it('never one that is answered, leased, of another operation, or put off', async () => {
+  it('do not include claims that are answered, leased, put off or of another operation', async () => {
     await abandon(0, 'answered', 1, { response_status: '201', response_body: "''" });
     await abandon(0, 'leased', 1, { lease_expires_at: "now() + interval '1 minute'" });
     await abandon(0, 'later', 1, { sweep_after: "now() + interval '1 minute'" });
@@ -82,7 +82,7 @@ describe('abandoned claims are taken', () => {
     assert.deepEqual(await take(10), ['later_000001']);
   });
 
-  it('first those that were never tried, then by when they were tried last', async () => {
+  it('are taken in the order of their last attempt, those never tried first', async () => {
     const tried = (seconds: number) => ({
       sweep_after: `now() - interval '${seconds} s'`,
       sweep_attempts: '3',
@@ -96,7 +96,7 @@ describe('abandoned claims are taken', () => {
     assert.deepEqual(await take(9), ['just_now_000001']);
   });
 
-  it('from every account in turn, whatever the backlog of one', async () => {
+  it('are taken from every account in turn, whatever the backlog of one', async () => {
     await abandon(0, 'backlog', 500);
     await abandon(1, 'single', 1);
     await abandon(2, 'pair', 2);
@@ -104,7 +104,7 @@ describe('abandoned claims are taken', () => {
     assert.deepEqual(await take(3), ['backlog_000002', 'backlog_000003', 'pair_000002']);
   });
 
-  it('by an index, however many others there are', async () => {
+  it('are found by an index, however many other claims there are', async () => {
     await abandon(0, 'answered', 50_000, { response_status: '201', response_body: "''" });
     await abandon(0, 'put_off', 1_000, { sweep_after: "now() + interval '1 minute'", sweep_attempts: '1' });
     await abandon(0, 'due', 1_000);

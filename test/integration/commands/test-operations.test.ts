@@ -14,7 +14,7 @@ const REQUEST = { amount: 1_000, external_ref: 'r-1' };
 /** Of 1,000 cents by the platform's plan: 100 for the activation, 50 for the funding. */
 const DEBITED = 1_150;
 
-describe('operations of test mode', () => {
+describe('operations in test mode', () => {
   let commands: TestCommands;
   before(async () => {
     commands = await openCommands();
@@ -57,7 +57,7 @@ describe('operations of test mode', () => {
     return Promise.all(all);
   }
 
-  it('issue once however many requests with one key meet, and all get the same answer', async () => {
+  it('issue once, however many requests with one key meet, and answer all the same', async () => {
     const partnerId = await commands.createFundedPartner(DEBITED);
     const answers = (await heldUp(partnerId, 4, () =>
       Array.from({ length: 4 }, () => issue(issuance(partnerId))),
@@ -69,7 +69,7 @@ describe('operations of test mode', () => {
     assert.equal((await claims(partnerId)).length, 1);
   });
 
-  it('keep a refusal: the same request when money has come is not carried out after all', async () => {
+  it('keep a refusal, even if money has arrived by the time of a retry', async () => {
     const partnerId = await commands.createFundedPartner(DEBITED - 1);
     const refusal = await issue(issuance(partnerId));
     assert.equal(refusal.response.status, 402);
@@ -85,7 +85,7 @@ describe('operations of test mode', () => {
     assert.deepEqual(await usage(partnerId), { open_cards: 1, loaded_cents: '1000' });
   });
 
-  it('count a day that began while they waited', async () => {
+  it('count towards a day that began while they waited', async () => {
     const partnerId = await commands.createFundedPartner(10_000);
     // What a transaction that waited over midnight finds: another one has begun the new day.
     await commands.owner.query(
@@ -96,7 +96,7 @@ describe('operations of test mode', () => {
     assert.deepEqual(await usage(partnerId), { open_cards: 1, loaded_cents: '1005' });
   });
 
-  it('roll back where another operation has taken their key meanwhile, which then has the only effect', async () => {
+  it('roll back if another operation has taken their key meanwhile, whose effect is then the only one', async () => {
     const partnerId = await commands.createFundedPartner(10_000);
     const cardId = await commands.createActiveCard(partnerId, 'test', 1_000);
     const request = keyedRequest('freeze_card', cardId, {}, { partnerId, mode: 'test', key: 'one' });
@@ -124,7 +124,7 @@ describe('operations of test mode', () => {
     ]);
   });
 
-  describe('over a claim that the release before left without an answer', () => {
+  describe('with a claim that the previous release left without a response,', () => {
     async function left(partnerId: string, cardId: string | null, operation: KeyedRequest['operation']) {
       const request = keyedRequest(operation, cardId, REQUEST, { partnerId, mode: 'test', key: 'left' });
       const sealedRequest = sealRequest(commands.context.ring, request.claimId, REQUEST);
@@ -133,7 +133,7 @@ describe('operations of test mode', () => {
       return request;
     }
 
-    it('no workflow does anything', async () => {
+    it('are not carried out by its workflow', async () => {
       const partnerId = await commands.createFundedPartner(10_000);
       const cardId = await commands.createActiveCard(partnerId, 'test', 1_000);
       for (const [operation, open] of [
@@ -151,7 +151,7 @@ describe('operations of test mode', () => {
       assert.deepEqual(await usage(partnerId), { open_cards: 1, loaded_cents: '1000' });
     });
 
-    it('a retry is carried out, once', async () => {
+    it('are carried out once by a retry', async () => {
       const partnerId = await commands.createFundedPartner(10_000);
       const old = await left(partnerId, null, 'create_card');
       const retry = { ...issuance(partnerId, 'left'), fingerprint: old.fingerprint };
@@ -164,7 +164,7 @@ describe('operations of test mode', () => {
     });
   });
 
-  it('keep nothing of a top-up whose sum leaves the safe integers', async () => {
+  it('keep nothing of a top-up whose sum exceeds the safe integers', async () => {
     const partnerId = await commands.createFundedPartner(10_000);
     const cardId = await commands.createActiveCard(partnerId, 'test', 1_000);
     const amount = Number.MAX_SAFE_INTEGER - 999;

@@ -21,7 +21,7 @@ describe('readConfig', () => {
     });
   });
 
-  it('takes a version of workers by its two variables, which belong together', () => {
+  it('reads a worker version from two variables, which belong together', () => {
     const version = { TEMPORAL_DEPLOYMENT_NAME: 'production/cards', TEMPORAL_WORKER_BUILD_ID: 'v1.4.2' };
     assert.deepEqual(readConfig({ ...NEEDED, ...version }).workerVersion, {
       deploymentName: 'production/cards',
@@ -44,7 +44,7 @@ describe('readConfig', () => {
     assert.deepEqual([databaseUrl, encryptionKeys], [NEEDED.DATABASE_URL, [{ id: 'k1', secret: SECRET }]]);
   });
 
-  it('needs few variables, and gives the others their defaults', () => {
+  it('needs few variables, and uses defaults for the others', () => {
     const { temporal, ...config } = readConfig(NEEDED);
     assert.deepEqual(
       [temporal.connectionOptions?.address, temporal.connectionOptions?.tls, temporal.namespace],
@@ -182,7 +182,7 @@ describe('readConfig', () => {
     assert.deepEqual(problemsOf({ ...NEEDED, PATH: '/bin', WEBHOOK_TIMEOUT: '10s', MY_CARD_X: '1' }), []);
   });
 
-  it('accepts another address for readiness and metrics, of which one half is enough', () => {
+  it('accepts another host or port, or both, for readiness and metrics', () => {
     const operationsOf = (env: Record<string, string>) => readConfig({ ...NEEDED, ...env }).operations;
     assert.deepEqual(operationsOf({ HOST: '0.0.0.0', OPERATIONS_PORT: '9090' }), {
       host: '0.0.0.0',
@@ -192,7 +192,7 @@ describe('readConfig', () => {
     assert.equal(operationsOf({ OPERATIONS_HOST: '127.0.0.1', OPERATIONS_PORT: '3000' }), null);
   });
 
-  it('has a worker listen on the host of the API unless told otherwise, and on any free port if told so', () => {
+  it("makes a worker listen on the API's host unless told otherwise, and on any free port on request", () => {
     const workerOf = (env: Record<string, string>) => {
       const { host, port } = readConfig({ ...NEEDED, ...env }).worker;
       return { host, port };
@@ -257,7 +257,7 @@ describe('readMigrationConfig', () => {
     assert.deepEqual(problemsOf({}, readMigrationConfig), ['DATABASE_URL: is required']);
   });
 
-  it('takes how to reach Temporal, if it is given', () => {
+  it('reads how to reach Temporal, if that is given', () => {
     const { temporal } = readMigrationConfig({
       ...{ ...DATABASE, TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_NAMESPACE: 'cards' },
     });

@@ -9,7 +9,7 @@ import { testPostgres } from '../../support/postgres.ts';
 const NAME = '0010_delivery_workflows';
 
 describe('the migration 0010_delivery_workflows', () => {
-  it('knows the workflows of the release before, and how far their schedules are', async () => {
+  it("takes over the previous release's workflows, and how far their schedules are", async () => {
     const postgres = await testPostgres();
     const database = `deliveries_${randomUUID().slice(0, 8)}`;
     await postgres.createDatabase(database);

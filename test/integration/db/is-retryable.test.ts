@@ -62,7 +62,7 @@ describe('isRetryable', () => {
     transfer('block_release', 100, { step: 'second', cardId: 'card_2' }),
   );
 
-  it('lets a deadlock be seen by a caller with a transaction', async () => {
+  it('is true of a deadlock, which a caller with a transaction sees', async () => {
     const em = forkOf(ledger.orm);
     const error = await deadlock(() => em.transactional((tx) => applyOperation(tx, release)));
     assert.equal((error as { code?: string }).code, '40P01');
@@ -70,14 +70,14 @@ describe('isRetryable', () => {
     assert.equal((await applyOperation(ledger.em, release)).outcome, 'applied');
   });
 
-  it('is why a deadlock outside a transaction goes unnoticed', async () => {
+  it('makes a deadlock outside a transaction go unnoticed', async () => {
     assert.deepEqual(await deadlock(() => applyOperation(ledger.em, release)), {
       outcome: 'applied',
       prepaid: { availableCents: 1_000, heldCents: 0, totalCents: 1_000 },
     });
   });
 
-  it('holds for a serialisation failure, which is never a lack of funds', async () => {
+  it('is true of a serialisation failure, which is never reported as a lack of funds', async () => {
     const run = forkOf(ledger.orm).transactional(
       async (tx) => {
         await readBalance(tx, 'prt_1', 'test');
@@ -89,7 +89,7 @@ describe('isRetryable', () => {
     await assert.rejects(run, (error) => isRetryable(error) && (error as { code?: string }).code === '40001');
   });
 
-  it('holds for a race for the first use of an account', async () => {
+  it('is true of a race for the first use of an account', async () => {
     const first = { ...operation('first', transfer('fund_usdt', 5)), mode: 'live' as const };
     const winner = forkOf(ledger.orm);
     await winner.begin();
@@ -103,7 +103,7 @@ describe('isRetryable', () => {
     assert.equal((await applyOperation(ledger.em, first)).outcome, 'applied');
   });
 
-  it('does not hold for other errors, and looks through wrapped ones', async () => {
+  it('is false for other errors, and looks into wrapped ones', async () => {
     const failure = await query(ledger.em, 'SELECT 1/0').catch((error: unknown) => error);
     assert.ok(!isRetryable(failure));
     assert.ok(!isRetryable(Object.assign(new Error('elsewhere'), { code: '23505', schema: 'public' })));

@@ -47,7 +47,7 @@ describe('a login', () => {
     });
   };
 
-  it('that is a member of one role alone works as that role', async () => {
+  it('works as its role if it is a member of that role alone', async () => {
     const orm = await openOrm({ databaseUrl: await loginWith(), poolSize: 1 });
     try {
       const [row] = await query<{ role: string }>(orm.em.fork(), 'SELECT current_user AS role');
@@ -57,7 +57,7 @@ describe('a login', () => {
     }
   });
 
-  it('that could leave its role is refused, with the reason', async () => {
+  it('is refused with the reason if it could leave its role', async () => {
     await refuses(ownerUrlOf(url), /"postgres" is a superuser/);
     await refuses(await loginWith('GRANT postgres TO $'), /is a superuser, or can become one/);
     await refuses(await loginWith('ALTER ROLE $ CREATEROLE'), /may make roles/);
@@ -79,12 +79,12 @@ describe('a login', () => {
     await asOwner(url, ['ALTER SCHEMA ledger OWNER TO postgres', 'ALTER TABLE card OWNER TO postgres']);
   });
 
-  it('of no role, or of the other one, is refused', async () => {
+  it('is refused if it has no role, or the other one', async () => {
     await refuses(operatorUrlOf(url), /not a member of card_issuing_app/);
     await refuses(url, /not a member of card_issuing_operator/, { role: OPERATOR_ROLE });
   });
 
-  it('that does not get the role it asked for is refused', async () => {
+  it('is refused if it does not get the role that it asks for', async () => {
     // As where a pooler drops the startup setting: nothing is asked for, and the login has no setting of its own.
     await refuses(await loginWith(), /works as "login_\w+", not as card_issuing_app.*ALTER ROLE "login_/, {
       pooled: true,
@@ -100,7 +100,7 @@ describe('a login', () => {
 });
 
 describe('ALLOW_OWNER_LOGIN', () => {
-  it('is what API, worker and command line need to log in as the owner; then they warn', async () => {
+  it('lets API, worker and command line log in as the owner, with a warning', async () => {
     const config = await testConfig();
     const owner = { ...config, databaseUrl: ownerUrlOf(config.databaseUrl) };
     const lines: string[] = [];
@@ -130,7 +130,7 @@ describe('ALLOW_OWNER_LOGIN', () => {
   });
 });
 
-describe('the rights', () => {
+describe('the database rights', () => {
   let url: string;
   before(async () => {
     url = await createTestDatabase();
@@ -205,7 +205,7 @@ describe('the rights', () => {
   };
 
   for (const [role, denied] of Object.entries(DENIED)) {
-    it(`of ${role} end where another's work begins`, async () => {
+    it(`of ${role} cover its own work and nothing else`, async () => {
       const orm =
         role === OPERATOR_ROLE
           ? await openOperatorOrm(url)
@@ -220,7 +220,7 @@ describe('the rights', () => {
     });
   }
 
-  it('of anybody else who reaches the database are none', async () => {
+  it('of any other login are none', async () => {
     await asOwner(
       url,
       `DO $$ BEGIN CREATE ROLE test_nobody LOGIN PASSWORD 'p'; EXCEPTION WHEN duplicate_object THEN NULL; END $$`,

@@ -10,7 +10,7 @@ import { openOperatorOrm, testPostgres } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
 describe('migrate', () => {
-  it('gives way where what it changes is locked, and goes on when it is free', async () => {
+  it('gives way if a table that it changes is locked, and goes on when it is free', async () => {
     const postgres = await testPostgres();
     const database = `locked_${randomUUID().slice(0, 8)}`;
     await postgres.createDatabase(database);
@@ -39,7 +39,7 @@ describe('migrate', () => {
     }
   });
 
-  it('takes over what the release with workflows in test mode has left', async () => {
+  it('takes over what the release with workflows in test mode left', async () => {
     const postgres = await testPostgres();
     const database = `left_${randomUUID().slice(0, 8)}`;
     await postgres.createDatabase(database);
@@ -88,7 +88,7 @@ describe('migrate', () => {
     }
   });
 
-  it('carries events, attempts, the audit log and the ledger over into partitions', async () => {
+  it('moves events, attempts, the audit log and the ledger into partitions', async () => {
     const postgres = await testPostgres();
     const database = `carried_${randomUUID().slice(0, 8)}`;
     await postgres.createDatabase(database);

@@ -4,7 +4,7 @@ import { type Listening, listen } from '../../../db/notifications.ts';
 import { asOwner, createTestDatabase } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
-describe('listening to the database', () => {
+describe('a listener', () => {
   let databaseUrl: string;
   let listening: Listening;
   let heard: string[];
@@ -30,14 +30,14 @@ describe('listening to the database', () => {
     databaseUrl = await createTestDatabase();
   });
 
-  it('hears what is notified, and ends without a word when it is told to', async () => {
+  it('receives notifications, and ends silently when it is stopped', async () => {
     await start();
     await hears('one');
     await listening.stop();
     assert.deepEqual(logged, []);
   });
 
-  it('says that it lost its connection, and listens on another', async () => {
+  it('reports that it lost its connection, and listens on another', async () => {
     await start();
     await asOwner(
       databaseUrl,

@@ -31,7 +31,7 @@ describe('a notifier', () => {
       (error) => errors.push(error),
     );
 
-  it('notifies at once, and once more for all that ask in the meantime', async () => {
+  it('notifies at once, and once more for all requests in the meantime', async () => {
     const tell = announcer();
     const first = once(listener, 'notification');
     tell();
@@ -44,7 +44,7 @@ describe('a notifier', () => {
     await later;
   });
 
-  it('does not wait for a turn of the account that asks first', async () => {
+  it('does not wait for the turn of the account that asks first', async () => {
     const shared = await openOrm({
       databaseUrl: commands.context.orm.config.get('clientUrl') as string,
       poolSize: 3,

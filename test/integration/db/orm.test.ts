@@ -4,7 +4,7 @@ import { query } from '../../../db/sql.ts';
 import { createTestDatabase } from '../../support/postgres.ts';
 
 describe('openOrm', () => {
-  it('works as the application role and binds values', async () => {
+  it("works as the application's role and binds values", async () => {
     const orm = await openOrm({ databaseUrl: await createTestDatabase(), poolSize: 2 });
     try {
       const em = orm.em.fork();

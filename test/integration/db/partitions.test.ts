@@ -15,7 +15,7 @@ const DAY_MS = 24 * 3_600_000;
 const INSUFFICIENT_PRIVILEGE = '42501';
 const TABLES = ['event', 'delivery_attempt', 'audit_entry', 'ledger.entry'];
 
-describe('partitions by time', () => {
+describe('the time partitions', () => {
   let orm: Orm;
   let databaseUrl: string;
   let owner: pg.Client;
@@ -63,14 +63,14 @@ describe('partitions by time', () => {
     return rows.map(({ id }) => id);
   }
 
-  it('the database makes the same of a time as crypto/new-id.ts', async () => {
+  it('encode times as crypto/new-id.ts does', async () => {
     for (const moment of [new Date(0), new Date(), new Date('2026-11-30T00:00:00Z'), new Date(2 ** 47)]) {
       const { rows } = await owner.query('SELECT id_time($1) AS time', [moment.toISOString()]);
       assert.equal(rows[0].time, lowestId('evt', moment).slice(4, 14));
     }
   });
 
-  it('of each table there are the next ones, without a gap up to at least two weeks from now', async () => {
+  it('exist for each table without a gap up to at least two weeks from now', async () => {
     assert.deepEqual(await makePartitions(orm), []);
     for (const table of TABLES) {
       const { rows } = await owner.query<{ first: string | null; last: string }>(
@@ -88,7 +88,7 @@ describe('partitions by time', () => {
     }
   });
 
-  it('several workers make each once', async () => {
+  it('are made once each by several workers', async () => {
     const existing = async () => {
       const found: string[][] = [];
       for (const table of TABLES) found.push(await partitionsOf(owner, table));
@@ -108,7 +108,7 @@ describe('partitions by time', () => {
     assert.deepEqual(await existing(), before);
   });
 
-  it('an entry of a new partition can be changed by nobody either, named by the partition or not', async () => {
+  it('protect their entries from changes, through the table or the partition', async () => {
     const [partition = ''] = (await partitionsOf(owner, 'ledger.entry')).slice(-1);
     for (const name of ['entry', partition, 'entry_default', 'entry_first']) {
       await assert.rejects(owner.query(`DELETE FROM ledger.${name}`), /append-only/);
@@ -116,7 +116,7 @@ describe('partitions by time', () => {
     }
   });
 
-  it('what has no partition is kept in the default one, which keeps its period', async () => {
+  it('leave rows without a partition in the default one, whose period then stays there', async () => {
     const [, second = ''] = (await partitionsOf(owner, 'event')).slice(-2);
     const { rows } = await owner.query<{ first: string }>(
       `SELECT partition_bound('FROM', $1::regclass) AS first`,
@@ -132,7 +132,7 @@ describe('partitions by time', () => {
     assert.deepEqual(await makePartitions(orm), [second]);
   });
 
-  it('a week of events is dropped when all of it is older than 30 days and none of it is being sent', async () => {
+  it('are dropped for events when the whole week is older than 30 days and none of it is being sent', async () => {
     const bounds = [boundAt(45), boundAt(38), boundAt(31)];
     for (const table of ['event', 'delivery_attempt']) await splitFirst(owner, table, bounds);
     await writeAged(50);
@@ -161,7 +161,7 @@ describe('partitions by time', () => {
     assert.deepEqual(await idsIn('delivery_attempt_default', 'event_id'), [kept]);
   });
 
-  it('nobody waits while one waits to be dropped, and it is when it can be', async () => {
+  it('delay nobody while one waits to be dropped, and are dropped as soon as possible', async () => {
     for (const table of ['event', 'delivery_attempt']) await splitFirst(owner, table, [boundAt(31)]);
     await owner.query('BEGIN');
     await owner.query('SELECT FROM event LIMIT 1');
@@ -185,7 +185,7 @@ describe('partitions by time', () => {
     assert.deepEqual(await dropped, ['first0']);
   });
 
-  it('the service has no other way to make or drop one, and no way around the whole table', async () => {
+  it('cannot be made, dropped or read by the service in any other way', async () => {
     const em = orm.em.fork();
     for (const statement of [
       'DROP TABLE event_first',

@@ -25,7 +25,7 @@ const SETTINGS = [
   `SET client_connection_check_interval = '1s'`,
 ];
 
-describe('behind PgBouncer, which lends connections for a transaction,', function () {
+describe('the service behind PgBouncer in transaction mode', function () {
   this.timeout(120_000);
   let databaseUrl: string;
   let settled: string;
@@ -57,7 +57,7 @@ describe('behind PgBouncer, which lends connections for a transaction,', functio
     return urlFor(databaseUrl, made);
   }
 
-  it('API and worker do all of their work, on fewer connections than they have of their own', async () => {
+  it('does all of its work on fewer connections than its own pools have', async () => {
     const stack = await startTestStack({
       databaseUrl: pgbouncer.through(settled),
       databaseDirectUrl: settled,
@@ -104,7 +104,7 @@ describe('behind PgBouncer, which lends connections for a transaction,', functio
     }
   });
 
-  it('a transaction that is interrupted leaves nothing to whoever is lent its connection next', async () => {
+  it('leaves nothing of an interrupted transaction to the next user of its connection', async () => {
     const orm = await openOrm({ databaseUrl: pgbouncer.through(settled), poolSize: 8, pooled: true });
     try {
       await Promise.all(
@@ -142,7 +142,7 @@ describe('behind PgBouncer, which lends connections for a transaction,', functio
       return true;
     });
 
-  it('a process that has not been told of it is refused, whether it drops what is asked for or refuses it', async () => {
+  it('refuses to start if it was not told, whether the pooler drops or refuses its settings', async () => {
     await refused(
       pgbouncer.through(settled),
       /refuses the startup settings of this process .*Set DATABASE_DIRECT_URL/,
@@ -151,7 +151,7 @@ describe('behind PgBouncer, which lends connections for a transaction,', functio
     await refused(careless.through(unsettled), /Set DATABASE_DIRECT_URL/);
   });
 
-  it('a login that has no role of its own accord is refused', async () => {
+  it('refuses a login that has no role by default', async () => {
     await refused(
       pgbouncer.through(unsettled),
       /works as "pooled_\w+", not as .*ALTER ROLE "pooled_\w+" SET role/,
@@ -161,7 +161,7 @@ describe('behind PgBouncer, which lends connections for a transaction,', functio
     );
   });
 
-  it('DATABASE_DIRECT_URL has to be PostgreSQL itself', async () => {
+  it('requires DATABASE_DIRECT_URL to be PostgreSQL itself', async () => {
     const config = await testConfig({
       databaseUrl: pgbouncer.through(settled),
       databaseDirectUrl: careless.through(settled),

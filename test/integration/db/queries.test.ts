@@ -20,7 +20,7 @@ import { transaction } from '../../../db/transaction.ts';
 import type { Tenant } from '../../../domain/mode.ts';
 import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
 
-describe('queries', () => {
+describe('a query', () => {
   let orm: Orm;
   let databaseUrl: string;
   before(async () => {
@@ -29,7 +29,7 @@ describe('queries', () => {
   });
   after(() => orm.close());
 
-  it('carry their values beside the statement, never in its text', async () => {
+  it('sends its values beside the statement, never in its text', async () => {
     const marked = 'SELECT $1::text AS value, pg_advisory_xact_lock(1)';
     const owner = new pg.Client(ownerUrlOf(databaseUrl));
     await owner.connect();
@@ -47,7 +47,7 @@ describe('queries', () => {
     }
   });
 
-  it('of a tenant are refused before they run where they do not say whose rows', async () => {
+  it('for a tenant is refused before it runs if it does not name the account', async () => {
     const tenant = { partnerId: 'prt_1', mode: 'test' } as const;
     type Written = (values: Tenant & { other: string }) => RawBuilder<unknown>;
     const refused: Written[] = [
@@ -71,7 +71,7 @@ describe('queries', () => {
     assert.deepEqual(await read(orm.em.fork(), tenant, { other: 'x' }), [{ a: 'prt_1', b: 'test', c: 'x' }]);
   });
 
-  it('of a transaction happen all or not at all', async () => {
+  it('in a transaction takes effect with all others or not at all', async () => {
     const id = newId('prt');
     const insert = (tx: Reader) => query(tx, `INSERT INTO partner (id, name) VALUES ($1, 'x')`, [id]);
     const partners = () => query(orm.em.fork(), 'SELECT FROM partner WHERE id = $1', [id]);
@@ -87,7 +87,7 @@ describe('queries', () => {
     assert.equal((await partners()).length, 1);
   });
 
-  it('of a transaction that met a deadlock run again, and both of them happen', async () => {
+  it('in a transaction with a deadlock runs again, and both transactions take effect', async () => {
     const ids = [newId('prt'), newId('prt')];
     for (const id of ids) await query(orm.em.fork(), `INSERT INTO partner (id, name) VALUES ($1, '')`, [id]);
     let runs = 0;
@@ -124,7 +124,7 @@ describe('statements', () => {
   });
   after(() => orm.close());
 
-  it('are built once and bind what they are run with, and their constants', async () => {
+  it('are built once, and bind their constants and the values that they run with', async () => {
     let built = 0;
     const insert = writeStatement((db, { id, name }: { id: string; name: string }) => {
       built += 1;
@@ -157,7 +157,7 @@ describe('statements', () => {
     ]);
   });
 
-  it('are written out where that is clearer, and bind what they are run with by its name', async () => {
+  it('can be written out, and bind values by name', async () => {
     const insert = autocommitStatement(
       (_, { id, names }: { id: string; names: string[] }) => sql<{ id: string; name: string }>`
         INSERT INTO partner (id, name) SELECT ${id} || name, name FROM unnest(${names}::text[]) name
@@ -175,7 +175,7 @@ describe('statements', () => {
     assert.deepEqual(await find(orm.em.fork(), { id: `${id}a` }), [{ name: 'a' }]);
   });
 
-  it('give rows as the driver does, as their types say', async () => {
+  it('return rows as the driver does and as their types say', async () => {
     const partnerId = newId('prt');
     const row = await transaction(orm, async (tx) => {
       await query(tx, `INSERT INTO partner (id, name) VALUES ($1, 'x')`, [partnerId]);
@@ -191,7 +191,7 @@ describe('statements', () => {
     assert.deepEqual([loaded_cents, loaded_on, open_cards], [MOST, '-infinity', 0]);
   });
 
-  it('take each value as it is, and by its name', () => {
+  it('take each value unchanged and by its name', () => {
     const insert = (build: (values: { id: string; name: string }) => { id: string; name: string }) =>
       writeStatement((db, values: { id: string; name: string }) =>
         db.insertInto('partner').values(build(values)),
@@ -200,7 +200,7 @@ describe('statements', () => {
     assert.throws(() => insert((values) => ({ ...values })), /names each value/);
   });
 
-  it('of a tenant are refused where they do not say whose rows', async () => {
+  it('for a tenant are refused if they do not name the account', async () => {
     const select = (db: Reads) => db.selectFrom('card').select('id');
     assert.throws(() => tenantStatement((db) => select(db)), /must filter by/);
     assert.throws(
@@ -243,7 +243,7 @@ describe('statements in the `sql` template', () => {
   });
   after(() => orm.close());
 
-  it('bind their values by name, each wherever it stands', async () => {
+  it('bind their values by name, wherever each appears', async () => {
     const rename = autocommitStatement(
       (_, { from, to, ids }: { from: string; to: string; ids: string[] }) =>
         sql<Row<'partner', 'id' | 'name'>>`
@@ -285,7 +285,7 @@ describe('statements in the `sql` template', () => {
     ]);
   });
 
-  it('are refused where a read would write or lock', () => {
+  it('are refused if a read would write or lock', () => {
     for (const text of [
       'INSERT INTO partner (id) VALUES (1)',
       `UPDATE partner SET name = ''`,

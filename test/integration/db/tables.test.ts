@@ -23,7 +23,7 @@ describe('entities', () => {
     databaseUrl = await createTestDatabase();
   });
 
-  it('agree with the migrations in every table and column', async () => {
+  it('match the migrations in every table and column', async () => {
     assert.deepEqual(await difference(databaseUrl), []);
   });
 
@@ -48,7 +48,7 @@ describe('entities', () => {
     },
     { change: 'CREATE TABLE refund (id text)', becomes: ['drop table if exists "refund" cascade'] },
   ]) {
-    it(`do not agree after a migration with ${change}`, async () => {
+    it(`do not match after a migration with ${change}`, async () => {
       await asOwner(databaseUrl, change);
       assert.deepEqual(await difference(databaseUrl), becomes);
     });

@@ -22,7 +22,7 @@ async function busySessions(owner: pg.Client): Promise<number> {
   return rows[0]?.busy ?? 0;
 }
 
-describe('time limits at the database', () => {
+describe('the database time limits', () => {
   let databaseUrl: string;
   let orm: Orm;
   let partnerId: string;
@@ -62,7 +62,7 @@ describe('time limits at the database', () => {
       return true;
     });
 
-  it('are in this order: a lock, an idle transaction, a statement, an attempt', () => {
+  it('grow from a lock to an idle transaction, a statement and an attempt', () => {
     const { lockMs, idleInTransactionMs, statementMs } = SERVICE_LIMITS;
     const inOrder = [lockMs, idleInTransactionMs, statementMs, 10_000];
     assert.deepEqual(
@@ -72,7 +72,7 @@ describe('time limits at the database', () => {
     assert.equal(new Set(inOrder).size, inOrder.length);
   });
 
-  it('end a transaction that does nothing, with all that it has done', async () => {
+  it('roll back a transaction that is idle', async () => {
     let wake: () => void = () => {};
     const frozen = new Promise<void>((resolve) => {
       wake = resolve;
@@ -95,7 +95,7 @@ describe('time limits at the database', () => {
     await assertWhole();
   });
 
-  it('end a wait for a lock, and the transaction can be run again', async () => {
+  it('end a wait for a lock, and the transaction can run again', async () => {
     await owner.query('BEGIN');
     await owner.query('SELECT FROM partner WHERE id = $1 FOR UPDATE', [partnerId]);
     try {
@@ -112,12 +112,12 @@ describe('time limits at the database', () => {
     await assertWhole();
   });
 
-  it('end a statement', async () => {
+  it('end a statement that takes too long', async () => {
     await rejectsAsOutage(query(orm.em.fork(), 'SELECT pg_sleep(60)'), '57014');
     await assertWhole();
   });
 
-  it('end a connection on which PostgreSQL owes an answer for longer than that', async function () {
+  it('end a connection on which PostgreSQL does not answer in time', async function () {
     this.timeout(60_000);
     let backend = 0;
     const unanswered = transaction(orm, async (tx) => {
@@ -135,7 +135,7 @@ describe('time limits at the database', () => {
     }
   });
 
-  it('end what was given up: its statement, its transaction and its wait for a turn', async () => {
+  it('end the statement, transaction and wait for a turn of abandoned work', async () => {
     const givenUp = new AbortController();
     const asleep = untilAborted(givenUp.signal, () =>
       transaction(orm, async (tx) => {
@@ -170,7 +170,7 @@ describe('time limits at the database', () => {
     assert.equal(await nameNow(), '');
   });
 
-  it('are missed where a pooler drops what a session is started with', async () => {
+  it("are found missing if a pooler drops a session's settings", async () => {
     const direct = new pg.Client(ownerUrlOf(databaseUrl));
     await direct.connect();
     try {
@@ -187,7 +187,7 @@ describe('time limits at the database', () => {
     }
   });
 
-  it('are in force in every session of the service', async () => {
+  it('apply to every session of the service', async () => {
     const service = await openOrm({ databaseUrl, poolSize: 1 });
     try {
       const [row] = await query<Record<string, string>>(
@@ -210,7 +210,7 @@ describe('time limits at the database', () => {
   });
 });
 
-describe('turns at a pool', () => {
+describe('turns at a connection pool', () => {
   const flooding = { partnerId: 'prt_flood', mode: 'live' } as const;
   const quiet = { partnerId: 'prt_quiet', mode: 'live' } as const;
   let orm: Orm;
@@ -226,7 +226,7 @@ describe('turns at a pool', () => {
     await orm.close();
   });
 
-  it('let one account take no more than its part while it has ever so much to do', async () => {
+  it('give one account no more than its share, however much it has to do', async () => {
     const stop = new AbortController();
     const flood = Array.from({ length: 50 }, () =>
       asAccount(flooding, () =>
@@ -244,7 +244,7 @@ describe('turns at a pool', () => {
     await Promise.all(flood);
   });
 
-  it('let one part of the service take no more than its part either', async () => {
+  it('give one part of the service no more than its share either', async () => {
     const stop = new AbortController();
     const flood = Array.from({ length: 50 }, () =>
       asService('a part', () =>
@@ -260,7 +260,7 @@ describe('turns at a pool', () => {
     await Promise.all(flood);
   });
 
-  it('are not asked for by what has a connection already', async () => {
+  it('are not needed by work that already has a connection', async () => {
     await assert.rejects(
       transaction(orm, async () => {
         await query(orm.em.fork(), 'SELECT 1');

@@ -90,10 +90,10 @@ interface Opened {
   amountCents: number;
 }
 
-describe('whatever happens to blocks, nodes, connections and workers', function () {
+describe('the service, whatever happens to blocks, nodes, connections and workers,', function () {
   this.timeout(600_000);
 
-  it('each payment is credited once, or waits for an operator once', async () => {
+  it('credits each payment once, or leaves it to an operator once', async () => {
     await fc.assert(fc.asyncProperty(fc.array(anything, { minLength: 25, maxLength: 40 }), play), {
       numRuns: RUNS,
       endOnFailure: true,

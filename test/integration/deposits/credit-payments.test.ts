@@ -73,7 +73,7 @@ describe('creditPayments', () => {
   const creditedCents = async (account = partnerId) =>
     (await readBalance(em(), account, 'live')).totalCents - FIRST_CENTS;
 
-  it('credits the exact amount: ledger, deposit, payment and event together, once', async () => {
+  it('credits the exact amount once, with ledger, deposit, payment and event together', async () => {
     const [id = ''] = await seedDeposits(commands.owner, { partnerId });
     const payment = paymentFor(id, partnerId);
     await find(payment);
@@ -111,7 +111,7 @@ describe('creditPayments', () => {
     });
   });
 
-  it('leaves what is not exact, late, doubled or denied to an operator, and says so of each', async () => {
+  it('leaves inexact, late, repeated or denied payments to an operator, with the reason of each', async () => {
     const txHash = randomBytes(32).toString('hex');
     const cases: [string, Partial<Omit<FoundPayment, 'owner'>>[], object][] = [
       ['short', [{ valueMicroUsdt: 24_990_000n }], { review: ['other_amount'] }],
@@ -166,7 +166,7 @@ describe('creditPayments', () => {
     assert.equal(await creditedCents(), credited);
   });
 
-  it('finds the second payment of a confirmed or expired deposit, for ever', async () => {
+  it('finds a second payment of a confirmed or expired deposit, however late', async () => {
     const [paid = ''] = await seedDeposits(commands.owner, { partnerId });
     const [expired = '', inTime = ''] = await seedDeposits(commands.owner, {
       partnerId,
@@ -193,7 +193,7 @@ describe('creditPayments', () => {
     assert.equal(await creditedCents(), 5_000);
   });
 
-  it('leaves to an operator what would take the balance past the largest integer, and credits the others', async () => {
+  it('leaves a payment to an operator that would take the balance past the largest integer, and credits the others', async () => {
     const most = Number.MAX_SAFE_INTEGER - FIRST_CENTS;
     const [large = ''] = await seedDeposits(commands.owner, { partnerId, amountCents: most });
     const [small = '', last = ''] = await seedDeposits(commands.owner, { partnerId, count: 2 });
@@ -210,7 +210,7 @@ describe('creditPayments', () => {
     assert.deepEqual(await credit(last), { judged: 1, credited: 0 });
   });
 
-  it('credits each payment once, whoever else tries at the same time', async () => {
+  it('credits each payment once if several try at the same time', async () => {
     const ids = await seedDeposits(commands.owner, { partnerId, count: 30 });
     await find(...ids.map((id) => paymentFor(id, partnerId)));
     const all = async () => {
@@ -220,7 +220,7 @@ describe('creditPayments', () => {
     assert.equal(await creditedCents(), 30 * 2_500);
   });
 
-  it('has happened or not where the connection is lost around the commit, and the next try makes it good', async () => {
+  it('takes effect or not if the connection is lost around the commit, and the next try completes it', async () => {
     for (const when of ['before', 'after'] as const) {
       const [id = ''] = await seedDeposits(commands.owner, { partnerId });
       await find(paymentFor(id, partnerId));
@@ -235,7 +235,7 @@ describe('creditPayments', () => {
     assert.equal(await creditedCents(), 5_000);
   });
 
-  it('holds up no account but the one whose balance somebody has locked', async () => {
+  it('delays only the account whose balance somebody has locked', async () => {
     const other = await commands.createFundedPartner(FIRST_CENTS);
     const [held = ''] = await seedDeposits(commands.owner, { partnerId });
     const [free = ''] = await seedDeposits(commands.owner, { partnerId: other });
@@ -260,7 +260,7 @@ describe('creditPayments', () => {
     assert.deepEqual((await left(held)).payments, ['credited', 'in_review already_paid']);
   });
 
-  it('takes as many statements for a hundred deposits as for one, and dust in parts', async () => {
+  it('needs as many statements for a hundred deposits as for one, and takes dust in parts', async () => {
     const ids = await seedDeposits(commands.owner, { partnerId, count: 100 });
     const dusty = ids[0] ?? '';
     const dust = Array.from({ length: 1_200 }, (_, index) =>
@@ -281,7 +281,7 @@ describe('creditPayments', () => {
     assert.equal(await creditedCents(), 100 * 2_500);
   });
 
-  it('is given work by account, each in turn, whatever the backlog of one', async () => {
+  it('gets its work from each account in turn, whatever the backlog of one', async () => {
     const others = [await commands.createFundedPartner(1), await commands.createFundedPartner(1)];
     const accounts = [partnerId, ...others].sort();
     const ids = new Map<string, string[]>();

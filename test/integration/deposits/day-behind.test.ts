@@ -34,7 +34,7 @@ describe('a worker that was away for a day', function () {
   });
   after(() => deposits.stop());
 
-  it('takes every block it has missed: what was paid in time is credited, however late it is found', async () => {
+  it('takes every block that it has missed, and credits what was paid in time', async () => {
     const { stack, chain } = deposits;
     const names = ['soon', 'last second', 'late', 'unpaid'] as const;
     const opened = new Map<string, { id: string; address: string }>();

@@ -52,7 +52,7 @@ describe('5,000 open deposits of one account, all paid within a few blocks', fun
   });
   after(() => deposits.stop());
 
-  it("hold up neither the credit, nor the event, nor the workflow of another account's one", async () => {
+  it("delay neither the credit nor the event nor the workflow of another account's deposit", async () => {
     const { stack } = deposits;
     await stack.startWorker();
     const em = stack.orm.em.fork();
@@ -82,7 +82,7 @@ describe('5,000 open deposits of one account, all paid within a few blocks', fun
     assert.ok((ahead?.events ?? MANY) < 1_000, `${ahead?.events} events were written before its own`);
   });
 
-  it('are credited, each once, with one event each', async () => {
+  it('are credited once each, with one event each', async () => {
     const { stack, chain } = deposits;
     await untilScanned(deposits, chain.solidNumber());
     const em = stack.orm.em.fork();

@@ -42,7 +42,7 @@ const CASES: Record<string, Case> = {
   'the exact amount': { blocks: (to) => [[pays(to)]], left: confirmed() },
   'a cent less': { blocks: (to) => [[pays(to, 24_990_000n)]], left: inReview(2_499, 'other_amount') },
   'a cent more': { blocks: (to) => [[pays(to, 25_010_000n)]], left: inReview(2_501, 'other_amount') },
-  'a part of a cent more': {
+  'a fraction of a cent more': {
     blocks: (to) => [[pays(to, 25_000_001n)]],
     left: inReview(2_500, 'other_amount'),
   },
@@ -70,7 +70,7 @@ const CASES: Record<string, Case> = {
     blocks: (to) => [[pays(to, 1_000_000n)], [pays(to)]],
     left: inReview(2_600, 'other_amount', 'credited'),
   },
-  'nothing, in a transaction that was reverted': {
+  'a transaction that was reverted': {
     blocks: (to) => [
       [
         failedTransfer({ to, valueMicroUsdt: EXACT }, 'REVERT'),
@@ -79,7 +79,7 @@ const CASES: Record<string, Case> = {
     ],
     left: untouched,
   },
-  'nothing, in a transaction that ran out of energy': {
+  'a transaction that ran out of energy': {
     blocks: (to) => [
       [
         failedTransfer({ to, valueMicroUsdt: EXACT }, 'OUT_OF_ENERGY'),
@@ -88,16 +88,16 @@ const CASES: Record<string, Case> = {
     ],
     left: untouched,
   },
-  'another token of the same name': {
+  'another token with the same name': {
     blocks: (to) => [[tokenTransfer({ to, valueMicroUsdt: EXACT }, OTHER_TOKEN)]],
     left: untouched,
   },
-  'zero USDT, as who poisons histories does': { blocks: (to) => [[pays(to, 0n)]], left: untouched },
+  'zero USDT, as address poisoning sends it': { blocks: (to) => [[pays(to, 0n)]], left: untouched },
   'an approval': { blocks: (to) => [[approval({ to, valueMicroUsdt: EXACT })]], left: untouched },
-  TRX: { blocks: (to) => [[trxTransfer(to, 25_000_000)]], left: untouched },
+  'TRX instead of USDT': { blocks: (to) => [[trxTransfer(to, 25_000_000)]], left: untouched },
 };
 
-describe('what arrives at a deposit address', function () {
+describe('a deposit', function () {
   this.timeout(180_000);
   let deposits: DepositStack;
   const opened = new Map<string, { partner: TestPartner; id: string; address: string }>();
@@ -135,15 +135,15 @@ describe('what arrives at a deposit address', function () {
   }
 
   for (const [name, { left }] of Object.entries(CASES)) {
-    it(`${name}: ${left.status}`, () => assertLeft(name, left));
+    it(`is ${left.status} after ${name}`, () => assertLeft(name, left));
   }
 
-  it('two addresses paid in one transaction: both confirmed', async () => {
+  it('is confirmed if one transaction pays it and another one', async () => {
     await assertLeft('one of two', confirmed());
     await assertLeft('two of two', confirmed());
   });
 
-  it('is in the balance with the deposit as its source, and on the way to the webhook', async () => {
+  it('is the source of its change of the balance', async () => {
     const { partner, id } = opened.get('the exact amount') ?? assert.fail();
     const { json } = await partner.call('GET', '/balance/transactions', { mode: 'live' });
     const [{ type, amount, balance_after, source, mode }, ...more] = json.data;
@@ -154,7 +154,7 @@ describe('what arrives at a deposit address', function () {
     assert.deepEqual(more, []);
   });
 
-  it('is shown as confirming before its block is solid, and again as awaited where the block did not last', async () => {
+  it('is confirming before its block is solid, and awaiting payment again if the block did not last', async () => {
     const partner = await deposits.stack.createPartner();
     const { id, address } = await openAddress(partner, CENTS);
     deposits.chain.mine([pays(address)]);
@@ -168,7 +168,7 @@ describe('what arrives at a deposit address', function () {
   });
 });
 
-describe('a deposit and its time', function () {
+describe('a deposit that expires', function () {
   this.timeout(180_000);
   let deposits: DepositStack;
   let partner: TestPartner;
@@ -181,7 +181,7 @@ describe('a deposit and its time', function () {
     await deposits.stop();
   });
 
-  it("expires by the chain's time, is paid by the time of the block, and is found late all the same", async () => {
+  it("expires by the chain's time, counts a payment by its block's time, and still finds a late one", async () => {
     const { chain, stack } = deposits;
     const [paid, late, never] = [
       await openAddress(partner, CENTS),

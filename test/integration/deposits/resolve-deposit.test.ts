@@ -11,7 +11,7 @@ import { seedDeposits } from '../../support/deposits/seed-deposits.ts';
 const FUNDS = 1_000;
 const UNKNOWN = 'dep_01k0000000000000000000000a';
 
-describe('an operator resolves a deposit', () => {
+describe('the resolution of a deposit', () => {
   let commands: TestCommands;
   let partnerId: string;
   let depositId: string;
@@ -42,7 +42,7 @@ describe('an operator resolves a deposit', () => {
   const done = (creditedCents: number) => ({ resolved: true, creditedCents, repeated: false });
   const refused = (because: string) => ({ resolved: false, because });
 
-  it('credits another amount to the whole cent, with an event and an audit row', async () => {
+  it('credits another amount in whole cents, with an event and an audit row', async () => {
     await receive('12.345678');
     const { version } = await state();
     assert.deepEqual(await resolve({}), done(1_234));
@@ -64,7 +64,7 @@ describe('an operator resolves a deposit', () => {
     ]);
   });
 
-  it('adds up parts, and what was left over of those credited before', async () => {
+  it('adds up parts, with the remainder of those credited before', async () => {
     await receive('10.006');
     await receive('0.003');
     assert.deepEqual(await resolve({}), done(1_000));
@@ -75,7 +75,7 @@ describe('an operator resolves a deposit', () => {
     assert.equal((await depositEvents(commands.context.orm, depositId)).length, 2);
   });
 
-  it('refuses less than a cent; it can be recorded as returned', async () => {
+  it('does not credit less than a cent, which can be recorded as returned', async () => {
     await receive('0.009999');
     assert.deepEqual(await resolve({}), refused('below_a_cent'));
     assert.equal((await state()).status, 'needs_review');
@@ -97,7 +97,7 @@ describe('an operator resolves a deposit', () => {
     assert.equal(await credited(), 300);
   });
 
-  it('lets a paid deposit be confirmed again, whichever way its second payment is settled', async () => {
+  it('confirms a paid deposit again, whatever is decided on its second payment', async () => {
     await receive('25');
     await receive('25');
     assert.equal((await state()).status, 'needs_review');
@@ -110,7 +110,7 @@ describe('an operator resolves a deposit', () => {
     assert.equal((await depositEvents(commands.context.orm, depositId)).length, 2);
   });
 
-  it('refuses what is settled, or was never paid', async () => {
+  it('refuses a deposit that is resolved or was never paid', async () => {
     assert.deepEqual(await resolve({}), refused('nothing_in_review'));
     await receive('25');
     assert.deepEqual(await resolve({}), refused('nothing_in_review'));
@@ -123,7 +123,7 @@ describe('an operator resolves a deposit', () => {
     assert.equal(await resolve({ depositId: UNKNOWN }), null);
   });
 
-  it('does not decide on a payment that nobody has looked at', async () => {
+  it('does not decide on a payment that the operator has not seen', async () => {
     await receive('10');
     const { version } = await state();
     await pay(commands.context.orm, depositId, { usdt: '25', deniedBy: 'node-b:8091' });
@@ -132,7 +132,7 @@ describe('an operator resolves a deposit', () => {
     assert.deepEqual(await resolve({ version: version + 1 }), done(3_500));
   });
 
-  it('leaves a payment alone that is not judged yet', async () => {
+  it('ignores a payment that is not judged yet', async () => {
     await receive('10');
     await recordPayment(commands.context.orm, depositId, { usdt: '25' });
     assert.deepEqual(await resolve({}), done(1_000));
@@ -141,7 +141,7 @@ describe('an operator resolves a deposit', () => {
     assert.deepEqual([(await state()).status, await credited()], ['confirmed', 3_500]);
   });
 
-  it('is done once, however often it is asked for with the same version', async () => {
+  it('happens once, however often it is requested with the same version', async () => {
     await receive('10');
     const { version } = await state();
     assert.deepEqual(await resolve({ version }), done(1_000));
@@ -154,7 +154,7 @@ describe('an operator resolves a deposit', () => {
     assert.equal(await credited(), 1_000);
   });
 
-  it('is done by one of several operators at once', async () => {
+  it('happens once if several operators request it at once', async () => {
     await receive('10');
     const { version } = await state();
     const decisions = [...Array(8).keys()].map((i) => ({
@@ -183,7 +183,7 @@ describe('an operator resolves a deposit', () => {
     }
   });
 
-  it('refuses what would take the balance past the largest integer', async () => {
+  it('refuses a credit that would take the balance past the largest integer', async () => {
     await receive('90071992547400');
     assert.deepEqual(await resolve({}), refused('past_the_largest_balance'));
     await receive('5');

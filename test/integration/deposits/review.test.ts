@@ -72,7 +72,7 @@ describe('a deposit that needs review', function () {
     };
   }
 
-  it('was paid in parts: the command that attention list gives credits them', async () => {
+  it('is credited by the command in attention list if it was paid in parts', async () => {
     const { id, address } = await openAddress(partner, CENTS);
     pay(address, 10.006, 14.999);
     await untilDeposit(partner, id, 'needs_review');
@@ -98,7 +98,7 @@ describe('a deposit that needs review', function () {
     await untilEnded(id);
   });
 
-  it('was paid again after it was confirmed: a signal credits the second payment, too', async () => {
+  it('is credited by a signal if it was paid again after it was confirmed', async () => {
     const { id, address } = await openAddress(partner, CENTS);
     pay(address, 25);
     await untilDeposit(partner, id, 'confirmed');
@@ -126,7 +126,7 @@ describe('a deposit that needs review', function () {
     });
   });
 
-  it('has a payment that one of two nodes denies: it is returned, and nothing is credited', async () => {
+  it('is returned without a credit if one of two nodes denies its payment', async () => {
     const { id, address } = await openAddress(partner, CENTS);
     const forged = tokenTransfer({ to: address, valueMicroUsdt: 25_000_000n });
     deposits.nodes[0]?.view.forge(deposits.chain.mine().number, forged);

@@ -51,7 +51,7 @@ describe('the scan of a chain', function () {
     return deposit;
   }
 
-  it('is back where it was after somebody terminated it, and tells operators how far it is', async () => {
+  it('continues from where it was after it is terminated, and shows operators how far it is', async () => {
     deposits = await startDepositStack();
     const partner = await deposits.stack.createPartner();
     const first = await paidDeposit(partner);
@@ -80,7 +80,7 @@ describe('the scan of a chain', function () {
     assert.equal(watching.searchAttributes.DepositId?.[0], second.id);
   });
 
-  it('begins before the first address was given out, though no node had ever answered by then', async () => {
+  it('begins before the first address was given out, even if no node had answered by then', async () => {
     deposits = await startDepositStack({}, { worker: false });
     const { chain, nodes, stack } = deposits;
     for (const { faults } of nodes) faults.add({ fault: 'hang' });
@@ -102,7 +102,7 @@ describe('the scan of a chain', function () {
     await until('nothing needs attention', async () => !(await needsAttention()));
   });
 
-  it('finds what was paid while no worker ran, in the order of the chain', async () => {
+  it('finds payments made while no worker ran, in the order of the chain', async () => {
     deposits = await startDepositStack({}, { worker: false });
     const { chain, stack } = deposits;
     const partner = await stack.createPartner();
@@ -123,7 +123,7 @@ describe('the scan of a chain', function () {
     assert.equal(json.total, opened.length * CENTS);
   });
 
-  it('leaves to an operator what one of two nodes denies, whichever it is, and goes on', async () => {
+  it('leaves a payment to an operator that either of two nodes denies, and continues', async () => {
     deposits = await startDepositStack({}, { nodes: ['one', 'two'] });
     const { chain, nodes, stack } = deposits;
     const partner = await stack.createPartner();
@@ -154,7 +154,7 @@ describe('the scan of a chain', function () {
     assert.match(stack.logLines.join('\n'), /TRON nodes disagree on a payment/);
   });
 
-  it('reads again from where an operator says while it runs, and finds nothing twice', async () => {
+  it('reads again from the block that an operator names while it runs, and finds nothing twice', async () => {
     deposits = await startDepositStack();
     const { chain, stack } = deposits;
     const partner = await stack.createPartner();
@@ -185,7 +185,7 @@ describe('the scan of a chain', function () {
     assert.deepEqual(audited, { actor: 'test', subject: 'private', from_block: '2' });
   });
 
-  it('passes over a node whose blocks do not follow from what was taken, and what that one denies is not credited', async () => {
+  it('skips a node whose blocks do not follow, and does not credit what it denies', async () => {
     deposits = await startDepositStack({}, { nodes: ['one', 'two'] });
     const { chain, nodes, stack } = deposits;
     const partner = await stack.createPartner();
@@ -202,7 +202,7 @@ describe('the scan of a chain', function () {
     await untilDeposit(partner, again.id, 'confirmed');
   });
 
-  it('goes on in a new run after some rounds, so that no history grows for ever, and each replays', async () => {
+  it('continues as new after some rounds, so that its history stays short, and each run replays', async () => {
     deposits = await startDepositStack({}, { worker: false });
     await deposits.stack.startWorker({
       around: {

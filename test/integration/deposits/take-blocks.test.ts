@@ -73,7 +73,7 @@ describe('takeBlocks', () => {
   };
   const statusOf = async (id: string) => (await statusesOf([id]))[0];
 
-  it('records each payment with its place in the chain, once however often it is found', async () => {
+  it('records each payment once with its place in the chain, however often it is found', async () => {
     const [one = '', two = ''] = await seedDeposits(commands.owner, { partnerId, count: 2 });
     const txHash = randomBytes(32).toString('hex');
     const payments = [
@@ -104,7 +104,7 @@ describe('takeBlocks', () => {
     assert.equal((await readDeposits(commands.owner)).get(one)?.payments.length, 2);
   });
 
-  it('changes nothing where the scan stands elsewhere, and one of two scans wins', async () => {
+  it('changes nothing if the scan is elsewhere, and lets one of two scans win', async () => {
     const [id = ''] = await seedDeposits(commands.owner, { partnerId });
     await assert.rejects(take(102, 103, [paymentFor(id, partnerId)]), CursorMoved);
     const other: RunOfBlocks = {
@@ -123,7 +123,7 @@ describe('takeBlocks', () => {
     assert.deepEqual((await readDeposits(commands.owner)).get(id)?.payments, ['found']);
   });
 
-  it('keeps nothing of a run whose process dies before the commit', async () => {
+  it('keeps nothing of blocks whose process dies before the commit', async () => {
     const [id = ''] = await seedDeposits(commands.owner, { partnerId });
     const lock = await commands.connect();
     try {
@@ -148,7 +148,7 @@ describe('takeBlocks', () => {
     assert.deepEqual((await readDeposits(commands.owner)).get(id)?.payments, ['found']);
   });
 
-  it('lets a deposit expire when the chain has passed its time, unless something has arrived for it', async () => {
+  it('expires a deposit when the chain has passed its time, unless something has arrived for it', async () => {
     const expiresAt = hoursFromNow(-1);
     const [empty = '', paid = ''] = await seedDeposits(commands.owner, { partnerId, count: 2, expiresAt });
     const [later = ''] = await seedDeposits(commands.owner, { partnerId });
@@ -162,7 +162,7 @@ describe('takeBlocks', () => {
     assert.equal((await readDeposits(commands.owner)).get(empty)?.version, 2);
   });
 
-  it('shows what was seen ahead, and takes it back where the block brought nothing', async () => {
+  it('shows payments seen ahead, and withdraws them if their block brings nothing', async () => {
     const ids = await seedDeposits(commands.owner, { partnerId, count: 4 });
     const [kept = '', gone = '', passed = '', claimed = ''] = ids;
     const seen = new Map([
@@ -185,7 +185,7 @@ describe('takeBlocks', () => {
     assert.equal(await statusOf(kept), 'confirming');
   });
 
-  it('waits for no deposit and no account that another transaction holds', async () => {
+  it('does not wait for a deposit or an account that another transaction holds', async () => {
     const ids = await seedDeposits(commands.owner, { partnerId, count: 3, expiresAt: hoursFromNow(-1) });
     const [paid = '', held = '', free = ''] = ids;
     const holder = await commands.connect();
@@ -205,7 +205,7 @@ describe('takeBlocks', () => {
     assert.equal(await statusOf(free), 'expired');
   });
 
-  it('records 5,000 payments of one run and lets 5,000 deposits expire with as many statements as one', async () => {
+  it('records 5,000 payments and expires 5,000 deposits with as many statements as one', async () => {
     const paid = await seedDeposits(commands.owner, { partnerId, count: 5_000 });
     await seedDeposits(commands.owner, { partnerId, count: 5_000, expiresAt: hoursFromNow(-1) });
     const owners = await findOwners(em(), NETWORK, [...paid.map(addressHashOf), 'ee'.repeat(20)]);
@@ -227,7 +227,7 @@ describe('takeBlocks', () => {
     ]);
   });
 
-  it('is begun once, behind the block given first, and says nothing before that', async () => {
+  it('begins once, after the block that is given first, and reports nothing before that', async () => {
     await commands.owner.query('DELETE FROM chain_scan');
     assert.equal(await readCursor(em(), NETWORK), null);
     assert.equal(await readFirstDepositTime(em(), NETWORK), null);
@@ -240,7 +240,7 @@ describe('takeBlocks', () => {
     assert.deepEqual(await readCursor(em(), NETWORK), START);
   });
 
-  it('records what is known of the chain and its nodes beside the cursor', async () => {
+  it('records the state of the chain and its nodes beside the cursor', async () => {
     const nodes = [{ name: 'n:1', state: 'in_use' as const, problem: null, since: new Date().toISOString() }];
     await recordChainState(commands.context.orm, NETWORK, { solidBlockNumber: 120, node: 'n:1', nodes });
     await recordChainState(commands.context.orm, NETWORK, { solidBlockNumber: null, node: null, nodes });

@@ -23,7 +23,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const CLIENT = join(ROOT, 'client/index.ts');
 const readPage = (path: string) => readFile(join(ROOT, path), 'utf8');
 
-describe('the samples in the pages for partners', function () {
+describe('the samples in the partner pages', function () {
   this.timeout(240_000);
   let service: DepositStack;
   let apiUrl: string;
@@ -58,7 +58,7 @@ describe('the samples in the pages for partners', function () {
     }));
   }
 
-  it('are, in the shell, answered as the guide says', async function () {
+  it('get, in the shell, the responses that the guide shows', async function () {
     if (findProgram({ names: ['curl'], debianPackage: 'curl' }) === undefined) return this.skip();
     const partner = await service.stack.createPartner();
     const env: Record<string, string> = { API: apiUrl, KEY: partner.keys.test, LIVE_KEY: partner.keys.live };
@@ -134,7 +134,7 @@ describe('the samples in the pages for partners', function () {
     };
   }
 
-  it('are, in TypeScript, valid and run: the guide’s', async () => {
+  it('are valid TypeScript in the guide, and run', async () => {
     const partner = await service.stack.createPartner();
     await partner.call('POST', '/test/credit', { body: { amount: 100_000 }, idempotencyKey: 'credit' });
     const port = await freePort();
@@ -161,7 +161,7 @@ describe('the samples in the pages for partners', function () {
     }
   });
 
-  it('are, in TypeScript, valid and run: those of the client’s README', async () => {
+  it('are valid TypeScript in the client’s README, and run', async () => {
     const partner = await fundedPartner(service.stack);
     const program = await start(await readPage('client/README.md'), { CARD_ISSUING_KEY: partner.keys.test });
     try {
@@ -178,7 +178,7 @@ describe('the samples in the pages for partners', function () {
     assert.deepEqual(pages.map(({ path }) => basename(path)).sort(), files.sort());
   });
 
-  it('stand beside the figures and the events that the service has', () => {
+  it("appear beside the service's own figures and events", () => {
     const [table = ''] =
       guide.split('| event | when | its `data` has |\n|---|---|---|\n')[1]?.split('\n\n') ?? [];
     const events = table.split('\n').map((row) => /^\| `([a-z_.]+)` /.exec(row)?.[1]);

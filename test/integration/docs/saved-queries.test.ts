@@ -187,7 +187,7 @@ describe('the saved queries of the operating guide', function () {
     endSilence = () => asOwner(stack, `${table} DROP CONSTRAINT silent`);
   }
 
-  it('are all tried here', () => {
+  it('are all tested here', () => {
     assert.deepEqual([...SAVED.keys()].sort(), Object.keys(expected).sort());
   });
 

@@ -33,26 +33,26 @@ describe('applyOperation', () => {
     await ledger.close();
   });
 
-  it('answers with the balance after it', async () => {
+  it('returns the balance after it', async () => {
     assert.deepEqual(await apply('credit_2', transfer('adjustment_credit', 50)), {
       outcome: 'applied',
       prepaid: { availableCents: 1_050, heldCents: 0, totalCents: 1_050 },
     });
   });
 
-  it('reads zeros for a partner and mode nothing has touched', async () => {
+  it('leaves zeros for a partner and mode without operations', async () => {
     const zeros = { availableCents: 0, heldCents: 0, totalCents: 0 };
     assert.deepEqual(await readBalance(ledger.em, 'prt_1', 'live'), zeros);
     assert.deepEqual(await readBalance(ledger.em, 'prt_2', 'test'), zeros);
   });
 
-  it('answers null for an operation that does not touch the prepaid balance', async () => {
+  it('returns null for an operation that does not change the prepaid balance', async () => {
     await apply('load', transfer('topup', 100));
     assert.deepEqual(await apply('buy', transfer('purchase', 30)), { outcome: 'applied', prepaid: null });
     assert.equal(await cardCents(), 70);
   });
 
-  it('holds, then posts', async () => {
+  it('holds and then posts', async () => {
     const hold = cardHold(600, 12);
     const held = await apply('issue', ...hold);
     assert.deepEqual(held, {
@@ -67,7 +67,7 @@ describe('applyOperation', () => {
     assert.equal(await cardCents(), 600);
   });
 
-  it('holds, then voids', async () => {
+  it('holds and then voids', async () => {
     const hold = cardHold(600, 12);
     await apply('issue', ...hold);
     await apply('issue', ...resolve('void', hold));
@@ -75,7 +75,7 @@ describe('applyOperation', () => {
     assert.equal(await cardCents(), 0);
   });
 
-  it('releases what a post leaves of its hold', async () => {
+  it('releases the rest of a hold after a post', async () => {
     await apply('issue', transfer('issue_load', 600, { phase: 'pending' }));
     await apply(
       'issue',
@@ -95,7 +95,7 @@ describe('applyOperation', () => {
     await assert.rejects(apply('issue', again), LedgerRejected);
   });
 
-  it('refuses what is not available, whole, and leaves no trace', async () => {
+  it('refuses an operation as a whole if the money is not available, and leaves no trace', async () => {
     await apply('first', ...cardHold(600, 12));
     assert.deepEqual(await apply('second', ...cardHold(388, 1, 'card_2')), { outcome: 'insufficient_funds' });
     assert.deepEqual(await balance(), { availableCents: 388, heldCents: 612, totalCents: 1_000 });
@@ -104,7 +104,7 @@ describe('applyOperation', () => {
     assert.equal((await apply('second', ...cardHold(387, 1, 'card_2'))).outcome, 'applied');
   });
 
-  it('lets only the codes that may overdraw go below the floor', async () => {
+  it('lets only codes that may overdraw go below the floor', async () => {
     await apply('fee', transfer('fee_transaction', 1_200));
     assert.equal((await balance()).availableCents, -200);
     await apply('decline', transfer('fee_decline', 5));
@@ -121,7 +121,7 @@ describe('applyOperation', () => {
     }
   });
 
-  it('posts a hold that fees have overdrawn since', async () => {
+  it('posts a hold even if fees have overdrawn the balance since', async () => {
     const hold = cardHold(990, 10);
     await apply('issue', ...hold);
     await apply('fee', transfer('fee_decline', 25));
@@ -129,7 +129,7 @@ describe('applyOperation', () => {
     assert.deepEqual(await balance(), { availableCents: -25, heldCents: 0, totalCents: -25 });
   });
 
-  it('answers a retry as it answered at first', async () => {
+  it('answers a retry as it answered the first time', async () => {
     const hold = cardHold(600, 12);
     const first = await apply('issue', ...hold);
     await apply('issue', ...resolve('post', hold));
@@ -142,7 +142,7 @@ describe('applyOperation', () => {
     assert.deepEqual(await apply('buy', transfer('purchase', 5)), { outcome: 'replayed', prepaid: null });
   });
 
-  it('takes amounts up to the largest safe integer', async () => {
+  it('accepts amounts up to the largest safe integer', async () => {
     const other = (operationId: string, ...transfers: Transfer[]) =>
       applyOperation(ledger.em, { ...operation(operationId, ...transfers), partnerId: 'prt_2' });
     assert.deepEqual(await other('all', transfer('adjustment_credit', MAX)), {
@@ -153,7 +153,7 @@ describe('applyOperation', () => {
     assert.equal(await cardCents('card_9'), MAX);
   });
 
-  it('joins the transaction of its caller, and a refusal leaves that usable', async () => {
+  it("joins its caller's transaction, which stays usable after a refusal", async () => {
     await forkOf(ledger.orm).transactional(async (tx) => {
       assert.deepEqual(await applyOperation(tx, operation('big', transfer('topup', 5_000))), {
         outcome: 'insufficient_funds',

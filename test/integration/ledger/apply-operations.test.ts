@@ -7,7 +7,7 @@ import { openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts
 import { operation, transfer } from '../../support/ledger/operations.ts';
 
 /** The function trusts nobody: what our own module can't send is turned down too. */
-describe('ledger.apply_operations, called with something else than the module would send', () => {
+describe('ledger.apply_operations, called with what the module would never send,', () => {
   let ledger: TestLedger;
 
   before(async () => {
@@ -30,13 +30,13 @@ describe('ledger.apply_operations, called with something else than the module wo
 
   const topUp = operation('bad', transfer('topup', 10));
 
-  it('turns down a hold of another operation', async () => {
+  it('refuses a hold of another operation', async () => {
     const post = transfer('topup', 100, { phase: 'post', step: 'post', resolves: 'x' });
     const pendingId = transferId('held', 'topup');
     assert.equal(await call(operation('bad', post), { pending_id: pendingId }), 'unknown_hold');
   });
 
-  it('turns down accounts of another owner, whatever the transfer says of itself', async () => {
+  it('refuses accounts of another owner, whatever the transfer claims', async () => {
     assert.equal(await call(topUp, { debit_id: 'prepaid/live/prt_1' }), 'other_owner');
     assert.equal(await call(topUp, { debit_id: 'prepaid/test/prt_2' }), 'other_owner');
     assert.equal(await call(topUp, { partner_id: 'prt_2' }), 'other_owner');
@@ -44,7 +44,7 @@ describe('ledger.apply_operations, called with something else than the module wo
     assert.equal(await call(topUp, { credit_id: 'prepaid/test/prt_1' }), 'wrong_accounts');
   });
 
-  it('fails where it can make nothing of an amount, an account or a phase', async () => {
+  it('fails for an amount, an account or a phase that it does not know', async () => {
     const fails: [Record<string, unknown>, object][] = [
       [{ amount: 0 }, { constraint: 'transfer_amount_check' }],
       [{ amount: -5 }, { constraint: 'transfer_amount_check' }],
@@ -59,7 +59,7 @@ describe('ledger.apply_operations, called with something else than the module wo
     assert.deepEqual(await checkLedger(ledger.em), []);
   });
 
-  it('answers nothing to no operations', async () => {
+  it('returns nothing for no operations', async () => {
     assert.deepEqual(await query(ledger.em, 'SELECT * FROM ledger.apply_operations($1)', ['[]']), []);
   });
 });

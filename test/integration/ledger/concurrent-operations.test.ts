@@ -5,7 +5,7 @@ import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { cardHold, operation, transfer } from '../../support/ledger/operations.ts';
 
-describe('applyOperation, asked by many at once', () => {
+describe('applyOperation, called by many at once,', () => {
   let ledger: TestLedger;
   const apply = (...args: Parameters<typeof operation>) => applyOperation(ledger.em, operation(...args));
   const balance = () => readBalance(ledger.em, 'prt_1', 'test');
@@ -20,7 +20,7 @@ describe('applyOperation, asked by many at once', () => {
     await ledger.close();
   });
 
-  it('spends a balance once, however many ask at the same time', async () => {
+  it('spends a balance once, however many call it at the same time', async () => {
     const answers = await Promise.all(
       Array.from({ length: 30 }, (_, i) => apply(`load_${i}`, ...cardHold(90, 10, `card_${i}`))),
     );
@@ -29,7 +29,7 @@ describe('applyOperation, asked by many at once', () => {
     assert.deepEqual(await balance(), { availableCents: 0, heldCents: 1_000, totalCents: 1_000 });
   });
 
-  it('opens an account once, however many are the first', async () => {
+  it('opens an account once, however many callers are the first', async () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
         applyOperation(ledger.em, { ...operation(`first_${i}`, transfer('fund_usdt', 5)), mode: 'live' }),
@@ -39,7 +39,7 @@ describe('applyOperation, asked by many at once', () => {
     assert.equal((await readBalance(ledger.em, 'prt_1', 'live')).totalCents, 100);
   });
 
-  it('has one effect, however many bring the same operation', async () => {
+  it('has one effect, however many apply the same operation', async () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => apply('same', transfer('topup', 300))),
     );

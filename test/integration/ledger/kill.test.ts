@@ -14,7 +14,7 @@ const ADMIN_SHUTDOWN = '57P01';
 const CANNOT_CONNECT_NOW = '57P03';
 
 /** Invariants 1 to 8 after something died in the middle of the work and its clients brought the same again. */
-describe('the ledger, when', function () {
+describe('the ledger', function () {
   this.timeout(120_000);
   let losses = 0;
 
@@ -57,7 +57,7 @@ describe('the ledger, when', function () {
     assert.ok(losses > 0, 'nothing was lost, so nothing was shown');
   }
 
-  it('its connections are killed, loses and doubles nothing', async () => {
+  it('loses and doubles nothing when its connections are killed', async () => {
     const ledger = await openLedger({ poolSize: CLIENTS });
     try {
       await workThrough(ledger, async (_recorder, isDone) => {
@@ -74,7 +74,7 @@ describe('the ledger, when', function () {
     }
   });
 
-  it('PostgreSQL is killed and started again, loses and doubles nothing', async () => {
+  it('loses and doubles nothing when PostgreSQL is killed and started again', async () => {
     const postgres: OwnPostgres = await startOwnPostgres();
     const ledger = await openLedger({ poolSize: CLIENTS, databaseUrl: postgres.databaseUrl });
     // This connection ends with the first server; the check afterwards has one of its own.

@@ -49,7 +49,7 @@ describe('the ledger and its model', function () {
     await fc.assert(property, { numRuns: SEQUENTIAL.runs, endOnFailure: true });
   });
 
-  it('agree on some order when clients work at the same time, in every way there is', async () => {
+  it('agree on some order when clients work at the same time, in every kind of call', async () => {
     const clients = createClients(ledger.orm);
     const property = fc.asyncProperty(
       draws(CONCURRENT.operations),

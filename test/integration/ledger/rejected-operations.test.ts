@@ -9,7 +9,7 @@ import { cardHold, operation, transfer } from '../../support/ledger/operations.t
 
 const MAX = Number.MAX_SAFE_INTEGER;
 
-describe('what applyOperation does not do', () => {
+describe('applyOperation', () => {
   let ledger: TestLedger;
   const apply = (...args: Parameters<typeof operation>) => applyOperation(ledger.em, operation(...args));
   const balance = () => readBalance(ledger.em, 'prt_1', 'test');
@@ -24,7 +24,7 @@ describe('what applyOperation does not do', () => {
     await ledger.close();
   });
 
-  it('tells apart the same id with other content', async () => {
+  it('rejects an id that was used with other content', async () => {
     const [load, fee] = cardHold(600, 12) as [Transfer, Transfer];
     await apply('issue', load, fee);
     const others: Transfer[][] = [
@@ -51,7 +51,7 @@ describe('what applyOperation does not do', () => {
     );
   }
 
-  it('rejects what its rules do not allow, whatever the balance', async () => {
+  it('rejects operations that its rules forbid, whatever the balance', async () => {
     const load = transfer('issue_load', 100, { phase: 'pending' });
     await apply('issue', load);
     await applyOperation(ledger.em, {
@@ -83,7 +83,7 @@ describe('what applyOperation does not do', () => {
     await rejects('hold_resolved', operation('issue', { ...post, step: 'void', phase: 'void' }));
   });
 
-  it('rejects what is malformed before it sends it', async () => {
+  it('rejects malformed operations before it sends them', async () => {
     const fee = transfer('fee_decline', 1);
     for (const amountCents of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, MAX + 1]) {
       await rejects('malformed', operation('bad', { ...fee, amountCents }));

@@ -22,7 +22,7 @@ const entry = (
 const PENDING = `(SELECT id FROM ledger.transfer WHERE phase = 'pending' LIMIT 1)`;
 const OPENING = `(SELECT id FROM ledger.transfer WHERE operation_id = 'credit')`;
 
-describe('the protection of ledger rows', () => {
+describe("the ledger's write protection", () => {
   let ledger: TestLedger;
 
   before(async () => {
@@ -66,7 +66,7 @@ describe('the protection of ledger rows', () => {
     }
   });
 
-  it('denies changes and removals to the owner too', async () => {
+  it('denies updates and deletes to the owner too', async () => {
     for (const table of ['transfer', 'entry']) {
       const denied = [
         `UPDATE ledger.${table} SET amount = amount`,
@@ -113,7 +113,7 @@ describe('the protection of ledger rows', () => {
     });
   }
 
-  it('refuses at commit, not before: entries may come first', async () => {
+  it('checks at commit and not before, so that entries may come first', async () => {
     await asOwner(
       entry('debit', 'faucet/test/prt_1', 1_000),
       entry('credit', 'prepaid/test/prt_1', 1_000),
@@ -121,11 +121,11 @@ describe('the protection of ledger rows', () => {
     );
   });
 
-  it('has room for one entry a side', async () => {
+  it('allows one entry a side', async () => {
     await assert.rejects(asOwner(entry('debit', 'faucet/test/prt_1', 1_000, OPENING)), { code: '23505' });
   });
 
-  it('has no room for amounts, holds and card balances out of range', async () => {
+  it('allows no amounts, holds or card balances out of range', async () => {
     for (const amount of ['0', '-1', '9007199254740992']) {
       const copy = `${COPY_TRANSFER}'credit'`.replace('credit_id, amount\n', `credit_id, ${amount}\n`);
       await assert.rejects(asOwner(copy), { constraint: 'transfer_amount_check' });

@@ -32,7 +32,7 @@ describe('a measurement of the whole database', () => {
     return { read, logged };
   }
 
-  it('is made by one process, and shown by all', async () => {
+  it('is taken by one process, and shown by all', async () => {
     let made = 0;
     const processes = Array.from({ length: 5 }, () => processThat(async () => 100 + ++made));
     await Promise.all(processes.map(({ read }) => read()));
@@ -44,13 +44,13 @@ describe('a measurement of the whole database', () => {
     assert.equal(made, 1);
   });
 
-  it('is due again if whoever took it died', async () => {
+  it('is due again if the process that took it died', async () => {
     const take = () => takeMeasurement(orm, 'webhooks', 20);
     assert.equal((await take()).isTaken, true);
     await until('it is due', async () => (await take()).isTaken);
   });
 
-  it('keeps nobody waiting while it takes long, and shows what was known before', async () => {
+  it('delays nobody while it takes long, and the previous values are shown', async () => {
     const { promise, resolve } = Promise.withResolvers<number>();
     const first = processThat(async () => 1);
     await first.read();
@@ -61,7 +61,7 @@ describe('a measurement of the whole database', () => {
     await until('it is made', async () => (await slow.read())[1] === 'things{of="all"} 2');
   });
 
-  it('leaves its gauges out and says so in the log if it fails, until it works', async () => {
+  it('leaves its gauges out and logs why if it fails, until it works again', async () => {
     let works = false;
     const { read, logged } = processThat(async () => {
       if (!works) throw new Error('nothing to measure with');

@@ -41,7 +41,7 @@ const OF_FAILURES = [
   'temporal_activity_execution_failed_total',
 ];
 
-describe('what dashboard, alerts and docs say of metrics', function () {
+describe('the use of metrics', function () {
   this.timeout(120_000);
   let deposits: DepositStack;
   let receiver: Receiver;
@@ -122,13 +122,13 @@ describe('what dashboard, alerts and docs say of metrics', function () {
     for (const label of labels) assert.ok(known.has(label), `${where}: ${metrics} have no label ${label}`);
   }
 
-  it('is true of every panel of the dashboard', () => {
+  it('is correct in every panel of the dashboard', () => {
     const targets = panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr })));
     assert.ok(targets.length > 30);
     for (const { title, expr } of targets) assertExists(title, expr);
   });
 
-  it('is true of every alert, and each leads to its own part of the runbooks', () => {
+  it('is correct in every alert, each of which has its own runbook', () => {
     for (const { alert, expr, labels, annotations } of rules) {
       assertExists(alert, expr);
       assert.match(labels.severity, /^(page|ticket)$/);
@@ -144,7 +144,7 @@ describe('what dashboard, alerts and docs say of metrics', function () {
     );
   });
 
-  it('is true of the operating guide, which has each of our own', () => {
+  it('is correct in the operating guide, which has each of our own metrics', () => {
     const named = new Set([...operating.matchAll(/`([a-z]+(?:_[a-z0-9]+)+)`/g)].map(([, name = '']) => name));
     const types = new Map(
       [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type]) => [name, type]),
@@ -160,14 +160,14 @@ describe('what dashboard, alerts and docs say of metrics', function () {
     }
   });
 
-  it('is true of the queries in the runbooks', () => {
+  it('is correct in the queries of the runbooks', () => {
     const spans = [...runbooks.matchAll(/`([^`]*)`/g)].map(([, code = '']) => code);
     const queries = spans.filter((code) => /^(sum|count|rate)[ (]/.test(code));
     assert.ok(queries.length > 5);
     for (const query of queries) assertExists('docs/runbooks.md', query);
   });
 
-  it("names metrics of failures that Temporal's SDK has", () => {
+  it("includes only failure metrics that Temporal's SDK has", () => {
     const bridge = createRequire(createRequire(import.meta.url).resolve('@temporalio/worker')).resolve(
       '@temporalio/core-bridge/package.json',
     );
@@ -182,7 +182,7 @@ describe('what dashboard, alerts and docs say of metrics', function () {
     for (const name of OF_FAILURES) assert.ok(code.includes(name.replace(/^temporal_|_total$/g, '')), name);
   });
 
-  it('names no partner, card, key or path that a client chose', () => {
+  it('includes no label with a partner, card, key or path that a client chose', () => {
     for (const secret of [partner.id, partner.keys.live, 'card_', 'evt_', 'of_nobody', 'of-somebody'])
       assert.ok(
         !text.replaceAll(/card_(issuing|network|issuance|topup|status)\w*/g, '').includes(secret),
@@ -194,7 +194,7 @@ describe('what dashboard, alerts and docs say of metrics', function () {
     );
   });
 
-  it('passes the tests of the alerts', () => {
+  it("passes the alerts' own tests", () => {
     const promtool = findProgram({ names: ['promtool'], variable: 'PROMTOOL', debianPackage: 'prometheus' });
     if (promtool === undefined) return;
     const run = (...args: string[]) => execFileSync(promtool, args, { encoding: 'utf8' });

@@ -5,14 +5,14 @@ import { operateIn } from '../../support/operator/operate.ts';
 import { operatorUrlOf } from '../../support/postgres.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
 
-describe('operator audit list, when partners reveal cards', () => {
+describe('operator audit list', () => {
   let stack: TestStack;
   before(async () => {
     stack = await startTestStack();
   });
   after(() => stack.stop());
 
-  it("lists each reveal among operators' changes, with its actor, card, time and request, and no digit of the card", async () => {
+  it("lists partners' reveals among operators' changes, with actor, card, time and request, and no digit of the card", async () => {
     const operate = operateIn({ DATABASE_URL: operatorUrlOf(stack.config.databaseUrl) });
     const partner = await revealingPartner(stack);
     const card = await createCard(partner, { amount: 1_000 });

@@ -16,7 +16,7 @@ describe('operator audit list', () => {
     return json.map((entry: { detail: { name: string } }) => entry.detail.name);
   };
 
-  it('says who, when and what, newest first', async () => {
+  it('says who changed what and when, newest first', async () => {
     const { json } = await operate('audit', 'list');
     assert.deepEqual(Object.keys(json[0]), ['id', 'object', 'at', 'actor', 'action', 'subject', 'detail']);
     assert.match(json[0].id, /^aud_/);
@@ -24,7 +24,7 @@ describe('operator audit list', () => {
     assert.deepEqual(await names(), ['Second', 'First']);
   });
 
-  it('--since takes a timestamp with its zone, a date, or how long ago', async () => {
+  it('accepts --since as a timestamp with its zone, a date or an age', async () => {
     const { at } = (await operate('audit', 'list')).json[0];
     assert.deepEqual(await names('--since', at), ['Second']);
     assert.deepEqual(await names('--since', at.replace('Z', '+00:00')), ['Second']);
@@ -34,13 +34,13 @@ describe('operator audit list', () => {
   });
 
   for (const since of ['yesterday', '2026-11-20T08:00:00', '2026-13-01', '24', '-5m', '']) {
-    it(`--since "${since}" is wrong usage`, async () => {
+    it(`rejects --since "${since}" as wrong usage`, async () => {
       const { code, out } = await operate('audit', 'list', '--since', since);
       assert.deepEqual({ code, out }, { code: 2, out: '' });
     });
   }
 
-  it('--subject and --actor leave only what is about one thing, or by one person', async () => {
+  it('filters by --subject and --actor', async () => {
     const [{ subject }] = (await operate('audit', 'list')).json;
     assert.deepEqual(await names('--subject', subject), ['Second']);
     assert.deepEqual(await names('--subject', 'prt_nobody'), []);
@@ -49,7 +49,7 @@ describe('operator audit list', () => {
     assert.deepEqual(await names('--actor', 'somebody@else'), []);
   });
 
-  it('a failed change leaves no entry', async () => {
+  it('has no entry for a failed change', async () => {
     const before = (await operate('audit', 'list')).json;
     await operate('product', 'retire', 'NOPE');
     await operate('partner', 'update', 'prt_01k0000000000000000000000a', '--name', 'x');

@@ -197,7 +197,7 @@ describe("the network's id of a card that an operator resolves as issued", funct
     ['--issued', '--network-card-id', 'a b'],
     ['--issued', '--network-card-id', 'x'.repeat(101)],
   ]) {
-    it(`"card resolve ${args.join(' ').slice(0, 40)}" is wrong usage`, async () => {
+    it(`is rejected as wrong usage in "card resolve ${args.join(' ').slice(0, 40)}"`, async () => {
       const { code, out } = await resolve('card_01k0000000000000000000000a', ...args);
       assert.deepEqual({ code, out }, { code: 2, out: '' });
     });
@@ -225,7 +225,7 @@ describe("the network's id of a card that an operator resolves as issued", funct
     });
   });
 
-  describe('a card in use without it', () => {
+  describe('for a card in use without it', () => {
     /** As earlier versions left it. */
     async function stranded(): Promise<string> {
       const cardId = await overdue();

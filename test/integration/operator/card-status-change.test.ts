@@ -9,7 +9,7 @@ import { startTestStack, type TestPartner, type TestStack } from '../../support/
 import { type UnrulyNetwork, unavailable, unrulyNetwork } from '../../support/unruly-network.ts';
 import { until } from '../../support/until.ts';
 
-describe('a waiting status change, as operators see it', () => {
+describe('a waiting status change', () => {
   let stack: TestStack;
   let partner: TestPartner;
   let network: UnrulyNetwork;
@@ -46,7 +46,7 @@ describe('a waiting status change, as operators see it', () => {
     return row?.since.toISOString() ?? '';
   };
 
-  it('card show prints it with its workflow, and attention list has the card from 10 minutes on until it is done', async () => {
+  it('appears in card show with its workflow, and in attention list from 10 minutes on until it is done', async () => {
     const freeze = await change('freeze');
     const block = await change('block');
     const { json: shown } = await operate('card', 'show', cardId);
@@ -76,7 +76,7 @@ describe('a waiting status change, as operators see it', () => {
     assert.equal((await operate('card', 'show', cardId)).json.status_change, null);
   });
 
-  it('attention list says to start a worker if none has picked it up', async () => {
+  it('is listed with the advice to start a worker if none has picked it up', async () => {
     await stack.stopWorker();
     const claim = await change('freeze');
     await asOwner(stack, 'UPDATE card SET status_change_claim_id = NULL WHERE id = $1', [cardId]);

@@ -77,7 +77,7 @@ describe('operator card', () => {
 
     after(() => stack.stop());
 
-    it('list has cards newest first, page by page, by partner, external_ref and status', async () => {
+    it('lists cards newest first, page by page, by partner, external_ref and status', async () => {
       const other = await stack.createPartner('Other Ltd');
       await operate(
         ...['partner', 'adjust', other.id, '--mode', 'test', '--amount', '100000', '--reason', 'funds'],
@@ -114,7 +114,7 @@ describe('operator card', () => {
       assert.equal((await operate('card', 'list', '--partner', 'prt_nobody')).code, 1);
     });
 
-    it('show prints the card, its money and its workflow, but not the cardholder', async () => {
+    it('shows the card, its money and its workflow, but not the cardholder', async () => {
       const issued = await createCard(10_000);
       await untilHolds(async () => {
         const { code, json, out } = await operate('card', 'show', issued);
@@ -170,7 +170,7 @@ describe('operator card', () => {
 
     testBeforeDeadline(resolving, () => pending);
 
-    it('the signal, if it is sent by hand, has no effect', async () => {
+    it('ignores a signal that is sent by hand', async () => {
       await stack.client.workflow
         .getHandle(issueCardWorkflowId(pending))
         .signal('resolve', { outcome: 'failed' });
@@ -183,7 +183,7 @@ describe('operator card', () => {
       assert.equal((await operate('card', 'show', pending)).json.status, 'funding_pending');
     });
 
-    it('resolve refuses a card that is not pending', async () => {
+    it('refuses to resolve a card that is not pending', async () => {
       const issued = await createCard(10_000);
       const { code, err } = await resolve(issued, '--failed');
       assert.equal(code, 1);
@@ -192,7 +192,7 @@ describe('operator card', () => {
 
     it('refuses an unknown card', () => assertUnknownIsSaid(resolving));
 
-    it('resolve works if the workflow has not noticed the deadline, or is gone', async () => {
+    it('resolves even if the workflow has not noticed the deadline, or is gone', async () => {
       const [item] = (await resolving.later('attention', 'list')).json.filter(
         (one: { id: string }) => one.id === pending,
       );
@@ -200,10 +200,10 @@ describe('operator card', () => {
       await assertResolvedUnnoticed(resolving, createPending);
     });
 
-    it("the deadline in the workers' configuration is what counts", async () =>
+    it("uses the deadline in the workers' configuration", async () =>
       assertWorkersDeadlineCounts(resolving, await createPending()));
 
-    it('without Temporal show knows all but its status, and resolve changes nothing', async () => {
+    it("shows all but the workflow's status without Temporal, and resolves nothing", async () => {
       const env = environmentOf(stack.config);
       const address = `127.0.0.1:${await freePort()}`;
       const cut = operateIn({ ...env, TEMPORAL_ADDRESS: address });
@@ -232,7 +232,7 @@ describe('operator card', () => {
 
     after(() => stack.stop());
 
-    it('resolve --failed releases the money, and records who did it and why', async () => {
+    it('releases the money with resolve --failed, and records who did it and why', async () => {
       const id = await createOverdue();
       assert.equal(await held(), HELD);
       const { code, json } = await resolve(id, '--failed', 'no such card, ticket 4711');
@@ -257,7 +257,7 @@ describe('operator card', () => {
       assert.match(again.err, /is over and the card is failed/);
     });
 
-    it('resolve --issued makes it active', async () => {
+    it('makes the card active with resolve --issued', async () => {
       const id = await createOverdue();
       const { code, json } = await resolve(id, '--issued');
       assert.deepEqual([code, json.status, json.balance], [0, 'active', NEVER_FINISHES]);
@@ -266,10 +266,10 @@ describe('operator card', () => {
 
     testPastDeadline(resolving);
 
-    it('resolve --failed deletes a card whose request had no response yet, and answers the request with 402', () =>
+    it('deletes a card whose request had no response yet with resolve --failed, and answers the request with 402', () =>
       assertFailedUnanswered(resolving, stack.orm));
 
-    it('resolve is refused once a longer deadline is configured, and the card leaves the list', async () => {
+    it('refuses to resolve once a longer deadline is configured, and the card leaves the list', async () => {
       const id = await createOverdue();
       // As seen from a deadline of an hour.
       const move = (sign: '+' | '-') =>
@@ -286,7 +286,7 @@ describe('operator card', () => {
       assert.equal(again.code, 0, again.err);
     });
 
-    it('resolve says if no worker is running, and a worker applies the decision later', async () => {
+    it('says if no worker is running, and a worker applies the decision later', async () => {
       const id = await createOverdue();
       await stack.stopWorker();
       const impatient = operateIn(environmentOf(stack.config), 500);

@@ -38,7 +38,7 @@ describe('the operator’s command line as a process', () => {
 
   after(() => rm(folder, { recursive: true, force: true }));
 
-  it('--json, anywhere on the line, prints one JSON value on standard output and nothing else', async () => {
+  it('prints one JSON value on standard output and nothing else with --json anywhere on the line', async () => {
     const after = await run(env, 'partner', 'create', '--name', 'Acme', '--json');
     assert.deepEqual([after.code, after.err], [0, '']);
     const { id } = JSON.parse(after.out);
@@ -48,19 +48,19 @@ describe('the operator’s command line as a process', () => {
     assert.equal(JSON.parse(audit.out)[0].actor, `${userInfo().username}@${hostname()}`);
   });
 
-  it('without --json it prints for people', async () => {
+  it('prints text for people without --json', async () => {
     const { code, out, err } = await run(env, 'partner', 'list');
     assert.deepEqual([code, err], [0, '']);
     assert.match(out, /^ID +NAME +SECURE_DETAILS +CREATED\nprt_\w+ +Acme +false +\d{4}-/);
   });
 
-  it('a failure goes to standard error, with exit code 1', async () => {
+  it('reports a failure on standard error, with exit code 1', async () => {
     const { code, out, err } = await run(env, 'partner', 'show', NOWHERE, '--json');
     assert.deepEqual([code, out], [1, '']);
     assert.equal(err, `There is no partner ${NOWHERE}: run "operator partner list".\n`);
   });
 
-  it('wrong usage goes to standard error, with exit code 2', async () => {
+  it('reports wrong usage on standard error, with exit code 2', async () => {
     const { code, out, err } = await run(
       env,
       'partner',
@@ -140,14 +140,14 @@ describe('the operator’s command line', () => {
     ['partner', 'list', '--bogus'],
     ['partner', 'list', 'x'],
   ]) {
-    it(`"${args.join(' ')}" is wrong usage`, async () => {
+    it(`rejects "${args.join(' ')}" as wrong usage`, async () => {
       const { code, out, err } = await operate(...args);
       assert.deepEqual({ code, out }, { code: 2, out: '' });
       assert.notEqual(err, '');
     });
   }
 
-  it('says what to do if the database does not answer or is not migrated', async () => {
+  it('says what to do if the database does not respond or is not migrated', async () => {
     const url = new URL(env.DATABASE_URL ?? '');
     const { password } = url;
     const tries = {

@@ -28,7 +28,7 @@ describe('operator deposit', () => {
     operate('deposit', 'resolve', id, '--reason', REASON, ...flags);
 
   describe('list', () => {
-    it('lists the newest first, and filters by status, by partner, or by both', async () => {
+    it('prints the newest first, and filters by status, by partner or by both', async () => {
       const ids = await seed(4);
       const others = await seedDeposits(commands.owner, { partnerId: await commands.createFundedPartner(1) });
       await pay(orm, ids[1] ?? '', { usdt: '1' });
@@ -46,7 +46,7 @@ describe('operator deposit', () => {
       assert.deepEqual(await listed('--status', 'expired'), []);
     });
 
-    it('lists at most --limit deposits, and says if there are more', async () => {
+    it('prints at most --limit deposits, and says if there are more', async () => {
       const ids = await seed(3);
       const { json, err } = await operate('deposit', 'list', '--limit', '2');
       assert.deepEqual(
@@ -56,7 +56,7 @@ describe('operator deposit', () => {
       assert.match(err, /more than 2/);
     });
 
-    it('lists what partners see, with the partner and what was credited', async () => {
+    it('prints what partners see, with the partner and what was credited', async () => {
       const [id = ''] = await seed();
       await pay(orm, id);
       const [deposit] = (await operate('deposit', 'list')).json;
@@ -117,7 +117,7 @@ describe('operator deposit', () => {
   });
 
   describe('resolve', () => {
-    it('--credit credits what arrived, says how much, and is recorded', async () => {
+    it('credits what arrived with --credit, says how much, and is recorded', async () => {
       const [id = ''] = await seed();
       await pay(orm, id, { usdt: '12.345' });
       const { version } = await readDepositState(orm, id);
@@ -144,7 +144,7 @@ describe('operator deposit', () => {
       assert.equal(balance.total, 2_234);
     });
 
-    it('--returned credits nothing', async () => {
+    it('credits nothing with --returned', async () => {
       const [id = ''] = await seed();
       await pay(orm, id, { usdt: '12' });
       const { code, json } = await resolve(id, '--returned');
@@ -199,7 +199,7 @@ describe('operator deposit', () => {
       ['resolve', UNKNOWN, '--credit', '--reason', 'r', '--if-version', '0'],
       ['resolve', UNKNOWN, '--credit', '--reason', 'r', '--if-version', '99999999999'],
     ]) {
-      it(`"deposit ${args.join(' ')}" is wrong usage`, async () => {
+      it(`rejects "deposit ${args.join(' ')}" as wrong usage`, async () => {
         const { code, out } = await operate('deposit', ...args);
         assert.deepEqual({ code, out }, { code: 2, out: '' });
       });

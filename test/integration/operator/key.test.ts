@@ -23,7 +23,7 @@ describe('operator key', () => {
   });
 
   for (const mode of ['test', 'live']) {
-    it(`create --mode ${mode} shows the key once, and records only its hint`, async () => {
+    it(`shows a new key once with create --mode ${mode}, and records only its hint`, async () => {
       const { code, json } = await operate('key', 'create', partner, '--mode', mode, '--name', 'server');
       assert.equal(code, 0);
       assert.deepEqual(Object.keys(json), ['id', 'key']);
@@ -48,7 +48,7 @@ describe('operator key', () => {
     });
   }
 
-  it('list prints the newest first', async () => {
+  it('lists the newest first', async () => {
     const { id } = (await operate('partner', 'create', '--name', 'Lister')).json;
     const first = (await operate('key', 'create', id, '--mode', 'test')).json;
     const second = (await operate('key', 'create', id, '--mode', 'live', '--name', 'two')).json;
@@ -63,7 +63,7 @@ describe('operator key', () => {
     );
   });
 
-  it('revoke is permanent, and a second one changes nothing', async () => {
+  it('revokes a key for good, and a second time changes nothing', async () => {
     const { id } = (await operate('key', 'create', partner, '--mode', 'test')).json;
     const first = await operate('key', 'revoke', id);
     assert.equal(first.code, 0);
@@ -93,12 +93,12 @@ describe('operator key', () => {
     assert.ok(!err.includes(key));
   });
 
-  it('create needs a mode, and only test or live', async () => {
+  it('needs test or live as the mode to create a key', async () => {
     assert.equal((await operate('key', 'create', partner)).code, 2);
     assert.equal((await operate('key', 'create', partner, '--mode', 'both')).code, 2);
   });
 
-  it('create needs the key ring; the other verbs do not', async () => {
+  it('needs the key ring to create a key, and for nothing else', async () => {
     const without = operateIn({ ...env, ENCRYPTION_KEYS: '' });
     assert.equal((await without('key', 'list', partner)).code, 0);
     const { code, err } = await without('key', 'create', partner, '--mode', 'test');

@@ -14,12 +14,12 @@ describe('operator ledger', () => {
     partner = (await operate('partner', 'create', '--name', 'Booked')).json.id;
   });
 
-  it('balance prints zeros before any money has moved', async () => {
+  it('prints a balance of zeros before any money has moved', async () => {
     const { code, json } = await operate('ledger', 'balance', partner, '--mode', 'test');
     assert.deepEqual([code, json], [0, { available: 0, held: 0, total: 0 }]);
   });
 
-  it('balance needs a mode and a known partner', async () => {
+  it('needs a mode and a known partner for a balance', async () => {
     assert.equal((await operate('ledger', 'balance', partner)).code, 2);
     const { code, err } = await operate(
       'ledger',
@@ -32,7 +32,7 @@ describe('operator ledger', () => {
     assert.match(err, /operator partner list/);
   });
 
-  it('check passes, and then names what is wrong, with exit code 1', async () => {
+  it('passes the check, and then names what is wrong, with exit code 1', async () => {
     await operate('partner', 'adjust', partner, '--mode', 'test', '--amount', '5', '--reason', 'r');
     const sound = await operate('ledger', 'check');
     assert.deepEqual([sound.code, sound.json], [0, []]);

@@ -10,7 +10,7 @@ const SCRIPT = fileURLToPath(new URL('../../support/operator/loaded-packages.ts'
 const TEMPORAL_CLIENT = ['@temporalio/client', '@grpc/grpc-js'];
 const DATABASE = ['@mikro-orm/core', '@mikro-orm/postgresql'];
 
-describe('what the operator’s command line loads', () => {
+describe('the operator’s command line', () => {
   let env: NodeJS.ProcessEnv;
 
   before(async () => {
@@ -26,11 +26,11 @@ describe('what the operator’s command line loads', () => {
 
   const among = (loaded: string[], packages: string[]) => packages.filter((one) => loaded.includes(one));
 
-  it('for --help, neither the database nor Temporal’s client', async () => {
+  it('loads neither the database nor Temporal’s client for --help', async () => {
     assert.deepEqual(among(await loadedFor(['--help']), [...DATABASE, ...TEMPORAL_CLIENT]), []);
   });
 
-  it('for verbs that need only the database, no Temporal client', async () => {
+  it('loads no Temporal client for verbs that need only the database', async () => {
     const operate = operateIn(env);
     const partner = (await operate('partner', 'create', '--name', 'Acme')).json.id;
     const key = (await operate('key', 'create', partner, '--mode', 'test')).json.id;

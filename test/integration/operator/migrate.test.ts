@@ -24,7 +24,7 @@ describe('npm run migrate', () => {
       );
     });
 
-  it('makes the namespace in Temporal and its search attributes, once', async () => {
+  it("makes Temporal's namespace and its search attributes once", async () => {
     const { address } = await testTemporal();
     const namespace = `migrated-${randomUUID()}`;
     const temporal = { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace };
@@ -41,7 +41,7 @@ describe('npm run migrate', () => {
     assert.deepEqual(Object.keys(customAttributes).sort(), names.toSorted());
   });
 
-  it('leaves Temporal to the workers if it is not told where that is', async () => {
+  it('leaves Temporal to the workers if it does not know its address', async () => {
     const { code, out } = await migrate();
     assert.equal(code, 0);
     assert.match(out, /^The database is up to date\.\nTEMPORAL_ADDRESS is not set/);

@@ -35,7 +35,7 @@ describe('operator network-event send', () => {
   };
   const list = async () => (await partner.call('GET', `/cards/${cardId}/transactions`, live)).json.data;
 
-  it('settles what the network would send, prints the transaction, and records it', async () => {
+  it('settles a transaction as the network would, prints it, and records the command', async () => {
     const merchant = { 'merchant-name': 'Café', 'merchant-category-code': '5812' };
     const { code, json } = await send({ 'network-transaction-id': 'net-1', ...merchant });
     assert.equal(code, 0);
@@ -107,7 +107,7 @@ describe('operator network-event send', () => {
     ['merchant-category-code', '581', '58123', 'food'],
     ['merchant-name', '', 'x'.repeat(256)],
   ] as [string, ...string[]][]) {
-    it(`--${flag} is checked`, async () => {
+    it(`checks --${flag}`, async () => {
       for (const value of values) {
         const { code, out } = await send({ [flag]: value });
         assert.deepEqual([code, out], [2, ''], value);

@@ -63,7 +63,7 @@ describe('operator partner adjust', () => {
     assert.deepEqual((await operate('ledger', 'check')).json, []);
   });
 
-  it('takes --amount=-400 and +400 as well', async () => {
+  it('accepts --amount=-400 and +400 as well', async () => {
     await adjust('+400');
     const args = ['partner', 'adjust', partner, '--mode', 'live', '--amount=-400', '--reason', 'r'];
     assert.equal((await operate(...args)).json.amount, -400);
@@ -145,7 +145,7 @@ describe('operator partner adjust', () => {
   });
 
   for (const amount of ['0', '-0', '1.5', '1e3', '', 'five', '9007199254740992', '--key']) {
-    it(`--amount "${amount}" is wrong usage`, async () => {
+    it(`rejects --amount "${amount}" as wrong usage`, async () => {
       const { code, out } = await adjust(amount);
       assert.deepEqual({ code, out }, { code: 2, out: '' });
       assert.equal((await balance()).total, 0);

@@ -16,7 +16,7 @@ describe('operator partner', () => {
     operate = operateIn(await operatorEnvironment());
   });
 
-  it('create prints the id and the name, and records it', async () => {
+  it('prints the id and the name of a new partner, and records it', async () => {
     const { code, json } = await operate('partner', 'create', '--name', 'Acme Ltd', '--secure-details');
     assert.equal(code, 0);
     assert.match(json.id, /^prt_[0-9a-z]{26}$/);
@@ -31,19 +31,19 @@ describe('operator partner', () => {
 
   for (const [what, name] of [
     ['an empty name', ''],
-    ['256 characters', 'x'.repeat(256)],
-    ['a control character', 'Acme\u0007'],
-    ['a lone surrogate', 'Acme\ud800'],
+    ['a name of 256 characters', 'x'.repeat(256)],
+    ['a control character in its name', 'Acme\u0007'],
+    ['a lone surrogate in its name', 'Acme\ud800'],
     ['a flag where the name should be', '--secure-details'],
   ] as const) {
-    it(`create refuses ${what} as wrong usage`, async () => {
+    it(`refuses to create a partner with ${what} as wrong usage`, async () => {
       const { code, out, err } = await operate('partner', 'create', '--name', name);
       assert.deepEqual({ code, out }, { code: 2, out: '' });
       assert.match(err, /--name <name>/);
     });
   }
 
-  it('show prints fees and limits, at first the platform’s', async () => {
+  it('shows fees and limits, at first the platform’s', async () => {
     const id = await createPartner('Shown');
     const { code, json } = await operate('partner', 'show', id);
     assert.equal(code, 0);
@@ -73,7 +73,7 @@ describe('operator partner', () => {
     assert.equal(new Date(json.created).toISOString(), json.created);
   });
 
-  it('list prints every account, newest first', async () => {
+  it('lists every account, newest first', async () => {
     const first = await createPartner('One');
     const second = await createPartner('Two');
     const { json } = await operate('partner', 'list');
@@ -83,7 +83,7 @@ describe('operator partner', () => {
     );
   });
 
-  it('update changes only what is given', async () => {
+  it('changes only what is given with update', async () => {
     const id = await createPartner('Before');
     const on = await operate('partner', 'update', id, '--secure-details', 'on');
     assert.deepEqual([on.json.name, on.json.secure_details], ['Before', true]);
@@ -100,14 +100,14 @@ describe('operator partner', () => {
     });
   });
 
-  it('update without a flag, or with neither on nor off, is wrong usage', async () => {
+  it('rejects update without a flag, or with neither on nor off, as wrong usage', async () => {
     const id = await createPartner('Same');
     assert.equal((await operate('partner', 'update', id)).code, 2);
     assert.equal((await operate('partner', 'update', id, '--secure-details', 'yes')).code, 2);
     assert.equal((await operate('partner', 'show', id)).json.secure_details, false);
   });
 
-  it('fees changes only what is given', async () => {
+  it('changes only what is given with fees', async () => {
     const id = await createPartner('Negotiator');
     const first = await operate(
       'partner',
@@ -153,7 +153,7 @@ describe('operator partner', () => {
     assert.equal(negotiations[0].detail.after.declineFlatCents, 11);
   });
 
-  it('limits changes only what is given, and refuses a smallest card above the largest', async () => {
+  it('changes only what is given with limits, and refuses a smallest card above the largest', async () => {
     const id = await createPartner('Limited');
     const { json } = await operate(
       ...['partner', 'limits', id, '--min-card', '500', '--max-card', '600'],
@@ -184,7 +184,7 @@ describe('operator partner', () => {
     ['limits', '--max-open-cards', 'many'],
     ['limits', '--max-card', ''],
   ] as const) {
-    it(`${noun} ${flag} "${value}" is wrong usage`, async () => {
+    it(`rejects ${noun} ${flag} "${value}" as wrong usage`, async () => {
       const { code, out } = await operate('partner', noun, NOWHERE, flag, value);
       assert.deepEqual({ code, out }, { code: 2, out: '' });
     });
@@ -198,7 +198,7 @@ describe('operator partner', () => {
     ['limits', NOWHERE, '--max-card', '1000'],
     ['adjust', NOWHERE, '--mode', 'test', '--amount', '1', '--reason', 'r'],
   ]) {
-    it(`${rest.filter((part) => part !== NOWHERE).join(' ')} refuses an unknown partner, and says where to look`, async () => {
+    it(`refuses an unknown partner for ${rest.filter((part) => part !== NOWHERE).join(' ')}, and says where to look`, async () => {
       const { code, out, err } = await operate('partner', ...rest);
       assert.deepEqual({ code, out }, { code: 1, out: '' });
       assert.equal(err, `There is no partner ${NOWHERE}: run "operator partner list".\n`);

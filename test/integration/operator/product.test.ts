@@ -19,7 +19,7 @@ describe('operator product', () => {
 
   const list = async () => (await operate('product', 'list')).json;
 
-  it('set-current creates the first product', async () => {
+  it('creates the first product with set-current', async () => {
     assert.deepEqual(await list(), []);
     const { code, json } = await setCurrent('ONE', '42424242');
     assert.equal(code, 0);
@@ -41,7 +41,7 @@ describe('operator product', () => {
     });
   });
 
-  it('set-current replaces the current product, changes a BIN, and brings back a retired product', async () => {
+  it('replaces the current product, changes a BIN and brings back a retired product with set-current', async () => {
     await setCurrent('ONE');
     await setCurrent('TWO');
     assert.deepEqual(await current(), ['TWO']);
@@ -51,7 +51,7 @@ describe('operator product', () => {
     assert.deepEqual(await current(), ['ONE']);
   });
 
-  it('eight set-current at once leave one current product', async () => {
+  it('has one current product after eight simultaneous set-current', async () => {
     const codes = Array.from({ length: 8 }, (_, i) => `P${i}`);
     const answers = await Promise.all(codes.map((code) => setCurrent(code)));
     assert.deepEqual(new Set(answers.map((answer) => answer.code)), new Set([0]));
@@ -59,7 +59,7 @@ describe('operator product', () => {
     assert.equal((await list()).length, 8);
   });
 
-  it('retire retires a product once, and refuses the current one', async () => {
+  it('retires a product once, and refuses to retire the current one', async () => {
     await setCurrent('ONE');
     await setCurrent('TWO');
     const refused = await operate('product', 'retire', 'TWO');
@@ -75,7 +75,7 @@ describe('operator product', () => {
     assert.deepEqual((await operate('audit', 'list')).json, audited);
   });
 
-  it('allow adds products that an account can issue, after the current one', async () => {
+  it('adds products that an account can issue with allow, after the current one', async () => {
     for (const code of ['ONE', 'TWO', 'THREE']) await setCurrent(code);
     const { id } = (await operate('partner', 'create', '--name', 'Allowed')).json;
     const { code, json } = await operate('product', 'allow', id, 'ONE', 'TWO');
@@ -96,7 +96,7 @@ describe('operator product', () => {
     assert.deepEqual(await lastAudit(operate), audited);
   });
 
-  it('allow is all or nothing', async () => {
+  it('allows all given products or none', async () => {
     for (const code of ['OLD', 'ONE', 'TWO']) await setCurrent(code);
     await operate('product', 'retire', 'OLD');
     const { id } = (await operate('partner', 'create', '--name', 'Refused')).json;
@@ -121,7 +121,7 @@ describe('operator product', () => {
   });
 
   for (const bin of ['12345', '123456789', '42424x', '']) {
-    it(`the BIN "${bin}" is wrong usage`, async () => {
+    it(`rejects the BIN "${bin}" as wrong usage`, async () => {
       assert.equal((await setCurrent('ONE', bin)).code, 2);
       assert.deepEqual(await list(), []);
     });
@@ -129,11 +129,11 @@ describe('operator product', () => {
 
   for (const [what, code] of [
     ['an empty code', ''],
-    ['101 characters', 'x'.repeat(101)],
+    ['a code of 101 characters', 'x'.repeat(101)],
     ['a code in other letters', 'VISÄ'],
     ['a code with a line break', 'ONE\nTWO'],
   ] as const) {
-    it(`${what} is wrong usage`, async () => {
+    it(`rejects ${what} as wrong usage`, async () => {
       assert.equal((await setCurrent(code)).code, 2);
       assert.deepEqual(await list(), []);
     });

@@ -45,7 +45,7 @@ describe('npm run replay', function () {
     assert.equal(code, 0);
   });
 
-  it('names those that do not replay, with the reason and what to do, and ends with 1', async () => {
+  it('names histories that do not replay, with the reason and what to do, and exits with code 1', async () => {
     const { code, out } = await replay([ACTIVE, DELIVERED], nextRelease);
     assert.match(out, new RegExp(`^DOES NOT REPLAY +${ACTIVE}\n +.*Nondeterminism error`));
     assert.match(
@@ -55,7 +55,7 @@ describe('npm run replay', function () {
     assert.equal(code, 1);
   });
 
-  it('fetches a workflow by its id, and those that a query finds', async () => {
+  it('fetches a workflow by its id, and workflows that a query finds', async () => {
     const partner = await fundedPartner(stack);
     const { json } = await createCard(partner, { amount: 1_000 }, { mode: 'live' });
     const id = issueCardWorkflowId(json.id);
@@ -65,7 +65,7 @@ describe('npm run replay', function () {
     assert.equal(code, 0);
   });
 
-  it('explains what it can not read, and how it is used', async () => {
+  it('explains what it cannot read, and how it is used', async () => {
     const none = await replay(['issue-card/card_none'], today);
     assert.deepEqual(
       [none.code, none.err.trim()],

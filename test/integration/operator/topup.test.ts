@@ -56,7 +56,7 @@ describe('operator topup', () => {
     });
     after(() => stack.stop());
 
-    it('show prints the top-up, its partner and its workflow', async () => {
+    it('shows the top-up, its partner and its workflow', async () => {
       const { json: loaded } = await topUp(holder, 10_000);
       const own = (id: string) => ({
         ...{ partner_id: holder.partner.id, partner_name: 'Test Partner', overdue_since: null },
@@ -78,7 +78,7 @@ describe('operator topup', () => {
       ['resolve', TOP_UP.unknownId, '--issued', '--reason', 'r'],
     ]);
 
-    it('resolve refuses a top-up that has ended', async () => {
+    it('refuses to resolve a top-up that has ended', async () => {
       const { json } = await topUp(holder, 10_000);
       const { code, err } = await resolve(json.id, '--failed');
       assert.equal(code, 1);
@@ -87,10 +87,10 @@ describe('operator topup', () => {
 
     it('refuses an unknown top-up', () => assertUnknownIsSaid(resolving));
 
-    it('resolve works if the workflow has not noticed the deadline, or is gone', () =>
+    it('resolves even if the workflow has not noticed the deadline, or is gone', () =>
       assertResolvedUnnoticed(resolving, createPending));
 
-    it("the deadline in the workers' configuration is what counts", async () =>
+    it("uses the deadline in the workers' configuration", async () =>
       assertWorkersDeadlineCounts(resolving, await createPending()));
   });
 
@@ -98,7 +98,7 @@ describe('operator topup', () => {
     before(() => startStack(1_000));
     after(() => stack.stop());
 
-    it('resolve --failed releases the money, and records who did it and why', async () => {
+    it('releases the money with resolve --failed, and records who did it and why', async () => {
       const id = await createOverdue();
       assert.equal(await held(), HELD);
       const { code, json } = await resolve(id, '--failed', 'no such load, ticket 4711');
@@ -123,7 +123,7 @@ describe('operator topup', () => {
       assert.match(again.err, /has already failed/);
     });
 
-    it('resolve --succeeded loads the card', async () => {
+    it('loads the card with resolve --succeeded', async () => {
       const { balance } = await readCard(holder);
       const id = await createOverdue();
       const { code, json } = await resolve(id, '--succeeded');
@@ -135,10 +135,10 @@ describe('operator topup', () => {
 
     testPastDeadline(resolving);
 
-    it('resolve --failed deletes a top-up whose request had no response yet', () =>
+    it('deletes a top-up whose request had no response yet with resolve --failed', () =>
       assertFailedUnanswered(resolving, stack.orm));
 
-    it('blocking the card ends the top-up as well, and leaves nothing to resolve', async () => {
+    it('leaves nothing to resolve when the card is blocked, which ends the top-up', async () => {
       const other = await cardholder(stack, 'live', 1_000_000);
       const { json } = await topUp(other, NEVER_FINISHES);
       await untilHolds(async () => {

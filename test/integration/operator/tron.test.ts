@@ -121,11 +121,11 @@ describe('operator tron', () => {
     });
 
     for (const args of [[], ['--from', '0'], ['--from', '-5'], ['--from', '1.5'], ['--from', 'latest']]) {
-      it(`"tron rescan ${args.join(' ')}" is wrong usage`, async () => {
+      it(`rejects "tron rescan ${args.join(' ')}" as wrong usage`, async () => {
         assert.equal((await operate('tron', 'rescan', ...args)).code, 2);
       });
     }
-    it('an unknown network is wrong usage', async () => {
+    it('rejects an unknown network as wrong usage', async () => {
       assert.equal((await operate('tron', 'rescan', '--from', '1', '--network', 'ethereum')).code, 2);
     });
   });

@@ -50,7 +50,7 @@ describe('operator webhook-endpoint', () => {
     return rows.map((row) => row.sealed && openEndpointSecret(ring, row, row.sealed));
   }
 
-  it('set makes one for both modes with one secret, which it prints once', async () => {
+  it('makes an endpoint for both modes with one secret, which it prints once', async () => {
     const { code, json } = await set(URL_A);
     assert.equal(code, 0);
     assert.deepEqual(Object.keys(json), ['url', 'secret']);
@@ -80,7 +80,7 @@ describe('operator webhook-endpoint', () => {
     assert.ok(!(await operate('audit', 'list')).out.includes(json.secret));
   });
 
-  it('set again changes the URL and keeps the secret', async () => {
+  it('changes the URL and keeps the secret when it is set again', async () => {
     const { secret } = (await set(URL_A)).json;
     const again = await set(URL_B);
     assert.deepEqual([again.code, again.json], [0, { url: URL_B, secret: null }]);
@@ -91,7 +91,7 @@ describe('operator webhook-endpoint', () => {
     );
   });
 
-  it('one mode is set by itself; both then, and the new one takes over the secret', async () => {
+  it('sets one mode alone, and then both with the same secret', async () => {
     const test = (await set(URL_A, '--mode', 'test')).json;
     assert.equal((await show()).length, 1);
     const both = (await set(URL_B)).json;
@@ -101,7 +101,7 @@ describe('operator webhook-endpoint', () => {
     assert.deepEqual([live.json.mode, live.json.url], ['live', URL_B]);
   });
 
-  it('each mode by itself has a secret of its own', async () => {
+  it('gives each mode its own secret if they are set separately', async () => {
     const test = (await set(URL_A, '--mode', 'test')).json.secret;
     const live = (await set(URL_A, '--mode', 'live')).json.secret;
     assert.notEqual(test, live);
@@ -110,7 +110,7 @@ describe('operator webhook-endpoint', () => {
     assert.deepEqual(await secrets(), [test, live]);
   });
 
-  it('rotate-secret gives both one new secret, and keeps the ones before', async () => {
+  it('gives both modes one new secret with rotate-secret, and keeps the previous ones', async () => {
     const first = (await set(URL_A)).json.secret;
     const { code, json } = await endpoint('rotate-secret');
     assert.deepEqual([code, Object.keys(json), json.url], [0, ['url', 'secret'], URL_A]);
@@ -128,7 +128,7 @@ describe('operator webhook-endpoint', () => {
     assert.notEqual((await show())[1].previous_secret_expires_at, null);
   });
 
-  it('key-ring reseal leaves every secret what it is, and the key it was sealed with before is not needed any more', async () => {
+  it('keeps every secret after key-ring reseal, which makes the previous key unnecessary', async () => {
     const first = (await set(URL_A)).json.secret;
     const second = (await endpoint('rotate-secret', '--mode', 'live')).json.secret;
     const old = env.ENCRYPTION_KEYS;
@@ -160,7 +160,7 @@ describe('operator webhook-endpoint', () => {
     }
   });
 
-  it('disable and enable, and what was parked is handed to the relay', async () => {
+  it('disables and enables an endpoint, and hands parked events to the relay', async () => {
     await set(URL_A);
     const disabled = await endpoint('disable', '--mode', 'live');
     assert.deepEqual(
@@ -198,7 +198,7 @@ describe('operator webhook-endpoint', () => {
     assert.ok((await show()).every((one: { status: string }) => one.status === 'enabled'));
   });
 
-  it('without an endpoint they say how to make one, and change nothing', async () => {
+  it('says how to make an endpoint if there is none, and changes nothing', async () => {
     await set(URL_A, '--mode', 'test');
     const changes = await audited();
     for (const verb of ['show', 'rotate-secret', 'disable', 'enable']) {
@@ -213,7 +213,7 @@ describe('operator webhook-endpoint', () => {
     assert.equal((await endpoint('disable')).json.length, 1);
   });
 
-  it('an unknown partner is said to be', async () => {
+  it('refuses an unknown partner', async () => {
     for (const [verb, ...flags] of [
       ['set', '--url', URL_A],
       ['show'],
@@ -235,7 +235,7 @@ describe('operator webhook-endpoint', () => {
     'nonsense',
     '',
   ]) {
-    it(`the URL "${url}" is wrong usage`, async () => {
+    it(`rejects the URL "${url}" as wrong usage`, async () => {
       const { code, out, err } = await set(url);
       assert.deepEqual([code, out], [2, '']);
       assert.match(err, /--url must/);
@@ -243,7 +243,7 @@ describe('operator webhook-endpoint', () => {
     });
   }
 
-  it('loopback is let through where the configuration says so', async () => {
+  it('accepts a loopback URL if the configuration says so', async () => {
     const local = operateIn({ ...env, WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true' });
     const { code, json } = await local(
       'webhook-endpoint',
@@ -261,12 +261,12 @@ describe('operator webhook-endpoint', () => {
     ['--url', URL_A, '--url', URL_B],
     ['--url', URL_A, '--mode', 'test', '--mode', 'live'],
   ]) {
-    it(`"set ${flags.join(' ')}" is wrong usage`, async () => {
+    it(`rejects "set ${flags.join(' ')}" as wrong usage`, async () => {
       assert.equal((await endpoint('set', ...flags)).code, 2);
     });
   }
 
-  it('setting one takes the key ring, showing it does not', async () => {
+  it('needs the key ring to set an endpoint, but not to show it', async () => {
     await set(URL_A);
     const without = operateIn({ ...env, ENCRYPTION_KEYS: '' });
     const { code, err } = await without('webhook-endpoint', 'set', partnerId, '--url', URL_A);

@@ -48,7 +48,7 @@ describe('operator webhook', function () {
     return json.id;
   }
 
-  it('show has every attempt with what was answered, where it goes and its workflow', async () => {
+  it("shows every attempt with its answer, the event's destination and its workflow", async () => {
     const id = await giveUp();
     const { code, json } = await operate('webhook', 'show', id);
     assert.equal(code, 0);
@@ -80,7 +80,7 @@ describe('operator webhook', function () {
     );
   });
 
-  it('attention list has endpoints whose events wait until they are enabled', async () => {
+  it('lists endpoints in attention list whose events wait until they are enabled', async () => {
     receiver.behave(answer(410));
     await setEndpoint();
     const { json } = await partner.call('POST', '/webhook-endpoint/test');
@@ -104,7 +104,7 @@ describe('operator webhook', function () {
     assert.deepEqual(await attentionTo(partner.id), []);
   });
 
-  it('requeue of one that was given up sends it, and is audited', async () => {
+  it('requeues an event that was given up, which is sent, and is audited', async () => {
     const id = await giveUp();
     const [item] = await attentionTo(id);
     const { since, reason, ...rest } = item;
@@ -136,7 +136,7 @@ describe('operator webhook', function () {
   });
 
   for (const status of ['delivered', 'parked', 'no_endpoint', 'given_up', 'retrying'] as const) {
-    it(`requeue sends one that is ${status}, its workflow gone or none`, async () => {
+    it(`requeues an event that is ${status} and has no workflow, which is sent`, async () => {
       await setEndpoint();
       const [id = ''] = await seed({ status });
       assert.equal((await requeue(id)).code, 0);
@@ -146,7 +146,7 @@ describe('operator webhook', function () {
     });
   }
 
-  it('requeue is refused where there is nowhere to go, and says what to do', async () => {
+  it('refuses to requeue if there is no endpoint, and says what to do', async () => {
     const [id = ''] = await seed({ status: 'given_up' });
     const without = await requeue(id);
     assert.deepEqual([without.code, without.out], [1, '']);
@@ -161,7 +161,7 @@ describe('operator webhook', function () {
     assert.equal(action, 'webhook-endpoint.disable');
   });
 
-  it('without Temporal it sends, and show knows all but the workflow', async () => {
+  it('requeues without Temporal, and shows all but the workflow', async () => {
     await setEndpoint();
     const [id = ''] = await seed({ status: 'given_up' });
     const address = `127.0.0.1:${await freePort()}`;
@@ -175,7 +175,7 @@ describe('operator webhook', function () {
   describe('in bulk', () => {
     const bulk = (...flags: string[]) => requeue('--partner', partner.id, ...flags);
 
-    it('tells the count and does nothing where nobody can be asked', async () => {
+    it('prints the count and does nothing if there is no terminal to ask at', async () => {
       await setEndpoint();
       const ids = await seed({ status: 'given_up' }, { status: 'given_up' }, { status: 'parked' }, {});
       const { code, out, err } = await bulk();
@@ -203,7 +203,7 @@ describe('operator webhook', function () {
       await settled(id, 'delivered');
     });
 
-    it('--yes sends all that were given up or parked, once each, with progress, and is audited', async () => {
+    it('sends all given-up or parked events once each with --yes, shows its progress, and is audited', async () => {
       await setEndpoint();
       const wanted = await seed(
         ...Array.from({ length: 45 }, (_, i) => ({ status: i % 3 === 0 ? 'parked' : 'given_up' }) as const),
@@ -231,7 +231,7 @@ describe('operator webhook', function () {
       assert.deepEqual([again.code, again.json], [0, { partner_id: partner.id, requeued: 0, by_status: {} }]);
     });
 
-    it('--since and --status choose', async () => {
+    it('filters by --since and --status', async () => {
       await setEndpoint();
       const [young = '', old = '', unsent = ''] = await seed(
         { status: 'given_up', ageMs: 60_000 },
@@ -246,7 +246,7 @@ describe('operator webhook', function () {
       assert.equal(receiver.received.length, 2);
     });
 
-    it('leaves alone what has no enabled endpoint, and says so', async () => {
+    it('skips events without an enabled endpoint, and says so', async () => {
       await operate('webhook-endpoint', 'set', partner.id, '--url', receiver.url, '--mode', 'test');
       const [live = ''] = await seed({ status: 'given_up', mode: 'live' }, { status: 'given_up' });
       const { json, err } = await bulk('--yes');
@@ -255,7 +255,7 @@ describe('operator webhook', function () {
       assert.equal((await show(live)).status, 'given_up');
     });
 
-    it('attention list has one line for an account with many, with the command for all of them', async () => {
+    it('has one line in attention list for an account with many events, with the command for all', async () => {
       await setEndpoint();
       await seed(
         ...Array.from({ length: 21 }, (_, i) => ({ status: 'given_up', ageMs: i * 1_000 }) as const),
@@ -274,7 +274,7 @@ describe('operator webhook', function () {
       return json.map((event: { id: string }) => event.id);
     };
 
-    it('has the events newest first, by partner, status and time', async () => {
+    it('has the newest events first, by partner, status and time', async () => {
       const [a, b, c] = await seed(
         { status: 'given_up', ageMs: 1_000 },
         { status: 'delivered', ageMs: 60_000, mode: 'live' },
@@ -292,7 +292,7 @@ describe('operator webhook', function () {
       ]);
     });
 
-    it('is bounded, and says so', async () => {
+    it('has a limited length, and says so', async () => {
       const [a, b] = await seed({ ageMs: 1 }, { ageMs: 1_000 }, { ageMs: 2_000 });
       const { json, err } = await operate('webhook', 'list', '--partner', partner.id, '--limit', '2');
       assert.deepEqual(
@@ -304,7 +304,7 @@ describe('operator webhook', function () {
     });
   });
 
-  it('nothing of what is in an event, and no secret, is printed', async () => {
+  it('prints no content of an event and no secret', async () => {
     const { secret } = (await setEndpoint()).json;
     const id = newId('evt');
     await asOwner(
@@ -336,13 +336,13 @@ describe('operator webhook', function () {
     ['list', '--limit', '10001'],
     ['show'],
   ]) {
-    it(`"webhook ${args.join(' ')}" is wrong usage`, async () => {
+    it(`rejects "webhook ${args.join(' ')}" as wrong usage`, async () => {
       const { code, out } = await operate('webhook', ...args);
       assert.deepEqual([code, out], [2, '']);
     });
   }
 
-  it('an unknown event or partner is said to be', async () => {
+  it('refuses an unknown event or partner', async () => {
     for (const args of [
       ['show', NO_EVENT],
       ['requeue', NO_EVENT],

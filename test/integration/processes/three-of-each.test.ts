@@ -71,7 +71,7 @@ describe('three API and three worker processes', function () {
   const askAll = (partner: TestPartner, mode: Mode, path: string, body: object, key: string) =>
     Promise.all(origins.map((origin) => askAt(origin, { case: { mode }, partner, key, path, body })));
 
-  it('give one answer for one key wherever it is asked, and move the money once', async () => {
+  it('give one answer for one key, whichever is asked, and move the money once', async () => {
     const partner = await fundedPartner(stack);
     await partner.call('PUT', '/webhook-endpoint', { body: { url: receiver.url } });
     const cards = await Promise.all(
@@ -107,7 +107,7 @@ describe('three API and three worker processes', function () {
     assert.equal(told.length, testCards.length, 'no relay sends what another has sent');
   });
 
-  it('start one operation for one key that all of them are asked with at once', async () => {
+  it('start one operation when all of them get the same key at once', async () => {
     const partner = await fundedPartner(stack);
     const ids = new Set<string>();
     for (const mode of ['test', 'live'] as const) {
@@ -131,7 +131,7 @@ describe('three API and three worker processes', function () {
     assert.equal(ids.size, 10);
   });
 
-  it('order the status changes of one card, wherever they are asked for', async () => {
+  it('put the status changes of one card in one order, whichever is asked', async () => {
     const partner = await fundedPartner(stack);
     const body = { amount: AMOUNT_CENTS, external_ref: randomUUID() };
     const [created] = await askAll(partner, 'test', '/cards', body, randomUUID());

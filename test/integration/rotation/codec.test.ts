@@ -21,7 +21,7 @@ interface JsonPayload {
   data: string;
 }
 
-describe('while the service runs, CODEC_KEYS and CODEC_TOKENS are replaced:', function () {
+describe('a rotation of CODEC_KEYS and CODEC_TOKENS while the service runs', function () {
   this.timeout(60_000);
   /** Processes that have the new key behind the old one, and before it. */
   let [first, second]: TestStack[] = [];
@@ -66,7 +66,7 @@ describe('while the service runs, CODEC_KEYS and CODEC_TOKENS are replaced:', fu
     return Buffer.from(payloads[0]?.data ?? '', 'base64').toString();
   }
 
-  it('processes with either key first share the workflows, and the endpoint decrypts what either wrote', async () => {
+  it('lets processes with either key first share workflows, and the endpoint decrypts what either wrote', async () => {
     const pending = await createCard(partner, { amount: 1_041 }, { mode: 'live' });
     assert.equal(pending.status, 202);
     second = await startTestStack(
@@ -96,7 +96,7 @@ describe('while the service runs, CODEC_KEYS and CODEC_TOKENS are replaced:', fu
     });
   });
 
-  it('both tokens let their holders decrypt until the old one is removed', async () => {
+  it('lets the holders of both tokens decrypt until the old one is removed', async () => {
     const { json } = await createCard(
       (second as TestStack).partnerHere(partner),
       { amount: 1_000 },

@@ -68,7 +68,7 @@ function leadTronGridHere(ca: string): () => void {
   };
 }
 
-describe('while deposits wait for payments,', function () {
+describe('a rotation while deposits wait for payments', function () {
   this.timeout(60_000);
   const authority = createAuthority('TronGrid');
   const newXpub = HDKey.fromMasterSeed(Buffer.alloc(32, 7)).derive("m/44'/195'/0'").publicExtendedKey ?? '';
@@ -123,7 +123,7 @@ describe('while deposits wait for payments,', function () {
     assert.deepEqual(await balanceOf(partner, 'live'), [creditedCents, 0, creditedCents]);
   }
 
-  it('TRON_API_KEY is replaced, and no payment is missed', async () => {
+  it('replaces TRON_API_KEY and misses no payment', async () => {
     await pay(await openAddress(partner, CENTS));
     const deposit = await openAddress(partner, CENTS);
     grid.accepted.add('new');
@@ -133,7 +133,7 @@ describe('while deposits wait for payments,', function () {
     assert.equal(grid.refusals(), 0);
   });
 
-  it('a key that is revoked too early leaves the other nodes to be asked', async () => {
+  it('asks the other nodes if an API key is revoked too early', async () => {
     const other = await startFakeNode(chain, { name: 'other' });
     try {
       const tron = tronWith('new');
@@ -149,7 +149,7 @@ describe('while deposits wait for payments,', function () {
     }
   });
 
-  it('TRON_XPUB is replaced: what was given out before is still watched and credited', async () => {
+  it('replaces TRON_XPUB, and payments to earlier addresses are still found and credited', async () => {
     const before = await openAddress(partner, CENTS);
     let during = before;
     await replaceProcesses(tronWith('new', { xpub: newXpub }), async (there) => {

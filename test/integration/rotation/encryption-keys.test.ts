@@ -29,7 +29,7 @@ const SEALED_UNDER = `
     UNION ALL SELECT answer_start FROM delivery_attempt UNION ALL SELECT root FROM ring_key) s
   WHERE v IS NOT NULL GROUP BY 1`;
 
-describe('ENCRYPTION_KEYS is rotated while the service runs:', function () {
+describe('a rotation of ENCRYPTION_KEYS while the service runs', function () {
   this.timeout(120_000);
   /** Processes that have the new key behind the old one, before it, and alone. */
   let [first, second, last]: TestStack[] = [];
@@ -104,7 +104,7 @@ describe('ENCRYPTION_KEYS is rotated while the service runs:', function () {
     return response.status;
   }
 
-  it('processes with either key first work side by side', async () => {
+  it('lets processes with either key first work side by side', async () => {
     second = await startWith([NEW, OLD]);
     await assertKnown(second);
     const made = await second.createPartner('under the new key');
@@ -126,7 +126,7 @@ describe('ENCRYPTION_KEYS is rotated while the service runs:', function () {
     }
   });
 
-  it('the command finds a process that still seals with the old key, and says that it may not leave', async () => {
+  it('finds a process that still seals with the old key, and says that the key may not be removed', async () => {
     await createCard(partner, { amount: 1_000 });
     // As if it had come while the command runs.
     await asOwner(
@@ -138,7 +138,7 @@ describe('ENCRYPTION_KEYS is rotated while the service runs:', function () {
     assert.deepEqual([code, json.still_used_keys, json.removable_keys], [1, ['old'], []]);
   });
 
-  it('the command goes on where it was interrupted, and ends with nothing under the old key', async () => {
+  it('resumes resealing where it was interrupted, and leaves nothing under the old key', async () => {
     await createCard(partner, { amount: 1_000 });
     await (first as TestStack).stop();
     first = { ...(first as TestStack), stop: async () => {} };
@@ -158,7 +158,7 @@ describe('ENCRYPTION_KEYS is rotated while the service runs:', function () {
     await assertKnown(second as TestStack);
   });
 
-  it('without the old key everything made under it is still good, API keys and card numbers included', async () => {
+  it('keeps everything that was made under the old key valid without it, including API keys and card numbers', async () => {
     await (second as TestStack).stop();
     second = undefined as never;
     last = await startWith([NEW]);
@@ -181,16 +181,16 @@ describe('ENCRYPTION_KEYS is rotated while the service runs:', function () {
     await assertLedgerClean(last);
   });
 
-  it("the network's callbacks are believed under the new key alone, so that a leaked old one is worth nothing", async () => {
+  it("accepts the network's callbacks under the new key alone, so that a leaked old one is useless", async () => {
     assert.equal(await answerToCallback(last as TestStack, NEW), 204);
     assert.equal(await answerToCallback(last as TestStack, OLD), 401);
   });
 
-  it('a process that has only the old key does not start', async () => {
+  it('stops a process with only the old key from starting', async () => {
     await assert.rejects(startWith([OLD]), /ENCRYPTION_KEYS has no key "new": add it back/);
   });
 
-  it('the command says which key is missing where one has left too early', async () => {
+  it('names the missing key if one was removed too early', async () => {
     const lost = new KeyRing([newKey('lost')]).seal('x', 'y');
     await asOwner(
       first as TestStack,

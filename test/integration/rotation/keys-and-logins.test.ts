@@ -11,7 +11,7 @@ import { type ReplicatedPostgres, startReplicatedPostgres } from '../../support/
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
-describe('while the service runs,', function () {
+describe('a rotation while the service runs', function () {
   this.timeout(60_000);
   const logins = ['before', 'after'].map((name) => ({
     ...{ user: `rotated_${name}_${process.pid}`, password: randomUUID(), role: 'card_issuing_app' },
@@ -37,7 +37,7 @@ describe('while the service runs,', function () {
     await postgres.close();
   });
 
-  it("a partner's API key is replaced: both work until the old one is revoked, which is then refused", async () => {
+  it("replaces a partner's API key, and both work until the old one is revoked", async () => {
     const { json } = await operate('key', 'create', partner.id, '--mode', 'test', '--name', '2027');
     const renewed = stack.partnerHere({ ...partner, keys: { ...partner.keys, test: json.key } });
     const statuses = () =>
@@ -51,7 +51,7 @@ describe('while the service runs,', function () {
     partner = renewed;
   });
 
-  it('the database login is replaced, on the replica as well: both serve, and the old one is refused once it is dropped', async () => {
+  it('replaces the database login, on the replica as well, and both work until the old one is dropped', async () => {
     const next = await startTestStack(
       { ...stack.config, ...urlsFor(logins[1]), port: await freePort() },
       { product: false },

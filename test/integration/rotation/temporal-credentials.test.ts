@@ -24,7 +24,7 @@ interface Credential {
   env: Record<string, string>;
 }
 
-describe('while the service runs, what it shows to Temporal is replaced:', function () {
+describe("a rotation of Temporal's credentials while the service runs", function () {
   this.timeout(60_000);
   const authority = createAuthority('Temporal');
   const accepted = new Set<string>();
@@ -79,7 +79,7 @@ describe('while the service runs, what it shows to Temporal is replaced:', funct
     ['an API key', newApiKey],
     ['a client certificate and its key', newCertificate],
   ] as const) {
-    it(`${what}: both serve, work goes on under the new one, and the old one is refused once it is revoked`, async () => {
+    it(`replaces ${what}, work continues with the new one, and the old one is refused once it is revoked`, async () => {
       const [old, young] = [await make(), await make()];
       accepted.add(old.caller);
       const first = await startTestStack({ temporal: await temporalAs(old), issuanceDeadlineMs: 2_000 });

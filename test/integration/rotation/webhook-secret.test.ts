@@ -8,7 +8,7 @@ import type { TestPartner, TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 
-describe('a webhook secret is replaced while events are sent:', () => {
+describe('a rotation of a webhook secret while events are sent', () => {
   let stack: TestStack;
   let partner: TestPartner;
   let operate: Operate;
@@ -53,7 +53,7 @@ describe('a webhook secret is replaced while events are sent:', () => {
     };
   }
 
-  it('either secret verifies Standard Webhooks, and the new one alone our own header, until the old one expires', async () => {
+  it('lets either secret verify Standard Webhooks, and the new one alone our own header, until the old one expires', async () => {
     assert.deepEqual(await verifiedBy(), { service: [true], standard: [true] });
     await rotate();
     assert.deepEqual(await verifiedBy(), { service: [false, true], standard: [true, true] });
@@ -66,7 +66,7 @@ describe('a webhook secret is replaced while events are sent:', () => {
     assert.deepEqual(await verifiedBy(), { service: [false, true], standard: [false, true] });
   });
 
-  it('one that has leaked verifies nothing as soon as the secret is rotated twice', async () => {
+  it('lets a leaked secret verify nothing once it is done twice', async () => {
     const leaked = secrets.length - 1;
     await rotate();
     assert.equal((await verifiedBy()).standard[leaked], true);

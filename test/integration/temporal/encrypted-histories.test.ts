@@ -58,7 +58,7 @@ describe('histories with CODEC_KEYS', function () {
   /** As the server has it: the client decodes nothing of a history. */
   const historyOf = async (workflow: WorkflowHandle) => (await workflow.fetchHistory()).events ?? [];
 
-  it('have nothing readable in them but ids, types and search attributes, and clients read them', async () => {
+  it('contain nothing readable except ids, types and search attributes, and clients can read them', async () => {
     await workWith([OLD]);
     // Activities, signals, details, a decision; and a workflow that a signal starts.
     const { cardId, workflow } = await issue(10_047);
@@ -92,7 +92,7 @@ describe('histories with CODEC_KEYS', function () {
     }
   });
 
-  it('are read and continued after a rotation, for as long as the old key is behind the new one', async () => {
+  it('can be read and continued after a rotation, as long as the old key follows the new one', async () => {
     await workWith([OLD]);
     const { cardId, workflow } = await issue(10_047);
     await until('a worker has begun it', async () => (await historyOf(workflow)).length > 4);
@@ -130,7 +130,7 @@ describe('histories with CODEC_KEYS', function () {
     await assert.rejects(replay([NEW]));
   });
 
-  it('wait, where a worker lacks the key, for one that has it', async () => {
+  it('wait for a worker with the key if one lacks it', async () => {
     await workWith([NEW]);
     const { cardId, workflow } = await issue(10_000);
     const failed = await until('its task fails', async () =>

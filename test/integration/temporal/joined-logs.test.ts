@@ -17,7 +17,7 @@ describe('the log', function () {
       });
       after(() => stack.stop());
 
-      it('names the request and the workflow in every line about either', async () => {
+      it('names the request and the workflow in every line about them', async () => {
         const partner = await fundedPartner(stack, 100_000);
         // The network answers 503 three times.
         const { headers, json } = await createCard(partner, { amount: 10_048 }, { mode: 'live' });

@@ -15,7 +15,7 @@ import { until } from '../../support/until.ts';
 
 const ALL = SEARCH_ATTRIBUTES.map(({ name }) => name);
 
-describe('the namespace in Temporal', () => {
+describe("Temporal's namespace", () => {
   let address: string;
   let connection: Connection;
   before(async () => {
@@ -27,7 +27,7 @@ describe('the namespace in Temporal', () => {
   const remove = (namespace: string, ...searchAttributes: string[]) =>
     connection.operatorService.removeSearchAttributes({ namespace, searchAttributes });
 
-  it('can be used at once with its search attributes, however often and often at once it is registered', async () => {
+  it('can be used at once with its search attributes, even if it is registered repeatedly or simultaneously', async () => {
     const namespace = `made-${randomUUID()}`;
     await Promise.all(Array.from({ length: 4 }, () => registerNamespace(connection, namespace)));
     assert.deepEqual(await registerNamespace(connection, namespace), { added: [], missing: [] });
@@ -49,7 +49,7 @@ describe('the namespace in Temporal', () => {
     assert.equal(found, 'the-one');
   });
 
-  it('gets what it lacks when processes start, several at once and by a worker’s connection too', async () => {
+  it('gets what it lacks when processes start, even several at once', async () => {
     const namespace = `lacks-${randomUUID()}`;
     await registerNamespace(connection, namespace);
     await remove(namespace, 'CardId', 'NeedsAttention');
@@ -68,7 +68,7 @@ describe('the namespace in Temporal', () => {
     );
   });
 
-  it('is refused if a search attribute is there with another type', async () => {
+  it('is refused if a search attribute has another type', async () => {
     const namespace = `other-${randomUUID()}`;
     await registerNamespace(connection, namespace);
     await remove(namespace, 'CardId');
@@ -76,7 +76,7 @@ describe('the namespace in Temporal', () => {
     await assert.rejects(registerNamespace(connection, namespace), /search attribute CardId of another type/);
   });
 
-  it('says what to do, and fails nobody, if the login may not add what is missing', async () => {
+  it('leads to advice, and to no failure, if the login may not add what it lacks', async () => {
     const namespace = `cloud-${randomUUID()}`;
     await registerNamespace(connection, namespace);
     await remove(namespace, 'CardId', 'NeedsAttention');

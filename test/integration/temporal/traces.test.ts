@@ -115,7 +115,7 @@ describe('traces', function () {
     assert.deepEqual([...authorizations], ['Bearer t']);
   });
 
-  it('begin here, and only link to what the caller says it is part of', async () => {
+  it("begin here, and only link to the caller's trace", async () => {
     const { requestId } = await issue(10_000);
     const trace = await traceOf(requestId);
     const [http] = trace.filter(({ parentSpanId }) => !parentSpanId);
@@ -128,7 +128,7 @@ describe('traces', function () {
     );
   });
 
-  it('have nothing personal and no secret in them, of failures neither', async () => {
+  it('contain nothing personal and no secret, even for failures', async () => {
     // The network answers 503 three times.
     const { requestId } = await issue(10_048);
     const trace = await traceOf(requestId);

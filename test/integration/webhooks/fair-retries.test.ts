@@ -43,7 +43,7 @@ describe('retries of one account', function () {
     });
   }
 
-  it('that hang, 300 at a time, do not delay the due retry of another', async () => {
+  it('do not delay a due retry of another account when 300 hang at a time', async () => {
     stack = await startTestStack({ webhookDelaysMs: [3_000], webhookTimeoutMs: 10_000 });
     const healthy = await receiving();
     /** Writes an event that is refused once, and waits for its retry. */
@@ -75,7 +75,7 @@ describe('retries of one account', function () {
     assert.ok(pending > 200, `it waited until ${300 - pending} of the others were made`);
   });
 
-  it('have their workflows started at most 20 a second by all workers together, and nobody else waits', async () => {
+  it('start at most 20 workflows a second across all workers, and delay nobody else', async () => {
     // However long all of this takes, no retry is due before it is over.
     stack = await startTestStack({ webhookDelaysMs: [3_600_000] });
     const [failing, other] = [await receiving(), await receiving()];

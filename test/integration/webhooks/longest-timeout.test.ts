@@ -6,7 +6,7 @@ import { until } from '../../support/until.ts';
 import { readRow, setUrl, writeEvents } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 
-describe('the longest WEBHOOK_TIMEOUT that is allowed', function () {
+describe('the longest allowed WEBHOOK_TIMEOUT', function () {
   this.timeout(180_000);
   let stack: TestStack;
   let receiver: Receiver;

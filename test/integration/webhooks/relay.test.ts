@@ -7,7 +7,7 @@ import { until } from '../../support/until.ts';
 import { countByStatus, readRow, SECRET, setUrl, writeEvents } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 
-describe('the relay of webhooks', function () {
+describe('the webhook relay', function () {
   this.timeout(120_000);
   let stack: TestStack;
   let partner: TestPartner;
@@ -65,7 +65,7 @@ describe('the relay of webhooks', function () {
     ]);
   });
 
-  it('sends a thousand events once each, and leaves no lease behind', async () => {
+  it('sends a thousand events once each, and leaves no lease', async () => {
     const ids = await writeEvents(stack, partner, 1_000);
     await settled('delivered', 1_000);
     const received = receiver.received.map(({ id }) => id);
@@ -75,7 +75,7 @@ describe('the relay of webhooks', function () {
     assert.deepEqual(received.sort(), ids.sort());
   });
 
-  it('has a workflow started for a failed first attempt, whose schedule begins then', async () => {
+  it('starts a workflow for a failed first attempt, whose schedule begins then', async () => {
     receiver.behave(answer(500));
     const [id = ''] = await writeEvents(stack, partner, 1);
     await until('the workflow is told', async () => (await readRow(stack, id)).workflow === 'told');

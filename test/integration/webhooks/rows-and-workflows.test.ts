@@ -58,7 +58,7 @@ describe('an event’s row and its workflow', function () {
       [id, agoSeconds],
     );
 
-  it('get in step again if the workflow was terminated: the event is sent when it is two minutes overdue', async () => {
+  it('get back in step after the workflow was terminated, and the event is sent when it is two minutes overdue', async () => {
     await start([HOUR_MS, HOUR_MS]);
     const [id = ''] = await writeEvents(stack, partner, 1);
     await stands(id, { status: 'retrying', workflow: 'told' });
@@ -75,7 +75,7 @@ describe('an event’s row and its workflow', function () {
     await stands(id, { status: 'delivered', workflow: 'none', attempt_count: 3 });
   });
 
-  it('have an event sent again that was given up, although its workflow was terminated', async () => {
+  it('allow an event that was given up to be sent again, although its workflow was terminated', async () => {
     await start([]);
     const [id = ''] = await writeEvents(stack, partner, 1);
     await stands(id, { status: 'given_up', workflow: 'told' });
@@ -119,7 +119,7 @@ describe('an event’s row and its workflow', function () {
     await stands(id, { status: 'delivered', workflow: 'none', attempt_count: 3 });
   });
 
-  it('keep the schedule while Temporal is down, and the workflow is started when it is back', async () => {
+  it('keep the schedule while Temporal is down, and the workflow starts when it is back', async () => {
     await start([1_000, 1_500, HOUR_MS]);
     await temporal.cut();
     const [id = ''] = await writeEvents(stack, partner, 1);

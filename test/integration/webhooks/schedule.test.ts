@@ -15,7 +15,7 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
 const DELAYS_MS = [30 * SECOND_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 120 * MINUTE_MS];
 
 /** Time is skipped on the real server. */
-describe('the schedule of a webhook that fails', function () {
+describe('the schedule of a failing webhook', function () {
   this.timeout(180_000);
   let stack: TestStack;
   let partner: TestPartner;
@@ -58,7 +58,7 @@ describe('the schedule of a webhook that fails', function () {
       );
     });
 
-  it('has attempts after 30 s, 5 min, 30 min and 2 h, with one id and the same bytes, then gives up and says why', async () => {
+  it('has attempts after 30 s, 5 min, 30 min and 2 h with the same id and bytes, and then gives up and says why', async () => {
     const { id, workflow } = await failing();
     await skipTime(workflow, 29 * SECOND_MS);
     assert.equal(receiver.received.length, 1);
@@ -99,7 +99,7 @@ describe('the schedule of a webhook that fails', function () {
     );
   });
 
-  it('waits 30 days after it gave up, and the event can be requeued after that as well', async () => {
+  it('keeps its workflow for 30 days after giving up, and the event can be requeued even later', async () => {
     const { id, workflow } = await failing();
     await giveUp(id, workflow);
     await skipTime(workflow, 30 * DAY_MS - MINUTE_MS);

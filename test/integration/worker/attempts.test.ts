@@ -37,7 +37,7 @@ async function attempt<T>(
   return (await run({ args: [], headers })) as T;
 }
 
-describe('an attempt of an activity', () => {
+describe('an activity attempt', () => {
   let orm: Orm;
   before(async () => {
     orm = await openOrm({ databaseUrl: await createTestDatabase(), poolSize: 1 });
@@ -63,7 +63,7 @@ describe('an attempt of an activity', () => {
     assert.deepEqual(steps, ['the transaction is gone']);
   };
 
-  it('that Temporal has given up frees its connection, and does no further step', async () => {
+  it('frees its connection and does no further step once Temporal has given it up', async () => {
     const cancellation = new AbortController();
     const timedOut = new CancelledFailure('TIMED_OUT');
     const work = longWork(() => setTimeout(() => cancellation.abort(timedOut), 50));
@@ -71,7 +71,7 @@ describe('an attempt of an activity', () => {
     await assertStopped();
   });
 
-  it('that Temporal has lost sight of ends when its own time is up', async () => {
+  it('ends when its own time is up if Temporal has lost sight of it', async () => {
     await assert.rejects(
       attempt(
         longWork(() => {}),
@@ -82,7 +82,7 @@ describe('an attempt of an activity', () => {
     await assertStopped();
   });
 
-  it('works in the turns of the account it is for', async () => {
+  it("uses its account's turns for connections", async () => {
     const account = async () => currentWork().account;
     assert.equal(await attempt(account, { account: { partnerId: 'prt_1', mode: 'live' } }), 'prt_1/live');
     assert.equal(await attempt(account), null);

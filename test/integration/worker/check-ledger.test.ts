@@ -10,7 +10,7 @@ import { operateIn } from '../../support/operator/operate.ts';
 import { asOwner, createTestDatabase, operatorUrlOf, ownerUrlOf } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
-describe('the check of the ledger', function () {
+describe('the daily ledger check', function () {
   this.timeout(60_000);
   let databaseUrl: string;
   let orm: Orm;
@@ -46,7 +46,7 @@ describe('the check of the ledger', function () {
       )
     )[0]?.due_at as Date;
 
-  it('is made by one of all workers, and is due again at the time of day that is set', async () => {
+  it('is made by one of all workers, and is due again at the configured time', async () => {
     startWorkers(3);
     const { violations, durationSeconds } = await checked();
     assert.deepEqual(new Set(Object.values(violations)), new Set([0]));
@@ -57,7 +57,7 @@ describe('the check of the ledger', function () {
     assert.match(next.toISOString(), /T03:00:00\.000Z$/);
   });
 
-  it('says in the log and in its result which invariant does not hold, until an operator has checked it again', async () => {
+  it('reports the broken invariant in the log and in its result, until an operator has checked again', async () => {
     await asOwner(databaseUrl, 'ALTER TABLE ledger.entry DISABLE TRIGGER append_only');
     startWorkers(1);
     const { violations } = await checked();
@@ -72,7 +72,7 @@ describe('the check of the ledger', function () {
     assert.deepEqual(await dueAt(), before);
   });
 
-  it('ends at once when its worker stops, and another one begins anew', async () => {
+  it('ends at once when its worker stops, and another worker starts over', async () => {
     const holder = new pg.Client(ownerUrlOf(databaseUrl));
     await holder.connect();
     await holder.query('BEGIN; LOCK TABLE ledger.entry');
@@ -95,7 +95,7 @@ describe('the check of the ledger', function () {
     await checked();
   });
 
-  it('is an hour away at least, so that a check just before its time is enough', () => {
+  it('is at least an hour away, so that a check just before its time is enough', () => {
     const at = { hour: 3, minute: 0 };
     const next = (now: string) => nextTime(at, new Date(now)).toISOString();
     assert.equal(next('2026-03-01T01:59:59Z'), '2026-03-01T03:00:00.000Z');

@@ -7,7 +7,7 @@ import { openCommands, type TestCommands } from '../../support/commands/open-com
 import { paymentFor, readDeposits, seedDeposits } from '../../support/deposits/seed-deposits.ts';
 import { until } from '../../support/until.ts';
 
-describe('the crediting of what was found', function () {
+describe('the crediting of found payments', function () {
   this.timeout(120_000);
   let commands: TestCommands;
   let crediting: Crediting | undefined;
@@ -51,7 +51,7 @@ describe('the crediting of what was found', function () {
   const untilConfirmed = (ids: string[], count = ids.length) =>
     until(`${count} are confirmed`, async () => (await confirmed(ids)) === count);
 
-  it('keeps no account waiting for ten others whose balances somebody has locked', async () => {
+  it('delays no account because the balances of ten others are locked', async () => {
     const locked = [];
     for (let count = 0; count < 10; count++) locked.push(await paid(1));
     const holder = await commands.connect();
@@ -72,7 +72,7 @@ describe('the crediting of what was found', function () {
     await untilConfirmed(locked.flatMap((account) => account.ids));
   });
 
-  it('credits the rest of an account one of whose deposits can not be written, and that one once it can', async () => {
+  it("credits an account's other deposits if one cannot be written, and that one once it can", async () => {
     const { ids } = await paid(5);
     await commands.owner.query(`
       CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -89,7 +89,7 @@ describe('the crediting of what was found', function () {
     await untilConfirmed(ids);
   });
 
-  it('is shared by several workers, and goes through more than one transaction of an account', async () => {
+  it('is shared by several workers, and takes several transactions for one account', async () => {
     start();
     const second = startCrediting({
       orm: commands.context.orm,

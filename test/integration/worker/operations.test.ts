@@ -22,12 +22,12 @@ describe("the worker's own address", function () {
   });
   after(() => worker.stop());
 
-  it('says that the process answers', async () => {
+  it('answers that the process is alive', async () => {
     const response = await fetch(`${worker.operationsUrl}/healthz`);
     assert.deepEqual([response.status, await response.json()], [200, { status: 'ok' }]);
   });
 
-  it('is ready once it polls all three queues, and no more once it stops', async () => {
+  it('is ready once the worker polls all three queues, and not once it stops', async () => {
     const own = await startWorker(await testConfig(), logger, { workflowBundle: await testWorkflowBundle() });
     const readyz = async () => {
       const response = await fetch(`${own.operationsUrl}/readyz`);
@@ -45,7 +45,7 @@ describe("the worker's own address", function () {
     await stopped;
   });
 
-  it('has the metrics of the process, of its connections, of the SDK and of the whole database, in the text format', async () => {
+  it('serves metrics of the process, its connections, the SDK and the whole database in the text format', async () => {
     const text = await until('it polls', async () => {
       const response = await fetch(`${worker.operationsUrl}/metrics`);
       assert.equal(response.status, 200);
@@ -68,12 +68,12 @@ describe("the worker's own address", function () {
       assert.match(text, sample);
   });
 
-  it('has nothing of the API', async () => {
+  it('serves nothing of the API', async () => {
     for (const path of ['/v1/cards', '/docs', '/network/callbacks'])
       assert.equal((await fetch(`${worker.operationsUrl}${path}`)).status, 404, path);
   });
 
-  it('lets a process that can not have its port say which variable to change', async () => {
+  it('makes a process whose port is taken say which variable to change', async () => {
     const { hostname: host, port } = new URL(worker.operationsUrl);
     const taken = { host, port: Number(port), queues: WORKER_QUEUES };
     const refusal = (variable: string) => (error: unknown) =>

@@ -16,7 +16,7 @@ import { until } from '../../support/until.ts';
 
 const UNSTARTABLE = 1_000;
 
-describe('the sweep beside 1,000 claims whose workflows Temporal refuses to start', function () {
+describe('the sweep, beside 1,000 claims whose workflows Temporal refuses to start,', function () {
   this.timeout(180_000);
   let stack: TestStack;
   let unlucky: TestPartner;
@@ -50,18 +50,18 @@ describe('the sweep beside 1,000 claims whose workflows Temporal refuses to star
     return performance.now() - beganAt;
   }
 
-  it('takes up what another account abandoned, while those have their first turn', async () => {
+  it('starts what another account abandoned during their first attempt', async () => {
     assert.ok((await recover(other)) < 15_000);
   });
 
-  it('takes up what the same account abandoned, while those are tried again and again', async () => {
+  it('starts what the same account abandoned while they are tried again and again', async () => {
     await until('each was tried', async () => (await countTried(1)) === UNSTARTABLE);
     await until('some were tried again', async () => (await countTried(2)) > 0);
     // It took a minute once. On a quiet machine it takes about 1 s.
     for (let round = 0; round < 3; round++) assert.ok((await recover(unlucky)) < 15_000);
   });
 
-  it('says so in a few lines, with an example', async () => {
+  it('logs them in a few lines, with an example', async () => {
     const lines = stack.logLines.filter((line) => line.includes('the sweep of abandoned claims'));
     assert.ok(lines.length > 0 && lines.length < 30, `${lines.length} lines`);
     const { claims, claimId, error } = JSON.parse(lines[0] ?? '');
@@ -70,7 +70,7 @@ describe('the sweep beside 1,000 claims whose workflows Temporal refuses to star
     assert.match(JSON.stringify(error), /WorkflowId exceeds/);
   });
 
-  it('tells a person of those that have not begun for ten minutes', async () => {
+  it('shows operators those that have not started for ten minutes', async () => {
     const attention = async () => {
       const dayMs = 86_400_000;
       const settings = { issuanceDeadlineMs: dayMs, topUpDeadlineMs: dayMs, taskQueuePrefix: '' };
@@ -87,7 +87,7 @@ describe('the sweep beside 1,000 claims whose workflows Temporal refuses to star
     assert.deepEqual(await attention(), [['request', unlucky.id, said]]);
   });
 
-  it('tries each less often the longer it fails, and at least once a minute', async () => {
+  it('tries each less often the longer it fails, but at least once a minute', async () => {
     await until('some were tried three times', async () => (await countTried(3)) > 0);
     const pauses = await query<{ attempts: number; longest: number }>(
       stack.orm.em.fork(),

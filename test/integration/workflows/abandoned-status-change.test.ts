@@ -20,7 +20,7 @@ import { type Answer, startTestStack, type TestPartner, type TestStack } from '.
 import { startUnrulyStack, type UnrulyNetwork, unavailable } from '../../support/unruly-network.ts';
 import { until } from '../../support/until.ts';
 
-describe('a status change whose process or workflow was lost', function () {
+describe('an interrupted status change', function () {
   this.timeout(180_000);
   let stack: TestStack;
   let partner: TestPartner;
@@ -50,7 +50,7 @@ describe('a status change whose process or workflow was lost', function () {
     return { cardId, claimId, key };
   }
 
-  it('a claim whose process died before it started anything is carried out by the sweep', async () => {
+  it('is carried out by the sweep if its process died before it started anything', async () => {
     const cardId = await cardIn(stack, partner, 'live', 'active');
     await claimIdempotencyKey({ orm: stack.orm, ring: stack.operator.ring }, abandoned(cardId));
     const [claim] = await untilAnswered(stack, cardId);
@@ -73,7 +73,7 @@ describe('a status change whose process or workflow was lost', function () {
     leaseMs: 0,
   });
 
-  it('terminated: it is started again, and the next change then gets its turn', async () => {
+  it('starts again if its workflow is terminated, and the next change then gets its turn', async () => {
     const { cardId, claimId } = await pendingFreeze();
     await workflowOf(cardId, claimId).terminate('by an operator, in a test');
     const next = await changeStatus(partner, cardId, 'unfreeze', { mode: 'live' });
@@ -100,7 +100,7 @@ describe('a status change whose process or workflow was lost', function () {
     await workflowOf(cardId, claimId).result();
   });
 
-  it('terminated: a retry with the same key gets its outcome', async () => {
+  it('gives its outcome to a retry with the same key after its workflow was terminated', async () => {
     const { cardId, claimId, key } = await pendingFreeze();
     await workflowOf(cardId, claimId).terminate('by an operator, in a test');
     network.usual = (ask) => ask();
@@ -113,7 +113,7 @@ describe('a status change whose process or workflow was lost', function () {
     assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.frozen']);
   });
 
-  it('asked to be cancelled: it goes on', async () => {
+  it('continues if its workflow is asked to cancel', async () => {
     const { cardId, claimId } = await pendingFreeze();
     await workflowOf(cardId, claimId).cancel();
     network.usual = (ask) => ask();
@@ -123,7 +123,7 @@ describe('a status change whose process or workflow was lost', function () {
     await workflowOf(cardId, claimId).result();
   });
 
-  it('asked to be cancelled while it waits for its turn: it goes on', async () => {
+  it('continues if its workflow is asked to cancel while it waits for its turn', async () => {
     const { cardId } = await pendingFreeze();
     expectError(await changeStatus(partner, cardId, 'block', { mode: 'live' }), 'unavailable');
     const [, block] = await statusClaims(stack, cardId);
@@ -147,7 +147,7 @@ describe('a status change while no worker runs', () => {
   });
   after(() => stack.stop());
 
-  it('test: is made by the API; live: 503, and a worker that comes finishes it', async () => {
+  it('is made by the API in test mode, and answers 503 in live mode until a worker completes it', async () => {
     const cards = {
       test: await cardIn(stack, partner, 'test', 'active'),
       live: await cardIn(stack, partner, 'live', 'active'),
@@ -169,8 +169,8 @@ describe('a status change while no worker runs', () => {
   });
 });
 
-describe('a live status change where CARD_NETWORK has become none', () => {
-  it('waits, visibly, until there is a network again', async () => {
+describe('a live status change after CARD_NETWORK has become none', () => {
+  it('waits, where operators see it, until there is a network again', async () => {
     const first = await startTestStack();
     const partner = await fundedPartner(first);
     const cardId = await cardIn(first, partner, 'live', 'active');

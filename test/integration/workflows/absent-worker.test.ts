@@ -22,7 +22,7 @@ describe('POST /cards while no worker runs', () => {
 
   const workflowOf = (cardId: string) => stack.client.workflow.getHandle(issueCardWorkflowId(cardId));
 
-  it('answers 202 in live mode, with the money held; a worker that comes finishes it', async () => {
+  it('answers 202 in live mode with the money held, and a worker that starts completes it', async () => {
     const key = randomUUID();
     const externalRef = randomUUID();
     const accepted = await createCard(
@@ -49,7 +49,7 @@ describe('POST /cards while no worker runs', () => {
     await assertLedgerClean(stack);
   });
 
-  it('answers 402 in either mode where the money is lacking, and leaves no card', async () => {
+  it('answers 402 in either mode if the money is missing, and leaves no card', async () => {
     const poor = await stack.createPartner();
     for (const mode of ['test', 'live'] as const) {
       const refused = await createCard(poor, { amount: AMOUNT_CENTS }, { mode });
@@ -58,7 +58,7 @@ describe('POST /cards while no worker runs', () => {
     }
   });
 
-  it('keeps the money held where the workflow is terminated, with the card pending for all to see', async () => {
+  it('keeps the money held and the card pending if the workflow is terminated', async () => {
     const key = randomUUID();
     const externalRef = randomUUID();
     const accepted = await createCard(
@@ -98,7 +98,7 @@ describe('POST /cards whose workflow is asked to stop before its first answer', 
     ['cancelled', 47, 202],
     ['terminated', 0, 202],
   ] as const) {
-    it(`answers ${status} and releases no money: ${how}, amount ending in ${digits}`, async () => {
+    it(`answers ${status} and releases no money if it is ${how}, for an amount ending in ${digits}`, async () => {
       await startStack(how === 'cancelled' ? 30_000 : 3_000);
       const partner = await fundedPartner(stack);
       const amountCents = 10_000 + digits;
@@ -121,7 +121,7 @@ describe('POST /cards whose workflow is asked to stop before its first answer', 
     });
   }
 
-  it('answers 202 where the network says nothing and the workflow is terminated meanwhile', async () => {
+  it('answers 202 if the network does not answer and the workflow is terminated meanwhile', async () => {
     await startStack(5_000);
     const silence = () => Promise.reject(new CardNetworkUnavailable('no answer, in a test'));
     await stack.startWorker({

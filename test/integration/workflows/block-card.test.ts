@@ -15,7 +15,7 @@ import { startUnrulyStack, type UnrulyNetwork } from '../../support/unruly-netwo
 /** What a card of $100 costs beside what is on it: that stays spent. */
 const FEES_CENTS = priceOf(10_000) - 10_000;
 
-describe('blocking a card', function () {
+describe('POST /cards/{cardId}/block', function () {
   this.timeout(120_000);
   let stack: TestStack;
   let partner: TestPartner;
@@ -52,7 +52,7 @@ describe('blocking a card', function () {
 
   for (const mode of ['test', 'live'] as const) {
     for (const status of ['active', 'frozen'] as const) {
-      it(`${mode}: releases exactly what is on a card that is ${status}, once`, async () => {
+      it(`releases exactly the balance of a card that is ${status}, once, in ${mode} mode`, async () => {
         const cardId = await cardIn(stack, partner, mode, status);
         const other = await cardIn(stack, partner, mode, 'active');
         assert.equal(await openCards(mode), 2);
@@ -75,7 +75,7 @@ describe('blocking a card', function () {
       });
     }
 
-    it(`${mode}: releases nothing where nothing is on the card`, async () => {
+    it(`releases nothing if the card's balance is zero, in ${mode} mode`, async () => {
       const cardId = await cardIn(stack, partner, mode, 'active');
       await transaction(stack.orm, (tx) =>
         settleTransaction(tx, settlementOf({ partnerId: partner.id, mode }, cardId, { amountCents: 10_000 })),
@@ -88,7 +88,7 @@ describe('blocking a card', function () {
     });
   }
 
-  it('fails its pending top-ups, releases what they hold, and says so', async () => {
+  it("fails the card's pending top-ups, releases what they hold, and writes their events", async () => {
     const cardId = await cardIn(stack, partner, 'live', 'active');
     const accepted = [await topUp(cardId, 5_047), await topUp(cardId, 6_047)];
     for (const { status, text } of accepted) assert.equal(status, 202, text);
@@ -108,7 +108,7 @@ describe('blocking a card', function () {
     expectError(await topUp(cardId, 5_000), 'invalid_state');
   });
 
-  it('answers a top-up that had no answer yet with 409, as if it came after the block', async () => {
+  it('answers a top-up that had no response yet with 409, as if it came after the block', async () => {
     const cardId = await cardIn(stack, partner, 'live', 'active');
     const asked = Promise.withResolvers<void>();
     const hold = Promise.withResolvers<void>();

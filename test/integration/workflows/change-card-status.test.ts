@@ -25,7 +25,7 @@ import { until } from '../../support/until.ts';
 
 const FROZEN = ['card.issued', 'card.frozen'];
 
-describe('a status change whose network', function () {
+describe('a live status change', function () {
   this.timeout(120_000);
   let stack: TestStack;
   let partner: TestPartner;
@@ -59,7 +59,7 @@ describe('a status change whose network', function () {
 
   const tokens = () => new Set(network.asked.map(({ token }) => token)).size;
 
-  it('answers 503 at first is asked again with the same token', async () => {
+  it('is requested again with the same token if the network answers 503 at first', async () => {
     network.next.push(unavailable, unavailable, unavailable);
     const answer = await change('freeze');
     assert.equal(answer.status, 200, answer.text);
@@ -67,7 +67,7 @@ describe('a status change whose network', function () {
     assert.deepEqual([network.asked.length, tokens()], [4, 1]);
   });
 
-  it('acts although its answer is lost, again and again: one change', async () => {
+  it('is made once if the network acts but its answer is lost, again and again', async () => {
     network.next.push(answerLost, answerLost, answerLost);
     const answer = await change('freeze');
     assert.equal(answer.status, 200, answer.text);
@@ -75,7 +75,7 @@ describe('a status change whose network', function () {
     assert.deepEqual([network.asked.length, tokens()], [4, 1]);
   });
 
-  it('answers so late that it has been asked again by then: the late answer changes nothing', async () => {
+  it('ignores an answer that arrives after it was requested again', async () => {
     const late = Promise.withResolvers<void>();
     const heard = Promise.withResolvers<void>();
     network.next.push(async (ask) => {
@@ -93,7 +93,7 @@ describe('a status change whose network', function () {
     await assertBoth('active', [...FROZEN, 'card.unfrozen']);
   });
 
-  it('gets a question a second time, long after the opposite change: it stays as it is', async () => {
+  it('is not repeated if the network gets its request a second time, long after the opposite change', async () => {
     assert.equal((await change('freeze')).status, 200);
     const [freeze] = network.asked;
     assert.ok(freeze);
@@ -102,7 +102,7 @@ describe('a status change whose network', function () {
     await assertBoth('active', [...FROZEN, 'card.unfrozen']);
   });
 
-  it('refuses: 409 with the status that stays, the same again, and the next change is possible', async () => {
+  it('is answered 409 with the unchanged status if the network refuses, also on a retry, and the next one is possible', async () => {
     network.next.push(refused);
     const key = randomUUID();
     const answer = await change('freeze', key);
@@ -114,7 +114,7 @@ describe('a status change whose network', function () {
     await assertBoth('frozen', FROZEN);
   });
 
-  it('has blocked the card itself: 409 for an unfreeze, and a block is possible', async () => {
+  it('is answered 409 for an unfreeze if the network has blocked the card, and a block is possible', async () => {
     assert.equal((await change('freeze')).status, 200);
     await network.ask({
       ...network.asked[0],
@@ -126,7 +126,7 @@ describe('a status change whose network', function () {
     await assertBoth('blocked', [...FROZEN, 'card.blocked']);
   });
 
-  it('has no id for the card: 409 that says so, and it is not asked', async () => {
+  it("is answered 409 without asking the network if the network's id of the card is missing", async () => {
     await forgetNetworkCard(stack, cardId);
     for (const verb of ['freeze', 'block'] as const) {
       const answer = await change(verb);
@@ -141,7 +141,7 @@ describe('a status change whose network', function () {
   });
 });
 
-describe('a status change that takes longer than a request waits', function () {
+describe('a status change that outlasts its request', function () {
   this.timeout(120_000);
   let stack: TestStack;
   let partner: TestPartner;
@@ -160,7 +160,7 @@ describe('a status change that takes longer than a request waits', function () {
   const freeze = (idempotencyKey: string) =>
     changeStatus(partner, cardId, 'freeze', { mode: 'live', idempotencyKey });
 
-  it('is answered 503, goes on, and is found by a retry with the same key', async () => {
+  it('is answered 503, continues, and is found by a retry with the same key', async () => {
     network.usual = unavailable;
     const key = randomUUID();
     for (let attempt = 0; attempt < 2; attempt++) {
@@ -181,7 +181,7 @@ describe('a status change that takes longer than a request waits', function () {
     assert.deepEqual(await eventTypes(stack, cardId), FROZEN);
   });
 
-  it('keeps the changes after it waiting, which are then judged by what they find', async () => {
+  it('makes later changes wait, which are then judged by what they find', async () => {
     network.usual = unavailable;
     for (const verb of ['freeze', 'freeze', 'block'] as const) {
       const answer = await changeStatus(partner, cardId, verb, { mode: 'live' });

@@ -12,7 +12,7 @@ import { detailsOf, skipTime } from '../../support/workflows.ts';
 const HOUR_MS = 3_600_000;
 
 /** A workflow's own time is skipped on the real server. */
-describe('the 24-hour deadline', function () {
+describe('an operation past its 24-hour deadline', function () {
   this.timeout(180_000);
   let stack: TestStack;
   let ends: Promise<void>[];
@@ -49,7 +49,7 @@ describe('the 24-hour deadline', function () {
   }
 
   SILENT_KINDS.forEach(({ name, yes }, index) => {
-    it(`of ${name} is kept, then an operator decides: ${yes}, failed, or what the network says after all`, () =>
+    it(`waits for an operator, who resolves ${name} as ${yes} or failed, unless the network decides after all`, () =>
       ends[index]);
   });
 

@@ -16,7 +16,7 @@ import { until } from '../../support/until.ts';
 const DAY_MS = 24 * 3_600_000;
 
 /** Whoever reaches Temporal can start our workflows with any input, and signal them. */
-describe('a decision that reaches a workflow without an operator', function () {
+describe('a decision that is signalled by hand', function () {
   this.timeout(180_000);
   let stack: TestStack;
   before(async () => {
@@ -90,7 +90,7 @@ describe('a decision that reaches a workflow without an operator', function () {
     const { name, yes, pending, begin } = kind;
     const type = yes === 'issued' ? ISSUE_CARD : TOP_UP_CARD;
 
-    it(`changes nothing about ${name} before its deadline, whatever the workflow was told of it`, async () => {
+    it(`changes nothing about ${name} before its deadline, whatever deadline the workflow was given`, async () => {
       const silent = await begin(stack);
       const foreign = await startForeign(type, await claimOf(stack, silent.id));
       for (const outcome of [yes, 'failed']) {
@@ -110,7 +110,7 @@ describe('a decision that reaches a workflow without an operator', function () {
       await assertEnded(silent, kind, yes, 'temporal');
     });
 
-    it(`changes nothing about ${name} that an operator has decided otherwise; what he has recorded is carried out`, async () => {
+    it(`does not override an operator's recorded decision about ${name}`, async () => {
       const silent = await begin(stack);
       await silent.age();
       await record(silent, kind, false);
@@ -120,7 +120,7 @@ describe('a decision that reaches a workflow without an operator', function () {
       await assertEnded(silent, kind, 'failed', 'test');
     });
 
-    it(`about ${name} is carried out once, however many there are at once`, async () => {
+    it(`is applied once to ${name}, however many arrive at once`, async () => {
       const silent = await begin(stack);
       await silent.age();
       const claimId = await claimOf(stack, silent.id);
@@ -136,7 +136,7 @@ describe('a decision that reaches a workflow without an operator', function () {
       await assertEnded(silent, kind, entry?.[1] ?? '', 'temporal');
     });
 
-    it(`about ${name} is nothing where the signal says nothing that can be read`, async () => {
+    it(`is ignored for ${name} if the signal cannot be read`, async () => {
       const silent = await begin(stack);
       await silent.age();
       for (const told of [
@@ -154,7 +154,7 @@ describe('a decision that reaches a workflow without an operator', function () {
     });
   }
 
-  it('changes nothing by a workflow that is given the claim of something else, or none', async () => {
+  it("changes nothing through a workflow that has another operation's claim, or none", async () => {
     const [issuance, topUp] = await Promise.all(SILENT_KINDS.map(({ begin }) => begin(stack)));
     assert.ok(issuance && topUp);
     await Promise.all([issuance.age(), topUp.age()]);

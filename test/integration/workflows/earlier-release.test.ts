@@ -16,7 +16,7 @@ const BODIES: Record<string, object> = {
   top_up_card: { amount: 1_000 },
 };
 
-describe('a workflow of test mode that the release before has started', () => {
+describe('a test-mode workflow that the previous release started', () => {
   let stack: TestStack;
   let partner: TestPartner;
   let cardId: string;
@@ -61,7 +61,7 @@ describe('a workflow of test mode that the release before has started', () => {
   }
 
   for (const claimIsLeft of [true, false]) {
-    it(`ends and does nothing, ${claimIsLeft ? 'though its claim is' : 'whose claim is no longer'} there`, async () => {
+    it(`ends and does nothing if its claim ${claimIsLeft ? 'still exists' : 'is gone'}`, async () => {
       for (const operation of ['create_card', 'top_up_card', 'freeze_card', 'block_card'] as const) {
         const workflow = await start(operation, claimIsLeft);
         await stack.client.workflow.getHandle(workflowIdOf(workflow)).result();

@@ -8,7 +8,7 @@ import { tellDelivery } from '../../../temporal/deliver-webhook.ts';
 import { testTemporal } from '../../support/temporal.ts';
 
 /** On a task queue without a worker, so that what is started waits. */
-describe('partners share Temporal', () => {
+describe('the service', () => {
   const taskQueue = `fairness-${randomUUID()}`;
   let client: Client;
   before(async () => {
@@ -51,7 +51,7 @@ describe('partners share Temporal', () => {
     'a decision on an issuance': decide('create_card'),
     'a decision on a top-up': decide('top_up_card'),
   })) {
-    it(`starts ${what} with the partner as fairness key`, async () => {
+    it(`starts the workflow of ${what} with the partner as its fairness key`, async () => {
       const partnerId = newId('prt');
       await startFor(partnerId);
       for (;;) {
@@ -64,7 +64,7 @@ describe('partners share Temporal', () => {
     });
   }
 
-  it("hands out another partner's task before most of what one has queued up", async () => {
+  it("runs another partner's task before most of what one partner has queued", async () => {
     const [flooding, quiet] = [newId('prt'), newId('prt')];
     const queue = `${taskQueue}-turns`;
     const startOn = (partnerId: string) =>

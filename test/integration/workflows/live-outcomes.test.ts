@@ -26,7 +26,7 @@ const OUTCOMES = [
   { digits: 48, answer: 201, ends: 'active' },
 ] as const;
 
-describe('issuances in live mode', function () {
+describe('live issuances', function () {
   this.timeout(120_000);
   let stack: TestStack;
   let partner: TestPartner;
@@ -47,9 +47,9 @@ describe('issuances in live mode', function () {
 
   /** What becomes of the network's callbacks about a card. */
   const callbacks: Record<string, (cardId: string) => Promise<unknown>> = {
-    'as the network sends them': async () => {},
-    lost: (cardId) => network('DELETE FROM simulated_network.callback WHERE token = $1', [cardId]),
-    'many and too early': (cardId) =>
+    'arrive as the network sends them': async () => {},
+    'are lost': (cardId) => network('DELETE FROM simulated_network.callback WHERE token = $1', [cardId]),
+    'are many and too early': (cardId) =>
       network(
         `INSERT INTO simulated_network.callback (token, due_at)
          SELECT $1, clock_timestamp() + delay * interval '400 milliseconds' FROM generate_series(0, 9) AS delay`,
@@ -57,7 +57,7 @@ describe('issuances in live mode', function () {
       ),
   };
   for (const [how, disturb] of Object.entries(callbacks)) {
-    it(`come to their outcome, all at the same time, with callbacks ${how}`, async () => {
+    it(`reach their outcomes simultaneously if callbacks ${how}`, async () => {
       const amounts = OUTCOMES.flatMap(({ digits }) => [10_000 + digits, 20_000 + digits]);
       const cards = await Promise.all(
         amounts.map(async (amountCents) => {
@@ -87,7 +87,7 @@ describe('issuances in live mode', function () {
     });
   }
 
-  it('end although the BIN of their product changes in between', async () => {
+  it('end even if the BIN of their product changes in between', async () => {
     const accepted = await createCard(partner, { amount: 10_045 }, { mode: 'live' });
     assert.equal(accepted.status, 202, accepted.text);
     await setCurrentProduct(stack.operator, { ...TEST_PRODUCT, bin: '454545' });

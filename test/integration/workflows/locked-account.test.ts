@@ -10,7 +10,7 @@ import { until } from '../../support/until.ts';
 const CARDS = 16;
 const CARD_CENTS = 10_000;
 
-describe('issuances of an account on whose rows somebody holds a lock', function () {
+describe('issuances of an account whose rows somebody has locked', function () {
   this.timeout(120_000);
   let stack: TestStack;
   let holder: pg.Client;
@@ -37,7 +37,7 @@ describe('issuances of an account on whose rows somebody holds a lock', function
     return rowCount ?? 0;
   };
 
-  it("keep few of the worker's connections, delay nobody, and go on when it is free", async () => {
+  it("occupy few of the worker's connections, delay nobody, and continue when the lock is released", async () => {
     const [locked, other] = await Promise.all([fundedPartner(stack), fundedPartner(stack)]);
     await holder.query('BEGIN');
     await holder.query('SELECT FROM account_usage WHERE partner_id = $1 FOR UPDATE', [locked.id]);

@@ -11,7 +11,7 @@ import {
   unavailable,
 } from '../../support/unruly-network.ts';
 
-describe('opposite status changes at once in live mode', function () {
+describe('simultaneous opposite status changes', function () {
   this.timeout(180_000);
   let stack: TestStack;
   let partner: TestPartner;
@@ -36,7 +36,7 @@ describe('opposite status changes at once in live mode', function () {
     return order;
   }
 
-  it('15 freezes and 15 unfreezes, with a network that stumbles, come to one order', async () => {
+  it('come to one order for 15 freezes and 15 unfreezes with a faulty network', async () => {
     let count = 0;
     network.usual = async (ask) => {
       count += 1;
@@ -50,7 +50,7 @@ describe('opposite status changes at once in live mode', function () {
     for (const [index, to] of order.entries()) assert.equal(to, index % 2 === 0 ? 'frozen' : 'active');
   });
 
-  it('with blocks among them, end blocked once, and the card’s money is released once', async () => {
+  it('end blocked if blocks are among them, and the card’s money is released once', async () => {
     network.usual = (ask) => ask();
     const verbs = Array.from({ length: 10 }, () => ['freeze', 'block', 'unfreeze'] as const).flat();
     const order = await changeAtOnce(verbs);

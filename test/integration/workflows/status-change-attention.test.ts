@@ -22,7 +22,7 @@ describe('a status change that takes longer than 10 minutes', function () {
   });
   after(() => stack.stop());
 
-  it('can be found by NeedsAttention, as can the one that waits for it, until they are done', async () => {
+  it('can be found by NeedsAttention until it is done, as can one that waits for it', async () => {
     const cardId = await cardIn(stack, partner, 'live', 'active');
     network.usual = unavailable;
     for (const verb of ['freeze', 'block'] as const) {

@@ -28,7 +28,7 @@ import { readRow, setUrl, writeEvents } from '../../support/webhooks/events.ts';
 import { answer, type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
 import { skipTime, untilStarted } from '../../support/workflows.ts';
 
-describe('an upgrade of workers that have versions', function () {
+describe('an upgrade of workers with versions', function () {
   this.timeout(120_000);
   const deploymentName = `cards-${randomUUID()}`;
   const version = (buildId: string) => ({ deploymentName, buildId });
@@ -86,7 +86,7 @@ describe('an upgrade of workers that have versions', function () {
       assert.equal((await endOf(one)).build, '2', one.what);
   });
 
-  it('is rolled back the same way', async () => {
+  it('can be rolled back the same way', async () => {
     const before = await waitingWork(nextPartner);
     assert.equal(await buildOf(before.card.workflow), '2');
     await makeCurrent('1');
@@ -102,7 +102,7 @@ describe('an upgrade of workers that have versions', function () {
       assert.equal((await endOf(one)).build, '1', one.what);
   });
 
-  it('lets finished work be reset to its beginning, and does nothing twice', async () => {
+  it('allows finished workflows to be reset to their beginning, and does nothing twice', async () => {
     const work = await waitingWork(partner);
     await end(partner, work);
     for (const { workflow } of Object.values(work)) {
@@ -242,10 +242,10 @@ describe('an upgrade of workers that have versions', function () {
   }
 });
 
-describe('a worker without a version, whose code does not fit what runs', function () {
+describe('a worker without a version whose code does not fit running workflows', function () {
   this.timeout(120_000);
 
-  it('keeps that waiting until it is rolled back, and nothing is lost', async () => {
+  it('makes them wait until it is rolled back, and loses nothing', async () => {
     const stack = await startTestStack({ cardCreationWaitMs: 3_000 }, { hosted: false });
     const partner = await fundedPartner(stack);
     const { json } = await createCard(partner, { amount: NEVER_FINISHES_CENTS }, { mode: 'live' });

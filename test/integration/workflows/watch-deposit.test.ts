@@ -129,7 +129,7 @@ describe('the workflow that watches a deposit', function () {
     return (await operate('ledger', 'balance', partner.id, '--mode', 'live')).json.total;
   };
 
-  it('can be found by whose it is and what it is about, and ends when the payment is credited', async () => {
+  it('can be found by its partner and its deposit, and ends when the payment is credited', async () => {
     const { id, workflow, receive } = await watched();
     assert.equal(await attribute(workflow, 'DepositId'), id);
     assert.equal(await attribute(workflow, 'PartnerId'), partner.id);
@@ -155,7 +155,7 @@ describe('the workflow that watches a deposit', function () {
     assert.deepEqual(await depositEvents(stack.orm, id), []);
   });
 
-  it('looks by itself when nobody tells it', async () => {
+  it('looks at the row by itself if nobody informs it', async () => {
     const { id, workflow } = await watched();
     await query(
       stack.orm.em.fork(),
@@ -167,7 +167,7 @@ describe('the workflow that watches a deposit', function () {
     assert.match(await details(workflow), /^Expired/);
   });
 
-  it('credits a payment in time that was found after it', async () => {
+  it('ends as credited for a payment in time that was found after its deadline', async () => {
     const { workflow, receive, state } = await watched();
     await skipTime(workflow, 8 * HOUR_MS + 60_000);
     await untilSaid(workflow, 'the deposit expires once the scan passes its deadline');
@@ -176,7 +176,7 @@ describe('the workflow that watches a deposit', function () {
     assert.equal((await state()).status, 'confirmed');
   });
 
-  it('shows a payment in a block that is not solid yet, and one that is being judged', async () => {
+  it('shows a payment in a block that is not solid yet, and a payment that is being judged', async () => {
     const { id, workflow } = await watched();
     const seen = `UPDATE deposit SET status = 'confirming', seen_block_number = 4711, version = version + 1 WHERE id = $1`;
     await query(stack.orm.em.fork(), seen, [id]);
@@ -186,7 +186,7 @@ describe('the workflow that watches a deposit', function () {
     await workflow.result();
   });
 
-  it('shows what waits for review, and credits it on a signal', async () => {
+  it('shows payments in review, and credits them on a signal', async () => {
     const one = await inReview('10.005');
     const { id, workflow } = one;
     const before = await credited();
@@ -210,7 +210,7 @@ describe('the workflow that watches a deposit', function () {
     assert.equal((await depositEvents(stack.orm, id)).length, 1);
   });
 
-  it('takes what was sent back for returned, on a signal', async () => {
+  it('records payments as returned on a signal', async () => {
     const one = await inReview();
     await one.workflow.signal(resolveDeposit, RETURNED);
     await one.workflow.result();
@@ -220,7 +220,7 @@ describe('the workflow that watches a deposit', function () {
     assert.match(await details(one.workflow), /^Everything that arrived was sent back/);
   });
 
-  it('hears of what the command line decides', async () => {
+  it('follows a decision of the command line', async () => {
     const { id, workflow } = await inReview();
     const operate = operateIn(environmentOf(stack.config));
     const shown = await operate('deposit', 'show', id);
@@ -231,7 +231,7 @@ describe('the workflow that watches a deposit', function () {
     assert.equal((await operate('deposit', 'show', id)).json.workflow_status, 'completed');
   });
 
-  it('outlives signals that are no decision, and says so', async () => {
+  it('ignores signals that are not a decision, and says so', async () => {
     const { workflow, state } = await inReview();
     const before = await state();
     for (const sent of [
@@ -264,7 +264,7 @@ describe('the workflow that watches a deposit', function () {
     assert.equal((await state()).status, 'confirmed');
   });
 
-  it('shows why a decision was refused, and takes the next one', async () => {
+  it('shows why a decision was refused, and accepts the next one', async () => {
     const one = await watched();
     await one.workflow.signal(resolveDeposit, CREDIT);
     await untilSaid(one.workflow, 'and changed nothing: nothing is in review');
@@ -300,7 +300,7 @@ describe('the workflow that watches a deposit', function () {
     await one.workflow.result();
   });
 
-  it('carries a decision out once, though nobody hears of it and another payment comes meanwhile', async () => {
+  it('applies a decision once, even if nobody is informed and another payment arrives meanwhile', async () => {
     const one = await inReview();
     loseWordOf = () => one.receive('7');
     await one.workflow.signal(resolveDeposit, CREDIT);
@@ -315,7 +315,7 @@ describe('the workflow that watches a deposit', function () {
     assert.equal((await one.state()).creditedCents, 1_700);
   });
 
-  it('takes the first of two decisions that come at once', async () => {
+  it('applies the first of two simultaneous decisions', async () => {
     const one = await inReview();
     await stack.stopWorker();
     await one.workflow.signal(resolveDeposit, RETURNED);
@@ -326,7 +326,7 @@ describe('the workflow that watches a deposit', function () {
     assert.match(await details(one.workflow), /changed nothing: the deposit has changed since/);
   });
 
-  it('starts again for a payment that comes after its end', async () => {
+  it('starts again for a payment after its end', async () => {
     const { workflow, receive, state } = await watched();
     await receive('25');
     await workflow.result();
@@ -340,7 +340,7 @@ describe('the workflow that watches a deposit', function () {
     assert.deepEqual([(await state()).status, (await state()).creditedCents], ['confirmed', 2_500]);
   });
 
-  it('starts again when there is news after it was terminated or cancelled', async () => {
+  it('starts again when its deposit changes after it was terminated or cancelled', async () => {
     const { id, workflow, receive, state } = await watched();
     const { runId } = await workflow.describe();
     await workflow.terminate();
@@ -354,7 +354,7 @@ describe('the workflow that watches a deposit', function () {
     assert.equal((await state()).status, 'confirmed');
   });
 
-  it('ends where there is no such deposit', async () => {
+  it('ends if the deposit does not exist', async () => {
     const workflow = await stack.client.workflow.start('watchDeposit', {
       workflowId: 'deposit/foreign',
       taskQueue: `${stack.config.taskQueuePrefix}deposits`,
@@ -364,7 +364,7 @@ describe('the workflow that watches a deposit', function () {
     await workflow.result();
   });
 
-  it('keeps its history small, however many signals come, and loses nothing by that', async () => {
+  it('keeps its history short, however many signals arrive, and loses none', async () => {
     const { id, workflow } = await inReview();
     const { runId } = await workflow.describe();
     await until('another run', async () => {
@@ -382,7 +382,7 @@ describe('the workflow that watches a deposit', function () {
     assert.equal(await attribute(workflow, 'NeedsAttention'), false);
   });
 
-  it('leaves a payment that is found while it decides for the next decision', async () => {
+  it('leaves a payment that is found during a decision to the next one', async () => {
     const one = await inReview('2');
     await recordPayment(stack.orm, one.id, { usdt: '4' });
     await one.workflow.signal(resolveDeposit, CREDIT);

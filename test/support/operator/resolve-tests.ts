@@ -18,7 +18,7 @@ export function testBeforeDeadline(
 ): void {
   const { what, operate, resolve, show, attention } = resolving;
 
-  it('resolve is refused and changes nothing', async () => {
+  it('refuses to resolve, and changes nothing', async () => {
     const audited = await lastAudit(operate);
     for (const outcome of [what.success, '--failed']) {
       const { code, out, err } = await resolve(pending(), outcome);
@@ -38,7 +38,7 @@ export function testBeforeDeadline(
     ['show'],
     ...wrong,
   ]) {
-    it(`"${what.command} ${args.join(' ')}" is wrong usage`, async () => {
+    it(`rejects "${what.command} ${args.join(' ')}" as wrong usage`, async () => {
       const { code, out } = await operate(what.command, ...args);
       assert.deepEqual({ code, out }, { code: 2, out: '' });
     });
@@ -49,7 +49,7 @@ export function testBeforeDeadline(
 export function testPastDeadline(resolving: Resolving): void {
   const { what, operate, resolve, show, attention, createOverdue, held, terminate } = resolving;
 
-  it('attention list names it with the command that settles it', async () => {
+  it('is listed in attention list with the command that resolves it', async () => {
     const id = await createOverdue();
     // It is listed before its workflow has noticed, with another reason.
     await untilHolds(async () => {
@@ -73,7 +73,7 @@ export function testPastDeadline(resolving: Resolving): void {
     assert.deepEqual(await attention(), []);
   });
 
-  it('resolve starts the workflow again where it has ended', async () => {
+  it('starts the workflow again if it has ended', async () => {
     for (const [outcome, status] of [
       ['--failed', 'failed'],
       [what.success, what.succeeded],

@@ -13,7 +13,7 @@ describe('startEmbeddedPostgres', () => {
   const start = async (name: string) =>
     startEmbeddedPostgres({ dataDir: join(scratch.path, name), port: await freePort(), password: 'right' });
 
-  it('keeps its data through kill -9, whatever process its old lock file names by now', async () => {
+  it('keeps its data through kill -9, whatever process has the pid in its old lock file', async () => {
     const dataDir = join(scratch.path, 'killed');
     let server = await start('killed');
     await query(server, 'CREATE TABLE kept AS SELECT 42 AS n');
@@ -52,7 +52,7 @@ describe('startEmbeddedPostgres', () => {
     await server.stop();
   });
 
-  it('makes anew what a killed initdb left half done', async () => {
+  it('starts over if a killed initdb left its work half done', async () => {
     await mkdir(join(scratch.path, 'half.unfinished'));
     await writeFile(join(scratch.path, 'half.unfinished', 'PG_VERSION'), '18');
     const server = await start('half');
@@ -60,7 +60,7 @@ describe('startEmbeddedPostgres', () => {
     await server.stop();
   });
 
-  it('listens on loopback alone, and lets nobody in without the password', async () => {
+  it('listens on loopback alone, and requires the password', async () => {
     const server = await start('guarded');
     assert.deepEqual(await query(server, 'SHOW listen_addresses'), [{ listen_addresses: '127.0.0.1' }]);
     assert.deepEqual(await query(server, 'SHOW unix_socket_directories'), [{ unix_socket_directories: '' }]);
@@ -70,7 +70,7 @@ describe('startEmbeddedPostgres', () => {
     await server.stop();
   });
 
-  it('says what PostgreSQL said when it does not start, even where another server answers', async () => {
+  it('repeats what PostgreSQL said if it does not start, even if another server answers', async () => {
     const server = await start('taken');
     const port = Number(new URL(server.url).port);
     const second = { dataDir: join(scratch.path, 'second'), port, password: 'right' };

@@ -14,7 +14,7 @@ const OWN_SERVER = { DATABASE_URL: undefined, ALLOW_OWNER_LOGIN: undefined };
 describe('the logins of the local stack', () => {
   const scratch = scratchFolder();
 
-  it('are added to the secrets of a data folder that has none, and kept from then on', async () => {
+  it('are added to the secrets of a data folder that has none, and then kept', async () => {
     const file = join(scratch.path, 'secrets.json');
     const older = { postgresPassword: 'owner', encryptionKeys: 'local:key' };
     await writeFile(file, JSON.stringify(older));
@@ -28,7 +28,7 @@ describe('the logins of the local stack', () => {
     assert.equal((await stat(file)).mode & 0o777, 0o600);
   });
 
-  it('are made with their roles alone, and again with other passwords', async () => {
+  it('are made with their roles alone, and updated with other passwords', async () => {
     const ownerUrl = ownerUrlOf(await createTestDatabase());
     for (const round of ['first', 'second']) {
       const { logins } = loadSecrets(join(scratch.path, `${round}.json`));
@@ -47,7 +47,7 @@ describe('the logins of the local stack', () => {
     }
   });
 
-  it('take an owner who may make roles, or the word that everything may log in as this one', async () => {
+  it('need an owner who may make roles, or permission for everything to log in as the owner', async () => {
     const url = await createTestDatabase();
     const { logins } = loadSecrets(join(scratch.path, 'third.json'));
     const theirs = { ...OWN_SERVER, DATABASE_URL: url };

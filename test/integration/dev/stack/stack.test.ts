@@ -50,7 +50,7 @@ describe('npm start', function () {
   });
   after(() => stack?.kill('SIGKILL'));
 
-  it('prints one line `ready` with the URLs, the first time with the keys, and serves with them', async () => {
+  it('prints one line `ready` with the URLs, and with the keys the first time, and serves there', async () => {
     const ready = await start();
     const origin = `http://127.0.0.1:${env.PORT}`;
     assert.equal(stack.lines.filter((line) => line.startsWith('ready')).length, 1);
@@ -159,7 +159,7 @@ describe('npm start', function () {
     }
   });
 
-  it('writes stack.json for other programs and nobody else, its secrets likewise', async () => {
+  it('writes stack.json and its secrets for its own user alone', async () => {
     assert.deepEqual(Object.keys(file).sort(), [
       'apiUrl',
       'codecEndpoint',
@@ -186,7 +186,7 @@ describe('npm start', function () {
     }
   });
 
-  it('tells what it starts nothing of its environment but what is meant for it', async function () {
+  it('gives each child only the part of its environment that is meant for it', async function () {
     // Other systems do not show a process's environment.
     if (process.platform !== 'linux') this.skip();
     for (const [name, pid] of childrenOf(env.DATA_DIR)) {
@@ -205,7 +205,7 @@ describe('npm start', function () {
     assert.equal((await call('/ping')).status, 200);
   });
 
-  it('starts again whichever child is killed, and says so', async () => {
+  it('restarts any child that is killed, and says so', async () => {
     for (const name of childrenOf(env.DATA_DIR).keys()) {
       // Looked up anew: Temporal's UI is started again with its server.
       process.kill(childrenOf(env.DATA_DIR).get(name) as number, 'SIGKILL');
@@ -238,7 +238,7 @@ describe('npm start', function () {
     }
   });
 
-  it('stops within 15 s, in order, and leaves nothing running', async () => {
+  it('stops in order, and leaves nothing running', async () => {
     const running = childrenOf(env.DATA_DIR);
     const stoppedAt = Date.now();
     stack.kill('SIGTERM');
@@ -259,7 +259,7 @@ describe('npm start', function () {
     );
   });
 
-  it('keeps data and URLs over an ordered stop, and stops at SIGINT too', async () => {
+  it('keeps data and URLs over an ordered stop, and stops on SIGINT too', async () => {
     const before = { ...file };
     await start();
     assert.deepEqual(file, before);
@@ -268,7 +268,7 @@ describe('npm start', function () {
     assert.equal(await stack.ended, 0);
   });
 
-  it('forgets everything at npm run reset', async () => {
+  it('forgets everything after npm run reset', async () => {
     assert.equal(await runStack('reset', env).ended, 0);
     assert.equal(existsSync(env.DATA_DIR), false);
   });

@@ -60,7 +60,7 @@ describe('npm start -- --with-tron', function () {
     env = { DATA_DIR: join(scratch.path, 'data'), PORT: String(await freePort()) };
   });
 
-  it('refuses TRON variables beside the flag, and flags there are not, before it starts anything', async () => {
+  it('refuses TRON variables beside the flag, and unknown flags, before it starts anything', async () => {
     const refused = async (extra: Record<string, string>, args: string[], why: RegExp) => {
       const { ended, lines } = runStack('start', { ...env, ...extra }, args);
       assert.equal(await ended, 1);
@@ -87,7 +87,7 @@ describe('npm start -- --with-tron', function () {
     assert.ok(paidHash);
   });
 
-  it('goes on with the same chain after a stop', async () => {
+  it('continues with the same chain after a stop', async () => {
     const { tronUrl } = file;
     assert.equal(await stop(), 0);
     await assert.rejects(fetch(tronUrl), TypeError);

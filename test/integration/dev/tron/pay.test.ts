@@ -38,7 +38,7 @@ describe('npm run tron -- pay', function () {
     running = folderWith('running', { tronUrl: tron.url });
   });
 
-  it('pays, and says with which transaction and in which block', async () => {
+  it('pays, and prints the transaction and its block', async () => {
     const { code, text } = await runOn(running, 'pay', ALICE, '12.3456');
     assert.equal(code, 0, text);
     const [, txId, block, solid] =
@@ -54,7 +54,7 @@ describe('npm run tron -- pay', function () {
     assert.equal(Number(`0x${info.log[0].data}`), 12_345_600);
   });
 
-  it('refuses a wrong address and a wrong amount, each by name', async () => {
+  it('refuses a wrong address and a wrong amount, and names them', async () => {
     const askedFor = async (to: unknown, amountUsdt: unknown) => {
       const headers = { 'content-type': 'application/json' };
       const body = JSON.stringify({ to, amountUsdt });
@@ -87,7 +87,7 @@ describe('npm run tron -- pay', function () {
       assert.equal((await runOn(running, ...args)).code, 1, args.join());
   });
 
-  it('says what to do where no stack, or none with a TRON node, runs', async () => {
+  it('says what to do if no stack, or none with a TRON node, is running', async () => {
     assert.match((await run('pay', ALICE, '1')).text, /run `npm start -- --with-tron`/);
     const without = folderWith('without', {});
     assert.match((await runOn(without, 'pay', ALICE, '1')).text, /run `npm start -- --with-tron`/);
@@ -104,7 +104,7 @@ describe('npm run tron -- pay', function () {
     other.close();
   });
 
-  it('takes no payment that a web page could send', async () => {
+  it('accepts no payment that a web page could send', async () => {
     const body = JSON.stringify({ to: ALICE, amountUsdt: '1' });
     for (const type of ['text/plain', 'application/x-www-form-urlencoded']) {
       const response = await fetch(`${tron.url}/dev/pay`, {
@@ -119,7 +119,7 @@ describe('npm run tron -- pay', function () {
     assert.equal(broken.status, 400);
   });
 
-  it('configures the service with the account of the well-known mnemonic', () => {
+  it('uses the account of the well-known mnemonic', () => {
     assert.equal(deriveDepositAddress(tron.environment.TRON_XPUB ?? '', 0).address, ALICE);
   });
 });
