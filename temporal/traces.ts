@@ -79,7 +79,8 @@ export function runSinks(tracing: Tracing | null, codec: EncryptionCodec): Injec
           if (tracing === null || parent === null) return;
           tracing.record({
             ...{ name: `RunWorkflow:${workflowType}`, parent, spanId: spanIdOf(runId), failed },
-            startedAt: runStartTime,
+            // It may be a Date of the sandbox, which is no Date to others.
+            startedAt: new Date(runStartTime.getTime()),
             attributes: attributesOf(workflowId, runId),
           });
         },

@@ -4,6 +4,10 @@ import type { Context, Runner } from 'mocha';
 
 const { TEST_DURATIONS, TEST_SERVERS } = process.env;
 
+// Workers, and those of processes that tests start, run workflows in their main thread. A thread for each of a stack's four
+// workers costs a second of CPU to start, most of what the stack takes. Tests of the local stack leave this out.
+process.env.TEMPORAL_DEBUG ??= '1';
+
 async function prepareTemporal(): Promise<void> {
   const { pino } = await import('pino');
   const { installRuntime } = await import('../temporal/install-runtime.ts');
