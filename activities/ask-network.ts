@@ -1,25 +1,25 @@
 import type { NetworkEvidence } from '../commands/funding/network-card.ts';
 import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../domain/card-network.ts';
 
-/** Live mode has no network (any more), but something is pending there. */
+/** Live mode has no card network configured, but operations are pending at one. */
 class NoCardNetwork extends Error {
   override readonly name = 'NoCardNetwork';
 }
 
-/** Live mode's network, for what is pending there. @throws NoCardNetwork */
+/** Live mode's network, for pending operations. @throws NoCardNetwork */
 export function configured(network: CardNetwork | null): CardNetwork {
   if (network === null) {
     throw new NoCardNetwork(
-      "live mode's network has work, but CARD_NETWORK is none: configure its network again",
+      'operations are pending at the card network, but CARD_NETWORK is none: configure the network again',
     );
   }
   return network;
 }
 
 /**
- * Asks, again under the same token. A network that gives no answer to that may still know the token: it can have acted
- * before its answer got lost, or find that the request is not word for word the first one, as it is once the product's
- * BIN has changed.
+ * Asks with the token, and looks it up if there is no definite answer. The network may know the token even then: it may have
+ * acted before its response was lost, or reject the request because it differs from the first one, for example after the
+ * product's BIN changed.
  * @throws CardNetworkUnavailable if the network gives no definite answer.
  */
 export async function askOrLookUp<Answer extends { status: string }>(
@@ -36,7 +36,7 @@ export async function askOrLookUp<Answer extends { status: string }>(
   }
 }
 
-/** What the network says by itself; null if it gives no definite answer, or none is configured. */
+/** The network's answer; null if it gives no definite one, or no network is configured. */
 export async function heard<Answer>(
   network: CardNetwork | null,
   lookUp: (network: CardNetwork) => Promise<Answer>,
@@ -50,7 +50,7 @@ export async function heard<Answer>(
   }
 }
 
-/** The card that the network has made for a token, by what it answered when the token was looked up. */
+/** What a look-up says about the card that the network created for a token. */
 export function evidenceOf(answer: LookUpAnswer | null): NetworkEvidence {
   if (answer === null) return 'away';
   if (answer.status === 'issued') return { card: answer };

@@ -5,12 +5,12 @@ import {
 } from './card-status.ts';
 import { createFundingActivities, type FundingActivities, type FundingDependencies } from './fundings.ts';
 
-/** What workflows on the task queue of cards can ask for. */
+/** The activities on the cards task queue. */
 export interface CardActivities extends FundingActivities, CardStatusActivities {}
 
 interface CardActivityDependencies extends FundingDependencies, CardStatusDependencies {}
 
-/** Each activity takes a claim's id first. */
+/** The first argument of every activity is the claim's id. */
 export function createCardActivities(dependencies: CardActivityDependencies): CardActivities {
   return { ...createFundingActivities(dependencies), ...createCardStatusActivities(dependencies) };
 }

@@ -10,7 +10,8 @@ import type { CardNetwork } from '../domain/card-network.ts';
 import { configured } from './ask-network.ts';
 
 /**
- * How a change ended. `refused`: by our own rules, or by the network; the card is as it was. `forgotten`: its claim is gone.
+ * How a change ended. `refused`: our rules or the network refused it, and the card is unchanged. `forgotten`: its claim was
+ * deleted.
  */
 export interface StatusChangeEnd {
   outcome: 'applied' | 'refused' | 'refused_by_network' | 'forgotten';
@@ -18,8 +19,8 @@ export interface StatusChangeEnd {
 
 export interface CardStatusActivities {
   /**
-   * Begins the change, unless it has begun, asks the network for it, and records what it says.
-   * @throws ApplicationFailure `CardBusy` while another change of the card is under way: try again.
+   * Begins the change, unless it has begun, asks the network for it, and records the network's answer.
+   * @throws ApplicationFailure `CardBusy` while another change of the card is in progress: try again.
    * @throws CardNetworkUnavailable if the network gives no definite answer.
    */
   requestStatusChange(claimId: string): Promise<StatusChangeEnd>;
@@ -29,15 +30,15 @@ export interface CardStatusDependencies extends CommandContext {
   /** Live mode's network; null if none is configured. */
   liveNetwork: CardNetwork | null;
   /**
-   * Called when a claim has its response, for whoever waits for it; does not fail.
-   * @param response what this process has just stored, if it is at hand
+   * Called when a claim has its response, to notify waiting requests. Does not throw.
+   * @param response the response, if this process has just stored it
    */
   answered(claimId: string, response: StoredResponse | null): void;
-  /** Called when the first step is made and the network is asked next; does not fail. */
+  /** Called after the first step is committed, before the network is asked. Does not throw. */
   opened?(claimId: string): void;
 }
 
-/** The effect that `changeCardStatus` asks for. It can run again at any point and then does what was left to do. */
+/** The activity of `changeCardStatus`. It can be repeated at any point, and then does only what is left to do. */
 export function createCardStatusActivities(dependencies: CardStatusDependencies): CardStatusActivities {
   const { liveNetwork, answered, opened } = dependencies;
   return {
@@ -67,11 +68,11 @@ export function createCardStatusActivities(dependencies: CardStatusDependencies)
   }
 }
 
-/** Nothing is wrong, so it is neither logged nor counted as a failure. */
+/** This is expected, so it is neither logged nor counted as a failure. */
 function cardBusy(): ApplicationFailure {
   return ApplicationFailure.create({
     type: 'CardBusy',
-    message: 'another change of the card is under way at the network',
+    message: 'another change of the card is in progress at the network',
     category: ApplicationFailureCategory.BENIGN,
   });
 }

@@ -18,48 +18,52 @@ import type { Decision, IssuanceDecision, TopUpDecision, Verdict } from '../doma
 import { askOrLookUp, configured, evidenceOf, heard } from './ask-network.ts';
 
 /**
- * How an operation ended. `refused`: by our own rules, before the network was asked. `failed`: by the network's definite
- * no, or by an operator. The reason is a code.
+ * How an operation ended. `refused`: our rules refused it before the network was asked. `failed`: the network's definite no,
+ * or an operator's decision. The reason is a code.
  */
 export interface FundingEnd {
   outcome: 'issued' | 'succeeded' | 'failed' | 'refused';
   reason?: string;
 }
 
-/** `accepted`: the network works on it, and its request has been answered with 202. Otherwise the operation is over. */
+/**
+ * `accepted`: the network is working on it, and the request has been answered with 202. Otherwise, the operation has ended.
+ */
 export type NetworkProgress = 'accepted' | FundingEnd;
 
-/** What became of a decision by hand. */
+/** The result of an operator's decision. */
 export type Resolved = { over: true; end: FundingEnd } | Exclude<Verdict, { over: true }>;
 
-/** The effects that `issueCard` and `topUpCard` ask for. Each can be run again at any point and then does what was left to do. */
+/**
+ * The activities of `issueCard` and `topUpCard`. Each can be repeated at any point, and then does only what is left to do.
+ */
 export interface FundingActivities {
   /**
    * Holds the money of an issuance, unless it is held already, asks the network for the card, and acts on its answer.
-   * @param isHeld whether an earlier run has probably held it: then that is looked for first
-   * @throws CardNetworkUnavailable if the network gives no definite answer: the money is held.
+   * @param isHeld whether an earlier run has probably held it, so that the hold is looked up first
+   * @throws CardNetworkUnavailable if the network gives no definite answer; the money stays held
    */
   requestIssuance(claimId: string, isHeld?: boolean): Promise<NetworkProgress>;
   applyIssuanceResolution(claimId: string, decision: IssuanceDecision): Promise<Resolved>;
   /** @returns how long the network may still take, in milliseconds; 0 if the issuance is marked as overdue. */
   flagIssuanceOverdue(claimId: string): Promise<number>;
-  /** As of an issuance. */
+  /** Like {@link requestIssuance}, for a top-up. */
   requestTopUp(claimId: string, isHeld?: boolean): Promise<NetworkProgress>;
   applyTopUpResolution(claimId: string, decision: TopUpDecision): Promise<Resolved>;
   flagTopUpOverdue(claimId: string): Promise<number>;
 }
 
 export interface FundingDependencies extends FundingContext {
-  /** Live mode's network; null if none is configured, and then nothing is ever held for it. */
+  /** Live mode's network; null if none is configured, in which case no money is ever held for it. */
   liveNetwork: CardNetwork | null;
   issuanceDeadlineMs: number;
   topUpDeadlineMs: number;
   /**
-   * Called when a claim has its response, for whoever waits for it; does not fail.
-   * @param response what this process has just stored; null if it was stored before
+   * Called when a claim has its response, to notify waiting requests. Does not throw.
+   * @param response the response, if this process has just stored it; null if it was stored earlier
    */
   answered(claimId: string, response: StoredResponse | null): void;
-  /** Called when the money is held and the network is asked next; does not fail. */
+  /** Called after the money is held, before the network is asked. Does not throw. */
   opened?(claimId: string): void;
 }
 
@@ -77,7 +81,7 @@ export function createFundingActivities(dependencies: FundingDependencies): Fund
   };
 }
 
-/** How the network is asked for a kind of funding, and what its answers mean. */
+/** How to ask the network for one kind of funding, and what its answers mean. */
 interface AtNetwork<Asked extends { token: string }, Answer> {
   kind: FundingKind<FundingRow, Asked>;
   readPending(
@@ -85,13 +89,13 @@ interface AtNetwork<Asked extends { token: string }, Answer> {
     claimId: string,
   ): Promise<{ asked: Asked; decision: Decision | null } | null>;
   ask(network: CardNetwork, asked: Asked): Promise<Answer>;
-  /** @param token what the network was asked under: the id of the row */
+  /** @param token the id of the operation's row, which the network was asked with */
   lookUp(network: CardNetwork, token: string): Promise<Answer | { status: 'unknown' }>;
-  /** What a definite answer says; null if it is none. */
+  /** The outcome that a definite answer means; null if the answer is not definite. */
   decided(answer: Answer | { status: 'unknown' }): { loaded: object } | { failure: string } | null;
-  /** How one that succeeded is called. */
+  /** The name of the successful outcome. */
   success: 'issued' | 'succeeded';
-  /** What it says of a card that an operator decides about. */
+  /** What the answer says about a card that an operator decides on. */
   evidence(answer: Answer | { status: 'unknown' } | null): unknown;
 }
 
@@ -137,7 +141,7 @@ const TOP_UPS: AtNetwork<AskedTopUp, Awaited<ReturnType<CardNetwork['lookUpTopUp
   evidence: () => null,
 };
 
-/** A refusal names its code; the rest of the response is the partner's. */
+/** A refusal, by its code. The rest of the response is for the partner. */
 function refusedWith({ body }: StoredResponse): FundingEnd {
   const { code: reason } = (JSON.parse(body) as { error: { code: string } }).error;
   return { outcome: reason === 'provider_declined' ? 'failed' : 'refused', reason };
@@ -170,13 +174,13 @@ function networkFunding<Asked extends { token: string }, Answer extends { status
       if (end !== null) return end;
       answered(claimId, await acceptFunding(kind, dependencies, claimId));
     }
-    // An operator's command may have died after it recorded a decision, and before it told the workflow.
+    // An operator's command may have died after it recorded a decision and before it signalled the workflow.
     if (decision === null) return 'accepted';
     const resolved = await apply(claimId, decision, answer === null ? null : asked.token);
     return resolved.over ? resolved.end : 'accepted';
   }
 
-  /** What the network is to be asked for; or how the operation ended. */
+  /** What to ask the network for, or how the operation ended. */
   async function pendingOf(claimId: string, isHeld: boolean) {
     const found = isHeld ? await at.readPending(dependencies, claimId) : null;
     if (found !== null) return found;
@@ -193,7 +197,7 @@ function networkFunding<Asked extends { token: string }, Answer extends { status
     return endOf(claimId);
   }
 
-  /** How an operation ended, by its row; if it left none, by its response, which is a refusal. */
+  /** How an operation ended, according to its row; without a row, it was refused, and its response says why. */
   async function endOf(claimId: string): Promise<FundingEnd> {
     const row = await readFundingEnd(dependencies, claimId);
     if (row === null) {
@@ -203,7 +207,7 @@ function networkFunding<Asked extends { token: string }, Answer extends { status
     return row.failure === null ? { outcome: at.success } : { outcome: 'failed', reason: row.failure };
   }
 
-  /** Acts on what the network says. @returns null if it is not definite. */
+  /** Acts on the network's answer. @returns null if the answer is not definite */
   async function follow(claimId: string, answer: Answer | { status: 'unknown' }): Promise<FundingEnd | null> {
     const decided = at.decided(answer);
     if (decided === null) return null;
@@ -212,14 +216,14 @@ function networkFunding<Asked extends { token: string }, Answer extends { status
         ? await completeFunding(kind, dependencies, claimId, decided.loaded)
         : await failFunding(kind, dependencies, claimId, decided.failure);
     answered(claimId, response);
-    // Without a response of its own, something else may have ended it meanwhile.
+    // No response: something else ended the operation in the meantime.
     if (response === null) return endOf(claimId);
     return 'loaded' in decided ? { outcome: at.success } : { outcome: 'failed', reason: decided.failure };
   }
 
   /**
-   * Applies what somebody decided. A definite answer of the network goes before it.
-   * @param token what the network is asked about; null if it need not be asked
+   * Applies an operator's decision. A definite answer from the network takes precedence.
+   * @param token what to ask the network about; null if there is no need to ask
    */
   async function apply(claimId: string, decision: Decision, token: string | null): Promise<Resolved> {
     const answer = token === null ? null : await heard(liveNetwork, (network) => at.lookUp(network, token));

@@ -20,30 +20,30 @@ import { UnsolidBlocks } from './unsolid-blocks.ts';
 const ROUND_MS = 20_000;
 /** Blocks in one transaction, while the next ones are being fetched. */
 const MOST_BLOCKS = 50;
-/** Between two attempts to read a chain that can't be read. */
+/** The pause before the first retry when the chain can't be read. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 10_000;
 /** The chain's state is recorded at most this often. */
 const RECORD_EVERY_MS = 1_000;
-/** The clock of the process that gave out the first address may be this far ahead of the chain's. */
+/** How far the clock of the process that gave out the first address may be ahead of the chain's. */
 const CLOCK_SKEW_MS = 300_000;
 
 export interface ScanChainActivities {
-  /** Takes solid blocks, and waits for new ones, for {@link ROUND_MS}. It can be run again at any point, or twice at a time. */
+  /** Takes solid blocks, and waits for new ones, for {@link ROUND_MS}. It can be repeated at any point, even concurrently. */
   scanBlocks(network: TronNetwork): Promise<ScanReport>;
 }
 
-/** How the scan of a chain stands after a round. */
+/** The state of a chain's scan after a round. */
 type ScanReport =
   /** This installation doesn't read that chain. */
   | { state: 'not_configured' }
-  /** No address was given out yet, so nothing can have been paid. */
+  /** No deposit address exists yet, so nothing can have been paid. */
   | { state: 'idle' }
   | ScanProgress;
 
 export interface ScanProgress {
   state: 'scanning';
-  /** The last block taken, with its time in ISO 8601; null if none could be read yet. */
+  /** The last block taken, with its time in ISO 8601; null if no block could be read yet. */
   block: { number: number; time: string | null } | null;
   lag: ScanLag;
   solidBlockNumber: number | null;
@@ -55,18 +55,18 @@ export interface ScanProgress {
 
 interface ScanDependencies {
   orm: Orm;
-  /** Null: this installation reads no chain. */
+  /** Null if this installation reads no chain. */
   tron: { network: TronNetwork; scanIntervalMs: number; chain: TronChain } | null;
   logger: Logger;
-  /** There are payments to judge, or deposits have changed. */
+  /** Called when there are payments to judge, or deposits have changed. */
   changed(): void;
-  /** Tells Temporal how far this round has come. */
+  /** Reports this round's progress to Temporal. */
   report(progress: { blockNumber: number }): void;
-  /** Aborted when the worker stops: the round then ends with what it has committed. */
+  /** Aborted when the worker stops. The round then ends with what it has committed. */
   stopping: AbortSignal;
 }
 
-/** The effects that `scanChain` asks for. */
+/** The activities of `scanChain`. */
 export function createScanChainActivities(dependencies: ScanDependencies): ScanChainActivities {
   const { tron } = dependencies;
   if (tron === null) return { scanBlocks: async () => ({ state: 'not_configured' }) };
@@ -85,11 +85,11 @@ class Round {
   readonly #dependencies: ScanDependencies;
   readonly #unsolid: UnsolidBlocks;
   readonly #over = new AbortController();
-  /** Aborted once nobody waits for the nodes' answers. */
+  /** Aborted once nobody is waiting for the nodes. */
   readonly #signal: AbortSignal;
   readonly #endAtMs = performance.now() + ROUND_MS;
   #cursor: ScanCursor | null = null;
-  /** The blocks after those that are being committed: being fetched. */
+  /** The next blocks, fetched while the previous ones are committed. */
   #ahead: Promise<SolidBlock[]> | undefined;
   #recordedAtMs = Number.NEGATIVE_INFINITY;
   #unreadable: string | null = null;
@@ -126,7 +126,7 @@ class Round {
     return this.#report();
   }
 
-  /** Takes the next blocks. @returns how long to wait before the ones after them */
+  /** Takes the next blocks. @returns how long to wait before the following ones */
   async #step(): Promise<number> {
     try {
       this.#cursor ??= await this.#begin();
@@ -142,14 +142,14 @@ class Round {
       }
       if (!(error instanceof ChainUnreadable)) throw error;
       this.#unreadable = error.message;
-      // An operator may have requested a rescan because of that.
+      // An operator may have requested a rescan in the meantime.
       this.#cursor = await readCursor(this.#dependencies.orm.em.fork(), this.#tron.network);
       this.#pauseMs = Math.min(Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2), LONGEST_PAUSE_MS);
       return this.#pauseMs;
     }
   }
 
-  /** Begins the scan if it has not begun. @returns null if there is no deposit yet */
+  /** Starts the scan if it has not started. @returns null if there is no deposit yet */
   async #begin(): Promise<ScanCursor | null> {
     const { network, chain } = this.#tron;
     const em = this.#dependencies.orm.em.fork();
@@ -173,7 +173,7 @@ class Round {
     const hasMore = last.number < (this.#tron.chain.state().solidBlockNumber ?? 0);
     if (hasMore && performance.now() < this.#endAtMs) {
       this.#ahead = this.#read(last);
-      // It may fail before its turn to be awaited comes.
+      // It may reject before it is awaited.
       this.#ahead.catch(() => {});
     }
     await this.#commit(cursor, blocks, last);

@@ -10,14 +10,14 @@ interface UnsolidDependencies {
   orm: Orm;
   tron: { network: TronNetwork; chain: TronChain };
   logger: Logger;
-  /** Deposits have changed. */
+  /** Called when deposits have changed. */
   changed(): void;
 }
 
-/** Looks for payments in blocks that are not solid yet, to show their deposits as `confirming`: a hint, and no more. */
+/** Looks for payments in blocks that are not solid yet, to show their deposits as `confirming`. This is only a hint. */
 export class UnsolidBlocks {
   readonly #dependencies: UnsolidDependencies;
-  /** The last block looked at; it is kept from round to round. */
+  /** The last block looked at, kept between rounds. */
   #lookedAt: number | null = null;
   #isLooking = false;
 
@@ -25,7 +25,7 @@ export class UnsolidBlocks {
     this.#dependencies = dependencies;
   }
 
-  /** Looks while the scan goes on: a hint is not worth a wait. @param solidNumber the last block that the scan took */
+  /** Looks in the background, because a hint must not delay the scan. @param solidNumber the last block that the scan took */
   look(solidNumber: number, signal: AbortSignal): void {
     if (this.#isLooking) return;
     this.#isLooking = true;

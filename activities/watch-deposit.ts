@@ -18,10 +18,10 @@ export interface WatchDepositActivities {
   resolveDepositByHand(depositId: string, decision: VersionedDecision): Promise<DepositVerdict | null>;
 }
 
-/** Whoever can reach Temporal can send a decision: this is who is recorded as having made it. */
+/** The actor recorded for decisions sent as signals, since anybody with access to Temporal can send one. */
 const ACTOR = 'temporal';
 
-/** The effects that `watchDeposit` asks for. Each can be run again at any point. */
+/** The activities of `watchDeposit`. Each can be repeated at any point. */
 export function createWatchDepositActivities(orm: Orm): WatchDepositActivities {
   return {
     readDeposit: (depositId) => readWatchedDeposit(orm, depositId),
@@ -32,7 +32,7 @@ export function createWatchDepositActivities(orm: Orm): WatchDepositActivities {
       const verdict = await resolveDeposit({ orm, actor: ACTOR }, { depositId, ...decision });
       if (!verdict?.resolved) return verdict;
       await notifyEvents(orm);
-      // The workflow reads the row next: to be told would start it again after its end.
+      // The workflow reads the row next. A signal about this change could start it again after it ends.
       await markDepositTold(orm, { id: depositId, version: decision.version + 1 });
       return verdict;
     },

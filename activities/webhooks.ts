@@ -4,16 +4,16 @@ import type { Orm } from '../db/orm.ts';
 
 export interface WebhookActivities {
   /**
-   * Has the relay make the attempt that is due.
-   * @param attemptCount how many attempts the workflow knows of
+   * Makes the event's next attempt due, so that the relay makes it.
+   * @param attemptCount how many attempts the workflow knows about
    * @returns whether the event still exists
    */
   queueRetry(eventId: string, attemptCount: number): Promise<boolean>;
-  /** Has the relay send an event again, at once and with the whole schedule. @returns whether the event still exists */
+  /** Has the relay send an event again at once, with a new retry schedule. @returns whether the event still exists */
   requeueEvent(eventId: string): Promise<boolean>;
 }
 
-/** The effects that `deliverWebhook` asks for. @param wake tells this process's relay that there is something to send */
+/** The activities of `deliverWebhook`. @param wake tells this process's relay that there is something to send */
 export function createWebhookActivities(orm: Orm, wake: () => void): WebhookActivities {
   return {
     async queueRetry(eventId, attemptCount) {

@@ -21,12 +21,12 @@ interface LiveNetworkOptions {
 interface LiveNetwork {
   /** Null if CARD_NETWORK is none. */
   network: CardNetwork | null;
-  /** What its requests came to. */
+  /** Durations and outcomes of its requests. */
   metrics: Metric[];
   stop(): Promise<void>;
 }
 
-/** Starts the network that live mode is configured with. The simulated one runs in this process, behind HTTP like a real one. */
+/** Starts the card network configured for live mode. The simulated one runs in this process, behind HTTP like a real one. */
 export async function startLiveNetwork(options: LiveNetworkOptions): Promise<LiveNetwork> {
   const { cardNetwork, callbackUrl, orm, ring, logger } = options;
   if (cardNetwork === 'none') return { network: null, metrics: [], stop: async () => {} };
@@ -45,11 +45,11 @@ export async function startLiveNetwork(options: LiveNetworkOptions): Promise<Liv
   };
 }
 
-/** Measures a card network's answers: how long each took, and what it was. */
+/** Measures a card network's responses: how long each one took, and its outcome. */
 function measureNetwork(network: CardNetwork): { network: CardNetwork; metrics: Metric[] } {
   const durations = new Histogram({
     name: 'card_network_request_duration_seconds',
-    help: 'Time until the card network answered, by what it was asked and what came of it',
+    help: 'Time until the card network responded, by operation and outcome',
     labelNames: ['operation', 'outcome'],
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [],

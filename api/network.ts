@@ -32,8 +32,8 @@ export interface CallbackDependencies {
 }
 
 /**
- * `POST /network/callbacks`, outside /v1: the card network has an outcome for an issuance or a top-up. This is only a hint: the
- * workflow asks the network itself, so a callback that is lost, repeated, late or forged changes no outcome.
+ * `POST /network/callbacks`, outside /v1: the card network has an outcome for an issuance or a top-up. This is only a hint:
+ * the workflow asks the network itself, so a callback that is lost, repeated, late or forged changes no outcome.
  */
 export function networkCallbacks({ client, verifyCallback }: CallbackDependencies): Router<RequestState> {
   const router = new Router<RequestState>();

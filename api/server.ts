@@ -60,7 +60,9 @@ interface ApiOptions {
   aroundNetwork?: (network: CardNetwork) => CardNetwork;
 }
 
-/** How long requests may still wait for their turn after the process stops accepting; the rest of the 10 s is for their work. */
+/**
+ * How long requests may still wait for their turn after the process stops accepting; the rest of the 10 s is for their work.
+ */
 const LONGEST_QUEUE_MS = 2_000;
 
 /** Opens what the API needs and listens, then starts the worker it hosts without waiting for it. */

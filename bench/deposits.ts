@@ -143,7 +143,9 @@ async function payManyAtOnce(bench: Bench, node: BenchNode, receiver: BenchRecei
   );
 }
 
-/** From the block's being solid to the receipt of `deposit.confirmed`: one payment a block, each of another of 20 accounts. */
+/**
+ * From the block's being solid to the receipt of `deposit.confirmed`: one payment a block, each of another of 20 accounts.
+ */
 async function timeWebhooks(
   bench: Bench,
   node: BenchNode,

@@ -4,7 +4,10 @@ import { installRuntime } from '../temporal/install-runtime.ts';
 import { stopTestPostgres } from '../test/support/postgres.ts';
 import { stopTestTemporal } from '../test/support/temporal.ts';
 
-/** `npm run bench [name …]`: each measurement prints the server it ran on, what it compares side by side in one run, and the ratios. */
+/**
+ * `npm run bench [name …]`: each measurement prints the server it ran on, what it compares side by side in one run, and the
+ * ratios.
+ */
 const available = readdirSync(import.meta.dirname)
   .filter((file) => file.endsWith('.ts') && file !== 'main.ts')
   .map((file) => file.slice(0, -3));

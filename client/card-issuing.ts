@@ -3,13 +3,13 @@ import * as resources from './resources.ts';
 import { webhooks } from './webhooks.ts';
 
 export interface CardIssuingOptions {
-  /** `sk_test_…` or `sk_live_…`, which chooses the mode. */
+  /** `sk_test_…` or `sk_live_…`. It determines the mode. */
   apiKey: string;
   /** The service's address with its version, such as `https://api.example.com/v1`. */
   baseUrl: string;
-  /** How often a failed attempt is repeated; 3 unless given. */
+  /** How often to retry a failed attempt. Default: 3. */
   maxRetries?: number;
-  /** How long one attempt may take; 30 seconds unless given. A live card can take the API 16. */
+  /** How long one attempt may take. Default: 30 seconds. The API can take 16 seconds to respond to a live `cards.create`. */
   timeoutMs?: number;
 }
 
@@ -31,12 +31,13 @@ export class CardIssuing {
   readonly testHelpers: resources.TestHelpers;
   readonly webhooks: typeof webhooks = webhooks;
 
-  /** @throws {TypeError} the key or the address cannot be right */
+  /** @throws {TypeError} `apiKey` or `baseUrl` is malformed */
   constructor({ apiKey, baseUrl, maxRetries = 3, timeoutMs = 30_000 }: CardIssuingOptions) {
     const [, mode] = /^sk_(test|live)_\S+$/.exec(apiKey) ?? [];
-    if (mode === undefined) throw new TypeError('apiKey begins with sk_test_ or sk_live_');
+    if (mode === undefined) throw new TypeError('apiKey must begin with sk_test_ or sk_live_');
     const address = baseUrl.replace(/\/+$/, '');
-    if (!URL.canParse(address) || !address.endsWith('/v1')) throw new TypeError('baseUrl ends with /v1');
+    if (!URL.canParse(address) || !address.endsWith('/v1'))
+      throw new TypeError('baseUrl must be a URL that ends with /v1');
     const http = new HttpClient({ apiKey, baseUrl: address, maxRetries, timeoutMs });
     this.mode = mode as 'test' | 'live';
     this.account = new resources.Account(http);

@@ -1,6 +1,6 @@
 import type { ErrorCode, ErrorIssue, ErrorType } from './generated/types.gen.ts';
 
-/** What an error says besides its message. What is not known is null. */
+/** The fields of an error besides its message. A field is null if it is not known. */
 export interface ErrorDetails {
   status: number | null;
   type: ErrorType | 'connection';
@@ -21,13 +21,13 @@ export class CardIssuingError extends Error implements ErrorDetails {
   readonly status: number | null;
   /** The kind of error; `connection` if there was no response. */
   readonly type: ErrorDetails['type'];
-  /** What went wrong. `unexpected_response`: something other than the API answered, a proxy for example. */
+  /** What went wrong. `unexpected_response`: something other than the API responded, such as a proxy. */
   readonly code: ErrorDetails['code'];
   /** The first field, query parameter or header that is wrong. */
   readonly param: string | null;
   /** Everything that is wrong with the request. */
   readonly issues: readonly ErrorIssue[];
-  /** Quote it when you ask us about the error. */
+  /** Quote it if you contact us about the error. */
   readonly requestId: string | null;
   /** The Idempotency-Key that was sent, yours or the client's. */
   readonly idempotencyKey: string | null;
@@ -48,8 +48,8 @@ export class CardIssuingError extends Error implements ErrorDetails {
 }
 
 /**
- * No response arrived, in spite of all retries. The operation may or may not have happened: call again with this error's
- * `idempotencyKey` to learn its result without doing it twice.
+ * No response arrived, even after all retries. The operation may or may not have happened: call again with this error's
+ * `idempotencyKey` to get its result without doing it twice.
  */
 export class CardIssuingConnectionError extends CardIssuingError {
   override readonly name = 'CardIssuingConnectionError';
@@ -72,7 +72,7 @@ export class CardIssuingConnectionError extends CardIssuingError {
   }
 }
 
-/** A webhook that was not sent by us, or not just now. Answer it with 400 and do nothing else. */
+/** We did not send this webhook, or not recently. Respond with 400 and ignore it. */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError';
   readonly reason: 'headers_missing' | 'signature_mismatch' | 'timestamp_outside_tolerance';

@@ -10,28 +10,28 @@ export interface HttpOptions {
   timeoutMs: number;
 }
 
-/** Settings of one call; what is left out is the client's. */
+/** Options of one call. Anything omitted falls back to the client's setting. */
 export interface RequestOptions {
   /** How long one attempt may take. */
   timeoutMs?: number;
-  /** How often a failed attempt is repeated; 0: never. */
+  /** How often to retry a failed attempt; 0 turns retries off. */
   maxRetries?: number;
-  /** Ends the call; it then throws the signal's reason. */
+  /** Cancels the call, which then throws the signal's reason. */
   signal?: AbortSignal;
 }
 
 export interface IdempotentRequestOptions extends RequestOptions {
   /**
    * A string of your own that is unique to this operation, such as your order's id. A call with the same key returns the
-   * same result and does nothing twice, even after your process was restarted. Left out, the client makes one, which
-   * protects its own retries only.
+   * same result and does nothing twice, even after a restart of your process. If you omit it, the client generates one,
+   * which only protects its own retries.
    */
   idempotencyKey?: string;
 }
 
 export interface LastResponse {
   status: number;
-  /** Quote it when you ask us about the request. */
+  /** Quote it if you contact us about the request. */
   requestId: string | null;
   /** The Idempotency-Key that was sent, yours or the client's. */
   idempotencyKey: string | null;
@@ -39,10 +39,10 @@ export interface LastResponse {
   idempotentReplayed: boolean;
 }
 
-/** What the API returned. `lastResponse` is not enumerable, so it is in no JSON and no comparison. */
+/** What the API returned. `lastResponse` is not enumerable, so serialization and comparison ignore it. */
 export type Answer<T> = T & { readonly lastResponse: LastResponse };
 
-/** What the generated `…Data` type of an operation says of its request. */
+/** The request as described by the operation's generated `…Data` type. */
 export interface OperationData {
   url: string;
   path?: Record<string, string>;
@@ -52,18 +52,18 @@ export interface OperationData {
 
 export type Operation<D extends OperationData> = Pick<D, 'url' | 'path' | 'query' | 'body'> & {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** Whether it takes an Idempotency-Key. */
+  /** Whether the operation takes an Idempotency-Key. */
   keyed?: boolean;
-  /** Whether doing it twice differs from doing it once. Then it is only repeated if it was refused with 429. */
+  /** Whether doing it twice differs from doing it once. If so, it is only retried after 429. */
   once?: boolean;
 };
 
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 8_000;
-/** If the API asks for a longer pause, the call fails at once and the caller decides. */
+/** If the API asks for a longer pause, the call fails at once, so that the caller can decide. */
 const LONGEST_RETRY_AFTER_SECONDS = 60;
 
-/** Sends requests, and repeats those that failed for a while, always with the same Idempotency-Key. */
+/** Sends requests, and retries temporary failures with the same Idempotency-Key. */
 export class HttpClient {
   readonly #options: HttpOptions;
 
@@ -72,7 +72,7 @@ export class HttpClient {
   }
 
   /**
-   * @throws {CardIssuingError} the API refused the request, or something else answered in its place
+   * @throws {CardIssuingError} the API refused the request, or something else responded in its place
    * @throws {CardIssuingConnectionError} no response arrived
    */
   async send<D extends OperationData, R>(
@@ -164,16 +164,19 @@ function errorOf(response: Response, body: unknown, idempotencyKey: string | nul
   const { status, headers } = response;
   const retryAfter = headers.get('retry-after') ?? '';
   const error = (body as Partial<ErrorBody> | undefined)?.error;
-  return new CardIssuingError(error?.message ?? `Not a response of the API, with status ${status}.`, {
-    status,
-    type: error?.type ?? 'api',
-    code: error?.code ?? 'unexpected_response',
-    param: error?.param ?? null,
-    issues: error?.issues ?? [],
-    requestId: error?.request_id ?? headers.get('request-id'),
-    idempotencyKey,
-    retryAfterSeconds: /^\d+$/.test(retryAfter) ? Number(retryAfter) : null,
-  });
+  return new CardIssuingError(
+    error?.message ?? `Something other than the API responded, with status ${status}.`,
+    {
+      status,
+      type: error?.type ?? 'api',
+      code: error?.code ?? 'unexpected_response',
+      param: error?.param ?? null,
+      issues: error?.issues ?? [],
+      requestId: error?.request_id ?? headers.get('request-id'),
+      idempotencyKey,
+      retryAfterSeconds: /^\d+$/.test(retryAfter) ? Number(retryAfter) : null,
+    },
+  );
 }
 
 function isWorthRepeating(error: unknown, once: boolean): boolean {
@@ -181,7 +184,7 @@ function isWorthRepeating(error: unknown, once: boolean): boolean {
   if ((error.retryAfterSeconds ?? 0) > LONGEST_RETRY_AFTER_SECONDS) return false;
   if (error.status === 429) return true;
   if (once) return false;
-  // A 2xx whose body is not JSON was cut off on its way.
+  // A 2xx whose body is not JSON was cut off in transit.
   return (
     error.status === null ||
     error.status >= 500 ||
@@ -190,7 +193,7 @@ function isWorthRepeating(error: unknown, once: boolean): boolean {
   );
 }
 
-/** Twice as long after each attempt, and up to a half less by chance, so that many clients do not come back at once. */
+/** Doubles after each attempt, minus up to half at random, so that many clients don't retry at the same moment. */
 function pauseMs(attempt: number, error: unknown): number {
   const longest = Math.min(FIRST_DELAY_MS * 2 ** attempt, LONGEST_DELAY_MS);
   const asked = error instanceof CardIssuingError ? (error.retryAfterSeconds ?? 0) * 1_000 : 0;

@@ -12,8 +12,8 @@ import { List, type Page } from './list.ts';
 type QueryOf<D extends OperationData> = NonNullable<D['query']>;
 
 /**
- * Classes and methods are named after the document's operations: `cards.create` is `create` of `Cards`. Paths, bodies and
- * results are checked against the generated types.
+ * Classes and methods are named after the OpenAPI document's operations: `cards.create` is `create` of `Cards`. Paths, bodies
+ * and results are checked against the generated types.
  */
 abstract class Resource {
   readonly #http: HttpClient;
@@ -62,7 +62,7 @@ export class Balance extends Resource {
 }
 
 export class BalanceTransactions extends Resource {
-  /** Every change of your balance, newest first. */
+  /** Every change to your balance, newest first. */
   list(
     query: QueryOf<api.BalanceTransactionsListData> = {},
     options?: RequestOptions,
@@ -82,7 +82,7 @@ export class Products extends Resource {
 }
 
 export class Quotes extends Resource {
-  /** What funding a card will cost, fees included. It changes nothing. */
+  /** What a card or a top-up would cost, fees included. Nothing is debited. */
   create(body: api.CreateQuoteRequest, options?: RequestOptions): Promise<Answer<api.Quote>> {
     return this.send<api.QuotesCreateData, api.QuotesCreateResponse>(
       { method: 'POST', url: '/quotes', body },
@@ -125,7 +125,7 @@ export class Cards extends Resource {
     );
   }
 
-  /** Closes the card for ever and releases what is on it to your balance. */
+  /** Closes the card permanently and returns its balance to yours. */
   block(cardId: string, options?: IdempotentRequestOptions): Promise<Answer<api.Card>> {
     return this.send<api.CardsBlockData, api.CardsBlockResponse>(
       { method: 'POST', url: '/cards/{cardId}/block', path: { cardId }, keyed: true },
@@ -133,7 +133,7 @@ export class Cards extends Resource {
     );
   }
 
-  /** Number, CVV and expiry. Every attempt counts towards the limit, so the client repeats none that was made. */
+  /** Number, CVV and expiry. Every attempt counts towards the limit, so the client only retries after 429. */
   getSecureDetails(cardId: string, options?: RequestOptions): Promise<Answer<api.SecureDetails>> {
     return this.send<api.CardsGetSecureDetailsData, api.CardsGetSecureDetailsResponse>(
       { method: 'GET', url: '/cards/{cardId}/secure-details', path: { cardId }, once: true },
@@ -232,7 +232,10 @@ export class WebhookEndpoint extends Resource {
     );
   }
 
-  /** Creates a new `secret`, which signs from now on. A second rotation would end the first one's, so none is repeated. */
+  /**
+   * Creates a new `secret`, which we sign with from now on. A second rotation would replace the first, so the client only
+   * retries after 429.
+   */
   rotateSecret(options?: RequestOptions): Promise<Answer<api.WebhookEndpoint>> {
     return this.send<api.WebhookEndpointRotateSecretData, api.WebhookEndpointRotateSecretResponse>(
       { method: 'POST', url: '/webhook-endpoint/rotate-secret', once: true },
@@ -250,7 +253,7 @@ export class WebhookEndpoint extends Resource {
 }
 
 export class Events extends Resource {
-  /** The last 30 days' events, sent or not, newest first. */
+  /** The last 30 days' events, delivered or not, newest first. */
   list(query: QueryOf<api.EventsListData> = {}, options?: RequestOptions): List<api.Event> {
     return this.pages<api.EventsListData, api.EventsListResponse>({ url: '/events', query }, options);
   }
@@ -273,7 +276,7 @@ export class Events extends Resource {
 
 /** Test keys only. */
 export class TestHelpers extends Resource {
-  /** Credits pretend money: at most $100,000 a call, 60 calls in any hour. */
+  /** Credits pretend money: at most $100,000 per call, 60 calls in any hour. */
   creditBalance(
     body: api.CreditBalanceRequest,
     options?: IdempotentRequestOptions,

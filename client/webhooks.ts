@@ -2,11 +2,11 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { WebhookVerificationError } from './errors.ts';
 import type { WebhookEvent } from './generated/types.gen.ts';
 
-/** Headers as Node, Express and Koa (`request.headers`) or fetch (`Headers`) have them. */
+/** Headers as in Node, Express and Koa (`request.headers`) or fetch (`Headers`). */
 export type WebhookHeaders = Headers | Record<string, string | string[] | undefined>;
 
 export interface VerifyOptions {
-  /** How far a webhook's timestamp may be from your clock; five minutes unless given. */
+  /** How far a webhook's timestamp may be from your clock. Default: five minutes. */
   toleranceMs?: number;
   /** Your clock, in milliseconds since the epoch. */
   nowMs?: number;
@@ -15,10 +15,10 @@ export interface VerifyOptions {
 export const webhooks = { verify };
 
 /**
- * Checks that a webhook was sent by us, and just now, and parses it. An event can arrive twice: store the `id` of those
- * you have handled.
+ * Checks that we sent a webhook recently, and parses it. An event can arrive twice: store the `id` of each one you have
+ * handled.
  * @param rawBody the body's bytes as they arrived, before any parsing
- * @param secret with `whsec_`; the old and the new one while you rotate it
+ * @param secret including `whsec_`; pass both the old and the new one while you rotate it
  * @throws {WebhookVerificationError}
  */
 function verify(
@@ -28,10 +28,10 @@ function verify(
   { toleranceMs = 5 * 60_000, nowMs = Date.now() }: VerifyOptions = {},
 ): WebhookEvent {
   if (typeof rawBody !== 'string' && !(rawBody instanceof Uint8Array))
-    throw new TypeError('rawBody has to be the bytes as they arrived: take them before the body is parsed');
+    throw new TypeError('rawBody must be the bytes as they arrived: read them before the body is parsed');
   const secrets = typeof secret === 'string' ? [secret] : secret;
   if (secrets.length === 0 || !secrets.every((one) => one.startsWith('whsec_')))
-    throw new TypeError('secret has to be the whole webhook secret, with whsec_');
+    throw new TypeError('secret must be the whole webhook secret, including whsec_');
   const timestamp = header(headers, 'X-Service-Timestamp');
   const signature = header(headers, 'X-Service-Signature');
   if (!/^[0-9]{1,15}$/.test(timestamp) || signature === '')
@@ -42,12 +42,12 @@ function verify(
   if (!secrets.some((one) => isEqual(signature, digest(timestamp, rawBody, one))))
     throw new WebhookVerificationError(
       'signature_mismatch',
-      'No secret fits: check the secret and the raw body.',
+      'The signature matches no secret: check the secret and the raw body.',
     );
   if (Math.abs(nowMs - Number(timestamp)) > toleranceMs)
     throw new WebhookVerificationError(
       'timestamp_outside_tolerance',
-      'The webhook is too old, or your clock is off.',
+      'The webhook is too old, or your clock is wrong.',
     );
   return JSON.parse(typeof rawBody === 'string' ? rawBody : new TextDecoder().decode(rawBody));
 }

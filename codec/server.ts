@@ -32,7 +32,10 @@ export async function startCodec(config: CodecConfig, logger: Logger): Promise<L
     ctx.state.payloads = payloads.length;
     ctx.body = { payloads: payloads.map((payload) => toJson(work(fromJson(payload)))) };
   };
-  /** Leaves a payload that can't be decrypted as it is, so that the rest can be read: its key may have been removed on purpose. */
+  /**
+   * Leaves a payload that can't be decrypted as it is, so that the rest can be read: its key may have been removed on
+   * purpose.
+   */
   const open = (payload: Payload): Payload => {
     try {
       return codec.open(payload);

@@ -7,14 +7,14 @@ const RANDOM_LENGTH = 36;
 const CHECKSUM_LENGTH = 6;
 const SHAPE = /^sk_(test|live)_[0-9A-Za-z]{42}$/;
 
-/** `sk_<mode>_` + 36 random characters (214 bits) + 6 of checksum (decisions.md, "Keys"). */
+/** `sk_<mode>_`, 36 random characters (214 bits) and a checksum of 6 (decisions.md, "Keys"). */
 export function generateApiKey(mode: Mode): string {
   const random = Array.from({ length: RANDOM_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
   const body = `sk_${mode}_${random}`;
   return body + checksumOf(body);
 }
 
-/** The mode of a well-formed key; undefined for a mistyped or foreign one, which then needs no query. */
+/** The mode of a well-formed key; undefined for a mistyped or foreign one, so that it costs no query. */
 export function modeOfApiKey(key: string): Mode | undefined {
   const shape = SHAPE.exec(key);
   if (shape === null) return undefined;
@@ -22,7 +22,7 @@ export function modeOfApiKey(key: string): Mode | undefined {
   return shape[1] as Mode;
 }
 
-/** What a person recognises a key by: its prefix and its last four characters, which are checksum. */
+/** The part of a key that people can recognise it by: its prefix and last four characters, which belong to the checksum. */
 export function apiKeyHint(key: string): string {
   return `${key.slice(0, 8)}…${key.slice(-4)}`;
 }

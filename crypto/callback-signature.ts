@@ -8,8 +8,8 @@ export function signCallback(rawBody: string | Uint8Array, secret: string): stri
 }
 
 /**
- * Whether the network sent this body; compares in constant time. There is no timestamp in it: a callback is a hint to
- * look something up, and a transaction has the network's id, so what is played again does no harm.
+ * Whether the network sent this body, compared in constant time. It needs no timestamp, since replays do no harm: a callback
+ * is only a hint to look something up, and a transaction is recognised by the network's id.
  * @param rawBody the bytes as received, before any parsing
  * @param signature the header's value, if it was sent
  */

@@ -13,7 +13,7 @@ export interface RingKey {
   secret: Buffer;
 }
 
-/** What the root of a key is sealed for. */
+/** The context that a key's root is sealed for. */
 export const rootContext = (keyId: string): string => `ring-key/${keyId}`;
 
 /** The id of the key that a value is sealed under. */
@@ -27,17 +27,17 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * The keys of ENCRYPTION_KEYS, or of CODEC_KEYS: the first seals, each can open what it sealed. A sealed value is
+ * The keys of ENCRYPTION_KEYS, or of CODEC_KEYS: the first one seals, and each opens what it sealed. A sealed value is
  * `<length of key id, 1 byte><key id><nonce><ciphertext><tag>` (AES-256-GCM), bound to the context it was sealed for.
  */
 export class KeyRing {
-  // Key objects: OpenSSL takes three times as long to begin with the bytes of a key.
+  // As key objects, because OpenSSL takes three times as long to set up with raw bytes.
   readonly #keys: readonly { id: string; key: KeyObject }[];
   readonly #variable: string;
-  /** What other keys are derived from, by key; also of keys that have left the ring. */
+  /** The root that other keys are derived from, by key id. It includes keys that have left the ring. */
   readonly #roots = new Map<string, KeyObject>();
 
-  /** @param variable where its keys are configured, for the error that names a missing one */
+  /** @param variable the environment variable that configures the keys, for error messages */
   constructor(keys: readonly RingKey[], variable = 'ENCRYPTION_KEYS') {
     if (keys.length === 0) throw new Error('a key ring needs at least one key');
     this.#variable = variable;
@@ -61,12 +61,12 @@ export class KeyRing {
     return Buffer.concat([Buffer.of(idBytes.length), idBytes, nonce, text, cipher.getAuthTag()]);
   }
 
-  /** @throws Error where the key is not in the ring, or the value was changed or sealed for another context. */
+  /** @throws Error if the key is not in the ring, or the value was changed or sealed for another context. */
   open(sealed: Buffer, context: string): string {
     return this.openBytes(sealed, context).toString('utf8');
   }
 
-  /** As {@link open}. */
+  /** Like {@link open}, for bytes. */
   openBytes(sealed: Buffer, context: string): Buffer {
     const start = 1 + (sealed[0] ?? 0);
     const id = sealed.toString('utf8', 1, start);
@@ -79,33 +79,35 @@ export class KeyRing {
     return Buffer.concat([decipher.update(text), decipher.final()]);
   }
 
-  /** A 32-byte key for one purpose from each key of the ring, the current one first, and from those that have left it. */
+  /**
+   * A 32-byte key for one purpose, derived from each key of the ring, the current one first, and from keys that have left it.
+   */
   derive(purpose: string): [current: KeyObject, ...others: KeyObject[]] {
     const [, ...others] = this.#roots.keys();
     return [this.deriveFrom(this.primaryId, purpose), ...others.map((id) => this.deriveFrom(id, purpose))];
   }
 
   /**
-   * {@link derive} from one key by its id: what was made with it stays the same when the ring is rotated. This is HKDF with
-   * SHA-256, without a salt (RFC 5869): its first half makes the root, this is the second.
+   * Like {@link derive}, from one key by its id, so that the result survives a rotation. This is HKDF with SHA-256 and no
+   * salt (RFC 5869): its extract step makes the root, and this is the expand step.
    */
   deriveFrom(keyId: string, purpose: string): KeyObject {
     const root = this.#roots.get(keyId) ?? this.#find(keyId);
     return createSecretKey(hmac(root, `${purpose}\x01`));
   }
 
-  /** The ids of its keys, the current one first. */
+  /** The ids of the keys, the current one first. */
   get ids(): string[] {
     return this.#keys.map(({ id }) => id);
   }
 
-  /** What is derived from a key, sealed by the current one, to be {@link keep kept} when the key has left the ring. */
+  /** A key's root, sealed with the current key, to {@link keep} deriving from it after the key has left the ring. */
   sealRoot(keyId: string): Buffer {
     const root = this.#roots.get(keyId) ?? this.#find(keyId);
     return this.seal(root.export().toString('base64'), rootContext(keyId));
   }
 
-  /** Goes on deriving from a key that has left the ring. It can't open what that key has sealed. */
+  /** Continues to derive from a key that has left the ring. This can't open what that key sealed. */
   keep(keyId: string, sealedRoot: Buffer): void {
     if (this.#roots.has(keyId)) return;
     const root = Buffer.from(this.open(sealedRoot, rootContext(keyId)), 'base64');

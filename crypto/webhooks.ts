@@ -15,21 +15,21 @@ interface EndpointKey {
   mode: string;
 }
 
-/** Seals a webhook secret for its endpoint's row; it can be opened for that endpoint only. */
+/** Seals a webhook secret for its endpoint's row. It can only be opened for that endpoint. */
 export const sealEndpointSecret = (ring: KeyRing, endpoint: EndpointKey, secret: string): Buffer =>
   ring.seal(secret, endpointSecretContext(endpoint));
 
 export const openEndpointSecret = (ring: KeyRing, endpoint: EndpointKey, sealed: Buffer): string =>
   ring.open(sealed, endpointSecretContext(endpoint));
 
-/** What a secret is sealed for. */
+/** The context that an endpoint's secret is sealed for. */
 export const endpointSecretContext = ({ partner_id, mode }: EndpointKey): string =>
   `webhook-endpoint/${partner_id}/${mode}`;
 
-/** What the start of a receiver's answer is sealed for. */
+/** The context that the start of a receiver's response is sealed for. */
 export const answerStartContext = (eventId: string): string => `${eventId}/answer`;
 
-/** A receiver may send an event back, names and all, so the start of its answer is sealed, too; for its event only. */
+/** Seals the start of a receiver's response for its event, because the receiver may echo the event, including names. */
 export const sealAnswerStart = (ring: KeyRing, eventId: string, answerStart: string): Buffer =>
   ring.seal(answerStart, answerStartContext(eventId));
 
@@ -38,7 +38,7 @@ export const openAnswerStart = (ring: KeyRing, eventId: string, sealed: Buffer):
 
 interface EventToSign {
   eventId: string;
-  /** The exact text of the event's row; it travels as UTF-8. */
+  /** The exact text of the event's row, sent as UTF-8. */
   body: string;
   /** The current secret, then the previous one until it expires. */
   secrets: readonly [current: string, previous?: string];
@@ -49,8 +49,8 @@ interface EventToSign {
 }
 
 /**
- * The headers that let a receiver verify one attempt. `X-Service-Signature` holds one digest (partner-api.md, "Signature"),
- * always made with the current secret; `webhook-signature` has one for each secret (standardwebhooks.com, version 1).
+ * The headers that let a receiver verify one attempt. `X-Service-Signature` is one digest (partner-api.md, "Signature"),
+ * always with the current secret; `webhook-signature` has one signature per secret (standardwebhooks.com, version 1).
  */
 export function signEvent(event: EventToSign): Record<string, string> {
   const { eventId, body, secrets, nowMs } = event;
@@ -72,7 +72,7 @@ export function signEvent(event: EventToSign): Record<string, string> {
   };
 }
 
-/** The key is the bytes that the secret's base64 encodes. */
+/** The key is the secret's base64, decoded. */
 function hmac(secret: string, text: string): string {
   const key = Buffer.from(secret.slice(PREFIX.length), 'base64');
   return createHmac('sha256', key).update(text).digest('base64');

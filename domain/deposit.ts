@@ -72,11 +72,16 @@ export function statusOfPaid(
   return payments.some(({ status }) => status === 'credited') ? 'confirmed' : 'returned';
 }
 
-/** An operator's decision about all payments of a deposit that are in review: credit them, or record that they were sent back. */
+/**
+ * An operator's decision about all payments of a deposit that are in review: credit them, or record that they were sent back.
+ */
 export interface DepositDecision {
   outcome: 'credited' | 'returned';
   reason: string;
-  /** The version of the deposit that the operator saw. If it has changed since, nothing is done: nobody decides on a payment unseen. */
+  /**
+   * The version of the deposit that the operator saw. If it has changed since, nothing is done: nobody decides on a payment
+   * unseen.
+   */
   version?: number | undefined;
 }
 

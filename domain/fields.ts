@@ -26,7 +26,8 @@ export const NetworkId = z
 
 // Control characters; characters that are invisible or change the direction of text (\p{Cf} of the basic plane, and the line
 // and paragraph separators); lone surrogates. They are written out because the OpenAPI document has them too, and not every
-// tool that reads it knows \p. The joiners U+200C and U+200D are separate: Persian and Hindi names need them, and so do emoji.
+// tool that reads it knows \p. The joiners U+200C and U+200D are separate: Persian and Hindi names need them, and so do
+// emoji.
 const UNSEEN =
   '\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u180e\\u200b\\u200e\\u200f' +
   '\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\ud800-\\udfff';

@@ -1,4 +1,4 @@
-/** Starts `compute` at most once per interval, and never while it runs; everyone else gets the latest result. */
+/** Runs `compute` at most once per interval, and never concurrently; other callers get the latest result. */
 export function atMostOften<T>(intervalMs: number, compute: () => Promise<T>): () => Promise<T> {
   let latest: { startedAtMs: number; result: Promise<T> } | undefined;
   let isRunning = false;

@@ -3,7 +3,7 @@ import { ATTENTION_KINDS, type AttentionKind } from '../operator/attention/atten
 import { type AttentionConfig, readItems } from '../operator/attention/read-attention.ts';
 import type { Measured } from './measured-gauges.ts';
 
-/** What waits for a person: the lines of `attention list`, by their kind. */
+/** The lines of `attention list`, by kind. */
 export function attentionMeasured(orm: Orm, config: AttentionConfig): Measured<Waiting[]> {
   return {
     name: 'attention',
@@ -21,13 +21,13 @@ export function attentionMeasured(orm: Orm, config: AttentionConfig): Measured<W
     gauges: [
       {
         name: 'attention_items',
-        help: 'What waits for a person, as "attention list" shows it, by kind',
+        help: 'Items that are waiting for a person, as in "attention list", by kind',
         labels: ['kind'],
         samples: (waiting) => waiting.map(({ kind, items }) => [[kind], items]),
       },
       {
         name: 'attention_longest_wait_seconds',
-        help: 'How long the first of them has waited, by kind',
+        help: 'How long the oldest of them has waited, by kind',
         labels: ['kind'],
         samples: (waiting) =>
           waiting.map(({ kind, since }) => [

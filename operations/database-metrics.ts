@@ -9,10 +9,10 @@ import { depositsMeasured } from './deposit-metrics.ts';
 import { type Measured, measuredGauges, measurementMetrics } from './measured-gauges.ts';
 import { webhooksMeasured } from './webhook-metrics.ts';
 
-/** What the metrics of the whole database need. */
+/** The dependencies of the metrics of the whole database. */
 interface DatabaseMetricsOptions extends AttentionConfig {
   orm: Orm;
-  /** Null: there is no chain to read. */
+  /** Null if there is no chain to read. */
   tronNetwork: TronNetwork | null;
   logger: Logger;
 }
@@ -29,7 +29,7 @@ export function createDatabaseMetrics(options: DatabaseMetricsOptions): Metric[]
   ]);
 }
 
-/** What came of the last check of the ledger. */
+/** The result of the last check of the ledger. */
 const LEDGER_MEASURED: Measured<LedgerCheck> = {
   name: 'ledger_check',
   source: null,

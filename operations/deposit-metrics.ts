@@ -6,16 +6,16 @@ import type { TronNetwork } from '../domain/deposit.ts';
 import { type ScanLag, scanLag } from '../domain/scan-lag.ts';
 import type { Measured, MeasuredGauge } from './measured-gauges.ts';
 
-/** Counts stop here: how many more there are changes nothing for the reader. */
+/** Counting stops here: for an operator, more makes no difference. */
 const MOST_COUNTED = 10_000;
 
-/** How far the chain of deposits has been read. */
+/** How far the chain has been scanned. */
 interface ScanProgress {
   network: TronNetwork;
-  /** Why the scan has not begun; null: it has. `first_deposit`: there is nothing to look for yet. */
+  /** Why the scan has not started; null if it has. `first_deposit`: there is nothing to look for yet. */
   waitsFor: 'first_deposit' | 'node' | null;
   lag: ScanLag;
-  /** Null if it has not begun. */
+  /** Null if it has not started. */
   state: ScanState | null;
 }
 
@@ -26,12 +26,12 @@ export async function readScanProgress(orm: Orm, network: TronNetwork): Promise<
   const firstAt = await readFirstDepositTime(em, network);
   if (firstAt === null)
     return { network, waitsFor: 'first_deposit', lag: { seconds: 0, blocks: 0 }, state: null };
-  // It is as far behind as the first payment it could miss.
+  // The lag is the age of the first payment that it could miss.
   const lag = scanLag({ blockNumber: 0, blockTime: firstAt, solidBlockNumber: null });
   return { network, waitsFor: 'node', lag, state: null };
 }
 
-/** How far the chain has been read, and what of the deposits waits. @param network null: there is no chain to read */
+/** How far the chain has been scanned, and which deposits are waiting. @param network null if there is no chain to read */
 export function depositsMeasured(orm: Orm, network: TronNetwork | null): Measured<Read> {
   const ofScan = (
     name: string,
@@ -54,8 +54,8 @@ export function depositsMeasured(orm: Orm, network: TronNetwork | null): Measure
       }),
     },
     gauges: [
-      ofScan('lag_seconds', 'How far the reading of the chain is behind it', ({ lag }) => lag.seconds),
-      ofScan('lag_blocks', 'How many solid blocks have yet to be read', ({ lag }) => lag.blocks),
+      ofScan('lag_seconds', 'How far the scan is behind the chain', ({ lag }) => lag.seconds),
+      ofScan('lag_blocks', 'How many solid blocks are left to read', ({ lag }) => lag.blocks),
       ofScan('height', 'The last block that was read', ({ state }) => state?.blockNumber ?? null),
       ofScan(
         'solid_height',
@@ -63,13 +63,16 @@ export function depositsMeasured(orm: Orm, network: TronNetwork | null): Measure
         ({ state }) => state?.solidBlockNumber ?? null,
       ),
       {
-        ...{ name: 'deposit_node_state', help: 'How each node of the chain does: 1 for the state it is in' },
+        ...{
+          name: 'deposit_node_state',
+          help: 'The state of each node of the chain: 1 for the current state',
+        },
         labels: ['node', 'state'],
         samples: ({ scan }) => (scan?.state?.nodes ?? []).map(({ name, state }) => [[name, state], 1]),
       },
       {
         name: 'deposits_waiting',
-        help: `Deposits that wait, up to ${MOST_COUNTED}, by what they wait for; for credit: payments`,
+        help: `Deposits that are waiting, up to ${MOST_COUNTED}, by what they wait for; payments, if they wait for credit`,
         labels: ['for'],
         samples: ({ waiting }) => waiting.map((one) => [[one.for], one.count]),
       },
@@ -91,7 +94,7 @@ const waitingIn = (what: Waiting['for'], table: 'deposit' | 'deposit_payment', s
   SELECT ${sql.lit(what)} AS for, count(*)::int AS count
   FROM (SELECT FROM ${sql.table(table)} WHERE status = ${sql.lit(status)} LIMIT ${sql.lit(MOST_COUNTED)}) w`;
 
-// Written out: each part is counted by an index.
+// Written out, so that an index counts each part.
 const waitingOfEach = readStatement(
   () => sql<Waiting>`
     ${waitingIn('payment', 'deposit', 'awaiting_payment')}

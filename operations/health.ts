@@ -11,21 +11,21 @@ import { atMostOften } from './at-most-often.ts';
 import { readScanProgress } from './deposit-metrics.ts';
 
 const PROBE_TIMEOUT_MS = 3_000;
-/** Whoever asks more often gets the same answer again, so that asking costs little. */
+/** More frequent probes get the cached result, so that they cost little. */
 const COMPUTED_EVERY_MS = 1_000;
 const WORKFLOW_TASK_QUEUE = 1;
 
 export interface ReadinessDependencies {
   orm: Orm;
   client: Client;
-  /** The queues that workers poll. */
+  /** The task queues that workers poll. */
   taskQueues: string[];
-  /** Null: there is no chain to read. */
+  /** Null if there is no chain to read. */
   tronNetwork: TronNetwork | null;
   logger: Logger;
 }
 
-/** `GET /healthz`: the process answers. */
+/** `GET /healthz`: the process responds. */
 export function health(): Router {
   const router = new Router();
   router.get('/healthz', (ctx) => {
@@ -35,9 +35,9 @@ export function health(): Router {
 }
 
 /**
- * `GET /readyz`: whether PostgreSQL, its migrations and Temporal are there. It names what is not; the log says why.
- * Workers, and how far the chain has been read, are for information.
- * @param stateOf the process itself: what it looks with, or why it is not ready whatever it would see
+ * `GET /readyz`: whether PostgreSQL, its migrations and Temporal are available. The response names what is not; the log says
+ * why. The workers and the scan's progress are for information only.
+ * @param stateOf the dependencies to check, or why the process is not ready regardless of them
  */
 export function readiness(stateOf: () => ReadinessDependencies | 'is starting' | 'is stopping'): Router {
   const compute = atMostOften(COMPUTED_EVERY_MS, async () => {
@@ -46,7 +46,7 @@ export function readiness(stateOf: () => ReadinessDependencies | 'is starting' |
   });
   const router = new Router();
   router.get('/readyz', async (ctx) => {
-    // The state of a second ago won't do for a process that stops: it should get no more requests.
+    // Not cached: a process that is stopping should get no more requests.
     const state = stateOf();
     const { status, body } = typeof state === 'string' ? notReady(state) : await compute();
     ctx.status = status;
@@ -91,7 +91,10 @@ async function probe<T>(
   check: () => Promise<T>,
 ): Promise<T | null> {
   const timeout = new Promise<never>((_resolve, reject) => {
-    setTimeout(() => reject(new Error(`no answer within ${PROBE_TIMEOUT_MS} ms`)), PROBE_TIMEOUT_MS).unref();
+    setTimeout(
+      () => reject(new Error(`no response within ${PROBE_TIMEOUT_MS} ms`)),
+      PROBE_TIMEOUT_MS,
+    ).unref();
   });
   try {
     return await Promise.race([check(), timeout]);
@@ -108,7 +111,7 @@ async function findMissingMigrations({ orm }: ReadinessDependencies): Promise<st
 
 const appliedMigrations = readStatement(() => sql<{ name: string }>`SELECT name FROM schema_migration`);
 
-/** How far the chain has been read, for information: a payment that has not been seen yet is found later. */
+/** How far the chain has been scanned. For information only: a scan that is behind finds payments later. */
 async function presentScan({ orm, tronNetwork }: ReadinessDependencies): Promise<object | null> {
   if (tronNetwork === null) return null;
   const { network, waitsFor, lag, state } = await readScanProgress(orm, tronNetwork);
@@ -118,7 +121,7 @@ async function presentScan({ orm, tronNetwork }: ReadinessDependencies): Promise
   };
 }
 
-/** The workers that poll each queue, for information: without one, work waits and nothing is lost. */
+/** How many workers poll each queue. For information only: without any, work waits and nothing is lost. */
 async function countPollers({ client, taskQueues }: ReadinessDependencies): Promise<Record<string, number>> {
   const counts = taskQueues.map(async (name) => {
     const { pollers } = await client.withDeadline(Date.now() + PROBE_TIMEOUT_MS, () =>

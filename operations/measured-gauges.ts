@@ -12,15 +12,17 @@ import type { Orm } from '../db/orm.ts';
 import { describeError } from '../process/describe-error.ts';
 import { asService } from '../process/work-context.ts';
 
-/** A scrape waits no longer than this for PostgreSQL. */
+/** The longest that a scrape waits for PostgreSQL. */
 const LONGEST_WAIT_MS = 2_000;
-/** What nobody could measure for so long is left out. */
+/** A measurement older than this is left out. */
 const LONGEST_KEPT_MS = 300_000;
 
-/** Gauges of the whole database: one process measures them for all, and every process shows them. */
+/** Gauges of the whole database. One process measures them for all, and every process exports them. */
 export interface Measured<Result> {
   name: MeasurementName;
-  /** How it is measured, at most once in `everyMs` whoever asks; null: something else does, and its age does not matter. */
+  /**
+   * How to measure it, at most once per `everyMs` across all processes; null if something else writes it, whatever its age.
+   */
   source: { everyMs: number; measure(): Promise<Result> } | null;
   gauges: readonly MeasuredGauge<Result>[];
 }
@@ -29,7 +31,7 @@ export interface MeasuredGauge<Result> {
   name: string;
   help: string;
   labels: readonly string[];
-  /** Its samples: the labels' values in their order, and the number. The result is as JSON leaves it. */
+  /** The samples: label values in order, and the number. The result has been through JSON. */
   samples(result: Result): [labels: string[], value: number][];
 }
 
@@ -39,7 +41,7 @@ interface MeasuredGauges {
   measuredAt(): Promise<Date | null>;
 }
 
-/** Makes a measurement's gauges. If it can't be read, they are left out, and the other metrics are still there. */
+/** Creates a measurement's gauges. If it can't be read, only these gauges are left out. */
 export function measuredGauges<Result>(
   { name, source, gauges }: Measured<Result>,
   { orm, logger }: { orm: Orm; logger: Logger },
@@ -60,11 +62,14 @@ export function measuredGauges<Result>(
     await recordMeasurement(orm, name, result);
   }
 
-  /** All gauges are collected at the same moment. What takes too long is there for the next time. */
+  /** All gauges are collected at once, so they share one read. A read that takes too long serves the next scrape. */
   async function readOnce(): Promise<Latest<Result> | null> {
     reading ??= asService('metrics', read)
       .catch((error: unknown) =>
-        logger.warn({ measurement: name, error: describeError(error) }, 'could not measure for the metrics'),
+        logger.warn(
+          { measurement: name, error: describeError(error) },
+          'could not take a measurement for the metrics',
+        ),
       )
       .finally(() => {
         reading = undefined;
@@ -97,7 +102,7 @@ export function measuredGauges<Result>(
 export function measurementMetrics(all: readonly MeasuredGauges[]): Metric[] {
   const times = new Gauge({
     name: 'measurement_timestamp_seconds',
-    help: 'When what is known of the whole database was measured, by what was measured',
+    help: 'When each measurement of the whole database was taken, by measurement',
     labelNames: ['measurement'],
     registers: [],
     async collect() {

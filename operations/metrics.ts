@@ -3,7 +3,7 @@ import { collectDefaultMetrics, type Metric, Registry } from 'prom-client';
 import { atMostOften } from './at-most-often.ts';
 import { buildInfo } from './process-metrics.ts';
 
-/** Whoever asks more often gets the same answer again, so that asking costs little. */
+/** More frequent scrapes get the cached result, so that they cost little. */
 const COMPUTED_EVERY_MS = 1_000;
 
 export interface ProcessMetrics {
@@ -13,8 +13,8 @@ export interface ProcessMetrics {
 }
 
 /**
- * The metrics of a process: those of Node.js and its build, and what is added.
- * @param readMore metrics that something else counts, as text; their names are not among the others
+ * The metrics of a process: those of Node.js, its build, and any that are added.
+ * @param readMore returns metrics collected elsewhere, as text; their names must not clash with the others
  */
 export function createProcessMetrics(readMore: () => Promise<string>): ProcessMetrics {
   const registry = new Registry();

@@ -6,7 +6,7 @@ const PACKAGE: { version: string } = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
 );
 
-/** Which build this process is of. */
+/** The build that this process runs. */
 export function buildInfo(): Metric {
   const info = new Gauge({
     name: 'card_issuing_build_info',
@@ -18,24 +18,24 @@ export function buildInfo(): Metric {
   return info;
 }
 
-/** How this process uses its connections to PostgreSQL: those that accounts share, and those of the service itself. */
+/** How this process uses its PostgreSQL connections: those shared by accounts, and those reserved for the service. */
 export function poolMetrics(poolUsage: () => PoolUsage | null): Metric[] {
   const shares = () =>
     Object.entries(poolUsage() ?? {}).flatMap(([share, usage]) => (usage ? [{ share, usage }] : []));
   const gauge = (name: string, help: string, pick: (usage: PlacesUsage) => number) =>
     new Gauge({
-      ...{ name, help: `${help}, by whose share it is`, labelNames: ['share'], registers: [] },
+      ...{ name, help: `${help}, by share`, labelNames: ['share'], registers: [] },
       collect() {
         for (const { share, usage } of shares()) this.set({ share }, pick(usage));
       },
     });
   return [
-    gauge('database_pool_connections', 'The most connections to PostgreSQL', ({ places }) => places),
+    gauge('database_pool_connections', 'The limit of connections to PostgreSQL', ({ places }) => places),
     gauge('database_pool_connections_in_use', 'Connections in use', ({ held }) => held),
-    gauge('database_pool_requests_waiting', 'Pieces of work that wait for a connection', (u) => u.waiting),
+    gauge('database_pool_requests_waiting', 'Tasks that are waiting for a connection', (u) => u.waiting),
     new Counter({
       name: 'database_pool_timeouts_total',
-      help: 'Pieces of work that got no connection in time, by whose share it is',
+      help: 'Tasks that got no connection in time, by share',
       labelNames: ['share'],
       registers: [],
       collect() {

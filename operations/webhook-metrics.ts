@@ -4,10 +4,10 @@ import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
 import type { Measured } from './measured-gauges.ts';
 
-/** Counting stops here: how many more there are changes nothing for whoever reads it. */
+/** Counting stops here: for an operator, more makes no difference. */
 const MOST_COUNTED = 10_000;
 
-/** How many events wait to be delivered, for how many accounts, and for how long. */
+/** How many events are waiting for delivery, of how many accounts, and for how long. */
 export function webhooksMeasured(orm: Orm): Measured<Waiting[]> {
   const gauge = (name: string, help: string, pick: (waiting: Waiting) => number | undefined) => ({
     name,
@@ -23,9 +23,13 @@ export function webhooksMeasured(orm: Orm): Measured<Waiting[]> {
     name: 'webhooks',
     source: { everyMs: 5_000, measure: () => waitingOfEach(orm.em.fork(), {}) },
     gauges: [
-      gauge('webhook_events_waiting', `Events that wait, up to ${MOST_COUNTED}`, ({ events }) => events),
-      gauge('webhook_accounts_waiting', 'Accounts whose events wait', ({ accounts }) => accounts),
-      gauge('webhook_longest_wait_seconds', 'How long the first of them has been due', longestWaitSeconds),
+      gauge(
+        'webhook_events_waiting',
+        `Events that are waiting, up to ${MOST_COUNTED}`,
+        ({ events }) => events,
+      ),
+      gauge('webhook_accounts_waiting', 'Accounts with waiting events', ({ accounts }) => accounts),
+      gauge('webhook_longest_wait_seconds', 'How long the oldest of them has been due', longestWaitSeconds),
     ],
   };
 }
@@ -34,14 +38,14 @@ interface Waiting {
   for: 'relay' | 'handover' | 'workflow';
   events: number;
   accounts: number;
-  /** The earliest, of events that were attempted before. */
+  /** The earliest due time among events that were attempted before. */
   due_at: string | null;
-  /** The first event that was never attempted: it has been due since it was created. */
+  /** The first event that was never attempted, which has been due since it was created. */
   first_id: string | null;
 }
 
 function longestWaitSeconds({ for: what, due_at, first_id }: Waiting): number | undefined {
-  // A workflow that has yet to be informed is not late for an attempt.
+  // An event whose workflow has to be told of an attempt is not late for one.
   if (what === 'workflow') return undefined;
   const dueAt = [due_at, first_id && timeOf(first_id)].filter((at) => at !== null);
   const earliestMs = Math.min(...dueAt.map((at) => new Date(at).getTime()), Date.now());
@@ -56,7 +60,7 @@ const waiting = (what: Waiting['for'], where: RawBuilder<unknown>, dueAt: RawBui
 
 const DUE_AT = sql.ref('next_attempt_at');
 
-// Written out: each part is counted by a partial index.
+// Written out, so that a partial index counts each part.
 const waitingOfEach = readStatement(
   () => sql<Waiting>`
     ${waiting('relay', sql`status = 'pending'`, DUE_AT)}

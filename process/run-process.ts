@@ -9,7 +9,10 @@ interface RunningProcess {
   stop(): Promise<void>;
 }
 
-/** Runs a production process until SIGINT, SIGTERM or a failure, stops it in order, and exits with 0, or with 1 after a failure. */
+/**
+ * Runs a production process until SIGINT, SIGTERM or a failure, stops it in order, and exits with 0, or with 1 after a
+ * failure.
+ */
 export async function runProcess(name: string, start: () => Promise<RunningProcess>): Promise<void> {
   await runOnce(name, async () => {
     const running = await start();

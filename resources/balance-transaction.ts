@@ -20,8 +20,8 @@ export const BalanceTransactionType = z
   .meta({
     id: 'BalanceTransactionType',
     description:
-      'Why the balance changed. `card_release`: the rest of a blocked card. `late_debit` and `late_refund`: ' +
-      'transactions that reached a card after it was blocked. `adjustment`: a correction made by us.',
+      "Why the balance changed. `card_release`: a blocked card's remaining balance. `late_debit` and `late_refund`: " +
+      'transactions on a card that was already blocked. `adjustment`: a correction made by us.',
   });
 export type BalanceTransactionType = z.infer<typeof BalanceTransactionType>;
 
@@ -35,7 +35,7 @@ export const BalanceTransactionSource = z
   .meta({ id: 'BalanceTransactionSource', description: 'The object that changed the balance.' });
 export type BalanceTransactionSource = z.infer<typeof BalanceTransactionSource>;
 
-/** One change of the prepaid balance (decisions.md, "Resources"); all of them together add up to its total. */
+/** One change to the prepaid balance (decisions.md, "Resources"). All changes add up to its total. */
 export const BalanceTransactionResource = z
   .object({
     id: z.string().describe('Prefix `btx_`. Ids sort in the order of the changes.'),
@@ -49,7 +49,7 @@ export const BalanceTransactionResource = z
   })
   .meta({
     id: 'BalanceTransaction',
-    description: 'One change of your balance. The amounts of all of them add up to its total.',
+    description: 'One change to your balance. The amounts of all changes add up to its total.',
   });
 export type BalanceTransactionResource = z.infer<typeof BalanceTransactionResource>;
 
@@ -58,8 +58,8 @@ const TAIL_BITS = 75n;
 const TAIL = (1n << TAIL_BITS) - 1n;
 
 /**
- * The public id of an entry of a prepaid account: its number in the account's chain first, so that ids sort in order,
- * then digits of its transfer's UUID, so that none can be guessed. Nothing has to be stored to find the entry again.
+ * The public id of a prepaid account's entry: the entry's number in the account's chain, so that ids sort in order, then
+ * digits of its transfer's UUID, so that ids can't be guessed. Both are in the ledger, so the id itself need not be stored.
  */
 export function balanceTransactionId(version: number, transferId: string): string {
   const value = (BigInt(version) << TAIL_BITS) | (BigInt(`0x${transferId.replaceAll('-', '')}`) & TAIL);
@@ -67,7 +67,7 @@ export function balanceTransactionId(version: number, transferId: string): strin
   return `btx_${Array.from(digits, (digit) => ALPHABET[Number.parseInt(digit, 32)]).join('')}`;
 }
 
-/** The number in the chain that an id of this shape speaks of; whether there is such an entry has to be looked up. */
+/** The number in the chain that an id of this shape encodes. The entry may not exist. */
 export function versionOf(balanceTransactionId: string): bigint {
   let value = 0n;
   for (const digit of balanceTransactionId.slice('btx_'.length)) {

@@ -11,7 +11,7 @@ export const BalanceResource = z
     available: z
       .int()
       .describe('Cents you can spend. Below zero if fees or late debits exceeded the balance.'),
-    held: z.int().min(0).describe('Cents reserved for operations that are still running.'),
+    held: z.int().min(0).describe('Cents reserved for operations that are still in progress.'),
     total: z.int().describe('`available` + `held`, in cents.'),
   })
   .meta({ id: 'Balance', description: 'Your prepaid balance in one mode.' });

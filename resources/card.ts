@@ -19,7 +19,7 @@ export const CardResource = z
     cardholder_first_name: z.string().nullable().describe("The cardholder's first name."),
     cardholder_last_name: z.string().nullable().describe("The cardholder's last name."),
     email: z.string().nullable().describe("The cardholder's email address."),
-    product_code: z.string().describe('The product the card was issued as. See `GET /products`.'),
+    product_code: z.string().describe('The product the card was issued with. See `GET /products`.'),
     network: z.string().describe('The card scheme, such as `visa`.'),
     last4: z
       .string()
@@ -41,18 +41,18 @@ export const CardResource = z
     failure_code: CardFailureCode.nullable().describe(
       'Why the card could not be issued. Null unless it is `failed`.',
     ),
-    created: z.iso.datetime().describe('When you asked for the card.'),
+    created: z.iso.datetime().describe('When you requested the card.'),
   })
   .meta({ id: 'Card', description: 'A virtual USD card.' });
 export type CardResource = z.infer<typeof CardResource>;
 
-/** The columns of a card's row that a card is read with. */
+/** The columns of a card's row that {@link presentCard} needs. */
 export type CardRow = Row<'card', (typeof CARD_COLUMNS)[number]>;
 
 /** partner-api.md, "POST /cards body". */
 export const CreateCardRequest = z
   .strictObject({
-    amount: AmountCents.describe('Cents to land on the card.'),
+    amount: AmountCents.describe('Cents to put on the card.'),
     external_ref: Line(255).describe('Your own id for the card, unique per account and mode.'),
     product_code: Line(100)
       .optional()
@@ -66,10 +66,10 @@ export const CreateCardRequest = z
       .optional()
       .describe("The cardholder's email address."),
   })
-  .meta({ id: 'CreateCardRequest', description: 'The card you want.' });
+  .meta({ id: 'CreateCardRequest', description: 'The card to create.' });
 export type CreateCardRequest = z.infer<typeof CreateCardRequest>;
 
-/** @param balanceCents what the ledger says is on the card. */
+/** @param balanceCents the card's balance in the ledger */
 export function presentCard(row: CardRow, balanceCents: number): CardResource {
   return {
     id: row.id,

@@ -10,7 +10,7 @@ import {
 } from '../domain/deposit.ts';
 import { amountBetween, ObjectType, Usd } from '../domain/fields.ts';
 
-/** Of one deposit: $1 to $100,000,000. A payment below the first is not worth its fee, one above the other not one payment. */
+/** Of one deposit: $1 to $100,000,000. Less is not worth the network fee, and nobody sends more in one payment. */
 const AMOUNT_LIMITS = { leastCents: 100, mostCents: 10_000_000_000 };
 
 /** Body of POST /funding/deposit-address. */
@@ -20,19 +20,19 @@ export const DepositRequest = z
       'Cents to credit: $1 to $100,000,000.',
     ),
   })
-  .meta({ id: 'CreateDepositRequest', description: 'How much you want to deposit.' });
+  .meta({ id: 'CreateDepositRequest', description: 'How much to deposit.' });
 export type DepositRequest = z.infer<typeof DepositRequest>;
 
 const Payment = z
   .object({
     tx_hash: z.string().describe('The transaction that made the payment.'),
-    amount_usdt: z.string().describe('What arrived: a decimal with up to six places, exact.'),
+    amount_usdt: z.string().describe('The exact amount that arrived: a decimal with up to six places.'),
     block: z.int().min(0).describe('The number of its block.'),
     time: z.iso.datetime().describe('The time of its block.'),
   })
   .meta({ id: 'DepositPayment', description: 'A USDT payment that reached the address of a deposit.' });
 
-/** The deposit instruction and the history entry alike (decisions.md, "Deposit"). */
+/** Both the deposit instruction and the history entry (decisions.md, "Deposit"). */
 export const DepositResource = z
   .object({
     id: z.string().describe('Prefix `dep_`.'),
@@ -42,7 +42,7 @@ export const DepositResource = z
     currency: Usd,
     asset: z.literal('USDT').describe('The token to send: always `USDT`.'),
     network: z.literal('TRC-20').describe("TRON's token standard: always `TRC-20`."),
-    contract_address: z.string().describe("The token's contract. Only tokens of this contract count."),
+    contract_address: z.string().describe("The token's contract. We credit no other token."),
     address: z
       .string()
       .describe('The address to pay, for this deposit only. Send one payment of exactly `amount_usdt`.'),
@@ -56,23 +56,23 @@ export const DepositResource = z
       .array(Payment)
       .describe(`What arrived, oldest first. At most the first ${MOST_PAYMENTS_SHOWN} payments.`),
     mode: z.literal('live').describe('Always `live`: test mode has no deposits.'),
-    created: z.iso.datetime().describe('When you asked for the address.'),
-    expires_at: z.iso.datetime().describe('The payment has to be in a block by then.'),
+    created: z.iso.datetime().describe('When you requested the address.'),
+    expires_at: z.iso.datetime().describe('The payment has to be in a block by this time.'),
     confirmed_at: z.iso
       .datetime()
       .nullable()
       .describe('When your balance was first credited. Null until then.'),
   })
-  .meta({ id: 'Deposit', description: 'A USDT (TRC-20) address, and what has arrived at it.' });
+  .meta({ id: 'Deposit', description: 'A USDT (TRC-20) address and the payments it received.' });
 export type DepositResource = z.infer<typeof DepositResource>;
 
-/** The columns of a deposit's row that a deposit is read with, and its payments. */
+/** The columns of a deposit's row that a deposit is presented from, and its payments. */
 export interface DepositRow extends Row<'deposit', (typeof DEPOSIT_COLUMNS)[number]> {
-  /** In the chain's order; null if there is none. */
+  /** In the order of the chain; null if there are none. */
   payments: PaymentRow[] | null;
 }
 
-/** A payment, from JSON or from its row; its value in decimal digits, since it can be larger than a safe integer. */
+/** A payment, from JSON or from its row. Its value is in decimal digits, since it can exceed the largest safe integer. */
 export interface PaymentRow
   extends Row<
     'deposit_payment',

@@ -17,12 +17,12 @@ export const ErrorBody = z
         type: z.enum(ERROR_TYPES).meta({ id: 'ErrorType', description: 'The kind of error.' }),
         code: z.enum(ERROR_CODES).meta({
           id: 'ErrorCode',
-          description: 'What went wrong, for your code to act on. Codes do not change.',
+          description: 'What went wrong. Branch on this: codes do not change.',
         }),
         message: z.string().describe('What went wrong and what to do, for people to read. It can change.'),
         param: z.string().optional().describe('The first field, query parameter or header that is wrong.'),
         issues: z.array(ErrorIssue).optional().describe('Everything that is wrong with the request.'),
-        request_id: z.string().describe('Quote it when you ask us about the error. Prefix `req_`.'),
+        request_id: z.string().describe('Quote it if you contact us about the error. Prefix `req_`.'),
       })
       .describe('The error.'),
   })

@@ -13,7 +13,7 @@ const DeliveryAttempt = z
   .object({
     number: z.int().min(1).describe('1 for the first attempt.'),
     status: z.enum(['succeeded', 'failed']).describe('`succeeded` if your endpoint answered 2xx.'),
-    http_status: z.int().nullable().describe('The status your endpoint answered. Null if there was none.'),
+    http_status: z.int().nullable().describe('The HTTP status of your response. Null if there was none.'),
     started_at: z.iso.datetime().describe('When the attempt began.'),
     duration_ms: z.int().min(0).describe('How long it took, in milliseconds.'),
     error: z
@@ -26,10 +26,13 @@ const DeliveryAttempt = z
 const Delivery = z
   .object({
     status: DeliveryStatus,
-    next_attempt_at: z.iso.datetime().nullable().describe('When the next retry is due. Null if none is.'),
+    next_attempt_at: z.iso
+      .datetime()
+      .nullable()
+      .describe('When the next retry is due. Null if there is none.'),
     attempts: z.array(DeliveryAttempt).describe('Every attempt so far, oldest first.'),
   })
-  .meta({ id: 'EventDelivery', description: 'How far the delivery of an event has got.' });
+  .meta({ id: 'EventDelivery', description: 'The delivery of an event so far.' });
 
 const card = CardResource.describe('The card right after the change.');
 const topup = TopUpResource.describe('The top-up right after the change.');
@@ -49,7 +52,7 @@ const TRANSACTION = eventOf('Transaction', ['card.transaction.created'], {
 const DEPOSIT = eventOf('Deposit', ['deposit.confirmed'], { deposit });
 const PING = eventOf('Ping', ['ping'], { webhook_endpoint });
 
-/** Events that are about the same: what is sent, and what GET /events shows, which has the delivery too. */
+/** Events with the same data: the webhook we send, and the resource that GET /events shows, which has the delivery too. */
 function eventOf<const Types extends readonly EventType[], Data extends z.ZodRawShape>(
   name: string,
   types: Types,
@@ -68,7 +71,7 @@ function eventOf<const Types extends readonly EventType[], Data extends z.ZodRaw
   return {
     sent: z
       .object({ id, ...envelope })
-      .meta({ id: `${name}WebhookEvent`, description: `What is sent for ${listed(types)}.` }),
+      .meta({ id: `${name}WebhookEvent`, description: `The body we send for ${listed(types)}.` }),
     shown: z
       .object({ id, object: ObjectType('event'), ...envelope, delivery: Delivery })
       .meta({ id: `${name}Event`, description: `An event of type ${listed(types)}.` }),
@@ -79,13 +82,13 @@ function listed(types: readonly string[]): string {
   return new Intl.ListFormat('en', { type: 'disjunction' }).format(types.map((type) => `\`${type}\``));
 }
 
-/** An event: the envelope that is sent, and how far it got (decisions.md, "Event"). */
+/** An event: the body we send, and its delivery (decisions.md, "Event"). */
 export const EventResource = z
   .discriminatedUnion('type', [CARD.shown, TOPUP.shown, TRANSACTION.shown, DEPOSIT.shown, PING.shown])
-  .meta({ id: 'Event', description: 'Something that happened, and how far its delivery has got.' });
+  .meta({ id: 'Event', description: 'Something that happened, and its delivery so far.' });
 export type EventResource = z.infer<typeof EventResource>;
 
-/** The envelope that is sent. */
+/** The body we send. */
 export const WebhookEvent = z
   .discriminatedUnion('type', [CARD.sent, TOPUP.sent, TRANSACTION.sent, DEPOSIT.sent, PING.sent])
   .meta({ id: 'WebhookEvent', description: 'What your webhook endpoint receives.' });
@@ -93,7 +96,7 @@ export type WebhookEvent = z.infer<typeof WebhookEvent>;
 
 /** An event with its delivery. */
 export interface EventRow extends Row<'event', 'id' | 'body'>, Row<'delivery', 'status' | 'next_attempt_at'> {
-  /** Null if there was none yet. */
+  /** Null if there are none yet. */
   attempts: AttemptRow[] | null;
 }
 

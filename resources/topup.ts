@@ -25,29 +25,31 @@ export const TopUpResource = z
     card_balance: z
       .int()
       .min(0)
-      .describe('Cents on the card when the top-up ended. While it is pending, cents on the card now.'),
+      .describe(
+        "The card's balance in cents when the top-up completed. While it is pending, the current balance.",
+      ),
     mode: Mode,
-    created: z.iso.datetime().describe('When you asked for the top-up.'),
+    created: z.iso.datetime().describe('When you requested the top-up.'),
     completed_at: z.iso
       .datetime()
       .nullable()
-      .describe('When it succeeded or failed. Null while it is pending.'),
+      .describe('When the top-up succeeded or failed. Null while it is pending.'),
   })
   .meta({ id: 'Topup', description: 'Money that moves from your balance to a card.' });
 export type TopUpResource = z.infer<typeof TopUpResource>;
 
-/** The columns of a top-up's row that a top-up is read with. */
+/** The columns of a top-up's row that {@link presentTopUp} needs. */
 export type TopUpRow = Row<'topup', (typeof TOPUP_COLUMNS)[number]>;
 
 /** Body of POST /cards/{cardId}/topups. */
 export const TopUpRequest = z
   .strictObject({
-    amount: AmountCents.describe('Cents to land on the card.'),
+    amount: AmountCents.describe('Cents to put on the card.'),
   })
-  .meta({ id: 'CreateTopupRequest', description: 'How much you want to add to the card.' });
+  .meta({ id: 'CreateTopupRequest', description: 'How much to add to the card.' });
 export type TopUpRequest = z.infer<typeof TopUpRequest>;
 
-/** @param balanceCents what the ledger says is on the card now; a top-up that has ended keeps what it was then. */
+/** @param balanceCents the card's current balance in the ledger; a completed top-up has the balance at that time instead */
 export function presentTopUp(row: TopUpRow, balanceCents: number): TopUpResource {
   const amount = Number(row.amount_cents);
   return {

@@ -5,7 +5,7 @@ import { ObjectType, Usd } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
 import { ChargedTo, DeclineReason, TransactionFee, TransactionType } from '../domain/transaction.ts';
 
-/** Where a cardholder paid, as far as the network says. */
+/** Where the card was used, as far as the network says. */
 export const Merchant = z
   .object({
     name: z.string().nullable().describe("The merchant's name."),
@@ -31,7 +31,7 @@ export const TransactionResource = z
     status: z
       .enum(['settled', 'declined'])
       .describe('`declined` for declines, `settled` for everything else.'),
-    amount: z.int().min(1).describe('Cents, always positive. A decline moves none of them.'),
+    amount: z.int().min(1).describe('Cents, always positive. A decline does not move them.'),
     currency: Usd,
     fees: z
       .array(TransactionFee)
@@ -48,7 +48,7 @@ export const TransactionResource = z
   .meta({ id: 'Transaction', description: 'One use of a card, declines included.' });
 export type TransactionResource = z.infer<typeof TransactionResource>;
 
-/** The columns of a transaction's row that a transaction is read with. */
+/** The columns of a transaction's row that a transaction is presented from. */
 export type TransactionRow = Row<'card_transaction', (typeof TRANSACTION_COLUMNS)[number]>;
 
 export function presentTransaction(row: TransactionRow): TransactionResource {

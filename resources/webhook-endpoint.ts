@@ -11,7 +11,7 @@ export const WebhookEndpointResource = z
     mode: Mode,
     status: z
       .enum(['enabled', 'disabled'])
-      .describe('A `disabled` endpoint is sent nothing. Its events are parked until you set it again.'),
+      .describe('We send nothing to a `disabled` endpoint. Its events are parked until you set it again.'),
     disabled_reason: z
       .string()
       .nullable()
@@ -26,13 +26,13 @@ export const WebhookEndpointResource = z
     previous_secret_expires_at: z.iso
       .datetime()
       .nullable()
-      .describe('Until when the previous secret signs as well. Null if there is none.'),
+      .describe('Until when we also sign with the previous secret. Null if there is none.'),
     created: z.iso.datetime().describe('When the endpoint was first set.'),
   })
   .meta({ id: 'WebhookEndpoint', description: 'Where the events of one mode are sent.' });
 export type WebhookEndpointResource = z.infer<typeof WebhookEndpointResource>;
 
-/** The columns of an endpoint's row that may be shown; `previous_secret_expires_at` is null once it has expired. */
+/** The columns of an endpoint's row that may be shown. `previous_secret_expires_at` is null once it has passed. */
 export type WebhookEndpointRow = Row<
   'webhook_endpoint',
   | 'partner_id'
@@ -45,7 +45,7 @@ export type WebhookEndpointRow = Row<
   | 'created_at'
 >;
 
-/** @param secret if it was just made: this is the only time it is shown */
+/** @param secret only if it was just created, as it is never shown again */
 export function presentWebhookEndpoint(
   row: WebhookEndpointRow,
   secret: string | null = null,

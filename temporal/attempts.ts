@@ -7,7 +7,7 @@ import { asAccount, asPartOf, asService, untilAborted } from '../process/work-co
 import type { EncryptionCodec } from './encryption-codec.ts';
 import { readWorkHeader } from './work-header.ts';
 
-/** So that Temporal, if it still knows of the attempt, is the one that says it is over. */
+/** A margin so that Temporal, if it still knows the attempt, times it out first. */
 const MARGIN_MS = 500;
 
 /** How often an attempt sends a heartbeat, if its options ask for one. */
@@ -15,7 +15,7 @@ export const SIGN_OF_LIFE_MS = 1_500;
 
 const progress = new AsyncLocalStorage<{ latest: unknown }>();
 
-/** Records how far the attempt has come; its next heartbeat tells Temporal. */
+/** Records the attempt's progress, which its next heartbeat sends to Temporal. */
 export function reportProgress(latest: unknown): void {
   const own = progress.getStore();
   if (own !== undefined) own.latest = latest;
@@ -31,7 +31,7 @@ export const attemptInterceptors = (
   untilGivenUp,
 ];
 
-/** An attempt waits for connections in its account's turn, and its log lines name its request and its workflow. */
+/** Makes an attempt use its account's share of connections, and its log lines name its request and workflow. */
 const ofItsWork =
   (codec: EncryptionCodec): ActivityInterceptorsFactory =>
   ({ info }) => ({
@@ -49,9 +49,9 @@ const ofItsWork =
   });
 
 /**
- * An attempt works no longer than it may: when its time is up, its workflow is cancelled or the worker stops, it loses
- * its connection and gets no other. Temporal doesn't cancel a local activity whose workflow task the worker has lost: the
- * attempt's own time ends that.
+ * Stops an attempt when its time is up, its workflow is cancelled or the worker stops: it loses its connection and gets no
+ * other. Temporal doesn't cancel a local activity whose workflow task the worker has lost, but the attempt's own timeout
+ * ends that too.
  */
 const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
   inbound: {
@@ -63,15 +63,13 @@ const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
         : undefined;
       const expiry = new AbortController();
       const expire = () =>
-        expiry.abort(
-          ApplicationFailure.create({ type: 'GivenUp', message: 'the attempt took longer than it may' }),
-        );
+        expiry.abort(ApplicationFailure.create({ type: 'GivenUp', message: 'the attempt took too long' }));
       const timer = setTimeout(expire, info.startToCloseTimeoutMs + MARGIN_MS);
       const givenUp = AbortSignal.any([cancellationSignal, expiry.signal]);
       try {
         return await progress.run(reported, () => untilAborted(givenUp, () => next(input)));
       } catch (error) {
-        // Whatever it failed with, being given up is why.
+        // Whatever the error is, the abort caused it.
         throw givenUp.aborted ? givenUp.reason : error;
       } finally {
         clearTimeout(timer);
@@ -82,8 +80,8 @@ const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
 });
 
 /**
- * Keeps foreign text out of histories: the message of a database or a library can quote a row. A history has only the kind
- * of an error; the log has more, without values.
+ * Keeps foreign text out of histories, because an error message from a database or a library can quote a row. A history only
+ * gets the kind of an error; the log has more, but no values.
  */
 function safeFailures(logger: Logger): ActivityInboundCallsInterceptor {
   return {

@@ -6,19 +6,19 @@ import { BUNDLED } from './plugin.ts';
 
 const IN_THREAD = 'bundle the workflows';
 
-/** The workflows' code for the sandbox; it takes about a second. */
+/** Bundles the workflows' code for the sandbox, which takes about a second. */
 export function bundleWorkflows(logger: Logger): Promise<WorkflowBundleWithSourceMap> {
   const workflowsPath = fileURLToPath(new URL('../workflows/index.ts', import.meta.url));
   return bundleWorkflowCode({ ...BUNDLED, workflowsPath, logger });
 }
 
-/** {@link bundleWorkflows} for a process that has to answer meanwhile: the bundler would keep it busy all that time. */
+/** {@link bundleWorkflows} in a thread, for a process that has requests to answer: the bundler would block it meanwhile. */
 export function bundleInThread(): Promise<WorkflowBundleWithSourceMap> {
   return new Promise((resolve, reject) => {
     const thread = new Thread(fileURLToPath(import.meta.url), { workerData: IN_THREAD });
     thread.once('message', resolve);
     thread.once('error', reject);
-    thread.once('exit', () => reject(new Error('the bundling of the workflows ended without a bundle')));
+    thread.once('exit', () => reject(new Error('bundling the workflows ended without a bundle')));
   });
 }
 
@@ -27,7 +27,7 @@ const SILENT: Logger = { log() {}, trace() {}, debug() {}, info() {}, warn() {},
 if (workerData === IN_THREAD) {
   parentPort?.postMessage(await bundleWorkflows(SILENT));
 } else if (import.meta.main) {
-  // `node temporal/bundle-workflows.ts FILE`, when an image is built: for WORKFLOW_BUNDLE.
+  // `node temporal/bundle-workflows.ts FILE` writes the file for WORKFLOW_BUNDLE when an image is built.
   const [file = 'workflow-bundle.js'] = process.argv.slice(2);
   const { code } = await bundleWorkflows(SILENT);
   writeFileSync(file, code);

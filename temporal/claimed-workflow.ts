@@ -22,28 +22,28 @@ import {
 import { cardIdAttribute, modeAttribute, partnerIdAttribute } from '../workflows/search-attributes.ts';
 import type { topUpCard } from '../workflows/top-up-card.ts';
 
-/** A claim whose work a workflow does. */
+/** A claim whose work is done by a workflow. */
 export interface ClaimedWorkflow extends Tenant {
   operation: WorkflowOperation;
   claimId: string;
-  /** Of an issuance: the id the card is going to have. */
+  /** For an issuance, the id that the card will have. */
   cardId: string;
-  /** Of a top-up: the id it is going to have. */
+  /** For a top-up, the id that it will have. */
   topUpId?: string | undefined;
   taskQueue: string;
-  /** How long the network may take before the operation waits for an operator; a status change has no deadline. */
+  /** How long the network may take before the operation waits for an operator. Status changes have no deadline. */
   deadlineMs: number;
 }
 
 /**
- * `eager`: its first task is this process's own. `queued`: whoever asks for it next has it, or it runs already. `over`:
- * it was started before, and has ended.
+ * `eager`: this process got the first task. `queued`: the first task goes to whichever worker polls next, or the workflow is
+ * already running. `over`: it was started before and has ended.
  */
 export type Started = 'eager' | 'queued' | 'over';
 
 /**
  * Starts the work of a claim unless it was started before, whether it still runs or has ended.
- * @param requestEagerStart of a client whose connection a worker of this process shares
+ * @param requestEagerStart set it if a worker of this process shares the client's connection
  * @throws ServiceError if Temporal can't be reached.
  */
 export async function startClaimed(
@@ -61,8 +61,8 @@ export async function startClaimed(
 }
 
 /**
- * Starts the work of a claim although its workflow has ended, or is not known: after a restore the one may remember what the
- * other forgot. It is done under the same ids, so whatever was done before is found to be done.
+ * Starts the work of a claim even if its workflow has ended: after a restore, Temporal may remember what the database forgot.
+ * The work uses the same ids, so steps that were already done are recognised.
  * @throws ServiceError if Temporal can't be reached.
  */
 export async function startAgain(client: Client, workflow: ClaimedWorkflow): Promise<void> {
@@ -97,8 +97,8 @@ export type OperationDecision =
   | { operation: 'top_up_card'; decision: TopUpDecision };
 
 /**
- * Hands an operator's decision to an operation that is past its deadline. If its workflow has ended, another one is
- * started with it, whose deadline has passed from the start.
+ * Sends an operator's decision to an operation that is past its deadline. If its workflow has ended, this starts another
+ * with the decision and a deadline that has already passed.
  * @throws ServiceError if Temporal can't be reached.
  */
 export async function resolveOperation(
@@ -127,7 +127,7 @@ export async function resolveOperation(
   }
 }
 
-/** The id of a claim's workflow: the same whoever starts it. */
+/** The id of a claim's workflow, the same for every starter. */
 export function workflowIdOf({ operation, claimId, cardId, topUpId }: ClaimedWorkflow): string {
   switch (operation) {
     case 'create_card':
@@ -141,12 +141,13 @@ export function workflowIdOf({ operation, claimId, cardId, topUpId }: ClaimedWor
 }
 
 /**
- * After it a task is another worker's. A frozen one holds on to those it had, and takes a few more by the polls it had
- * under way, maybe one task twice: so it is less than a request waits. Shorter, and a slow worker loses tasks, too.
+ * After this, a task goes to another worker. A frozen worker keeps the tasks it had, and gets a few more through its open
+ * polls, possibly one task twice, so the timeout is shorter than a request waits. If it were shorter still, slow workers
+ * would lose tasks too.
  */
 const WORKFLOW_TASK_TIMEOUT_MS = 5_000;
 
-/** The command that shows operators what the workflow is about. */
+/** The operator command that shows what the workflow is about. */
 const shownBy = ({ topUpId, cardId }: ClaimedWorkflow): string =>
   topUpId === undefined ? `card show ${cardId}` : `topup show ${topUpId}`;
 
@@ -159,9 +160,9 @@ const TITLES: Record<WorkflowOperation, string> = {
 };
 
 /**
- * How the workflow of a claim is started, whoever starts it. It is not started twice, but for a status change: one whose
- * workflow was terminated keeps other changes of its card waiting, there is nothing an operator could decide, and if the
- * claim has its response a second run does nothing.
+ * The start options of a claim's workflow. It is not started twice, except for status changes: if one is terminated, other
+ * changes of its card keep waiting, and there is nothing for an operator to decide. A second run does nothing if the claim
+ * has its response.
  */
 function optionsOf(workflow: ClaimedWorkflow) {
   const { operation, cardId, partnerId, mode, taskQueue } = workflow;
@@ -174,7 +175,7 @@ function optionsOf(workflow: ClaimedWorkflow) {
     workflowIdReusePolicy: isFunding ? 'REJECT_DUPLICATE' : 'ALLOW_DUPLICATE',
     staticSummary: `${TITLES[operation]} ${cardId} (${mode})`,
     staticDetails: `Partner \`${partnerId}\`. On the command line: \`npm run operator -- ${shownBy(workflow)}\`.`,
-    // Where tasks queue up in Temporal, partners take turns.
+    // If tasks queue up in Temporal, partners take turns.
     priority: { fairnessKey: partnerId },
     typedSearchAttributes: new TypedSearchAttributes([
       { key: partnerIdAttribute, value: partnerId },

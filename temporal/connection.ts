@@ -9,7 +9,7 @@ import type { TemporalPlugin } from './plugin.ts';
 
 type Interceptor = NonNullable<ConnectionOptions['interceptors']>[number];
 
-/** The API's connection to Temporal. It is made when it is first needed, so that reads work while Temporal is away. */
+/** The API's connection to Temporal. It is opened when it is first needed, so that reads work while Temporal is down. */
 export function connectLazily(options: ConnectionOptions | undefined, plugin: TemporalPlugin): Connection {
   return Connection.lazy({
     ...options,
@@ -23,8 +23,8 @@ export function connectLazily(options: ConnectionOptions | undefined, plugin: Te
 }
 
 /**
- * A retry that is due after the connection was closed throws in a timer, where nobody can catch it, and would end the
- * process while it stops. Its call gets no answer instead: its caller has ended, or closing would have waited for it.
+ * A retry after the connection was closed throws in a timer, where nobody can catch it, and would crash the process while it
+ * stops. The call gets no response instead: its caller has ended, or closing would have waited for it.
  */
 const ignoreRetriesAfterClose: Interceptor = (options, nextCall) => {
   try {
@@ -52,7 +52,7 @@ const GRPC_RESOURCE_EXHAUSTED = 8;
 const GRPC_UNAVAILABLE = 14;
 const AWAY = [GRPC_CANCELLED, GRPC_DEADLINE_EXCEEDED, GRPC_RESOURCE_EXHAUSTED, GRPC_UNAVAILABLE];
 
-/** Whether Temporal didn't answer, or has too much to do: the request may or may not have been carried out. */
+/** Whether Temporal didn't respond, or is overloaded. The request may or may not have been carried out. */
 export function isTemporalAway(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (isGrpcServiceError(cause)) return AWAY.includes(cause.code);

@@ -23,8 +23,8 @@ interface EventToDeliver extends Tenant {
 }
 
 /**
- * Tells an event's workflow what became of the latest attempt. If none is running, it starts one, unless the event was
- * delivered or parked. The signal comes with the start: a workflow that is about to end handles it first, and continues.
+ * Tells an event's workflow the result of the latest attempt. If the workflow isn't running, this starts it, unless the event
+ * was delivered or parked. The signal comes with the start, so that a workflow that is about to end handles it and continues.
  * @throws ServiceError if Temporal can't be reached
  */
 export async function tellDelivery(

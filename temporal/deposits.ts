@@ -13,12 +13,12 @@ import {
 } from '../workflows/messages.ts';
 import { depositIdAttribute, modeAttribute, partnerIdAttribute } from '../workflows/search-attributes.ts';
 
-/** A task that went to a frozen worker is another one's after it. */
+/** After this, a task that went to a frozen worker goes to another one. */
 const WORKFLOW_TASK_TIMEOUT_MS = 5_000;
 
 /**
- * Tells the workflow of a deposit that its row has changed. Where none runs it is started.
- * @throws ServiceError where Temporal can't be reached.
+ * Tells a deposit's workflow that the deposit's row has changed, and starts the workflow if it isn't running.
+ * @throws ServiceError if Temporal can't be reached.
  */
 export async function tellDeposit(
   client: Client,
@@ -31,7 +31,7 @@ export async function tellDeposit(
     ...{ args, signal: depositChanged, workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS },
     staticSummary: `Deposit ${depositId}`,
     staticDetails: `Partner \`${partnerId}\`. On the command line: \`npm run operator -- deposit show ${depositId}\`.`,
-    // Where tasks queue up in Temporal, partners take turns.
+    // If tasks queue up in Temporal, partners take turns.
     priority: { fairnessKey: partnerId },
     typedSearchAttributes: new TypedSearchAttributes([
       { key: partnerIdAttribute, value: partnerId },
@@ -42,8 +42,8 @@ export async function tellDeposit(
 }
 
 /**
- * Sees that the scan of a chain runs: it is started where it does not, whatever ended it.
- * @throws ServiceError where Temporal can't be reached.
+ * Makes sure that a chain's scan is running, and starts it if it isn't, whatever ended it.
+ * @throws ServiceError if Temporal can't be reached.
  */
 export async function ensureScan(
   client: Client,

@@ -17,7 +17,7 @@ import { ensureSearchAttributes } from './namespace.ts';
 import { TemporalPlugin } from './plugin.ts';
 import { deploymentOptions, hasWorkers } from './worker-deployment.ts';
 
-/** The most first tasks that a process runs at a time; further ones go through the queue. */
+/** How many first tasks a process runs at once; further ones go through the task queue. */
 const TASKS = 64;
 
 export interface EagerWorkerOptions {
@@ -25,25 +25,25 @@ export interface EagerWorkerOptions {
   taskQueue: string;
   /** The local activities that its workflows run. */
   activities: object;
-  /** Workflows already bundled; otherwise they are bundled in a thread of their own, which takes about a second. */
+  /** A ready-made bundle of the workflows. Without it, a thread bundles them, which takes about a second. */
   workflowBundle?: WorkflowBundleOption;
   logger: Logger;
-  /** Null: no traces are exported. */
+  /** Null if no traces are exported. */
   tracing?: Tracing | null;
 }
 
 export interface EagerWorker {
-  /** If it starts a workflow with `requestEagerStart`, the response to the start brings the first task to this worker. */
+  /** If this client starts a workflow with `requestEagerStart`, the response has the first task for this worker. */
   client: Client;
-  /** Settles when the worker has ended; rejects if an error ended it. */
+  /** Resolves when the worker has ended; rejects if an error ended it. */
   ended: Promise<void>;
-  /** Ends the tasks under way, within 10 s. */
+  /** Finishes the tasks in progress, within 10 s, and stops the worker. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts a worker that runs the first tasks of the workflows that its own process starts, with their local activities. It
- * never asks Temporal for other tasks: worker processes run those, and whatever this one leaves undone
+ * Starts a worker that runs the first tasks, with their local activities, of workflows that its own process starts. It never
+ * polls Temporal for other tasks: worker processes run those, and finish what this one leaves undone
  * (docs/decisions/eager-starts.md).
  * @throws if Temporal can't be reached
  */
@@ -64,7 +64,7 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
   const ended = worker
     .run()
     .catch((error: unknown) => {
-      // What it leaves undone, such as a call to a silent network, another worker does, as if this one had died.
+      // Another worker finishes what is left, such as a call to a silent network, as if this worker had died.
       if (!(error instanceof GracefulShutdownPeriodExpiredError)) throw error;
       logger.warn('the hosted worker stopped before its tasks had finished');
     })
@@ -80,7 +80,7 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
 
   async function createWorker(): Promise<Worker> {
     const version = config.workerVersion;
-    // What it begins is pinned to its version: without a worker process of that, nobody would go on with it.
+    // Workflows are pinned to this worker's version, so without a worker process of that version nobody would continue them.
     if (version !== null && !(await hasWorkers(client, version)))
       throw new Error(`no worker process of build ${version.buildId} has polled yet`);
     const [workflowBundle] = await Promise.all([
@@ -102,7 +102,7 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
         activityTaskSlotSupplier: { type: 'fixed-size', numSlots: 1 },
         nexusTaskSlotSupplier: { type: 'fixed-size', numSlots: 1 },
       },
-      // A workflow is kept until its task is over. Nobody here polls for its next one, so another worker has it at once.
+      // A workflow is cached only while its task runs. This worker never polls for the next task, so another one gets it.
       maxCachedWorkflows: TASKS,
       shutdownGraceTime: '5s',
       shutdownForceTime: '10s',
@@ -110,7 +110,7 @@ export async function startEagerWorker(options: EagerWorkerOptions): Promise<Eag
   }
 }
 
-/** Has slots for tasks that come with a start alone: a poller waits for one until the worker stops. */
+/** Has slots only for tasks that come with a start: a poller waits for a slot until the worker stops. */
 function eagerTasksOnly(places: number): CustomSlotSupplier<WorkflowSlotInfo> {
   let free = places;
   return {

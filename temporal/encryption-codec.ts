@@ -5,13 +5,13 @@ import { KeyRing, type RingKey } from '../crypto/key-ring.ts';
 const { Payload: PayloadMessage } = proto.temporal.api.common.v1;
 
 const ENCODING = 'binary/encrypted';
-/** What a payload is sealed for: it opens as nothing else. */
+/** The context that payloads are sealed for, so that they can't be opened as anything else. */
 const CONTEXT = 'temporal-payload';
 
 /**
- * Encrypts every payload that goes to Temporal, and decrypts what comes back (AES-256-GCM, CODEC_KEYS). What isn't
- * encrypted passes: histories from before the keys were configured, and what an operator sends by hand, stay readable.
- * Without keys it encrypts nothing.
+ * Encrypts every payload that goes to Temporal, and decrypts those that come back (AES-256-GCM, CODEC_KEYS). Unencrypted
+ * payloads pass through, so histories from before the keys were configured, and input that an operator sends by hand, stay
+ * readable. Without keys, it encrypts nothing.
  */
 export class EncryptionCodec implements PayloadCodec {
   readonly #ring: KeyRing | null;
@@ -25,7 +25,7 @@ export class EncryptionCodec implements PayloadCodec {
     return {
       metadata: {
         encoding: Buffer.from(ENCODING),
-        // For people: the sealed data has it, too.
+        // For people; the sealed data contains it too.
         'encryption-key-id': Buffer.from(this.#ring.primaryId),
       },
       data: this.#ring.seal(PayloadMessage.encode(payload).finish(), CONTEXT),
@@ -36,7 +36,7 @@ export class EncryptionCodec implements PayloadCodec {
   open(payload: Payload): Payload {
     const { encoding } = payload.metadata ?? {};
     if (encoding == null || Buffer.from(encoding).toString() !== ENCODING) return payload;
-    if (this.#ring === null) throw new Error('a payload is encrypted, and CODEC_KEYS is not set');
+    if (this.#ring === null) throw new Error('a payload is encrypted, but CODEC_KEYS is not set');
     return PayloadMessage.decode(this.#ring.openBytes(Buffer.from(payload.data ?? []), CONTEXT));
   }
 

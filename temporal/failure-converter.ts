@@ -4,8 +4,8 @@ import { describeError } from '../process/describe-error.ts';
 type Convert = DefaultFailureConverter['errorToFailureInner'];
 
 /**
- * What histories have of an error, inside and outside of the workflows' sandbox: never a foreign message, which can quote
- * a row or a payload, nor a thrown value. Messages and stack traces travel as payloads, so the codec encrypts them.
+ * Converts errors for histories, inside and outside the workflows' sandbox. It leaves out foreign messages, which can quote
+ * a row or a payload, and thrown values. Messages and stack traces travel as payloads, so the codec encrypts them.
  */
 class SafeFailureConverter extends DefaultFailureConverter {
   constructor() {
@@ -14,7 +14,7 @@ class SafeFailureConverter extends DefaultFailureConverter {
 
   override errorToFailureInner(...[error, ...rest]: Parameters<Convert>): ReturnType<Convert> {
     const failure = super.errorToFailureInner(withoutForeignText(error), ...rest);
-    // Where one of ours was made says nothing. One that came from a history stays as it was there.
+    // The stack trace of our own failures says nothing. A failure that came from a history stays as it is there.
     const isOurs = error instanceof ApplicationFailure && error.failure === undefined;
     return isOurs ? { ...failure, stackTrace: '' } : failure;
   }
@@ -24,7 +24,7 @@ export const failureConverter = new SafeFailureConverter();
 
 function withoutForeignText(error: unknown): Error {
   if (error instanceof ApplicationFailure && error.failure === undefined) {
-    // One that the SDK makes of an error it met repeats that one's message.
+    // A failure that the SDK wraps around an error repeats that error's message.
     const { type, message, nonRetryable, category, cause } = error;
     const met = isForeign(cause) ? cause : Object.assign(new Error(message), { name: type ?? 'Error' });
     return ApplicationFailure.create({

@@ -5,14 +5,14 @@ import { sdkMetrics } from './sdk-metrics.ts';
 
 const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'debug', WARN: 'warn', ERROR: 'error' } as const;
 
-/** The port of the SDK's metrics is drawn: a few draws find a free one. */
+/** The port of the SDK's metrics is random, so a few attempts find a free one. */
 const ATTEMPTS = 5;
 
 let isInstalled = false;
 
 /**
- * Starts the Temporal SDK's runtime unless it is running. It writes to our log and counts for our metrics. To be called
- * before each worker, since the runtime ends with the last one. The first logger of a process stays.
+ * Starts the Temporal SDK's runtime, unless it is running, with our log and our metrics. Call it before each worker starts,
+ * because the runtime ends with the last one. A process keeps its first logger.
  */
 export function installRuntime(logger: Logger): void {
   for (let attempt = 1; ; attempt++) {
@@ -29,7 +29,7 @@ export function installRuntime(logger: Logger): void {
 
 function runtimeOptions(logger: Logger): RuntimeOptions {
   const write = (level: LogEntry['level'], message: string, meta: Record<string, unknown> = {}) => {
-    // A task, as the SDK logs one that it can't read, has payloads in it.
+    // If the SDK can't decode a task, it logs the whole task, including payloads.
     const { workflowId, error, task: _task, taskEncoded: _taskEncoded, ...temporal } = meta;
     const described = error === undefined ? {} : { error: describeError(error) };
     logger[LEVELS[level]](

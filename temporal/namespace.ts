@@ -22,20 +22,20 @@ export const RETENTION = msToTs('30 days');
 
 /** Numbers of temporal.api.enums.v1.IndexedValueType. */
 const TYPES: Readonly<Record<string, number>> = { KEYWORD: 2, BOOL: 5 };
-/** The types' names in Temporal's tools, and a value that a query can compare each with. */
+/** The types' names in Temporal's tools, and for each a value that a query can compare with. */
 const TYPE_NAMES: Readonly<Record<string, string>> = { KEYWORD: 'Keyword', BOOL: 'Bool' };
 const VALUES: Readonly<Record<string, string>> = { KEYWORD: "''", BOOL: 'true' };
 
-/** What became of the search attributes, by name. */
+/** The result of registering search attributes, by name. */
 export interface Registration {
   added: string[];
-  /** What the namespace still lacks, because this login may not add it. If empty, everything can be used. */
+  /** Those that the namespace still lacks because these credentials may not add them. Empty if all can be used. */
   missing: string[];
 }
 
 /**
- * Makes the namespace if it is missing, and its search attributes ({@link registerSearchAttributes}). It may be called at
- * every start, and by several processes at once.
+ * Creates the namespace if it is missing, and its search attributes ({@link registerSearchAttributes}). It is safe to call at
+ * every start, and from several processes at once.
  */
 export async function registerNamespace(services: Services, namespace: string): Promise<Registration> {
   await eventually([UNAVAILABLE], () => createNamespace(services, namespace));
@@ -43,10 +43,11 @@ export async function registerNamespace(services: Services, namespace: string): 
 }
 
 /**
- * Adds the search attributes that the namespace lacks, and returns once all can be used. It may be called at every start,
- * and by several processes at once. A login that may not add any, as on Temporal Cloud, only finds out which are missing.
- * @param alsoNotYet gRPC statuses that can mean that the server is about to know the namespace
- * @throws StartRefused if one is there with another type
+ * Adds the search attributes that the namespace lacks, and returns once all can be used. It is safe to call at every start,
+ * and from several processes at once. With credentials that may not add any, as on Temporal Cloud, it only reports which are
+ * missing.
+ * @param alsoNotYet gRPC statuses that can mean that the server does not know the namespace yet
+ * @throws StartRefused if one exists with another type
  */
 export async function registerSearchAttributes(
   services: Services,
@@ -68,7 +69,10 @@ export async function registerSearchAttributes(
   return { added, missing: [] };
 }
 
-/** {@link registerSearchAttributes} as a process starts. It works without them as far as it can, and the log says what to do. */
+/**
+ * {@link registerSearchAttributes} for a process that is starting. If some are missing, the process starts anyway and logs
+ * what to do.
+ */
 export async function ensureSearchAttributes(
   services: Services,
   namespace: string,
@@ -76,7 +80,7 @@ export async function ensureSearchAttributes(
 ): Promise<void> {
   try {
     const { added, missing } = await registerSearchAttributes(services, namespace);
-    if (added.length > 0) logger.info({ added }, 'search attributes were added to the namespace');
+    if (added.length > 0) logger.info({ added }, 'added search attributes to the namespace');
     if (missing.length > 0) logger.error({ missing }, howToAdd(namespace, missing));
   } catch (error) {
     logger.error(
@@ -86,7 +90,7 @@ export async function ensureSearchAttributes(
   }
 }
 
-/** What somebody who may add search attributes has to do. */
+/** Instructions for somebody who may add search attributes. */
 export function howToAdd(namespace: string, missing: readonly string[]): string {
   const wanted = SEARCH_ATTRIBUTES.filter(({ name }) => missing.includes(name)).map(
     ({ name, type }) => [name, TYPE_NAMES[type]] as const,
@@ -95,8 +99,8 @@ export function howToAdd(namespace: string, missing: readonly string[]): string 
   const pairs = wanted.map(([name, type]) => `--name ${name} --type ${type}`).join(' ');
   return (
     `The Temporal namespace ${namespace} lacks the search attributes ${missing.join(', ')}, or has them with another type, ` +
-    'and this login may not add them. Until they are there, no workflow can be started. On Temporal Cloud run ' +
-    `"tcld namespace search-attributes add --namespace ${namespace} ${flags}", or add them in its UI; elsewhere run ` +
+    'and these credentials may not add them. Until they are added, no workflow can start. On Temporal Cloud, run ' +
+    `"tcld namespace search-attributes add --namespace ${namespace} ${flags}", or add them in the UI; elsewhere, run ` +
     `"temporal operator search-attribute create --namespace ${namespace} ${pairs}".`
   );
 }
@@ -118,11 +122,11 @@ async function createNamespace({ workflowService }: Services, namespace: string)
 function explained(error: unknown, namespace: string): unknown {
   if (!isGrpcServiceError(error) || ![PERMISSION_DENIED, UNIMPLEMENTED].includes(error.code)) return error;
   return new StartRefused(
-    `There is no Temporal namespace ${namespace}, and this login may not make it: create it, or correct TEMPORAL_NAMESPACE.`,
+    `There is no Temporal namespace ${namespace}, and these credentials may not create it: create it, or correct TEMPORAL_NAMESPACE.`,
   );
 }
 
-/** The server's parts learn of a change one after the other: these answers can mean that one has not yet. */
+/** Retries while the server's parts have not all learned of a change, which is what these statuses can mean. */
 async function eventually<T>(notYet: readonly number[], attempt: () => Promise<T>): Promise<T> {
   const giveUpAt = Date.now() + 90_000;
   for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 1.5, 2_000)) {
@@ -135,7 +139,7 @@ async function eventually<T>(notYet: readonly number[], attempt: () => Promise<T
   }
 }
 
-/** @returns the names of those that it added */
+/** @returns the names of the attributes it added */
 async function addMissing({ operatorService }: Services, namespace: string): Promise<string[]> {
   const { customAttributes } = await operatorService.listSearchAttributes({ namespace });
   const missing: Record<string, number> = {};
@@ -155,7 +159,7 @@ async function addMissing({ operatorService }: Services, namespace: string): Pro
   return Object.keys(missing);
 }
 
-/** Those that no query can name: they are not there, or have another type. Asks for no more than a reader may. */
+/** The attributes that queries can't use because they are missing or have another type. Read access is enough to find out. */
 async function findUnusable({ workflowService }: Services, namespace: string): Promise<string[]> {
   const unusable: string[] = [];
   for (const attribute of SEARCH_ATTRIBUTES) {
@@ -169,6 +173,6 @@ async function findUnusable({ workflowService }: Services, namespace: string): P
   return unusable;
 }
 
-/** In backquotes, since `Mode` is a word of the query language. */
+/** In backquotes, since `Mode` is a keyword of the query language. */
 const comparison = ({ name, type }: (typeof SEARCH_ATTRIBUTES)[number]): string =>
   `\`${name}\` = ${VALUES[type]}`;

@@ -15,24 +15,25 @@ const FAILURE_CONVERTER = pathOf('failure-converter.ts');
 const CARRIED_HEADERS = pathOf('../workflows/carried-headers.ts');
 
 export interface PluginOptions {
-  /** The keys of CODEC_KEYS; null: payloads aren't encrypted. */
+  /** The keys of CODEC_KEYS; null if payloads aren't encrypted. */
   codecKeys: readonly RingKey[] | null;
-  /** Of a process that runs activities; null: it has clients alone. */
+  /** The logger of a process that runs activities; null if it only has clients. */
   logger: Logger | null;
-  /** Null: no traces are exported. */
+  /** Null if no traces are exported. */
   tracing?: Tracing | null;
 }
 
 /**
- * What everything that speaks to Temporal has in common: payloads and headers are encrypted, failures carry no foreign
- * text, activities know whose work they do, and what belongs to a traced request has its spans. A connection hands it to its clients and workers.
+ * Everything that clients and workers have in common: payloads and headers are encrypted, failures contain no foreign text,
+ * activities know whose work they do, and traced requests have their spans. A connection passes it to its clients and
+ * workers.
  */
 export class TemporalPlugin extends SimplePlugin {
   readonly #sinks: InjectedSinks<TraceSinks>;
 
   constructor({ codecKeys, logger, tracing = null }: PluginOptions) {
     const codec = new EncryptionCodec(codecKeys);
-    // The first is the outermost: what a span is told of a failure is safe, and a start's header names the start's span.
+    // The first is the outermost, so that spans only see safe failures, and a start's header names the start's span.
     const activity = [
       ...(tracing === null ? [] : [tracedAttempts(tracing, codec)]),
       ...(logger === null ? [] : attemptInterceptors(logger, codec)),
@@ -53,7 +54,7 @@ export class TemporalPlugin extends SimplePlugin {
   }
 }
 
-/** The part of it that goes into the workflows' bundle, which is the same whatever is configured. */
+/** The part that goes into the workflow bundle, which does not depend on the configuration. */
 export const BUNDLED = {
   workflowInterceptorModules: [CARRIED_HEADERS],
   failureConverterPath: FAILURE_CONVERTER,

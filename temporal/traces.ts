@@ -8,16 +8,16 @@ import type { TraceSinks } from '../workflows/carried-headers.ts';
 import type { EncryptionCodec } from './encryption-codec.ts';
 import { readTraceHeader } from './work-header.ts';
 
-/** As the SDK's own interceptors name spans and attributes, in every language. */
+/** The names that the SDK's own tracing interceptors use in every language. */
 const attributesOf = (workflowId: string, runId: string) => ({
   temporalWorkflowId: workflowId,
   run_id: runId,
 });
 
-/** A run's span, by its id: whoever runs a part of it knows it, in whichever process. */
+/** The id of a run's span, derived from the run's id, so that every process that runs a part of it knows it. */
 const spanIdOf = (runId: string): string => hash('sha256', runId).slice(0, 16);
 
-/** A span for each start of a workflow that a traced request asks for. */
+/** A span for each workflow start by a traced request. */
 export function tracedStarts(tracing: Tracing): WorkflowClientInterceptor {
   const around = <Out>(
     what: string,
@@ -43,7 +43,7 @@ interface Start {
   options: { workflowId: string };
 }
 
-/** A span for each attempt of an activity whose workflow is traced, below that workflow's. */
+/** A span for each attempt of an activity in a traced workflow, as a child of the workflow's span. */
 export const tracedAttempts =
   (tracing: Tracing, codec: EncryptionCodec): ActivityInterceptorsFactory =>
   ({ info }) => ({
@@ -66,8 +66,8 @@ export const tracedAttempts =
   });
 
 /**
- * A span for each run of a traced workflow, when it ends. The sandbox only says that it has: it would take 3 to 4 ms of CPU a
- * workflow to make spans in there (docs/decisions/traces.md).
+ * A span for each run of a traced workflow, recorded when it ends. The sandbox only reports the end: creating spans in there
+ * would take 3 to 4 ms of CPU per workflow (docs/decisions/traces.md).
  */
 export function runSinks(tracing: Tracing | null, codec: EncryptionCodec): InjectedSinks<TraceSinks> {
   return {

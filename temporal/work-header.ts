@@ -11,15 +11,15 @@ import { TRACE, WORK } from '../workflows/carried-headers.ts';
 import { modeAttribute, partnerIdAttribute } from '../workflows/search-attributes.ts';
 import type { EncryptionCodec } from './encryption-codec.ts';
 
-/** What the start of a workflow tells its activities of themselves. */
+/** What the start of a workflow tells its activities about their work. */
 interface CarriedWork {
-  /** The account whose turns they take; undefined: the service's own. */
+  /** The account whose share of resources they use; undefined for the service itself. */
   account: { partnerId: string; mode: Mode } | undefined;
-  /** The request that asked for them. */
+  /** The id of the request that caused them. */
   requestId: string | null;
 }
 
-/** Adds the headers to every start. The SDK's codec leaves headers out, so they are sealed here. */
+/** Adds the headers to every start. The SDK does not apply the codec to headers, so they are sealed here. */
 export function workHeaders(codec: EncryptionCodec): WorkflowClientInterceptor {
   const seal = (value: unknown): Payload => codec.seal(defaultPayloadConverter.toPayload(value));
   const withHeaders = <Input extends Pick<WorkflowStartInput, 'headers' | 'options'>>(
@@ -47,7 +47,7 @@ export function workHeaders(codec: EncryptionCodec): WorkflowClientInterceptor {
   };
 }
 
-/** Reads what the activity's workflow was started with; of one started by hand nothing is known. */
+/** Reads the header that the activity's workflow was started with. A workflow started by hand has none. */
 export function readWorkHeader(codec: EncryptionCodec, headers: Headers): CarriedWork {
   const { partnerId, mode, requestId } = read<Partial<Record<string, unknown>>>(codec, headers[WORK]) ?? {};
   const isAccount = typeof partnerId === 'string' && (mode === 'test' || mode === 'live');

@@ -9,10 +9,10 @@ const LOOK_AGAIN_MS = 2_000;
 const GRPC_NOT_FOUND = 5;
 
 /**
- * How a worker takes part in Temporal's worker versioning (docs/decisions/worker-versions.md).
- * @param version null: it doesn't, and its workflows go on with whatever code their next worker has
- * @param behavior `PINNED`: a workflow ends on the version that ran its first task; `AUTO_UPGRADE`: it goes on with the
- * current one
+ * A worker's options for Temporal's worker versioning (docs/decisions/worker-versions.md).
+ * @param version null if it is unversioned: its workflows then continue on whatever code their next worker has
+ * @param behavior `PINNED`: a workflow stays on the version that ran its first task; `AUTO_UPGRADE`: it moves to the current
+ * one
  */
 export function deploymentOptions(
   version: WorkerDeploymentVersion | null,
@@ -25,7 +25,7 @@ export function deploymentOptions(
 }
 
 /**
- * Whether worker processes of this version have polled: work that is started on it has somebody to go on with it.
+ * Whether worker processes of this version have polled, so that somebody continues the workflows started on it.
  * @throws ServiceError if Temporal can't be reached
  */
 export async function hasWorkers(client: Client, version: WorkerDeploymentVersion): Promise<boolean> {
@@ -44,8 +44,8 @@ export async function hasWorkers(client: Client, version: WorkerDeploymentVersio
 }
 
 /**
- * Makes this version the deployment's current one if it has none, so that a new installation works without another step.
- * From then on only operators change it.
+ * Makes this version the deployment's current one if there is none, so that a new installation works without an extra step.
+ * After that, only operators change it.
  */
 export function becomeCurrentIfFirst(
   client: Client,
@@ -56,18 +56,18 @@ export function becomeCurrentIfFirst(
   const { namespace, identity } = client.options;
   let isSettled = false;
   return repeat('making the first version of a deployment current', LOOK_AGAIN_MS, logger, async () => {
-    // A version comes into being with its first poll.
+    // A version exists once its first worker has polled.
     if (isSettled || !(await hasWorkers(client, version))) return;
     await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, async () => {
       const { workerDeploymentInfo, conflictToken } = await client.workflowService.describeWorkerDeployment({
         ...{ namespace, deploymentName },
       });
       if (workerDeploymentInfo?.routingConfig?.currentDeploymentVersion) return;
-      // The token: whoever else has set a version meanwhile wins.
+      // With the token, anybody else who has set a version in the meantime wins.
       await client.workflowService.setWorkerDeploymentCurrentVersion({
         ...{ namespace, deploymentName, buildId, conflictToken, identity },
       });
-      logger.info({ deploymentName, buildId }, 'the deployment had no current version: this one is it');
+      logger.info({ deploymentName, buildId }, 'made this version current, because the deployment had none');
     });
     isSettled = true;
   });

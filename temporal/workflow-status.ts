@@ -1,10 +1,10 @@
 import { type Client, QueryNotRegisteredError, WorkflowNotFoundError } from '@temporalio/client';
 import { type NetworkOperationState, networkOperationState } from '../workflows/messages.ts';
 
-/** Temporal's name of the status in lower case; `not_found` where it has no such workflow, or no longer. */
+/** Temporal's name for the status, in lower case; `not_found` if the workflow does not exist or was deleted. */
 export type WorkflowStatus = string;
 
-/** @throws ServiceError where Temporal can't be reached. */
+/** @throws ServiceError if Temporal can't be reached. */
 export async function readWorkflowStatus(client: Client, workflowId: string): Promise<WorkflowStatus> {
   try {
     const { status } = await client.workflow.getHandle(workflowId).describe();
@@ -16,9 +16,9 @@ export async function readWorkflowStatus(client: Client, workflowId: string): Pr
 }
 
 /**
- * Asks an issuance or a top-up what it waits for.
- * @returns null if there is no such workflow, or it has only just begun
- * @throws ServiceError if Temporal can't be reached, or no worker answers
+ * Asks the workflow of an issuance or a top-up what it is waiting for.
+ * @returns null if there is no such workflow, or it has only just started
+ * @throws ServiceError if Temporal can't be reached, or no worker responds
  */
 export async function readOperationState(
   client: Client,

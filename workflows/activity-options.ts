@@ -1,12 +1,12 @@
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
 
-/** A step that only takes the database, as a local activity: it is part of the workflow task, and retried for ever. */
+/** A step that only uses the database. As a local activity, it is part of the workflow task. It is retried indefinitely. */
 export const LOCAL_STEP: LocalActivityOptions = {
   startToCloseTimeout: '10s',
   retry: { initialInterval: '200ms', maximumInterval: '5s' },
 };
 
-/** The first call of the card network, as a local activity, so that the first answer takes one workflow task. */
+/** The first call to the card network. It is a local activity, so that the first response takes only one workflow task. */
 export const LOCAL_NETWORK_CALL: LocalActivityOptions = {
   startToCloseTimeout: '8s',
   scheduleToCloseTimeout: '10s',
@@ -14,15 +14,15 @@ export const LOCAL_NETWORK_CALL: LocalActivityOptions = {
 };
 
 /**
- * The network's two calls take at most 5 s each. A worker that died or froze is noticed by its silence: every attempt
- * gives signs of life (temporal/attempts.ts), by which it also hears that it was given up.
+ * The two calls to the network take at most 5 s each. A worker that died or froze stops sending heartbeats
+ * (temporal/attempts.ts). Through its heartbeats, an attempt also learns that it was given up.
  */
 const ALIVE = { startToCloseTimeout: '20s', heartbeatTimeout: '6s' } as const;
 
-/** One call of the card network: if it gives no answer, the workflow decides when to ask again. */
+/** One call to the card network. If it gets no answer, the workflow decides when to ask again. */
 export const NETWORK_CALL: ActivityOptions = { ...ALIVE, retry: { maximumAttempts: 1 } };
 
-/** The same, but if it is the database that fails, it is retried for ever, without growing the history. */
+/** The same, but failures of the database are retried indefinitely, without growing the history. */
 export const NETWORK_REQUEST: ActivityOptions = {
   ...ALIVE,
   retry: {
@@ -32,7 +32,7 @@ export const NETWORK_REQUEST: ActivityOptions = {
   },
 };
 
-/** With the line that the Temporal UI shows for the activity. It comes with its command, and so costs no event. */
+/** Adds the line that the Temporal UI shows for the activity. It is part of the command, so it costs no event. */
 export const summarized = <Options extends ActivityOptions | LocalActivityOptions>(
   options: Options,
   summary: string,

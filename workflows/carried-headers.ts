@@ -1,20 +1,19 @@
 import type { Headers } from '@temporalio/common';
 import { proxySinks, type Sink, type Sinks, type WorkflowInterceptorsFactory } from '@temporalio/workflow';
 
-/** Whose work it is, and which request asked for it; sealed where there is a codec (temporal/work-header.ts). */
+/** Whose work it is, and which request caused it; sealed if there is a codec (temporal/work-header.ts). */
 export const WORK = 'work';
-/** In which span it was started; only while traces are exported. */
+/** The span that started it; only while traces are exported. */
 export const TRACE = 'trace';
 
-/** Tells the worker, outside of the sandbox, that a traced run has ended. */
+/** Tells the worker, outside the sandbox, that a traced run has ended. */
 export interface TraceSinks extends Sinks {
   traces: Sink & { ended(start: Headers, failed: boolean): void };
 }
 
 /**
- * Hands on, unread, what the start of a workflow carries: to its activities, since local ones are told nothing of their
- * workflow's priority or search attributes, and to the run that it continues as. Headers are no part of what a replay
- * compares.
+ * Passes the headers of a workflow's start on, unread: to its activities, because local activities don't know their
+ * workflow's priority or search attributes, and to the run that it continues as. A replay does not compare headers.
  */
 export const interceptors: WorkflowInterceptorsFactory = () => {
   let carried: Headers = {};

@@ -18,8 +18,9 @@ const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
 /**
- * A change's turn usually comes soon, so the worker itself pauses between attempts, for 4 s in all, without timers. The
- * attempts are counted, since a scheduleToCloseTimeout that runs out between two attempts ends nothing.
+ * A change usually gets its turn soon, so the first attempts are local: the worker pauses between them, for 4 s in all,
+ * without timers. The number of attempts is limited, because a scheduleToCloseTimeout that expires between two attempts ends
+ * nothing.
  */
 const LOCALLY: LocalActivityOptions = {
   ...LOCAL_NETWORK_CALL,
@@ -40,13 +41,13 @@ const { requestStatusChange: requestForEver } = proxyActivities<CardStatusActivi
 );
 
 /**
- * Freezes, unfreezes or blocks one card. Changes of one card happen one after the other: the network is asked for the
- * next one when it has answered the one before. It is asked for ever, under the same token, since we can't give up a
- * change that it may have made. For the same reason the workflow ignores requests to cancel it.
+ * Freezes, unfreezes or blocks one card. Changes of one card run one at a time: the network is asked for the next one after
+ * it has answered the one before. It is asked with the same token until it answers, because it may already have made the
+ * change. For the same reason, the workflow ignores cancellation.
  */
 export async function changeCardStatus({ claimId }: ChangeCardStatusInput): Promise<StatusChangeEnd> {
-  setCurrentDetails('Asking the card network, unless another change of the card is under way.');
-  // A scope that ignores cancellation takes 2 ms, so a change that is over at once does without it.
+  setCurrentDetails('Asking the card network, or waiting for another change of the card.');
+  // A non-cancellable scope takes 2 ms, so this runs outside of one: a change that ends at once needs none.
   const first = await requestLocally(claimId).catch(whatItWaitsFor);
   if ('outcome' in first) return shownEnd(first);
   return shownEnd(await CancellationScope.nonCancellable(() => persist(claimId, first)));
@@ -59,14 +60,14 @@ function shownEnd(end: StatusChangeEnd): StatusChangeEnd {
   return end;
 }
 
-/** Why a change takes long. */
+/** What to tell people about a change that takes long. */
 interface Waiting {
   now: string;
   /** What a person should do once it has taken too long. */
   tooLong: string;
 }
 
-/** The attempts are used up, or a request to cancel ended them: ask again. */
+/** The attempts are used up, or were cancelled. The caller asks again. */
 function whatItWaitsFor(error: unknown): Waiting {
   const cause = error instanceof ActivityFailure ? error.cause : undefined;
   return cause instanceof ApplicationFailure && cause.type === 'CardBusy'
@@ -75,8 +76,8 @@ function whatItWaitsFor(error: unknown): Waiting {
 }
 
 /**
- * Asks until there is an answer. If that takes longer than {@link STATUS_CHANGE_PATIENCE_MS}, the workflow can be found
- * by NeedsAttention, and shows what to do.
+ * Asks until there is an answer. If that takes longer than {@link STATUS_CHANGE_PATIENCE_MS}, the workflow sets
+ * NeedsAttention and shows what to do.
  */
 async function persist(claimId: string, first: Waiting): Promise<StatusChangeEnd> {
   const patientUntil = Date.now() + STATUS_CHANGE_PATIENCE_MS;
@@ -84,18 +85,18 @@ async function persist(claimId: string, first: Waiting): Promise<StatusChangeEnd
   let pauseMs = FIRST_PAUSE_MS;
   for (let asked = 1; Date.now() < patientUntil; asked += 1) {
     setCurrentDetails(
-      `${waiting.now} Tried ${asked === 1 ? 'once' : `${asked} times`}, next at ${iso(Date.now() + pauseMs)}. It needs a ` +
-        `look if that lasts until ${iso(patientUntil)}.`,
+      `${waiting.now} Tried ${asked === 1 ? 'once' : `${asked} times`}, next at ${iso(Date.now() + pauseMs)}. Somebody ` +
+        `should look at it if this lasts until ${iso(patientUntil)}.`,
     );
     await sleep(pauseMs, { summary: 'until the next try' });
     const answer = await requestOnce(claimId).catch(whatItWaitsFor);
     if ('outcome' in answer) return answer;
-    // As soon as it is its turn, the card's other changes wait for it, so it asks again soon.
+    // Once it is this change's turn, the card's other changes wait for it, so the pauses start over.
     pauseMs = answer === waiting ? Math.min(pauseMs * 2, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
     waiting = answer;
   }
   upsertSearchAttributes([{ key: needsAttentionAttribute, value: true }]);
-  setCurrentDetails(`**Needs a look.** ${waiting.tooLong} ${NO_DECISION}`);
+  setCurrentDetails(`**Needs attention.** ${waiting.tooLong} ${NO_DECISION}`);
   const answer = await requestForEver(claimId);
   upsertSearchAttributes([{ key: needsAttentionAttribute, value: false }]);
   return answer;
@@ -104,16 +105,16 @@ async function persist(claimId: string, first: Waiting): Promise<StatusChangeEnd
 const iso = (timeMs: number): string => new Date(timeMs).toISOString();
 
 const WAITS_FOR_TURN: Waiting = {
-  now: 'Another change of the same card is under way at the card network.',
+  now: 'Another change of the same card is in progress at the card network.',
   tooLong:
-    'Waits for another change of the same card, which waits for the card network: look at the workflow of that one. If ' +
-    'it is over, the network has not confirmed this change either.',
+    "Waiting for another change of the same card, which is waiting for the card network: look at that change's workflow. If " +
+    'it has ended, the network has not confirmed this change either.',
 };
 const WAITS_FOR_NETWORK: Waiting = {
   now: 'The card network has not confirmed the change.',
   tooLong:
-    'The card network has not confirmed the change. It is asked again every minute: check that it can be reached.',
+    'The card network has not confirmed the change. We ask it again every minute: check that it can be reached.',
 };
 const NO_DECISION =
-  'There is nothing to decide, and no signal to send. Terminating this workflow does not cancel the change: it is ' +
-  'started again within a minute.';
+  'There is nothing to decide, and no signal to send. Terminating this workflow does not cancel the change: the workflow ' +
+  'is started again within a minute.';

@@ -12,7 +12,7 @@ import { type DeliverWebhookInput, type DeliveryProgress, progress, requeue } fr
 import { deliveryStatusAttribute, needsAttentionAttribute } from './search-attributes.ts';
 
 const GIVEN_UP_FOR = '30 days';
-/** An event may wait longer than this for a slot at its endpoint; the workflow then asks for its status. */
+/** An event can wait longer than this for a slot at its endpoint. The workflow then reads its status. */
 const WITH_RELAY_FOR = '1 hour';
 
 const { queueRetry } = proxyLocalActivities<WebhookActivities>(
@@ -22,16 +22,16 @@ const { requeueEvent } = proxyLocalActivities<WebhookActivities>(
   summarized(LOCAL_STEP, 'hand the event to the relay to be sent again'),
 );
 
-/** How a delivery ended. `parked`: its endpoint is gone or disabled. `deleted`: the event is older than 30 days. */
+/** How a delivery ended. `parked`: its endpoint is disabled or was deleted. `deleted`: the event is older than 30 days. */
 export interface DeliveryEnd {
   outcome: 'delivered' | 'parked' | 'given_up' | 'deleted';
   attempts: number;
 }
 
 /**
- * Waits between the attempts of an event, on the schedule of partner-api.md, "Delivery rules". The relay makes the
- * attempts, from the event's row, and signals what became of each. When the event is given up, the workflow waits 30 days
- * for somebody to send it again.
+ * Waits between the attempts to deliver an event, on the schedule of partner-api.md, "Delivery rules". The relay makes the
+ * attempts, working from the event's row, and signals the result of each. When the event is given up, the workflow waits 30
+ * days for somebody to send it again.
  */
 export async function deliverWebhook({ eventId }: DeliverWebhookInput): Promise<DeliveryEnd> {
   let latest: DeliveryProgress | undefined;
@@ -84,10 +84,9 @@ export async function deliverWebhook({ eventId }: DeliverWebhookInput): Promise<
   }
 }
 
-const WITH_RELAY =
-  'The event is with the relay of a worker, which sends it as soon as its endpoint has a free slot.';
+const WITH_RELAY = "A worker's relay has the event, and sends it as soon as its endpoint has a free slot.";
 
-/** What became of the last attempt, and what comes next. */
+/** The result of the last attempt, and what comes next. */
 function detailsOf(
   eventId: string,
   { status, attemptCount, nextAttemptInMs, error }: DeliveryProgress,
@@ -103,7 +102,7 @@ function detailsOf(
       return `**Given up after ${attempts}**; the last error was ${error}. Once the endpoint works again: ${toSendNow(eventId)}`;
     case 'parked':
       return (
-        `Parked after ${attempts}, since its endpoint is disabled or gone. It is sent once the endpoint is enabled: see ` +
+        `Parked after ${attempts}, because its endpoint is disabled or was deleted. It is sent once the endpoint is enabled: see ` +
         `\`npm run operator -- webhook show ${eventId}\`.`
       );
     case 'delivered':
@@ -115,7 +114,7 @@ const toSendNow = (eventId: string): string =>
   'to send it now, send the signal `requeue` (no input) or run ' +
   `\`npm run operator -- webhook requeue ${eventId}\`.`;
 
-/** The search attributes, if they change. */
+/** Updates the search attributes if they change. */
 function label(status: DeliveryProgress['status']): void {
   const { typedSearchAttributes: shown } = workflowInfo();
   const needsAttention = status === 'given_up';

@@ -3,18 +3,21 @@ import type { IssuanceDecision, TopUpDecision } from '../domain/decision.ts';
 import type { DepositDecision, TronNetwork } from '../domain/deposit.ts';
 import type { DeliveryStatus } from '../domain/event.ts';
 
-/** What POST /cards and POST topups start. Nothing personal: the request lies sealed in the claim's row. */
+/**
+ * The input of the workflows of POST /cards and POST topups. It has nothing personal: the request is sealed in the claim's
+ * row.
+ */
 export interface NetworkOperationInput {
   claimId: string;
   /** How long the network may take before the operation waits for an operator. */
   deadlineMs: number;
 }
 
-/** What freeze, unfreeze and block start. */
+/** The input of the workflow of freeze, unfreeze and block. */
 export interface ChangeCardStatusInput {
   claimId: string;
 }
-/** How long such a change may take before a person should look at it. */
+/** How long a status change may take before a person should look at it. */
 export const STATUS_CHANGE_PATIENCE_MS = 600_000;
 
 /** The input of deliverWebhook, which a failed attempt starts together with the signal `progress`. */
@@ -25,7 +28,7 @@ export interface DeliverWebhookInput {
 /** The state of an event, from its row. */
 export interface DeliveryProgress {
   status: Exclude<DeliveryStatus, 'pending' | 'no_endpoint'>;
-  /** How many attempts there were. A message with fewer than the workflow knows of is outdated. */
+  /** How many attempts there were. A message with fewer than the workflow knows about is outdated. */
   attemptCount: number;
   /** If `retrying`: the time until the next attempt. */
   nextAttemptInMs: number;
@@ -43,19 +46,22 @@ export const topUpCardWorkflowId = (topupId: string): string => `top-up/${topupI
 export const changeCardStatusWorkflowId = (cardId: string, claimId: string): string =>
   `card-status/${cardId}/${claimId}`;
 
-/** The id of what a workflow is about: of an issuance its card, of a top-up itself. */
+/** The id of the object that a workflow is about: an issuance's card, or a top-up. */
 export const idOfWorkflow = (workflowId: string): string => workflowId.split('/')[1] ?? workflowId;
 
 export const deliverWebhookWorkflowId = (eventId: string): string => `webhook/${eventId}`;
 
-/** A hint from the network that there is news; the workflow asks for it. */
+/** A hint that the network has news. The workflow asks the network for it. */
 export const networkResult = defineSignal('networkResult');
 
-/** A decision on what is past its deadline. Whether it is, and whether this may be, the database says. */
+/**
+ * A decision on an operation that is past its deadline. The database decides whether it is, and whether to accept the
+ * decision.
+ */
 export const resolveIssuance = defineSignal<[IssuanceDecision]>('resolve');
 export const resolveTopUp = defineSignal<[TopUpDecision]>('resolve');
 
-/** How an issuance or a top-up stands that the network has not decided. Times are ISO 8601. */
+/** The state of an issuance or a top-up that the network has not decided. Times are ISO 8601. */
 export interface NetworkOperationState {
   /** How often the network was asked. */
   asked: number;
@@ -64,7 +70,7 @@ export interface NetworkOperationState {
   lastAskedAt: string | null;
   nextAskAt: string | null;
   deadline: string;
-  /** Whether it waits for an operator. */
+  /** Whether it is waiting for an operator. */
   overdue: boolean;
 }
 export const networkOperationState = defineQuery<NetworkOperationState>('state');
@@ -72,19 +78,21 @@ export const networkOperationState = defineQuery<NetworkOperationState>('state')
 /** Tells a delivery the state of its event. */
 export const progress = defineSignal<[DeliveryProgress]>('progress');
 
-/** Sends an event again now, whether it waits for its next attempt or was given up; the schedule starts over. */
+/** Sends an event again now, whether it is waiting for its next attempt or was given up. The schedule starts over. */
 export const requeue = defineSignal('requeue');
 
-/** What an address that was given out starts. */
+/** The input of the workflow of a new deposit address. */
 export interface WatchDepositInput {
   depositId: string;
   /**
-   * Of a run that goes on with another one's work: which version of the row that showed, what it
-   * said beside it, and what it has yet to see to.
+   * Set if this run continues another: the version of the row that run showed, its remark on it, and the decisions it had
+   * yet to apply.
    */
   continued?: { version: number; remark: string; told: ToldDecision[] };
 }
-/** A decision that came by signal, null where it is none, and the version it is about, null before any was shown. */
+/**
+ * A decision that came by signal, or null if it was malformed, and the version it is about, or null if none was shown yet.
+ */
 export interface ToldDecision {
   decision: DepositDecision | null;
   version: number | null;
@@ -97,12 +105,12 @@ export const WATCH_DEPOSIT = 'watchDeposit';
 export const SCAN_CHAIN = 'scanChain';
 
 export const watchDepositWorkflowId = (depositId: string): string => `deposit/${depositId}`;
-/** One for each chain and installation, whose prefix of task queues keeps it apart from others. */
+/** One for each chain and installation. The prefix of the task queues keeps installations apart. */
 export const scanChainWorkflowId = (network: TronNetwork, taskQueuePrefix: string): string =>
   `${taskQueuePrefix}scan-chain/${network}`;
 
 /** A hint that a deposit's row has changed; the workflow reads it. */
 export const depositChanged = defineSignal('changed');
 
-/** A decision on what waits for review. Whether it may be, the database says. */
+/** A decision on a deposit in review. The database decides whether to accept it. */
 export const resolveDeposit = defineSignal<[DepositDecision]>('resolve');

@@ -20,35 +20,35 @@ import { needsAttentionAttribute, outcomeAttribute } from './search-attributes.t
 
 const FIRST_POLL_MS = 1_000;
 const LONGEST_POLL_MS = 3_600_000;
-/** Past the deadline: at 10 events a poll it takes a history 14 years to fill up. */
+/** After the deadline. At 10 events per poll, it takes a history 14 years to fill up. */
 const LONGEST_OVERDUE_POLL_MS = 86_400_000;
 
-/** The activities of one kind of operation; each takes the claim's id. */
+/** The activities of one kind of operation. Each takes the claim's id. */
 interface OperationSteps<Outcome extends string> {
-  /** Holds the money unless it is held, asks the network, and acts on its answer; fails if there is none. */
+  /** Holds the money unless it is held already, asks the network, and acts on its answer. Fails if there is no answer. */
   firstRequest(claimId: string): Promise<NetworkProgress>;
   /** The same. @param isHeld whether the money is probably held already */
   request(claimId: string, isHeld: boolean): Promise<NetworkProgress>;
-  /** How long the network may still take; 0 if that time is over. */
+  /** How long the network may still take; 0 if its time is up. */
   flagOverdue(claimId: string): Promise<number>;
   applyResolution(claimId: string, decision: Decision<Outcome>): Promise<Resolved>;
-  /** What somebody decides, and what it can be: the network's yes, then its no. */
+  /** The signal with an operator's decision; `outcomes` are the network's yes and its no, in this order. */
   resolve: SignalDefinition<[Decision<Outcome>]>;
   outcomes: readonly [yes: Outcome, no: Outcome];
-  /** What the Temporal UI says of it. */
+  /** The wording in the Temporal UI. */
   words: {
-    /** What the network has done with its yes. */
+    /** What the network has done if its answer is yes. */
     done: string;
     noun: 'card' | 'topup';
-    /** What else to know before one sends the signal. */
+    /** What else to know before sending the signal. */
     alsoToResolve?: string;
   };
 }
 
 /**
- * Holds an operation's money, asks the network, and posts on its yes or releases on its definite no. If the network
- * stays silent past the deadline, an operator decides. A request to cancel is not followed, since money is only ever
- * released on a definite no.
+ * Holds an operation's money, asks the network, and posts the money on a yes or releases it on a definite no. If there is no
+ * answer by the deadline, an operator decides. The workflow ignores cancellation, because money is only released on a
+ * definite no.
  */
 export async function runNetworkOperation<Outcome extends string>(
   steps: OperationSteps<Outcome>,
@@ -63,8 +63,8 @@ export async function runNetworkOperation<Outcome extends string>(
     ...{ asked: 0, lastAnswer: null, lastAskedAt: null, nextAskAt: null },
   };
 
-  // Most operations end here. What only the others need would cost them: signal handlers, for which signals wait, and a
-  // scope that ignores cancellation, without which a cancelled request is repeated.
+  // Most operations end here, so what only the others need comes later: signal handlers, because signals wait for one, and a
+  // non-cancellable scope, because a cancelled request is repeated.
   setCurrentDetails('Holding the money and asking the card network.');
   const first = hear(await steps.firstRequest(claimId).catch(noAnswer));
   if (!isPending(first)) return shownEnd(first);
@@ -83,11 +83,11 @@ export async function runNetworkOperation<Outcome extends string>(
       hints += 1;
     });
     setHandler(steps.resolve, (told: Partial<Decision<Outcome>> | null | undefined) => {
-      // A signal can carry anything: what is no decision decides nothing.
+      // A signal can contain anything. Ignore it unless it is a decision.
       const outcome = steps.outcomes.find((known) => known === told?.outcome);
       const networkCardId = told?.networkCardId ?? undefined;
       if (outcome === undefined || !(networkCardId === undefined || isNetworkId(networkCardId))) return;
-      // Whether it comes too early the database says, which knows when the operation began and what is configured.
+      // The database decides whether it is too early: it knows when the operation began, and the configuration.
       decision = { outcome, ...(networkCardId !== undefined && { networkCardId }) };
     });
     setHandler(networkOperationState, () => ({ ...asked, deadline: iso(deadline), overdue }));
@@ -144,8 +144,8 @@ export async function runNetworkOperation<Outcome extends string>(
     const times = `Asked ${asked.asked === 1 ? 'once' : `${asked.asked} times`}, next at ${nextAskAt}`;
     const state =
       lastAnswer === 'accepted'
-        ? 'The card network has accepted the request and not decided yet.'
-        : 'The card network has given no answer to the last request.';
+        ? 'The card network has accepted the request but not decided yet.'
+        : 'The card network did not answer the last request.';
     const parts = overdue
       ? [...toResolve(steps, iso(deadline)), `${state} ${times}.`]
       : [`${state} ${times}, deadline ${iso(deadline)}.`, ASK_NOW];
@@ -165,7 +165,7 @@ export async function runNetworkOperation<Outcome extends string>(
   }
 }
 
-const ASK_NOW = 'To have it asked now, send the signal `networkResult` (no input).';
+const ASK_NOW = 'To ask it now, send the signal `networkResult` (no input).';
 
 /** What an operator has to do. */
 function toResolve<Outcome extends string>(
@@ -188,8 +188,8 @@ const NOT_APPLIED: Record<WhyNot, string> = {
   contradicts_the_record:
     'A decision arrived that differs from the recorded one and changed nothing: run `operator … resolve` again.',
   network_away:
-    'An operator decided that the card is issued, but the network cannot be reached to look up its id: decide again when ' +
-    'it can, or add "networkCardId" to the decision.',
+    'An operator decided that the card is issued, but the network cannot be reached to look up its id: decide again once ' +
+    'it can be reached, or add "networkCardId" to the decision.',
   unknown_to_network:
     'An operator decided that the card is issued, but the network does not know it: add "networkCardId" to the decision.',
   other_id_at_network:
@@ -201,7 +201,7 @@ const NOT_APPLIED: Record<WhyNot, string> = {
 const isNetworkId = (value: unknown): boolean =>
   typeof value === 'string' && /^[\x21-\x7e]{1,100}$/.test(value);
 
-/** The activity's own retries are used up: still no answer, and so not a no. */
+/** The activity's own retries are used up. There is still no answer, which is not a no. */
 function noAnswer(): 'no_answer' {
   return 'no_answer';
 }

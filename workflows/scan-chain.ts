@@ -14,11 +14,11 @@ import { LONGEST_LAG_SECONDS } from '../domain/scan-lag.ts';
 import type { ScanChainInput } from './messages.ts';
 import { needsAttentionAttribute } from './search-attributes.ts';
 
-/** Each is 6 events of the history and lasts 20 s. */
+/** Each adds 6 events to the history and lasts 20 s. */
 const MOST_ROUNDS = 150;
 const PAUSE_AFTER_FAILURE = '10s';
 
-/** A worker that died or froze is noticed by its silence; then another one's round begins where it came to. */
+/** A worker that died or froze stops sending heartbeats. Another worker's round then continues from the committed block. */
 const { scanBlocks } = proxyActivities<ScanChainActivities>({
   summary: 'read solid blocks for 20 s',
   startToCloseTimeout: '90s',
@@ -27,8 +27,8 @@ const { scanBlocks } = proxyActivities<ScanChainActivities>({
 });
 
 /**
- * Reads a chain's solid blocks one after the other, for ever. Where it stands is in the database, and moves with what was
- * found: whoever terminates this loses nothing, and a worker starts it again within seconds.
+ * Reads a chain's solid blocks in order, indefinitely. Its position is in the database and advances in the same transaction
+ * as the payments found, so terminating the workflow loses nothing, and a worker starts it again within seconds.
  */
 export async function scanChain({ network }: ScanChainInput): Promise<{ outcome: 'not_configured' }> {
   show(`Reading the solid blocks of ${network}.`, needsAttentionShown());
@@ -54,9 +54,9 @@ export async function scanChain({ network }: ScanChainInput): Promise<{ outcome:
 
 interface Failed {
   state: 'failed';
-  /** As a log would say it. */
+  /** Why it failed, as a log would say it. */
   why: string;
-  /** Its worker is gone: another one needs no pause. */
+  /** Whether its worker is gone, so that another one can go on without a pause. */
   timedOut: boolean;
 }
 

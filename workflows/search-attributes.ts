@@ -1,6 +1,6 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 
-/** What operators find workflows by (docs/operating.md, "Saved queries"). */
+/** The search attributes that operators find workflows by (docs/operating.md, "Saved queries"). */
 export const partnerIdAttribute = defineSearchAttributeKey('PartnerId', SearchAttributeType.KEYWORD);
 export const modeAttribute = defineSearchAttributeKey('Mode', SearchAttributeType.KEYWORD);
 export const cardIdAttribute = defineSearchAttributeKey('CardId', SearchAttributeType.KEYWORD);
@@ -11,10 +11,10 @@ export const deliveryStatusAttribute = defineSearchAttributeKey(
   SearchAttributeType.KEYWORD,
 );
 export const needsAttentionAttribute = defineSearchAttributeKey('NeedsAttention', SearchAttributeType.BOOL);
-/** `failed`, on workflows whose work came to nothing. What succeeded goes without, which saves each an event. */
+/** `failed` on workflows whose operation failed. Successful ones don't set it, which saves each an event. */
 export const outcomeAttribute = defineSearchAttributeKey('Outcome', SearchAttributeType.KEYWORD);
 
-/** All of them: whatever registers or lists search attributes takes them from here. */
+/** All of them, for code that registers or lists search attributes. */
 export const SEARCH_ATTRIBUTES = [
   partnerIdAttribute,
   modeAttribute,

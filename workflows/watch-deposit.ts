@@ -21,28 +21,31 @@ const { resolveDepositByHand } = proxyActivities<WatchDepositActivities>(
   summarized(RETRIED_FOR_EVER, "apply the operator's decision"),
 );
 
-/** It is told of every change; these are for a word that got lost. Doubled each time nothing was new. */
+/**
+ * The workflow is signalled on every change; it also reads the row after this pause, in case a signal was lost. The pause
+ * doubles each time nothing has changed.
+ */
 const FIRST_PAUSE_MS = 120_000;
 const LONGEST_PAUSE_MS = 6 * 3_600_000;
-/** At 7 events a look, and 11 a decision. */
+/** Reading the row adds 7 events, and applying a decision 11. */
 const LONGEST_HISTORY = 1_000;
 
 const OVER = ['confirmed', 'expired', 'returned'] as const satisfies WatchedDeposit['status'][];
 
-/** How a deposit stood when nothing more was expected. `deleted`: its row is gone. */
+/** The status of the deposit when the workflow ended. `deleted`: its row is gone. */
 export interface DepositEnd {
   outcome: (typeof OVER)[number] | 'deleted';
   creditedUsd?: string;
 }
 
-/** More at once than anybody means: what comes beyond them is dropped. */
+/** More pending decisions than anybody sends on purpose. Further ones are dropped. */
 const MOST_TOLD = 50;
 const LONGEST_REASON = 1_000;
 
 /**
- * Shows operators how a deposit stands, by its row, and takes their decision on what waits for review. It changes nothing
- * by itself: payments are found by the scan, which also lets the deposit expire. It ends when nothing more is expected; a
- * later payment starts it again.
+ * Shows operators a deposit's state, from its row, and takes their decision on payments in review. It changes nothing by
+ * itself: the scan finds payments and expires deposits. It ends when nothing more is expected; a later payment starts it
+ * again.
  */
 export async function watchDeposit({ depositId, continued }: WatchDepositInput): Promise<DepositEnd> {
   const told: ToldDecision[] = continued?.told ?? [];
@@ -54,7 +57,7 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
   });
   setHandler(resolveDeposit, (sent: unknown) => {
     const decision = decisionOf(sent);
-    // What does not say what it is about is about what is shown.
+    // A decision without a version is about the version that is shown.
     if (told.length < MOST_TOLD) told.push({ decision, version: decision?.version ?? version });
   });
 
@@ -68,7 +71,7 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
     version = deposit.version;
     show(depositId, deposit, remark);
 
-    // What is signalled before the server has the end of a run takes the end back, and is heard first.
+    // If a signal arrives before the server has recorded the end of the run, the end is undone and the signal handled first.
     const isNews = () => isChanged || told.length > 0;
     if (isOver(deposit) && !isNews()) return { outcome: deposit.status, creditedUsd: deposit.creditedUsd };
     if (workflowInfo().historyLength > LONGEST_HISTORY)
@@ -81,7 +84,7 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
     });
   }
 
-  /** @returns what to show of a decision that was not carried out */
+  /** @returns what to show about a decision that was not carried out */
   async function carriedOut(decided: ToldDecision): Promise<string> {
     const why = await whyNot(decided);
     return why === null
@@ -97,7 +100,7 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
   }
 }
 
-/** A signal can carry anything. @returns null for what is no decision */
+/** A signal can contain anything. @returns null if it is not a decision */
 function decisionOf(sent: unknown): DepositDecision | null {
   const { outcome, reason, version } = (sent ?? {}) as Partial<Record<keyof DepositDecision, unknown>>;
   if (outcome !== 'credited' && outcome !== 'returned') return null;
@@ -144,11 +147,11 @@ function stateOf(depositId: string, deposit: WatchedDeposit): string[] {
         `A payment was seen in block ${seenBlock}, which is not solid yet. It counts once the block is solid.`,
       ];
     case 'confirmed':
-      return [`Confirmed: ${creditedUsd} USD are in the balance. ${LATER_PAYMENTS}`];
+      return [`Confirmed: ${creditedUsd} USD were credited. ${LATER_PAYMENTS}`];
     case 'expired':
       return [`Expired at ${expiresAt} without a payment. ${LATER_PAYMENTS}`];
     case 'returned':
-      return [`Everything that arrived was sent back. ${LATER_PAYMENTS}`];
+      return [`All payments were sent back. ${LATER_PAYMENTS}`];
     case 'needs_review':
       return ['Waiting for review.'];
   }
@@ -157,7 +160,7 @@ function stateOf(depositId: string, deposit: WatchedDeposit): string[] {
 const readUntil = ({ scannedUntil }: WatchedDeposit): string =>
   scannedUntil === null ? 'not at all yet' : `up to ${scannedUntil}`;
 
-const LATER_PAYMENTS = 'A later payment is still found, and starts this workflow again.';
+const LATER_PAYMENTS = 'The scan still finds later payments, and they start this workflow again.';
 
 function reviewOf(
   depositId: string,
@@ -170,7 +173,7 @@ function reviewOf(
   );
   if (count > payments.length) lines.push(`- and ${count - payments.length} more`);
   return [
-    `**Waiting for an operator.** ${amountUsdt} USDT were expected. ${inReviewUsdt} USDT are in review:`,
+    `**Waiting for an operator.** Expected: ${amountUsdt} USDT. In review: ${inReviewUsdt} USDT:`,
     lines.join('\n'),
     'Check on the chain that these payments exist. Then, to add ' +
       `${creditableUsd} USD to the balance, send the signal \`resolve\` with ` +

@@ -5,17 +5,17 @@ import type { KeyRing } from '../../crypto/key-ring.ts';
 import type { NetworkCard } from '../../domain/card.ts';
 import type { RevealedCard, RevealRequest } from '../../domain/card-network.ts';
 
-// Cards that no real network issues, of test mode and of the simulated network, are derived from a key and the card's id.
-// So nothing secret about them has to be stored.
+// Cards in test mode and on the simulated network are derived from a key and the card's id, so nothing secret about them has
+// to be stored.
 
-/** No network has these numbers, whatever the product's BIN (partner-api.md, "Behaviours"). */
+/** Numbers with this prefix exist on no network, whatever the product's BIN (partner-api.md, "Behaviours"). */
 const TEST_NUMBER_PREFIX = '4242';
 const NUMBER_DIGITS = 16;
 const SHORTEST_LIFE_MONTHS = 36;
 
 /**
- * Issues test cards with the ring's current key. The network's id of the card contains the id of that key, so that a
- * later reveal derives the same number, whatever has happened to the ring since.
+ * Issues test cards with the ring's current key. The card's network id contains that key's id, so that a later reveal derives
+ * the same number even if the ring has been rotated.
  */
 export function testCardIssuer(ring: KeyRing): (cardId: string) => Promise<NetworkCard> {
   const keyId = ring.primaryId;
@@ -28,7 +28,7 @@ export function testCardIssuer(ring: KeyRing): (cardId: string) => Promise<Netwo
 
 /**
  * Derives the details of cards that {@link testCardIssuer} issued.
- * @returns a function that throws an Error if the card's key has left the ring
+ * @returns a function that throws if the card's key is not in the ring
  */
 export function testCardRevealer(ring: KeyRing): (card: RevealRequest) => Promise<RevealedCard> {
   return async ({ cardId, networkCardId }) => {
@@ -38,8 +38,8 @@ export function testCardRevealer(ring: KeyRing): (card: RevealRequest) => Promis
 }
 
 /**
- * Derives the card for a token. It is always the same for the same key, token and prefix, so the key must stay the same
- * for as long as its cards live.
+ * Derives the card for a token. The same key, token and prefix always give the same card, so a key must not change while
+ * its cards exist.
  * @param key 32 bytes
  * @param token a card id; the card expires 36 to 59 months after the time in it
  */
@@ -56,8 +56,7 @@ export function deriveCard(key: KeyObject, token: string, prefix: string): Netwo
 }
 
 /**
- * Derives the secret side of the same card. Only a reveal may pass it on: it is never logged, stored or part of another
- * answer.
+ * Derives the secret details of the same card. They are for reveals only: never log or store them, or return them elsewhere.
  * @param prefix what the number starts with, 4 to 12 digits
  */
 export function deriveRevealedCard(key: KeyObject, token: string, prefix: string): RevealedCard {

@@ -17,7 +17,7 @@ interface HttpCardNetworkOptions {
   bearerToken: string;
 }
 
-/** A client of a card network's HTTP API. `close` ends its connections. */
+/** A client for a card network's HTTP API. `close` closes its connections. */
 export function createHttpCardNetwork(
   options: HttpCardNetworkOptions,
 ): CardNetwork & { close(): Promise<void> } {
@@ -32,7 +32,7 @@ export function createHttpCardNetwork(
   const lookUp = <Body extends { token: string }>(path: string, token: string, shape: z.ZodType<Body>) =>
     ask('GET', `${path}/${encodeURIComponent(token)}`, shape, (answer) => answer.token === token);
 
-  /** @param isAbout whether an answer belongs to this question */
+  /** @param isAbout whether a response belongs to this request */
   async function ask<Body>(
     method: 'GET' | 'POST',
     path: string,
@@ -45,11 +45,11 @@ export function createHttpCardNetwork(
     if (!parsed.success) {
       const fields = parsed.error.issues.map((issue) => issue.path.join('.') || 'body').join(', ');
       throw unavailable(
-        `its answer is not of the agreed shape (${fields}); check what listens at its address`,
+        `its response has an unexpected shape (${fields}); check what listens at its address`,
       );
     }
     if (!isAbout(parsed.data)) {
-      throw unavailable('its answer is about another token or card; check what listens at its address');
+      throw unavailable('its response is about another token or card; check what listens at its address');
     }
     return parsed.data;
   }
@@ -69,15 +69,15 @@ export function createHttpCardNetwork(
       status = response.statusCode;
       text = await response.body.text();
     } catch (error) {
-      throw unavailable(`no answer (${reasonOf(error)}); ask again with the same token`);
+      throw unavailable(`no response (${reasonOf(error)}); ask again with the same token`);
     }
     if (status !== 200) throw unavailable(`it answered ${status}; ${adviceFor(status)}`);
     try {
       return JSON.parse(text);
     } catch (error) {
-      // A syntax error quotes the text that it could not parse, and that text must not get out.
+      // A syntax error quotes the text that it could not parse, which may contain secrets.
       if (!(error instanceof SyntaxError)) throw error;
-      throw unavailable('its answer is not JSON; check what listens at its address');
+      throw unavailable('its response is not JSON; check what listens at its address');
     }
   }
 
@@ -101,17 +101,18 @@ function unavailable(what: string): CardNetworkUnavailable {
   return new CardNetworkUnavailable(`card network: ${what}`);
 }
 
-/** Only the error's code or name: its message may quote what was sent. */
+/** Only the error's code or name, because its message may quote the request. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown error';
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
 }
 
 function adviceFor(status: number): string {
-  if (status === 401) return 'this process and the network have different secrets; start both with the same';
+  if (status === 401)
+    return 'this process and the network have different secrets; start both with the same one';
   if (status === 404) return 'it knows no such card, or something else listens at its address';
-  if (status === 409) return 'it has the token with another request; look it up';
+  if (status === 409) return 'it already has this token for a different request; look it up';
   if (status === 400)
-    return 'it can not read the request; of an issuance check the product code (ASCII) and the BIN (4 to 12 digits)';
+    return 'it cannot read the request; if this is an issuance, check the product code (ASCII) and the BIN (4 to 12 digits)';
   return 'ask again with the same token';
 }

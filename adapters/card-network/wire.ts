@@ -7,7 +7,7 @@ import type {
 } from '../../domain/card-network.ts';
 import { type IdPrefix, isId } from '../../domain/ids.ts';
 
-// What an HTTP card network and its client say to each other.
+// The messages between an HTTP card network and its client.
 
 const tokenOf = (prefix: IdPrefix) =>
   z.string().refine((value) => isId(prefix, value), `must be a ${prefix} id`);
@@ -38,10 +38,10 @@ const Card = z.object({
 const Issued = Card.extend({ status: z.literal('issued') });
 const Issuance = z.discriminatedUnion('status', [Issued, Accepted, Failure]);
 
-/** 200 of POST /issuances. It repeats the token, so that the client does not believe another process on that port. */
+/** 200 of POST /issuances. It repeats the token, so that the client does not trust an unrelated process on that port. */
 export const IssuanceResponse = z.object({ token: z.string(), issuance: Issuance });
 
-/** 200 of GET /issuances/{token}. For an unknown token it says so; a 404 could also come from a wrong address. */
+/** 200 of GET /issuances/{token}. An unknown token is a 200 too, since a 404 could also mean a wrong address. */
 export const LookUpResponse = z.object({
   token: z.string(),
   issuance: z.discriminatedUnion('status', [

@@ -1,13 +1,13 @@
 /** How the simulated network treats one operation. */
 export interface Behaviour {
   outcome: 'succeeded' | 'declined' | 'failed';
-  /** 0: at once, in the same answer. `null`: never. Until then the answer is "accepted". */
+  /** 0: at once, in the same response. `null`: never. Until then, responses say "accepted". */
   completesAfterMs: number | null;
-  /** One callback for each of these, that long after the completion. */
+  /** One callback for each of these, after this delay from the completion. */
   callbackDelaysMs: readonly number[];
-  /** How many requests get 503 before the network takes the operation. */
+  /** How many requests get 503 before the network accepts the operation. */
   refusals: number;
-  /** The network takes the operation, and cuts the connection instead of saying so. */
+  /** The network accepts the operation, then cuts the connection instead of responding. */
   losesAnswer: boolean;
 }
 
@@ -28,7 +28,7 @@ const BY_LAST_DIGITS: Readonly<Record<number, Behaviour>> = {
   43: { ...SUCCESS, outcome: 'failed', completesAfterMs: 2_000, callbackDelaysMs: [0] },
   44: { ...SUCCESS, losesAnswer: true },
   45: { ...SUCCESS, completesAfterMs: 2_000 },
-  // The second one is late as well: by then nothing may be waiting for it.
+  // The second one is also late: by then, nothing may be waiting for it.
   46: { ...SUCCESS, completesAfterMs: 2_000, callbackDelaysMs: [0, 1_000] },
   47: { ...SUCCESS, completesAfterMs: null },
   48: { ...SUCCESS, refusals: 3 },

@@ -17,7 +17,7 @@ interface CallbackOptions {
   logger: Logger;
 }
 
-/** Sends callbacks when they are due, until it is stopped. */
+/** Sends callbacks as they become due, until it is stopped. */
 export async function sendCallbacks(options: CallbackOptions, stopped: AbortSignal): Promise<void> {
   while (!stopped.aborted) {
     try {
@@ -37,7 +37,7 @@ async function pause(ms: number, stopped: AbortSignal): Promise<void> {
 
 /**
  * Sends the callbacks that are due, at most 20. If the receiver does not accept one, it is sent again after 1, 2, 4 and
- * 8 s and is then dropped: a look-up finds what it would have said. Several processes may do this at once; if a sender
+ * 8 s and then dropped, because a look-up finds the outcome anyway. Several processes may do this at once; if a sender
  * dies, its callback is sent again after 10 s.
  * @returns how many were due
  */
@@ -96,7 +96,7 @@ const putOff = autocommitStatement((db, { id }: { id: string }) =>
     .where('id', '=', id),
 );
 
-/** @returns `null` if the receiver accepted it, else why not */
+/** @returns `null` if the receiver accepted it, otherwise the reason */
 async function post(options: CallbackOptions, callback: NetworkCallback): Promise<string | null> {
   const body = JSON.stringify(callback);
   try {

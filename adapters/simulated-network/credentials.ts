@@ -1,15 +1,15 @@
 import { createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
 
 interface SimulatedNetworkCredentials {
-  /** The token that clients of its HTTP API send. */
+  /** The token that clients send to its HTTP API. */
   bearerToken: string;
   /** The secret that signs its callbacks. */
   callbackSecret: string;
 }
 
 /**
- * Derives what the simulated network and those who talk to it share from one secret of 32 bytes. The hosts, their
- * clients and the receiver of callbacks derive the same credentials, so they need not exchange any.
+ * Derives the credentials of the simulated network from one secret of 32 bytes. The hosts, their clients and the receiver of
+ * callbacks all derive the same ones, so they need not exchange any.
  */
 export function simulatedNetworkCredentials(secret: KeyObject): SimulatedNetworkCredentials {
   return {
@@ -18,7 +18,7 @@ export function simulatedNetworkCredentials(secret: KeyObject): SimulatedNetwork
   };
 }
 
-/** The key that its cards are derived from; only the network has it. */
+/** The key that its cards are derived from; only the network uses it. */
 export function simulatedCardKey(secret: KeyObject): KeyObject {
   return createSecretKey(subkey(secret, 'card key'));
 }

@@ -6,21 +6,21 @@ import type { NetworkCard } from '../../domain/card.ts';
 import type { LookUpAnswer, RevealedCard, TopUpLookUpAnswer } from '../../domain/card-network.ts';
 import { deriveCard, deriveRevealedCard } from '../card-network/derived-cards.ts';
 
-/** How an issuance stands, with its card if there is one. */
+/** The state of an issuance, with its card if there is one. */
 export async function lookUpIssuance(em: Reader, token: string): Promise<LookUpAnswer> {
   const { state, card } = await readOperation(em, 'card.issuance', token);
   switch (state) {
     case 'accepted':
       return card === null ? { status: state } : { status: state, card };
     case 'succeeded':
-      if (card === null) throw new Error('the simulated network has issued a card it does not have');
+      if (card === null) throw new Error('the simulated network lost a card that it issued');
       return { status: 'issued', ...card };
     default:
       return unsuccessful(state);
   }
 }
 
-/** How a top-up stands. */
+/** The state of a top-up. */
 export async function lookUpTopUp(em: Reader, token: string): Promise<TopUpLookUpAnswer> {
   const { state } = await readOperation(em, 'card.topup', token);
   return state === 'accepted' || state === 'succeeded' ? { status: state } : unsuccessful(state);
@@ -37,7 +37,7 @@ function unsuccessful(state: 'unknown' | 'declined' | 'failed') {
   }
 }
 
-/** How an operation stands by the database's clock, which is the same for every process and after every crash. */
+/** The state of an operation by the database's clock, which is the same for every process and after every crash. */
 export async function readOperation(em: Reader, kind: OperationKind, token: string): Promise<OperationState> {
   const [row] = await operationWith(em, { kind, token });
   if (row === undefined) return { state: 'unknown', card: null };
@@ -48,7 +48,7 @@ export async function readOperation(em: Reader, kind: OperationKind, token: stri
 
 interface OperationState {
   state: 'unknown' | 'accepted' | 'succeeded' | 'declined' | 'failed';
-  /** The card that an issuance has made. */
+  /** The card that an issuance created. */
   card: NetworkCard | null;
 }
 
@@ -64,13 +64,13 @@ const operationWith = readStatement((db, { kind, token }: { kind: OperationKind;
     .where('o.token', '=', token)
     .where('o.kind', '=', kind)
     .where('o.taken_at', 'is not', null)
-    // The join finds all of a card or nothing.
+    // The left join finds either a whole card or nothing.
     .$narrowType<{ last4: string; exp_month: number; exp_year: number }>(),
 );
 
 /**
  * Derives the secret details of a card.
- * @param cardKeys must include the key that the card was issued under: only that one derives the network's id of it
+ * @param cardKeys must include the key that the card was issued under: only that one derives the card's network id
  * @returns undefined if the network has no such card
  * @throws Error if the card's key is missing
  */
@@ -83,7 +83,7 @@ export async function revealDetails(
   if (card === undefined) return undefined;
   const { token, bin } = card;
   const key = cardKeys.find((candidate) => deriveCard(candidate, token, bin).networkCardId === networkCardId);
-  if (key === undefined) throw new Error('ENCRYPTION_KEYS lacks the key this card was issued under');
+  if (key === undefined) throw new Error('the key this card was issued under is not in ENCRYPTION_KEYS');
   return deriveRevealedCard(key, token, bin);
 }
 

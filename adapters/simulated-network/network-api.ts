@@ -14,12 +14,12 @@ import { type Taken, takeIssuance, takeStatusChange, takeTopUp } from './operati
 interface NetworkApiOptions {
   orm: Orm;
   bearerToken: string;
-  /** 32 bytes each; the first issues. */
+  /** 32 bytes each; new cards use the first. */
   cardKeys: readonly [KeyObject, ...KeyObject[]];
   logger: Logger;
 }
 
-/** The network's HTTP API; its messages are in card-network/wire.ts. */
+/** The network's HTTP API. Its messages are in card-network/wire.ts. */
 export function networkApi({ orm, bearerToken, cardKeys, logger }: NetworkApiOptions): RequestListener {
   const router = new Router();
 
@@ -76,7 +76,7 @@ function authenticate(bearerToken: string): Middleware {
   const expected = digest(`Bearer ${bearerToken}`);
   return async (ctx, next) => {
     if (!timingSafeEqual(digest(ctx.get('authorization')), expected)) {
-      ctx.throw(401, 'Send the bearer token derived from the secret this network was started with.');
+      ctx.throw(401, 'Send the bearer token derived from the secret that this network was started with.');
     }
     await next();
   };
@@ -86,7 +86,7 @@ function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** Reads a request's body. Answers 400 if it has another shape, and 413 if it is over 16 KiB. */
+/** Reads a request's body. Responds 400 if it does not match `shape`, and 413 if it is over 16 KiB. */
 async function readRequest<Body>(ctx: Context, shape: z.ZodType<Body, unknown>): Promise<Body> {
   const body = await rawBody(ctx.req, { limit: '16kb', encoding: 'utf8' });
   const request = JsonText.pipe(shape).safeParse(body);

@@ -18,13 +18,13 @@ import { deriveCard } from '../card-network/derived-cards.ts';
 import { type Behaviour, behaviourFor, DECLINED, SUCCESS } from './behaviours.ts';
 import { lookUpIssuance, lookUpTopUp, readOperation } from './look-ups.ts';
 
-/** How the network answers a request to act. `refused`: not this time. `conflict`: the token belongs to another request. */
+/** The result of a request to act. `refused`: try again. `conflict`: the token belongs to another request. */
 export type Taken<Answer> =
   | { status: 'refused' }
   | { status: 'conflict' }
   | { status: 'answered'; answer: Answer; answerIsLost: boolean };
 
-/** Issues a card once for its token, and says how the issuance then stands. */
+/** Issues a card once per token, and returns the issuance's state. */
 export function takeIssuance(
   orm: Orm,
   cardKey: KeyObject,
@@ -40,13 +40,15 @@ export function takeIssuance(
       await insertCard(tx, { ...deriveCard(cardKey, token, bin), token });
     }
     const found = await lookUpIssuance(tx, token);
-    // Only a look-up shows the card of an issuance that is still under way.
+    // While an issuance is in progress, only a look-up shows its card.
     const answer: LookUpAnswer = found.status === 'accepted' ? { status: 'accepted' } : found;
     return { status: 'answered', answer, answerIsLost: isNew && behaviour.losesAnswer };
   });
 }
 
-/** Loads a card once for its token, and says how that then stands. Declined if the network has no such card or blocked it. */
+/**
+ * Loads a card once per token, and returns the top-up's state. Declined if the network has no such card, or has blocked it.
+ */
 export function takeTopUp(
   orm: Orm,
   { token, networkCardId, amountCents }: TopUpRequest,
@@ -64,8 +66,8 @@ export function takeTopUp(
 }
 
 /**
- * Sets a card's status once for its token: what was carried out or refused under a token stays so, whatever comes after
- * it. Refused if the network has no such card, or has blocked it and is asked for another status.
+ * Sets a card's status once per token: a change that was applied or refused stays so, whatever comes after it. Refused if the
+ * network has no such card, or has blocked it and another status is requested.
  */
 export function takeStatusChange(
   orm: Orm,
@@ -80,7 +82,7 @@ export function takeStatusChange(
     if (taking === 'refused' || taking === 'conflict') return { status: taking };
     if (taking === 'taken' && isAllowed) {
       await setStatus(tx, { networkCardId, cardStatus });
-      // Nothing may land on a blocked card.
+      // No money may reach a blocked card.
       if (cardStatus === 'blocked') await failUnfinishedTopUps(tx, { networkCardId });
     }
     const { state } = await readOperation(tx, 'card.status', token);
@@ -93,16 +95,16 @@ export function takeStatusChange(
 interface Operation {
   token: string;
   kind: OperationKind;
-  /** What happens to it if the network takes it now. */
+  /** What happens to the operation if the network accepts it now. */
   behaviour: Behaviour;
-  /** Everything that has to be the same if the token is used again; nothing personal. */
+  /** Everything that has to be the same when the token is used again. Nothing personal. */
   request: Record<string, unknown>;
 }
 
 /**
- * Takes an operation once, however often and however many at a time ask for it: the row of its token is the lock. The
- * caller writes what the operation makes in the same transaction.
- * @returns `taken`: just now; `known`: by an earlier call; `refused`: not this time; `conflict`: the token belongs to
+ * Accepts an operation exactly once, even if it is requested repeatedly or concurrently: its token's row is the lock. The
+ * caller writes the operation's effects in the same transaction.
+ * @returns `taken`: by this call; `known`: by an earlier one; `refused`: try again; `conflict`: the token belongs to
  *   another request
  */
 async function takeOperation(
@@ -133,7 +135,7 @@ const countAttempt = writeStatement(
       .returning(['attempts', sql<boolean>`taken_at IS NOT NULL`.as('taken')]),
 );
 
-/** The operation's outcome, and a callback for each of the delays. */
+/** Writes the operation's outcome, and a callback for each of the delays. */
 const setOutcome = writeStatement(
   (db, values: Pick<Behaviour, 'outcome' | 'completesAfterMs' | 'callbackDelaysMs'> & { token: string }) =>
     db
@@ -170,8 +172,8 @@ const insertCard = writeStatement((db, card: NetworkCard & { token: string }) =>
 );
 
 /**
- * Locks a card until the transaction ends, so that what is asked of one card happens one after the other. The card comes
- * before any operation's row.
+ * Locks a card until the transaction ends, so that operations on one card run one at a time. The card is locked before any
+ * operation's row.
  * @returns its status; undefined if the network has no such card
  */
 async function lockCard(tx: Transactor, networkCardId: string): Promise<SettableStatus | undefined> {

@@ -12,11 +12,11 @@ import { networkApi } from './network-api.ts';
 
 interface SimulatedNetworkOptions {
   orm: Orm;
-  /** Where to post callbacks; null if other hosts do that. */
+  /** Where to post callbacks; null if other hosts send them. */
   callbackUrl: string | null;
-  /** 32 bytes each, the same in every host, the current one first. Each must stay for as long as its cards live. */
+  /** 32 bytes each, the same in every host, the current one first. Keep each one while its cards exist. */
   secrets: readonly [KeyObject, ...KeyObject[]];
-  /** 0, the default, means any free port. */
+  /** 0, the default, picks a free port. */
   port?: number;
   logger: Logger;
 }
@@ -24,13 +24,13 @@ interface SimulatedNetworkOptions {
 interface RunningSimulatedNetwork {
   /** `http://127.0.0.1:<port>` */
   url: string;
-  /** Accepts no more requests and finishes those under way, within 5 s. The database stays open. */
+  /** Accepts no more requests and finishes those in progress within 5 s. The database stays open. */
   stop(): Promise<void>;
 }
 
 /**
  * Runs the simulated card network (operations.md, "Simulated network, live mode") on loopback. All its state is in
- * PostgreSQL, so any number of processes may run it, at once or one after the other: together they are one network.
+ * PostgreSQL, so any number of processes can run it, concurrently or in turn, and together they are one network.
  */
 export async function startSimulatedNetwork(
   options: SimulatedNetworkOptions,
@@ -40,7 +40,7 @@ export async function startSimulatedNetwork(
   const [current, ...others] = options.secrets;
   const cardKeys = [simulatedCardKey(current), ...others.map(simulatedCardKey)] as const;
   const api = networkApi({ orm, bearerToken, cardKeys, logger });
-  // Longer than its clients keep a connection, so that no connection closes during a request.
+  // Longer than its clients keep an idle connection, so that none is closed just as a request is sent.
   const server = createServer({ keepAliveTimeout: 20_000 }, (request, response) =>
     asService('simulated network', () => api(request, response)),
   );

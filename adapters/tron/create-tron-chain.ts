@@ -20,8 +20,8 @@ const TIMINGS: ChainTimings = {
 };
 
 /**
- * The chain by the nodes of TRON_NODE_URLS: read from the first that is sound, and at once from the next if it fails.
- * Those not read from are looked at on the side, so that no node's state costs the scan time.
+ * The chain as the nodes of TRON_NODE_URLS report it. It reads from the first sound node, and switches to the next as soon as
+ * one fails. The other nodes are checked in the background, so that the scan never waits for a bad one.
  * @param timings for tests
  */
 export function createTronChain(
@@ -32,12 +32,12 @@ export function createTronChain(
   const limits = { ...TIMINGS, ...timings };
   const nodes = openNodes(config, limits, logger);
   const closed = new AbortController();
-  /** When each node that isn't read from is looked at next. */
+  /** When to check each standby node next. */
   const nextChecksMs = new Map<TronNode, number>();
   let inUse: TronNode | null = null;
   let lastBlockAtMs = 0;
 
-  /** The sound ones first, of these the ones with the newest blocks; then those whose last problem is a while ago. */
+  /** The sound nodes first, those with the newest blocks leading; then those whose backoff has passed. */
   function inOrder(): TronNode[] {
     const newest = Math.max(
       ...nodes.map(({ health, heardNumber }) => (health.isSound ? (heardNumber ?? 0) : 0)),
@@ -79,7 +79,7 @@ export function createTronChain(
       attempt(node, node.check(after, closed.signal), closed.signal)
         .catch((error) => {
           if (!closed.signal.aborted)
-            logger.error({ err: error, node: node.name }, 'checking a TRON node failed');
+            logger.error({ err: error, node: node.name }, 'could not check a TRON node');
         })
         .finally(() => {
           const waitMs = node.health.isSound ? limits.checkEveryMs : limits.recoveryMs / 10;
@@ -90,7 +90,7 @@ export function createTronChain(
 
   function unreadable(): ChainUnreadable {
     const why = nodes.map(({ name, health }) => `${name}: ${health.problem?.code ?? 'nothing newer'}`);
-    return new ChainUnreadable(`no TRON node can be read from (${why.join('; ')})`);
+    return new ChainUnreadable(`cannot read from any TRON node (${why.join('; ')})`);
   }
 
   return {
@@ -98,7 +98,7 @@ export function createTronChain(
       checkOthers(after);
       let quiet: TronNode | null = null;
       for (const node of inOrder()) {
-        // There is nothing to be had that is worth a wait for a node that failed.
+        // A sound node has no newer block, so don't wait for one that failed.
         if (quiet !== null && !node.health.isSound) break;
         const answer = await attempt(node, node.readAfter(after, atMost, signal), signal);
         if (answer === undefined) continue;
@@ -141,7 +141,7 @@ export function createTronChain(
           });
           denials = await attempt(node, asking, signal);
           if (denials !== null || !node.health.isSound || enough.aborted) break;
-          // It is about to get the block: whoever lies about one that only it has would go unchallenged.
+          // The node may be about to get the block. Without this wait, nobody could contradict a node that invents one.
           await sleep(limits.corroborationMs / 10, undefined, { signal });
         }
         if (!denials?.length) return;
@@ -194,7 +194,7 @@ function openNodes(
   if (usdtHash === undefined) throw new TypeError('the contract is not a TRON address');
   const isKeySent = (url: string) => Object.keys(keyHeaders(url, apiKey)).length > 0;
   if (apiKey !== null && !nodes.some(({ full, solidity }) => isKeySent(full) || isKeySent(solidity)))
-    logger.warn('TRON_API_KEY is sent to no node: none is at https://….trongrid.io');
+    logger.warn('TRON_API_KEY is not used: no node of TRON_NODE_URLS is at https://….trongrid.io');
   const hosts = nodes.map(({ full }) => new URL(full).host);
   return nodes.map((urls, at) => {
     const host = new URL(urls.full).host;

@@ -6,36 +6,36 @@ import { NodeProblem } from './node-health.ts';
 import { type Header, readHeader } from './read-block.ts';
 
 const unzip = promisify(gunzip);
-/** A block is at most 2 MB, and its JSON about five times that. */
+/** A block has at most 2 MB, and its JSON about five times as much. */
 const ANSWER_LIMIT_BYTES = 16 * 1_048_576;
-/** What the state of a node calls these. */
+/** The codes that a node's state uses for these errors. */
 const CODES: Record<string, string> = {
   ...{ UND_ERR_RES_EXCEEDED_MAX_SIZE: 'too_large', ERR_BUFFER_TOO_LARGE: 'too_large' },
   ...{ UND_ERR_SOCKET: 'disconnected', UND_ERR_CONNECT_TIMEOUT: 'timeout' },
 };
-/** To one node at a time; others wait for their turn, within their time limit. */
+/** Concurrent calls to one node. Further ones wait their turn, within their timeout. */
 const MOST_CALLS = 16;
-/** How long a node that limits its callers is left alone if it does not say. */
+/** How long to pause for a node that rate limits us without saying for how long. */
 const LIMITED_MS = 5_000;
 const LONGEST_RETRY_AFTER_MS = 300_000;
 
 /**
- * What one node is asked. Whatever goes wrong with an answer is a {@link NodeProblem}; if `signal` is aborted its reason
- * is thrown.
+ * The calls to one node. Anything wrong with a response is thrown as a {@link NodeProblem}; if `signal` is aborted, its
+ * reason is thrown.
  */
 export interface NodeApi {
   newestSolid(signal: AbortSignal): Promise<Header>;
   /** Null if it has no such solid block. */
   solidBlock(number: number, signal: AbortSignal): Promise<Header | null>;
-  /** As it answered: an empty list is also what it says of a block it doesn't have. */
+  /** The raw response. A node also returns an empty list for a block that it doesn't have. */
   solidInfos(number: number, signal: AbortSignal): Promise<unknown>;
-  /** Of all blocks, solid or not, as it answered. */
+  /** The raw response for the newest block, solid or not. */
   newestBlock(signal: AbortSignal): Promise<unknown>;
   block(number: number, signal: AbortSignal): Promise<unknown>;
   close(): void;
 }
 
-/** @param timeoutMs for a whole answer */
+/** @param timeoutMs for a whole response */
 export function openNodeApi(
   urls: { full: string; solidity: string },
   apiKey: string | null,
@@ -43,7 +43,7 @@ export function openNodeApi(
 ): NodeApi {
   const agent = new Agent({
     ...{ connections: MOST_CALLS, keepAliveTimeout: 4_000, maxResponseSize: ANSWER_LIMIT_BYTES },
-    // Each call has a time limit of its own, from its beginning to its last byte.
+    // Each call has its own timeout, which covers the whole response.
     ...{ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: timeoutMs } },
   });
   const provider = (url: string) => new providers.HttpProvider(url, 0, '', '', keyHeaders(url, apiKey));
@@ -90,20 +90,20 @@ export function openNodeApi(
     newestBlock: (signal) => ask(full, '/wallet/getnowblock', {}, signal),
     block: (number, signal) => ask(full, '/wallet/getblockbynum', { num: number }, signal),
     close: () => {
-      // Whoever waits for an answer is told; nobody waits for this.
+      // Pending calls are rejected; there is no need to wait for the rest.
       void agent.destroy();
     },
   };
 }
 
-/** TRON_API_KEY is TronGrid's: no other host of TRON_NODE_URLS gets to see it, and nobody on the way. */
+/** TRON_API_KEY belongs to TronGrid: it is sent to no other host of TRON_NODE_URLS, and only over HTTPS. */
 export function keyHeaders(url: string, apiKey: string | null): Record<string, string> {
   const { protocol, hostname } = new URL(url);
   const isTronGrid = hostname === 'trongrid.io' || hostname.endsWith('.trongrid.io');
   return apiKey !== null && isTronGrid && protocol === 'https:' ? { 'TRON-PRO-API-KEY': apiKey } : {};
 }
 
-/** A request as axios, which TronWeb's providers are made of, hands it to what carries it. */
+/** The part of an axios request that its adapter needs. TronWeb's providers use axios. */
 interface Asked {
   baseURL: string;
   url: string;
@@ -116,7 +116,10 @@ interface Answer {
   data: unknown;
 }
 
-/** Takes half the CPU time of axios' own way, follows no redirect (it would take the key along) and knows no proxy. */
+/**
+ * An axios adapter that takes half the CPU time of axios' own, follows no redirects, which would leak the key, and uses no
+ * proxy.
+ */
 async function carry(
   { baseURL, url, data, headers }: Asked,
   agent: Agent,
@@ -138,7 +141,7 @@ function readAnswer({ status, headers, data }: Answer): unknown {
     throw new NodeProblem('failing', `http_${status}`, retryAfterMs(headers?.['retry-after']));
   if (status !== 200) throw new NodeProblem('failing', `http_${status}`);
   const answer = parseJson(String(data));
-  // An error is a 200, too.
+  // Nodes report errors with status 200 too.
   if (typeof answer === 'object' && answer !== null && 'Error' in answer) {
     const isBusy = String(answer.Error).includes('lack of computing resources');
     throw new NodeProblem('failing', isBusy ? 'overloaded' : 'error_answer');
@@ -160,7 +163,7 @@ function retryAfterMs(header: unknown): number {
   return Math.min(LONGEST_RETRY_AFTER_MS, Math.max(LIMITED_MS, seconds * 1_000));
 }
 
-/** Only what an error is called: the rest of it has the request, and so its key. */
+/** Only the error's code: the error itself contains the request, and so the API key. */
 function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   const code = 'code' in error && typeof error.code === 'string' ? error.code : 'no_answer';

@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
 import type { NodeState } from '../../db/entities/deposits.ts';
 
-/** Why nothing was to be had from a node. It quotes nothing the node said, which may hold a key that was sent to it. */
+/** Why a call to a node failed. It never quotes the node's response, which may contain an API key that was sent to it. */
 export class NodeProblem extends Error {
   override name = 'NodeProblem';
   readonly state: 'failing' | 'behind' | 'contradicting';
   /** A short code; docs/operating.md lists them. */
   readonly code: string;
-  /** How long the node asked to be left alone. */
+  /** How long the node asked us to wait. */
   readonly retryAfterMs: number;
 
   constructor(state: NodeProblem['state'], code: string, retryAfterMs = 0) {
@@ -19,14 +19,14 @@ export class NodeProblem extends Error {
 }
 
 export interface Recovery {
-  /** After the first problem; it doubles with each further one and halves with each answer between them. */
+  /** The backoff after the first problem. Each further problem doubles it, and each good response in between halves it. */
   firstBackoffMs: number;
   mostBackoffMs: number;
-  /** How long a node has to be without a problem before it is preferred again. */
+  /** How long a node has to go without a problem before it is preferred again. */
   recoveryMs: number;
 }
 
-/** Whether a node can be asked, and whether it should be if another can be, too. */
+/** Whether a node can be used, and whether to prefer it over others. */
 export class NodeHealth {
   #problem: NodeProblem | null = null;
   #since = new Date();
@@ -38,7 +38,7 @@ export class NodeHealth {
   readonly #recovery: Recovery;
   readonly #logger: Logger;
 
-  /** @param asked what it is asked for, as the log says it */
+  /** @param asked what the node is used for, as the log says it */
   constructor(name: string, asked: string, recovery: Recovery, logger: Logger) {
     this.#name = name;
     this.#asked = asked;
@@ -54,7 +54,7 @@ export class NodeHealth {
     return this.#problem === null;
   }
 
-  /** Whether its last problem was long enough ago for another question. */
+  /** Whether its backoff has passed. */
   get isDue(): boolean {
     return performance.now() >= this.#retryAtMs;
   }
@@ -75,7 +75,7 @@ export class NodeHealth {
     );
   }
 
-  /** It answered as it should. */
+  /** Call it after a good response. */
   passed(): void {
     this.#failures = Math.max(0, this.#failures - 1);
     if (this.#problem === null) return;
@@ -86,7 +86,7 @@ export class NodeHealth {
     this.#logger.info({ node: this.#name }, `using a TRON node again for ${this.#asked}`);
   }
 
-  /** It is now read from, or no longer. */
+  /** Call it when the node becomes the one that is read from, or stops being it. */
   placed(): void {
     if (this.#problem === null) this.#since = new Date();
   }

@@ -3,31 +3,31 @@ import type { SeenTransfer, SolidBlock, UsdtTransfer } from './tron-chain.ts';
 
 /** keccak256('Transfer(address,address,uint256)') */
 const TRANSFER_TOPIC = 'ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
-/** Calls of a token: where the words of recipient and value begin, after the function's 4 bytes. */
+/** A token's functions that transfer: where the words of recipient and value begin, after the selector's 4 bytes. */
 const TRANSFER_CALLS = new Map([
   ['a9059cbb', 8],
   ['23b872dd', 72],
 ]);
 const WORD = 64;
 
-/** A block without what its transactions did. */
+/** A block without the effects of its transactions. */
 export interface Header {
   number: number;
   hash: string;
   parentHash: string;
   time: Date;
-  /** In the block's order, as the node wrote them. */
+  /** In the order of the block, as the node reported them. */
   txHashes: string[];
 }
 
 /**
- * A block as a node gave it, for whose word nothing is taken but its content. Null of `{}`: it doesn't have the block.
- * @throws NodeProblem if it isn't one
+ * Parses a block from a node, which is not trusted to send the right shape. Null for `{}`: the node doesn't have the block.
+ * @throws NodeProblem if it isn't a block
  */
 export function readHeader(answer: unknown): Header | null {
   const { blockID, block_header, transactions = [] } = objectOf(answer);
   if (blockID === undefined && block_header === undefined) return null;
-  // Protobuf's JSON leaves a 0 out.
+  // Protobuf's JSON omits a 0.
   const { number = 0, parentHash, timestamp } = objectOf(objectOf(block_header).raw_data);
   const time = new Date(typeof timestamp === 'number' ? timestamp : Number.NaN);
   if (!isWholeNumber(number) || Number.isNaN(time.getTime())) throw malformed();
@@ -43,10 +43,10 @@ export function readHeader(answer: unknown): Header | null {
 }
 
 /**
- * The block with its transfers. Null if there are fewer infos than transactions: the node does not have them (yet).
- * @param infos of all its transactions, in any order
- * @param usdtHash the 20 bytes of the contract, in hex
- * @throws NodeProblem if they are of other transactions, or aren't infos
+ * The block with its transfers. Null if there are fewer infos than transactions, because the node does not have them all yet.
+ * @param infos the infos of all its transactions, in any order
+ * @param usdtHash the contract's 20 bytes, in hex
+ * @throws NodeProblem if the infos are malformed or belong to other transactions
  */
 export function readSolidBlock(
   { txHashes, ...header }: Header,
@@ -95,7 +95,7 @@ function transfersOf(
   });
 }
 
-/** Transfers as they were called for: nothing is known of logs before a block's infos are read. Never throws. */
+/** Transfers according to the calls in a block, because logs are only known once its infos are read. Never throws. */
 export function readCalls(answer: unknown, blockNumber: number, usdtHash: string): SeenTransfer[] {
   const transactions = (answer as { transactions?: unknown } | null)?.transactions;
   return (Array.isArray(transactions) ? transactions : []).flatMap((one) => {

@@ -4,15 +4,15 @@ import type { BlockRef, SolidBlock } from './tron-chain.ts';
 interface Run {
   /** In order, each the child of the one before it. */
   blocks: SolidBlock[];
-  /** Why it ended before its last block; null if it did not, or if the node merely does not have the next one. */
+  /** Why the run ended early; null if it didn't, or if the node just doesn't have the next block yet. */
   problem: NodeProblem | null;
 }
 
 /**
  * Reads the blocks after `after` up to number `last`, several at a time.
- * @param read null of a block that isn't there, or not whole
- * @param atOnce how many blocks are in memory, whole, at a time
- * @param runMs when it begins no more blocks; it always reads one
+ * @param read returns null for a block that is missing or incomplete
+ * @param atOnce how many whole blocks may be in memory at once
+ * @param runMs after this time, no further block is started; at least one is always read
  */
 export async function readRun(
   read: (number: number, signal: AbortSignal) => Promise<SolidBlock | null>,
@@ -41,7 +41,7 @@ export async function readRun(
       if (outcome.problem !== null || outcome.block === null) return { blocks, problem: outcome.problem };
       const { block } = outcome;
       if (parentHash !== null && block.parentHash !== parentHash) {
-        // Of what this node has said itself, the next run's first block will tell.
+        // If this node contradicted its own blocks, the first block of the next run will show it.
         const problem = blocks.length > 0 ? null : new NodeProblem('contradicting', 'other_chain');
         return { blocks, problem };
       }
@@ -55,7 +55,7 @@ export async function readRun(
 
 type Outcome = { block: SolidBlock | null; problem: NodeProblem | null };
 
-/** Settled in any case, since it may not be awaited. @throws what is no node's fault, when it is */
+/** The result of a read, which need not be awaited. @throws errors that are not the node's fault */
 function outcomeOf(reading: Promise<SolidBlock | null>): Promise<Outcome> {
   const outcome = reading.then(
     (block) => ({ block, problem: null }),

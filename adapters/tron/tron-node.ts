@@ -6,44 +6,44 @@ import { readRun } from './read-run.ts';
 import type { BlockRef, SeenTransfer, SolidBlock, UsdtTransfer } from './tron-chain.ts';
 
 export interface ChainTimings extends Recovery {
-  /** For a whole answer. */
+  /** For a whole response. */
   requestTimeoutMs: number;
-  /** How long a node may say that it has a block without giving it. */
+  /** How long a node may claim to have a block without returning it. */
   patienceMs: number;
-  /** How long one run of blocks may be read for. */
+  /** How long to read one run of blocks. */
   runMs: number;
-  /** There is a block every 3 s: if none came for so long, a node that has no newer one may have stopped. */
+  /** Blocks come every 3 s. A node that had no new one for this long may have stopped. */
   overdueMs: number;
-  /** How often a node that is not read from is looked at. */
+  /** How often to check a standby node. */
   checkEveryMs: number;
-  /** How long a payment waits for what the other nodes say of it. */
+  /** How long a payment waits for the other nodes to confirm or deny it. */
   corroborationMs: number;
 }
 
-/** Blocks fetched at a time, and so in memory with all their transactions. */
+/** Blocks fetched at once, and so in memory with all their transactions. */
 const MOST_AT_ONCE = 8;
-/** A node that is overrun is asked half as much at once, and for this long no more again. */
+/** After an overload, the number of concurrent requests to a node is halved, and not raised again for this long. */
 const SLOWED_MS = 60_000;
-/** A minute of blocks: nodes behind one address disagree by a few. */
+/** A minute of blocks. Several nodes behind one address differ by a few. */
 export const BEHIND_BLOCKS = 20;
-/** Unsolid blocks looked at in one turn. */
+/** Blocks that are not solid yet to look at in one call. */
 const MOST_UNSOLID = 5;
 
-/** One node, and what is known of it. What it throws is a {@link NodeProblem}, or the reason of an aborted signal. */
+/** One node and its health. It throws only {@link NodeProblem}s, or the reason of an aborted signal. */
 export class TronNode {
   readonly name: string;
   /** As a source of solid blocks. */
   readonly health: NodeHealth;
-  /** As a source of hints: a node can have one of them without the other. */
+  /** As a source of hints. A node can offer one API without the other. */
   readonly hints: NodeHealth;
-  /** The newest solid block it said it has. */
+  /** The newest solid block it reported. */
   heardNumber: number | null = null;
   readonly #api: NodeApi;
   readonly #usdtHash: string;
   readonly #timings: ChainTimings;
   #atOnce = MOST_AT_ONCE;
   #slowedAtMs = 0;
-  /** The block it did not give although it is there, and since when. */
+  /** The block that it claims to have but did not return, and since when. */
   #missing: { number: number; sinceMs: number } | null = null;
 
   /** @param usdtHash the contract's 20 bytes, in hex */
@@ -64,8 +64,8 @@ export class TronNode {
   }
 
   /**
-   * The blocks it has after that one. At the chain's head a block takes two calls, and a look that finds none takes one.
-   * @returns with `isLevel` if that one is its newest itself
+   * The node's blocks after that one. At the head of the chain, reading a block takes two calls, and finding none takes one.
+   * @returns with `isLevel` if that block is the node's newest
    */
   async readAfter(
     after: BlockRef,
@@ -94,7 +94,7 @@ export class TronNode {
     return { blocks, isLevel };
   }
 
-  /** Whether it could be read from. */
+  /** Checks whether the node could be read from, and records the result in its health. */
   async check(after: BlockRef, signal: AbortSignal): Promise<void> {
     const newest = await this.#hearNewest(after.number, signal);
     if (newest.number < after.number) return;
@@ -121,7 +121,7 @@ export class TronNode {
     return { number: before.number, hash: before.hash, time: before.time };
   }
 
-  /** Which of the transfers it denies: all of another block than its own. Null if it doesn't have the block whole. */
+  /** The transfers that it denies, which is all of them if its block differs. Null if it doesn't have the complete block. */
   async denies(
     block: SolidBlock,
     transfers: readonly UsdtTransfer[],
@@ -135,7 +135,7 @@ export class TronNode {
     return transfers.filter((transfer) => !known.some((one) => isSame(one, transfer)));
   }
 
-  /** What is called for in its newest blocks after that one. */
+  /** Transfers that calls in its newest blocks after that one ask for. */
   async readUnsolid(
     after: number | null,
     signal: AbortSignal,
@@ -178,7 +178,7 @@ export class TronNode {
     return block;
   }
 
-  /** A node that has just got a block, or is several behind one address, may lack it for a while. */
+  /** A node may lack a block for a moment after it arrived, or if there are several nodes behind one address. */
   #missed(number: number): void {
     const nowMs = performance.now();
     if (this.#missing?.number !== number) this.#missing = { number, sinceMs: nowMs };

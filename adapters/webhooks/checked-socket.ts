@@ -5,10 +5,10 @@ import { isPublicAddress } from '../../domain/public-address.ts';
 import type { WebhookTarget } from '../../domain/webhook-url.ts';
 import { connectFailure, DeliveryFailure } from './delivery-result.ts';
 
-/** How many addresses of a name are tried; all of them are checked. */
+/** How many of a name's addresses are tried. All of them are checked. */
 const ADDRESSES_TRIED = 4;
 
-/** How sockets come about; tests replace the parts. */
+/** How to open sockets. Tests replace the parts. */
 export interface Network {
   resolve: ResolveHost;
   openSocket: OpenSocket;
@@ -20,8 +20,8 @@ export interface Network {
 export type ResolveHost = (hostName: string) => Promise<string[]>;
 
 /**
- * Looks the host up once, checks every address, and connects to one of the addresses that it checked. If the first can't
- * be reached, it tries the next.
+ * Looks the host up once, checks every address, and connects to one of the checked addresses. If one can't be reached, it
+ * tries the next.
  * @param deadlineAtMs on the clock of `performance.now()`
  * @throws DeliveryFailure, or OwnFailure; `address_not_allowed`, before anything is sent, if one address is not public
  */
@@ -34,7 +34,7 @@ export async function openCheckedSocket(
   const tried = addresses.slice(0, ADDRESSES_TRIED);
   for (const [index, address] of tried.entries()) {
     signal.throwIfAborted();
-    // An address that swallows packets leaves time for the ones after it.
+    // Leave time for the next addresses in case this one drops packets.
     const timeoutMs = Math.max(0, deadlineAtMs - performance.now()) / (tried.length - index);
     const tls = target.secure ? { serverName: serverNameOf(target), ca: network.ca } : null;
     try {
@@ -53,12 +53,12 @@ async function lookUp(host: string, resolve: ResolveHost): Promise<string[]> {
   } catch (error) {
     throw new DeliveryFailure('dns_failed', { cause: error });
   }
-  // One bad address among good ones is no accident, so it spoils them all.
+  // A private address among public ones is not an accident, so none of them is used.
   if (!addresses.every(isPublicAddress)) throw new DeliveryFailure('address_not_allowed');
   return addresses;
 }
 
-/** The name that the certificate must be valid for; TLS has no server names for addresses. */
+/** The name that the certificate must be valid for. Empty for an address: TLS has no server names for those. */
 function serverNameOf(target: WebhookTarget): string {
   return target.addresses === null ? target.host : '';
 }
@@ -69,9 +69,9 @@ function mayBeBetterElsewhere(error: unknown): boolean {
 }
 
 /**
- * Asks the machine's DNS servers, IPv4 first. It doesn't use `dns.lookup`, which occupies one of the process's four file
- * and DNS threads until the name server answers: a few names whose servers never answer would stop all other look-ups.
- * @param servers address:port of other DNS servers
+ * Asks the machine's DNS servers, IPv4 first. It doesn't use `dns.lookup`, which blocks one of the process's four libuv
+ * threads until the name server answers: a few names whose servers never answer would stop all other look-ups.
+ * @param servers DNS servers to ask instead, as address:port
  */
 export function createHostResolver(servers?: readonly string[]): ResolveHost {
   const resolver = new Resolver({ timeout: 2_000, maxTimeout: 2_000, tries: 2 });
@@ -86,7 +86,7 @@ export function createHostResolver(servers?: readonly string[]): ResolveHost {
 }
 
 interface SocketTarget {
-  /** An address, never a name: nothing is looked up here. */
+  /** An address, never a name: nothing is resolved here. */
   address: string;
   port: number;
   /** Null for plain HTTP. The certificate must be for `serverName`, which is empty if the URL names an address. */
@@ -98,8 +98,8 @@ interface SocketTarget {
 export type OpenSocket = (target: SocketTarget) => Promise<Socket>;
 
 /**
- * Connects to exactly this address; the socket is ready for HTTP/1.1.
- * @throws DeliveryFailure, or OwnFailure if this machine is out of something
+ * Connects to exactly this address, and returns a socket that is ready for HTTP/1.1.
+ * @throws DeliveryFailure, or OwnFailure if this machine is out of a resource
  */
 export const openSocket: OpenSocket = (target) =>
   new Promise((resolve, reject) => {

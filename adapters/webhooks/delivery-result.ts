@@ -1,23 +1,23 @@
 import { errors } from 'undici';
 import type { WebhookUrlProblem } from '../../domain/webhook-url.ts';
 
-/** What came of one attempt: a status or an error, never both, never neither. */
+/** The result of one attempt: either a status or an error. */
 export interface DeliveryResult {
   /** `delivered` for 2xx; a redirect is a failure like any other. */
   outcome: 'delivered' | 'failed';
   /** The caller acts on a 410. */
   httpStatus: number | null;
   error: DeliveryError | null;
-  /** From the look-up to the status line, or to the failure. */
+  /** From the DNS look-up to the status line, or to the failure. */
   durationMs: number;
   /**
-   * The first 1,024 bytes of the answer, for an operator to read; null without a status. A receiver may send the event
-   * back, names and all: keep it where the event's own body may be, and out of logs and histories.
+   * The first 1,024 bytes of the response, for an operator to read; null without a status. A receiver may echo the event,
+   * including names: treat it like the event's body, and keep it out of logs and histories.
    */
   answerStart: string | null;
 }
 
-/** Why there is no HTTP status. Partners and operators see these: add new ones, never rename one. */
+/** Why there is no HTTP status. Partners and operators see these codes: add new ones, but never rename one. */
 type DeliveryError =
   | WebhookUrlProblem
   /** The name has no address, or no name server answered. */
@@ -30,9 +30,9 @@ type DeliveryError =
   | 'certificate_invalid'
   | 'certificate_host_mismatch'
   | 'tls_failed'
-  /** The answer is not HTTP/1.1, or its headers are over 16 KiB. */
+  /** The response is not HTTP/1.1, or its headers are over 16 KiB. */
   | 'answer_invalid'
-  /** There was no status line within the attempt's time. */
+  /** No status line arrived in time. */
   | 'timeout';
 
 /** How a request over a connection ended. */
@@ -41,9 +41,9 @@ export type Exchange =
       status: number;
       /** On the clock of `performance.now()`. */
       answeredAtMs: number;
-      /** The answer's first bytes. */
+      /** The response's first bytes. */
       answerStart: Buffer;
-      /** Whether the answer ended, so that the connection can carry another request. */
+      /** Whether the response ended, so that the connection can be reused. */
       ended: boolean;
     }
   | { status: null; error: unknown; anyByte: boolean };
@@ -76,19 +76,19 @@ export function failed(error: DeliveryError, durationMs: number): DeliveryResult
   };
 }
 
-/** Unprintable in a terminal, or refused by PostgreSQL. */
+/** Characters that are unsafe in a terminal, or that PostgreSQL rejects. */
 const CONTROLS = /[\p{Cc}\p{Cf}]/gu;
 
-/** A stranger's bytes as text that can be stored and shown: no controls but tab and newline, no partial characters. */
+/** Untrusted bytes as text that is safe to store and show: no controls except tab and newline, no partial characters. */
 function readableText(bytes: Uint8Array): string {
-  // As a stream, so that a character that is cut at the end is left out.
+  // In streaming mode, so that a character cut off at the end is left out.
   const text = new TextDecoder().decode(bytes, { stream: true });
   return text
     .replaceAll('\r\n', '\n')
     .replace(CONTROLS, (control) => (control === '\n' || control === '\t' ? control : '\uFFFD'));
 }
 
-/** No answer came back; `code` says why. */
+/** The attempt got no response; `code` says why. */
 export class DeliveryFailure extends Error {
   override readonly name = 'DeliveryFailure';
   readonly code: DeliveryError;
@@ -99,14 +99,14 @@ export class DeliveryFailure extends Error {
   }
 }
 
-/** There is no connection, for a reason that says nothing about the receiver; `cause` is the error itself. */
+/** There is no connection, for a reason on our side; `cause` is the error. */
 class OwnFailure extends Error {
   override readonly name = 'OwnFailure';
 }
 
-/** This machine ran out of something. */
+/** This machine is out of sockets, memory or ports. */
 const OUT_OF = ['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL'];
-/** undici's words for our own mistakes: a header that can't be sent, a connection that is used after its end. */
+/** undici's codes for our own mistakes: an invalid header, or a connection used after it was closed. */
 const MISUSED = ['UND_ERR_INVALID_ARG', 'UND_ERR_DESTROYED', 'UND_ERR_CLOSED', 'UND_ERR_ABORTED'];
 const NOT_HTTP = ['UND_ERR_HEADERS_OVERFLOW', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'];
 
@@ -136,7 +136,7 @@ export function exchangeFailure(error: unknown): DeliveryFailure {
 
 function meaningOf(error: unknown, code: string | undefined): DeliveryError {
   if (code === undefined || NOT_HTTP.includes(code)) return 'answer_invalid';
-  // A 100 or 101 that nobody asked for.
+  // An unsolicited 100 or 101.
   if (error instanceof errors.SocketError && error.message.startsWith('bad ')) return 'answer_invalid';
   if (code.startsWith('ERR_SSL_')) return 'tls_failed';
   const systemError = /^E[A-Z]+$/.test(code);

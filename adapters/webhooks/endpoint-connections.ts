@@ -3,31 +3,31 @@ import type { WebhookTarget } from '../../domain/webhook-url.ts';
 import { type Network, openCheckedSocket } from './checked-socket.ts';
 import { connectFailure } from './delivery-result.ts';
 
-/** How long a connection waits for its next event, unless the receiver says otherwise. */
+/** How long an idle connection is kept, unless the receiver says otherwise. */
 const IDLE_MS = 10_000;
 const LONGEST_IDLE_MS = 30_000;
-/** A connection is replaced after this time, so that a receiver that moved to another address is found there. */
+/** A connection is replaced after this time, so that we notice when a receiver moves to another address. */
 const LONGEST_LIFE_MS = 300_000;
 const LARGEST_HEADERS_BYTES = 16_384;
 
-/** The connections of one endpoint: one for each attempt in progress, up to a limit, and kept for the next attempts. */
+/** The connections of one endpoint: one for each attempt in progress, up to a limit. They are kept for later attempts. */
 export interface EndpointConnections {
-  /** A connection that no other attempt has; waits if the limit is reached. */
+  /** A connection that no other attempt is using. Waits if the limit is reached. */
   acquire(): Promise<Connection>;
-  /** A new connection in place of a broken one. */
+  /** Replaces a broken connection with a new one. */
   replace(connection: Connection): Connection;
   release(connection: Connection, outcome: { reusable: boolean }): void;
   /** Closes the idle connections, and the others when they are released. */
   retire(): void;
 }
 
-/** At most one connection to a receiver; its first request makes it. */
+/** At most one connection to a receiver, which its first request opens. */
 export interface Connection {
   readonly client: Client;
   readonly createdAtMs: number;
-  /** The deadline of the attempt that has it, which includes the time to connect. */
+  /** The deadline of the current attempt, which includes the time to connect. */
   deadlineAtMs: number;
-  /** Whether an earlier attempt got its answer over it, so that the receiver may have closed it since. */
+  /** Whether an earlier attempt used it. The receiver may have closed it since. */
   used: boolean;
   destroy(): void;
 }
@@ -44,7 +44,7 @@ export function createEndpointConnections(
 
   const open = () => {
     const connection = createConnection(target, network);
-    // Closed by the receiver, or idle for too long. An attempt in progress learns that from its own answer.
+    // The receiver closed it, or it was idle for too long. An attempt in progress gets its own error.
     connection.client.on('disconnect', () => {
       const index = idle.indexOf(connection);
       if (index === -1) return;
@@ -98,7 +98,7 @@ function createConnection(target: WebhookTarget, network: Network): Connection {
     keepAliveTimeout: IDLE_MS,
     keepAliveMaxTimeout: LONGEST_IDLE_MS,
     maxHeaderSize: LARGEST_HEADERS_BYTES,
-    // The attempt has one deadline for everything.
+    // One deadline covers the whole attempt.
     headersTimeout: 0,
     bodyTimeout: 0,
   });

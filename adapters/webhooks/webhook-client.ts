@@ -22,24 +22,24 @@ import {
   type EndpointConnections,
 } from './endpoint-connections.ts';
 
-/** Endpoints whose connections are kept; the least recently used goes first. */
+/** The number of endpoints whose connections are kept. The least recently used is dropped first. */
 const ENDPOINTS_KEPT = 500;
 const ANSWER_LIMIT_BYTES = 16_384;
 const ANSWER_KEPT_BYTES = 1_024;
-/** How long a receiver may take for the rest of its answer once it has sent its status. */
+/** How long a receiver may take for the rest of its response after the status line. */
 const ANSWER_GRACE_MS = 1_000;
 
 export interface WebhookClientOptions {
-  /** From the look-up to the status line. */
+  /** From the DNS look-up to the status line. */
   timeoutMs: number;
-  /** Allows http to loopback, and nothing else (operations.md, WEBHOOK_ALLOW_LOOPBACK_HTTP). */
+  /** Also allows http to loopback addresses (operations.md, WEBHOOK_ALLOW_LOOPBACK_HTTP). */
   allowLoopbackHttp: boolean;
-  /** Connections to one endpoint; further attempts wait, and their time begins when they have a connection. */
+  /** Connections to one endpoint. Further attempts wait, and their time starts when they get a connection. */
   connectionsPerEndpoint?: number;
   /** Certificates to trust instead of the public ones, PEM. */
   ca?: string;
   resolve?: ResolveHost;
-  /** Opens a connection to a checked address. Only tests set it, to lead the client to a receiver of theirs. */
+  /** Opens a connection to a checked address. Only tests set it, to redirect the client to their own receiver. */
   openSocket?: OpenSocket;
 }
 
@@ -47,23 +47,23 @@ interface WebhookRequest {
   url: string;
   /** Sent as it is, in UTF-8. */
   body: string;
-  /** As `signEvent` makes them. */
+  /** From `signEvent`. */
   headers: Readonly<Record<string, string>>;
 }
 
 export interface WebhookClient {
   /**
-   * Makes one attempt. Whatever a receiver, its name server or its network does is a result.
-   * @throws only what is not about the receiver: this machine is out of sockets, a header that can't be sent, closed
+   * Makes one attempt. Whatever the receiver, its name server or its network does is a result.
+   * @throws only for problems on our side: this machine is out of sockets, a header is invalid, the client is closed
    */
   deliver(request: WebhookRequest): Promise<DeliveryResult>;
-  /** Waits for the attempts in progress, then ends all connections. */
+  /** Waits for the attempts in progress, then closes all connections. */
   close(): Promise<void>;
 }
 
 /**
- * Posts events to addresses that partners chose (docs/decisions/outbound-safety.md). It reads no environment variables: a
- * proxy or NODE_TLS_REJECT_UNAUTHORIZED changes nothing here.
+ * Posts events to addresses that partners choose (docs/decisions/outbound-safety.md). Environment variables have no effect:
+ * neither a proxy nor NODE_TLS_REJECT_UNAUTHORIZED.
  */
 export function createWebhookClient(options: WebhookClientOptions): WebhookClient {
   const network: Network = {
@@ -81,7 +81,7 @@ export function createWebhookClient(options: WebhookClientOptions): WebhookClien
   const attempt = async ({ url, body, headers }: WebhookRequest): Promise<DeliveryResult> => {
     const target = parseWebhookUrl(url, options);
     if ('problem' in target) return failed(target.problem, 0);
-    // By endpoint, not by origin: many partners may use one host, and one that hangs must not take the others' connections.
+    // By endpoint, not by origin: partners may share a host, and one that hangs must not use up the others' connections.
     let connections = endpoints.get(target.href);
     if (connections === undefined) {
       connections = createEndpointConnections(target, network, options.connectionsPerEndpoint ?? 32);
@@ -127,14 +127,14 @@ export function createWebhookClient(options: WebhookClientOptions): WebhookClien
   };
 }
 
-/** Compressed answers are not asked for, and never unpacked. */
+/** We don't ask for compressed responses, and never decompress one. */
 const FIXED_HEADERS = {
   'content-type': 'application/json',
   'user-agent': 'virtual-card-issuing-api',
   'accept-encoding': 'identity',
 };
 
-/** Whether the receiver closed a kept connection just as the event was sent: it was not answered, so it is sent again. */
+/** Whether the receiver closed a reused connection just as the event was sent. There was no response, so we send it again. */
 function wasStale(answer: Exchange, connection: Connection): boolean {
   return (
     answer.status === null &&
@@ -145,8 +145,8 @@ function wasStale(answer: Exchange, connection: Connection): boolean {
 }
 
 /**
- * One request over one connection, until the answer ends or exceeds its size or its time. Whatever comes after the status
- * line doesn't change the outcome. If the answer did not end, the caller has to destroy the connection.
+ * Makes one request over one connection, until the response ends or exceeds its size or time limit. Nothing after the status
+ * line changes the outcome. If the response did not end, the caller has to destroy the connection.
  * @param deadlineAtMs for the status line, on the clock of `performance.now()`
  */
 function exchange(

@@ -10,7 +10,10 @@ import type { Admission } from './admission.ts';
 /** A revoked key may still work for this long (decisions.md, "Keys": at most 5 s). */
 const CACHE_MS = 2_000;
 
-/** Keys that this process has not seen yet are looked up on behalf of one pseudo-account, so that a flood of them slows nobody else. */
+/**
+ * Keys that this process has not seen yet are looked up on behalf of one pseudo-account, so that a flood of them slows nobody
+ * else.
+ */
 const STRANGERS = 'strangers';
 
 /** Who sent a request: an account in one mode, with one of its keys. */

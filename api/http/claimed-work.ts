@@ -28,7 +28,9 @@ export interface AnsweringDependencies extends CommandContext {
 
 /** What a request can do while its claim's work is in progress. */
 interface Meanwhile {
-  /** If the outcome takes too long: stores a response in the claim, for operations that can be answered before their outcome. */
+  /**
+   * If the outcome takes too long: stores a response in the claim, for operations that can be answered before their outcome.
+   */
   answer(): Promise<void>;
   /** Gives the turn to another request, because the rest of this one only waits for the network. */
   passTurn(): void;
@@ -100,8 +102,8 @@ export const LEASE_MS = 5_000;
 const RENEWAL_MS = 1_000;
 
 /**
- * Runs a claim's work and renews its lease meanwhile. If the work fails, the lease ends with it, so that a retry need not wait
- * for it to expire.
+ * Runs a claim's work and renews its lease meanwhile. If the work fails, the lease ends with it, so that a retry need not
+ * wait for it to expire.
  * @param work is told when a renewal finds the claim answered, in case every notification of it was lost
  */
 async function whileLeased<T>(

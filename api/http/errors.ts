@@ -9,7 +9,9 @@ import { describeError } from '../../process/describe-error.ts';
 import { presentError } from '../../resources/error.ts';
 import type { RequestState } from './log-request.ts';
 
-/** Turns whatever was thrown into the error body. An error that isn't the partner's fault is logged in full, without values. */
+/**
+ * Turns whatever was thrown into the error body. An error that isn't the partner's fault is logged in full, without values.
+ */
 export function answerErrors(logger: Logger): Middleware<RequestState> {
   return async (ctx, next) => {
     try {
@@ -39,8 +41,8 @@ function asApiError(thrown: unknown): ApiError {
 }
 
 /**
- * CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED, INTERNAL, UNAVAILABLE: a Temporal server that is starting,
- * stopping or without its database answers with any of them. A mistake in our own request has other codes.
+ * CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED, INTERNAL, UNAVAILABLE: a Temporal server that is
+ * starting, stopping or without its database answers with any of them. A mistake in our own request has other codes.
  */
 const GRPC_OUTAGES = new Set([1, 2, 4, 8, 10, 13, 14]);
 const SOCKET_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'ENOTFOUND', 'EAI_AGAIN']);

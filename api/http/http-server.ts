@@ -109,7 +109,10 @@ function answerOf(error: ApiError): string {
   );
 }
 
-/** Refuses requests that HTTP/1.1 forbids but Node's parser accepts: two Host headers or none, or a target that is neither a path nor a URL. */
+/**
+ * Refuses requests that HTTP/1.1 forbids but Node's parser accepts: two Host headers or none, or a target that is neither a
+ * path nor a URL.
+ */
 export const refuseUnreadable: Middleware<RequestState> = (ctx, next) => {
   const { httpVersion, headers, url = '' } = ctx.req;
   if (httpVersion === '1.1' && headers.host === undefined) throw unreadable();

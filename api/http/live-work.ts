@@ -46,8 +46,8 @@ interface LiveWorkOptions {
 }
 
 /**
- * Starts the workflows of live mode. While the worker hosted by this process is running, it gets each workflow's first task in
- * the response to the start; otherwise, first tasks go through the task queue to the worker processes.
+ * Starts the workflows of live mode. While the worker hosted by this process is running, it gets each workflow's first task
+ * in the response to the start; otherwise, first tasks go through the task queue to the worker processes.
  */
 export function openLiveWork(options: LiveWorkOptions): LiveWork {
   const { orm, client, answerHints, eventsWritten, logger } = options;

@@ -42,8 +42,8 @@ const labelOf = (method: string): string => (METHODS.has(method) ? method : 'oth
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']);
 
 /**
- * A span for each request from partners and the card network. It always starts a new trace. A caller's `traceparent` is linked,
- * but decides neither the trace's id nor whether it is exported (docs/decisions/traces.md).
+ * A span for each request from partners and the card network. It always starts a new trace. A caller's `traceparent` is
+ * linked, but decides neither the trace's id nor whether it is exported (docs/decisions/traces.md).
  */
 export function traceRequest(tracing: Tracing): Middleware<RequestState> {
   return async (ctx, next) => {

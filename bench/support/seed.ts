@@ -11,8 +11,8 @@ import { applyOperation } from '../../ledger/apply-operation.ts';
 import { asOwner, ownerUrlOf } from '../../test/support/postgres.ts';
 
 /**
- * Gives the partner the active cards numbered `from` to `to`, as the owner of the database and past the ledger's function: these cards
- * are only read.
+ * Gives the partner the active cards numbered `from` to `to`, as the owner of the database and past the ledger's function:
+ * these cards are only read.
  */
 export async function seedCards(
   databaseUrl: string,

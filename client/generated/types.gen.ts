@@ -22,7 +22,7 @@ export type Balance = {
      */
     available: number;
     /**
-     * Cents reserved for operations that are still running.
+     * Cents reserved for operations that are still in progress.
      */
     held: number;
     /**
@@ -32,7 +32,7 @@ export type Balance = {
 };
 
 /**
- * One change of your balance. The amounts of all of them add up to its total.
+ * One change to your balance. The amounts of all changes add up to its total.
  */
 export type BalanceTransaction = {
     /**
@@ -97,7 +97,7 @@ export type BalanceTransactionSource = {
 };
 
 /**
- * Why the balance changed. `card_release`: the rest of a blocked card. `late_debit` and `late_refund`: transactions that reached a card after it was blocked. `adjustment`: a correction made by us.
+ * Why the balance changed. `card_release`: a blocked card's remaining balance. `late_debit` and `late_refund`: transactions on a card that was already blocked. `adjustment`: a correction made by us.
  */
 export type BalanceTransactionType = 'faucet_credit' | 'deposit' | 'card_issue' | 'card_topup' | 'card_activation_fee' | 'card_funding_fee' | 'transaction_fee' | 'decline_fee' | 'card_release' | 'late_debit' | 'late_refund' | 'adjustment';
 
@@ -143,7 +143,7 @@ export type Card = {
      */
     email: string | null;
     /**
-     * The product the card was issued as. See `GET /products`.
+     * The product the card was issued with. See `GET /products`.
      */
     product_code: string;
     /**
@@ -168,7 +168,7 @@ export type Card = {
      */
     failure_code: CardFailureCode | null;
     /**
-     * When you asked for the card.
+     * When you requested the card.
      */
     created: string;
 };
@@ -241,7 +241,7 @@ export type CardList = {
 export type CardStatus = 'funding_pending' | 'active' | 'frozen' | 'blocked' | 'failed';
 
 /**
- * What is sent for `card.issued`, `card.issue_failed`, `card.frozen`, `card.unfrozen`, or `card.blocked`.
+ * The body we send for `card.issued`, `card.issue_failed`, `card.frozen`, `card.unfrozen`, or `card.blocked`.
  */
 export type CardWebhookEvent = {
     /**
@@ -266,11 +266,11 @@ export type CardWebhookEvent = {
 export type ChargedTo = 'card' | 'partner_balance';
 
 /**
- * The card you want.
+ * The card to create.
  */
 export type CreateCardRequest = {
     /**
-     * Cents to land on the card.
+     * Cents to put on the card.
      */
     amount: number;
     /**
@@ -300,7 +300,7 @@ export type CreateCardRequest = {
 };
 
 /**
- * How much you want to deposit.
+ * How much to deposit.
  */
 export type CreateDepositRequest = {
     /**
@@ -324,11 +324,11 @@ export type CreateQuoteRequest = {
 };
 
 /**
- * How much you want to add to the card.
+ * How much to add to the card.
  */
 export type CreateTopupRequest = {
     /**
-     * Cents to land on the card.
+     * Cents to put on the card.
      */
     amount: number;
 };
@@ -361,7 +361,7 @@ export type DeliveryAttempt = {
      */
     status: 'succeeded' | 'failed';
     /**
-     * The status your endpoint answered. Null if there was none.
+     * The HTTP status of your response. Null if there was none.
      */
     http_status: number | null;
     /**
@@ -384,7 +384,7 @@ export type DeliveryAttempt = {
 export type DeliveryStatus = 'pending' | 'delivered' | 'retrying' | 'given_up' | 'parked' | 'no_endpoint';
 
 /**
- * A USDT (TRC-20) address, and what has arrived at it.
+ * A USDT (TRC-20) address and the payments it received.
  */
 export type Deposit = {
     /**
@@ -413,7 +413,7 @@ export type Deposit = {
      */
     network: 'TRC-20';
     /**
-     * The token's contract. Only tokens of this contract count.
+     * The token's contract. We credit no other token.
      */
     contract_address: string;
     /**
@@ -441,11 +441,11 @@ export type Deposit = {
      */
     mode: 'live';
     /**
-     * When you asked for the address.
+     * When you requested the address.
      */
     created: string;
     /**
-     * The payment has to be in a block by then.
+     * The payment has to be in a block by this time.
      */
     expires_at: string;
     /**
@@ -520,7 +520,7 @@ export type DepositPayment = {
      */
     tx_hash: string;
     /**
-     * What arrived: a decimal with up to six places, exact.
+     * The exact amount that arrived: a decimal with up to six places.
      */
     amount_usdt: string;
     /**
@@ -539,7 +539,7 @@ export type DepositPayment = {
 export type DepositStatus = 'awaiting_payment' | 'confirming' | 'confirmed' | 'expired' | 'needs_review' | 'returned';
 
 /**
- * What is sent for `deposit.confirmed`.
+ * The body we send for `deposit.confirmed`.
  */
 export type DepositWebhookEvent = {
     /**
@@ -581,14 +581,14 @@ export type Error = {
          */
         issues?: Array<ErrorIssue>;
         /**
-         * Quote it when you ask us about the error. Prefix `req_`.
+         * Quote it if you contact us about the error. Prefix `req_`.
          */
         request_id: string;
     };
 };
 
 /**
- * What went wrong, for your code to act on. Codes do not change.
+ * What went wrong. Branch on this: codes do not change.
  */
 export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'provider_declined' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'deposit_not_found' | 'event_not_found' | 'webhook_endpoint_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
 
@@ -612,7 +612,7 @@ export type ErrorIssue = {
 export type ErrorType = 'invalid_request' | 'authentication' | 'permission' | 'not_found' | 'conflict' | 'payment' | 'limit' | 'rate_limit' | 'api';
 
 /**
- * Something that happened, and how far its delivery has got.
+ * Something that happened, and its delivery so far.
  */
 export type Event = ({
     type: 'card.issued' | 'card.issue_failed' | 'card.frozen' | 'card.unfrozen' | 'card.blocked';
@@ -627,12 +627,12 @@ export type Event = ({
 } & PingEvent);
 
 /**
- * How far the delivery of an event has got.
+ * The delivery of an event so far.
  */
 export type EventDelivery = {
     status: DeliveryStatus;
     /**
-     * When the next retry is due. Null if none is.
+     * When the next retry is due. Null if there is none.
      */
     next_attempt_at: string | null;
     /**
@@ -776,7 +776,7 @@ export type PingEventData = {
 };
 
 /**
- * What is sent for `ping`.
+ * The body we send for `ping`.
  */
 export type PingWebhookEvent = {
     /**
@@ -962,16 +962,16 @@ export type Topup = {
      */
     failure_code: TopupFailureCode | null;
     /**
-     * Cents on the card when the top-up ended. While it is pending, cents on the card now.
+     * The card's balance in cents when the top-up completed. While it is pending, the current balance.
      */
     card_balance: number;
     mode: Mode;
     /**
-     * When you asked for the top-up.
+     * When you requested the top-up.
      */
     created: string;
     /**
-     * When it succeeded or failed. Null while it is pending.
+     * When the top-up succeeded or failed. Null while it is pending.
      */
     completed_at: string | null;
 };
@@ -1048,7 +1048,7 @@ export type TopupList = {
 export type TopupStatus = 'pending' | 'succeeded' | 'failed';
 
 /**
- * What is sent for `topup.succeeded` or `topup.failed`.
+ * The body we send for `topup.succeeded` or `topup.failed`.
  */
 export type TopupWebhookEvent = {
     /**
@@ -1089,7 +1089,7 @@ export type Transaction = {
      */
     status: 'settled' | 'declined';
     /**
-     * Cents, always positive. A decline moves none of them.
+     * Cents, always positive. A decline does not move them.
      */
     amount: number;
     /**
@@ -1195,7 +1195,7 @@ export type TransactionList = {
 export type TransactionType = 'purchase' | 'decline' | 'refund';
 
 /**
- * What is sent for `card.transaction.created`.
+ * The body we send for `card.transaction.created`.
  */
 export type TransactionWebhookEvent = {
     /**
@@ -1228,7 +1228,7 @@ export type WebhookEndpoint = {
     url: string;
     mode: Mode;
     /**
-     * A `disabled` endpoint is sent nothing. Its events are parked until you set it again.
+     * We send nothing to a `disabled` endpoint. Its events are parked until you set it again.
      */
     status: 'enabled' | 'disabled';
     /**
@@ -1244,7 +1244,7 @@ export type WebhookEndpoint = {
      */
     secret?: string;
     /**
-     * Until when the previous secret signs as well. Null if there is none.
+     * Until when we also sign with the previous secret. Null if there is none.
      */
     previous_secret_expires_at: string | null;
     /**

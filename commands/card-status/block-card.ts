@@ -27,7 +27,10 @@ export async function releaseBlockedCard(tx: Transactor, ring: KeyRing, card: Ca
   return failPendingTopUps(tx, ring, card);
 }
 
-/** Why a card can't be blocked: until the network has answered, nothing changes, so what is on the card must have a place to go. */
+/**
+ * Why a card can't be blocked: until the network has answered, nothing changes, so what is on the card must have a place to
+ * go.
+ */
 export async function blockRefusal(tx: Transactor, card: CardRow): Promise<ApiError | null> {
   const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
   const fits = BigInt(totalCents) + BigInt(await readCardBalance(tx, card.id)) <= BigInt(MAX_AMOUNT_CENTS);

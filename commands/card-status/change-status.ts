@@ -179,7 +179,7 @@ function unknownToNetwork(card: CardRow): ApiError | null {
   if (card.network_card_id !== null) return null;
   return new ApiError('invalid_state', {
     message:
-      `The card is ${card.status}, but we do not have its id at the card network, so its status cannot be changed. ` +
+      `The card is ${card.status}, but we do not have the card network's id for it, so its status cannot be changed. ` +
       'Contact us.',
   });
 }

@@ -73,7 +73,7 @@ async function readRevealableCard(
   }
   const { network_card_id } = card;
   if (network_card_id === null) {
-    const message = `The card is ${card.status}, but we do not have its id at the card network. Contact us.`;
+    const message = `The card is ${card.status}, but we do not have the card network's id for it. Contact us.`;
     throw new ApiError('invalid_state', { message });
   }
   return { ...card, network_card_id };

@@ -134,7 +134,9 @@ function originOf({ host, port }: { host: string; port: number }): string {
   return `http://${host === '::1' ? '[::1]' : host}:${port}`;
 }
 
-/** As Promise.all, but a failure is told when everything has ended: nothing is still being started while the rest is stopped. */
+/**
+ * As Promise.all, but a failure is told when everything has ended: nothing is still being started while the rest is stopped.
+ */
 async function allOf<const T extends readonly unknown[]>(
   works: T,
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {

@@ -13,7 +13,9 @@ export interface RunningTemporal {
   uiUrl: string | null;
   /** Which of the sources it came from, in words. */
   source: string;
-  /** Resolves with how the server ended, whoever ended it. Of a server that was there before us only {@link stop} is known. */
+  /**
+   * Resolves with how the server ended, whoever ended it. Of a server that was there before us only {@link stop} is known.
+   */
   exited: Promise<string>;
   stop(): Promise<void>;
 }

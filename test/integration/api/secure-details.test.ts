@@ -117,7 +117,7 @@ describe('GET /cards/{cardId}/secure-details', () => {
     await forgetNetworkCard(stack, cardId);
     const answer = await reveal(partner, cardId, 'live');
     expectError(answer, 'invalid_state');
-    assert.match(answer.json.error.message, /active, but we do not have its id at the card network/);
+    assert.match(answer.json.error.message, /active, but we do not have the card network's id for it/);
   });
 
   it("records who revealed which card, when and in which request, and nothing of the card's details", async () => {

@@ -217,7 +217,10 @@ describe('the client', () => {
 
   it('refuses an API key or a base URL that cannot be right', () => {
     for (const apiKey of ['', 'sk_test_', 'pk_test_abc', 'sk_test_a b', ' sk_test_a']) {
-      assert.throws(() => new CardIssuing({ apiKey, baseUrl: server.url }), /apiKey begins with sk_test_/);
+      assert.throws(
+        () => new CardIssuing({ apiKey, baseUrl: server.url }),
+        /apiKey must begin with sk_test_/,
+      );
     }
     for (const baseUrl of [
       '',

@@ -47,7 +47,7 @@ describe('the card details at the simulated network', () => {
     });
     assert.equal(shown.pan.slice(-4), last4);
     await assert.rejects(newAlone.network.revealCard(asked), /answered 500/);
-    assert.match(test.logged.pop() ?? '', /ENCRYPTION_KEYS lacks the key/);
+    assert.match(test.logged.pop() ?? '', /key this card was issued under is not in ENCRYPTION_KEYS/);
   });
 
   it('do not exist for a card that the network does not know', async () => {

@@ -51,7 +51,7 @@ describe('the HTTP client of a card network', () => {
       for (const answer of call.unreadable) {
         it(`reports the network as unavailable when the answer is ${JSON.stringify(answer)}`, async () => {
           const [result] = await ask([call], says(call.answered(answer)));
-          assertUnavailable(result, /agreed shape/);
+          assertUnavailable(result, /unexpected shape/);
         });
       }
 
@@ -75,19 +75,19 @@ describe('the HTTP client of a card network', () => {
   const indefinite: Record<string, [RequestListener, RegExp]> = {
     'is not JSON': [says('leaked: <html>'), /not JSON/],
     'is empty': [says(''), /not JSON/],
-    'is JSON but not an object': [says([1, 2]), /agreed shape \(body\)/],
-    'is an empty object': [says({}), /agreed shape \(\w+, \w+\)/],
-    'is larger than 64 KiB': [says(`"${'leaked'.repeat(20_000)}"`), /no answer/],
+    'is JSON but not an object': [says([1, 2]), /unexpected shape \(body\)/],
+    'is an empty object': [says({}), /unexpected shape \(\w+, \w+\)/],
+    'is larger than 64 KiB': [says(`"${'leaked'.repeat(20_000)}"`), /no response/],
     'is cut off': [
       (_request, response) => {
         response.writeHead(200, { 'content-length': '500' });
         response.write('{"token":', () => response.destroy());
       },
-      /no answer/,
+      /no response/,
     ],
     'never arrives because the connection is cut': [
       (request) => request.destroy(),
-      /no answer \(UND_ERR_SOCKET\)/,
+      /no response \(UND_ERR_SOCKET\)/,
     ],
     'is a redirect': [
       (_request, response) => response.writeHead(307, { location: 'http://127.0.0.1:9/' }).end(),
@@ -113,14 +113,14 @@ describe('the HTTP client of a card network', () => {
       response.writeHead(200).write('{');
     });
     for (const result of [...(await silent), ...(await stalling)]) {
-      assertUnavailable(result, /no answer \(TimeoutError\)/);
+      assertUnavailable(result, /no response \(TimeoutError\)/);
     }
   });
 
   it('reports the network as unavailable when nothing listens at its address', async () => {
     const client = createHttpCardNetwork({ url: `http://127.0.0.1:${await freePort()}`, bearerToken: 'x' });
     for (const result of await Promise.allSettled(CALLS.map((call) => call.make(client)))) {
-      assertUnavailable(result, /no answer \(ECONNREFUSED\)/);
+      assertUnavailable(result, /no response \(ECONNREFUSED\)/);
     }
     await client.close();
   });

@@ -47,7 +47,7 @@ describe('TRON_API_KEY', () => {
     await node.stop();
     assert.ok(error instanceof ChainUnreadable && hint === null);
     assert.equal(node.lastHeaders['tron-pro-api-key'], undefined);
-    assert.match(String(log[0]?.msg), /^TRON_API_KEY is sent to no node/);
+    assert.match(String(log[0]?.msg), /^TRON_API_KEY is not used: no node/);
     const said = [String(error.stack), JSON.stringify([error, error.cause, log, tron.state()])].join();
     assert.match(said, /http_404/);
     assert.doesNotMatch(said, /key-in-the-path|key-of-trongrid/);

@@ -47,7 +47,7 @@ describe('npm run smoke:nile', () => {
     assert.equal(code, 1);
     assert.match(
       output,
-      /^Nile can't be read: no TRON node can be read from \(127\.0\.0\.1:\d+: http_403\)$/m,
+      /^Nile can't be read: cannot read from any TRON node \(127\.0\.0\.1:\d+: http_403\)$/m,
     );
   });
 });
