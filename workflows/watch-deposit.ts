@@ -173,7 +173,7 @@ function reviewOf(
   );
   if (count > payments.length) lines.push(`- and ${count - payments.length} more`);
   return [
-    `**Waiting for an operator.** Expected: ${amountUsdt} USDT. In review: ${inReviewUsdt} USDT:`,
+    `**Waiting for an operator.** ${amountUsdt} USDT were expected, and ${inReviewUsdt} USDT are in review:`,
     lines.join('\n'),
     'Check on the chain that these payments exist. Then, to add ' +
       `${creditableUsd} USD to the balance, send the signal \`resolve\` with ` +

@@ -104,7 +104,7 @@ describe("Temporal's namespace", () => {
       assert.equal(lines.length, 1);
       await assert.rejects(
         registerNamespace(asService, `none-${randomUUID()}`),
-        /no Temporal namespace .* this login may not make it/,
+        /no Temporal namespace .* these credentials may not create it/,
       );
       assert.ok(cloud.refused.includes('ListSearchAttributes'));
     } finally {

@@ -192,7 +192,7 @@ describe('a live status change after CARD_NETWORK has become none', () => {
       );
       assert.equal(answer.status, 503);
       await until('it is logged', async () =>
-        without.logLines.some((line) => line.includes('CARD_NETWORK is none: configure its network again')),
+        without.logLines.some((line) => line.includes('CARD_NETWORK is none: configure the network again')),
       );
     } finally {
       await without.stop();

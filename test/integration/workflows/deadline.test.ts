@@ -63,7 +63,7 @@ describe('an operation past its 24-hour deadline', function () {
       assert.equal(await needsAttention(silent), false);
       assert.match(
         await detailsOf(silent.workflow),
-        /^The card network has accepted the request and not decided yet\. Asked \d+ times, next at 20\S+Z, deadline 20\S+Z\./,
+        /^The card network has accepted the request but not decided yet\. Asked \d+ times, next at 20\S+Z, deadline 20\S+Z\./,
       );
     }
     await failed.workflow.signal('resolve', { outcome: yes });

@@ -41,10 +41,10 @@ describe('a status change that takes longer than 10 minutes', function () {
 
     await Promise.all(workflows.map((workflow) => skipTime(workflow, 9 * MINUTE_MS)));
     assert.deepEqual(await found(), []);
-    const tried = /Tried \d+ times, next at 20\S+Z\. It needs a look if that lasts until 20\S+Z\.$/;
+    const tried = /Tried \d+ times, next at 20\S+Z\. Somebody should look at it if this lasts until 20\S+Z\.$/;
     const [waiting = '', behind = ''] = await details();
     assert.match(waiting, /^The card network has not confirmed the change\./);
-    assert.match(behind, /^Another change of the same card is under way at the card network\./);
+    assert.match(behind, /^Another change of the same card is in progress at the card network\./);
     for (const said of [waiting, behind]) assert.match(said, tried);
     // From then on the network is asked without a timer of the workflow's own, and no time is skipped.
     const skipped = workflows.map((workflow) => skipTime(workflow, 2 * MINUTE_MS));
@@ -52,7 +52,7 @@ describe('a status change that takes longer than 10 minutes', function () {
     assert.deepEqual(await found(), workflows.map(({ workflowId }) => workflowId).sort());
     const [freeze, block] = await details();
     assert.match(freeze ?? '', /network has not confirmed/);
-    assert.match(block ?? '', /Waits for another change of the same card/);
+    assert.match(block ?? '', /Waiting for another change of the same card/);
 
     network.usual = (ask) => ask();
     const ends = await Promise.all(workflows.map((workflow) => workflow.result()));

@@ -137,7 +137,7 @@ describe('the workflow that watches a deposit', function () {
     assert.match((await (await workflow.describe()).staticSummary()) ?? '', new RegExp(id));
     await receive('25');
     await workflow.result();
-    assert.match(await details(workflow), /^Confirmed: 25\.00 USD are in the balance/);
+    assert.match(await details(workflow), /^Confirmed: 25\.00 USD were credited/);
     assert.equal(await attribute(workflow, 'NeedsAttention'), undefined);
   });
 
@@ -217,7 +217,7 @@ describe('the workflow that watches a deposit', function () {
     assert.equal((await one.state()).status, 'returned');
     assert.deepEqual(await depositEvents(stack.orm, one.id), []);
     assert.deepEqual(await audited(one), [{ actor: 'temporal', ...RETURNED }]);
-    assert.match(await details(one.workflow), /^Everything that arrived was sent back/);
+    assert.match(await details(one.workflow), /^All payments were sent back/);
   });
 
   it('follows a decision of the command line', async () => {
