@@ -41,7 +41,8 @@ describe('a status change that takes longer than 10 minutes', function () {
 
     await Promise.all(workflows.map((workflow) => skipTime(workflow, 9 * MINUTE_MS)));
     assert.deepEqual(await found(), []);
-    const tried = /Tried \d+ times, next at 20\S+Z\. Somebody should look at it if this lasts until 20\S+Z\.$/;
+    const tried =
+      /Tried \d+ times, next at 20\S+Z\. Somebody should look at it if this lasts until 20\S+Z\.$/;
     const [waiting = '', behind = ''] = await details();
     assert.match(waiting, /^The card network has not confirmed the change\./);
     assert.match(behind, /^Another change of the same card is in progress at the card network\./);
