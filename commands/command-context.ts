@@ -1,7 +1,7 @@
 import type { KeyRing } from '../crypto/key-ring.ts';
 import type { Orm } from '../db/orm.ts';
 
-/** What every command works with. */
+/** The context of every command. */
 export interface CommandContext {
   orm: Orm;
   ring: KeyRing;

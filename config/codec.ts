@@ -6,11 +6,11 @@ export interface CodecConfig {
   host: string;
   port: number;
   keys: RingKey[];
-  /** Each lets its holder decrypt; several at once while one is being replaced. */
+  /** Each lets its holder decrypt. There can be several, so that one can be replaced. */
   tokens: string[];
-  /** Whose access tokens count as well; null: nobody's. */
+  /** The issuer whose access tokens are also accepted; null if there is none. */
   issuer: { jwksUrl: string; issuer: string; audience: string } | null;
-  /** Of the Temporal UIs that may ask. */
+  /** The origins of the Temporal UIs that may use the endpoint. */
   allowedOrigins: string[];
   namespace: string;
   logLevel: string;
@@ -52,7 +52,7 @@ function codecProblems(set: NodeJS.ProcessEnv): string[] {
       ? ['CODEC_JWKS_URL, CODEC_JWT_ISSUER, CODEC_JWT_AUDIENCE: set all three or none']
       : []),
     ...(given === 0 && !set.CODEC_TOKENS
-      ? ['CODEC_TOKENS: is required, or CODEC_JWKS_URL: without one of them anybody could decrypt']
+      ? ['CODEC_TOKENS: is required unless CODEC_JWKS_URL is set: without either, anybody could decrypt']
       : []),
   ];
 }

@@ -61,7 +61,7 @@ const Ratio = z
   .regex(/^(0(\.\d{1,9})?|1(\.0{1,9})?)$/, 'must be from 0 to 1')
   .default('1')
   .transform(Number);
-/** As OpenTelemetry has them: `name=value`, comma-separated, values percent-encoded. */
+/** In OpenTelemetry's format: `name=value`, comma-separated, values percent-encoded. */
 const ExporterHeaders = z
   .string()
   .regex(
@@ -84,9 +84,7 @@ const listOf = (text: string): string[] => text.split(',').map((part) => part.tr
 const Tokens = z
   .string()
   .transform(listOf)
-  .pipe(
-    z.array(z.string().regex(/^[A-Za-z0-9_-]{32,}$/, 'must be 32 or more letters, digits, _ or -, each')),
-  );
+  .pipe(z.array(z.string().regex(/^[A-Za-z0-9_-]{32,}$/, 'each must be 32 or more letters, digits, _ or -')));
 const WorkerQueues = z
   .string()
   .transform(listOf)
@@ -118,7 +116,7 @@ export const Environment = z.object({
   ALLOW_OWNER_LOGIN: z.enum(['true', 'false'], 'must be true or false').default('false'),
   TEMPORAL_ADDRESS: Text,
   TEMPORAL_NAMESPACE: Text.default('default'),
-  // The Temporal SDK takes anything else as false, and would not encrypt.
+  // The Temporal SDK treats anything else as false, and would not encrypt.
   TEMPORAL_TLS: z.enum(['true', 'false', '1', '0'], 'must be true or false').optional(),
   TASK_QUEUE_PREFIX: z
     .string()
@@ -161,7 +159,7 @@ export const Environment = z.object({
   ACCOUNT_CONCURRENCY: wholeNumber(1, 1_000).default(16),
   ...TRON_VARIABLES,
   DEPOSIT_ADDRESS_TTL: durationUpTo(30 * 24 * 3_600_000, '720h').default(8 * 3_600_000),
-  // A longer interval alone would be a lag that operators are alerted to.
+  // A longer interval would by itself be a lag that alerts operators.
   TRON_SCAN_INTERVAL: durationUpTo(60_000, '1m').default(3_000),
   OTEL_SDK_DISABLED: z.enum(['true', 'false'], 'must be true or false').default('false'),
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url(HTTP).optional(),
@@ -196,8 +194,8 @@ export class ConfigurationError extends StartRefused {
 }
 
 /**
- * Reads the variables that `schema` names; an empty value counts as unset.
- * @param alsoWrong finds problems that no single variable has
+ * Reads the variables in `schema`. An empty value counts as unset.
+ * @param alsoWrong finds problems that involve several variables
  * @throws ConfigurationError
  */
 export function parseEnvironment<T extends object>(
@@ -227,7 +225,7 @@ function readSecretFiles(env: NodeJS.ProcessEnv): { set: NodeJS.ProcessEnv; prob
     if (file === undefined) continue;
     delete set[`${name}_FILE`];
     if (env[name] !== undefined) {
-      problems.push(`${name}, ${name}_FILE: set one of the two`);
+      problems.push(`${name}, ${name}_FILE: set only one of the two`);
       continue;
     }
     try {

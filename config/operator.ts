@@ -13,7 +13,7 @@ export interface OperatorConfig {
   allowOwnerLogin: boolean;
   /** Null if unknown; only commands about keys and secrets need it. */
   encryptionKeys: RingKey[] | null;
-  /** What is sent to Temporal is encrypted with the first; null: nothing is. */
+  /** The first one encrypts what is sent to Temporal; null if nothing is encrypted. */
   codecKeys: RingKey[] | null;
   /** Null if unknown; only commands about workflows need it. */
   temporal: ClientConnectConfig | null;
@@ -79,7 +79,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
       TEMPORAL_NAMESPACE: stack.temporalNamespace,
       WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
       ENCRYPTION_KEYS: secrets?.encryptionKeys,
-      // With an endpoint its workers encrypt.
+      // If the stack has a codec endpoint, its workers encrypt.
       ...(stack.codecEndpoint !== undefined && { CODEC_KEYS: secrets?.codecKeys }),
     }),
     ...Object.fromEntries(environment),
@@ -94,7 +94,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
         ? null
         : loadClientConnectConfig({
             overrideEnvVars: set as Record<string, string>,
-            // A profile in the user's own Temporal configuration is not for the local stack's server.
+            // A profile in the user's own Temporal configuration is not meant for the local stack's server.
             disableFile: isLocal && !env.TEMPORAL_ADDRESS,
           }),
     taskQueuePrefix: values.TASK_QUEUE_PREFIX ?? '',
@@ -107,7 +107,8 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
 }
 
 /**
- * How to reach Temporal, for what needs nothing else: by TEMPORAL_ADDRESS, or the local stack's. Null if neither is known.
+ * How to reach Temporal, for commands that need nothing else: at TEMPORAL_ADDRESS, or the local stack's server. Null if
+ * neither is known.
  * @throws ConfigurationError
  */
 export function readTemporalConfig(env: NodeJS.ProcessEnv = process.env): ClientConnectConfig | null {
@@ -119,7 +120,7 @@ export function readTemporalConfig(env: NodeJS.ProcessEnv = process.env): Client
   return loadClientConnectConfig({ overrideEnvVars: set as Record<string, string> });
 }
 
-/** The keys that histories are encrypted with; null: they aren't. @throws ConfigurationError */
+/** The keys that histories are encrypted with; null if they aren't. @throws ConfigurationError */
 export function readCodecKeys(env: NodeJS.ProcessEnv = process.env): RingKey[] | null {
   return parseEnvironment(Environment.pick({ CODEC_KEYS: true }), env).values.CODEC_KEYS ?? null;
 }

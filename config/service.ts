@@ -12,25 +12,25 @@ export interface Config {
   port: number;
   /** Where readiness and metrics listen; null if they share the API's address. */
   operations: { host: string; port: number } | null;
-  /** How long an API process that stops goes on with requests, so that load balancers notice that it is not ready. */
+  /** How long an API process keeps serving after it is told to stop, until load balancers notice that it is not ready. */
   drainDelayMs: number;
   /** Where a worker listens, for operators (port 0 is any free one), and the task queues that it serves. */
   worker: { host: string; port: number; queues: readonly WorkerQueue[] };
   databaseUrl: string;
   /** PostgreSQL itself, if databaseUrl is a connection pooler; otherwise null. */
   databaseDirectUrl: string | null;
-  /** A standby that lists are read from; null: there is none. */
+  /** A standby that lists are read from; null if there is none. */
   readDatabaseUrl: string | null;
   /** Whether a login that owns the schema, or could, gets a warning instead of a refusal. */
   allowOwnerLogin: boolean;
   temporal: ClientConnectConfig;
   taskQueuePrefix: string;
-  /** The workflows, bundled before the start; otherwise each process bundles them when it starts. */
+  /** A ready-made bundle of the workflows. Without it, each process bundles them as it starts. */
   workflowBundle?: { codePath: string };
-  /** The version of the code that this process runs, as Temporal calls it; null: workers are not versioned. */
+  /** This process's version in Temporal's worker versioning; null if workers are not versioned. */
   workerVersion: { deploymentName: string; buildId: string } | null;
   encryptionKeys: RingKey[];
-  /** What is sent to Temporal is encrypted with the first; null: nothing is. */
+  /** The first one encrypts what is sent to Temporal; null if nothing is encrypted. */
   codecKeys: RingKey[] | null;
   cardNetwork: 'simulated' | 'none';
   cardCreationWaitMs: number;
@@ -42,16 +42,16 @@ export interface Config {
   webhookAllowLoopbackHttp: boolean;
   rateLimitPerSecond: number;
   rateLimitBurst: number;
-  /** How many requests of one account and mode an API process works on at once. */
+  /** How many requests of one account and mode an API process handles at once. */
   accountConcurrency: number;
   depositAddressTtlMs: number;
   /** Null if there are no deposits. */
   tron: TronConfig | null;
-  /** Where traces go; null: there are none. */
+  /** Where traces go; null if there are none. */
   tracing: TracingConfig | null;
   /** When the whole ledger is checked, every day. */
   ledgerCheckAt: TimeOfDay;
-  /** For tests: whether the API holds each of its answers against what it declares. */
+  /** For tests: whether the API checks each of its responses against its declaration. */
   checkAnswers: boolean;
   logLevel: string;
 }
@@ -126,7 +126,7 @@ function temporalProblems(set: NodeJS.ProcessEnv): string[] {
     if (set.TEMPORAL_ADDRESS) temporalConfig(set);
     return [];
   } catch (error) {
-    // Only the first line: the others may quote the file, and so a key.
+    // Only the first line, because the others may quote the file, and so a key.
     const [problem] = String(error).split('\n');
     return [`TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE, TEMPORAL_TLS_…: ${problem}`];
   }
@@ -146,7 +146,7 @@ function temporalConfig(set: NodeJS.ProcessEnv): ClientConnectConfig {
 export interface MigrationConfig {
   databaseUrl: string;
   firstProduct: { code: string; bin: string; network: string } | null;
-  /** Null if it is not known: then nothing is registered there. */
+  /** Null if it is not configured. Nothing is registered there then. */
   temporal: ClientConnectConfig | null;
 }
 

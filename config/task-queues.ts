@@ -1,19 +1,19 @@
-/** Task queues (architecture.md, "Runtime"); a prefix keeps several installations on one namespace apart. */
+/** Task queues (architecture.md, "Runtime"). A prefix keeps several installations in one namespace apart. */
 export function cardsTaskQueue(prefix: string): string {
   return `${prefix}cards`;
 }
 
-/** Of its own, so that slow receivers never keep a card waiting. */
+/** A separate queue, so that slow receivers never delay a card. */
 export function webhooksTaskQueue(prefix: string): string {
   return `${prefix}webhooks`;
 }
 
-/** Of its own, so that a scan that catches up never keeps a card waiting. */
+/** A separate queue, so that a scan that is catching up never delays a card. */
 export function depositsTaskQueue(prefix: string): string {
   return `${prefix}deposits`;
 }
 
-/** What a worker can do: each has a task queue of its own, with what no workflow asks for beside it. */
+/** What a worker can serve. Each of these is a task queue, together with the background work that belongs to it. */
 export const WORKER_QUEUES = ['cards', 'webhooks', 'deposits'] as const;
 
 export type WorkerQueue = (typeof WORKER_QUEUES)[number];

@@ -38,10 +38,10 @@ export const TRON_VARIABLES = {
 
 export interface TronConfig {
   network: TronNetwork;
-  /** In the order in which they are asked: each node's URL for any block, and its URL for solid blocks. */
+  /** In order of preference: each node's URL for any block, and its URL for solid blocks. */
   nodes: { full: string; solidity: string }[];
   apiKey: string | null;
-  /** Only tokens of this contract count. */
+  /** Only this contract's tokens are credited. */
   usdtContract: string;
   /** The account's extended public key, m/44'/195'/0'. */
   xpub: string;

@@ -16,7 +16,7 @@ const HINTS: readonly [code: RegExp, hint: string][] = [
   ],
   [
     /^(55P03|25P03|25P04)$/,
-    'is busy: another session held a lock that this needs for too long. Nothing was done. Run it again',
+    'is busy: another session held a lock for too long. Nothing was done. Run the command again',
   ],
   [/^28/, 'rejected this login: correct DATABASE_URL'],
   [/^3D000$/, 'has no such database: correct DATABASE_URL'],

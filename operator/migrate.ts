@@ -31,7 +31,10 @@ async function createProduct({ databaseUrl, firstProduct }: MigrationConfig): Pr
   }
 }
 
-/** Makes the namespace and its search attributes. A login that may make none is told which are missing, and what to do. */
+/**
+ * Creates the namespace and its search attributes. If the credentials don't allow that, it prints what is missing and what to
+ * do.
+ */
 async function prepareTemporal({ temporal }: MigrationConfig): Promise<void> {
   if (temporal === null) {
     console.log(
@@ -54,7 +57,7 @@ async function prepareTemporal({ temporal }: MigrationConfig): Promise<void> {
   try {
     const { added, missing } = await registerNamespace(connection, namespace);
     if (missing.length > 0) console.log(howToAdd(namespace, missing));
-    else if (added.length > 0) console.log(`Temporal's namespace ${namespace} has got ${added.join(', ')}.`);
+    else if (added.length > 0) console.log(`Added ${added.join(', ')} to Temporal's namespace ${namespace}.`);
     else console.log(`Temporal's namespace ${namespace} is up to date.`);
   } finally {
     await connection.close();

@@ -104,11 +104,8 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
     async () => (await import('./nouns/webhook.ts')).webhookNoun,
   ],
   ledger: ['the ledger: balances and invariants', async () => (await import('./nouns/ledger.ts')).ledgerNoun],
-  attention: [
-    'what needs a decision or a look',
-    async () => (await import('./nouns/attention.ts')).attentionNoun,
-  ],
-  restore: ['what a restore has left', async () => (await import('./nouns/restore.ts')).restoreNoun],
+  attention: ['what needs an operator', async () => (await import('./nouns/attention.ts')).attentionNoun],
+  restore: ['what to fix after a restore', async () => (await import('./nouns/restore.ts')).restoreNoun],
   audit: ['who changed or revealed what, and when', async () => (await import('./nouns/audit.ts')).auditNoun],
 };
 

@@ -1,6 +1,6 @@
 import type { BalanceCents } from '../resources/balance.ts';
 
-/** What a verb answers. */
+/** A verb's output. */
 export interface Answer {
   /** A resource or an array of resources: all that `--json` prints. */
   value: object;
@@ -10,7 +10,7 @@ export interface Answer {
   below?: readonly string[];
   /** Printed below the text: what to do next, or why a list is empty. */
   note?: string;
-  /** Ends the command with exit code 1, although it has an answer. */
+  /** Ends the command with exit code 1, even though it has output. */
   failed?: boolean;
 }
 

@@ -32,7 +32,7 @@ const SILENT = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error()
 
 await runOnce('replay', async () => {
   const { names, query } = readArguments();
-  // What it has to say of a history is in the result.
+  // The result has everything that matters, so the runtime's own logs are off.
   Runtime.install({ logger: SILENT, telemetryOptions: { logging: { forward: {} } }, shutdownSignals: [] });
   const { WORKFLOW_BUNDLE: codePath } = process.env;
   const workflowBundle = codePath ? { codePath } : await bundleWorkflows(SILENT);
@@ -73,7 +73,7 @@ async function replayAll(
       console.log(`replays          ${workflowId}`);
     } else {
       failed += 1;
-      // The SDK wraps its own words in others.
+      // The SDK wraps the reason in other text.
       const [why = error.message] = /\[TMPRL\d+\] [^"]*/.exec(error.message) ?? [];
       console.log(`DOES NOT REPLAY  ${workflowId}\n                 ${why}`);
     }

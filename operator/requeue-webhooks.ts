@@ -50,8 +50,8 @@ interface Requeued {
 }
 
 /**
- * Sends many of an account's events again, once somebody has been told how many and has agreed. Later events are not
- * counted, and left alone.
+ * Sends many of an account's events again, after a person has seen how many and confirmed. Events that are created later are
+ * left out.
  * @param yes whether somebody agreed beforehand
  * @throws Refusal if there is no such account, or nobody agreed
  */

@@ -11,8 +11,8 @@ import type { NetworkOperationState } from '../workflows/messages.ts';
 import { isTemporalError } from './errors.ts';
 
 /**
- * What verbs work with. Each part is loaded and opened when a verb first asks for it, so what a verb does not use costs
- * no time and need not be up.
+ * The connections that verbs use. Each is loaded and opened when a verb first needs it, so what a verb does not use costs no
+ * time and need not be running.
  */
 export interface Session {
   readonly config: OperatorConfig;
@@ -108,7 +108,7 @@ export function createSession(
         );
       } catch (error) {
         if (!(await isTemporalError(error))) throw error;
-        err('No worker has told what the network last answered, and when it is asked next.\n');
+        err("No worker responded, so the network's last answer and the next request are unknown.\n");
         return null;
       }
     },

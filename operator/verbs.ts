@@ -18,7 +18,7 @@ export interface Verbs {
   resolveWaitMs: number;
 }
 
-/** What an issuance or a top-up that the network has not decided waits for; the first is known without Temporal. */
+/** What an undecided issuance or top-up is waiting for. The first field is known without Temporal. */
 interface Waiting {
   deadline: string;
   asked: number | null;

@@ -153,14 +153,14 @@ export function creditFaucet(
   const { ring } = context;
   const { partnerId } = request;
   return answerOnce(context, request, async (tx) => {
-    // Locks the account's usage row, so that credits are counted one after the other.
+    // Locks the account's usage row, so that credits are counted one at a time.
     const locked = await lockTestTerms(tx, ring, request, { counts: true });
     if ('replayed' in locked) return locked;
     await limitFaucetCredits(tx, partnerId);
     const creditId = newId('credit');
     await insertFaucetCredit(tx, { id: creditId, partnerId, amountCents: String(amountCents) });
     const balance = await moveMoney(tx, faucetOperation(creditId, partnerId, amountCents), () => {
-      const message = `amount would take the balance above ${MAX_AMOUNT_CENTS} cents, the most it can be`;
+      const message = `amount would take the balance above the maximum of ${MAX_AMOUNT_CENTS} cents`;
       throw ApiError.ofField('amount', message);
     });
     if (balance === 'insufficient_funds') throw new Error('a faucet never lacks funds');

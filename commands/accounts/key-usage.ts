@@ -2,12 +2,12 @@ import { sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
 import { autocommitStatement } from '../../db/sql.ts';
 
-/** By key: how long its bucket takes to be full again. */
+/** By key: how long its bucket needs to be full again. */
 export type KeyUsage = ReadonlyMap<string, number>;
 
 /**
- * Adds what this process let through to what all processes did, for any number of keys in one statement.
- * @param usedMs by key: how much longer its bucket takes to be full again
+ * Adds this process's usage to the total of all processes, for any number of keys in one statement.
+ * @param usedMs by key: how much longer its bucket needs to be full again
  * @returns the same keys, with what all processes used
  */
 export async function shareKeyUsage(orm: Orm, usedMs: KeyUsage): Promise<KeyUsage> {
@@ -15,8 +15,8 @@ export async function shareKeyUsage(orm: Orm, usedMs: KeyUsage): Promise<KeyUsag
   return new Map(rows.map((row) => [row.api_key_id, row.full_in_ms]));
 }
 
-// Written out: it adds to what other processes add to at the same time. In the order of the keys, so that no two wait
-// for each other.
+// Written out, because it adds to rows that other processes add to at the same time. It goes in the order of the keys, so
+// that no two processes deadlock.
 const add = autocommitStatement(
   (_, { keyIds, usedMs }: { keyIds: string[]; usedMs: number[] }) => sql<{
     api_key_id: string;

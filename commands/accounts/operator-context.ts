@@ -3,7 +3,7 @@ import { newId } from '../../crypto/new-id.ts';
 import { AuditEntryEntity } from '../../db/entities/accounts.ts';
 import type { CommandContext } from '../command-context.ts';
 
-/** What an operator's command works with. */
+/** The context of an operator's command. */
 export interface OperatorContext extends CommandContext {
   /** Recorded as the author of the change. */
   actor: string;

@@ -49,7 +49,7 @@ export function updatePartner(
 }
 
 /**
- * Changes fees of an account, which has its own fee plan from then on; what `changes` leaves out keeps its present value.
+ * Changes fees of an account, which has its own fee plan from then on. Fees that `changes` leaves out keep their value.
  * The plan applies from the next quote on. Operations that already hold money keep their fees.
  * @throws Refusal if there is no such account.
  */
@@ -68,8 +68,8 @@ export function negotiateFees(
 }
 
 /**
- * Changes limits of an account in both modes, which has its own limits from then on; what `changes` leaves out keeps its
- * present value.
+ * Changes limits of an account in both modes, which has its own limits from then on. Limits that `changes` leaves out keep
+ * their value.
  * @throws Refusal if there is no such account, or the smallest card would be larger than the largest.
  */
 export function negotiateLimits(

@@ -15,11 +15,11 @@ import { uncountOpenCard } from '../funding/terms.ts';
 import { TOPUP } from '../funding/topup.ts';
 
 /**
- * Does what a block does beside the status (partner-api.md, "States and transitions"; decisions.md, "Rules"): moves what
- * is on the card to the prepaid balance, fails its pending top-ups, and stops counting it as open. It runs in the caller's
- * transaction, which holds the locks of {@link lockPendingTopUps} and the card's.
- * @param card the row as it will be
- * @returns the claims that have got their answer beside the block's own
+ * Makes the changes of a block other than the status itself (partner-api.md, "States and transitions"; decisions.md,
+ * "Rules"): moves the card's balance to the prepaid balance, fails its pending top-ups, and stops counting it as open. It
+ * runs in the caller's transaction, which holds the locks of {@link lockPendingTopUps} and the card's.
+ * @param card the row after the block
+ * @returns the other claims that got a response
  */
 export async function releaseBlockedCard(tx: Transactor, ring: KeyRing, card: CardRow): Promise<string[]> {
   await uncountOpenCard(tx, { partnerId: card.partner_id, mode: card.mode });
@@ -28,8 +28,8 @@ export async function releaseBlockedCard(tx: Transactor, ring: KeyRing, card: Ca
 }
 
 /**
- * Why a card can't be blocked: until the network has answered, nothing changes, so what is on the card must have a place to
- * go.
+ * Why a card can't be blocked. It is checked before the network is asked, because the card's balance must have a place to go
+ * once the network has blocked it.
  */
 export async function blockRefusal(tx: Transactor, card: CardRow): Promise<ApiError | null> {
   const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
@@ -37,16 +37,16 @@ export async function blockRefusal(tx: Transactor, card: CardRow): Promise<ApiEr
   return fits ? null : releaseNotPossible();
 }
 
-/** The prepaid balance has no room for what is on the card: 409 `invalid_state`. */
+/** The prepaid balance has no room for the card's balance: 409 `invalid_state`. */
 export function releaseNotPossible(): ApiError {
   return new ApiError('invalid_state', {
     message:
-      `Blocking the card would release its balance and take yours above ${MAX_AMOUNT_CENTS} cents, the most it can be. ` +
+      `Blocking the card would release its balance and take yours above the maximum of ${MAX_AMOUNT_CENTS} cents. ` +
       'Freeze the card instead, and contact us.',
   });
 }
 
-/** Moves what is on a blocked card to the prepaid balance. */
+/** Moves a blocked card's balance to the prepaid balance. */
 export function releaseOperation(card: CardRow, amountCents: number): LedgerOperation {
   const flow = { code: 'block_release', debit: { cardId: card.id }, credit: 'prepaid' } as const;
   return {
@@ -58,8 +58,8 @@ export function releaseOperation(card: CardRow, amountCents: number): LedgerOper
 }
 
 /**
- * The network has blocked the card, so it is blocked, whatever has happened to the balance since {@link blockRefusal}:
- * what does not fit stays on the card.
+ * The network has blocked the card, so the block stands, whatever has happened to the balance since {@link blockRefusal}.
+ * Money that does not fit stays on the card.
  */
 async function releaseBalance(tx: Transactor, card: CardRow): Promise<void> {
   const cardCents = await readCardBalance(tx, card.id);
@@ -70,7 +70,7 @@ async function releaseBalance(tx: Transactor, card: CardRow): Promise<void> {
   if (roomCents > 0 && !(await release(tx, card, roomCents))) throw new Error(`no room for ${card.id}`);
 }
 
-/** @returns false if it would take the balance past the largest integer */
+/** @returns false if it would take the balance past the largest safe integer */
 async function release(tx: Transactor, card: CardRow, amountCents: number): Promise<boolean> {
   try {
     const released = await applyOperation(tx, releaseOperation(card, amountCents));
@@ -83,12 +83,12 @@ async function release(tx: Transactor, card: CardRow, amountCents: number): Prom
 }
 
 /**
- * Locks what {@link failPendingTopUps} changes and what comes before the card in the order of locks: the account's
- * usage, so that no top-up can begin, and the claims of those that are pending. The caller locks the card next.
+ * Takes the locks that {@link failPendingTopUps} needs and that come before the card in the order of locks: the account's
+ * usage, so that no top-up can begin, and the claims of the pending ones. The caller locks the card next.
  */
 export async function lockPendingTopUps(tx: Transactor, cardId: string): Promise<void> {
   await lockUsage(tx, { cardId });
-  // A later statement: a wait does not refresh its own statement's snapshot.
+  // In a separate statement, because waiting for a lock does not refresh the snapshot of its own statement.
   await lockClaims(tx, { cardId });
 }
 
@@ -118,10 +118,10 @@ const lockClaims = writeStatement((db, { cardId }: { cardId: string }) =>
 );
 
 /**
- * Ends every pending top-up of a card that is blocked: it fails with `card_blocked`, and its hold is released. If its
- * claim has no answer yet, the top-up is refused with 409 instead and leaves nothing behind.
- * @param card the row as it will be; answers and events have the card's balance as the ledger has it
- * @returns the claims that have got their answer, for whoever waits for them to be told after the commit
+ * Ends every pending top-up of a blocked card: it fails with `card_blocked`, and its hold is released. If its claim has no
+ * response yet, the top-up is refused with 409 instead and leaves nothing behind.
+ * @param card the row after the block; responses and events have the card's balance from the ledger
+ * @returns the claims that got a response, so that waiting requests can be notified after the commit
  */
 export async function failPendingTopUps(tx: Transactor, ring: KeyRing, card: CardRow): Promise<string[]> {
   const pending = await lockTopUps(tx, { cardId: card.id });

@@ -21,9 +21,9 @@ import {
 import { releaseNotPossible, releaseOperation } from './block-card.ts';
 
 /**
- * Freezes, unfreezes or blocks a test card; the card's row lock is the order of its changes.
- * @throws ApiError `card_not_found`, `idempotency_conflict`, and, without an Idempotency-Key, `invalid_state`. With one
- * the refusal is an answer.
+ * Freezes, unfreezes or blocks a test card. The lock on the card's row puts its changes in order.
+ * @throws ApiError `card_not_found`, `idempotency_conflict`, and, without an Idempotency-Key, `invalid_state`. With a key,
+ * the refusal is a stored response.
  */
 export function changeStatusInTestMode(
   context: CommandContext,

@@ -2,7 +2,7 @@ import { CARD_COLUMNS } from '../../db/columns.ts';
 import { type Transactor, writeStatement } from '../../db/sql.ts';
 import type { CardRow } from '../../resources/card.ts';
 
-// A module of its own, since both the funding of a card and its status lock it, and the latter imports the former.
+// A separate module, because both funding and status changes lock the card, and the latter import the former.
 
 /** Locks a card's row until the transaction ends. @returns undefined if there is none */
 export async function lockCard(tx: Transactor, cardId: string): Promise<CardRow | undefined> {

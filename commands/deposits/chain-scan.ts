@@ -9,15 +9,15 @@ import { type ScanLag, scanLag } from '../../domain/scan-lag.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { Refusal } from '../refusal.ts';
 
-/** Where the scan of a chain stands: the last block that was taken. */
+/** The position of a chain's scan: the last block that was taken. */
 export interface ScanCursor {
   number: number;
-  /** Null after a rescan was requested: whatever block comes next is taken. */
+  /** Null after a rescan was requested, when any block with the next number is accepted. */
   hash: string | null;
   time: Date | null;
 }
 
-/** @returns null if the scan has not begun */
+/** @returns null if the scan has not started */
 export async function readCursor(em: Reader, network: TronNetwork): Promise<ScanCursor | null> {
   const [row] = await scanOf(em, { network });
   return row === undefined
@@ -25,7 +25,7 @@ export async function readCursor(em: Reader, network: TronNetwork): Promise<Scan
     : { number: Number(row.block_number), hash: row.block_hash, time: dateOf(row.block_time) };
 }
 
-/** How far a chain has been read, and what was last heard of its nodes. */
+/** How far a chain has been scanned, and the last known state of its nodes. */
 export interface ScanState {
   network: TronNetwork;
   /** The last one that was taken. */
@@ -35,14 +35,14 @@ export interface ScanState {
   /** The newest solid block that any node is known to have. */
   solidBlockNumber: number | null;
   lag: ScanLag;
-  /** The one that the last block came from. */
+  /** The node that the last block came from. */
   node: string | null;
   nodes: NodeState[];
   /** When the scan last reported anything. */
   checkedAt: Date | null;
 }
 
-/** Every chain whose scan has begun, by name. @param network this one alone; null: all */
+/** Every chain whose scan has started, by name. @param network only this one; null for all */
 export async function readScanStates(em: Reader, network: TronNetwork | null): Promise<ScanState[]> {
   const rows = await (network === null ? scans(em, {}) : scanOf(em, { network }));
   return rows.map(stateOf);
@@ -54,12 +54,12 @@ export async function readFirstDepositTime(em: Reader, network: TronNetwork): Pr
   return dateOf(first?.created_at ?? null);
 }
 
-/** Whether any deposit still waits for its payment to be seen: only then are blocks worth a look that are not solid. */
+/** Whether any deposit is still waiting for its payment to be seen. If not, there is no need to look at unsolid blocks. */
 export async function isAnyAwaited(em: Reader, network: TronNetwork): Promise<boolean> {
   return (await awaited(em, { network })).length > 0;
 }
 
-/** Begins the scan after this block, unless another process has begun it. */
+/** Starts the scan after this block, unless another process has started it. */
 export async function beginScan(
   orm: Orm,
   network: TronNetwork,
@@ -68,7 +68,7 @@ export async function beginScan(
   await begin(orm, { network, number: String(number), hash, time });
 }
 
-/** Records what was last heard of the chain and its nodes, for operators. Before the scan has begun it records nothing. */
+/** Records the last known state of the chain and its nodes, for operators. It records nothing before the scan has started. */
 export async function recordChainState(
   orm: Orm,
   network: TronNetwork,
@@ -82,8 +82,8 @@ export async function recordChainState(
 }
 
 /**
- * Shows deposits as `confirming` whose payment was seen in a block that is not solid yet: a hint, which the scan confirms
- * or takes back when it has passed that block. Deposits that another transaction holds stay as they are.
+ * Marks deposits as `confirming` if their payment was seen in a block that is not solid yet. This is a hint, which the scan
+ * confirms or takes back once it has passed that block. Deposits that another transaction holds stay as they are.
  * @param seen blocks by the address' 20 bytes in hex
  * @returns how many deposits it changed
  */
@@ -97,10 +97,10 @@ export async function markConfirming(
 }
 
 /**
- * Has the scan of a chain go on from a block that it has passed before, while it runs. What was found before stays as it
- * is, and is not found again. A rescan from too early a block is undone by one from where the scan was.
+ * Moves a running scan back to a block that it has passed before. Payments that were found stay as they are, and are not
+ * recorded again. To undo a rescan from too early a block, rescan from where the scan was.
  * @returns the last block that was ever taken
- * @throws Refusal if the scan has not begun, or has not reached that block: no block is skipped.
+ * @throws Refusal if the scan has not started, or has not reached that block, since no block may be skipped
  */
 export function rescanFrom(
   { orm, actor }: Operator,
@@ -125,7 +125,7 @@ export function rescanFrom(
   });
 }
 
-/** About 20 minutes of blocks; some 20 are not solid yet. What a node claims beyond them is no hint. */
+/** About 20 minutes of blocks. Some 20 blocks are not solid at any time, so a node that claims more is not believed. */
 const MOST_AHEAD = 400;
 
 const SCAN_COLUMNS = [
@@ -194,7 +194,7 @@ const recordState = autocommitStatement(
       .where('network', '=', state.network),
 );
 
-// Written out for the recordset. What the scan has passed by now it has taken itself.
+// Written out for the recordset. Blocks that the scan has passed in the meantime need no hint.
 const confirming = autocommitStatement(
   (_, { network, seen }: OfNetwork & { seen: string }) => sql<Row<'deposit', 'id'>>`
     WITH due AS (

@@ -18,11 +18,11 @@ import {
 /** Deposits of an account in one transaction. */
 const MOST_AT_ONCE = 100;
 
-/** A payment that was judged. */
+/** The judgement of a payment. */
 interface Verdict {
   deposit: LockedDeposit;
   payment: PaymentRow;
-  /** Why an operator has to look at it; null: it is credited. */
+  /** Why an operator has to review it; null if it is credited. */
   reason: ReviewReason | null;
 }
 
@@ -56,15 +56,15 @@ export function creditPayments(
   });
 }
 
-/** An account with payments to be judged, and the deposits they are for: some of them, oldest first. */
+/** An account with payments to judge, and some of the deposits they are for, oldest first. */
 export interface UncreditedAccount {
   partnerId: string;
   depositIds: string[];
 }
 
 /**
- * Finds what {@link creditPayments} has to do, in the order of the accounts.
- * @param request.after the account to begin after; null: the first one
+ * Finds the work for {@link creditPayments}, ordered by account.
+ * @param request.after the account to start after; null to start with the first
  * @param request.except accounts to skip
  * @param request.limit how many accounts
  */
@@ -143,7 +143,7 @@ const markJudged = writeStatement(
 
 type Uncredited = { after: string; except: readonly string[]; limit: number };
 
-// Written out: it finds the accounts by skipping through the index, not by reading the payments.
+// Written out, because it finds the accounts by a skip scan of the index instead of reading the payments.
 const uncredited = readStatement(
   (_, { after, except, limit }: Uncredited) => sql<{ partner_id: string; deposit_ids: string[] }>`
     WITH RECURSIVE following (partner_id) AS (

@@ -8,32 +8,32 @@ import type { LedgerOperation } from '../../ledger/operation.ts';
 import { type DepositRow, type PaymentRow, presentDeposit } from '../../resources/deposit.ts';
 import { newEvent } from '../webhooks/new-event.ts';
 
-/** Payments of one deposit that one transaction judges; only someone who sends dust on purpose makes more. */
+/** Payments of one deposit that one transaction judges. Nobody has more unless they send dust on purpose. */
 const MOST_FOUND = 500;
 
 type JudgedStatus = Exclude<PaymentStatus, 'found'>;
 
-/** A deposit that the transaction holds, with what has arrived for it. */
+/** A locked deposit with its payments. */
 export interface LockedDeposit extends DepositRow {
-  /** The first of them, to be shown. */
+  /** The first ones, to show. */
   payments: PaymentRow[];
   review_since: string | null;
   version: number;
-  /** The first of those not judged yet, in the chain's order. */
+  /** The first ones not judged yet, in the order of the chain. */
   found: PaymentRow[];
-  /** The statuses of those that were judged, each once. */
+  /** The distinct statuses of the judged ones. */
   statuses: JudgedStatus[];
-  /** The sum of those that were judged and not returned: decimal digits. */
+  /** The sum of those that were judged and not returned, in decimal digits. */
   kept_micro_usdt: string;
   /** Whether a payment of the exact amount was credited. */
   is_paid: boolean;
 }
 
 /**
- * Locks deposits until the transaction ends, in the order of their ids, and reads them with what has arrived. The scan
- * keeps recording payments meanwhile: it never waits for this lock.
- * @param locked what to do about those that another transaction holds
- * @param longestLockWaitMs the limit for each lock of the transaction from then on; null: the session's
+ * Locks deposits until the transaction ends, in the order of their ids, and reads them with their payments. The scan keeps
+ * recording payments meanwhile: it never waits for this lock.
+ * @param locked what to do about deposits that another transaction holds
+ * @param longestLockWaitMs the limit for each further lock of the transaction; null for the session's
  */
 export async function lockDeposits(
   tx: Transactor,
@@ -42,13 +42,13 @@ export async function lockDeposits(
   longestLockWaitMs: number | null = null,
 ): Promise<LockedDeposit[]> {
   const held = await LOCKS[locked](tx, { depositIds, waitMs: longestLockWaitMs });
-  // A statement of its own: the snapshot of the one that waited doesn't have what was committed meanwhile.
+  // In a separate statement, because the snapshot of the one that waited is older than what was committed meanwhile.
   return held.length === 0 ? [] : readLocked(tx, { depositIds: held.map(({ id }) => id) });
 }
 
 /**
- * The ledger's side of a credit.
- * @param cause what tells it from the deposit's other credits: `<network>/<txHash>/<logIndex>` of the payment, say
+ * The ledger operation of a credit.
+ * @param cause distinguishes it from the deposit's other credits, such as the payment's `<network>/<txHash>/<logIndex>`
  */
 export function creditOperation(
   { id, partner_id: partnerId, mode }: DepositRow,
@@ -65,12 +65,12 @@ export function creditOperation(
   };
 }
 
-/** What has become of a deposit's payments, which are already written. */
+/** The change of a deposit whose payments are already written. */
 export interface DepositChange {
   deposit: LockedDeposit;
-  /** The statuses of its judged payments; each once is enough. */
+  /** The distinct statuses of its judged payments. */
   statuses: readonly JudgedStatus[];
-  /** What the ledger has credited for it in this transaction. */
+  /** What this transaction credits for it. */
   newlyCreditedCents: number;
 }
 

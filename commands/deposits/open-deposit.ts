@@ -19,17 +19,17 @@ import {
 } from '../idempotency/answer-once.ts';
 import type { FoundClaim, KeyedRequest } from '../idempotency/claim.ts';
 
-/** Most open deposits of one account: each is an address that is watched, and a workflow. */
+/** The limit of an account's open deposits. Each is an address to watch, and a workflow. */
 const MOST_OPEN_DEPOSITS = 10_000;
 
-/** How addresses are given out. */
+/** The terms of new deposits. */
 export interface DepositTerms {
   network: TronNetwork;
-  /** The contract whose tokens count. */
+  /** The contract whose tokens are credited. */
   usdtContract: string;
   /** How long a deposit waits for its payment. */
   addressTtlMs: number;
-  /** The address with this number: in base58, and the 20 bytes that the chain has of it. */
+  /** The address with this number: in base58, and the 20 bytes that represent it on the chain. */
   deriveAddress(index: number): { address: string; addressHash: Buffer };
 }
 
@@ -76,8 +76,8 @@ export function openDeposit(
 }
 
 /**
- * Looks under the key and takes the next number of an address. Numbers come from a sequence: one that was given out is
- * never given out again, whatever becomes of this transaction.
+ * Looks the key up and takes the next address number. Numbers come from a sequence, so none is given out twice, even if this
+ * transaction is rolled back.
  */
 async function takeIndex(
   tx: Transactor,
@@ -86,7 +86,7 @@ async function takeIndex(
 ): Promise<{ index: number } | KeyedAnswer> {
   const [row] = await indexUnder(tx, request, { key: request.key });
   if (row === undefined) throw new Error('a statement without a table gave no row');
-  // decisions.md, "Idempotency": a second request is told that the first one runs, and does not wait for it.
+  // A second request does not wait for the first, but is told that it is running (decisions.md, "Idempotency").
   if (!row.is_first) throw new ApiError('idempotency_in_flight');
   const replay = replayOf(ring, request, row);
   if (replay !== null) return replay;
@@ -98,8 +98,8 @@ async function takeIndex(
   return { index: row.address_index };
 }
 
-// Written out for the lock and the sequence. The lock ends with the transaction. The count is an estimate while others are
-// under way, which is enough for a limit that keeps one account from making rows without end.
+// Written out for the lock and the sequence. The lock ends with the transaction. The count ignores concurrent requests, which
+// is good enough for a limit that only keeps an account from creating rows indefinitely.
 const indexUnder = tenantStatement(
   (_, { partnerId, mode, key }: Tenant & { key: string | null }) => sql<
     FoundClaim & { is_first: boolean; address_index: number | null }

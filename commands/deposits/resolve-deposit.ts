@@ -14,10 +14,10 @@ export interface DepositByHand extends DepositDecision {
 }
 
 /**
- * Carries out an operator's decision on all payments of a deposit that wait for review (decisions.md, "Deposit"): they are
- * credited, rounded down to a cent, with `deposit.confirmed`, or recorded as sent back. Payments, balance, event and audit
- * are one transaction. Without a version it decides on whatever is there. If the same actor sends the same decision with
- * the same version again, it answers the same and does nothing. The caller notifies the workers afterwards.
+ * Applies an operator's decision to all payments of a deposit that are in review (decisions.md, "Deposit"): it credits them,
+ * rounded down to a cent, with `deposit.confirmed`, or records that they were sent back. Payments, balance, event and audit
+ * entry are one transaction. Without a version, it applies to whatever is in review. If the same actor repeats the same
+ * decision with the same version, nothing changes and the result is the same. The caller notifies the workers afterwards.
  * @returns null if there is no such deposit
  */
 export function resolveDeposit(
@@ -56,7 +56,7 @@ export function resolveDeposit(
   });
 }
 
-/** Credits what arrived and is in no balance yet, rounded down to a cent. @returns the cents, or why it can't be */
+/** Credits what arrived and is not credited yet, rounded down to a cent. @returns the cents, or why it can't be credited */
 async function credit(tx: Transactor, deposit: LockedDeposit): Promise<number | WhyNotResolved> {
   const kept = BigInt(deposit.kept_micro_usdt) / MICRO_USDT_PER_CENT;
   const cents = kept - BigInt(deposit.credited_cents);

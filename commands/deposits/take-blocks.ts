@@ -8,7 +8,7 @@ import type { Mode } from '../../domain/mode.ts';
 /** Deposits that expire in one transaction; the rest expire in the next ones. */
 const MOST_EXPIRED = 5_000;
 
-/** A transfer to an address of ours. */
+/** A transfer to one of our addresses. */
 export interface FoundPayment {
   txHash: string;
   logIndex: number;
@@ -42,44 +42,44 @@ export async function findOwners(
   );
 }
 
-/** The blocks of a chain that follow `after`, up to `last`, and what is ours of them. */
+/** The blocks of a chain after `after`, up to `last`, and the payments to us in them. */
 export interface RunOfBlocks {
   network: TronNetwork;
-  /** Where the scan stood when they were read. */
+  /** The position of the scan when they were read. */
   after: { number: number; hash: string | null };
   last: { number: number; hash: string; time: Date };
   payments: readonly FoundPayment[];
 }
 
-/** How many deposits it changed, or payments it found. */
+/** How many payments were found and deposits changed. */
 interface TakenBlocks {
   found: number;
   expired: number;
-  /** Those whose payment was seen in a block that did not last. */
+  /** Deposits whose payment was seen in a block that the chain dropped. */
   awaitingAgain: number;
 }
 
-/** The cursor is elsewhere: another process was faster, or a rescan was requested. Read it again and go on from there. */
+/** The cursor has moved: another process was faster, or a rescan was requested. Read it again and continue from there. */
 export class CursorMoved extends Error {
   override name = 'CursorMoved';
 }
 
 /**
- * Takes a run of blocks: records the payments in it, each once however often it is found, moves the cursor, and lets those
- * deposits expire that the chain's own time has passed. It waits for no account and no deposit, so nobody's rows can hold up
- * what arrives for others; what a payment is worth is decided later, by creditPayments.
- * @throws CursorMoved and nothing has changed.
+ * Takes a run of blocks: records each payment in it exactly once, moves the cursor, and expires the deposits whose deadline
+ * is before the chain's time. It waits for no lock on an account or a deposit, so nobody's rows can delay what arrives for
+ * others. creditPayments judges the payments later.
+ * @throws CursorMoved if nothing was changed because the cursor is elsewhere
  */
 export function takeBlocks(orm: Orm, run: RunOfBlocks): Promise<TakenBlocks> {
   const { network, after, last, payments } = run;
   return transaction(orm, async (tx) => {
-    // First, so that of two scans the second finds it moved before it does anything.
+    // First of all, so that the second of two concurrent scans finds that it has moved before it does anything.
     const moved = await moveCursor(tx, {
       ...{ network, afterNumber: String(after.number), afterHash: after.hash },
       ...{ number: String(last.number), hash: last.hash, time: last.time },
     });
     if (moved.length === 0) {
-      throw new CursorMoved(`the scan of ${network} does not stand at block ${after.number} any more`);
+      throw new CursorMoved(`the scan of ${network} is no longer at block ${after.number}`);
     }
     const rows = JSON.stringify(payments.map(rowOf));
     const found = payments.length === 0 ? 0 : countOf(await record(tx, { network, rows }));
@@ -151,12 +151,12 @@ const record = writeStatement(
 
 const COUNT = sql<number>`count(*)::int`.as('count');
 
-/** What changes with every change of a deposit. */
+/** The columns that every change of a deposit updates. */
 const CHANGED = { version: sql<number>`version + 1`, changed_at: sql<string>`now()` };
 
 const NO_PAYMENT = sql<boolean>`NOT EXISTS (SELECT FROM deposit_payment p WHERE p.deposit_id = deposit.id)`;
 
-// Deposits that another transaction holds have their turn with the next run.
+// Deposits that another transaction holds are left to the next run.
 const awaitAgain = writeStatement((db, { network, number }: OfNetwork & { number: string }) =>
   db
     .with('due', (due) =>

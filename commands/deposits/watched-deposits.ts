@@ -12,10 +12,10 @@ import {
   whyInReview,
 } from '../../domain/deposit.ts';
 
-// Every deposit has a workflow that shows how it stands. These are its two sides: what the workflow reads, and which
-// deposits have changed since their workflows were last informed.
+// Every deposit has a workflow that shows its state. This module has what the workflow reads, and finds deposits that have
+// changed since their workflows were last informed.
 
-/** A deposit as the workflow that watches it shows it. Amounts are decimals. */
+/** A deposit as its workflow shows it. Amounts are decimals. */
 export interface WatchedDeposit {
   /** Counts the row's changes. */
   version: number;
@@ -26,13 +26,13 @@ export interface WatchedDeposit {
   /** ISO 8601. */
   expiresAt: string;
   creditedUsd: string;
-  /** Where a payment was seen: only of `confirming`. */
+  /** The block in which a payment was seen, if the deposit is `confirming`. */
   seenBlock: number | null;
   /** Whether a recorded payment is not judged yet. */
   isJudging: boolean;
   /** The time of the last block that was taken; null before the first. ISO 8601. */
   scannedUntil: string | null;
-  /** Null if nothing waits for review. */
+  /** Null if nothing is in review. */
   review: PaymentsInReview | null;
 }
 
@@ -41,7 +41,7 @@ interface PaymentsInReview {
   amountUsdt: string;
   /** What crediting them would add to the balance. */
   creditableUsd: string;
-  /** The first of them. */
+  /** The first ones. */
   payments: { amountUsdt: string; txHash: string; block: number; why: string }[];
 }
 
@@ -64,13 +64,13 @@ export async function readWatchedDeposit(orm: Orm, depositId: string): Promise<W
   };
 }
 
-/** A change of a deposit that its workflow doesn't know of yet. */
+/** A change of a deposit that its workflow has not been informed of. */
 type UntoldDeposit = Row<'deposit', 'id' | 'partner_id' | 'mode' | 'version'>;
 
 /**
  * Leases deposits whose workflows have to be informed of a change: a few of each account in turn, oldest first.
- * @param after the account to begin after; null: the first one
- * @returns `last`: the account to continue after; null if all of them have had their turn
+ * @param after the account to start after; null to start with the first
+ * @returns `last`: the account to continue after; null if every account has had its turn
  */
 export async function takeUntoldDeposits(
   orm: Orm,
@@ -148,7 +148,8 @@ const watched = readStatement((db, { depositId }: { depositId: string }) =>
     .where('d.id', '=', depositId),
 );
 
-// Written out: it skips through the index to find the accounts. A deposit that another transaction holds has its turn later.
+// Written out, because it finds the accounts by a skip scan of the index. A deposit that another transaction holds comes
+// later.
 const take = autocommitStatement(
   (_, { after }: { after: string }) => sql<UntoldDeposit | { id: null; partner_id: string }>`
     WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, following (partner_id) AS (

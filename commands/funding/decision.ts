@@ -20,7 +20,7 @@ export async function readDecision(
   return row?.decision ?? null;
 }
 
-/** Records an operator's decision, in the caller's transaction, which holds the row. It replaces the one before it. */
+/** Records an operator's decision in the caller's transaction, which holds the row. It replaces any earlier one. */
 export async function recordDecision(
   tx: Transactor,
   table: DecidedTable,
@@ -30,7 +30,7 @@ export async function recordDecision(
   await STATEMENTS[table].record(tx, { id, outcome, networkCardId: networkCardId ?? null });
 }
 
-/** Says in the row why its decision was not applied, for whoever made it; in the caller's transaction. */
+/** Records in the row why its decision was not applied, for the operator who made it; in the caller's transaction. */
 export async function refuseDecision(
   tx: Transactor,
   table: DecidedTable,
@@ -42,8 +42,9 @@ export async function refuseDecision(
 }
 
 /**
- * Checks a decision that reached a workflow by the database and by this process's own configuration, since anybody who
- * can reach Temporal can send one: the operation is past its deadline, and an operator has not decided otherwise.
+ * Checks a decision that a workflow received, because anybody with access to Temporal can send one. According to the database
+ * and this process's own configuration, the operation has to be past its deadline, and no operator may have decided
+ * otherwise.
  * @returns the decision to apply, and whether it is one that an operator has recorded
  */
 export async function checkDecision(
@@ -56,7 +57,7 @@ export async function checkDecision(
   if (row === undefined) throw new Error(`${id}, which is locked, is gone`);
   const { decision: recorded, is_overdue: isOverdue } = row;
   if (!isOverdue) {
-    // It may have been, by a shorter deadline.
+    // It may have been flagged under a shorter deadline.
     await STATEMENTS[table].unflag(tx, { id });
     return refuseDecision(tx, table, id, 'too_early');
   }
@@ -71,8 +72,8 @@ function contradicts(told: Decision, recorded: Decision): boolean {
 }
 
 /**
- * Marks a pending operation that is past its deadline: `attention list` shows it. One that is not loses its mark.
- * @returns how long the network may still take, in milliseconds; 0 if that is over, or the operation is.
+ * Marks a pending operation as past its deadline, so that `attention list` shows it, or unmarks it if it is not.
+ * @returns how long the network may still take, in milliseconds; 0 if its time is up, or the operation has ended
  */
 export async function flagOverdue(
   orm: Orm,

@@ -14,13 +14,13 @@ import { type StoredResponse, storeError, storeResponse } from '../idempotency/r
 import { type ClaimedTerms, uncountFunding } from './terms.ts';
 import { type FundingTable, type FundingWriter, ledgerOperation } from './write-funding.ts';
 
-/** What funding a card in live mode works with. */
+/** The context of funding a card in live mode. */
 export interface FundingContext extends CommandContext {
-  /** Whether live mode has a network; without one it can fund nothing. */
+  /** Whether live mode has a card network. Without one, it can fund nothing. */
   liveNetworkConfigured: boolean;
 }
 
-/** The row that a funding makes: a card or a top-up. */
+/** The row that a funding creates: a card or a top-up. */
 export interface FundingRow {
   id: string;
   partner_id: string;
@@ -29,22 +29,22 @@ export interface FundingRow {
   fees: readonly Fee[];
 }
 
-/** A pending funding, whose claim, card and row the transaction holds. */
+/** A pending funding. The transaction holds its claim, card and row. */
 interface PendingFunding<Row> {
   claimId: string;
   /** Whether its claim has a response. */
   answered: boolean;
   row: Row;
-  /** The card it funds: of an issuance, the row itself. */
+  /** The card it funds; for an issuance, the row itself. */
   card: CardRow;
   cardCents: number;
 }
 
 /**
  * What differs between the kinds of funding. Each holds money for a row that is pending until the network decides.
- * @typeParam Asked what the network is asked for
- * @typeParam Loaded what the network says with its yes
- * @typeParam Evidence what the network says of a card that an operator decides about
+ * @typeParam Asked the request to the network
+ * @typeParam Loaded the details in the network's yes
+ * @typeParam Evidence what the network says about a card that an operator decides on
  */
 export interface FundingKind<
   Row extends FundingRow,
@@ -58,24 +58,24 @@ export interface FundingKind<
   pendingStatus: Row['status'];
   writer: FundingWriter<Row>;
   lockTerms(tx: Transactor, context: FundingContext, claimId: string): Promise<Terms | null>;
-  /** The pending row on these terms, and what the network is asked for. @throws ApiError if it is refused */
+  /** The pending row on these terms, and the request to the network. @throws ApiError if it is refused */
   draft(tx: Transactor, context: FundingContext, terms: Terms): Promise<{ row: Row; asked: Asked }>;
   /** Locks its row. @param card the card it funds, which the transaction holds; null if it holds none */
   lock(tx: Transactor, id: string, card: CardRow | null): Promise<{ row: Row; cardCents: number } | null>;
   /** The row of one that succeeded or failed. */
   loaded(pending: PendingFunding<Row>, loaded: Loaded): Row;
   failed(pending: PendingFunding<Row>, failure: Failure | 'operator_failed'): Row;
-  /** What an operator's yes comes to; or why it can't be applied. */
+  /** The details that an operator's yes means, or why it can't be applied. */
   loadedByHand(tx: Transactor, row: Row, decision: Decision, evidence: Evidence): Promise<Loaded | WhyNot>;
-  /** How it ended. @param row and card as they are to be */
+  /** How it ended. @param row and card as they will be */
   outcome(row: Row, card: CardRow): Outcome;
   /** As partners see it while it is pending. */
   present(row: Row, cardCents: number): object;
 }
 
 /**
- * `held`: the network decides next; `asked` is what it is asked for, or null if an earlier run made the hold. `answered`:
- * the operation is over and its claim has a response, which is here if this run stored it.
+ * `held`: the network decides next; `asked` is the request to it, or null if an earlier run made the hold. `answered`: the
+ * operation is over and its claim has a response, which is included if this run stored it.
  */
 type Begun<Asked> =
   | { state: 'held'; asked: Asked | null }
@@ -83,7 +83,7 @@ type Begun<Asked> =
 
 /**
  * Begins a funding in live mode: the pending row and its hold. A refusal becomes the claim's response and leaves nothing else
- * behind. Run again for the same claim, it changes nothing and says the same.
+ * behind. If it runs again for the same claim, it changes nothing and returns the same.
  */
 export async function beginFunding<Row extends FundingRow, Asked>(
   kind: FundingKind<Row, Asked>,
@@ -106,7 +106,7 @@ export async function beginFunding<Row extends FundingRow, Asked>(
     return transaction(orm, async (tx) => {
       const claim = await lockUsageAndClaim(tx, claimId);
       if (claim === null || claim.resource_id === null) return ANSWERED;
-      // Another run of the same claim may have got further in the meantime: what it did stands.
+      // Another run of the same claim may have got further in the meantime, and its result stands.
       const found = await kind.lock(tx, claim.resource_id, null);
       if (found !== null) return found.row.status === kind.pendingStatus ? HELD : ANSWERED;
       return { state: 'answered', response: await storeError(tx, ring, claimId, error) };
@@ -118,7 +118,7 @@ const HELD = { state: 'held', asked: null } as const;
 const ANSWERED = { state: 'answered', response: null } as const;
 
 /**
- * Answers a funding that is still pending with 202. From here on a failure is a `failed` resource and an event, no longer a
+ * Answers a funding that is still pending with 202. After this, a failure is a `failed` resource and an event instead of a
  * refusal.
  * @returns the response if this run stored it, as the functions below
  */
@@ -135,8 +135,8 @@ export function acceptFunding<Row extends FundingRow>(
 }
 
 /**
- * The network said yes: posts the hold, ends the row, writes the event, and answers the claim with 201 if it has no response
- * yet. One that is not pending any more is left as it is.
+ * The network said yes: posts the hold, completes the row, writes the event, and answers the claim with 201 if it has no
+ * response yet. A funding that is not pending is left as it is.
  */
 export function completeFunding<Row extends FundingRow, Loaded extends object>(
   kind: FundingKind<Row, unknown, Loaded>,
@@ -153,7 +153,7 @@ export function completeFunding<Row extends FundingRow, Loaded extends object>(
 /**
  * The network definitely said no: releases every held cent. If the claim has no response yet, the refusal is its response,
  * 402 `provider_declined`, and no row is left behind; after a 202 the row is `failed` and an event says so (decisions.md,
- * "Resources"). One that is not pending any more is left as it is.
+ * "Resources"). A funding that is not pending is left as it is.
  */
 export function failFunding<Row extends FundingRow, Failure extends string>(
   kind: FundingKind<Row, unknown, object, Failure>,
@@ -202,7 +202,7 @@ export async function endFunding<Row extends FundingRow>(
   return answered ? null : responseOf(outcome);
 }
 
-/** Locks a claim's pending funding: the claim, the card, the row. @returns null if it is not pending (any more) */
+/** Locks a claim's pending funding: the claim, the card, the row. @returns null if it is not pending */
 async function lockPending<Row extends FundingRow>(
   kind: FundingKind<Row>,
   tx: Transactor,
@@ -212,7 +212,7 @@ async function lockPending<Row extends FundingRow>(
   return pendingOf(kind, tx, claimId, locked);
 }
 
-/** {@link lockPending} with the account's usage before it, for what uncounts the funding. */
+/** {@link lockPending}, after the account's usage, for callers that uncount the funding. */
 export async function lockPendingAndUsage<Row extends FundingRow>(
   kind: FundingKind<Row>,
   tx: Transactor,
@@ -234,10 +234,10 @@ async function pendingOf<Row extends FundingRow>(
   return found?.row.status === kind.pendingStatus ? { claimId, answered, card, ...found } : null;
 }
 
-/** A claim's card, with what the claim makes, and whether it has a response. */
+/** A claim's card, the id of what the claim creates, and whether it has a response. */
 type LockedCard = CardRow & { resource_id: string | null; answered: boolean };
 
-/** The claim, then the card: the one it is about or, of an issuance, the one that it makes. */
+/** Locks the claim, then the card: the one it is about or, for an issuance, the one it creates. */
 const lockClaimAndCard = writeStatement((db, { claimId }: { claimId: string }) =>
   db
     .selectFrom('idempotency_claim as c')
@@ -272,8 +272,8 @@ const lockUsageClaimAndCard = writeStatement((db, { claimId }: { claimId: string
 );
 
 /**
- * How a funding ended, by its row.
- * @returns null if it left none: it was refused, or failed before its request had an answer
+ * How a funding ended, according to its row.
+ * @returns null if there is no row: it was refused, or failed before its request had a response
  */
 export async function readFundingEnd(
   { orm }: Pick<CommandContext, 'orm'>,

@@ -71,7 +71,7 @@ export function draftTopUp(topUpId: string, terms: TopUpTerms, card: CardRow): T
   if (BigInt(terms.cardCents + amount) + terms.arrivingCents > BigInt(MAX_AMOUNT_CENTS)) {
     throw ApiError.ofField(
       'amount',
-      `amount would take the card's balance above ${MAX_AMOUNT_CENTS} cents, the most it can be`,
+      `amount would take the card's balance above the maximum of ${MAX_AMOUNT_CENTS} cents`,
     );
   }
   if (card.status !== 'active') throw topUpNotPossible(card.status);

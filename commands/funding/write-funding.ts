@@ -133,7 +133,7 @@ function tooLarge(error: unknown): never {
   if (!(error instanceof LedgerRejected) || error.reason !== 'balance_out_of_range') throw error;
   throw ApiError.ofField(
     'amount',
-    `amount would take a balance above ${MAX_AMOUNT_CENTS} cents, the most it can be`,
+    `amount would take a balance above the maximum of ${MAX_AMOUNT_CENTS} cents`,
   );
 }
 

@@ -16,17 +16,17 @@ export type AttentionKind = (typeof ATTENTION_KINDS)[number];
 /** Something that needs an operator. `attention list` shows it; docs/operating.md says what to do about each kind. */
 export interface AttentionItem {
   kind: AttentionKind;
-  /** Of what waits, or of its partner if several things share a line. */
+  /** The id of the object that needs attention, or of its partner if several objects share a line. */
   id: string;
   since: string;
   /** Whose it is; null if it is nobody's, such as the scan of a chain. */
   partner_id: string | null;
   reason: string;
-  /** What resolves it, or shows more: to be typed as it is, but for a `"…"`. */
+  /** The command that resolves it, or shows more. It can be copied as it is, except for a `"…"`. */
   command: string;
-  /** The other one, if there is something to decide. */
+  /** The alternative command, if there is something to decide. */
   or_command: string | null;
-  /** The workflow that waits; null if none does. */
+  /** The workflow that is waiting; null if there is none. */
   workflow_id: string | null;
 }
 
@@ -35,7 +35,7 @@ export interface NamedAttentionItem extends AttentionItem {
   partner_name: string | null;
 }
 
-/** A decision by hand, as its two command lines. */
+/** The two command lines of an operator's decision. */
 export function decisionCommands(
   verb: string,
   [yes, no]: readonly [string, string],
@@ -45,5 +45,5 @@ export function decisionCommands(
   return { command: line(yes), or_command: line(no) };
 }
 
-/** Of an item that leaves nothing to decide. */
+/** For an item with nothing to decide. */
 export const NO_CHOICE = { or_command: null } as const;

@@ -128,7 +128,7 @@ const unscannedChains = readStatement((db) =>
     .groupBy('d.network'),
 );
 
-/** Workers do within seconds what is still not done by then. */
+/** Workers normally do this within seconds, so anything older needs attention. */
 const LONG_AGO = sql<string>`now() - interval '10 minutes'`;
 
 /** Payments that were found but neither credited nor put into review: one item an account. */

@@ -166,7 +166,7 @@ const withoutNetworkId = readStatement((db) =>
     .where('network_card_id', 'is', null),
 );
 
-/** A worker restarts a request every minute; one that has not started by then needs somebody. */
+/** A worker restarts a request every minute. One that has not started by then needs attention. */
 const REQUEST_PATIENCE_MS = 600_000;
 
 /** Requests for cards or top-ups that have not started, so that no money is held: one item an account and mode. */

@@ -6,7 +6,7 @@ import type { Mode } from '../../domain/mode.ts';
 import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
 import { type AttentionItem, NO_CHOICE } from './attention-item.ts';
 
-/** If an account has more than this, they are one line, with the command for all of them. */
+/** If an account has more than this, they share one line, with one command for all of them. */
 const MOST_SINGLE = 20;
 
 /** Events that were given up: one item each, or one for an account that has many. */

@@ -13,7 +13,7 @@ import { read, Since } from '../flag-values.ts';
 import type { Session } from '../session.ts';
 import type { Verbs } from '../verbs.ts';
 
-/** What a restore has left, a line each. */
+/** An operation that a restore left inconsistent. */
 interface Left {
   /** `started_again`: it was pending without a running workflow. `forgotten`: Temporal knows it, the database does not. */
   found: 'started_again' | 'forgotten';
@@ -33,8 +33,8 @@ export function restoreNoun(restore: Command, { session, verb, examples }: Verbs
     .addHelpText('after', examples(EXAMPLE))
     .command('reconcile')
     .description(
-      'after a restore (docs/backup.md): starts again what is pending and has no running workflow, and lists what ' +
-        'Temporal knows and the database does not; exits with 1 if there is any of that',
+      'after a restore (docs/backup.md): restart pending operations that have no running workflow, and list what ' +
+        'Temporal knows and the database does not; exits with 1 if it lists any',
     )
     .requiredOption('--since <time>', 'the moment that was restored, or earlier', read(Since))
     .addHelpText('after', examples(EXAMPLE))
@@ -48,7 +48,7 @@ export function restoreNoun(restore: Command, { session, verb, examples }: Verbs
           note:
             forgotten.length === 0
               ? 'The database knows everything that Temporal does.'
-              : 'What is forgotten may have been done at the network: docs/backup.md says what to do about each kind.',
+              : 'The network may have carried out what is forgotten: docs/backup.md says what to do about each kind.',
         };
       }),
     );
@@ -91,7 +91,7 @@ type PendingClaim = Row<
   'id' | 'operation' | 'partner_id' | 'mode' | 'card_id' | 'resource_id' | 'created_at'
 >;
 
-/** Claims without an answer, and those that were answered while what they make is still pending. */
+/** Claims without a response, and claims with one whose card or top-up is still pending. */
 const pendingClaims = readStatement(
   (_, { operations }: { operations: readonly WorkflowOperation[] }) => sql<PendingClaim>`
     SELECT c.id, c.operation, c.partner_id, c.mode, c.card_id, c.resource_id, c.created_at
@@ -160,7 +160,7 @@ async function unknownOf(orm: Orm, described: readonly Left[]): Promise<Left[]> 
   return described.filter(({ id }) => !known.has(id));
 }
 
-/** A refused request leaves its claim alone, which names what it would have made. */
+/** A refused request only leaves its claim, which has the id of what it would have made. */
 const knownAmong = readStatement(
   (_, { ids }: { ids: readonly string[] }) => sql<{ id: string }>`
     SELECT id FROM card WHERE id = ANY (${ids}) UNION SELECT id FROM topup WHERE id = ANY (${ids})

@@ -106,8 +106,8 @@ type ListedRow = Row<
 > & { partner_name: string };
 
 /**
- * A page of each account, mode and status by the index of partners' own lists, and the newest of them all: no filter needs an
- * index that would make issuing a card slower. Without any filter, the newest by their ids.
+ * Reads a page of each account, mode and status through the index of partners' own lists, and keeps the newest, so that no
+ * filter needs an index that would make issuing a card slower. Without a filter, it reads the newest by id.
  */
 const listWith = ({ partnerId, externalRef, status, limit: most }: CardFilter) =>
   readStatement((_, { partnerId: partner, externalRef: ref, statuses, before, limit }: Wanted) => {

@@ -60,7 +60,7 @@ const listAll = ({ status }: WebhookFilter) =>
       ${status === null ? sql`` : sql`AND status = ${sql.lit(status)}`} ORDER BY event_id DESC LIMIT ${limit}`),
   );
 
-/** A page of each mode, status and type by their index, and the newest of them all. */
+/** Reads a page of each mode, status and type through their index, and keeps the newest. */
 const listOfPartner = ({ status, limit: most }: WebhookFilter) =>
   readStatement((_, { partnerId, from, limit }: Range & { partnerId: string }) => {
     const one = newestRows({
@@ -82,7 +82,7 @@ const listOfPartner = ({ status, limit: most }: WebhookFilter) =>
       ORDER BY one.event_id DESC LIMIT ${limit}`);
   });
 
-/** What is shown of the events whose ids `found` gives. LIMIT 1 keeps the planner from joining whole tables. */
+/** The columns to show, for the events whose ids `found` returns. LIMIT 1 keeps the planner from joining whole tables. */
 const shownOf = (found: RawBuilder<unknown>) => sql<WebhookRow>`
   SELECT ${SHOWN} FROM (${found}) found
     CROSS JOIN LATERAL (SELECT event_id, status, attempt_count, next_attempt_at FROM delivery

@@ -31,7 +31,7 @@ describe('npm run migrate', () => {
     const names = SEARCH_ATTRIBUTES.map(({ name }) => name);
     assert.deepEqual(await migrate(temporal), {
       code: 0,
-      out: `The database is up to date.\nTemporal's namespace ${namespace} has got ${names.join(', ')}.\n`,
+      out: `The database is up to date.\nAdded ${names.join(', ')} to Temporal's namespace ${namespace}.\n`,
       err: '',
     });
     assert.match((await migrate(temporal)).out, new RegExp(`namespace ${namespace} is up to date`));

@@ -182,7 +182,7 @@ describe('an invalid configuration', () => {
     const file = join(mkdtempSync(join(tmpdir(), 'config-')), 'secret');
     writeFileSync(file, 'not-a-key\n');
     assert.deepEqual(problemsOf({ ...NEEDED, ENCRYPTION_KEYS_FILE: file }), [
-      'ENCRYPTION_KEYS, ENCRYPTION_KEYS_FILE: set one of the two',
+      'ENCRYPTION_KEYS, ENCRYPTION_KEYS_FILE: set only one of the two',
     ]);
     const { ENCRYPTION_KEYS: _, ...others } = NEEDED;
     assert.deepEqual(problemsOf({ ...others, ENCRYPTION_KEYS_FILE: file }), [
