@@ -9,8 +9,8 @@ import {
   CASES,
   type CaseName,
   type Claimed,
-  claimOf,
   type Operation,
+  readClaim,
   untilAnswered,
 } from '../support/crash/operations.ts';
 import { prepareStatusChange, STATUS_CASES } from '../support/crash/status-changes.ts';
@@ -55,7 +55,7 @@ function killApiAt(fault: Fault, operations: Prepare[]): Promise<void> {
     );
     const standing = await untilStanding();
     assert.equal(await api.exited, 'signal SIGKILL');
-    const claims = await Promise.all(prepared.map((operation) => claimOf(stack, operation)));
+    const claims = await Promise.all(prepared.map((operation) => readClaim(stack, operation)));
     assert.deepEqual(standing.sort(), claims.map(({ id }) => id).sort());
 
     const firsts = await heard;
@@ -115,7 +115,7 @@ describe('an API process that is frozen in the first task of a workflow', functi
         arm();
         const asked = askAt(origin, issuance);
         await untilStanding();
-        const claim = await claimOf(stack, issuance);
+        const claim = await readClaim(stack, issuance);
         const again = await untilAnswered(() => ask(issuance));
         await assertEnd(stack, issuance, again);
         await assertHandedOver(stack.client.workflow.getHandle(issuance.workflowIdOf(claim)));

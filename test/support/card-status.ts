@@ -10,7 +10,7 @@ import { until } from './until.ts';
 export type Verb = 'freeze' | 'unfreeze' | 'block';
 export const VERBS: readonly Verb[] = ['freeze', 'unfreeze', 'block'];
 
-/** POST /cards/{cardId}/freeze and its like. */
+/** POST /cards/{cardId}/freeze, unfreeze or block. */
 export function changeStatus(
   partner: TestPartner,
   cardId: string,
@@ -20,7 +20,7 @@ export function changeStatus(
   return partner.call('POST', `/cards/${cardId}/${verb}`, options);
 }
 
-/** The id of a new card of $100 in this status; one that no request leads to is put there by hand. */
+/** The id of a new card of $100 in this status. A status that no request leads to is written to the row. */
 export async function cardIn(
   stack: TestStack,
   partner: TestPartner,
@@ -44,7 +44,7 @@ export async function cardIn(
   return json.id;
 }
 
-/** What the simulated network holds a card of ours for; undefined where it has none. */
+/** A card's status at the simulated network; undefined if the network does not have it. */
 export async function networkStatus(
   { orm }: Pick<TestStack, 'orm'>,
   cardId: string,
@@ -73,15 +73,15 @@ export function statusClaims({ orm }: TestStack, cardId: string): Promise<Status
   );
 }
 
-/** {@link statusClaims} once each of them has its answer. */
-export function untilAnswered(stack: TestStack, cardId: string): Promise<StatusClaim[]> {
+/** {@link statusClaims} once each has a response. */
+export function untilChangesAnswered(stack: TestStack, cardId: string): Promise<StatusClaim[]> {
   return until('all changes are answered', async () => {
     const claims = await statusClaims(stack, cardId);
     return claims.every(({ response_status }) => response_status !== null) && claims;
   });
 }
 
-/** The claim whose change the card waits for; null where there is none. */
+/** The claim of the change that the card is waiting for; null if there is none. */
 export async function claimUnderWay({ orm }: TestStack, cardId: string): Promise<string | null> {
   const [row] = await query<{ status_change_claim_id: string | null }>(
     orm.em.fork(),
@@ -95,9 +95,9 @@ const EVENTS = { active: 'card.unfrozen', frozen: 'card.frozen', blocked: 'card.
 type Status = keyof typeof EVENTS;
 
 /**
- * Holds a live card, active at first, and the answers to all the changes it was asked for to one order, in which the
- * network, the answers, the events and the card agree.
- * @returns what the network made of it, in order
+ * Asserts that a live card, active at first, was changed in one order, on which the network, the responses, the events
+ * and the card agree.
+ * @returns the statuses that the network gave it, in order
  */
 export async function assertOneOrder(
   stack: TestStack,
@@ -123,7 +123,7 @@ export async function assertOneOrder(
   return order;
 }
 
-/** By our claims, which are the network's tokens. */
+/** Found by our claims, whose ids are the network's tokens. */
 async function networkOrder({ orm }: TestStack, cardId: string): Promise<Status[]> {
   const rows = await query<{ to: Status }>(
     orm.em.fork(),

@@ -5,7 +5,7 @@ import type { CardRow } from '../../resources/card.ts';
 import { asOwner } from './postgres.ts';
 import type { Answer, CallOptions, TestPartner, TestStack } from './stack.ts';
 
-/** POST /cards with a key and an external_ref of its own unless given. In live mode the amount's last two digits choose the outcome. */
+/** POST /cards, with a new key and external_ref unless given. In live mode the amount's last two digits choose the outcome. */
 export function createCard(
   partner: TestPartner,
   body: { amount: unknown; external_ref?: string; [field: string]: unknown },
@@ -18,8 +18,8 @@ export function createCard(
   });
 }
 
-/** A live card once it is no longer pending, as GET /cards/{cardId} gives it. */
-// biome-ignore lint/suspicious/noExplicitAny: a card as the API gives it.
+/** A live card once it is not pending any more, as GET /cards/{cardId} returns it. */
+// biome-ignore lint/suspicious/noExplicitAny: a card as the API returns it.
 export async function settledCard(partner: TestPartner, cardId: string): Promise<any> {
   for (;;) {
     const { json } = await partner.call('GET', `/cards/${cardId}`, { mode: 'live' });
@@ -28,7 +28,7 @@ export async function settledCard(partner: TestPartner, cardId: string): Promise
   }
 }
 
-/** Takes the network's id and digits from a live card in use. The worker has just looked for them, and does not ask again. */
+/** Removes the network's id and digits from a live card in use, and keeps the worker from looking them up again. */
 export async function forgetNetworkCard(stack: TestStack, cardId: string): Promise<void> {
   await asOwner(
     stack,
@@ -53,7 +53,7 @@ export async function eventTypes({ orm }: TestStack, cardId: string): Promise<st
   return rows.map(({ type }) => type);
 }
 
-/** How many cards the simulated network has made for a card of ours. */
+/** How many cards the simulated network has made for one of ours. */
 export async function networkCardCount({ orm }: TestStack, cardId: string): Promise<number> {
   const rows = await query(orm.em.fork(), 'SELECT FROM simulated_network.card WHERE token = $1', [cardId]);
   return rows.length;

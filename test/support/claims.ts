@@ -5,7 +5,7 @@ interface Database {
   orm: MikroORM;
 }
 
-/** The id of what a claim makes, whether it is made already or not. */
+/** The id of the card or top-up that a claim makes, whether or not it exists yet. */
 export const resourceOf = (database: Database, claimId: string): Promise<string> =>
   one(database, 'SELECT resource_id AS id FROM idempotency_claim WHERE id = $1', claimId);
 
@@ -15,6 +15,6 @@ export const claimOf = (database: Database, resourceId: string): Promise<string>
 
 async function one({ orm }: Database, statement: string, id: string): Promise<string> {
   const [row] = await query<{ id: string | null }>(orm.em.fork(), statement, [id]);
-  if (!row?.id) throw new Error(`no claim goes with ${id}`);
+  if (!row?.id) throw new Error(`no claim belongs to ${id}`);
   return row.id;
 }

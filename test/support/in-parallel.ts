@@ -1,6 +1,6 @@
 /**
- * Runs the tasks, `width` at a time, and gives the promise of each. For tests that mostly wait: each is then awaited,
- * and reported, on its own.
+ * Runs the tasks, `width` at a time, and returns a promise for each. For tests that mostly wait: each is then awaited
+ * and reported separately.
  */
 export function inParallel<T>(width: number, tasks: readonly (() => Promise<T>)[]): Promise<T>[] {
   const waiting = tasks.map((task) => ({ task, ...Promise.withResolvers<T>() }));
@@ -11,7 +11,7 @@ export function inParallel<T>(width: number, tasks: readonly (() => Promise<T>)[
     }
   };
   for (let worker = 0; worker < width; worker++) void work();
-  // A failure is reported by whoever awaits its promise, which may be later than it happens.
+  // A failure is reported where its promise is awaited, which may be later.
   void Promise.allSettled(results);
   return results;
 }

@@ -1,7 +1,7 @@
 import { asOwner } from './postgres.ts';
 import type { TestStack } from './stack.ts';
 
-/** What the API's `GET /metrics` shows, with what is known of the whole database measured anew. */
+/** The API's `GET /metrics`, with a new measurement of the whole database. */
 export async function readMetrics(stack: TestStack): Promise<string> {
   await asOwner(
     stack,

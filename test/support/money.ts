@@ -7,7 +7,7 @@ import { checkLedger } from '../../ledger/check-ledger.ts';
 import { asOwner } from './postgres.ts';
 import type { TestPartner, TestStack } from './stack.ts';
 
-/** What a funded partner starts with in each mode, in cents, unless told otherwise. */
+/** What a funded partner starts with in each mode, in cents, by default. */
 export const FUNDS_CENTS = 1_000_000;
 
 /** A partner with this much in both modes. */
@@ -27,11 +27,11 @@ export async function balanceOf(partner: TestPartner, mode: Mode = 'test'): Prom
   return [json.available, json.held, json.total];
 }
 
-/** What a card, or a top-up, of this amount takes from the balance: amount and fees, in cents. */
+/** What a card or a top-up of this amount costs: amount and fees, in cents. */
 export const priceOf = (amountCents: number, kind: FundingKind = 'card_issue'): number =>
   quoteFunding(DEFAULT_FEE_PLAN, kind, amountCents).totalDebitedCents;
 
-/** Holds the prepaid balance to exactly this. */
+/** Asserts the exact prepaid balance. */
 export async function assertBalance(
   stack: TestStack,
   partner: TestPartner,
@@ -46,7 +46,7 @@ export async function assertBalance(
   });
 }
 
-/** Every invariant of the ledger holds. */
+/** Asserts every invariant of the ledger. */
 export async function assertLedgerClean(stack: TestStack): Promise<void> {
   assert.deepEqual(await checkLedger(stack.orm.em.fork()), []);
 }

@@ -86,7 +86,7 @@ export async function stopTestPostgres(): Promise<void> {
 /** A server with the template of test databases. */
 export async function startTestPostgres(): Promise<TestPostgres> {
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-test-'));
-  // As root the server runs as another user, who has to reach its data folder through this one.
+  // If we are root, the server runs as another user, who needs access to its data folder through this one.
   await chmod(folder, 0o755);
   const postgres = await startEmbeddedPostgres({
     dataDir: join(folder, 'pg'),
@@ -130,7 +130,7 @@ export interface OwnPostgres {
 /** A server that can be killed without anyone else noticing. */
 export async function startOwnPostgres(): Promise<OwnPostgres> {
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-own-postgres-'));
-  // As root the server runs as another user, who has to reach its data folder through this one.
+  // If we are root, the server runs as another user, who needs access to its data folder through this one.
   await chmod(folder, 0o755);
   const dataDir = join(folder, 'pg');
   const port = await freePort();

@@ -12,10 +12,10 @@ export interface ReplicatedPostgres {
   /** The service's URLs of the primary and of its hot standby. */
   databaseUrl: string;
   replicaUrl: string;
-  /** The standby receives what is written, and does not replay it. */
+  /** The standby receives writes, but does not replay them. */
   pauseReplay(): Promise<void>;
   resumeReplay(): Promise<void>;
-  /** The standby's processes are there and do nothing (SIGSTOP), until they go on (SIGCONT). */
+  /** Stops the standby's processes (SIGSTOP) until they continue (SIGCONT). */
   signalReplica(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void>;
   stopReplica(): Promise<void>;
   startReplica(): Promise<void>;
@@ -27,7 +27,7 @@ const run = promisify(execFile);
 /** A migrated server of its own with a streaming standby. */
 export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-replicated-'));
-  // As root the server runs as another user, who has to reach its data folder through this one.
+  // If we are root, the server runs as another user, who needs access to its data folder through this one.
   await chmod(folder, 0o755);
   const [ofPrimary, ofReplica] = [join(folder, 'primary'), join(folder, 'replica')];
   const [port, replicaPort] = [await freePort(), await freePort()];

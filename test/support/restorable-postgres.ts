@@ -27,7 +27,7 @@ const run = promisify(execFile);
 /** A server of its own that archives its write-ahead log, so that it can be restored to any moment after its backup. */
 export async function startRestorablePostgres(): Promise<RestorablePostgres> {
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-restore-'));
-  // As root the server runs as another user, who has to reach its data folder through this one, and to write the archive.
+  // If we are root, the server runs as another user, who needs access to its data folder through this one, and writes the archive.
   await chmod(folder, 0o755);
   const [dataDir, backup, archive] = ['pg', 'backup', 'archive'].map((name) => join(folder, name)) as [
     string,

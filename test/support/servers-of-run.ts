@@ -1,6 +1,6 @@
 /** What one process of a run in parallel works with: servers that nobody else uses (test/run.ts). */
 export interface ServersOfRun {
-  /** Of the PostgreSQL server, for its owner; the template of test databases is in place. */
+  /** Of the PostgreSQL server, for its owner. The template of test databases exists. */
   postgresUrl: string;
   temporal: { address: string; namespace: string; source: string };
   /** The bundled workflows, as JSON. */

@@ -7,7 +7,7 @@ let stack: Promise<TestStack> | undefined;
  * simulated one, and there is no rate limit.
  */
 export function sharedStack(): Promise<TestStack> {
-  // Patient: on a busy machine a hundred requests at once take their time.
+  // Long, because a hundred simultaneous requests take a while on a busy machine.
   stack ??= startTestStack({ cardCreationWaitMs: 30_000 });
   return stack;
 }

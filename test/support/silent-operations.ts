@@ -13,13 +13,13 @@ import { createTopUp, readTopUpRow } from './top-ups.ts';
 const SILENT_CENTS = 10_047;
 const CARD_CENTS = 10_000;
 
-/** An operation that the network accepted and says nothing about. */
+/** An operation that the network accepted and never completes. */
 export interface Silent {
   partner: TestPartner;
   /** Of the card or top-up: the network's token. */
   id: string;
   workflow: WorkflowHandle;
-  /** What the account had spent before it, and what is held for it, in cents. */
+  /** What the account spent before it, and what is held for it, in cents. */
   spentBeforeCents: number;
   heldCents: number;
   /** As if it had begun 25 hours ago. */
@@ -31,7 +31,7 @@ export interface Silent {
 
 export interface SilentKind {
   name: string;
-  /** An operator's yes. */
+  /** The outcome of an operator's yes. */
   yes: string;
   pending: string;
   /** Its status after a yes, and the events of yes and no. */

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer as createHttpServer, type RequestListener } from 'node:http';
+import { createServer as createHttpServer, type RequestListener, request } from 'node:http';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export interface LoopbackServer {
@@ -23,7 +23,7 @@ export async function listenOnLoopback(listener: RequestListener): Promise<Loopb
 
 export interface TcpProxy {
   address: string;
-  /** From here on connections are refused, and those that were open are gone. */
+  /** Refuses connections, and closes the open ones. */
   cut(): Promise<void>;
   restore(): Promise<void>;
 }
@@ -64,7 +64,7 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
   };
 }
 
-/** What is waited for: bytes on their way from the client or from the server that contain this text. */
+/** What to watch for: bytes from the client or the server that contain this text. */
 export interface Watched {
   from: 'client' | 'server';
   text: string;
@@ -77,8 +77,8 @@ interface WatchingProxy {
 }
 
 /**
- * Stands between a client and a server and passes on what they say, until something watched for comes by: that is not
- * passed on any more, nor is anything after it, and `onSeen` is called. Undefined: nothing is watched for.
+ * Stands between a client and a server and passes on what they say until it sees what it watches for, if anything. Then
+ * it calls `onSeen`, and passes on neither that nor anything after it.
  */
 export async function startWatchingProxy(
   target: string,
@@ -117,4 +117,27 @@ export async function startWatchingProxy(
       for (const socket of sockets) socket.destroy();
     },
   };
+}
+
+export interface LossyProxy extends LoopbackServer {
+  /** How many responses it has lost. */
+  lost(): number;
+}
+
+/** Passes requests on to the API and loses its first responses: the API did what was asked, but the client never knows. */
+export async function startLossyProxy(origin: string, responsesToLose: number): Promise<LossyProxy> {
+  let lost = 0;
+  const server = await listenOnLoopback((incoming, outgoing) => {
+    const { method, url, headers } = incoming;
+    const onward = request(`${origin}${url}`, { ...(method && { method }), headers }, (response) => {
+      if (lost < responsesToLose) {
+        lost += 1;
+        response.resume().on('end', () => incoming.socket.destroy());
+      } else {
+        response.pipe(outgoing.writeHead(response.statusCode ?? 0, response.headers));
+      }
+    });
+    incoming.pipe(onward);
+  });
+  return { ...server, lost: () => lost };
 }

@@ -72,7 +72,7 @@ export function secretsIn(text: string, revealed: readonly Revealed[]): string[]
   ];
 }
 
-/** Fails where a card that was revealed is in a row of any table, a log line, or a workflow. */
+/** Fails if a revealed card is in a row of any table, a log line or a workflow. */
 export async function assertKeptNowhere(stack: TestStack, revealed: readonly Revealed[]): Promise<void> {
   assert.ok(revealed.length > 0, 'nothing was revealed');
   const none = (text: string, where: string) =>

@@ -7,9 +7,9 @@ import type { TLSSocket, TlsOptions } from 'node:tls';
 const DENIED = { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': '7' };
 
 export interface TemporalCloudOptions {
-  /** It speaks TLS, and knows its callers by a certificate or by an API key. */
+  /** It uses TLS, and identifies its callers by a certificate or an API key. */
   tls?: TlsOptions;
-  /** Whom it serves, by API key or by the common name of a certificate; it may change. Left out: anybody. */
+  /** The callers that it serves, by API key or by a certificate's common name; it may change. Anybody if left out. */
   accepted?: ReadonlySet<string>;
 }
 
@@ -19,7 +19,7 @@ export interface TemporalCloudOptions {
  */
 export async function startTemporalCloud(address: string, { tls, accepted }: TemporalCloudOptions = {}) {
   const upstream = connect(`http://${address}`);
-  // It asks everybody for a certificate, and decides by itself what it is worth.
+  // It asks every caller for a certificate, and checks it itself.
   const server =
     tls === undefined
       ? createServer()
@@ -40,7 +40,7 @@ export async function startTemporalCloud(address: string, { tls, accepted }: Tem
     const forwarded = upstream.request({ ...headers, ':authority': address, ':scheme': 'http' });
     stream.pipe(forwarded);
     forwarded.on('response', (answer) =>
-      // An error has no body, and so its status in the headers.
+      // An error has no body, so its status is in the headers.
       stream.respond(answer, 'grpc-status' in answer ? { endStream: true } : { waitForTrailers: true }),
     );
     let trailers = {};

@@ -32,7 +32,7 @@ export async function cardholder(stack: TestStack, mode: Mode, leftCents: number
   return { partner, mode, cardId: json.id };
 }
 
-/** POST /cards/{cardId}/topups with a key of its own unless given. */
+/** POST /cards/{cardId}/topups, with a new key unless one is given. */
 export function topUp(
   { partner, mode, cardId }: Cardholder,
   amount: unknown,

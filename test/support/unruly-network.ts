@@ -10,20 +10,20 @@ import type { WorkerOptions } from '../../worker/start-worker.ts';
 import { startTestStack, type TestStack } from './stack.ts';
 
 type Ask = () => Promise<StatusChangeAnswer>;
-/** What becomes of one question to the network, which `ask` passes on. */
+/** What happens to one request to the network, which `ask` passes on. */
 type Treatment = (ask: Ask) => Promise<StatusChangeAnswer>;
 
 export interface UnrulyNetwork {
   options: WorkerOptions;
-  /** What becomes of the next status changes that are asked for, in this order; the others are passed on. */
+  /** What happens to the next status changes, in this order; the others are passed on. */
   next: Treatment[];
-  /** What becomes of all others. */
+  /** What happens to all others. */
   usual: Treatment;
-  /** What becomes of top-ups. */
+  /** What happens to top-ups. */
   topUps(ask: () => Promise<TopUpAnswer | OperationFailed>): Promise<TopUpAnswer | OperationFailed>;
-  /** What was asked for so far, of status changes. */
+  /** The status changes that were requested so far. */
   asked: StatusChangeRequest[];
-  /** Asks the network itself, as somebody else might. */
+  /** Sends a request to the network itself, as somebody else might. */
   ask(request: StatusChangeRequest): Promise<StatusChangeAnswer>;
 }
 
@@ -62,7 +62,7 @@ export function unrulyNetwork(): UnrulyNetwork {
 export const unavailable: Treatment = () =>
   Promise.reject(new CardNetworkUnavailable('card network: it answered 503, in a test'));
 
-/** The network acts, and nobody hears of it. */
+/** The network acts, but its answer is lost. */
 export const answerLost: Treatment = async (ask) => {
   await ask();
   throw new CardNetworkUnavailable('card network: no answer, in a test');

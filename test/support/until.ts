@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Far more than anything here takes, on a busy machine too. */
+/** Far longer than anything here takes, even on a busy machine. */
 export const LONGEST_MS = 240_000;
 
 /**
- * Asks until there is an answer other than undefined, null or false.
+ * Polls until the answer is not undefined, null or false.
  * @throws Error naming `what` after four minutes
  */
 export async function until<T>(
@@ -20,7 +20,7 @@ export async function until<T>(
   }
 }
 
-/** Tries an assertion until it holds. @throws its own failure after a minute */
+/** Repeats an assertion until it holds. @throws the assertion's own error after a minute */
 export async function untilHolds(assertion: () => void | Promise<void>): Promise<void> {
   const giveUpAt = Date.now() + 60_000;
   await until('the assertion holds', async () => {

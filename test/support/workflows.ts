@@ -6,7 +6,7 @@ import { issueCardWorkflowId } from '../../workflows/messages.ts';
 import type { TestStack } from './stack.ts';
 import { LONGEST_MS, until } from './until.ts';
 
-/** The workflow of the only claim there is, once the server has it. */
+/** The workflow of the only claim in the database, once the server has it. */
 export async function startedWorkflow({ orm, client }: TestStack): Promise<WorkflowHandle> {
   const claim = await until('a claim is made', async () => {
     const [row] = await query<{ id: string }>(
@@ -20,7 +20,7 @@ export async function startedWorkflow({ orm, client }: TestStack): Promise<Workf
   return workflow;
 }
 
-/** Waits until the server has a workflow that somebody else starts. */
+/** Waits until the server has a workflow that another process starts. */
 export async function untilStarted(workflow: WorkflowHandle): Promise<void> {
   await until('its workflow is started', async () => {
     const description = await workflow.describe().catch((error: Error) => error);
@@ -30,15 +30,15 @@ export async function untilStarted(workflow: WorkflowHandle): Promise<void> {
   });
 }
 
-/** What the Temporal UI shows of how a workflow stands. */
+/** The current details that the Temporal UI shows for a workflow. */
 export async function detailsOf(workflow: WorkflowHandle): Promise<string> {
   const metadata = await workflow.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
   return metadata.currentDetails ?? '';
 }
 
 /**
- * Lets a workflow's own time run ahead on the real server, from one timer to the next, by `durationMs`, and returns
- * when it has, or when the workflow has ended. Needs a server that is told `frontend.WorkflowTimeSkippingEnabled`.
+ * Advances a workflow's own time on the real server by `durationMs`, from one timer to the next. Returns when that is
+ * done, or when the workflow has ended. Needs a server that is told `frontend.WorkflowTimeSkippingEnabled`.
  */
 export async function skipTime(workflow: WorkflowHandle, durationMs: number): Promise<void> {
   const { client, workflowId } = workflow;

@@ -5,10 +5,9 @@ import { inspect } from 'node:util';
 import { CardIssuing, CardIssuingError, type ErrorDetails, type Topup } from '../../../client/index.ts';
 import { updatePartner } from '../../../commands/accounts/partners.ts';
 import type { Mode } from '../../../domain/mode.ts';
-import { startLossyProxy } from '../../support/client/lossy-proxy.ts';
-import { recordCalls } from '../../support/client/record-calls.ts';
 import { type DepositStack, startDepositStack } from '../../support/deposits/deposit-stack.ts';
 import { FUNDS_CENTS, fundedPartner } from '../../support/money.ts';
+import { startLossyProxy } from '../../support/sockets.ts';
 import { startTestStack, type TestPartner } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { type Receiver, startReceiver } from '../../support/webhooks/receiver.ts';
@@ -310,4 +309,20 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const item of items) all.push(item);
   return all;
+}
+
+/** The same client, which records the methods that are called, such as `cards.create`. `webhooks` sends no request and is left out. */
+function recordCalls(client: CardIssuing, called: Set<string>): CardIssuing {
+  return new Proxy(client, {
+    get(_, name: string) {
+      const resource: unknown = Reflect.get(client, name);
+      if (typeof resource !== 'object' || resource === null || name === 'webhooks') return resource;
+      return new Proxy(resource, {
+        get(_resource, method: string) {
+          called.add(`${name}.${method}`);
+          return Reflect.get(resource, method).bind(resource);
+        },
+      });
+    },
+  });
 }

@@ -12,7 +12,7 @@ import {
   claimUnderWay,
   networkStatus,
   statusClaims,
-  untilAnswered,
+  untilChangesAnswered,
 } from '../../support/card-status.ts';
 import { eventTypes, readCardRow } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
@@ -53,7 +53,7 @@ describe('an interrupted status change', function () {
   it('is carried out by the sweep if its process died before it started anything', async () => {
     const cardId = await cardIn(stack, partner, 'live', 'active');
     await claimIdempotencyKey({ orm: stack.orm, ring: stack.operator.ring }, abandoned(cardId));
-    const [claim] = await untilAnswered(stack, cardId);
+    const [claim] = await untilChangesAnswered(stack, cardId);
     assert.equal(claim?.response_status, 200);
     assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.frozen']);
     assert.equal((await readCardRow(stack, cardId))?.status, 'frozen');
@@ -86,7 +86,7 @@ describe('an interrupted status change', function () {
     await until('it is started again', isRunning);
     network.usual = (ask) => ask();
 
-    const claims = await untilAnswered(stack, cardId);
+    const claims = await untilChangesAnswered(stack, cardId);
     assert.deepEqual(
       claims.map(({ operation, response_status }) => [operation, response_status]),
       [
@@ -117,7 +117,7 @@ describe('an interrupted status change', function () {
     const { cardId, claimId } = await pendingFreeze();
     await workflowOf(cardId, claimId).cancel();
     network.usual = (ask) => ask();
-    const [claim] = await untilAnswered(stack, cardId);
+    const [claim] = await untilChangesAnswered(stack, cardId);
     assert.equal(claim?.response_status, 200);
     assert.equal((await readCardRow(stack, cardId))?.status, 'frozen');
     await workflowOf(cardId, claimId).result();
@@ -129,7 +129,7 @@ describe('an interrupted status change', function () {
     const [, block] = await statusClaims(stack, cardId);
     await workflowOf(cardId, block?.id ?? '').cancel();
     network.usual = (ask) => ask();
-    const claims = await untilAnswered(stack, cardId);
+    const claims = await untilChangesAnswered(stack, cardId);
     assert.deepEqual(
       claims.map(({ response_status }) => response_status),
       [200, 200],
@@ -161,7 +161,7 @@ describe('a status change while no worker runs', () => {
     expectError(await changeStatus(partner, cards.live, 'unfreeze', { mode: 'live' }), 'unavailable');
 
     await stack.startWorker();
-    const claims = await untilAnswered(stack, cards.live);
+    const claims = await untilChangesAnswered(stack, cards.live);
     assert.equal(claims[0]?.response_status, 200);
     const answer = await freeze();
     assert.deepEqual([answer.status, answer.json.status], [200, 'frozen']);

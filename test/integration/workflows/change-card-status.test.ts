@@ -9,7 +9,7 @@ import {
   claimUnderWay,
   networkStatus,
   statusClaims,
-  untilAnswered,
+  untilChangesAnswered,
 } from '../../support/card-status.ts';
 import { eventTypes, forgetNetworkCard, readCardRow } from '../../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
@@ -190,7 +190,7 @@ describe('a status change that outlasts its request', function () {
     const [first] = await statusClaims(stack, cardId);
     assert.equal(await claimUnderWay(stack, cardId), first?.id);
     network.usual = (ask) => ask();
-    const claims = await untilAnswered(stack, cardId);
+    const claims = await untilChangesAnswered(stack, cardId);
     const statuses = claims.map(({ response_status }) => response_status);
     assert.deepEqual([statuses[0], statuses[1], statuses[2]], [200, 409, 200]);
     assert.deepEqual(await eventTypes(stack, cardId), [...FROZEN, 'card.blocked']);

@@ -15,7 +15,7 @@ const cents = fc.oneof(
   { weight: 6, arbitrary: fc.integer({ min: 0, max: 5_000 }) },
   { weight: 1, arbitrary: fc.constantFrom(0, 1, MAX - 1, MAX) },
 );
-/** What a funding's fees come from, with the extremes. */
+/** What a funding's fees depend on, with the extremes. */
 const FEES = fc.record({
   cardActivationCents: cents,
   cardFundingBasisPoints: fc.oneof(fc.integer({ min: 0, max: 500 }), fc.constantFrom(0, 1, 9_999, 10_000)),
@@ -32,7 +32,7 @@ export const FUNDINGS = fc
   .record({ plan: FEES, amount: AMOUNTS, mode: fc.constantFrom('test' as const, 'live' as const) })
   .filter(({ amount, mode }) => mode === 'test' || amount % 100 !== 43);
 
-/** Gives an account these fees and no others, and limits that no amount meets. */
+/** Gives an account these fees and no others, and limits that no amount reaches. */
 export async function negotiatePlan(
   { operator }: TestStack,
   { id }: TestPartner,

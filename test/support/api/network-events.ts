@@ -5,7 +5,7 @@ import { simulatedNetworkSecrets } from '../../../crypto/derived-keys.ts';
 import { query } from '../../../db/sql.ts';
 import type { Answer, TestStack } from '../stack.ts';
 
-/** Sends bytes as the card network would; a signature of another's where one is given. */
+/** Sends bytes as the card network would, with another signature if one is given. */
 export async function sendAsNetwork(
   stack: TestStack,
   path: string,
@@ -23,7 +23,7 @@ export async function sendAsNetwork(
   return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
 }
 
-/** What the network calls a card of ours. */
+/** The network's id of a card of ours. */
 export async function networkIdOf(stack: TestStack, cardId: string): Promise<string> {
   const [row] = await query<{ network_card_id: string }>(
     stack.orm.em.fork(),
@@ -33,7 +33,7 @@ export async function networkIdOf(stack: TestStack, cardId: string): Promise<str
   return row?.network_card_id ?? '';
 }
 
-/** A transaction as the network tells it: a purchase of 100 cents under an id of its own unless told otherwise. */
+/** A transaction as the network reports it: by default a purchase of 100 cents with a new id. */
 export function networkTransaction(networkCardId: string, more: object = {}): Record<string, unknown> {
   return {
     ...{

@@ -1,6 +1,6 @@
 import pg from 'pg';
 
-/** Runs `before` and `after` around every COMMIT that `pg` sends in this process, before anybody hears of it. */
+/** Runs `before` and `after` around every COMMIT that `pg` sends in this process, before its caller knows the result. */
 export function aroundCommits(
   before: (client: pg.Client) => Promise<void>,
   after: (client: pg.Client) => Promise<void>,

@@ -3,7 +3,7 @@ import { aroundCommits } from './around-commits.ts';
 
 /**
  * For `node --import`: right before or right after its nth COMMIT, kills the process, as by kill -9, freezes it, or cuts the
- * connection that the COMMIT goes by, so that nobody hears what became of it.
+ * COMMIT's connection, so that nobody knows its result.
  * DIE_AT_COMMIT: `before 1`, `after 2`, `cut before 1`, `freeze before 1` …
  */
 const [when, nth, how] = (process.env.DIE_AT_COMMIT ?? '').replace(/^(cut|freeze) (.*)$/, '$2 $1').split(' ');

@@ -5,11 +5,11 @@ import pg from 'pg';
 export interface DeadlyStatement {
   text: string;
   when: 'before' | 'after' | 'before commit' | 'after commit';
-  /** What it is killed with: SIGKILL unless given. After a SIGSTOP it goes on from there when it is let. */
+  /** The signal that it gets: SIGKILL unless given. After a SIGSTOP it can be continued. */
   signal?: 'SIGSTOP';
-  /** While it does not exist nothing happens. */
+  /** The fault is off until this file exists. */
   armedFile: string;
-  /** Written right before the kill: where it exists, nothing is killed any more. */
+  /** Written right before the kill. Once it exists, nothing is killed. */
   markerFile: string;
 }
 

@@ -2,9 +2,9 @@ import { existsSync, writeFileSync } from 'node:fs';
 
 /** Where a worker is killed. */
 export interface Fault {
-  /** An activity or a call of the network, by what they are called for each kind of operation. */
+  /** The names of an activity or a network call, one for each kind of operation. */
   steps: readonly string[];
-  /** From its nth run for an operation on, or a run in which the network said this. */
+  /** From an operation's nth run on, or in a run in which the network gave this answer. */
   run: number | 'accepted' | 'decided';
   when: 'before' | 'before commit' | 'after commit' | 'after';
 }
@@ -26,19 +26,19 @@ export interface Place {
 
 export interface FaultOptions {
   fault: Fault;
-  /** How many operations have to stand at the fault's place before the process is killed. */
+  /** How many operations have to reach the fault's place before the process is killed. */
   operationCount: number;
-  /** What it is killed with: SIGKILL unless given. After a SIGSTOP it goes on from there when it is let. */
+  /** The signal that it gets: SIGKILL unless given. After a SIGSTOP it can be continued. */
   signal?: 'SIGSTOP';
-  /** While it does not exist nothing stands anywhere: what the operations are about is made first. */
+  /** The fault is off until this file exists, so that what the operations need can be made first. */
   armedFile: string;
-  /** Written right before the kill, with the operations' claims: where it exists, nothing is killed any more. */
+  /** Written right before the kill, with the operations' claims. Once it exists, nothing is killed. */
   markerFile: string;
 }
 
 /**
- * Returns what every place is announced to. An operation that comes to the fault's place stays there; when all are there
- * the process kills itself, as by kill -9. Once.
+ * Returns a function to call at every place. An operation that reaches the fault's place waits there. When all have
+ * reached it, the process kills itself once, as by kill -9.
  */
 export function armFault(options: FaultOptions): (place: Place, claimId: string) => Promise<void> {
   const { fault, operationCount, armedFile, markerFile } = options;

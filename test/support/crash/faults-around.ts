@@ -6,7 +6,7 @@ import { armFault, type FaultOptions, type Place } from './fault.ts';
 
 type Run = Omit<Place, 'when'> & { claimId: string };
 
-/** Has this process die, or freeze, at one place of its workflows: around an activity, a commit or a call of the network. */
+/** Makes this process die or freeze at one place of its workflows: around an activity, a commit or a network call. */
 export function faultsAround(options: FaultOptions): {
   activities(activities: CardActivities): CardActivities;
   network(network: CardNetwork): CardNetwork;

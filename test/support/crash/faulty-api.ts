@@ -22,9 +22,9 @@ interface FaultyApi {
   api: Child;
   /** Of the process, `http://host:port`. */
   origin: string;
-  /** Lets the fault come, from now on. */
+  /** Enables the fault. */
   arm(): void;
-  /** Waits until all operations stand at the fault's place. @returns their claims */
+  /** Waits until all operations have reached the fault's place. @returns their claims */
   untilStanding(): Promise<string[]>;
 }
 

@@ -7,7 +7,7 @@ import { assertLedgerClean } from '../money.ts';
 import { type Answer, startTestStack, type TestStack } from '../stack.ts';
 import type { Fault } from './fault.ts';
 import type { FaultyWorkerOptions } from './faulty-worker.ts';
-import { ask, assertEnd, claimOf, type Operation, resolveWhenOverdue } from './operations.ts';
+import { ask, assertEnd, type Operation, readClaim, resolveWhenOverdue } from './operations.ts';
 import { bundleFile, kill, scratchFolder, startProcess } from './processes.ts';
 
 /** Half as many as the connections of the test's own pool. */
@@ -59,7 +59,7 @@ export async function killWorkerAt(
     const end = await Promise.race([worker.exited, tooLate]);
     assert.equal(end, 'signal SIGKILL', worker.lastLines().join('\n'));
     const stood: string[] = JSON.parse(readFileSync(options.markerFile, 'utf8'));
-    const claims = await Promise.all(prepared.map((operation) => claimOf(stack, operation)));
+    const claims = await Promise.all(prepared.map((operation) => readClaim(stack, operation)));
     assert.deepEqual(stood.sort(), claims.map(({ id }) => id).sort());
 
     await stack.startWorker();

@@ -5,14 +5,14 @@ import type { Mode } from '../../../domain/mode.ts';
 import type { Answer, TestPartner, TestStack } from '../stack.ts';
 import { until } from '../until.ts';
 
-/** What an operation of any kind comes to, as its answer says. */
+/** The outcome of an operation of any kind, as its response says. */
 interface Answered {
   status: number;
   /** Of the error. */
   code?: string;
 }
 
-/** One operation of a partner of its own, so that its money can be told to the cent. */
+/** One operation of its own partner, so that its money can be checked to the cent. */
 export interface Operation<End extends Answered = Answered> {
   case: Pick<Case, 'mode' | 'resolve'> & { endings: readonly End[] };
   partner: TestPartner;
@@ -24,7 +24,7 @@ export interface Operation<End extends Answered = Answered> {
   /** What an operator's signal says. */
   outcomes: { yes: string; no: string };
   isOverdue(stack: TestStack, claim: Claimed): Promise<boolean>;
-  /** Holds what is left of it, its events, what the network has and the money to this ending. */
+  /** Asserts that its rows, its events, the network's state and the money match this ending. */
   assertLeft(stack: TestStack, claim: Claimed, ending: End): Promise<void>;
 }
 
@@ -34,10 +34,10 @@ export interface Claimed {
   resource_id: string | null;
 }
 
-/** Makes what an operation of this kind is about. */
+/** Prepares what an operation of this kind needs. */
 export type Prepare = (kind: Case, stack: TestStack) => Promise<Operation<Ending>>;
 
-/** Asks again as a partner would, with the same key, while the answer is that there is none. */
+/** Retries as a partner would, with the same key, until there is a final response. */
 export async function untilAnswered(ask: () => Promise<Answer>): Promise<Answer> {
   for (;;) {
     const answer = await ask();
@@ -46,7 +46,7 @@ export async function untilAnswered(ask: () => Promise<Answer>): Promise<Answer>
   }
 }
 
-/** Sends its request to an API process of its own, at `http://host:port`. @throws TypeError where that dies of it */
+/** Sends its request to another API process, at `http://host:port`. @throws TypeError if that dies */
 export async function askAt(
   origin: string,
   {
@@ -68,12 +68,12 @@ export async function askAt(
   return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
 }
 
-/** Sends its request to the stack's own API, the first time or again. */
+/** Sends its request to the stack's own API, for the first time or again. */
 export function ask({ case: { mode }, partner, key, path, body }: Operation): Promise<Answer> {
   return partner.call('POST', path, { mode, body, idempotencyKey: key });
 }
 
-export function claimOf({ orm }: TestStack, { partner, key }: Operation): Promise<Claimed> {
+export function readClaim({ orm }: TestStack, { partner, key }: Operation): Promise<Claimed> {
   return until('the claim', async () => {
     const [row] = await query<Claimed>(
       orm.em.fork(),
@@ -84,19 +84,19 @@ export function claimOf({ orm }: TestStack, { partner, key }: Operation): Promis
   });
 }
 
-/** Does as the operator does, where the operation needs one; before it is overdue he can't. */
+/** Decides as an operator, if the operation needs one, which is possible once it is overdue. */
 export async function resolveWhenOverdue(stack: TestStack, operation: Operation): Promise<void> {
   const { resolve } = operation.case;
   if (resolve === undefined) return;
-  const claim = await claimOf(stack, operation);
+  const claim = await readClaim(stack, operation);
   await until(`${claim.id} is overdue`, () => operation.isOverdue(stack, claim));
   const workflow = stack.client.workflow.getHandle(operation.workflowIdOf(claim));
   await workflow.signal('resolve', { outcome: operation.outcomes[resolve] });
 }
 
-/** Waits for the workflow's end and holds everything about the operation to the ending its first answer belongs to. */
+/** Waits for the workflow's end, and asserts that everything about the operation matches the ending of its first response. */
 export async function assertEnd(stack: TestStack, operation: Operation, first: Answer): Promise<void> {
-  const claim = await claimOf(stack, operation);
+  const claim = await readClaim(stack, operation);
   await stack.client.workflow.getHandle(operation.workflowIdOf(claim)).result();
 
   const ending = operation.case.endings.find(
@@ -115,7 +115,7 @@ export async function assertEnd(stack: TestStack, operation: Operation, first: A
   assert.deepEqual(audited, operation.case.resolve === undefined ? [] : [{ actor: 'temporal' }]);
 }
 
-/** What an operation comes to. */
+/** The outcome of an operation. */
 interface Ending {
   status: 201 | 202 | 402;
   /** Of the error. */
@@ -124,7 +124,7 @@ interface Ending {
   end: 'loaded' | 'failed' | null;
 }
 
-/** How one operation goes, and what it comes to whatever is killed on its way. */
+/** An operation, and its outcome, whatever is killed on the way. */
 export interface Case {
   mode: Mode;
   amountCents: number;

@@ -12,7 +12,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 /** A folder for what one test's processes write. */
 export const scratchFolder = (): string => mkdtempSync(join(tmpdir(), 'card-issuing-crash-'));
 
-/** Runs a file of the repository, given from its root, as a process of its own with this configuration. */
+/** Runs a file of the repository, given from its root, in a process of its own with this configuration. */
 export function startProcess(
   config: Config,
   folder: string,
@@ -33,7 +33,7 @@ export function startProcess(
   });
 }
 
-/** An API process of its own, once it answers. @param options.file production's own unless given */
+/** Starts an API process, and returns once it answers. @param options.file production's own unless given */
 export async function startApiProcess(
   config: Config,
   folder: string,
@@ -55,7 +55,7 @@ export async function kill(child: Child): Promise<void> {
   await child.stop([{ signal: 'SIGKILL', graceMs: 5_000 }]);
 }
 
-/** The bundled workflows in a file, for workers that are started often. */
+/** Writes the bundled workflows to a file, for workers that start often. */
 export async function bundleFile(folder: string): Promise<string> {
   const { code } = await testWorkflowBundle();
   const file = join(folder, 'workflows.js');
@@ -86,7 +86,7 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
       .map(({ id, secret }) => `${id}:${Buffer.from(secret).toString('base64')}`)
       .join(','),
     CARD_NETWORK: config.cardNetwork,
-    // The most that a process can be told; the test's own API may wait for longer.
+    // The longest that a process can be given; the test's own API may wait longer.
     CARD_CREATION_WAIT_MS: String(Math.min(config.cardCreationWaitMs, 60_000)),
     ISSUANCE_DEADLINE: `${config.issuanceDeadlineMs}ms`,
     TOPUP_DEADLINE: `${config.topUpDeadlineMs}ms`,

@@ -2,6 +2,6 @@ import { startApi } from '../../../api/server.ts';
 import { readConfig } from '../../../config/service.ts';
 import { createLogger } from '../../../process/logger.ts';
 
-/** An API process that hosts no worker, as every one is at first: all its live work goes by the queue. */
+/** An API process that hosts no worker, as every one does at first: all its live work goes through the queue. */
 const config = readConfig();
 await startApi(config, createLogger('api', config.logLevel));

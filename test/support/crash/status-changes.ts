@@ -21,14 +21,14 @@ import { ask, type Operation } from './operations.ts';
 
 const CARD_CENTS = 10_000;
 
-/** How one status change goes, and what it comes to whatever is killed on its way. */
+/** A status change, and its outcome, whatever is killed on the way. */
 interface StatusCase {
   mode: Mode;
   from: 'active' | 'frozen';
   verb: Verb;
   /** Null: it is refused with 409. */
   to: CardStatus | null;
-  /** What the network has made of the card by itself. */
+  /** The status that the network has given the card by itself. */
   atNetwork?: 'blocked';
 }
 
@@ -104,7 +104,7 @@ export async function prepareOpposites(stack: TestStack): Promise<Operation> {
   };
 }
 
-/** How often the simulated network has carried a change of ours out. */
+/** How often the simulated network has carried out a change of ours. */
 async function timesTaken({ orm }: TestStack, claimId: string): Promise<number> {
   const rows = await query(
     orm.em.fork(),

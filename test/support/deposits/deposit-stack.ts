@@ -19,7 +19,7 @@ export interface DepositStack {
 /** Longer than the clocks' allowance before the first address, so that the scan begins within the chain. */
 const OLDER_THAN_SKEW_MS = 330_000;
 
-/** Few blocks make one solid, so that a test need not make many. */
+/** A block is solid after a few others, so that a test need not make many. */
 export function newChain(options: HandChainOptions = {}): HandChain {
   const chain = new HandChain({
     startTime: new Date(Math.floor(Date.now() / 1_000) * 1_000 - OLDER_THAN_SKEW_MS),
@@ -68,7 +68,7 @@ export async function startDepositStack(
   };
 }
 
-/** An address, as a partner asks for it. */
+/** Requests an address as a partner does. */
 export async function openAddress(
   partner: TestPartner,
   amountCents: number,
@@ -95,7 +95,7 @@ export const untilDeposit = (partner: TestPartner, id: string, status: string) =
     return deposit?.status === status ? deposit : undefined;
   });
 
-/** Waits until everything up to this block was taken, and judged. */
+/** Waits until everything up to this block is recorded and judged. */
 export async function untilScanned({ stack }: DepositStack, blockNumber: number): Promise<void> {
   await until(`block ${blockNumber} was taken, and what was in it judged`, async () => {
     const [row] = await query<{ done: boolean }>(
@@ -108,7 +108,7 @@ export async function untilScanned({ stack }: DepositStack, blockNumber: number)
   });
 }
 
-/** What is left of a deposit: its status, what its partner sees, why payments wait, events, and the balance. */
+/** The state of a deposit: its status, what its partner sees, why payments wait, its events, and the balance. */
 export interface Left {
   status: string;
   receivedCents: number;

@@ -34,7 +34,7 @@ interface SeededDeposit {
   }[];
 }
 
-/** Writes a deposit as other parts of the service would have left it. @returns its id */
+/** Writes a deposit as other parts of the service would leave it. @returns its id */
 export async function seedDeposit(
   stack: TestStack,
   partnerId: string,
@@ -85,7 +85,7 @@ export async function seedDeposit(
   return id;
 }
 
-/** A deposit as its row and its payments say. */
+/** A deposit as its row and its payments describe it. */
 interface StoredDeposit {
   id: string;
   status: string;
@@ -109,7 +109,7 @@ interface SeededDeposits {
   expiresAt?: Date;
 }
 
-/** Addresses given out, without the API. @returns the ids, in their order */
+/** Gives out addresses without the API. @returns the deposits' ids, in order */
 export async function seedDeposits(owner: pg.Client, seeded: SeededDeposits): Promise<string[]> {
   const {
     partnerId,

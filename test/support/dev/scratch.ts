@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { TemporalSearch } from '../../../dev/temporal/temporal-source.ts';
 
-/** A folder for one describe block, which everybody may enter and which is gone afterwards. */
+/** A folder for one describe block, which everybody may enter and which is removed afterwards. */
 export function scratchFolder(): { readonly path: string } {
   let path = '';
   before(async () => {

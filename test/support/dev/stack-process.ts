@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 export interface StackProcess {
   pid: number;
-  /** What it printed so far. */
+  /** What it has printed so far. */
   lines: string[];
   /** Waits for a line; fails when the process ends without printing it. */
   printed(pattern: RegExp): Promise<string>;
@@ -20,7 +20,7 @@ export interface StackProcess {
   ended: Promise<number | string>;
 }
 
-/** Runs `npm start`, `npm run reset` or `npm run tron` as a process of its own. */
+/** Runs `npm start`, `npm run reset` or `npm run tron` in a process of its own. */
 export function runStack(
   script: 'start' | 'reset' | 'tron/main',
   env: Record<string, string>,

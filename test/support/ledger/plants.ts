@@ -1,4 +1,4 @@
-/** What is planted, and exactly the invariants that must notice. */
+/** What is planted, and exactly the invariants that must notice it. */
 export const PLANTS: { plant: string; sql: string[]; breaks: number[] }[] = [
   {
     plant: 'an entry is gone',

@@ -21,7 +21,7 @@ export async function issueCard(input: NetworkOperationInput): Promise<FundingEn
   return issue(input);
 }
 
-// The others go on with the new code, so their changes are behind `patched`.
+// The others continue with the new code, so their changes are behind `patched`.
 
 export async function deliverWebhook(input: DeliverWebhookInput): Promise<DeliveryEnd> {
   const end = await deliver(input);

@@ -1,6 +1,6 @@
 import { registerHooks } from 'node:module';
 
-/** Runs the command lines it is given, as JSON, and prints the npm packages that were loaded for them, as JSON. */
+/** Runs the given command lines (JSON), and prints the npm packages that they loaded (JSON). */
 
 const packages = new Set<string>();
 registerHooks({

@@ -6,7 +6,7 @@ import { createTestDatabase, operatorUrlOf } from '../postgres.ts';
 
 export const ACTOR = 'tester@here';
 
-/** What a command line came to. */
+/** The outcome of a command line. */
 export interface Outcome {
   code: number;
   out: string;
@@ -19,7 +19,7 @@ export type Operate = (...args: string[]) => Promise<Outcome>;
 
 /**
  * Runs command lines in this process, with --json, in the environment of an operator.
- * @param confirm answers what is asked; left out where nobody is there to
+ * @param confirm answers questions; left out if nobody is there to answer
  */
 export function operateIn(
   env: NodeJS.ProcessEnv,
@@ -45,7 +45,7 @@ export function operateIn(
   };
 }
 
-/** An operator's environment on a new database; Temporal is not known. */
+/** An operator's environment with a new database and without Temporal. */
 export async function operatorEnvironment(): Promise<NodeJS.ProcessEnv> {
   return {
     DATABASE_URL: operatorUrlOf(await createTestDatabase()),
@@ -69,7 +69,7 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
   };
 }
 
-/** The newest entry of the audit, without what differs from run to run. */
+/** The newest audit entry, without what differs from run to run. */
 export async function lastAudit(operate: Operate): Promise<unknown> {
   const { json } = await operate('audit', 'list');
   const { actor, action, subject, detail } = json[0] ?? {};

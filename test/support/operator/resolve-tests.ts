@@ -7,9 +7,9 @@ import { lastAudit } from './operate.ts';
 import type { Resolving } from './resolving.ts';
 
 /**
- * Tests where nothing is past its deadline.
- * @param pending gives the id of one that is pending
- * @param wrong usage that is wrong beside what is wrong for all
+ * Tests for operations before their deadline.
+ * @param pending returns the id of a pending one
+ * @param wrong wrong usage besides what is wrong for every kind
  */
 export function testBeforeDeadline(
   resolving: Resolving,
@@ -45,7 +45,7 @@ export function testBeforeDeadline(
   }
 }
 
-/** Tests where everything pending is soon past its deadline. */
+/** Tests for operations that pass their deadline soon. */
 export function testPastDeadline(resolving: Resolving): void {
   const { what, operate, resolve, show, attention, createOverdue, held, terminate } = resolving;
 
@@ -88,7 +88,7 @@ export function testPastDeadline(resolving: Resolving): void {
   });
 }
 
-/** `show` and `resolve` of an id that nothing has say so. */
+/** Asserts that `show` and `resolve` refuse an unknown id. */
 export async function assertUnknownIsSaid({ what, show, resolve }: Resolving): Promise<void> {
   for (const answer of [await show(what.unknownId), await resolve(what.unknownId, what.success)]) {
     assert.deepEqual([answer.code, answer.out], [1, '']);
@@ -96,7 +96,7 @@ export async function assertUnknownIsSaid({ what, show, resolve }: Resolving): P
   }
 }
 
-/** One past its deadline that its workflow has not noticed is resolved, whether that workflow runs or is gone. */
+/** Asserts that an overdue operation is resolved although its workflow has not noticed, or is gone. */
 export async function assertResolvedUnnoticed(
   resolving: Resolving,
   createPending: () => Promise<string>,
@@ -112,7 +112,7 @@ export async function assertResolvedUnnoticed(
   }
 }
 
-/** An operator whose deadline is shorter than the workers' decides nothing: theirs counts. */
+/** Asserts that the workers' deadline counts, not an operator's shorter one. */
 export async function assertWorkersDeadlineCounts(resolving: Resolving, id: string): Promise<void> {
   const { what, later, show, resolve, age } = resolving;
   const early = await later(what.command, 'resolve', id, '--failed', '--reason', 'r');
@@ -124,7 +124,7 @@ export async function assertWorkersDeadlineCounts(resolving: Resolving, id: stri
   assert.equal((await resolve(id, what.success)).code, 0);
 }
 
-/** Failing what its request has not been answered with yet leaves nothing of it. */
+/** Asserts that nothing is left of a failed operation whose request had no response yet. */
 export async function assertFailedUnanswered(resolving: Resolving, orm: Orm): Promise<void> {
   const { createOverdue, resolve, show, held } = resolving;
   const id = await createOverdue();

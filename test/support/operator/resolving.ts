@@ -7,7 +7,7 @@ import { environmentOf, type Operate, type Outcome, operateIn } from './operate.
 /** Accepted by the simulated network, which then never finishes (operations.md). */
 export const NEVER_FINISHES = 10_047;
 
-/** An operation that an operator can resolve, and what it is called. */
+/** An operation that an operator can resolve, and its names. */
 export interface Resolvable {
   command: 'card' | 'topup';
   success: '--issued' | '--succeeded';
@@ -16,16 +16,16 @@ export interface Resolvable {
   succeeded: string;
   /** The variable that holds its deadline. */
   deadline: 'ISSUANCE_DEADLINE' | 'TOPUP_DEADLINE';
-  /** What "attention list" calls it, and what it says the network has not said. */
+  /** Its kind in "attention list", and what that says the network has not reported. */
   kind: 'card_issuance' | 'card_topup';
   waitsFor: string;
-  /** An id that nothing has, and what its refusal says. */
+  /** An unknown id, and what its refusal says. */
   unknownId: string;
   unknown(id: string): RegExp;
   workflowIdOf(id: string): string;
 }
 
-/** Where it is resolved; made anew for every stack. */
+/** Where it is resolved; made for each stack. */
 interface Place {
   stack: TestStack;
   operate: Operate;
@@ -34,19 +34,19 @@ interface Place {
   createPending(): Promise<string>;
 }
 
-/** What a test does with resolvable operations. */
+/** What a test can do with resolvable operations. */
 export interface Resolving {
   what: Resolvable;
   operate: Operate;
   /** One that is listed as waiting for a person. */
   createOverdue(): Promise<string>;
   resolve(id: string, outcome: string, reason?: string): Promise<Outcome>;
-  /** Runs command lines where every deadline has passed. */
+  /** Runs command lines with a configuration in which every deadline has passed. */
   later: Operate;
   show(id: string): Promise<Outcome>;
   // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever the contract promises.
   attention(): Promise<any>;
-  /** What the account's balance in live mode holds, in cents. */
+  /** What is held of the account's live balance, in cents. */
   held(): Promise<number>;
   terminate(id: string): Promise<unknown>;
   /** As if it had begun 25 hours ago. */

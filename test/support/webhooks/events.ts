@@ -23,7 +23,7 @@ export async function setUrl(stack: TestStack, partner: TestPartner, url: string
   );
 }
 
-/** Events as commands write them, about no card. @returns their ids */
+/** Writes events as commands do, about no card. @returns their ids */
 export async function writeEvents(stack: TestStack, partner: TestPartner, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, () => newId('evt'));
   const created = new Date().toISOString();
@@ -50,7 +50,7 @@ export interface DeliveryRow {
   status: DeliveryStatus;
   attempt_count: number;
   next_attempt_at: string | null;
-  /** Whether the event's workflow has heard how it stands. */
+  /** Whether the event's workflow knows the event's state. */
   workflow: 'none' | 'untold' | 'told';
 }
 
@@ -64,7 +64,7 @@ export async function readRow(stack: TestStack, eventId: string): Promise<Delive
   return row;
 }
 
-/** How many of a partner's events stand how. */
+/** How many of a partner's events have each status. */
 export async function countByStatus(stack: TestStack, partner: TestPartner): Promise<Record<string, number>> {
   const rows = await query<{ status: string; count: number }>(
     stack.orm.em.fork(),
@@ -82,8 +82,8 @@ export interface SeededEvent {
 }
 
 /**
- * Events about no card, as if they had been written that long ago and got that far.
- * @returns their ids, in the order given
+ * Writes events about no card, as if they had been written that long ago and had reached that state.
+ * @returns their ids, in the given order
  */
 export async function seedEvents(
   stack: TestStack,
@@ -108,7 +108,7 @@ export async function seedEvents(
   const owner = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
   await owner.connect();
   try {
-    // In one transaction, or a relay would send them before they are said to have got anywhere.
+    // In one transaction, or a relay would send them before their state is written.
     await owner.query('BEGIN');
     await owner.query(
       `INSERT INTO event (id, partner_id, mode, type, body, created_at)

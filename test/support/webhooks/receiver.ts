@@ -10,7 +10,7 @@ interface Received {
   at: number;
 }
 
-/** What a receiver does with one request, by its number from 0. */
+/** What a receiver does with a request, by its number from 0. */
 type Behaviour = (request: Received, response: ServerResponse, number: number) => void;
 
 export interface Receiver {
@@ -27,7 +27,7 @@ export const answer =
   (_request, response) =>
     response.writeHead(status).end();
 
-/** A partner's webhook endpoint on loopback; it answers 200 until it is told otherwise. */
+/** A partner's webhook endpoint on loopback, which answers 200 by default. */
 export async function startReceiver(): Promise<Receiver> {
   const received: Received[] = [];
   let behaviour: Behaviour = answer(200);
