@@ -18,8 +18,9 @@ export interface Verbs {
   resolveWaitMs: number;
 }
 
-/** What an undecided issuance or top-up is waiting for. The first field is known without Temporal. */
+/** What an undecided issuance or top-up is waiting for. */
 interface Waiting {
+  /** From its workflow, or from the command line's configuration if no worker answers. */
   deadline: string;
   asked: number | null;
   last_answer: string | null;
@@ -34,7 +35,7 @@ export async function waitingFor(
 ): Promise<Waiting> {
   const state = await session.operationState(workflow_id);
   return {
-    deadline: new Date(Date.parse(created) + deadlineMs).toISOString(),
+    deadline: state?.deadline ?? new Date(Date.parse(created) + deadlineMs).toISOString(),
     asked: state?.asked ?? null,
     last_answer: state?.lastAnswer ?? null,
     last_asked_at: state?.lastAskedAt ?? null,

@@ -172,13 +172,12 @@ function toResolve<Outcome extends string>(
   { outcomes: [yes, no], words: { done, noun, alsoToResolve } }: OperationSteps<Outcome>,
   deadline: string,
 ): string[] {
-  const json = (outcome: string) => `\`{"outcome": "${outcome}"}\``;
-  const command = (outcome: string) =>
-    `\`npm run operator -- ${noun} resolve ${idOfWorkflow(workflowInfo().workflowId)} --${outcome} --reason "…"\``;
+  const how = (outcome: string) =>
+    `send the signal \`resolve\` with \`{"outcome": "${outcome}"}\`, or run ` +
+    `\`npm run operator -- ${noun} resolve ${idOfWorkflow(workflowInfo().workflowId)} --${outcome} --reason "…"\`.`;
   return [
-    `**Waiting for an operator.** The card network had until ${deadline} to say whether it ${done}. Find out there. If it ` +
-      `${done}, send the signal \`resolve\` with ${json(yes)}; if not, with ${json(no)}. ` +
-      `Or run ${command(yes)} or ${command(no)}.`,
+    `**Waiting for an operator.** The card network had until ${deadline} to say whether it ${done}. Find out there.`,
+    `- If it ${done}, ${how(yes)}\n- If not, ${how(no)}`,
     ...(alsoToResolve === undefined ? [] : [alsoToResolve]),
   ];
 }

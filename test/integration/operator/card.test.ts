@@ -15,6 +15,7 @@ import { NEVER_FINISHES, type Resolvable, resolvingIn } from '../../support/oper
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { untilHolds } from '../../support/until.ts';
+import { detailsOf } from '../../support/workflows.ts';
 
 const HELD = NEVER_FINISHES + 100 + 201;
 const CARD: Resolvable = {
@@ -162,7 +163,10 @@ describe('operator card', () => {
         ['funding_pending', 0, null, 'running'],
       );
       const { deadline, asked, last_answer, last_asked_at, next_poll_at } = json.waiting;
-      assert.equal(Date.parse(deadline), Date.parse(json.created) + stack.config.issuanceDeadlineMs);
+      // What the workflow goes by, whatever the command line's own configuration says.
+      const details = await detailsOf(stack.client.workflow.getHandle(issueCardWorkflowId(pending)));
+      assert.ok(details.includes(`deadline ${deadline}`), `${deadline} in ${details}`);
+      assert.deepEqual((await resolving.later('card', 'show', pending)).json.waiting.deadline, deadline);
       assert.ok(asked >= 1);
       assert.equal(last_answer, 'accepted');
       assert.ok(last_asked_at < next_poll_at);
