@@ -26,23 +26,34 @@ type JsonPayload = z.infer<typeof Body>['payloads'][number];
  */
 export async function startCodec(config: CodecConfig, logger: Logger): Promise<Listening> {
   const codec = new EncryptionCodec(config.keys);
-  const answer = (work: (payload: Payload) => Payload) => async (ctx: Context) => {
+  const answer = (work: (payloads: Payload[]) => Payload[]) => async (ctx: Context) => {
     const payloads = await readPayloads(ctx);
+    if (payloads === 'too_large')
+      return refuse(ctx, 413, 'the body is larger than 8 MiB: send fewer payloads');
     if (payloads === null) return refuse(ctx, 400, 'the body is not {"payloads": […]} as Temporal sends it');
     ctx.state.payloads = payloads.length;
-    ctx.body = { payloads: payloads.map((payload) => toJson(work(fromJson(payload)))) };
+    ctx.body = { payloads: work(payloads.map(fromJson)).map(toJson) };
   };
   /**
    * Leaves a payload that can't be decrypted as it is, so that the rest can be read: its key may have been removed on
-   * purpose.
+   * purpose. The log gets one line, however many there are.
    */
-  const open = (payload: Payload): Payload => {
-    try {
-      return codec.open(payload);
-    } catch (error) {
-      logger.warn({ error: describeError(error) }, 'could not decrypt a payload');
-      return payload;
-    }
+  const open = (payloads: Payload[]): Payload[] => {
+    const failures: unknown[] = [];
+    const opened = payloads.map((payload) => {
+      try {
+        return codec.open(payload);
+      } catch (error) {
+        failures.push(error);
+        return payload;
+      }
+    });
+    if (failures.length > 0)
+      logger.warn(
+        { payloads: failures.length, error: describeError(failures[0]) },
+        'could not decrypt every payload; this is the first error',
+      );
+    return opened;
   };
 
   const router = new Router<State>();
@@ -53,7 +64,7 @@ export async function startCodec(config: CodecConfig, logger: Logger): Promise<L
     router.post(
       `${prefix}/encode`,
       ...guard,
-      answer((payload) => codec.seal(payload)),
+      answer((payloads) => payloads.map((payload) => codec.seal(payload))),
     );
   }
   router.get('/healthz', (ctx) => {
@@ -112,12 +123,16 @@ function onlyFor(namespace: string): Middleware {
 }
 
 /** @returns null if the body is anything else */
-async function readPayloads(ctx: Context): Promise<JsonPayload[] | null> {
+async function readPayloads({ req }: Context): Promise<JsonPayload[] | 'too_large' | null> {
   try {
-    const text = await getRawBody(ctx.req, { limit: LARGEST_BODY_BYTES, encoding: 'utf8' });
+    const length = req.headers['content-length'] ?? null;
+    const text = await getRawBody(req, { limit: LARGEST_BODY_BYTES, length, encoding: 'utf8' });
     return Body.parse(JSON.parse(text)).payloads;
-  } catch {
-    return null;
+  } catch (error) {
+    if ((error as { type?: unknown }).type !== 'entity.too.large') return null;
+    // The rest is thrown away, so that the client, which is still sending, gets the answer.
+    req.resume();
+    return 'too_large';
   }
 }
 
