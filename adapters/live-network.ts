@@ -30,11 +30,11 @@ interface LiveNetwork {
 export async function startLiveNetwork(options: LiveNetworkOptions): Promise<LiveNetwork> {
   const { cardNetwork, callbackUrl, orm, ring, logger } = options;
   if (cardNetwork === 'none') return { network: null, metrics: [], stop: async () => {} };
-  const secrets = simulatedNetworkSecrets(ring);
+  const secrets = () => simulatedNetworkSecrets(ring);
   const server = await startSimulatedNetwork({ orm, callbackUrl, secrets, logger });
   const network = createHttpCardNetwork({
     url: server.url,
-    bearerToken: simulatedNetworkCredentials(secrets[0]).bearerToken,
+    bearerToken: simulatedNetworkCredentials(secrets()[0]).bearerToken,
   });
   return {
     ...measureNetwork(network),

@@ -15,7 +15,7 @@ interface NetworkApiOptions {
   orm: Orm;
   bearerToken: string;
   /** 32 bytes each; new cards use the first. */
-  cardKeys: readonly [KeyObject, ...KeyObject[]];
+  cardKeys(): readonly [KeyObject, ...KeyObject[]];
   logger: Logger;
 }
 
@@ -25,7 +25,7 @@ export function networkApi({ orm, bearerToken, cardKeys, logger }: NetworkApiOpt
 
   router.post('/issuances', async (ctx) => {
     const request = await readRequest(ctx, IssuanceOrder);
-    const taken = await takeIssuance(orm, cardKeys[0], request);
+    const taken = await takeIssuance(orm, cardKeys()[0], request);
     answer(ctx, taken, (issuance) => ({ token: request.token, issuance }));
   });
 
@@ -56,7 +56,7 @@ export function networkApi({ orm, bearerToken, cardKeys, logger }: NetworkApiOpt
   router.get('/cards/:networkCardId/details', async (ctx) => {
     const networkCardId = ctx.params.networkCardId ?? '';
     const isText = /^[\x21-\x7e]{1,100}$/.test(networkCardId);
-    const details = isText ? await revealDetails(orm.em.fork(), cardKeys, networkCardId) : undefined;
+    const details = isText ? await revealDetails(orm.em.fork(), cardKeys(), networkCardId) : undefined;
     if (details === undefined) return ctx.throw(404, 'There is no such card.');
     ctx.set('Cache-Control', 'no-store');
     ctx.body = { networkCardId, details };

@@ -14,8 +14,11 @@ interface SimulatedNetworkOptions {
   orm: Orm;
   /** Where to post callbacks; null if other hosts send them. */
   callbackUrl: string | null;
-  /** 32 bytes each, the same in every host, the current one first. Keep each one while its cards exist. */
-  secrets: readonly [KeyObject, ...KeyObject[]];
+  /**
+   * 32 bytes each, the same in every host, the current one first. Keep each one while its cards exist. A process that
+   * starts without PostgreSQL has more of them once it can read them.
+   */
+  secrets(): readonly [KeyObject, ...KeyObject[]];
   /** 0, the default, picks a free port. */
   port?: number;
   logger: Logger;
@@ -36,9 +39,11 @@ export async function startSimulatedNetwork(
   options: SimulatedNetworkOptions,
 ): Promise<RunningSimulatedNetwork> {
   const { orm, logger, callbackUrl } = options;
-  const { bearerToken, callbackSecret } = simulatedNetworkCredentials(options.secrets[0]);
-  const [current, ...others] = options.secrets;
-  const cardKeys = [simulatedCardKey(current), ...others.map(simulatedCardKey)] as const;
+  const { bearerToken, callbackSecret } = simulatedNetworkCredentials(options.secrets()[0]);
+  const cardKeys = () => {
+    const [current, ...others] = options.secrets();
+    return [simulatedCardKey(current), ...others.map(simulatedCardKey)] as const;
+  };
   const api = networkApi({ orm, bearerToken, cardKeys, logger });
   // Longer than its clients keep an idle connection, so that none is closed just as a request is sent.
   const server = createServer({ keepAliveTimeout: 20_000 }, (request, response) =>

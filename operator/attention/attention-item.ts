@@ -10,6 +10,7 @@ export const ATTENTION_KINDS = [
   'deposit_payment',
   'deposit_workflow',
   'chain_scan',
+  'default_partition',
 ] as const;
 export type AttentionKind = (typeof ATTENTION_KINDS)[number];
 

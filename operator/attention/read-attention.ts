@@ -4,6 +4,7 @@ import { readPartnerNames } from '../reads/partners.ts';
 import type { AttentionItem, NamedAttentionItem } from './attention-item.ts';
 import { readWaitingDeposits } from './deposits.ts';
 import { readWaitingOperations } from './operations.ts';
+import { readWithoutPartition } from './partitions.ts';
 import { readGivenUp, readParked } from './webhooks.ts';
 
 export type AttentionConfig = Pick<
@@ -18,6 +19,7 @@ export async function readItems(orm: Orm, config: AttentionConfig): Promise<Atte
     readGivenUp(orm),
     readParked(orm),
     readWaitingDeposits(orm, config.taskQueuePrefix),
+    readWithoutPartition(orm),
   ]);
   return found.flat().sort((a, b) => (`${a.since} ${a.id}` < `${b.since} ${b.id}` ? -1 : 1));
 }

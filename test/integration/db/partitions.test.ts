@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
+import { adjustBalance } from '../../../commands/accounts/balance.ts';
 import { createPartner } from '../../../commands/accounts/partners.ts';
 import { pruneEvents } from '../../../commands/webhooks/deliveries.ts';
 import { lowestId, newId } from '../../../crypto/new-id.ts';
@@ -7,6 +8,7 @@ import { type Orm, openOrm } from '../../../db/orm.ts';
 import { dropOldEvents, makePartitions } from '../../../db/partitions.ts';
 import { query } from '../../../db/sql.ts';
 import type { DeliveryStatus } from '../../../domain/event.ts';
+import { readWithoutPartition } from '../../../operator/attention/partitions.ts';
 import { partitionsOf, splitFirst } from '../../support/partitions.ts';
 import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
@@ -130,6 +132,51 @@ describe('the time partitions', () => {
     assert.deepEqual(await idsIn('event'), [late]);
     await owner.query('DELETE FROM event_default');
     assert.deepEqual(await makePartitions(orm), [second]);
+  });
+
+  it('are missing if no worker ran for weeks: the default ones take all, an operator is told, and the next ones are made', async () => {
+    const told = async () => (await readWithoutPartition(orm)).map(({ id }) => id).sort();
+    assert.deepEqual(await told(), []);
+    const weeks = {
+      event: await partitionsOf(owner, 'event'),
+      delivery_attempt: await partitionsOf(owner, 'delivery_attempt'),
+    };
+    // As if the last of them had ended 20 days ago.
+    for (const table of ['event', 'delivery_attempt'] as const) {
+      await splitFirst(owner, table, [boundAt(20)]);
+      for (const gone of [`${table}_first1`, ...weeks[table].slice(1)])
+        await owner.query(`DROP TABLE ${gone}`);
+    }
+    const late = await writeAged(0);
+    assert.deepEqual(await idsIn('event_default'), [late]);
+    assert.deepEqual(await idsIn('event'), [late]);
+    assert.deepEqual(await told(), ['delivery_attempt', 'event']);
+
+    const made = await makePartitions(orm);
+    assert.deepEqual(made.sort(), [...weeks.event.slice(1), ...weeks.delivery_attempt.slice(1)].sort());
+    const next = await write(`${lowestId('evt', at(-8)).slice(0, 14)}${newId('evt').slice(14)}`);
+    assert.deepEqual(await idsIn('event_default'), [late]);
+    assert.deepEqual(await idsIn('event'), [late, next]);
+    // What is there has kept its place, and goes by rows.
+    await owner.query(`UPDATE delivery_attempt_default SET started_at = now() - interval '15 days'`);
+    await owner.query(`UPDATE event_default SET created_at = now() - interval '15 days'`);
+    assert.deepEqual(await told(), []);
+  });
+
+  it('are missing of the ledger only as long as its year has none', async () => {
+    const [first = ''] = await partitionsOf(owner, 'ledger.entry');
+    await owner.query(`ALTER TABLE ledger.entry DETACH PARTITION ledger.${first}`);
+    assert.deepEqual(await readWithoutPartition(orm), []);
+    const operatorOrm = await openOperatorOrm(databaseUrl);
+    await adjustBalance(
+      { orm: operatorOrm, actor: 'test' },
+      { partnerId, mode: 'test', amountCents: 100, reason: 'a test', key: null },
+    );
+    await operatorOrm.close();
+    assert.deepEqual(
+      (await readWithoutPartition(orm)).map(({ kind, id }) => [kind, id]),
+      [['default_partition', 'ledger.entry']],
+    );
   });
 
   it('are dropped for events when the whole week is older than 30 days and none of it is being sent', async () => {

@@ -28,6 +28,7 @@ const WAITED_MINUTES: Record<AttentionKind, number> = {
   deposit_payment: 13,
   deposit_workflow: 14,
   chain_scan: 15,
+  default_partition: 16,
 };
 
 const PAYMENT = { valueMicroUsdt: 24_000_000n, blockNumber: 100, blockTime: new Date() };
@@ -157,6 +158,13 @@ describe('the metrics of what waits for a person', function () {
     );
     const unscanned = await seedDeposit(stack, partner.id);
     await change('deposit', unscanned, `told_version = version, created_at = ${minutesAgo('chain_scan')}`);
+
+    // As a process with a clock far ahead would write it.
+    await asOwner(
+      stack,
+      `INSERT INTO audit_entry (id, at, actor, action, subject, detail)
+       VALUES ('aud_7${'z'.repeat(25)}', ${minutesAgo('default_partition')}, 'test', 'test', 'test', '{}')`,
+    );
 
     const counts = { ...Object.fromEntries(ATTENTION_KINDS.map((kind) => [kind, 1])), webhook: 2 };
     assert.deepEqual(

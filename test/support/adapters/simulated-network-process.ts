@@ -8,7 +8,7 @@ const [databaseUrl = '', callbackUrl = '', secret = ''] = process.argv.slice(2);
 const { url } = await startSimulatedNetwork({
   orm: await openOrm({ databaseUrl, poolSize: 4 }),
   callbackUrl,
-  secrets: [createSecretKey(secret, 'hex')],
+  secrets: () => [createSecretKey(secret, 'hex')],
   logger: pino({ level: 'silent' }),
 });
 console.log(url);

@@ -41,7 +41,12 @@ export async function startTestNetwork(): Promise<TestNetwork> {
   const logger = pino({ level: 'warn' }, { write: (line: string) => logged.push(line) });
   const closing: (() => Promise<void>)[] = [];
   const host = async (secrets: [KeyObject, ...KeyObject[]] = [secret]) => {
-    const server = await startSimulatedNetwork({ orm, callbackUrl: receiver.url, secrets, logger });
+    const server = await startSimulatedNetwork({
+      orm,
+      callbackUrl: receiver.url,
+      secrets: () => secrets,
+      logger,
+    });
     const { bearerToken } = simulatedNetworkCredentials(secrets[0]);
     const network = createHttpCardNetwork({ url: server.url, bearerToken });
     let stopped: Promise<void> | undefined;

@@ -126,7 +126,13 @@ describe("the simulated network's HTTP API", () => {
     const port = Number(new URL(test.url).port);
     const { orm, secret, receiver } = test;
     await assert.rejects(
-      startSimulatedNetwork({ orm, callbackUrl: receiver.url, secrets: [secret], logger: pino(), port }),
+      startSimulatedNetwork({
+        orm,
+        callbackUrl: receiver.url,
+        secrets: () => [secret],
+        logger: pino(),
+        port,
+      }),
       /listen on port \d+: free it, or choose another/,
     );
   });
