@@ -41,8 +41,8 @@ describe('authentication', () => {
     'two keys': () => `Bearer ${partner.keys.test}, Bearer ${partner.keys.live}`,
     'a shorter key': () => `Bearer ${partner.keys.test.slice(0, -1)}`,
     'a key of another kind': () => 'Bearer sk_prod_0123456789',
-    'a long one': () => `Bearer ${'sk_test_'.repeat(500)}`,
-    'bytes that are no ASCII': () => 'Bearer sk_test_\xff\xfe',
+    'a very long key': () => `Bearer ${'sk_test_'.repeat(500)}`,
+    'bytes that are not ASCII': () => 'Bearer sk_test_\xff\xfe',
   };
   for (const [what, authorization] of Object.entries(REFUSED)) {
     it(`answers 401 for ${what}`, async () => {

@@ -44,7 +44,7 @@ describe('POST /cards/{cardId}/freeze, unfreeze and block', () => {
     for (const verb of VERBS) {
       for (const status of STATUSES) {
         const to = ALLOWED[verb][status];
-        it(`${to ? `makes a card ${to}` : 'answers 409'} in ${mode} mode for ${verb} of a card that is ${status}`, async () => {
+        it(`${to ? `makes a card that is ${status} ${to} on ${verb}` : `refuses ${verb} of a card that is ${status} with 409`} in ${mode} mode`, async () => {
           const cardId = await cardIn(stack, partner, mode, status);
           const card = await read(cardId, mode);
           const events = await eventTypes(stack, cardId);

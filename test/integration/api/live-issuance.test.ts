@@ -74,8 +74,8 @@ describe('POST /cards in live mode', () => {
   }
 
   for (const [amount, what] of [
-    [5_041, 'an amount ending in 41, which is accepted and succeeds about 2 s later'],
-    [5_045, 'an amount ending in 45, which is accepted and found by polling since no callback comes'],
+    [5_041, 'an amount ending in 41, which the network completes about 2 s later'],
+    [5_045, 'an amount ending in 45, whose callback never comes and whose outcome polling finds'],
   ] as const) {
     it(`answers 202 for ${what}, and the card becomes active`, async () => {
       const answer = await create(amount);

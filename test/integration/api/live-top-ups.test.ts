@@ -77,8 +77,8 @@ describe('POST /cards/{cardId}/topups in live mode', () => {
   }
 
   for (const [amount, what] of [
-    [5_041, 'an amount ending in 41, which is accepted and succeeds about 2 s later'],
-    [5_045, 'an amount ending in 45, which is accepted and found by polling since no callback comes'],
+    [5_041, 'an amount ending in 41, which the network completes about 2 s later'],
+    [5_045, 'an amount ending in 45, whose callback never comes and whose outcome polling finds'],
   ] as const) {
     it(`answers 202 for ${what}, and the top-up succeeds`, async () => {
       const answer = await topUp(holder, amount);
@@ -144,7 +144,7 @@ describe('POST /cards/{cardId}/topups in live mode', () => {
     );
   });
 
-  it('makes a top-up that a block of the card fails, which releases its hold', async () => {
+  it('leads to a failed top-up with a released hold if the card is blocked meanwhile', async () => {
     const accepted = await topUp(holder, 5_047);
     const { partner, cardId, mode } = holder;
     const blocked = await partner.call('POST', `/cards/${cardId}/block`, { mode });

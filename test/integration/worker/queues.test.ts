@@ -32,7 +32,7 @@ describe('workers that WORKER_QUEUES gives different task queues', function () {
     return worker;
   }
 
-  it('share the work: one completes a live card, the other delivers its event', async () => {
+  it('share the work, so that one completes a live card and the other delivers its event', async () => {
     const cards = await startFor(['cards']);
     await until('it polls its own queue and no other', async () => {
       const { workers } = (await (await fetch(`${cards.operationsUrl}/readyz`)).json()) as {
