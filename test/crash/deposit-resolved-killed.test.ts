@@ -25,7 +25,7 @@ describe('operator deposit resolve', function () {
     await commands.close();
   });
 
-  /** A process of its own. @returns its exit code, null where it was killed, and what it said on standard error */
+  /** Runs in a process of its own. @returns its exit code, or null if it was killed, and its standard error */
   const resolve = (id: string, version: number, dieAt?: string) =>
     new Promise<{ code: number | null; err: string }>((done) => {
       const decision = ['--credit', '--if-version', String(version), '--reason', 'in a test'];

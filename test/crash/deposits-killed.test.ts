@@ -81,7 +81,7 @@ describe('a worker that processes deposits', function () {
   }
 });
 
-/** One installation whose workers die one after the other, each at its place, at work on deposits of its own. */
+/** One installation whose workers die one after the other, each at its own place and with its own deposits. */
 class Way {
   readonly #places: [string, Place][];
   readonly #ends = new Map<string, unknown>();

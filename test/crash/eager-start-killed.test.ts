@@ -49,7 +49,7 @@ const STEPS_OF_STATUS_CHANGES: Fault[] = [
 function killApiAt(fault: Fault, operations: Prepare[]): Promise<void> {
   return withFaultyApi(fault, operations, async ({ stack, prepared, api, origin, arm, untilStanding }) => {
     arm();
-    // What was answered before the process died stays answered; of the others nobody hears.
+    // What was answered before the process died stays answered; the others get no response.
     const heard = Promise.all(
       prepared.map((operation) => askAt(origin, operation).catch((error: unknown) => error)),
     );

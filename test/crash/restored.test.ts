@@ -24,7 +24,7 @@ describe("a service database that is restored to an earlier moment than Temporal
   let stack: TestStack;
   before(async () => {
     postgres = await startRestorablePostgres();
-    // Somebody else's, on a database of its own: it remembers what we forget.
+    // It belongs to somebody else and has its own database: it remembers what we forget.
     network = await startTestNetwork();
     stack = await startTestStack(
       { databaseUrl: postgres.databaseUrl, tron: TEST_TRON, cardCreationWaitMs: 20_000, logLevel: 'silent' },

@@ -129,7 +129,7 @@ describe('two API and two worker processes that are restarted one after the othe
     return child;
   }
 
-  /** Sends SIGTERM, as an orchestrator does, and holds the process to an orderly end. */
+  /** Sends SIGTERM, as an orchestrator does, and asserts that the process ends in order. */
   async function stopGently(child: Child): Promise<void> {
     process.kill(child.pid, 'SIGTERM');
     assert.equal(await child.exited, 'exit code 0', child.lastLines().join('\n'));

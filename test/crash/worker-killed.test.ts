@@ -26,7 +26,7 @@ const OPENED: CaseName[] = [
 const DECIDED = LIVE.filter((name) => !BY_HAND.includes(name));
 /** Those whose first answer is lost. */
 const UNANSWERED: CaseName[] = ['live 44', 'live 48'];
-/** What is decided by hand is looked up before, in case the network has its answer after all. */
+/** Before a decision by hand is applied, the operation is looked up, in case the network has an answer after all. */
 const LOOKED_UP: CaseName[] = [...UNANSWERED, ...BY_HAND];
 
 /** Every step of issueCard and of topUpCard, and the cases that come by it. */

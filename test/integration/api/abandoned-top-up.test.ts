@@ -71,7 +71,7 @@ describe('a top-up whose process died', () => {
         answer.text,
       );
       assert.equal(answer.headers.get('idempotent-replayed'), replayed);
-      // One that nobody joins is for the sweep; where it has been answered already there is no workflow to come.
+      // The sweep takes one that nobody joins. If it has a response already, no workflow follows.
       if (what === 'after the 202') await succeed(claimId);
 
       const now = await settledTopUp(holder, answer.json.id);

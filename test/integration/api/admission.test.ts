@@ -24,7 +24,7 @@ describe('request admission', () => {
   /** Lets everything happen that is not waiting for something else to. */
   const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-  /** Requests of one account whose work ends when it is told to. */
+  /** Requests of one account whose work ends on demand. */
   function requestsOf(admission: Admission, partnerId: string, mode?: 'test' | 'live') {
     const begun: number[] = [];
     const arrive = (name: number, startsWorkflow = false) => {
@@ -286,7 +286,7 @@ describe('the API, under more requests than it admits,', () => {
     }
   }
 
-  /** Keeps whoever reads cards waiting, until it is released. */
+  /** Makes everybody who reads cards wait until it is released. */
   async function holdCards({ config }: TestStack) {
     const owner = new pg.Client(ownerUrlOf(config.databaseUrl));
     await owner.connect();

@@ -28,7 +28,7 @@ describe('POST /cards/{cardId}/topups in test mode', () => {
     holder = await cardholder(stack, 'test', FUNDS);
   });
 
-  /** Nothing moved, nothing was made, nobody was told. */
+  /** Asserts that no money moved, nothing was made and no event was written. */
   const expectNothing = async () => {
     assert.deepEqual(await balanceOf(holder.partner), [FUNDS, 0, FUNDS]);
     assert.equal((await readCard(holder)).balance, 1_000);

@@ -65,7 +65,7 @@ describe('a deposit with a payment', function () {
     const { data: events } = await get('/events?type=deposit.confirmed');
     const [event] = events;
     assert.deepEqual([events.length, event.type, event.mode], [1, 'deposit.confirmed', 'live']);
-    // The deposit as it is read, and nothing beside it: it is about no card.
+    // The event has the deposit as it is read and nothing else, since it is about no card.
     assert.deepEqual(event.data, { deposit });
     assert.deepEqual((await get(`/events/${event.id}`)).data, { deposit });
 

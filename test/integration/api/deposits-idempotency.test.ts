@@ -15,7 +15,7 @@ describe('an Idempotency-Key on POST /funding/deposit-address', function () {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
-    // Without a worker a live card's request runs for as long as it is willing to wait, which is longer than the test.
+    // Without a worker a live card's request runs until its waiting time is over, which is longer than the test.
     stack = await startTestStack({ tron: TEST_TRON, cardCreationWaitMs: 60_000 }, { worker: false });
   });
   beforeEach(async () => {

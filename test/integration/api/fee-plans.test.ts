@@ -42,7 +42,7 @@ describe('a fee plan', () => {
         );
         assert.deepEqual([card_amount, BigInt(total_debited)], [amount, sum]);
         assert.ok(fees.every((fee: { amount: number }) => fee.amount > 0));
-        // The network's digits decide what becomes of a live card; what it took or holds is the quote in any case.
+        // The amount's last digits decide the outcome of a live card; what it costs or holds is the quote in any case.
         if (created.status === 402) expectError(created, 'provider_declined');
         else assert.ok([201, 202].includes(created.status), created.text);
         assert.equal(MAX - (available as number), created.status === 402 ? 0 : total_debited);

@@ -76,7 +76,7 @@ describe('the API process', () => {
     const { status, json } = await get(url, '/readyz');
     assert.equal(status, 503);
     assert.equal(json.status, 'not_ready');
-    // Not where it was looked for, nor what the library said: that is in the log.
+    // Neither the place nor the library's message is in the response; both are in the log.
     assert.deepEqual(json.problems, { temporal: 'is unreachable' });
     assert.ok(logLines.some((line) => line.includes('"part":"temporal"')));
     assert.deepEqual(json.workers, {});

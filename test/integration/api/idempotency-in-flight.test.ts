@@ -9,7 +9,7 @@ import { sharedStack } from '../../support/shared-stack.ts';
 import { type Answer, startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 
 /**
- * One of them ran; each of the others got its very answer, or, in live mode, was told that it runs.
+ * Asserts that one of them ran, and that each of the others got its answer or, in live mode, a 409.
  * @returns the answer of the one
  */
 function expectOneRun(answers: Answer[], mode = 'test'): Answer {
@@ -84,7 +84,7 @@ describe('an Idempotency-Key whose request is running', () => {
   let stack: TestStack;
   let partner: TestPartner;
   before(async () => {
-    // Without a worker a request runs for as long as it is willing to wait, which is longer than the test.
+    // Without a worker a request runs until its waiting time is over, which is longer than the test.
     stack = await startTestStack({ cardCreationWaitMs: 60_000 }, { worker: false });
     partner = await fundedPartner(stack, 100_000);
   });

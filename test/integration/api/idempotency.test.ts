@@ -62,7 +62,7 @@ describe('an Idempotency-Key', () => {
       const first = await create(body, 'k', mode);
       assert.equal(first.status, status, first.text);
       assert.equal(first.json.error.code, code);
-      // The error's own id is of the request that was refused; the replay has one of its own in its header.
+      // The error has the id of the refused request; the replay has an id of its own in its header.
       assert.equal(first.json.error.request_id, first.headers.get('request-id'));
       await partner.call('POST', '/test/credit', { body: { amount: 10_000_000 }, idempotencyKey: 'c' });
       expectReplay(await create(body, 'k', mode), first);

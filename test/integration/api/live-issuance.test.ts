@@ -32,7 +32,7 @@ describe('POST /cards in live mode', () => {
       'SELECT id, type, body, mode FROM event WHERE partner_id = $1 ORDER BY id',
       [partner.id],
     );
-  /** One event, whose body is the envelope with the card as it is now. */
+  /** Asserts that there is one event, whose body is the envelope with the current card. */
   const expectOneEvent = async (type: string, card: unknown) => {
     const written = await events();
     assert.deepEqual(

@@ -107,7 +107,7 @@ describe('the settlement queue', () => {
     const outcomes = await settleAll([
       settlementOf(tenant, cardId),
       settlementOf(tenant, cardId),
-      // PostgreSQL refuses the character, for whoever shares its statement.
+      // PostgreSQL refuses the character, and with it the whole shared statement.
       settlementOf(tenant, cardId, { networkTransactionId: 'a\0b' }),
       settlementOf(tenant, cardId),
       settlementOf(tenant, blocked, tooMuch),
@@ -170,7 +170,7 @@ describe('the settlement queue', () => {
           queue.settle(settlementOf(other.tenant, other.cardId, { amountCents: 1 })),
         ),
       );
-      // They have taken all there are by now.
+      // They have taken all of them.
       await new Promise((resolve) => setImmediate(resolve));
       assert.deepEqual(await settleOthers(), new Set([900]));
       assert.deepEqual(await settleOthers(), new Set([800]));

@@ -85,7 +85,7 @@ describe('a login', () => {
   });
 
   it('is refused if it does not get the role that it asks for', async () => {
-    // As where a pooler drops the startup setting: nothing is asked for, and the login has no setting of its own.
+    // As if a pooler dropped the startup setting: nothing is asked for, and the login has no default.
     await refuses(await loginWith(), /works as "login_\w+", not as card_issuing_app.*ALTER ROLE "login_/, {
       pooled: true,
     });

@@ -55,7 +55,7 @@ describe('a deposit that needs review', function () {
       return status.name === 'COMPLETED' && searchAttributes.NeedsAttention?.[0] !== true;
     });
   };
-  /** What the partner has, and was told. */
+  /** The partner's balance and events. */
   async function partners() {
     const [balance, changes, events] = await Promise.all(
       ['/balance', '/balance/transactions', '/events?type=deposit.confirmed'].map((path) =>

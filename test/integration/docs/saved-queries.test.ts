@@ -38,7 +38,7 @@ const SAVED = new Map(
   ].map(([, finds = '', , saved = '']) => [finds, saved]),
 );
 
-/** In a namespace of its own, with all that can happen to a card, a deposit or an event, of two partners. */
+/** In a namespace of its own, with everything that can happen to cards, deposits and events of two partners. */
 describe('the saved queries of the operating guide', function () {
   this.timeout(300_000);
   let stack: TestStack;

@@ -35,7 +35,7 @@ const runbooks = read('docs/runbooks.md');
 
 /** What Prometheus itself adds. */
 const OF_PROMETHEUS = ['job', 'instance'];
-/** The SDK has them from the first failure on, which a test of its own would have to provoke. */
+/** The SDK exposes them from the first failure on, which nothing here provokes. */
 const OF_FAILURES = [
   'temporal_workflow_task_execution_failed_total',
   'temporal_activity_execution_failed_total',

@@ -18,7 +18,7 @@ describe("the network's id of a card that an operator resolves as issued", funct
   let stack: TestStack;
   let partner: TestPartner;
   let operate: Operate;
-  /** What becomes of questions about issuances that the network has taken. */
+  /** What happens to look-ups of issuances that the network has accepted. */
   let isAway = false;
   let knows: (answer: LookUpAnswer) => LookUpAnswer = (answer) => answer;
   const asked = new Set<string>();

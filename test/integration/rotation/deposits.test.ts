@@ -24,7 +24,7 @@ import { until } from '../../support/until.ts';
 const TRON_GRID = 'api.trongrid.io';
 const CENTS = 2_500;
 
-/** As TronGrid: whoever sends no API key that it knows gets 401, everybody else what the node answers. */
+/** Like TronGrid, answers 401 without a known API key, and otherwise as the node does. */
 async function startTronGrid(node: FakeNode, certified: SecureContextOptions) {
   const accepted = new Set<string>();
   let refusals = 0;

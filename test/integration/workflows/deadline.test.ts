@@ -120,7 +120,7 @@ describe('an operation past its 24-hour deadline', function () {
     await assertLedgerClean(stack);
   }
 
-  /** The network has told the one's digits, and the other's external_ref is free again. */
+  /** Asserts that the one has its digits from the network, and that the other's external_ref is free again. */
   async function assertCards(issued: Silent, failed: Silent): Promise<void> {
     assert.match((await readCardRow(stack, issued.id))?.last4 ?? '', /^\d{4}$/);
     const { external_ref: externalRef = '' } = (await readCardRow(stack, failed.id)) ?? {};

@@ -45,7 +45,7 @@ describe('live issuances', function () {
       return row?.status !== 'funding_pending' && row;
     });
 
-  /** What becomes of the network's callbacks about a card. */
+  /** What happens to the network's callbacks about a card. */
   const callbacks: Record<string, (cardId: string) => Promise<unknown>> = {
     'arrive as the network sends them': async () => {},
     'are lost': (cardId) => network('DELETE FROM simulated_network.callback WHERE token = $1', [cardId]),

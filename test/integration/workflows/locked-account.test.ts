@@ -16,7 +16,7 @@ describe('issuances of an account whose rows somebody has locked', function () {
   let holder: pg.Client;
   let watcher: pg.Client;
   before(async () => {
-    // By the queue: what it hosts itself, the API does with connections of its own.
+    // Through the queue, because the API's own worker uses the API's connections.
     const config = { cardCreationWaitMs: 60_000, logLevel: 'error' };
     stack = await startTestStack(config, { hosted: false });
     holder = new pg.Client(ownerUrlOf(stack.config.databaseUrl));

@@ -210,7 +210,7 @@ describe('an upgrade of workers with versions', function () {
     return work;
   }
 
-  /** Lets everything come that it waits for, and holds it to having happened once. */
+  /** Lets everything arrive that it waits for, and asserts that it happened once. */
   async function end(by: TestPartner, { card, event, deposit }: Awaited<ReturnType<typeof waitingWork>>) {
     receiver.behave(answer(200));
     await letNetworkFinish(stack, card.id);

@@ -12,7 +12,7 @@ const says = (body: unknown, status = 200): RequestListener => {
   return (_request, response) => response.writeHead(status, { 'content-type': 'application/json' }).end(text);
 };
 
-/** Makes each of the calls once at a network that behaves like this, and gives what comes of them. */
+/** Makes each call once at a network that behaves like this, and returns the results. */
 async function ask(
   calls: readonly Call[],
   network: RequestListener,

@@ -75,7 +75,7 @@ describe('a DNS lookup', () => {
         const url = `https://${HOST}:${canary.port}/`;
         assert.equal((await post(url)).outcome, 'delivered');
         assert.deepEqual([connected, answers], [[PUBLIC], [['127.0.0.1']]]);
-        // The same name again, over a connection of its own.
+        // The same name again, over another connection.
         assert.equal((await post(`${url}again`)).error, 'address_not_allowed');
         assert.deepEqual([connected, answers, receiver.connections], [[PUBLIC], [], 1]);
         await canary.assertUntouched();
