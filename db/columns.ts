@@ -3,8 +3,8 @@ import { MOST_PAYMENTS_SHOWN, type PaymentStatus } from '../domain/deposit.ts';
 import type { Row, Tables } from './tables.ts';
 
 /**
- * The columns that each resource is read with, never `*`: a prepared statement whose columns a migration changes would
- * fail in every process that runs through it.
+ * The columns that each resource is read with, never `*`: if a migration changed the columns of a prepared statement, it
+ * would fail in every process that runs during the migration.
  */
 type Columns<Table extends keyof Tables> = readonly (keyof Tables[Table])[];
 
@@ -46,9 +46,9 @@ type PaymentOfDeposit = Row<
 >;
 
 /**
- * A deposit's payments as one JSON array, in the chain's order: `[]` if there are none.
+ * A deposit's payments as one JSON array, in the order of the chain: `[]` if there are none.
  * @param deposit the alias of table `deposit` in the statement
- * @param which those with this status; left out: all
+ * @param which only those with this status; all if omitted
  */
 export const paymentsOf = (
   deposit: string,

@@ -4,31 +4,31 @@ import { currentWork } from '../process/work-context.ts';
 import type { ReleasingClient } from './pg-client.ts';
 import { Turns } from './turns.ts';
 
-/** With a wait for a lock behind it, still within the time a request has for its answer. */
+/** Short enough that a request which also waits for a lock can still be answered in time. */
 const LONGEST_WAIT_MS = 4_000;
 
-/** After which a pool has ended even if it has forgotten a connection, which then goes with the process. */
+/** After this time, a pool counts as ended even if a connection was leaked, which then ends with the process. */
 const LONGEST_END_MS = 2_000;
 
-/** Of the service's own connections, what none of its parts can take alone. */
+/** How many of the service's own connections no single part of it can take. */
 const SPARE = 2;
 
-/** Who gets how many of a pool's connections. Without: everybody waits in one line for all of them. */
+/** How a pool's connections are shared out. Without this, everybody waits in one line for all of them. */
 export interface PoolShares {
-  /** All accounts together; what is left is the service's own. */
+  /** The limit for all accounts together; the rest is for the service itself. */
   accounts: number;
-  /** One account. */
+  /** The limit for one account. */
   eachAccount: number;
 }
 
-/** How a pool's places are used, by whose they are. */
+/** The usage of a pool's connections, by share. */
 export type PoolUsage = Readonly<Record<'accounts' | 'service', PlacesUsage | undefined>>;
 export type PlacesUsage = Pick<Turns, 'places' | 'held' | 'waiting' | 'givenUp'>;
 
 /**
- * Has all that asks this pool for a connection wait for its turn first: the pool's own queue stays empty, no account
- * can take all connections, and none takes the service's own. A connection is lent until it goes back, ends, or the work
- * it is for is given up; then it is ended, and with it the transaction.
+ * Makes everything that asks this pool for a connection wait for its turn first: the pool's own queue stays empty, no account
+ * can take all connections, and none takes those of the service itself. A connection is lent until it is released or ends. If
+ * the work it is for is given up, the connection is ended, and the transaction with it.
  */
 export function lendInTurns(pool: Pool, size: number, shares: PoolShares | undefined): PoolUsage {
   const ofAccounts = shares && turnsOf(shares.accounts, shares.eachAccount);
@@ -41,7 +41,7 @@ export function lendInTurns(pool: Pool, size: number, shares: PoolShares | undef
 
   async function connect(): Promise<PoolClient> {
     const { account, part, signal, inTransaction } = currentWork();
-    if (inTransaction) throw new Error('inside a transaction every statement has to go through it');
+    if (inTransaction) throw new Error('inside a transaction, every statement has to use the transaction');
     const leave =
       account === null || ofAccounts === undefined
         ? await ofService.take(part, signal)
@@ -64,9 +64,9 @@ export function lendInTurns(pool: Pool, size: number, shares: PoolShares | undef
       throw error;
     }
   }
-  // MikroORM makes the pool itself, and asks it for connections, and ends it, in this one way.
+  // MikroORM creates the pool itself, and only uses `connect` and `end`.
   pool.connect = connect as Pool['connect'];
-  // A pool that is told to end while it opens connections waits for them without end.
+  // A pool that is ended while it opens connections waits for them indefinitely.
   pool.end = (() => Promise.race([end(), sleep(LONGEST_END_MS, undefined, { ref: false })])) as Pool['end'];
   return { accounts: ofAccounts, service: ofService };
 }

@@ -18,7 +18,7 @@ export function isRetryable(error: unknown): boolean {
   return false;
 }
 
-/** Whether somebody else's lock was in the way for longer than the session's lock_timeout. */
+/** Whether the statement waited for a lock for longer than the session's lock_timeout. */
 export function isLockTimeout(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
     if ((at as { code?: unknown }).code === LOCK_NOT_AVAILABLE) return true;

@@ -2,29 +2,29 @@ import type { ClientBase } from 'pg';
 import { ReleasingClient } from './pg-client.ts';
 import { SessionRefused } from './session.ts';
 
-/** What API and worker work as. The migrations make both roles and say what each may do; no login comes with them. */
+/** The role of API and worker. The migrations create both roles and grant their rights, but create no logins. */
 export const SERVICE_ROLE = 'card_issuing_app';
-/** What the operator's command line works as. */
+/** The role of the operator's command line. */
 export const OPERATOR_ROLE = 'card_issuing_operator';
 
 type Role = typeof SERVICE_ROLE | typeof OPERATOR_ROLE;
 
 export interface LoginRules {
   role: Role;
-  /** Whether a connection pooler is known to stand between, which lends a server connection for a transaction. */
+  /** Whether there is a known connection pooler in between, which lends a server connection per transaction. */
   pooled: boolean;
-  /** Takes a login that could leave the role for more, and hears why it could; left out, such a login is refused. */
+  /** Called with the reason if the login could leave the role for more rights. If omitted, such a login is refused. */
   onOwnerLogin?: ((why: string) => void) | undefined;
 }
 
-/** The login is not one to work as this role with, or a pooler stands between that nobody told of. */
+/** The login can't be used safely with this role, or there is a pooler that was not configured. */
 export class LoginRefused extends SessionRefused {
   override name = 'LoginRefused';
 }
 
 /**
- * For a new connection: sees that it works as the role, that its login can't leave the role for more, and that no
- * pooler stands between unless one is known to.
+ * Checks a new connection: it must use the role, its login must not be able to leave the role for more rights, and there must
+ * be no pooler in between unless one is configured.
  * @throws LoginRefused
  */
 export async function checkLogin(client: ClientBase, rules: LoginRules): Promise<void> {
@@ -55,7 +55,7 @@ export async function checkLogin(client: ClientBase, rules: LoginRules): Promise
   rules.onOwnerLogin(why);
 }
 
-/** Of a URL that is not opened yet: {@link checkLogin} once. A database that can't be reached is no error. */
+/** Runs {@link checkLogin} once for a URL that is not open yet. A database that can't be reached is not an error. */
 export async function checkLoginAt(databaseUrl: string, rules: LoginRules): Promise<void> {
   const client = new ReleasingClient({
     connectionString: databaseUrl,
@@ -74,7 +74,7 @@ export async function checkLoginAt(databaseUrl: string, rules: LoginRules): Prom
   }
 }
 
-/** What refused a connection, if it is something that trying again will not cure; else undefined. */
+/** Why a connection was refused, if a retry would not help; otherwise undefined. */
 export function refusalOf(error: unknown, role: Role): SessionRefused | undefined {
   if (error instanceof SessionRefused) return error;
   const { code, message = '' } = error as { code?: string; message?: string };
@@ -101,11 +101,11 @@ interface Found {
   works_as: string;
   login: string;
   backend_pid: number;
-  /** The worst of what it could do beyond the role; null where there is nothing. */
+  /** The most dangerous right that the login has beyond the role; null if there is none. */
   power: string | null;
 }
 
-// A membership counts whether it is inherited or has to be set: either way the login can have it.
+// A membership counts whether it is inherited or needs SET ROLE: either way, the login can use it.
 const FIND = `
   WITH may_be AS (SELECT * FROM pg_roles WHERE pg_has_role(session_user, oid, 'MEMBER')),
   ours AS (SELECT oid, nspname, nspowner FROM pg_namespace WHERE nspname IN ('public', 'ledger', 'simulated_network')),

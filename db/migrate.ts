@@ -8,19 +8,19 @@ import { CLIENT_KEEPALIVE, MIGRATION_LIMITS, startupOptions } from './session.ts
 export const MIGRATIONS_FOLDER = new URL('./migrations/', import.meta.url);
 
 const ATTEMPTS = 15;
-/** In which those who waited behind it have their turn. */
+/** The pause in which the sessions that waited behind the migration can proceed. */
 const PAUSE_MS = 2_000;
 
 /**
- * Applies the migrations that are still missing, each in its own transaction, under an advisory lock. One that can't
- * have a table's lock soon gives way to those that wait behind it, and tries again for about a minute.
- * @returns the names of those it applied.
+ * Applies the migrations that are still missing, each in its own transaction, under an advisory lock. A migration that can't
+ * lock a table soon lets the sessions waiting behind it proceed, and tries again for about a minute.
+ * @returns the names of the migrations it applied
  */
 export async function migrate(
   databaseUrl: string,
   log: (line: string) => void = () => {},
 ): Promise<string[]> {
-  // Loaded only by whoever migrates: the API asks for the names alone.
+  // Loaded here, because the API only needs the names.
   const { runner } = await import('node-pg-migrate');
   const options = {
     databaseUrl: {
@@ -51,7 +51,7 @@ export async function migrate(
   }
 }
 
-/** The names under which the migrations of this version are recorded, in order. */
+/** The names of this version's migrations as they are recorded, in order. */
 export async function expectedMigrations(): Promise<string[]> {
   const files = await readdir(MIGRATIONS_FOLDER);
   return files
@@ -62,8 +62,8 @@ export async function expectedMigrations(): Promise<string[]> {
 
 function lockHeld(applied: string[], cause: unknown): Error {
   return new Error(
-    `After ${applied.at(-1) ?? 'nothing'} the next migration found what it changes locked by another session, ` +
-      `${ATTEMPTS} times for ${MIGRATION_LIMITS.lockMs} ms. Nothing of it was applied. Find the session ` +
+    `The migration after ${applied.at(-1) ?? 'nothing'} could not lock its tables because another session holds a lock: it ` +
+      `tried ${ATTEMPTS} times for ${MIGRATION_LIMITS.lockMs} ms each. Nothing of it was applied. Find the session ` +
       '(SELECT pid, state, xact_start, query FROM pg_stat_activity ORDER BY xact_start), let it end, and run this again.',
     { cause },
   );

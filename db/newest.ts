@@ -2,29 +2,29 @@ import { type RawBuilder, sql } from 'kysely';
 import { columnsOf } from './sql.ts';
 import type { Row, Tables } from './tables.ts';
 
-/** The largest page of a list, and the one row that tells whether there are more. */
+/** The largest page of a list, plus the row that says whether there are more. */
 const LARGEST_PAGE = 101;
 
 type ColumnOf<Table extends keyof Tables> = keyof Tables[Table] & string;
 
 /**
  * Reads the newest rows of a table, newest first, by the one index that `where` and `id` name: an expression in
- * parentheses, for a `sql` template or a builder's join. The planner could believe that another index finds a page
- * sooner, most of all the one on the ids alone, and would walk through everything newer that belongs to somebody else.
- * So it compares and orders by whole keys, which no other index can do, and the largest page is a constant that a
- * prepared plan can count on (docs/decisions/lists-by-whole-keys.md).
+ * parentheses, for a `sql` template or a builder's join. Otherwise the planner might prefer another index, such as the one on
+ * the ids alone, and walk through all newer rows of other accounts. So this compares and orders by whole keys, which only one
+ * index supports, and the largest page is a constant that a prepared plan can rely on
+ * (docs/decisions/lists-by-whole-keys.md).
  */
 export function newestRows<Table extends keyof Tables, Column extends ColumnOf<Table>>(wanted: {
   table: Table;
   columns: readonly Column[];
-  /** The columns of an index in its order, all but the last, with what each has to be: a value or an expression. */
+  /** The index's columns in order, except the last, each with its required value or expression. */
   where: Readonly<Partial<Record<ColumnOf<Table>, unknown>>>;
   /** The index's last column: ids, which sort by age. */
   id: ColumnOf<Table>;
-  /** The lowest id that is wanted, and the id from which on none is. */
+  /** The lowest id to return, and the id that all have to be below. */
   from?: unknown;
   before?: unknown;
-  /** How many are wanted, and a constant it is at most. */
+  /** How many rows to return, and a constant upper bound for that. */
   limit: unknown;
   most?: number;
 }): RawBuilder<Row<Table, Column>> {
@@ -50,9 +50,9 @@ export function newestRows<Table extends keyof Tables, Column extends ColumnOf<T
 }
 
 /**
- * A value that the planner can't see. If it could, it would expect fewer rows between two known keys than between unknown
- * ones, and one partition rather than all of them, and plan every page anew, which costs three times what reading the page
- * does. The partition is then found when the statement runs.
+ * A value that the planner can't see. If it could, a custom plan would look cheaper (fewer rows between known keys, one
+ * partition instead of all), so it would plan every page anew, which costs three times as much as reading the page. The
+ * partition is found when the statement runs.
  */
 export function unseen<Value>(value: unknown): RawBuilder<Value> {
   const isExpression = typeof value === 'object' && value !== null && 'toOperationNode' in value;

@@ -10,24 +10,24 @@ import { ReleasingClient } from './pg-client.ts';
 import { CLIENT_KEEPALIVE, SERVICE_LIMITS, startupOptions } from './session.ts';
 import { autocommitStatement } from './sql.ts';
 
-// Channels of NOTIFY. A notification is a hint that saves time: whoever waits has to manage without it.
+// Channels of NOTIFY. A notification is a hint that saves time: a listener must also work without it.
 
-/** Payload: the id of a claim that has its answer. */
+/** Payload: the id of a claim that has its response. */
 export const CLAIM_ANSWERED = 'claim_answered';
 
 /** No payload: there are events to send. */
 export const EVENT_WRITTEN = 'event_written';
 
-/** No payload: deposits have payments to judge, or have changed and their workflows don't know. */
+/** No payload: deposits have payments to judge, or have changes that their workflows don't know about. */
 export const DEPOSIT_CHANGED = 'deposit_changed';
 
-/** How far apart one process's notifications are: under load, a few hundred transactions share one. */
+/** The interval between one process's notifications. Under load, a few hundred transactions share one. */
 const PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 5_000;
 
 /**
- * Tells the webhook relays that there are events to send. It is a statement of its own, after the commit: PostgreSQL lets
- * transactions that notify commit only one after the other.
+ * Tells the webhook relays that there are events to send. It is a separate statement after the commit, because PostgreSQL
+ * serializes the commits of transactions that notify.
  */
 export async function notifyEvents(orm: Orm): Promise<void> {
   await notify(orm, { channel: EVENT_WRITTEN });
@@ -43,14 +43,14 @@ const notify = autocommitStatement(
 );
 
 /**
- * Sends notifications in the background: the first at once, and then one for all that are asked for in the meantime.
- * @param onError is called with a failure; the listeners then find the rows when they next look by themselves
+ * Sends notifications in the background: the first at once, then one for all those requested in the meantime.
+ * @param onError is called with a failure; the listeners then find the rows when they next poll
  */
 export function createNotifier(notify: () => Promise<void>, onError: (error: unknown) => void): () => void {
   const wanted = coalesce<null, void>({
     mostTogether: Number.POSITIVE_INFINITY,
     run: (calls) =>
-      // It serves all accounts, whichever was the first to ask.
+      // It serves all accounts, so it runs as the service.
       asService('notifications', async () => {
         await notify().catch(onError);
         await sleep(PAUSE_MS, undefined, { ref: false });
@@ -65,11 +65,11 @@ export interface Listening {
 }
 
 /**
- * Listens on channels, on a connection of its own. It connects again if the connection is lost, but what was notified in
- * the meantime is lost too.
- * @param options.database PostgreSQL itself: a transaction pooler lends no connection to listen on
+ * Listens on channels, on its own connection. If the connection is lost, it reconnects, but notifications in the meantime are
+ * lost.
+ * @param options.database PostgreSQL itself, because LISTEN does not work through a transaction pooler
  * @param options.on what to do with a payload, by channel
- * @param options.onListening called whenever it is connected, so that the listener can look for what it missed
+ * @param options.onListening called on every connect, so that the listener can look for what it missed
  */
 export function listen(options: {
   database: ServiceDatabase['direct'];

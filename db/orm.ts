@@ -18,22 +18,22 @@ export type Orm = MikroORM;
 
 export interface OrmOptions extends Partial<LoginRules> {
   databaseUrl: string;
-  /** Most connections this process opens. */
+  /** The limit of connections that this process opens. */
   poolSize: number;
-  /** How they are shared out. Left out: first come, first served. */
+  /** How they are shared out. If omitted: first come, first served. */
   shares?: PoolShares;
-  /** What the connections are called in pg_stat_activity. */
+  /** The name of the connections in pg_stat_activity. */
   applicationName?: string;
-  /** Hears how the connections are used. */
+  /** Receives the usage of the connections. */
   onPool?: (usage: PoolUsage) => void;
-  /** Left out: {@link SERVICE_LIMITS}. */
+  /** Default: {@link SERVICE_LIMITS}. */
   limits?: TimeLimits;
 }
 
 /**
- * Opens the database as the service's role, or the one that is named. A database that can't be reached is no error yet.
- * @throws SessionRefused if it can be reached, but not like this: the login could leave the role or is no member of it,
- * or the sessions' time limits are not in force.
+ * Opens the database as the service's role, or the given one. A database that can't be reached is not an error yet.
+ * @throws SessionRefused if it can be reached, but the login could leave the role or is not a member of it, or the sessions'
+ * time limits are not in force
  */
 export async function openOrm(options: OrmOptions): Promise<Orm> {
   const { role = SERVICE_ROLE, pooled = false, onOwnerLogin, limits = SERVICE_LIMITS } = options;
@@ -42,7 +42,7 @@ export async function openOrm(options: OrmOptions): Promise<Orm> {
     entities: ENTITIES,
     pool: { min: 0, max: options.poolSize, idleTimeoutMillis: 30_000 },
     driverOptions: {
-      // A transaction pooler knows no statements prepared on another server connection, and no `options`.
+      // Behind a transaction pooler, statements prepared on another server connection don't exist, and `options` don't work.
       ...(pooled
         ? { Client: ReleasingClient }
         : { Client: PreparedClient, options: startupOptions(limits, { role }) }),
@@ -74,12 +74,12 @@ export async function openOrm(options: OrmOptions): Promise<Orm> {
   return orm;
 }
 
-/** On top of a statement's own limit. After that PostgreSQL, or the network to it, is gone. */
+/** Added to a statement's own limit. After that, PostgreSQL or the network to it counts as gone. */
 const ANSWER_MARGIN_MS = 3_000;
 
 export interface ServiceDatabase {
   orm: Orm;
-  /** How its connections are used at the moment; null before the first was asked for. */
+  /** The current usage of its connections; null before the first one was requested. */
   poolUsage(): PoolUsage | null;
   /** PostgreSQL itself, for LISTEN. */
   direct: { databaseUrl: string; onOwnerLogin: ((why: string) => void) | undefined };

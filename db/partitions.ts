@@ -4,21 +4,21 @@ import type { Orm } from './orm.ts';
 import { query } from './sql.ts';
 
 const ATTEMPTS = 20;
-/** In which those who waited behind it have their turn. */
+/** The pause in which the sessions that waited behind the lock can proceed. */
 const PAUSE_MS = 500;
 
 /**
- * Makes the partitions that the coming weeks and the coming year need (docs/decisions/time-partitions.md). Several
- * processes may do it at once.
- * @returns the names of those it made
- * @throws Error if a table could not be locked, each time for a tenth of a second; what was made stays
+ * Creates the partitions for the coming weeks and the coming year (docs/decisions/time-partitions.md). Several processes may
+ * do this at once.
+ * @returns the names of the new partitions
+ * @throws Error if a table could not be locked within a tenth of a second, repeatedly; partitions that were created stay
  */
 export const makePartitions = (orm: Orm, stopping?: AbortSignal): Promise<string[]> =>
   untilDone(orm, 'SELECT make_partition() AS name', stopping);
 
 /**
- * Drops the weeks of events that are older than 30 days and have no delivery any more.
- * @returns what the dropped partitions' names end with
+ * Drops the weeks of events that are older than 30 days and have no deliveries left.
+ * @returns the suffixes of the dropped partitions' names
  * @throws Error as {@link makePartitions}
  */
 export const dropOldEvents = (orm: Orm, stopping?: AbortSignal): Promise<string[]> =>

@@ -5,7 +5,7 @@ import pg from 'pg';
 type Release = (error?: Error | boolean) => void;
 
 interface ReleasingClientConfig extends pg.ClientConfig {
-  /** After which a connection that owes an answer is taken for lost; 0 or left out: never. */
+  /** How long a connection may owe a response before it counts as lost; 0 or omitted for no limit. */
   longestAnswerMs?: number;
 }
 

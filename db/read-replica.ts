@@ -7,20 +7,20 @@ import { asService, untilAborted } from '../process/work-context.ts';
 import { type DatabaseConfig, type Orm, openServiceDatabase } from './orm.ts';
 import { query } from './sql.ts';
 
-/** Reads a list with the database it is given; it must only read. */
+/** Reads a list from the given database. It must only read. */
 export type ReadList = <T>(read: (orm: Orm) => Promise<T>) => Promise<T>;
 
-/** How long lists wait for the replica to have what the primary had when they were asked for. */
+/** How long a list waits for the replica to catch up with what the primary had when the list was requested. */
 const LONGEST_LAG_MS = 100;
 const LOOK_EVERY_MS = 5;
-/** How long a list waits for its rows, its account's turn included, before it asks the primary. */
+/** How long a list waits for its rows, including its account's turn, before it asks the primary. */
 const LONGEST_READ_MS = 1_000;
-/** A replica that was not there, or too far behind, is tried again after this, by one list. */
+/** After this time, one list tries a replica again that was down or too far behind. */
 const REST_MS = 2_000;
 
 /**
- * Opens what lists are read from: the replica, if one is configured, or else the primary.
- * @throws SessionRefused if the replica can be reached, but not like this; see openOrm
+ * Opens the database that lists are read from: the replica, if one is configured, otherwise the primary.
+ * @throws SessionRefused as openOrm
  */
 export async function openLists(
   config: DatabaseConfig & { readDatabaseUrl: string | null },
@@ -31,7 +31,7 @@ export async function openLists(
   if (databaseUrl === null) return { read: (read) => read(primary), close: async () => {} };
   const { orm } = await openServiceDatabase({ ...config, databaseUrl, databaseDirectUrl: null }, logger, {
     poolSize: 15,
-    // The service's own: asking how far it is.
+    // The remaining connections are for the service itself, to ask how far the replica is.
     shares: { accounts: 12, eachAccount: 4 },
     applicationName: 'card-issuing-lists',
   });
@@ -39,15 +39,15 @@ export async function openLists(
 }
 
 /**
- * Has lists read from a replica that has everything that was committed when the list was asked for, by whichever process:
- * a partner finds in a list what it has just made. If the replica lags, is away or hangs, lists are read from the primary
+ * Reads lists from a replica that has everything that any process had committed when the list was requested, so that partners
+ * find in a list what they have just created. If the replica lags, is down or hangs, lists are read from the primary
  * (docs/decisions/lists-from-a-replica.md).
  */
 export function readListsFrom(replica: Orm, primary: Orm, logger: Logger): ReadList {
   let isResting = false;
   let triedAtMs = 0;
 
-  // Lists that arrive while one is asking go together next, so each asks after it has arrived.
+  // Lists that arrive during a check share the next one, so that every check starts after the list arrived.
   const catchUp = coalesce<null, boolean>({
     mostTogether: 10_000,
     async run(lists) {
@@ -81,7 +81,7 @@ export function readListsFrom(replica: Orm, primary: Orm, logger: Logger): ReadL
       return await within(LONGEST_READ_MS, () => read(replica));
     } catch (error) {
       if (error instanceof ApiError) throw error;
-      // Replay may have to cancel what reads a row that is gone.
+      // Replay may cancel a query that reads deleted rows.
       logger.warn({ error: describeError(error) }, 'a list is read from the primary: the replica failed');
       return read(primary);
     }
@@ -106,7 +106,7 @@ const NOW = `SELECT pg_current_wal_flush_lsn()::text AS flushed, system_identifi
 const REACHED = `SELECT pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= $1::pg_lsn AND system_identifier::text = $2 AS reached
   FROM pg_control_system()`;
 
-/** @throws what `work` throws, or a TimeoutError; its connection is then ended. A server that hangs opens none in time. */
+/** @throws what `work` throws, or a TimeoutError, in which case its connection is ended */
 async function within<T>(mostMs: number, work: () => Promise<T>): Promise<T> {
   const signal = AbortSignal.timeout(mostMs);
   const tooLate = Promise.withResolvers<never>();

@@ -1,18 +1,18 @@
 import type { ClientBase } from 'pg';
 import { StartRefused } from '../process/run-process.ts';
 
-/** After how long PostgreSQL ends what a session does (docs/decisions/time-limits.md); 0: never. */
+/** The timeouts that PostgreSQL enforces on a session (docs/decisions/time-limits.md); 0 for none. */
 export interface TimeLimits {
   lockMs: number;
   idleInTransactionMs: number;
   statementMs: number;
 }
 
-/** In this order, and all below the 10 s of an activity's attempt. */
+/** In increasing order, and all below the 10 s of an activity's attempt. */
 export const SERVICE_LIMITS: TimeLimits = { lockMs: 4_000, idleInTransactionMs: 5_000, statementMs: 8_000 };
 /** An operator's statement may read everything. */
 export const OPERATOR_LIMITS: TimeLimits = { lockMs: 10_000, idleInTransactionMs: 30_000, statementMs: 0 };
-/** Everybody waits behind a migration that waits for a table: less long than a request waits for a lock. */
+/** Everybody waits behind a migration that waits for a table, so its wait is shorter than a request's wait for a lock. */
 export const MIGRATION_LIMITS: TimeLimits = { lockMs: 2_000, idleInTransactionMs: 60_000, statementMs: 0 };
 
 const SETTINGS: Record<keyof TimeLimits, string> = {
@@ -21,7 +21,7 @@ const SETTINGS: Record<keyof TimeLimits, string> = {
   statementMs: 'statement_timeout',
 };
 
-/** A peer that is gone without a word is noticed within 25 s, also where it owes an answer. */
+/** A peer that vanishes silently is noticed within 25 s, even if it owes a response. */
 const KEEPALIVES = {
   tcp_keepalives_idle: '10s',
   tcp_keepalives_interval: '5s',
@@ -29,10 +29,10 @@ const KEEPALIVES = {
   tcp_user_timeout: '25s',
 };
 
-/** Our end of the same. */
+/** The same for our end. */
 export const CLIENT_KEEPALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 } as const;
 
-/** The startup setting `options` of a session: its limits, and what else is named. */
+/** The startup setting `options` of a session: its limits, and any other settings. */
 export function startupOptions(limits: TimeLimits, others: Record<string, string> = {}): string {
   const timeouts = limitNames.map((limit) => [SETTINGS[limit], `${limits[limit]}ms`]);
   return [...Object.entries(others), ...timeouts, ...Object.entries(KEEPALIVES)]
@@ -40,7 +40,7 @@ export function startupOptions(limits: TimeLimits, others: Record<string, string
     .join(' ');
 }
 
-/** The database is there, but not to be worked on by such a session. The message says what to do. */
+/** The database is available, but must not be used with this session. The message says what to do. */
 export class SessionRefused extends StartRefused {}
 
 /** A session without its limits could stop everybody else's. */
@@ -49,8 +49,8 @@ export class SessionUnlimited extends SessionRefused {
 }
 
 /**
- * For a new connection: sees that its limits are in force, since a connection pooler may drop startup settings.
- * Where the server's platform can, it is also to look once a second whether a statement's client is still there.
+ * Checks that a new connection's limits are in force, since a connection pooler may drop startup settings. If the server's
+ * platform supports it, the server also checks once a second whether a statement's client is still connected.
  * @throws SessionUnlimited
  */
 export async function checkSession(client: ClientBase, limits: TimeLimits): Promise<void> {
@@ -70,7 +70,7 @@ export async function checkSession(client: ClientBase, limits: TimeLimits): Prom
 
 const limitNames = Object.keys(SETTINGS) as (keyof TimeLimits)[];
 
-// A server on Windows refuses client_connection_check_interval, and a startup setting it refuses refuses the session.
+// A server on Windows refuses client_connection_check_interval, and a refused startup setting would fail the whole session.
 const CHECK = `
   SELECT ${limitNames
     .map((limit) => SETTINGS[limit])

@@ -15,15 +15,15 @@ import type { ReadonlyKysely } from 'kysely/readonly';
 import type { Tenant } from '../domain/mode.ts';
 import type { Tables } from './tables.ts';
 
-/** What can run a statement that reads: an EntityManager, inside its transaction if it has one. */
+/** Runs statements that read: an EntityManager, inside its transaction if it has one. */
 export type Reader = EntityManager;
 
 declare const OPEN: unique symbol;
 
-/** What can run a statement that writes or locks: the EntityManager that `transaction()` gives. */
+/** Runs statements that write or lock: the EntityManager from `transaction()`. */
 export type Transactor = EntityManager & { readonly [OPEN]: true };
 
-/** Builds statements that read; a column that a table does not have is a type error. */
+/** Builds statements that read. An unknown column is a type error. */
 export type Reads = ReadonlyKysely<Tables>;
 
 /** Builds statements that write, too. */
@@ -33,10 +33,10 @@ export type Writes = Kysely<Tables>;
 type Statement<Row> = Compilable<Row> | RawBuilder<Row>;
 
 /**
- * Makes a statement that reads. It is built once, here and now, and costs what written-out SQL does
+ * Creates a statement that reads. It is built once, right here, so it costs no more than written-out SQL
  * (docs/decisions/statements-are-built-once.md).
- * @param build is called with stand-ins for the values: it may pass them on to the statement, and nothing else. Anything
- *   else in the statement is a constant. A partial index needs its constant in the text: `sql.lit`.
+ * @param build is called with stand-ins for the values, which it may only pass on to the statement. Everything else in the
+ *   statement is a constant. A partial index needs its constant in the text: `sql.lit`.
  * @throws Error if the statement writes or locks: that takes {@link writeStatement}
  */
 export function readStatement<Values extends object, Row>(
@@ -60,7 +60,7 @@ export function tenantStatement<Values extends object, Row>(
   return (em, { partnerId, mode }, values) => query(em, text, bind({ ...values, partnerId, mode }));
 }
 
-/** Makes a statement that writes or locks, as {@link readStatement} does one that reads. It needs a transaction. */
+/** Like {@link readStatement}, for a statement that writes or locks. It needs a transaction. */
 export function writeStatement<Values extends object, Row>(
   build: (db: Writes, values: Values) => Statement<Row>,
 ): (tx: Transactor, values: Values) => Promise<Row[]> {
@@ -68,7 +68,7 @@ export function writeStatement<Values extends object, Row>(
   return (tx, values) => query(tx, text, bind(values));
 }
 
-/** Makes a {@link writeStatement} that is the whole of its transaction: no BEGIN, no COMMIT, one round trip. */
+/** Creates a {@link writeStatement} that is a whole transaction by itself: no BEGIN, no COMMIT, one round trip. */
 export function autocommitStatement<Values extends object, Row>(
   build: (db: Writes, values: Values) => Statement<Row>,
 ): (orm: MikroORM, values: Values) => Promise<Row[]> {
@@ -87,9 +87,9 @@ export const columnsOf = <Table extends keyof Tables>(
 ) => sql.join(columns.map((column) => sql.ref(`${alias}.${column}`)));
 
 /**
- * A CTE for a `sql` template: the transaction commits without waiting for the disk. The statement has to read from
- * `asynchronous_commit`. Use it only for what a crash of PostgreSQL may forget: a lease, the record of an attempt that
- * is then made again, a claim under which nothing has happened yet. The next ordinary commit takes it to the disk too.
+ * A CTE for a `sql` template that makes the transaction commit without waiting for the disk. The statement has to read from
+ * `asynchronous_commit`. Use it only for data that a crash of PostgreSQL may lose: a lease, the record of an attempt that is
+ * then repeated, a claim under which nothing has happened yet. The next ordinary commit flushes it too.
  */
 export const ASYNCHRONOUS_COMMIT = sql.raw(
   "asynchronous_commit AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))",
@@ -121,10 +121,10 @@ const BUILDER = new Kysely<Tables>({
   },
 });
 
-// Kysely's way to say it: the two types do not overlap.
+// The two types do not overlap, so this needs a cast.
 const READER = BUILDER as never as Reads;
 
-/** Stands for a value while a statement is built. */
+/** A placeholder for a value while a statement is built. */
 class StandIn {
   readonly name: string;
 
@@ -133,7 +133,9 @@ class StandIn {
   }
 
   [Symbol.toPrimitive](): never {
-    throw new Error(`the value "${this.name}" is not known yet: work it out before the statement is run`);
+    throw new Error(
+      `the value "${this.name}" is not known while the statement is built: compute it before the statement runs`,
+    );
   }
 }
 
@@ -141,13 +143,15 @@ function compile<Values extends object>(build: (values: Values) => Statement<unk
   const standIns = new Proxy({} as Values, {
     get: (_, name) => new StandIn(String(name)),
     ownKeys: () => {
-      throw new Error('a statement names each value it takes: which there are is not known yet');
+      throw new Error(
+        'a statement has to name each value it takes: they cannot be enumerated while it is built',
+      );
     },
   });
   const { sql: text, parameters } = build(standIns).compile(BUILDER);
   return {
     text,
-    /** Of the values, in the order of parameters; undefined for a constant. */
+    /** The values' names, in the order of the parameters; undefined for a constant. */
     names: parameters.map((parameter) => (parameter instanceof StandIn ? parameter.name : undefined)),
     bind: (values: Values) =>
       parameters.map((parameter) =>

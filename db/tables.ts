@@ -9,7 +9,7 @@ import { MeasurementEntity } from './entities/measurements.ts';
 import * as simulatedNetwork from './entities/simulated-network.ts';
 import * as webhooks from './entities/webhooks.ts';
 
-/** Every table, by the name statements have for it. */
+/** Every table, by its name in statements. */
 const TABLES = {
   partner: accounts.PartnerEntity,
   account_usage: accounts.AccountUsageEntity,
@@ -47,10 +47,10 @@ const TABLES = {
 /** Every entity the ORM maps. */
 export const ENTITIES = Object.values(TABLES);
 
-/** The tables as the driver gives and takes their rows: what Kysely types statements by. */
+/** The tables' rows as the driver reads and writes them. Kysely types statements by these. */
 export type Tables = { [Name in keyof typeof TABLES]: RawTable<InferKyselyTable<(typeof TABLES)[Name]>> };
 
-/** A row as the driver gives it: these columns of it, or all. */
+/** A row as the driver returns it: these columns, or all. */
 export type Row<
   Name extends keyof Tables,
   Columns extends keyof Tables[Name] = keyof Tables[Name],
@@ -62,6 +62,6 @@ type RawColumn<Value> = [Value] extends [ColumnType<infer Selected, infer Insert
   ? ColumnType<Given<Selected>, Taken<Inserted>, Taken<Updated>>
   : ColumnType<Given<Value>, Taken<Value>, Taken<Value>>;
 
-/** The driver gives timestamps as text, and binary data in buffers; bigint and numeric are text in the entities, too. */
+/** The driver returns timestamps as text, and binary data in buffers. bigint and numeric are text in the entities too. */
 type Given<Value> = Value extends Date ? string : Value extends Uint8Array ? Buffer : Value;
 type Taken<Value> = Value extends Date ? Date | string : Value;

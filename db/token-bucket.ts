@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 
 /**
- * A token bucket that a row keeps in one column: the time at which the bucket is full again (the generic cell rate
- * algorithm). So it counts for all processes together. A statement that takes tokens has to lock the row first.
+ * A token bucket shared by all processes. A row keeps it in one column, the time at which the bucket is full again (the
+ * generic cell rate algorithm). A statement that takes tokens has to lock the row first.
  * @param column with its table's alias if it needs one
  * @param size how many tokens a full bucket has
  * @returns fragments for a statement: how many tokens are left, below zero if too many were taken; how many seconds
@@ -10,7 +10,7 @@ import { type RawBuilder, sql } from 'kysely';
  */
 export function tokenBucket(column: string, { size, perSecond }: { size: number; perSecond: number }) {
   const fullAt = sql`greatest(${sql.ref(column)}, clock_timestamp())`;
-  // The clock goes on between its two readings.
+  // The clock advances between the two reads.
   const secondsUntilFull = sql`greatest(0, extract(epoch FROM ${fullAt} - clock_timestamp()))`;
   return {
     left: sql<number>`${sql.lit(size)} - ceil(${sql.lit(perSecond)} * ${secondsUntilFull})`,

@@ -1,18 +1,18 @@
-/** How many places there are, and how many of them one line may have at a time. */
+/** How many places there are, and how many of them one line may hold at a time. */
 interface TurnLimits {
   places: number;
   each: number;
-  /** After which a wait is given up. */
+  /** How long a request waits before it gives up. */
   longestWaitMs: number;
 }
 
-/** There was no turn in time: to be tried again later. */
+/** No turn came in time. Try again later. */
 export class NoTurn extends Error {
   override name = 'NoTurn';
 }
 
 interface Waiting {
-  /** Given its place. */
+  /** Called when it gets a place. */
   admit(): void;
 }
 
@@ -22,14 +22,14 @@ interface Line {
 }
 
 /**
- * Places that several lines share: within a line first come, first served, and the lines one after the other. However
- * long one line is, another has its next turn when each of those before it has had one.
+ * Places shared by several lines. Within a line, it is first come, first served, and the lines take turns: however long one
+ * line is, another gets its next turn after each line before it has had one.
  */
 export class Turns {
   readonly #limits: TurnLimits;
   #free: number;
   #givenUp = 0;
-  /** Those that hold or want places; in the order of their next turns. */
+  /** The lines that hold or want places, in the order of their next turns. */
   readonly #lines = new Map<string, Line>();
 
   constructor(limits: TurnLimits) {
@@ -58,8 +58,8 @@ export class Turns {
 
   /**
    * Waits for a turn.
-   * @returns what gives the place back; calls after the first do nothing.
-   * @throws NoTurn after the longest wait, the signal's reason when it is aborted.
+   * @returns a function that releases the place; only the first call has an effect
+   * @throws NoTurn after the longest wait, or the signal's reason when it is aborted
    */
   async take(name: string, signal: AbortSignal | null): Promise<() => void> {
     signal?.throwIfAborted();
@@ -114,7 +114,7 @@ export class Turns {
     });
   }
 
-  /** Gives free places to the lines in their order; who got one goes behind the others. */
+  /** Gives free places to the lines in order. A line that got one moves to the end. */
   #admitNext(): void {
     for (const [name, line] of this.#lines) {
       if (this.#free === 0) return;

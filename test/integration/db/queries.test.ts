@@ -196,7 +196,7 @@ describe('statements', () => {
       writeStatement((db, values: { id: string; name: string }) =>
         db.insertInto('partner').values(build(values)),
       );
-    assert.throws(() => insert(({ id, name }) => ({ id, name: `${name}!` })), /"name" is not known yet/);
+    assert.throws(() => insert(({ id, name }) => ({ id, name: `${name}!` })), /"name" is not known while the statement is built/);
     assert.throws(() => insert((values) => ({ ...values })), /names each value/);
   });
 
