@@ -196,8 +196,11 @@ describe('statements', () => {
       writeStatement((db, values: { id: string; name: string }) =>
         db.insertInto('partner').values(build(values)),
       );
-    assert.throws(() => insert(({ id, name }) => ({ id, name: `${name}!` })), /"name" is not known while the statement is built/);
-    assert.throws(() => insert((values) => ({ ...values })), /names each value/);
+    assert.throws(
+      () => insert(({ id, name }) => ({ id, name: `${name}!` })),
+      /"name" is not known while the statement is built/,
+    );
+    assert.throws(() => insert((values) => ({ ...values })), /has to name each value/);
   });
 
   it('for a tenant are refused if they do not name the account', async () => {
