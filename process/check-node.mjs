@@ -1,4 +1,4 @@
-// Loaded first, in JavaScript that an older Node can read: it could not run the service, which is TypeScript.
+// Loaded first, in JavaScript that an older Node can parse, because it could not run the service's TypeScript.
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 
@@ -12,5 +12,5 @@ if (Number.parseInt(process.versions.node, 10) < OLDEST) {
   process.exit(1);
 }
 
-// Halves the start of the next process. If the folder can't be written, Node goes without.
+// Halves the start-up time of the next process. If the folder can't be written, Node does without the cache.
 module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/node', import.meta.url)));

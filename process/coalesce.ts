@@ -1,21 +1,21 @@
 interface CoalesceOptions<Item, Result> {
   /**
-   * Carries out items together, those of one lane next to each other. Another batch may take its place as soon as this
-   * resolves; a result that is still a promise by then keeps only its lane waiting. If it rejects, so does every item.
-   * @returns each item's result, in its place
+   * Processes items together, those of one lane next to each other. The next batch may start as soon as this resolves; a
+   * result that is still a promise by then only delays its own lane. If it rejects, so does every item.
+   * @returns the results, in the order of the items
    */
   run(items: readonly Item[]): Promise<readonly (Result | Promise<Result>)[]>;
   /** How many items a batch can have. */
   mostTogether: number;
-  /** How many batches run at once; 1 if left out. */
+  /** How many batches run at once. Default: 1. */
   mostUnderWay?: number;
-  /** Items of one lane are never in two batches at once, and keep their order. If left out, there is one lane. */
+  /** Items of one lane are never in two batches at once, and keep their order. Default: a single lane. */
   laneOf?(item: Item): string;
 }
 
 /**
- * Makes one call of many: items that arrive in the same turn of the event loop, or while no batch may start, go together
- * into the next one. An item that finds nothing under way waits for nobody.
+ * Batches calls: items that arrive in the same turn of the event loop, or while no batch may start, share the next batch. If
+ * no batch is running, an item waits for nobody.
  * @returns a function that takes an item and resolves to its result
  */
 export function coalesce<Item, Result>({

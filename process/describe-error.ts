@@ -1,11 +1,11 @@
-/** What may be logged of an error: never its message where a driver wrote it, since that can quote a row's values. */
+/** What may be logged about an error. A driver's message is left out, because it can quote a row's values. */
 export interface DescribedError {
   name: string;
   summary: string;
   stack?: string;
 }
 
-/** Errors whose message quotes what could not be read. */
+/** Errors whose message quotes their input. */
 const QUOTE_INPUT = ['SyntaxError', 'ZodError', '$ZodError'];
 
 interface DatabaseError {
@@ -14,7 +14,7 @@ interface DatabaseError {
   constraint?: string;
 }
 
-/** An error without values of rows: a database's error is its SQLSTATE, table and constraint. */
+/** Describes an error without any row's values: a database error by its SQLSTATE, table and constraint. */
 export function describeError(error: unknown): DescribedError {
   if (!(error instanceof Error)) return { name: 'NonError', summary: `a ${typeof error} was thrown` };
   if (isDatabaseError(error)) {
@@ -27,7 +27,7 @@ export function describeError(error: unknown): DescribedError {
   return { name: error.name, summary, stack: framesOf(error) };
 }
 
-/** Which of gRPC's statuses a call to Temporal got: the client's own message says only which call it was. */
+/** The gRPC status of a failed call to Temporal, because the client's own message only names the call. */
 function grpcCodeOf(cause: unknown): string {
   const code = (cause as { code?: unknown } | undefined)?.code;
   return cause instanceof Error && typeof code === 'number' ? ` (gRPC status ${code})` : '';

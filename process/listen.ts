@@ -13,16 +13,18 @@ const LONGEST_STOP_MS = 10_000;
 export interface Listening {
   /** Its origin, without a path. */
   url: string;
-  /** Ends each connection after its next answer, which says so (`Connection: close`). New ones are still taken. */
+  /**
+   * Closes each connection after its next response, which says so (`Connection: close`). New connections are still accepted.
+   */
   drain(): void;
-  /** Takes no more connections and ends the requests in progress, within 10 s. */
+  /** Accepts no more connections and finishes the requests in progress, within 10 s. */
   stop(): Promise<void>;
 }
 
 /**
- * Has a server listen.
- * @param variable the environment variable that the port is from
- * @throws StartRefused if the address can't be had
+ * Makes a server listen.
+ * @param variable the environment variable that sets the port
+ * @throws StartRefused if the address is not available
  */
 export async function listen(
   server: Server,

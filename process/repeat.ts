@@ -7,7 +7,7 @@ export interface Repetition {
 }
 
 /**
- * Runs `work` again and again, each time `intervalMs` after it last ended. A failure is logged, and the work goes on.
+ * Runs `work` repeatedly, each time `intervalMs` after it last ended. A failure is logged and does not end the repetition.
  * @param work is awaited by {@link Repetition.stop}, so long work must end early once `stopping` is aborted
  */
 export function repeat(

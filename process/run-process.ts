@@ -4,13 +4,13 @@ import { describeError } from './describe-error.ts';
 export class StartRefused extends Error {}
 
 interface RunningProcess {
-  /** Settles if the work ends without being stopped. */
+  /** Settles if the work ends on its own. */
   ended: Promise<void>;
   stop(): Promise<void>;
 }
 
 /**
- * Runs a production process until SIGINT, SIGTERM or a failure, stops it in order, and exits with 0, or with 1 after a
+ * Runs a production process until SIGINT, SIGTERM or a failure, stops it gracefully, and exits with 0, or with 1 after a
  * failure.
  */
 export async function runProcess(name: string, start: () => Promise<RunningProcess>): Promise<void> {

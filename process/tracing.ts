@@ -6,36 +6,39 @@ import { asPartOf } from './work-context.ts';
 export interface TracingConfig {
   /** Where spans go: OTLP over HTTP, as JSON. */
   url: string;
-  /** Sent with them, such as an API key. */
+  /** Headers to send with them, such as an API key. */
   headers: Record<string, string>;
-  /** The share of the traces that begin here to export. */
+  /** The share of new traces to export. */
   ratio: number;
 }
 
 interface SpanOptions {
   name: string;
   kind?: keyof typeof SpanKind;
-  /** The span it is below, as W3C's `traceparent`; null: it begins a trace. */
+  /** The parent span, as W3C's `traceparent`; null to start a new trace. */
   parent: string | null;
-  /** A span of somebody else's trace that led to it. */
+  /** A span of the caller's own trace, to link. */
   linked?: string | null;
-  /** Ids, types and numbers: nothing personal, nothing that somebody else wrote. */
+  /** Ids, types and numbers; nothing personal, and no foreign text. */
   attributes?: Attributes;
 }
 
-/** A span that ended elsewhere, under an id that those below it have been told. */
+/** A span that ended elsewhere, with the id that its children already use. */
 interface EndedSpan extends SpanOptions {
   spanId: string;
   startedAt: Date;
   failed: boolean;
 }
 
-/** Exports spans. Where traces aren't exported there is none, and nothing of it is loaded. */
+/** Exports spans. If traces aren't exported, none is created, and OpenTelemetry is not loaded. */
 export interface Tracing {
-  /** Runs work in a span; what it starts can be below it (`currentWork().traceparent`). An error marks it, by its name. */
+  /**
+   * Runs work in a span, which can be the parent of what it starts (`currentWork().traceparent`). An error is recorded by
+   * name.
+   */
   inSpan<T>(options: SpanOptions, work: (span: Span) => Promise<T>): Promise<T>;
   record(span: EndedSpan): void;
-  /** Exports what is left. */
+  /** Exports the remaining spans. */
   stop(): Promise<void>;
 }
 
@@ -123,7 +126,7 @@ export async function startTracing(
   };
 }
 
-/** A failure of Temporal's has a type of ours. */
+/** The kind of an error: for a Temporal failure, the type that we gave it. */
 function kindOf(error: unknown): string {
   const { type } = (error ?? {}) as { type?: unknown };
   return typeof type === 'string' ? type : describeError(error).name;
@@ -131,7 +134,7 @@ function kindOf(error: unknown): string {
 
 const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** @returns null for what is no `traceparent` */
+/** @returns null if it is not a valid `traceparent` */
 function contextOf(traceparent: string | null | undefined): SpanContext | null {
   const [, traceId, spanId, flags] = TRACEPARENT.exec(traceparent ?? '') ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return null;
@@ -142,7 +145,7 @@ function traceparentOf({ traceId, spanId, traceFlags }: SpanContext): string {
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
 }
 
-/** The same place in a trace, but below another span. */
+/** The same trace, with another span as the parent. */
 export function below(traceparent: string, spanId: string): string {
   const [version, traceId, , flags] = traceparent.split('-');
   return [version, traceId, spanId, flags].join('-');

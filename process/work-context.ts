@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Tenant } from '../domain/mode.ts';
 
-/** What a piece of work is part of; its log lines name these. */
+/** What a piece of work belongs to. Its log lines name these. */
 interface Whole {
-  /** The request that asked for it. */
+  /** The request that caused it. */
   requestId: string | null;
   /** The workflow that it is a step of. */
   workflowId: string | null;
@@ -11,11 +11,11 @@ interface Whole {
   traceparent: string | null;
 }
 
-/** For whom a piece of work asks for connections to the database, and until when. */
+/** On whose behalf a piece of work uses database connections, and until when. */
 interface Work extends Whole {
   /** `<partnerId>/<mode>`; null for the service's own work. */
   account: string | null;
-  /** The part of the service's own work, since parts take turns as accounts do; unnamed work is one part. */
+  /** The part of the service's own work. Parts take turns as accounts do; unnamed work is one part. */
   part: string;
   /** Aborted once nobody waits for the work: it gets no further connection and loses the one it has. */
   signal: AbortSignal | null;

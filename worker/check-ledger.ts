@@ -9,14 +9,14 @@ import { type Repetition, repeat } from '../process/repeat.ts';
 import { untilAborted } from '../process/work-context.ts';
 
 const LOOK_EVERY_MS = 60_000;
-/** One invariant's statement reads the whole ledger. */
+/** Each invariant's statement reads the whole ledger. */
 const LONGEST_STATEMENT_MS = 25 * 60_000;
-/** If the worker that checks dies, another one begins anew after this. */
+/** If the worker that runs the check dies, another one starts over after this. */
 const LEASE_MS = 30 * 60_000;
 
 /**
- * Has one of all workers check the whole ledger once a day, on a connection of its own and one statement at a time, each
- * on one core of PostgreSQL's: so it takes longer, and slows others little.
+ * Makes one of the workers check the whole ledger once a day, on a separate connection, one statement at a time, each on one
+ * of PostgreSQL's cores. That takes longer, but hardly slows other work.
  */
 export function startCheckingLedger(options: {
   orm: Orm;
@@ -48,7 +48,7 @@ export function startCheckingLedger(options: {
         );
     } catch (error) {
       if (!stopping.aborted) throw error;
-      // Another worker is to begin at once.
+      // Let another worker start at once.
       await keepMeasurement(orm, 'ledger_check', 0);
     } finally {
       await reader.close();
@@ -61,7 +61,7 @@ export function startCheckingLedger(options: {
   });
 }
 
-/** The next such time in UTC that is an hour away or more, so that a check by chance just before it is enough. */
+/** The next such time in UTC that is at least an hour away, so that a check shortly before it is not repeated. */
 export function nextTime({ hour, minute }: TimeOfDay, now: Date): Date {
   const next = new Date(now);
   next.setUTCHours(hour, minute, 0, 0);

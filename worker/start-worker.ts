@@ -46,18 +46,18 @@ export interface RunningWorker {
 }
 
 export interface WorkerOptions {
-  /** Workflows already bundled; otherwise they are bundled at the start, which takes about a second. */
+  /** A ready-made bundle of the workflows. Without it, they are bundled at the start, which takes about a second. */
   workflowBundle?: WorkflowBundleOption;
-  /** Wraps the effects, for tests that kill the process between them. */
+  /** Wraps the activities, for tests that kill the process between them. */
   around?: CardsOptions['around'] & {
     depositActivities?(activities: DepositActivities): DepositActivities;
   };
 }
 
 /**
- * Opens what a worker needs and polls its task queues until it is stopped: cards, webhooks and deposits, or those that
- * WORKER_QUEUES names. With each comes what no workflow asks for, such as the webhook relay. It listens first, and for
- * operators alone.
+ * Opens what a worker needs and polls its task queues until it is stopped: cards, webhooks and deposits, or those in
+ * WORKER_QUEUES. Each comes with its background work, such as the webhook relay. It first starts to listen for operators'
+ * requests.
  */
 export async function startWorker(
   config: Config,
@@ -93,7 +93,7 @@ async function startWork(
   const ring = new KeyRing(config.encryptionKeys);
   const { orm, direct, poolUsage } = await openServiceDatabase(config, logger, {
     poolSize: 22,
-    // The other 6 are the service's own: for the relay, the repeated jobs, the simulated network.
+    // The other 6 are for the service itself: the relay, the repeated jobs, the simulated network.
     shares: { accounts: 16, eachAccount: 4 },
     applicationName: 'card-issuing-worker',
   });
@@ -157,7 +157,7 @@ async function startWork(
 const UPKEEP_INTERVAL_MS = 600_000;
 const PRUNED_AT_ONCE = 1_000;
 
-/** Makes room for what is to come, and forgets what is old, in small steps without long locks. */
+/** Creates coming partitions and deletes old data, in small steps without long locks. */
 function startUpkeep({ orm, logger }: { orm: Orm; logger: Logger }): Repetition[] {
   return [
     repeat('making partitions', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
@@ -175,8 +175,8 @@ function startUpkeep({ orm, logger }: { orm: Orm; logger: Logger }): Repetition[
 }
 
 /**
- * Serves what operators and their machines ask a worker: it is no part of the API, and needs no key.
- * @throws StartRefused if the address can't be had
+ * Serves health, readiness and metrics. They are not part of the API, and need no key.
+ * @throws StartRefused if the address is not available
  */
 function serveOperations(
   address: HttpAddress,

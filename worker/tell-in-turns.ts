@@ -4,14 +4,14 @@ import { describeError } from '../process/describe-error.ts';
 import { Waker } from './waker.ts';
 
 interface Telling {
-  /** There may be something to tell. */
+  /** Call it when there may be workflows to inform. */
   wake(): void;
   stop(): Promise<void>;
 }
 
 /**
- * Informs workflows of changes of their rows: a few of each account in turn. If a workflow can't be reached, its change is
- * taken again when its lease has expired, and keeps nothing else waiting.
+ * Informs workflows of changes to their rows, a few of each account in turn. If a workflow can't be reached, its change is
+ * taken again when its lease has expired, and delays nothing else.
  */
 export function tellInTurns<Change, Account>(options: {
   /** What the workflows are about, for the log. */

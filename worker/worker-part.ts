@@ -6,7 +6,7 @@ import type { Config } from '../config/service.ts';
 import type { KeyRing } from '../crypto/key-ring.ts';
 import type { Orm, ServiceDatabase } from '../db/orm.ts';
 
-/** What each part of a worker process is made with. */
+/** The options that every part of a worker process gets. */
 export interface PartOptions {
   config: Config;
   orm: Orm;
@@ -18,11 +18,13 @@ export interface PartOptions {
   logger: Logger;
 }
 
-/** What a worker process does for one task queue: the workflows and activities, and what no workflow asks for. */
+/**
+ * What a worker process does for one task queue: its workflows and activities, and the background work that belongs to them.
+ */
 export interface WorkerPart {
   worker: Worker;
   metrics: Metric[];
-  /** Called when the process begins to stop: ends what need not be waited for. */
+  /** Called when the process begins to stop, to end work that need not be waited for. */
   leave?(): void;
   /** Called when the worker has ended. */
   stop(): Promise<void>;

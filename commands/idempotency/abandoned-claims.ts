@@ -4,13 +4,13 @@ import { autocommitStatement, type Transactor, writeStatement } from '../../db/s
 import type { Row } from '../../db/tables.ts';
 import type { WorkflowOperation } from '../../domain/claim-operation.ts';
 
-/** A claim without a response whose request nobody runs any more, the caller's to start until its lease ends. */
+/** A claim without a response whose process seems to have died. It is the caller's to start until the lease expires. */
 export type AbandonedClaim = Row<
   'idempotency_claim',
   'id' | 'partner_id' | 'mode' | 'resource_id' | 'card_id' | 'request_id'
 > & {
   operation: WorkflowOperation;
-  /** How often its work has been started, this time included. */
+  /** How often its work has been started, including this time. */
   attempts: number;
 };
 
@@ -25,15 +25,14 @@ export function takeAbandonedClaims(
   return take(tx, request);
 }
 
-/** Leaves a claim alone for so long, unless it has its response. */
+/** Leaves a claim alone for this long, unless it has a response. */
 export async function putClaimOff(orm: Orm, claimId: string, pauseMs: number): Promise<void> {
   await putOff(orm, { claimId, pauseMs });
 }
 
 /**
- * Forgets claims after 31 days (decisions.md: kept for at least 30) that have their response and no pending card or
- * top-up. In test mode one without a response was left by a process of an earlier release, and nothing has been done
- * under it.
+ * Deletes claims after 31 days (decisions.md: kept for at least 30) that have a response and no pending card or top-up. A
+ * claim of test mode without a response was left by a process of an earlier release, and nothing was done under it.
  * @returns how many, at most `limit`
  */
 export async function pruneClaims(orm: Orm, limit: number): Promise<number> {
@@ -51,8 +50,8 @@ const isAbandoned = ({
 }: Taking) => sql`c.response_status IS NULL AND c.operation = ANY (${operations})
   AND c.sweep_after < now() AND c.lease_expires_at < now()`;
 
-// The accounts that have claims without a response are found by skipping through the index, not by reading the claims.
-// Which of them come first is left to chance: in any order that is fixed the last would wait for all the others.
+// A skip scan of the index finds the accounts that have claims without a response, instead of reading the claims. Their order
+// is random, because in any fixed order the last one would wait for all the others.
 const take = writeStatement(
   (_, taking: Taking) => sql<AbandonedClaim>`
     WITH RECURSIVE account (partner_id, mode) AS (

@@ -17,24 +17,24 @@ import {
 } from './claim.ts';
 import { type StoredResponse, sealBody } from './response.ts';
 
-/** The answer to a keyed request. */
+/** The response to a request with an Idempotency-Key. */
 export interface KeyedAnswer {
-  /** It was given before: nothing happened this time. */
+  /** Whether it is a stored response, so that nothing happened this time. */
   replayed: boolean;
   response: StoredResponse;
 }
 
-/** There is another claim under the same key: roll back. */
+/** Another claim has the same key: roll back. */
 class KeyTaken extends Error {}
 
 const ATTEMPTS = 5;
 
 /**
- * Runs an operation that touches only our database: all of it, the key's claim and the response are one transaction, so a
+ * Runs an operation that touches only our database. The operation, the key's claim and the response are one transaction, so a
  * retry finds either nothing or the response, and two requests with one key wait for each other. A refusal that is stored
- * (decisions.md, "Idempotency": 402, 409, 422) leaves nothing else behind. For a request without a key nothing is stored.
- * @param work looks under the key once it holds its locks ({@link replayOf}), and stores its response with the key's claim
- * ({@link answerWith}, or {@link insertAnsweredClaim} within a statement of its own)
+ * (decisions.md, "Idempotency": 402, 409, 422) leaves nothing else behind. Without a key, nothing is stored.
+ * @param work looks the key up once it holds its locks ({@link replayOf}), and stores its response with the key's claim
+ * ({@link answerWith}, or {@link insertAnsweredClaim} in another statement)
  * @throws ApiError what is not stored, `idempotency_conflict`
  */
 export async function answerOnce(
@@ -54,7 +54,7 @@ export async function answerOnce(
   }
 }
 
-/** Stores a refusal as the response under its key. @throws `error` itself if it is none that is stored */
+/** Stores a refusal as the key's response. @throws `error` itself if it is not one that is stored */
 async function refuse(
   { orm, ring }: CommandContext,
   request: KeyedRequest,
@@ -71,12 +71,12 @@ async function refuse(
   return replay;
 }
 
-/** What was said of the key itself is no answer of the operation. */
+/** Errors about the key itself are not responses of the operation. */
 const isStored = ({ status, code }: ApiError): boolean =>
   [402, 409, 422].includes(status) && !code.startsWith('idempotency_');
 
 /**
- * The answer that lies under a request's key; null if there is none.
+ * The response stored under a request's key; null if there is none.
  * @throws ApiError `idempotency_conflict`; in live mode, in which a workflow can be at work under the key,
  * `idempotency_in_flight`
  */
@@ -100,14 +100,14 @@ export async function answerWith(
 }
 
 /**
- * @param isStored whether {@link insertAnsweredClaim} made a row
- * @throws KeyTaken to be rolled back with, and run again by {@link answerOnce}
+ * @param isStored whether {@link insertAnsweredClaim} inserted a row
+ * @throws KeyTaken, which rolls the transaction back and makes {@link answerOnce} run it again
  */
 export function requireStored(isStored: boolean): void {
   if (!isStored) throw new KeyTaken();
 }
 
-/** A claim that is made with its response. */
+/** A claim that is inserted together with its response. */
 export interface AnsweredClaim {
   claimId: string;
   partnerId: string;
@@ -137,8 +137,8 @@ export function answeredClaimOf(
 }
 
 /**
- * The INSERT of a claim with its response; it returns no row if there is another under the key by now.
- * @param from a CTE: without a row of it nothing is inserted
+ * The INSERT of a claim with its response. It returns no row if the key has another claim by now.
+ * @param from a CTE that has to have a row, or else nothing is inserted
  */
 export const insertAnsweredClaim = (claim: AnsweredClaim, from?: 'done'): RawBuilder<{ id: string }> => sql`
   INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, resource_id, card_id, fingerprint, request_id,

@@ -19,12 +19,15 @@ import { openBody, type StoredResponse } from './response.ts';
 
 const RESOURCE_PREFIX = { create_card: 'card', top_up_card: 'topup', create_deposit: 'dep' } as const;
 
-/** The id of what an operation makes; null of one that makes nothing. */
+/** The type of the id of what an operation creates; null if it creates nothing. */
 type ResourceIdOf<Operation extends ClaimOperation> = Operation extends keyof typeof RESOURCE_PREFIX
   ? string
   : null;
 
-/** The id is decided before the key is claimed, and lies in the claim: whoever runs the claim makes the same resource. */
+/**
+ * The id is chosen before the key is claimed, and stored in the claim, so that every run of the claim creates the same
+ * resource.
+ */
 export function newResourceId<Operation extends ClaimOperation>(
   operation: Operation,
 ): ResourceIdOf<Operation> {
@@ -32,16 +35,16 @@ export function newResourceId<Operation extends ClaimOperation>(
   return (makes === undefined ? null : newId(makes)) as ResourceIdOf<Operation>;
 }
 
-/** A request that came with an Idempotency-Key, or could have. */
+/** A request to an endpoint that takes an Idempotency-Key. */
 export interface KeyedRequest<Operation extends ClaimOperation = ClaimOperation> extends Tenant {
   /** The id the claim gets if the key is new. */
   claimId: string;
-  /** Null if the request brought none. */
+  /** Null if the request had none. */
   key: string | null;
   operation: Operation;
-  /** The id of what it makes if the key is new; null if it makes nothing. */
+  /** The id of what it creates if the key is new; null if it creates nothing. */
   resourceId: ResourceIdOf<Operation>;
-  /** The card it is about, if there is one already. */
+  /** The card it is about, if it exists already. */
   cardId: string | null;
   /** SHA-256 of method, path and parsed body. */
   fingerprint: Buffer;
@@ -50,22 +53,22 @@ export interface KeyedRequest<Operation extends ClaimOperation = ClaimOperation>
 
 export interface ClaimRequest<Operation extends ClaimOperation = ClaimOperation>
   extends KeyedRequest<Operation> {
-  /** What the operation needs to go on without the caller, sealed; null if it needs no more than is here. */
+  /** What the operation needs to continue without the caller, sealed; null if the other fields are enough. */
   sealedRequest: Buffer | null;
   leaseMs: number;
 }
 
 /**
- * `claimed`: the operation is the caller's to run, under `claimId`, and makes `resourceId`; those are an earlier request's
- * if that request's process seems to have died. `replay`: it has a response.
+ * `claimed`: the caller has to run the operation under `claimId`, which creates `resourceId`. Both are an earlier request's
+ * if that request's process seems to have died. `replay`: there is a response already.
  */
 export type Claim<Operation extends ClaimOperation = ClaimOperation> =
   | { outcome: 'claimed'; claimId: string; resourceId: ResourceIdOf<Operation> }
   | { outcome: 'replay'; response: StoredResponse };
 
 /**
- * Takes an Idempotency-Key for one request whose work a workflow does (decisions.md, "Idempotency"), in a transaction of
- * its own. One statement if the key is new.
+ * Claims an Idempotency-Key for a request whose work is done by a workflow (decisions.md, "Idempotency"), in a separate
+ * transaction. It takes one statement if the key is new.
  * @throws ApiError `idempotency_in_flight` while another request runs under the key, `idempotency_conflict` if it
  * was used for another request.
  */
@@ -75,7 +78,7 @@ export async function claimIdempotencyKey<Operation extends ClaimOperation>(
 ): Promise<Claim<Operation>> {
   const [claimed] = await insertOrTakeOver(orm, request);
   if (claimed !== undefined) {
-    // The same operation as this request's: its fingerprint has the path.
+    // It is the same operation as this request's, because the fingerprint includes the path.
     const resourceId = claimed.resource_id as ResourceIdOf<Operation>;
     return { outcome: 'claimed', claimId: claimed.id, resourceId };
   }
@@ -85,8 +88,8 @@ export async function claimIdempotencyKey<Operation extends ClaimOperation>(
   return { outcome: 'replay', response };
 }
 
-// The claim need not be on the disk: whatever is done under it commits later and takes it along, and a claim that a crash
-// of PostgreSQL forgot had nothing done under it.
+// The claim need not be on disk yet: the first commit under it flushes it too, so if a crash of PostgreSQL loses it, nothing
+// was done under it.
 const insertOrTakeOver = autocommitStatement(
   (_, claim: ClaimRequest) => sql<Row<'idempotency_claim', 'id' | 'resource_id'>>`
     WITH ${ASYNCHRONOUS_COMMIT} INSERT INTO idempotency_claim AS c
@@ -100,7 +103,7 @@ const insertOrTakeOver = autocommitStatement(
     RETURNING c.id, c.resource_id`,
 );
 
-/** What lies under a key: the claim's columns, NULL if there is none. */
+/** What is stored under a key: the claim's columns, NULL if there is none. */
 export interface FoundClaim {
   claim_id: string | null;
   fingerprint: Buffer | null;
@@ -119,7 +122,7 @@ export const claimUnderKey = tenantStatement(
 );
 
 /**
- * The response that lies under a request's key; null if there is no claim.
+ * The response stored under a request's key; null if there is no claim.
  * @throws ApiError `idempotency_conflict`, `idempotency_in_flight` if the claim has no response
  */
 export function storedResponseOf(
@@ -133,7 +136,7 @@ export function storedResponseOf(
   return { status, body: openBody(ring, claimId, body) };
 }
 
-/** A sign of life: the process that runs the claim's request still does. @returns false if the claim has a response */
+/** Renews the lease of a process that is running the claim's request. @returns false if the claim has a response */
 export async function renewLease(orm: Orm, claimId: string, leaseMs: number): Promise<boolean> {
   return (await renew(orm, { claimId, leaseMs })).length > 0;
 }
@@ -145,7 +148,7 @@ const renew = autocommitStatement(
     RETURNING id`,
 );
 
-/** Gives a key free again whose request turned out not to be valid. Any other response stays. */
+/** Frees a key whose request turned out to be invalid. Any other response stays. */
 export async function forgetClaim(orm: Orm, claimId: string): Promise<void> {
   await forget(orm, { claimId });
 }
@@ -155,8 +158,7 @@ const forget = autocommitStatement((db, { claimId }: { claimId: string }) =>
 );
 
 /**
- * Deletes a claim of test mode that has no response: a process of an earlier release left it, and nothing has been done
- * under it.
+ * Deletes a claim of test mode that has no response. A process of an earlier release left it, and nothing was done under it.
  */
 export async function forgetUnanswered(orm: Orm, { partnerId, key }: KeyedRequest): Promise<void> {
   await forgetLeft(orm, { partnerId, key });
@@ -175,20 +177,20 @@ const forgetLeft = autocommitStatement((db, { partnerId, key }: { partnerId: str
 interface LockedClaim {
   /** Whether it has a response. */
   answered: boolean;
-  /** What it makes. */
+  /** The id of what it creates. */
   resource_id: string | null;
 }
 
-/** Locks a claim; null if there is none any more. Comes before every other lock but that of the account's usage. */
+/** Locks a claim; null if it is gone. In the order of locks, only the account's usage comes before it. */
 export async function lockClaim(tx: Transactor, claimId: string): Promise<LockedClaim | null> {
   const [claim] = await lock(tx, { claimId });
   return claim ?? null;
 }
 
 /**
- * Locks the account's usage row, which puts the account's fundings in one order, and then the claim, so that one run of
- * it decides at a time.
- * @returns null if there is no such claim any more: its request was not valid, and it was forgotten.
+ * Locks the account's usage row, which puts the account's fundings in order, and then the claim, so that only one run of it
+ * decides at a time.
+ * @returns null if the claim is gone because its request was invalid
  */
 export async function lockUsageAndClaim(tx: Transactor, claimId: string): Promise<LockedClaim | null> {
   const [claim] = await lockBoth(tx, { claimId });

@@ -7,17 +7,17 @@ import { type AnsweredClaim, answeredClaimOf, insertAnsweredClaim } from './answ
 import type { KeyedRequest } from './claim.ts';
 import { type StoredResponse, sealBody } from './response.ts';
 
-/** How an operation ended: the event that says so, and the response to the request, if it has none yet. */
+/** How an operation ended: its event, and the response to its request, if it has none yet. */
 export interface Outcome {
   type: EventType;
   mode: Mode;
   cardId: string;
-  /** The event's data: full resources after the change, each under its name. */
+  /** The event's data: the full resources after the change, each under its name. */
   data: object;
   response: { status: 200 | 201; resource: object };
 }
 
-/** What writes an outcome of a claim. */
+/** The values of a statement that writes a claim's outcome. */
 export interface OutcomeValues {
   eventId: string;
   eventType: EventType;
@@ -29,7 +29,7 @@ export interface OutcomeValues {
   responseBody: Buffer;
 }
 
-/** What writes an outcome of a request whose key is claimed with it. */
+/** The values of a statement that writes an outcome together with the claim of the request's key. */
 export type KeyedOutcomeValues = OutcomeValues & AnsweredClaim;
 
 /** CTEs that write a claim's outcome, for the row in the CTE `done`, which has partner_id and mode. */
@@ -40,8 +40,8 @@ export const outcomeOfClaim = (
   WHERE id = ${values.claimId} AND response_status IS NULL AND EXISTS (SELECT FROM done))`;
 
 /**
- * The same for a request: its key, if it has one, is claimed with the response.
- * @returns `isStored` says whether it was; if not, another request has claimed the key: roll back
+ * The same for a request, whose key, if it has one, is claimed together with the response.
+ * @returns `isStored`: whether it was. If not, another request has claimed the key: roll back
  */
 export function outcomeOfRequest(
   values: KeyedOutcomeValues,

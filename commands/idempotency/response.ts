@@ -6,15 +6,16 @@ import type { ApiError } from '../../domain/api-error.ts';
 import { presentError } from '../../resources/error.ts';
 import type { CommandContext } from '../command-context.ts';
 
-/** The response to a request as it was, or will be, sent: status and the body's exact text. */
+/** The response to a request exactly as it is sent: the status and the body's text. */
 export interface StoredResponse {
   status: number;
   body: string;
 }
 
-// Responses and requests can hold a cardholder's name: they lie sealed in the claim's row, bound to it and their part.
+// Responses and requests can contain a cardholder's name, so they are sealed in the claim's row, each bound to its claim and
+// column.
 
-/** What they are sealed for. */
+/** The context that they are sealed for. */
 export const requestContext = (claimId: string): string => `${claimId}/request`;
 export const responseContext = (claimId: string): string => `${claimId}/response`;
 
@@ -31,7 +32,7 @@ export const openBody = (ring: KeyRing, claimId: string, sealed: Buffer): string
   ring.open(sealed, responseContext(claimId));
 
 /**
- * Stores the response of a claim, in the caller's transaction; a response that is there already stands.
+ * Stores a claim's response in the caller's transaction, unless there is one already.
  * @returns the response, or null if it was not stored
  */
 export async function storeResponse(
@@ -46,7 +47,7 @@ export async function storeResponse(
   return stored.length > 0 ? { status, body } : null;
 }
 
-/** {@link storeResponse} with the error's body, which carries the id of the request that made the claim. */
+/** {@link storeResponse} with the error's body, which has the id of the request that made the claim. */
 export async function storeError(
   tx: Transactor,
   ring: KeyRing,
@@ -95,10 +96,9 @@ const responseOf = readStatement((db, { claimId }: { claimId: string }) =>
 const MOST_BYTES = 5_000;
 
 /**
- * Tells the process that waits for a claim's response that it is there, before the workflow task that made it is
- * recorded, and tells the relays if there is an event to send. It is a statement of its own after the commit: NOTIFY
- * inside a transaction makes commits wait for each other. The response goes along, sealed as it lies in the claim, if it
- * is not too long.
+ * Notifies the process that waits for a claim's response, before Temporal has recorded the workflow task that produced it,
+ * and notifies the relays if there is an event to send. It is a separate statement after the commit, because NOTIFY inside a
+ * transaction makes commits wait for each other. It includes the sealed response, unless that is too long.
  */
 export async function notifyResponse({ orm }: Pick<CommandContext, 'orm'>, claimId: string): Promise<void> {
   await notify(orm.em.fork(), { claimId });
@@ -112,7 +112,7 @@ const notify = readStatement(
       CASE WHEN EXISTS (SELECT FROM delivery WHERE status = 'pending') THEN pg_notify(${sql.lit(EVENT_WRITTEN)}, '') END`,
 );
 
-/** {@link notifyResponse} for callers that do not wait. @param onError is told what went wrong: a notification got lost */
+/** {@link notifyResponse} for callers that do not wait. @param onError receives the error if a notification was lost */
 export function createResponseNotifier(
   orm: CommandContext['orm'],
   onError: (claimId: string, error: unknown) => void,
@@ -122,10 +122,10 @@ export function createResponseNotifier(
   };
 }
 
-/** That a claim has its response. */
+/** A notification that a claim has its response. */
 export interface ResponseNotice {
   claimId: string;
-  /** The response; null if it did not go along. */
+  /** The response; null if it was too long to be included. */
   open(ring: CommandContext['ring']): StoredResponse | null;
 }
 

@@ -24,11 +24,11 @@ import {
 } from './settlement.ts';
 
 /**
- * The one settlement of transactions (decisions.md, "Rules"): those that the network reports and simulated ones, of any
- * accounts and modes, decided in the order they come, in the caller's transaction. It takes four statements, however many
- * settlements there are: lock, read, the ledger's call, insert. What was settled before gives the same transaction again.
- * @param longestLockWaitMs how long to wait for a lock before PostgreSQL's error; null: as long as the session allows
- * @returns what became of each, in its place; a refusal (`card_not_found`, `invalid_state`, `idempotency_conflict`,
+ * The one place that settles transactions (decisions.md, "Rules"): simulated ones and those that the network reports, of any
+ * accounts and modes, decided in order, in the caller's transaction. It takes four statements, however many settlements there
+ * are: lock, read, the ledger's call, insert. A settlement that is repeated returns the same transaction.
+ * @param longestLockWaitMs how long to wait for a lock before PostgreSQL's error; null for the session's limit
+ * @returns the outcome of each, in order; a refusal (`card_not_found`, `invalid_state`, `idempotency_conflict`,
  *   `validation_failed`) does not affect the others
  * @throws if a balance would leave the safe integers: ApiError `validation_failed` for a settlement that came alone,
  *   LedgerRejected for several, which were decided as if it did not: settle each alone

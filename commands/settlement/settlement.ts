@@ -25,10 +25,10 @@ export interface Settled {
   replayed: boolean;
 }
 
-/** What became of one settlement among several: a refusal is an outcome like any other. */
+/** The outcome of one settlement among several. A refusal is an outcome too. */
 export type SettlementOutcome = Settled | ApiError;
 
-/** What a settlement is decided on. */
+/** The state that a settlement is decided on. */
 export interface SettlementTerms {
   /** Undefined if the account has no such card in this mode. */
   card: CardRow | undefined;
@@ -91,7 +91,7 @@ export function decideSettlements(
 }
 
 /**
- * The ledger's side of a transaction: its amount, between the network and the card (or the prepaid balance if the card is
+ * The ledger operation of a transaction: its amount, between the network and the card (or the prepaid balance if the card is
  * blocked), and its fees. Null if no money moves.
  */
 export function settlementOperation(row: TransactionRow): LedgerOperation | null {

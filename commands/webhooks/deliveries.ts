@@ -8,7 +8,7 @@ import type { DeliveryStatus } from '../../domain/event.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import type { CommandContext } from '../command-context.ts';
 
-/** An event to send, with its endpoint as it is at the moment. */
+/** An event to send, with its endpoint's current state. */
 export interface Delivery
   extends Row<'delivery', 'event_id' | 'partner_id' | 'mode' | 'schedule_attempts'>,
     Row<'event', 'body'>,
@@ -51,8 +51,8 @@ interface TakeValues {
   leaseMs: number;
 }
 
-// Written out: it finds the accounts that have pending events by skipping through the index, without reading the events,
-// and locks and leases rows of each.
+// Written out, because it finds the accounts with pending events by a skip scan of the index, without reading the events, and
+// locks and leases rows of each.
 const take = autocommitStatement(
   (_, values: TakeValues) => sql<Delivery>`
   WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, account (partner_id, mode) AS (
@@ -88,7 +88,7 @@ const take = autocommitStatement(
   ORDER BY l.partner_id, l.mode, l.event_id`,
 );
 
-/** One attempt to send an event, and what becomes of the event. */
+/** One attempt to send an event, and the event's status afterwards. */
 export interface Attempt {
   eventId: string;
   startedAt: Date;
@@ -96,7 +96,7 @@ export interface Attempt {
   httpStatus: number | null;
   /** A short code; null if the event was delivered. */
   error: string | null;
-  /** How a failed attempt's answer begins; it is stored sealed. */
+  /** The start of the response to a failed attempt; it is stored sealed. */
   answerStart: string | null;
   /** `pending` if the event is to be parked next. */
   status: DeliveryStatus;
@@ -104,9 +104,9 @@ export interface Attempt {
 }
 
 /**
- * Records attempts, at most one of each event, in one statement, and leaves it to others to inform their workflows. An
- * event that was delivered stays delivered, whatever a concurrent attempt came to. A crash of PostgreSQL may lose the
- * record; the event is then sent again.
+ * Records attempts, at most one per event, in one statement. Their workflows are informed elsewhere. An event that was
+ * delivered stays delivered, whatever the result of a concurrent attempt. A crash of PostgreSQL may lose the record; the
+ * event is then sent again.
  */
 export async function recordAttempts(
   { orm, ring }: CommandContext,
@@ -163,9 +163,9 @@ const record = autocommitStatement(
 );
 
 /**
- * Forgets events after 30 days (decisions.md, "Event"). Their deliveries are deleted, in small batches without long locks,
- * but for those that are still being sent, or that somebody has locked: they stay for the next time. Once a week of events
- * has no delivery any more, it is dropped with all attempts. An event without a delivery is shown nowhere.
+ * Deletes events after 30 days (decisions.md, "Event"). Their deliveries are deleted in small batches without long locks,
+ * except those that are still being sent or are locked, which are left for the next time. Once a week of events has no
+ * deliveries left, it is dropped with all attempts. An event without a delivery is shown nowhere.
  * @returns what {@link dropOldEvents} dropped
  */
 export async function pruneEvents(
@@ -179,7 +179,7 @@ export async function pruneEvents(
   return dropOldEvents(orm, stopping);
 }
 
-// The service may delete nothing that is younger: so it is the database that knows the 30 days.
+// The service's role may not delete younger rows, so the database enforces the 30 days.
 const prune = autocommitStatement(
   (_, { after, batch }: { after: string; batch: number }) => sql<{ last: string | null }>`
   SELECT prune_deliveries(${after}, ${batch}) AS last`,

@@ -60,8 +60,8 @@ const disable = writeStatement((db, { partnerId, modes }: Endpoints) =>
 );
 
 /**
- * Disables an endpoint that wants no more events. Its events are parked as they come up.
- * @param receiver.url where the answer came from: if the endpoint has another URL by then, it stays enabled
+ * Disables an endpoint that wants no more events. Its events are parked as they become due.
+ * @param receiver.url where the response came from: if the endpoint has a different URL by now, it stays enabled
  */
 export async function disableEndpoint(
   orm: Orm,
@@ -125,9 +125,9 @@ const unpark = writeStatement((db, { partnerId, modes }: Endpoints) =>
 );
 
 /**
- * Parks events whose endpoint is disabled or gone (decisions.md, "Rules"). If the endpoint has been enabled or created in
- * the meantime, they are pending again. The accounts stay locked until the commit, so that none of their endpoints is
- * enabled between the look at it and the parking.
+ * Parks events whose endpoint is disabled or deleted (decisions.md, "Rules"). If the endpoint has been enabled or created in
+ * the meantime, they become pending again. The accounts stay locked until the commit, so that no endpoint is enabled between
+ * the check and the parking.
  */
 export function parkDeliveries(orm: Orm, eventIds: readonly string[]): Promise<void> {
   return transaction(orm, async (tx) => {

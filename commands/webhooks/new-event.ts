@@ -3,10 +3,10 @@ import type { EventType } from '../../domain/event.ts';
 import type { Mode } from '../../domain/mode.ts';
 
 /**
- * An event to be written with what it tells of.
- * @param event.created left out: when its id was made
- * @param id left out: a new one
- * @returns `body`: what its webhook sends, every time (partner-api.md, "Webhook event envelope")
+ * Creates an event, to be written in the same transaction as the change it reports.
+ * @param event.created defaults to the time in its id
+ * @param id defaults to a new one
+ * @returns `body`: what every attempt sends (partner-api.md, "Webhook event envelope")
  */
 export function newEvent(
   event: { type: EventType; mode: Mode; data: object; created?: string },

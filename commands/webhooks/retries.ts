@@ -18,7 +18,7 @@ const BATCH = 500;
 /** How late a workflow may be before its event is sent without it. */
 const WORKFLOW_GRACE = '2 minutes';
 
-/** The state of an event that its workflow has to be told of. */
+/** The state of an event that its workflow has to be informed of. */
 export interface UntoldDelivery
   extends Row<'delivery', 'event_id' | 'partner_id' | 'mode' | 'type' | 'attempt_count'> {
   status: Exclude<DeliveryStatus, 'pending' | 'no_endpoint'>;
@@ -126,8 +126,8 @@ const mark = autocommitStatement(
 
 /**
  * Makes an event pending when its workflow says that its next attempt is due. An event that has moved on without its
- * workflow stays as it is, and the workflow is told of its state.
- * @param attemptCount how many attempts the workflow knows of
+ * workflow stays as it is, and the workflow is informed of its state.
+ * @param attemptCount how many attempts the workflow knows about
  * @returns whether there is such an event; old ones are pruned
  */
 export async function queueRetry(orm: Orm, eventId: string, attemptCount: number): Promise<boolean> {

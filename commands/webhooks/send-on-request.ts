@@ -12,11 +12,11 @@ import { recordAudit } from '../accounts/operator-context.ts';
 import { newEvent } from './new-event.ts';
 import { readEndpoints } from './read-endpoints.ts';
 
-/** How many events a partner can request: 60 at once, and one more every second. */
+/** How many events a partner can request: one per second, in bursts of up to 60. */
 const ALLOWANCE = tokenBucket('allowance_full_at', { size: 60, perSecond: 1 });
 const PING: EventType = 'ping';
 
-/** Who wants events sent again. */
+/** Who requests that events are sent again. */
 type Requester =
   /** A partner, within its allowance: only its own events of the last 30 days. */
   | { by: 'partner'; tenant: Tenant }
@@ -26,8 +26,8 @@ type Requester =
   | { by: 'workflow' };
 
 /**
- * Has events sent again, whatever became of them: at once, and with the whole schedule ahead of them. The relay makes the
- * attempts, within the limits of their endpoints. An event that is pending stays as it is.
+ * Sends events again at once, whatever their status, and restarts their retry schedule. The relay makes the attempts, within
+ * the limits of their endpoints. A pending event stays as it is.
  * @returns how many of these events there are; old ones are pruned
  * @throws ApiError for a partner: `event_not_found`, `webhook_endpoint_not_found`, `invalid_state` (the endpoint is
  *   disabled), `rate_limited`
@@ -106,8 +106,7 @@ const insertPing = writeStatement(
 );
 
 /**
- * Takes one event off a partner's allowance, in the caller's transaction, and locks its endpoint's row until the end of
- * that.
+ * Takes one event off a partner's allowance, in the caller's transaction, which then holds the lock on the endpoint's row.
  * @throws ApiError `webhook_endpoint_not_found`, `invalid_state` (the endpoint is disabled), `rate_limited`
  */
 async function takeSendingTurn(tx: Transactor, { partnerId, mode }: Tenant): Promise<void> {
@@ -121,7 +120,7 @@ async function takeSendingTurn(tx: Transactor, { partnerId, mode }: Tenant): Pro
   if (endpoint.wait_seconds > 0) {
     throw new ApiError('rate_limited', {
       message:
-        'Too many events requested: the limit is 60 at once and one more each second. Retry after the number of seconds in Retry-After.',
+        'Too many events requested: the limit is one per second, in bursts of up to 60. Retry after the number of seconds in Retry-After.',
       retryAfterSeconds: endpoint.wait_seconds,
     });
   }

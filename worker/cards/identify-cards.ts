@@ -8,12 +8,12 @@ import { type Repetition, repeat } from '../../process/repeat.ts';
 
 const INTERVAL_MS = 2_000;
 const AT_ONCE = 8;
-/** Between two questions about one card. */
+/** The pause between two look-ups of one card. */
 const PAUSE_MS = 600_000;
 
 /**
- * Looks up the network's id and digits of cards that became active on an operator's word, until they are known: without
- * its id a card can't be frozen, blocked or topped up.
+ * Looks up the network's id and digits of cards that an operator's decision made active, until they are known. Without its
+ * id, a card can't be frozen, blocked or topped up.
  */
 export function startIdentifying(dependencies: {
   orm: Orm;

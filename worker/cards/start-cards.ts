@@ -12,7 +12,7 @@ import { startIdentifying } from './identify-cards.ts';
 import { startSweep } from './sweep-claims.ts';
 
 export interface CardsOptions extends PartOptions {
-  /** Wraps the effects, for tests that kill the process between them. */
+  /** Wraps the activities, for tests that kill the process between them. */
   around: {
     activities?(activities: CardActivities): CardActivities;
     network?(network: CardNetwork): CardNetwork;
@@ -20,8 +20,8 @@ export interface CardsOptions extends PartOptions {
 }
 
 /**
- * What happens to cards: the worker of issuances, top-ups and status changes, the sweep of what a dead API process left,
- * and the search for the ids of cards that an operator activated.
+ * Starts everything about cards: the worker for issuances, top-ups and status changes, the sweep of work that dead API
+ * processes left behind, and the look-up of the ids of cards that an operator activated.
  */
 export async function startCards(options: CardsOptions): Promise<WorkerPart> {
   const { config, orm, ring, connection, client, around, logger } = options;
@@ -36,7 +36,7 @@ export async function startCards(options: CardsOptions): Promise<WorkerPart> {
     answered: createResponseNotifier(orm, (claimId, error) =>
       logger.warn(
         { claimId, error: describeError(error) },
-        'could not notify the listeners that a claim has its answer',
+        'could not notify the listeners that a claim has its response',
       ),
     ),
   });
@@ -48,7 +48,7 @@ export async function startCards(options: CardsOptions): Promise<WorkerPart> {
     activities: around.activities?.(activities) ?? activities,
     ...deploymentOptions(config.workerVersion, 'PINNED'),
     maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
-    // So many that tasks of accounts whose rows are locked, which wait, leave slots for the others.
+    // Enough slots that tasks which wait for an account's locked rows leave some for the others.
     maxConcurrentWorkflowTaskExecutions: 100,
     shutdownGraceTime: '5s',
     shutdownForceTime: '10s',

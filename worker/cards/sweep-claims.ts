@@ -18,9 +18,9 @@ import { isTemporalAway } from '../../temporal/connection.ts';
 const INTERVAL_MS = 1_000;
 const STARTS_AT_ONCE = 16;
 const START_TIMEOUT_MS = 3_000;
-/** How long a claim is left alone that was started, and how long at most one that could not be. */
+/** How long a claim is left alone after it was started, and at most after it could not be. */
 const LONGEST_PAUSE_MS = 60_000;
-/** After the first failure, doubled after each further one. Until then the claim is the taker's. */
+/** The pause after the first failure; it doubles with each further one. Until it ends, no other worker takes the claim. */
 const FIRST_PAUSE_MS = START_TIMEOUT_MS + 2_000;
 const LOG_EVERY_MS = 10_000;
 
@@ -33,9 +33,9 @@ interface SweepDependencies {
 }
 
 /**
- * Starts what was lost between a claim and its workflow: an unanswered claim whose lease ran out belongs to a process
- * that died. Starting a workflow that did start changes nothing; so a claim is started again every minute until it is
- * answered. One that can't be started holds up no other.
+ * Starts the workflows of abandoned claims: if a claim without a response has an expired lease, its process died. Starting a
+ * workflow that is running changes nothing, so a claim is started again every minute until it has a response. A claim that
+ * can't be started delays no other.
  */
 export function startSweep(dependencies: SweepDependencies): Repetition {
   const { orm, logger } = dependencies;
@@ -66,7 +66,7 @@ export function startSweep(dependencies: SweepDependencies): Repetition {
   };
 }
 
-/** Does not fail: what happened is counted, and the claim's next turn comes by itself. */
+/** Never throws: the result is counted, and the claim gets its next turn anyway. */
 async function startOne(dependencies: SweepDependencies, tally: Tally, claim: AbandonedClaim): Promise<void> {
   const { orm, client, taskQueue, config } = dependencies;
   const { operation } = claim;
@@ -90,7 +90,7 @@ async function startOne(dependencies: SweepDependencies, tally: Tally, claim: Ab
     await putClaimOff(orm, claim.id, LONGEST_PAUSE_MS);
   } catch (error) {
     tally.fail(claim.id, error);
-    // That says nothing about the claim, and its turn should come soon after Temporal is back.
+    // This says nothing about the claim, which should get its turn soon after Temporal is back.
     if (isTemporalAway(error)) return;
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (claim.attempts - 1), LONGEST_PAUSE_MS);
     await putClaimOff(orm, claim.id, pauseMs).catch((another: unknown) => tally.fail(claim.id, another));
@@ -121,7 +121,7 @@ class Tally {
 
   fail(claimId: string, error: unknown): void {
     this.#failed += 1;
-    // The client's own error says which call it was, and its cause what the server has to say.
+    // The client's error only names the call; its cause has the server's message.
     const { cause } = error as { cause?: unknown };
     this.#example ??= { claimId, error: describeError(cause ?? error) };
   }

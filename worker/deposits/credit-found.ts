@@ -10,7 +10,7 @@ import { describeError } from '../../process/describe-error.ts';
 import { asAccount, asService } from '../../process/work-context.ts';
 import { Waker } from '../waker.ts';
 
-/** Accounts at a time, each with one transaction: an account's balance takes no more anyway. */
+/** Accounts served at once, each with one transaction, because the lock on its balance allows no more. */
 const MOST_AT_ONCE = 6;
 /** How often it looks without being notified. */
 const IDLE_MS = 1_000;
@@ -24,12 +24,12 @@ const LONGEST_LOCK_WAIT_MS = 250;
 const LOCK_NOT_AVAILABLE = '55P03';
 
 export interface Crediting {
-  /** There may be payments to judge. */
+  /** Call it when there may be payments to judge. */
   wake(): void;
   stop(): Promise<void>;
 }
 
-/** An account that is being served, or left alone for a while. */
+/** An account that is being served, or paused. */
 interface Served {
   /** When, by performance.now(), it may be served again; infinite while it is being served. */
   againAtMs: number;
@@ -37,8 +37,8 @@ interface Served {
 }
 
 /**
- * Credits the payments that the scan found, account after account and several at a time. An account whose balance is
- * locked, or whose transactions fail, keeps no other waiting.
+ * Credits the payments that the scan found, several accounts at a time. An account whose balance is locked, or whose
+ * transactions fail, delays no other.
  * @param dependencies.credited is called after each commit
  */
 export function startCrediting(dependencies: { orm: Orm; logger: Logger; credited(): void }): Crediting {
@@ -93,7 +93,7 @@ export function startCrediting(dependencies: { orm: Orm; logger: Logger; credite
     }
   }
 
-  /** If deposits fail together, tries each alone, so that one does not keep back the others. @throws the last error */
+  /** If deposits fail together, tries each alone, so that one does not hold up the others. @throws the last error */
   async function creditTogetherOrApart(depositIds: readonly string[]): Promise<CreditedPayments> {
     try {
       return await creditPayments(orm, depositIds, LONGEST_LOCK_WAIT_MS);

@@ -38,7 +38,7 @@ interface DepositsOptions extends PartOptions {
 
 /**
  * Starts everything between a chain and a balance: the worker that scans the chain and runs the deposits' workflows, on a
- * task queue of its own; the crediting of payments; and the notices to workflows whose deposits have changed. Without
+ * separate task queue; the crediting of payments; and the signals to workflows whose deposits have changed. Without
  * TRON_NETWORK nothing is scanned, but payments found before are still credited or reviewed.
  */
 export async function startDeposits(options: DepositsOptions): Promise<WorkerPart> {
@@ -52,7 +52,7 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
         logger.warn({ error: describeError(error) }, `could not notify the database's listeners of ${what}`),
     );
   const notifyOfEvents = notifier('events', notifyEvents);
-  // This process is notified, too.
+  // This process gets the notification too.
   const notifyOfDeposits = notifier('changed deposits', notifyDeposits);
   const tron = config.tron && {
     network: config.tron.network,
@@ -75,7 +75,7 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
     ...deploymentOptions(config.workerVersion, 'AUTO_UPGRADE'),
     maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
     stickyQueueScheduleToStartTimeout: '5s',
-    // Each can bring a frozen worker one more task, for which others then wait: as few as keep up.
+    // A frozen worker can still get one task per open poll, which then has to time out, so poll as little as possible.
     maxConcurrentActivityTaskPolls: 1,
     maxConcurrentWorkflowTaskPolls: 2,
     maxCachedWorkflows: 200,
@@ -99,7 +99,7 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
       await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
         tellDeposit(client, { depositId, partnerId, mode }, taskQueue),
       );
-      // Only afterwards: if the process dies here, the workflow is informed again.
+      // After the signal, so that the workflow is informed again if the process dies in between.
       await markDepositTold(orm, deposit);
     },
   });

@@ -3,7 +3,7 @@ import type { Tenant } from '../../domain/mode.ts';
 
 const INITIAL_SLOTS = 8;
 const FEWEST_SLOTS = 2;
-/** Twice as many as an endpoint has connections, so that these need not wait for the next read of events. */
+/** Twice the number of an endpoint's connections, so that they need not wait for the next read of events. */
 export const MOST_SLOTS = 128;
 const MOST_ACCOUNTS = 10_000;
 
@@ -37,7 +37,7 @@ export class EndpointConcurrency {
       : Math.max(Math.floor(endpoint.slots / 2), FEWEST_SLOTS);
   }
 
-  /** How many endpoints have no free slot, and how many have fewer than they begin with, since attempts failed. */
+  /** How many endpoints have no free slot, and how many have fewer slots than initially because attempts failed. */
   count(): { full: number; slowed: number } {
     const endpoints = [...this.#endpoints.values()];
     return {

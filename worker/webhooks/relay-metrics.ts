@@ -12,7 +12,7 @@ interface RelayMetrics {
   all: Metric[];
 }
 
-/** What this process' relay does. None of it names an account. */
+/** The metrics of this process's relay. None of them names an account. */
 export function createRelayMetrics(relay: {
   inFlight(): number;
   endpoints(): { full: number; slowed: number };
@@ -26,7 +26,7 @@ export function createRelayMetrics(relay: {
     });
   const durations = new Histogram({
     name: 'webhook_attempt_duration_seconds',
-    help: "Time until a receiver's status line, or until there could be none, by what came of the attempt",
+    help: "Time until a receiver's status line, or until the attempt failed, by outcome",
     labelNames: ['outcome'],
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
     registers: [],
@@ -50,7 +50,7 @@ export function createRelayMetrics(relay: {
   };
 }
 
-/** One of some twenty words. */
+/** One of some twenty values, so that the metric has few series. */
 function outcomeOf({ error, httpStatus }: MadeAttempt): string {
   if (error === null) return 'delivered';
   return httpStatus === null ? error : `http_${Math.floor(httpStatus / 100)}xx`;

@@ -22,7 +22,9 @@ const MOST_TAKEN = 250;
 const MOST_RECORDED = 500;
 /** A fallback for notifications, which can be lost. */
 const POLL_MS = 500;
-/** A lease lasts for two attempts (its own and the one whose connection it waits for) plus this, for recording. */
+/**
+ * A lease lasts for two attempts (the event's own and the one whose connection it waits for) plus this margin for recording.
+ */
 const MARGIN_MS = 10_000;
 const GONE = 410;
 
@@ -36,7 +38,7 @@ interface RelayDependencies extends CommandContext {
 }
 
 interface Relay {
-  /** Looks for something to send. */
+  /** Makes it look for events to send. */
   wake(): void;
   metrics: Metric[];
   /** Takes no more events, and resolves when those in progress are done. */
@@ -94,7 +96,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
   function start(delivery: Sendable): void {
     const account = accountOf(delivery);
     let hasSlot = true;
-    // The slot is free when the receiver has answered, before that is recorded.
+    // The slot is free as soon as the receiver has responded, before the attempt is recorded.
     const releaseSlot = (succeeded: boolean) => {
       if (!hasSlot) return;
       hasSlot = false;
@@ -188,7 +190,7 @@ async function attemptDelivery(
 }
 
 /**
- * Records attempts, those that end together in one statement.
+ * Records attempts; those that end at the same time share one statement.
  * @returns a function that resolves when its attempt is recorded, or could not be: the event is then sent again
  */
 function createAttemptRecorder({

@@ -10,8 +10,8 @@ import { startRelay } from './relay.ts';
 import { startTellingWorkflows } from './tell-workflows.ts';
 
 /**
- * The delivery of events: the relay, which makes every attempt, and the worker of the workflows that wait between them, on a
- * task queue of its own.
+ * Starts the delivery of events: the relay, which makes every attempt, and a worker for the workflows that wait between them,
+ * on a separate task queue.
  */
 export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
   const { config, orm, ring, client, connection, logger } = options;

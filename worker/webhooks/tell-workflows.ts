@@ -18,15 +18,15 @@ const TELL_TIMEOUT_MS = 5_000;
 const OVERDUE_INTERVAL_MS = 1_000;
 
 /**
- * Keeps failed events and their workflows in step: tells workflows what the relay has recorded, which starts those that
- * are missing, and makes events pending that are due although no workflow has said so.
+ * Keeps failed events and their workflows in sync: it tells workflows what the relay has recorded, which starts missing ones,
+ * and makes events pending that are due even though no workflow has said so.
  */
 export function startTellingWorkflows(dependencies: {
   orm: Orm;
   client: Client;
   logger: Logger;
   taskQueue: string;
-  /** The relay has something to send. */
+  /** Called when the relay has something to send. */
   wake(): void;
 }): { stop(): Promise<void> } {
   const { orm, client, logger, taskQueue, wake } = dependencies;
