@@ -1,12 +1,12 @@
 import { type IdPrefix, isId } from '../domain/ids.ts';
 
-/** An operator's change that was not made. The message says why and what to do next, and carries no secret. */
+/** An operator's change was refused. The message says why and what to do next, and contains no secret. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
 }
 
 /**
- * For an id that names nothing. What does not look like an id is not repeated: it can be a key pasted by mistake.
+ * The refusal of an unknown id. Text that does not look like an id is not repeated: it could be a key pasted by mistake.
  * @param next what to do, such as `run "operator partner list"`
  */
 export function unknownId(prefix: IdPrefix, id: string, next: string): Refusal {

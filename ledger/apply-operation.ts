@@ -7,7 +7,7 @@ import { LedgerConflict, LedgerRejected, type RejectionReason } from './ledger-e
 import { type EncodedOperation, encodeOperation, type LedgerOperation } from './operation.ts';
 
 /**
- * `replayed`: the same call was applied before; its answer is given again. `prepaid` is the balance right after the
+ * `replayed`: the same call was applied before, and this is its result. `prepaid` is the balance right after the
  * operation's last transfer that touches it, null if none does.
  */
 export type LedgerResult =
@@ -33,9 +33,9 @@ export async function applyOperation(tx: Transactor, operation: LedgerOperation)
 }
 
 /**
- * Applies independent operations in one round trip, each all or nothing, and answers each in its place: what is wrong
- * with one is its answer and does not touch the others. An EntityManager outside a transaction makes the call one of its
- * own, and retries the errors that isRetryable names, with the same ids.
+ * Applies independent operations in one round trip, each all or nothing. The results are in the order of the operations; an
+ * error of one is its result and does not affect the others. With an EntityManager outside a transaction, the call is its own
+ * transaction, and errors that isRetryable names are retried with the same ids.
  * @throws PostgreSQL's errors, unchanged.
  */
 export async function applyOperations(
@@ -56,9 +56,9 @@ export async function applyOperations(
 }
 
 /**
- * Makes one statement that writes rows and applies the operation that they are about: one round trip for both. If the
- * operation moves nothing, the rows are written all the same, and the caller has to roll back. What it makes throws
- * LedgerConflict and LedgerRejected: roll back as well.
+ * Creates one statement that writes rows and applies their ledger operation in one round trip. If the operation moves
+ * nothing, the rows are written all the same, and the caller has to roll back. The statement throws LedgerConflict and
+ * LedgerRejected: roll back then too.
  * @param build writes `WITH <the rows> SELECT ${ledger.answer}, … FROM ${ledger.call}`
  */
 export function statementWithOperation<Values extends object, Wrote>(

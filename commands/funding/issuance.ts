@@ -16,7 +16,7 @@ import { type NetworkEvidence, networkCardOf } from './network-card.ts';
 import { type ClaimedTerms, type FundingTerms, termsReader } from './terms.ts';
 import { type FundingTable, fundingWriter } from './write-funding.ts';
 
-/** What the network is asked for. The token is the card's id. */
+/** The request to the network. Its token is the card's id. */
 export interface AskedIssuance {
   token: string;
   productCode: string;
@@ -57,16 +57,16 @@ function askedFor(card: CardRow, bin: string): AskedIssuance {
   };
 }
 
-/** What an issuance is decided on. */
+/** The state that an issuance is decided on. */
 interface IssuanceTerms extends FundingTerms {
   request: CreateCardRequest;
-  /** What the account may issue, the current product first (decisions.md, "Products"). */
+  /** The products the account can issue, the current one first (decisions.md, "Products"). */
   products: Product[];
 }
 
 /**
- * The pending card that an issuance on these terms begins with; all that can be refused without the ledger is refused
- * here, limits before the balance (decisions.md, "422 limit_exceeded").
+ * The pending card of an issuance on these terms. Everything that can be refused without the ledger is refused here, so
+ * limits come before the balance (decisions.md, "422 limit_exceeded").
  * @throws ApiError `no_product_configured`, `product_not_allowed`, `limit_exceeded`, `validation_failed` (amount and fees
  * past the largest integer).
  */
@@ -110,7 +110,7 @@ export const issuedCard = (card: CardRow, issued: IssuedCard): CardRow => ({
   exp_year: issued.expYear,
 });
 
-/** How an issuance ended. @param card the row as it is to be */
+/** How an issuance ended. @param card the row as it will be */
 export function issuanceOutcome(card: CardRow): Outcome {
   const isActive = card.status === 'active';
   const resource = presentCard(card, isActive ? Number(card.funding_cents) : 0);

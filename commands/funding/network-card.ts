@@ -11,7 +11,7 @@ import { readDecision, refuseDecision } from './decision.ts';
 /** What the network says of a card it has not said to be issued: the card it has made, none, or nothing at all. */
 export type NetworkEvidence = { card: IssuedCard | null } | 'away';
 
-/** The card at the network, as it and a person say; or why it can't be told. */
+/** The card at the network, according to the network and an operator, or why it can't be determined. */
 export async function networkCardOf(
   tx: Transactor,
   cardId: string,
@@ -43,7 +43,7 @@ const others = readStatement((db, { cardId, networkCardId }: { cardId: string; n
     .where('id', '<>', cardId),
 );
 
-/** Whether the network's id or digits of a card are not known, so that they can be given and are looked up. */
+/** Whether the network's id or digits of a card are unknown, so that they are looked up and an operator can give them. */
 export const isUnidentified = (
   card: Pick<CardRow, 'mode' | 'status' | 'network_card_id' | 'last4'>,
 ): boolean =>

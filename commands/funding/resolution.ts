@@ -105,7 +105,7 @@ export function decideTopUp({ orm, actor }: Operator, decision: TopUpByHand): Pr
 }
 
 /**
- * Past the deadline is what a worker has marked so, or what is old enough.
+ * An operation is past its deadline if a worker has marked it, or if it is old enough.
  * @throws Refusal if it is not past its deadline.
  */
 function requireOverdue(

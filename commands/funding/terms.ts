@@ -6,7 +6,7 @@ import type { Mode, Tenant } from '../../domain/mode.ts';
 import type { CommandContext } from '../command-context.ts';
 import { openRequest } from '../idempotency/response.ts';
 
-/** What any funding of a card is decided on. */
+/** The state that any funding of a card is decided on. */
 export interface FundingTerms {
   partnerId: string;
   mode: Mode;
@@ -45,13 +45,13 @@ export interface ClaimedTerms<Request = unknown, More = unknown> extends Funding
   cardCents: number;
   /** What its pending top-ups would add. */
   arrivingCents: bigint;
-  /** Whether an earlier run has made it already, and the network decides next. */
+  /** Whether an earlier run has already created it, so that the network decides next. */
   isPending: boolean;
   more: More;
 }
 
 /**
- * Makes what locks a claim and its account's usage, then reads everything a funding is decided on.
+ * Creates a function that locks a claim and its account's usage, then reads everything a funding is decided on.
  * @param schema of its request
  * @param more what else to read: columns of a statement in which `f` has the terms. They may be as old as its start.
  * @returns null if there is no such claim any more

@@ -15,11 +15,11 @@ import { draftCard, ISSUANCE, issuanceOutcome, issuedCard } from './issuance.ts'
 import { type FundingTerms, fundingTermsOf, type TermsColumns } from './terms.ts';
 import { draftTopUp, loadedTopUp, TOPUP, topUpOutcome } from './topup.ts';
 
-// Test mode's network is a function of ours that always says yes, so nothing is asked and nothing is waited for: each of
-// these is one transaction of two statements, one that locks and reads, one that writes.
+// Test mode's network is our own function, which always says yes, so there is nothing to wait for: each of these is one
+// transaction of two statements, one that locks and reads, and one that writes.
 
 export interface TestIssuanceContext extends CommandContext {
-  /** Test mode's network: arithmetic on the card's id, quick enough to stand in a transaction. */
+  /** Test mode's network: arithmetic on the card's id, fast enough to run inside a transaction. */
   issueTestCard(cardId: string): Promise<IssuedCard>;
 }
 

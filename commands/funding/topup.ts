@@ -17,7 +17,7 @@ import type { FundingKind } from './funding.ts';
 import { type ClaimedTerms, type FundingTerms, termsReader } from './terms.ts';
 import { type FundingTable, fundingWriter } from './write-funding.ts';
 
-/** What the network is asked for. The token is the top-up's id. */
+/** The request to the network. Its token is the top-up's id. */
 export interface AskedTopUp {
   token: string;
   networkCardId: string;
@@ -50,7 +50,7 @@ function askedFor(topUp: Pick<TopUpRow, 'id' | 'amount_cents'>, networkCardId: s
   return { token: topUp.id, networkCardId, amountCents: Number(topUp.amount_cents) };
 }
 
-/** What a top-up is decided on, beside the card's own row. */
+/** The state that a top-up is decided on, in addition to the card's row. */
 interface TopUpTerms extends FundingTerms {
   request: TopUpRequest;
   /** On the card. */
@@ -60,7 +60,7 @@ interface TopUpTerms extends FundingTerms {
 }
 
 /**
- * The pending top-up that these terms allow; all that can be refused without the ledger is refused here, limits before
+ * The pending top-up on these terms. Everything that can be refused without the ledger is refused here, so limits come before
  * the balance (decisions.md, "422 limit_exceeded").
  * @throws ApiError `validation_failed` (amount and fees, or the card's balance, past the largest integer), `invalid_state`,
  * `limit_exceeded`.
@@ -101,7 +101,7 @@ export const loadedTopUp = (topUp: TopUpRow, cardCents: number): TopUpRow => ({
   completed_at: new Date().toISOString(),
 });
 
-/** How a top-up ended. @param topUp and card the rows as they are to be */
+/** How a top-up ended. @param topUp and card the rows as they will be */
 export function topUpOutcome(topUp: TopUpRow, card: CardRow): Outcome {
   const balanceCents = Number(topUp.card_balance_cents);
   const topup = presentTopUp(topUp, balanceCents);

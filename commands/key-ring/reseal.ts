@@ -6,12 +6,12 @@ import { transaction } from '../../db/transaction.ts';
 import { type OperatorContext, recordAudit } from '../accounts/operator-context.ts';
 import { requestContext, responseContext } from '../idempotency/response.ts';
 
-/** How many rows are looked at in one statement. */
+/** How many rows one statement reads. */
 const BATCH = 1_000;
-/** Rows that somebody else holds are left for the next pass. */
+/** Locked rows are left for the next pass. */
 const MOST_PASSES = 10;
 
-/** What became of what was sealed in one place. */
+/** The result for one table's sealed column. */
 interface Resealed {
   place: string;
   /** How many rows were looked at, and how many of them are sealed under the current key now and were not before. */
@@ -76,9 +76,9 @@ const PLACES: readonly Place[] = [
 ];
 
 /**
- * Seals again, under the ring's current key, everything that is sealed under another one, and keeps what is derived from the
- * others, so that they can leave the ring. The values don't change. It may run while API and workers do, and again after it
- * was interrupted: each batch is a transaction, and waits for nobody.
+ * Reseals, under the ring's current key, everything that is sealed under another one, and stores the roots of the other keys,
+ * so that they can leave the ring. The values don't change. It can run while API and workers are running, and again after an
+ * interruption: each batch is a transaction, and waits for no lock.
  * @param onProgress is told after each batch
  */
 export async function resealEverything(

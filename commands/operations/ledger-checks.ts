@@ -2,7 +2,7 @@ import type { Orm } from '../../db/orm.ts';
 import { checkLedger, INVARIANT_NUMBERS, type Violation } from '../../ledger/check-ledger.ts';
 import { recordMeasurement } from './measurements.ts';
 
-/** What came of a check of the whole ledger. */
+/** The result of a check of the whole ledger. */
 export interface LedgerCheck {
   completedAt: string;
   durationSeconds: number;
@@ -11,7 +11,7 @@ export interface LedgerCheck {
 }
 
 /**
- * Checks the whole ledger and stores what came of it, for every process to tell.
+ * Checks the whole ledger and stores the result, which every process then exports.
  * @param options.reader where the ledger is read: its statements take long
  * @param options.nextAt when it is to be checked next; null: when it was to be anyway
  * @param options.beforeEach is called before each invariant's statement

@@ -10,7 +10,7 @@ export interface Latest<Result> {
   result: Result;
 }
 
-/** What was last measured, and whether the caller is to measure it now. */
+/** The last measurement, and whether the caller should take a new one now. */
 interface Measurement<Result> {
   /** Null if it has never been measured. */
   latest: Latest<Result> | null;
@@ -77,7 +77,7 @@ const keep = autocommitStatement((db, { name, forMs }: { name: MeasurementName; 
     .where('name', '=', name),
 );
 
-/** Stores what was measured. @param nextAt when it is due again; null: as it was taken for */
+/** Stores a measurement. @param nextAt when it is due again; null to keep the time it was taken for */
 export async function recordMeasurement(
   orm: Orm,
   name: MeasurementName,
