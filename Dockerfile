@@ -1,13 +1,13 @@
 # syntax=docker/dockerfile:1
-# One image for the API, the worker, the migrations and the operator's command line; they differ in their command.
-# The product runs as TypeScript, so there is nothing to compile.
+# One image for the API, the worker, the migrations, the codec endpoint and the operator's command line; each has its own
+# command. Node runs the TypeScript as it is, so there is nothing to compile.
 
 FROM node:24.21.0-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
-# A file: dependency of development: npm reads its package.json even where it does not install it.
+# A `file:` dependency for development: npm reads its package.json even if it does not install it.
 COPY dev/node dev/node
-# Temporal's native library comes for every platform, 30 MB each; one is enough.
+# Temporal's package has its native library for every platform, 30 MB each. Keep only the one needed.
 RUN npm ci --omit=dev --no-audit --no-fund \
   && find node_modules/@temporalio/core-bridge/releases -mindepth 1 -maxdepth 1 \
     ! -name "$(uname -m)-unknown-linux-gnu" -exec rm -r {} +
@@ -34,10 +34,10 @@ COPY resources resources
 COPY temporal temporal
 COPY worker worker
 COPY workflows workflows
-# The bundler's compiler unpacks itself into a cache, for which a running container has no place.
+# Bundled here, because the bundler's compiler unpacks itself into a cache, which a read-only container can't have.
 RUN node temporal/bundle-workflows.ts workflow-bundle.js && rm -rf /root/.cache
 ENV WORKFLOW_BUNDLE=/app/workflow-bundle.js
-# It writes nothing: run it with a read-only root file system, and with no capabilities.
+# It writes no files: run it with a read-only root file system and without capabilities.
 USER node
 EXPOSE 3000 3001
 CMD ["node", "--import", "./process/check-node.mjs", "api/main.ts"]

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { findViolations } from './imports/find-violations.ts';
 
-/** `npm run check`: every import goes a way that docs/ARCHITECTURE.md allows. */
+/** `npm run check`: every import follows a direction that docs/ARCHITECTURE.md allows. */
 const files = globSync('**/*.ts', {
   exclude: (name) => ['node_modules', 'test', 'bench', 'soak', '.data'].includes(String(name)),
 });

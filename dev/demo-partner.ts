@@ -12,15 +12,15 @@ import { readJsonFile, writePrivateFile } from './process/files.ts';
 
 export const DemoPartner = z.object({ partnerId: z.string(), testKey: z.string(), liveKey: z.string() });
 
-/** The partner a newcomer tries things out with. */
+/** The partner that a newcomer tries the API with. */
 export type DemoPartner = z.infer<typeof DemoPartner>;
 
 /**
- * Sees to it that there are a product and a demo partner. The database keeps only hashes of the keys, so the file is
- * what remembers them; a partner the database does not know is made anew.
+ * Makes sure that a product and a demo partner exist. The database keeps only hashes of the API keys, so the file keeps the
+ * keys. If the database does not know the file's partner, a new one is created.
  */
 export async function setUpDemo(options: {
-  /** The URL is the operator's. */
+  /** With the operator's database URL. */
   config: Pick<Config, 'databaseUrl' | 'allowOwnerLogin' | 'encryptionKeys'> &
     Pick<MigrationConfig, 'firstProduct'>;
   file: string;

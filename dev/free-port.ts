@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 
-/** Below what the system gives to outgoing connections; and Temporal keeps ports in a column that ends at 32,767. */
+/** Below the ports of outgoing connections, and Temporal stores ports in a column that ends at 32,767. */
 const LOWEST = 20_000;
 const HIGHEST = 32_767;
 
@@ -11,7 +11,7 @@ export async function freePort(): Promise<number> {
   return port as number;
 }
 
-/** Several different ones: all are held until the last is found. */
+/** Several different free ports: each is held until the last is found. */
 export async function freePorts(count: number): Promise<number[]> {
   const held = new Map<number, Server>();
   while (held.size < count) {

@@ -16,7 +16,7 @@ const { createClient } = await import('@hey-api/openapi-ts');
 const DOCUMENT = new URL('../docs/openapi.json', import.meta.url);
 const FILE = new URL('../client/generated/types.gen.ts', import.meta.url);
 
-// Its webhooks are left out: their types are schemas already, and they would come again under the names of requests.
+// Webhooks are left out: their types are schemas already, and would be generated a second time under other names.
 const { webhooks: _, ...document } = JSON.parse(await readFile(DOCUMENT, 'utf8'));
 const folder = await mkdtemp(join(tmpdir(), 'card-issuing-client-'));
 try {
@@ -32,7 +32,7 @@ try {
   if (!process.argv.includes('--check')) {
     await writeFile(FILE, text);
   } else if ((await readFile(FILE, 'utf8')) !== text) {
-    console.error('client/generated is not what docs/openapi.json says: run "npm run client" and commit it.');
+    console.error('client/generated does not match docs/openapi.json: run "npm run client" and commit it.');
     process.exitCode = 1;
   }
 } finally {

@@ -5,7 +5,7 @@ import { describeFailure } from './process/describe-failure.ts';
 import { ChildRegistry, stopOrphans } from './process/orphans.ts';
 import { dataFolder, takeDataFolder } from './stack/data-folder.ts';
 
-/** `npm run reset`: forgets the local data (operations.md, "Commands"). */
+/** `npm run reset`: deletes the local data (operations.md, "Commands"). */
 try {
   await resetStack(process.env.DATA_DIR || '.data', (line) => console.log(line));
 } catch (error) {
@@ -14,8 +14,8 @@ try {
 }
 
 /**
- * Forgets everything a local stack keeps. Only what the stack itself made is removed, so a DATA_DIR that points to the
- * wrong folder costs nothing.
+ * Deletes everything that a local stack keeps. Only what the stack itself created is deleted, so a DATA_DIR that points to
+ * the wrong folder does no harm.
  * @throws Error while a stack runs on the folder.
  */
 async function resetStack(dataDir: string, report: (line: string) => void): Promise<void> {
@@ -38,5 +38,5 @@ async function resetStack(dataDir: string, report: (line: string) => void): Prom
     lock.release();
   }
   if ((await readdir(folder.path)).length === 0) await rmdir(folder.path);
-  report(`forgot the local data in ${folder.path}`);
+  report(`deleted the local data in ${folder.path}`);
 }

@@ -6,8 +6,8 @@ import { Environment, parseEnvironment } from '../config/environment.ts';
 import { tronConfig } from '../config/tron.ts';
 
 /**
- * `npm run smoke:nile`: reads the Nile test network as the scan does, and says what it saw. Nothing is written anywhere.
- * TRON_NODE_URLS, TRON_API_KEY and TRON_USDT_CONTRACT take the place of Nile's own node and token.
+ * `npm run smoke:nile`: reads the Nile test network as the scan does, and prints what it saw. Nothing is written anywhere.
+ * TRON_NODE_URLS, TRON_API_KEY and TRON_USDT_CONTRACT replace Nile's own node and token.
  */
 const BLOCKS = 10;
 const TOO_LONG = AbortSignal.timeout(90_000);
@@ -49,7 +49,7 @@ async function readNile(tron: TronChain): Promise<void> {
   const seen = await tron.readUnsolid(null, TOO_LONG);
   console.log(
     seen === null
-      ? 'newest block: not to be had'
+      ? 'newest block: not available'
       : `newest block: ${seen.number}, not solid yet, with ${seen.transfers.length} USDT transfers`,
   );
   for (const { name, state, problem } of tron.state().nodes)

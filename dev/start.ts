@@ -10,7 +10,7 @@ let stoppingSince: number | undefined;
 /** Within the 15 s of operations.md. */
 const LONGEST_STOP_MS = 14_000;
 
-// Whoever reads our output may leave (`npm start | head`); the stack goes on.
+// The reader of our output may go away (`npm start | head`); the stack keeps running.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
@@ -18,17 +18,17 @@ for (const stream of [process.stdout, process.stderr]) {
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
-    if (stoppingSince === undefined) void stop(0, 'stopping; once more to hurry');
-    // A second signal: whatever still runs is killed as this process exits. One Ctrl-C comes twice, though: from the
-    // terminal, and handed on by npm.
+    if (stoppingSince === undefined) void stop(0, 'stopping; press Ctrl-C again to stop at once');
+    // On a second signal, this process exits and what still runs is killed. One Ctrl-C arrives twice, though: from the
+    // terminal, and passed on by npm.
     else if (Date.now() - stoppingSince > 500) process.exit(1);
   });
 }
 
 try {
   const { withTron } = new Command('npm start --')
-    .description('Brings up the whole service on this machine.')
-    .option('--with-tron', 'with a fake TRON node, so that deposits can be tried out')
+    .description('Starts the whole service on this machine.')
+    .option('--with-tron', 'also start a fake TRON node, so that deposits can be tried out')
     .parse()
     .opts<{ withTron?: true }>();
   const settings = readSettings(process.env, { withTron });

@@ -33,9 +33,9 @@ export async function applyOperation(tx: Transactor, operation: LedgerOperation)
 }
 
 /**
- * Applies independent operations in one round trip, each all or nothing. The results are in the order of the operations; an
- * error of one is its result and does not affect the others. With an EntityManager outside a transaction, the call is its own
- * transaction, and errors that isRetryable names are retried with the same ids.
+ * Applies independent operations in one round trip, each all or nothing. The results are in the order of the operations; if one
+ * fails, its error is its result and the others are not affected. With an EntityManager outside a transaction, the call is its
+ * own transaction, and errors that isRetryable names are retried with the same ids.
  * @throws PostgreSQL's errors, unchanged.
  */
 export async function applyOperations(
@@ -83,7 +83,7 @@ export function statementWithOperation<Values extends object, Wrote>(
   };
 }
 
-/** What `ledger.apply_operations` answers each operation with. */
+/** What `ledger.apply_operations` returns for each operation. */
 interface AnswerRow {
   outcome: LedgerResult['outcome'] | 'conflict' | 'rejected';
   reason: RejectionReason | null;
@@ -106,7 +106,7 @@ function requestOf(operations: readonly EncodedOperation[]): string {
 }
 
 function answerOf(operationId: string, row: AnswerRow | undefined): LedgerAnswer {
-  if (row === undefined) throw new Error('ledger.apply_operations answers every operation');
+  if (row === undefined) throw new Error('ledger.apply_operations returned no row for an operation');
   switch (row.outcome) {
     case 'conflict':
       return new LedgerConflict(operationId);

@@ -88,7 +88,7 @@ const entries = readStatement((db, { accountId, fromVersion, limit }: EntriesAsk
         .as('e'),
     )
     .innerJoinLateral(
-      // LIMIT keeps the planner from joining all transfers where those of a page are wanted.
+      // The LIMIT keeps the planner from joining every transfer when only one page is wanted.
       ({ selectFrom }) =>
         selectFrom('ledger.transfer')
           .select(['operation_id', 'code', 'created_at'])

@@ -2,13 +2,13 @@ import { sql } from 'kysely';
 import { OPERATOR_ROLE, SERVICE_ROLE } from '../db/login.ts';
 import { type Reader, readStatement } from '../db/sql.ts';
 
-/** Most violations reported of each invariant: the first ones tell what is wrong. */
+/** At most this many violations of each invariant are reported: the first few show what is wrong. */
 const MOST_EACH = 100;
 
 export interface Violation {
   /** Its number in the design of the ledger, "Invariants". */
   invariant: number;
-  /** What it was found on: an account, a transfer, an operation. */
+  /** What violates it: an account, a transfer or an operation. */
   subject: string;
   message: string;
 }
@@ -49,7 +49,7 @@ interface Invariant {
 const SIGNED = `CASE e.side WHEN 'credit' THEN e.amount ELSE -e.amount END`;
 const MAX_CENTS = '9007199254740991';
 
-/** Each is one statement with no parameters. A left join is used wherever the other row may be what is missing. */
+/** Each is one statement with no parameters. A left join is used wherever the other row may be missing. */
 const INVARIANTS: readonly Invariant[] = [
   {
     invariant: 1,
@@ -159,7 +159,7 @@ const INVARIANTS: readonly Invariant[] = [
       WHERE (d.partner_id, d.mode, d.kind, k.partner_id, k.mode, k.kind)
         IS DISTINCT FROM (t.partner_id, t.mode, c.debit_kind, t.partner_id, t.mode, c.credit_kind)
       UNION ALL
-      SELECT a.id, 'this is not the id of its kind, mode and partner or card' FROM ledger.account a
+      SELECT a.id, 'its id does not match its kind, mode and partner or card' FROM ledger.account a
       WHERE a.id IS DISTINCT FROM
         CASE a.kind WHEN 'card' THEN 'card/' || a.card_id ELSE a.kind || '/' || a.mode || '/' || a.partner_id END`,
   },
@@ -196,5 +196,5 @@ const INVARIANTS: readonly Invariant[] = [
   },
 ];
 
-/** The numbers of all that are checked. */
+/** The numbers of the invariants that are checked. */
 export const INVARIANT_NUMBERS = INVARIANTS.map(({ invariant }) => invariant);

@@ -31,16 +31,16 @@ export type LedgerAccount =
   | { cardId: string };
 
 export interface Transfer {
-  /** Unique within the operation id, over all its calls; together they make the transfer's id. */
+  /** Unique within the operation id, across all its calls. The transfer's id is derived from the two. */
   step: string;
   code: TransferCode;
   /** `pending` reserves the amount on the debited account; `post` moves it, or a part of it and releases the rest. */
   phase: 'single' | 'pending' | 'post' | 'void';
   debit: LedgerAccount;
   credit: LedgerAccount;
-  /** 1 … 2^53-1. Of a post: at most the pending amount; of a void: the pending amount. */
+  /** 1 … 2^53-1. For a post: at most the pending amount; for a void: exactly the pending amount. */
   amountCents: number;
-  /** Of a post or void: the step, within the same operation id, of the pending transfer it resolves. */
+  /** For a post or void: the step, within the same operation id, of the pending transfer it resolves. */
   resolves?: string;
 }
 
@@ -52,13 +52,13 @@ export interface LedgerOperation {
   transfers: Transfer[];
 }
 
-/** An operation as `ledger.apply_operations` takes it: its transfers as `ledger.step`, in JSON's names. */
+/** An operation as the JSON that `ledger.apply_operations` takes: each step has the fields of `ledger.step`. */
 export interface EncodedOperation {
   operationId: string;
   steps: Record<string, string | number | null>[];
 }
 
-/** @throws LedgerRejected `malformed`, for what PostgreSQL could only answer with an error. */
+/** @throws LedgerRejected `malformed`, for input that PostgreSQL could only refuse with an error. */
 export function encodeOperation(operation: LedgerOperation): EncodedOperation {
   const { operationId, partnerId, mode, transfers } = operation;
   if (!isWellFormed(operation)) throw new LedgerRejected(operationId, 'malformed');

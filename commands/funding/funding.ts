@@ -62,12 +62,12 @@ export interface FundingKind<
   draft(tx: Transactor, context: FundingContext, terms: Terms): Promise<{ row: Row; asked: Asked }>;
   /** Locks its row. @param card the card it funds, which the transaction holds; null if it holds none */
   lock(tx: Transactor, id: string, card: CardRow | null): Promise<{ row: Row; cardCents: number } | null>;
-  /** The row of one that succeeded or failed. */
+  /** The row of a funding that succeeded, or that failed. */
   loaded(pending: PendingFunding<Row>, loaded: Loaded): Row;
   failed(pending: PendingFunding<Row>, failure: Failure | 'operator_failed'): Row;
-  /** The details that an operator's yes means, or why it can't be applied. */
+  /** The network's details if an operator decided that it succeeded, or why the decision can't be applied. */
   loadedByHand(tx: Transactor, row: Row, decision: Decision, evidence: Evidence): Promise<Loaded | WhyNot>;
-  /** How it ended. @param row and card as they will be */
+  /** How it ended. @param row and card as they will be written */
   outcome(row: Row, card: CardRow): Outcome;
   /** As partners see it while it is pending. */
   present(row: Row, cardCents: number): object;
@@ -120,7 +120,7 @@ const ANSWERED = { state: 'answered', response: null } as const;
 /**
  * Answers a funding that is still pending with 202. After this, a failure is a `failed` resource and an event instead of a
  * refusal.
- * @returns the response if this run stored it, as the functions below
+ * @returns the response if this run stored it, as with the functions below
  */
 export function acceptFunding<Row extends FundingRow>(
   kind: FundingKind<Row>,
@@ -212,7 +212,7 @@ async function lockPending<Row extends FundingRow>(
   return pendingOf(kind, tx, claimId, locked);
 }
 
-/** {@link lockPending}, after the account's usage, for callers that uncount the funding. */
+/** Locks the account's usage, then does {@link lockPending}: for callers that uncount the funding. */
 export async function lockPendingAndUsage<Row extends FundingRow>(
   kind: FundingKind<Row>,
   tx: Transactor,

@@ -110,7 +110,7 @@ export const issuedCard = (card: CardRow, issued: IssuedCard): CardRow => ({
   exp_year: issued.expYear,
 });
 
-/** How an issuance ended. @param card the row as it will be */
+/** How an issuance ended. @param card the row as it will be written */
 export function issuanceOutcome(card: CardRow): Outcome {
   const isActive = card.status === 'active';
   const resource = presentCard(card, isActive ? Number(card.funding_cents) : 0);
@@ -188,7 +188,7 @@ const lockTerms = termsReader(
   sql<{ products: Product[] }>`${issuableProducts(sql.ref('f.partner_id'))} AS products`,
 );
 
-/** An issuance: it makes a card, with its first money on it. */
+/** An issuance: it creates a card and loads its first money. */
 export const ISSUANCE: FundingKind<
   CardRow,
   AskedIssuance,

@@ -8,7 +8,7 @@ import type { CardRow } from '../../resources/card.ts';
 import { lockCard } from '../card-status/lock-card.ts';
 import { readDecision, refuseDecision } from './decision.ts';
 
-/** What the network says of a card it has not said to be issued: the card it has made, none, or nothing at all. */
+/** What the network says about a card it never reported as issued: the card, null for none, `away` if it did not answer. */
 export type NetworkEvidence = { card: IssuedCard | null } | 'away';
 
 /** The card at the network, according to the network and an operator, or why it can't be determined. */
@@ -43,7 +43,7 @@ const others = readStatement((db, { cardId, networkCardId }: { cardId: string; n
     .where('id', '<>', cardId),
 );
 
-/** Whether the network's id or digits of a card are unknown, so that they are looked up and an operator can give them. */
+/** Whether we lack a card's network id or its last four digits: then a worker looks it up, and an operator can give the id. */
 export const isUnidentified = (
   card: Pick<CardRow, 'mode' | 'status' | 'network_card_id' | 'last4'>,
 ): boolean =>
@@ -61,15 +61,15 @@ const dueNow = writeStatement((db, { cardId }: { cardId: string }) =>
 );
 
 /**
- * Takes cards in use whose id or digits the network has not told, least recently looked up first; each is somebody
- * else's only after `pauseMs`. @returns their ids
+ * Takes cards in use whose network id or last four digits are unknown, least recently looked up first. For `pauseMs`
+ * nobody else takes them. @returns their ids
  */
 export async function takeUnidentifiedCards(orm: Orm, limit: number, pauseMs: number): Promise<string[]> {
   const cards = await take(orm, { limit, pauseMs });
   return cards.map(({ id }) => id);
 }
 
-// Its partial index wants the conditions as they are written there.
+// The planner uses the partial index only if the conditions are written as in the index.
 const take = autocommitStatement(
   (_, { limit, pauseMs }: { limit: number; pauseMs: number }) => sql<{ id: string }>`
     UPDATE card SET look_up_after = now() + ${pauseMs} * interval '1 millisecond'
@@ -82,9 +82,9 @@ const take = autocommitStatement(
 );
 
 /**
- * Gives a card in use what the network says of it, or the id that an operator has recorded if the network says nothing. What
- * the network says of our token goes before an id that a person gave.
- * @returns whether the network's id of the card has changed
+ * Stores what the network says about a card in use, or the id that an operator has recorded if the network says nothing. What
+ * the network says about our token takes precedence over an id that a person gave.
+ * @returns whether the card's network id has changed
  */
 export function identifyCard(orm: Orm, cardId: string, evidence: NetworkEvidence): Promise<boolean> {
   return transaction(orm, async (tx) => {

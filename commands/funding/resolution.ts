@@ -34,8 +34,8 @@ interface TopUpByHand extends TopUpDecision, ByOperator {
 }
 
 /**
- * Records an operator's decision on an issuance whose network stayed silent, or the network's id of a card that became
- * active without; a worker then applies it.
+ * Records an operator's decision on an issuance that the network never answered, or the network id of a card that became
+ * active without one; a worker then applies it.
  * @throws Refusal if there is no such card, its issuance is over, or it is not past its deadline.
  */
 export function decideIssuance({ orm, actor }: Operator, decision: IssuanceByHand): Promise<void> {
@@ -84,7 +84,7 @@ function requireUnidentified(card: CardRow, { cardId, outcome, networkCardId }: 
 }
 
 /**
- * Records an operator's decision on a top-up whose network stayed silent; a worker then applies it.
+ * Records an operator's decision on a top-up that the network never answered; a worker then applies it.
  * @throws Refusal if there is no such top-up, it is over, or it is not past its deadline.
  */
 export function decideTopUp({ orm, actor }: Operator, decision: TopUpByHand): Promise<void> {
@@ -121,18 +121,19 @@ function requireOverdue(
   }
 }
 
-/** What became of a decision, and the response that it gave the claim, if it gave one. */
+/** What became of a decision, and the response that it stored for the claim, if any. */
 interface Resolution {
   verdict: Verdict;
   response: StoredResponse | null;
 }
 
 /**
- * Applies what somebody decided about a funding whose network stays silent, if it may be: it is past its deadline by
- * `deadlineMs`, no operator has decided otherwise, and a card that becomes active has its id at the network, since it
- * could never be frozen, blocked or topped up without. Effect and audit are one transaction; what is over stays as it is.
- * @param told the decision as it reached the workflow
- * @param evidence what the network says of the card
+ * Applies somebody's decision about a funding that the network never answered. These must hold: the funding is past its
+ * deadline by `deadlineMs`, no operator has decided otherwise, and a card that becomes active has a network id, since
+ * without one it could never be frozen, blocked or topped up. The effect and its audit entry are one transaction. A funding
+ * that is over is left as it is.
+ * @param told the decision as the workflow received it
+ * @param evidence what the network says about the card
  */
 export function applyResolution<Row extends FundingRow, Evidence>(
   kind: FundingKind<Row, unknown, object, string, Evidence>,
@@ -161,7 +162,7 @@ export function applyResolution<Row extends FundingRow, Evidence>(
       }
       response = await endFunding(kind, tx, ring, pending, 'post', kind.loaded(pending, loaded));
     }
-    // An operator's command has written its own.
+    // An operator's command has written its own audit entry.
     if (!isRecorded) {
       const { outcome, networkCardId } = decision;
       const detail = { ...about, outcome, ...(networkCardId !== undefined && { networkCardId }) };
@@ -171,7 +172,7 @@ export function applyResolution<Row extends FundingRow, Evidence>(
   });
 }
 
-/** One that is not pending is over, unless it has not even begun: then its claim waits for a response. */
+/** A funding that is not pending is over, unless it has not begun yet: then its claim still waits for a response. */
 async function verdictOfMissing(tx: Transactor, claimId: string): Promise<Verdict> {
   const claim = await lockClaim(tx, claimId);
   return claim === null || claim.answered ? { over: true } : { over: false, because: 'too_early' };

@@ -15,7 +15,7 @@ export interface FundingTerms {
   usage: Usage;
 }
 
-/** {@link FundingTerms} as they are read. */
+/** {@link FundingTerms} as PostgreSQL returns them. */
 export interface TermsColumns {
   fee_plan: unknown;
   limits: unknown;
@@ -41,7 +41,7 @@ export interface ClaimedTerms<Request = unknown, More = unknown> extends Funding
   answered: boolean;
   /** The card the request is about, if there was one before it; it is locked as well. */
   cardId: string | null;
-  /** On that card. */
+  /** The balance of that card. */
   cardCents: number;
   /** What its pending top-ups would add. */
   arrivingCents: bigint;
@@ -53,7 +53,7 @@ export interface ClaimedTerms<Request = unknown, More = unknown> extends Funding
 /**
  * Creates a function that locks a claim and its account's usage, then reads everything a funding is decided on.
  * @param schema of its request
- * @param more what else to read: columns of a statement in which `f` has the terms. They may be as old as its start.
+ * @param more more columns to read, in a statement where `f` has the terms. Their values may be as old as its start.
  * @returns null if there is no such claim any more
  */
 export function termsReader<Request, More>(
@@ -66,7 +66,7 @@ export function termsReader<Request, More>(
   );
   return async (tx, { ring }, claimId) => {
     const [row] = await lock(tx, { claimId });
-    // A claim of test mode, whose work no workflow does, was left by a process of an earlier release.
+    // No workflow works for a test-mode claim. A process of an earlier release left this one.
     if (row === undefined || row.mode === 'test') return null;
     if (row.resource_id === null) throw new Error(`${claimId} funds nothing`);
     return {
@@ -98,7 +98,7 @@ interface ClaimedRow extends TermsColumns {
 /**
  * An UPDATE that counts a funding towards its account's limits, for a statement whose CTE `done` has its partner_id, mode,
  * `loaded_cents` and `today`, the UTC day it is counted on.
- * @param newCards how many open cards it makes
+ * @param newCards how many open cards it adds
  */
 export const countFunding = (newCards: 0 | 1): RawBuilder<unknown> => sql`
   UPDATE account_usage u SET open_cards = u.open_cards + ${sql.lit(newCards)}, loaded_on = greatest(u.loaded_on, done.today),
@@ -106,8 +106,8 @@ export const countFunding = (newCards: 0 | 1): RawBuilder<unknown> => sql`
   FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode`;
 
 /**
- * Uncounts a funding that failed, as an open card and, if it is still the day it was counted on, as cents loaded.
- * @param funding the card or top-up, whose row is still there
+ * Takes a failed funding out of its account's usage: the open card it counted as and, on the day it was counted, its cents.
+ * @param funding the card or top-up; its row still exists
  */
 export async function uncountFunding(
   tx: Transactor,
@@ -129,7 +129,7 @@ const uncount = writeStatement(
     WHERE partner_id = ${values.partnerId} AND mode = ${values.mode}`,
 );
 
-/** Uncounts a card that is blocked as an open card. */
+/** Stops counting a blocked card as open. */
 export async function uncountOpenCard(tx: Transactor, tenant: Tenant): Promise<void> {
   await uncountCard(tx, tenant);
 }

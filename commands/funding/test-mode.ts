@@ -25,8 +25,8 @@ export interface TestIssuanceContext extends CommandContext {
 
 /**
  * Issues a test card.
- * @throws ApiError `idempotency_conflict`, `validation_failed` (amount and fees past the largest integer). Refusals are
- * answers.
+ * @throws ApiError `idempotency_conflict`, `validation_failed` (amount and fees past the largest integer). Other
+ * refusals are returned as the stored response.
  */
 export function issueInTestMode(
   context: TestIssuanceContext,
@@ -49,7 +49,7 @@ export function issueInTestMode(
 /**
  * Tops a test card up.
  * @throws ApiError `card_not_found`, `idempotency_conflict`, `validation_failed` (a sum past the largest integer).
- * Refusals are answers.
+ * Other refusals are returned as the stored response.
  */
 export function topUpInTestMode(
   context: CommandContext,
@@ -76,14 +76,14 @@ interface TestTerms {
   products: Product[];
   /** The card that the request is about. */
   card: CardRow;
-  /** On that card. */
+  /** The balance of that card. */
   cardCents: number;
 }
 
 /**
- * Locks the account's usage, if the operation counts something, and the card it is about, then looks under the key and
+ * Locks the account's usage, if the operation counts something, and the card it is about, then looks the key up and
  * reads what the operation is decided on.
- * @returns the answer if there is one
+ * @returns the stored response if the key has one
  * @throws ApiError `card_not_found`, `idempotency_conflict`
  */
 export async function lockTestTerms(

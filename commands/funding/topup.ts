@@ -53,7 +53,7 @@ function askedFor(topUp: Pick<TopUpRow, 'id' | 'amount_cents'>, networkCardId: s
 /** The state that a top-up is decided on, in addition to the card's row. */
 interface TopUpTerms extends FundingTerms {
   request: TopUpRequest;
-  /** On the card. */
+  /** The card's balance. */
   cardCents: number;
   /** What its pending top-ups would add. */
   arrivingCents: bigint;
@@ -93,7 +93,7 @@ export function draftTopUp(topUpId: string, terms: TopUpTerms, card: CardRow): T
   };
 }
 
-/** The row of a top-up whose money is on the card. @param cardCents on the card before */
+/** The row of a top-up whose money is on the card. @param cardCents the card's balance before */
 export const loadedTopUp = (topUp: TopUpRow, cardCents: number): TopUpRow => ({
   ...topUp,
   status: 'succeeded',
@@ -101,7 +101,7 @@ export const loadedTopUp = (topUp: TopUpRow, cardCents: number): TopUpRow => ({
   completed_at: new Date().toISOString(),
 });
 
-/** How a top-up ended. @param topUp and card the rows as they will be */
+/** How a top-up ended. @param topUp and card the rows as they will be written */
 export function topUpOutcome(topUp: TopUpRow, card: CardRow): Outcome {
   const balanceCents = Number(topUp.card_balance_cents);
   const topup = presentTopUp(topUp, balanceCents);
@@ -158,7 +158,7 @@ const TABLE: FundingTable<TopUpRow> = {
       .returning(['partner_id', 'mode']),
 };
 
-/** A top-up: it puts money on a card that is there. */
+/** A top-up: it loads money on an existing card. */
 export const TOPUP: FundingKind<
   TopUpRow,
   AskedTopUp,
@@ -199,7 +199,7 @@ export const TOPUP: FundingKind<
   present: presentTopUp,
 };
 
-// Whoever changes what is on a card holds the card, which is locked before this statement begins.
+// Every change of a card's balance holds the card's lock, and the caller has taken it before this statement begins.
 const lockWithBalance = writeStatement((db, { topUpId }: { topUpId: string }) =>
   db
     .selectFrom('topup as t')

@@ -28,31 +28,31 @@ interface Funding {
   partnerId: string;
   mode: Mode;
   cardId: string;
-  /** What the transfer to the card is called within the operation, and its code. */
+  /** The step and the code of the transfer to the card. */
   load: { step: string; code: TransferCode };
   amountCents: number;
   fees: readonly Fee[];
 }
 
-/** A row as it is bound: JSON is text. */
+/** A row as it is bound to a statement: JSON as text. */
 type Bound<Row> = Omit<Row, 'fees'> & { fees: string };
 
 /** The table of a kind of funding. */
 export interface FundingTable<Row> {
-  /** How many open cards one makes. */
+  /** How many open cards one funding adds. */
   newCards: 0 | 1;
   funding(row: Row): Funding;
   /**
-   * An INSERT that returns partner_id, mode, loaded_cents and today, the UTC day it is counted on. It makes no row if its
+   * An INSERT that returns partner_id, mode, loaded_cents and today, the UTC day it is counted on. It inserts nothing if the
    * external_ref is taken.
-   * @param claimId the claim of a pending row; null of one that is final at once
+   * @param claimId the claim of a pending row; null for a row that is final at once
    */
   insert(db: Writes, row: Bound<Row>, claimId: string | null): Compilable;
-  /** An UPDATE of a pending row to how it ended, which takes it off its claim and returns partner_id and mode. */
+  /** An UPDATE that ends a pending row and clears its claim. It returns partner_id and mode. */
   end(db: Writes, row: Bound<Row>): Compilable;
 }
 
-/** What writes the rows of a kind of funding, each in one statement with its money: the account's other fundings wait. */
+/** Writes the rows of one kind of funding, each in one statement with its money, since the account's other fundings wait. */
 export interface FundingWriter<Row> {
   /**
    * Inserts a pending funding, counts it towards its account's limits and holds its money.
@@ -71,7 +71,7 @@ export interface FundingWriter<Row> {
 }
 
 interface Ended<Row> {
-  /** As it is to be. */
+  /** As it will be written. */
   row: Row;
   phase: 'post' | 'void';
   outcome: Outcome;

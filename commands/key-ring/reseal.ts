@@ -14,7 +14,7 @@ const MOST_PASSES = 10;
 /** The result for one table's sealed column. */
 interface Resealed {
   place: string;
-  /** How many rows were looked at, and how many of them are sealed under the current key now and were not before. */
+  /** How many rows were read, and how many of them were resealed under the current key. */
   rows: number;
   resealed: number;
   /** How many could not be written because others held or changed them. */
@@ -38,11 +38,11 @@ interface ResealReport {
 interface Place {
   name: string;
   table: string;
-  /** Its primary key: text, then maybe a number. */
+  /** Its primary key: text, possibly followed by a number. */
   key: readonly [string] | readonly [string, string];
   column: string;
   context(row: readonly [string, string]): string;
-  /** Whether its rows have the time they were made at. */
+  /** Whether its rows have `created_at`. */
   hasTime?: true;
 }
 
@@ -79,7 +79,7 @@ const PLACES: readonly Place[] = [
  * Reseals, under the ring's current key, everything that is sealed under another one, and stores the roots of the other keys,
  * so that they can leave the ring. The values don't change. It can run while API and workers are running, and again after an
  * interruption: each batch is a transaction, and waits for no lock.
- * @param onProgress is told after each batch
+ * @param onProgress is called after each batch
  */
 export async function resealEverything(
   { orm, ring, actor }: OperatorContext,
@@ -117,7 +117,7 @@ export async function resealEverything(
   };
 }
 
-/** What was noticed on the way. */
+/** What the passes have found so far. */
 interface Seen {
   startedAt: Date;
   fresh: Set<string>;
@@ -186,7 +186,7 @@ function reseal(ring: KeyRing, { context }: Place, row: SealedRow, seen: Seen): 
   return value === null ? [] : [{ first, second, sealed, resealed: ring.seal(value, bound) }];
 }
 
-/** Null if the value is damaged: its row is counted, and holds up no other. */
+/** Null if the value is damaged: its row is counted, and the others are still resealed. */
 function openOrNull(ring: KeyRing, sealed: Buffer, context: string): string | null {
   try {
     return ring.open(sealed, context);
@@ -202,7 +202,7 @@ const columnsOf = (rows: readonly ResealedRow[]): Batch => ({
   resealed: rows.map(({ resealed }) => resealed),
 });
 
-/** A row of a place; `sealed` is null if nothing is to be done about it. */
+/** A row of a place; `sealed` is null if there is nothing to reseal. */
 interface SealedRow {
   first: string;
   second: string;
@@ -220,11 +220,11 @@ interface Batch {
 
 type Statements = ReturnType<typeof statementsOf>;
 
-// Written out, since the table and its key differ; no lock is waited for, and a row that has changed since it was read stays.
+// Written out, since tables and keys differ. It waits for no lock, and leaves a row that has changed since it was read.
 function statementsOf({ table, key, column, hasTime }: Place) {
   const [first, second] = key;
   const sealed = sql.ref(`${table}.${column}`);
-  // The second part of a key sorts as what it is, and is bound and read as text.
+  // The second part of a key sorts by its own type, but is bound and read as text.
   const ofSecond = (value: RawBuilder<unknown>) =>
     second === 'number' ? sql`coalesce(nullif(${value}, ''), '-1')::integer` : sql`${value}::text`;
   const own = (part: string) => sql.ref(`${table}.${part}`);

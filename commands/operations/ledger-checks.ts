@@ -12,8 +12,8 @@ export interface LedgerCheck {
 
 /**
  * Checks the whole ledger and stores the result, which every process then exports.
- * @param options.reader where the ledger is read: its statements take long
- * @param options.nextAt when it is to be checked next; null: when it was to be anyway
+ * @param options.reader the database to read from, since the statements take long
+ * @param options.nextAt when the next check is due; null leaves the time already set
  * @param options.beforeEach is called before each invariant's statement
  */
 export async function checkAndRecord(

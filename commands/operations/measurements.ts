@@ -6,7 +6,7 @@ import type { Row } from '../../db/tables.ts';
 
 export interface Latest<Result> {
   measuredAt: Date;
-  /** As JSON leaves it. */
+  /** As parsed from JSON. */
   result: Result;
 }
 
@@ -14,7 +14,7 @@ export interface Latest<Result> {
 interface Measurement<Result> {
   /** Null if it has never been measured. */
   latest: Latest<Result> | null;
-  /** True for one caller at most in `everyMs`, of all processes. */
+  /** True for at most one caller in `everyMs`, across all processes. */
   isTaken: boolean;
 }
 
@@ -39,7 +39,7 @@ function latestOf<Result>(
 
 /**
  * Reads a measurement, and takes it if it is due. If whoever took it dies, it is due again after `everyMs`.
- * @param everyMs for how long nobody else takes it
+ * @param everyMs how long nobody else takes it
  */
 export async function takeMeasurement<Result>(
   orm: Orm,
@@ -54,7 +54,7 @@ interface TakenRow extends Row<'measurement', 'measured_at' | 'result'> {
   is_taken: boolean;
 }
 
-// Written out: the row as it is, whether or not it is taken, in one round trip.
+// Written out: one round trip returns the row whether or not it is taken.
 const take = autocommitStatement(
   (_, { name, everyMs }: { name: MeasurementName; everyMs: number }) => sql<TakenRow>`
   WITH ${ASYNCHRONOUS_COMMIT}, taken AS (
@@ -65,7 +65,7 @@ const take = autocommitStatement(
   SELECT m.measured_at, m.result, EXISTS (SELECT FROM taken) AS is_taken FROM measurement m WHERE m.name = ${name}`,
 );
 
-/** Keeps a measurement that the caller has taken for as much longer: it is still being made. */
+/** Keeps a measurement that the caller has taken for another `forMs`, because it is still being made. */
 export async function keepMeasurement(orm: Orm, name: MeasurementName, forMs: number): Promise<void> {
   await keep(orm, { name, forMs });
 }
@@ -77,7 +77,7 @@ const keep = autocommitStatement((db, { name, forMs }: { name: MeasurementName; 
     .where('name', '=', name),
 );
 
-/** Stores a measurement. @param nextAt when it is due again; null to keep the time it was taken for */
+/** Stores a measurement. @param nextAt when it is due again; null leaves the time that taking it has set */
 export async function recordMeasurement(
   orm: Orm,
   name: MeasurementName,

@@ -51,7 +51,7 @@ const insertReveal = writeStatement((db, reveal: RevealAttempt & { id: string })
   }),
 );
 
-/** Reads it each time, so that switching the feature off takes effect at once. */
+/** The switch is read each time, so that turning the feature off takes effect at once. */
 async function requireEnabled(tx: Reader, partnerId: string): Promise<void> {
   const [partner] = await featureOf(tx, { partnerId });
   if (partner?.enabled !== true) throw new ApiError('secure_details_disabled');
@@ -89,8 +89,8 @@ const cardOf = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { card
 );
 
 /**
- * Locks the account's usage row, so that reveals are counted one after the other, then looks when the next one is free:
- * a minute after the third last, and 24 hours after the twentieth last.
+ * Locks the account's usage row, so that reveals are counted one after the other, then computes when the next one is
+ * allowed: a minute after the third most recent, and 24 hours after the twentieth.
  */
 async function takeTurn(tx: Transactor, { partnerId, mode }: Tenant): Promise<void> {
   const locked = await lockUsage(tx, { partnerId, mode });

@@ -30,7 +30,7 @@ export const AccountUsageEntity = defineEntity({
     partnerId: p.text().primary(),
     mode: p.text().$type<Mode>().primary(),
     openCards: p.integer().default(0),
-    /** The UTC day that loadedCents is the sum of. */
+    /** The UTC day whose loads loadedCents adds up. */
     loadedOn: p.type('date').$type<string>().defaultRaw("'-infinity'"),
     loadedCents: p.bigint('string').defaultRaw('0'),
   },
@@ -44,7 +44,7 @@ export const ApiKeyEntity = defineEntity({
     partnerId: p.text(),
     mode: p.text().$type<Mode>(),
     name: p.text().nullable(),
-    /** The keyed hash of the key, which itself is not stored. */
+    /** The keyed hash of the key. The key itself is not stored. */
     hash: p.blob().lazy(),
     hint: p.text(),
     createdAt: p
@@ -68,13 +68,13 @@ export const RingKeyEntity = defineEntity({
   },
 });
 
-/** What a key has used of the general rate limit, for all processes together; a crash of PostgreSQL empties the table. */
+/** What a key has used of the general rate limit, across all processes. A crash of PostgreSQL empties the table. */
 export const ApiKeyUsageEntity = defineEntity({
   name: 'ApiKeyUsage',
   tableName: 'api_key_usage',
   properties: {
     apiKeyId: p.text().primary(),
-    /** When the key may use its whole burst again. */
+    /** When the key's whole burst is available again. */
     fullAt: p.datetime(),
   },
 });

@@ -25,7 +25,7 @@ export const ProductEntity = defineEntity({
 });
 export type Product = InferEntity<typeof ProductEntity>;
 
-/** A product that an account may issue beside the current one. */
+/** A product that an account may issue besides the current one. */
 export const PartnerProductEntity = defineEntity({
   name: 'PartnerProduct',
   tableName: 'partner_product',
@@ -57,7 +57,7 @@ export const CardEntity = defineEntity({
     failureCode: p.text().$type<CardFailureCode>().nullable(),
     fundingCents: p.bigint('string'),
     fees: p.json().$type<Fee[]>(),
-    /** Since when its issuance waits for an operator. */
+    /** Since when its issuance has been waiting for an operator. */
     overdueSince: p.datetime().nullable(),
     createdAt: p.datetime(),
     /** The claim of its issuance, while that is pending. */
@@ -72,7 +72,7 @@ export const CardEntity = defineEntity({
       .nullable(),
     /** What an operator decided about its issuance. */
     decision: p.json().$type<RecordedDecision>().nullable(),
-    /** Before which the network need not be asked for what it has not said of the card. */
+    /** When to ask the network again for what it has not told us about the card. */
     lookUpAfter: p.datetime().defaultRaw("'-infinity'"),
   },
 });
@@ -105,7 +105,7 @@ export const TopUpEntity = defineEntity({
   },
 });
 
-/** What the network did with a card, as it was settled. */
+/** A card transaction, as the network settled it. */
 export const CardTransactionEntity = defineEntity({
   name: 'CardTransaction',
   tableName: 'card_transaction',
@@ -131,7 +131,7 @@ export const CardTransactionEntity = defineEntity({
   },
 });
 
-/** A partner asked for the secure details of a card. */
+/** A partner's request for the secure details of a card. */
 export const CardRevealEntity = defineEntity({
   name: 'CardReveal',
   tableName: 'card_reveal',

@@ -2,7 +2,7 @@ import { defineEntity, p } from '@mikro-orm/core';
 import type { DepositStatus, PaymentStatus, ReviewReason, TronNetwork } from '../../domain/deposit.ts';
 import type { Mode } from '../../domain/mode.ts';
 
-/** An address that was given out, and what became of it. */
+/** A deposit: the address that was given out, and what became of it. */
 export const DepositEntity = defineEntity({
   name: 'Deposit',
   tableName: 'deposit',
@@ -59,7 +59,7 @@ export const DepositResolutionEntity = defineEntity({
   tableName: 'deposit_resolution',
   properties: {
     depositId: p.text().collation('C').primary(),
-    /** Of the deposit, when it was decided. */
+    /** The deposit's version when it was decided. */
     version: p.integer().primary(),
     outcome: p.text().$type<'credited' | 'returned'>(),
     creditedCents: p.bigint('string'),
@@ -76,7 +76,7 @@ export const ChainScanEntity = defineEntity({
   properties: {
     network: p.text().$type<TronNetwork>().collation('C').primary(),
     blockNumber: p.bigint('string'),
-    /** The last one that was ever taken. */
+    /** The highest block ever taken. */
     furthestBlockNumber: p.bigint('string').defaultRaw('0'),
     blockHash: p.text().collation('C').nullable(),
     blockTime: p.datetime().nullable(),
@@ -92,7 +92,7 @@ export interface NodeState {
   /** Host and port; nothing of its path or key. */
   name: string;
   state: 'in_use' | 'standby' | 'behind' | 'failing' | 'contradicting';
-  /** A short code or sentence; null where there is none. */
+  /** A short code or sentence; null if there is none. */
   problem: string | null;
   /** ISO 8601. */
   since: string;

@@ -21,7 +21,7 @@ export const IdempotencyClaimEntity = defineEntity({
     /** Sealed. */
     responseBody: p.blob().nullable(),
     createdAt: p.datetime().defaultRaw('now()'),
-    /** What it makes: decided with the claim, and made later. */
+    /** What it creates: the id is chosen with the claim, and the row follows later. */
     resourceId: p.text().collation('C').nullable(),
     /** The card it is about. */
     cardId: p.text().collation('C').nullable(),

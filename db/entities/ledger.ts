@@ -24,7 +24,7 @@ export const LedgerAccountEntity = defineEntity({
     mode: p.text().$type<Mode>(),
     kind: accountKind(),
     cardId: p.text().collation('C').nullable(),
-    /** Whether it has a balance: those of prepaid and cards have. */
+    /** Whether it has a balance: prepaid and card accounts do. */
     tracked: p
       .boolean()
       .generated("(kind = any (array['prepaid'::ledger.account_kind, 'card'::ledger.account_kind])) stored"),
@@ -33,7 +33,7 @@ export const LedgerAccountEntity = defineEntity({
     held: p.bigint('string').defaultRaw('0'),
     /** How many entries it has. */
     version: p.bigint('string').defaultRaw('0'),
-    /** What posted - held may not go below, but for codes that may overdraw. */
+    /** `posted - held` may not go below this, except with codes that may overdraw. */
     floor: p.bigint('string').defaultRaw('0'),
   },
 });
@@ -72,11 +72,11 @@ export const LedgerTransferEntity = defineEntity({
     debitId: p.text().collation('C'),
     creditId: p.text().collation('C'),
     amount: p.bigint('string'),
-    /** The prepaid balance right after it, where it touches one. */
+    /** The prepaid balance right after it, if it touches one. */
     prepaidPosted: p.bigint('string').nullable(),
     prepaidHeld: p.bigint('string').nullable(),
     createdAt: p.datetime().defaultRaw('clock_timestamp()'),
-    /** The day of its transaction, in UTC: its entries have the same. */
+    /** The day of its transaction, in UTC: its entries have the same day. */
     bookedOn: p.date().defaultRaw("((now() at time zone 'utc'::text))::date"),
   },
 });
@@ -90,7 +90,7 @@ export const LedgerEntryEntity = defineEntity({
     side: p.text().$type<'debit' | 'credit'>().columnType('ledger.side').primary(),
     accountId: p.text().collation('C'),
     amount: p.bigint('string'),
-    /** Of tracked accounts alone: the balance it leaves, and its number in the account's chain. */
+    /** Only for tracked accounts: the balance it leaves, and its number in the account's chain. */
     balanceAfter: p.bigint('string').nullable(),
     accountVersion: p.bigint('string').nullable(),
     bookedOn: p.date().defaultRaw("((now() at time zone 'utc'::text))::date").primary(),

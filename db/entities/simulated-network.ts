@@ -5,7 +5,7 @@ const schema = 'simulated_network';
 
 export type OperationKind = 'card.issuance' | 'card.topup' | 'card.status';
 
-/** What the simulated network was asked for, and what came of it. */
+/** A request to the simulated network, and its result. */
 export const SimulatedOperationEntity = defineEntity({
   name: 'SimulatedOperation',
   schema,

@@ -2,7 +2,7 @@ import { defineEntity, p } from '@mikro-orm/core';
 import type { DeliveryStatus, EventType } from '../../domain/event.ts';
 import type { Mode } from '../../domain/mode.ts';
 
-/** Something that happened to an account, as its partner is told. */
+/** Something that happened to an account, as its partner is told about it. */
 export const EventEntity = defineEntity({
   name: 'Event',
   tableName: 'event',
@@ -57,7 +57,7 @@ export const DeliveryEntity = defineEntity({
     scheduleAttempts: p.integer().default(0),
     /** Whether the event has a workflow, and whether that was told of the latest change. */
     workflow: p.text().$type<'none' | 'untold' | 'told'>().default('none'),
-    /** The event's. */
+    /** The event's type. */
     type: p.text().$type<EventType>().collation('C'),
   },
 });
@@ -74,7 +74,7 @@ export const DeliveryAttemptEntity = defineEntity({
     httpStatus: p.smallint().nullable(),
     /** A short code; null if the answer was 2xx. */
     error: p.text().nullable(),
-    /** How a failed attempt's answer begins, sealed. */
+    /** The beginning of a failed attempt's response, sealed. */
     answerStart: p.blob().nullable(),
   },
 });

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Run once by the postgres image, on an empty data folder: the logins that own a database, and the service's database.
-# Temporal's own tool creates Temporal's two.
+# The postgres image runs this once, on an empty data folder. It creates the logins that own a database, and the service's
+# database. Temporal's own tool creates Temporal's two.
 set -eu
 
 psql --username postgres --set ON_ERROR_STOP=1 \

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The logins of the service and of the operator, members of the roles that the migrations made. Can be run again.
+# The logins of the service and of the operator, members of the roles that the migrations create. Can be run again.
 set -eu
 
 psql "$(cat /run/secrets/owner_database_url)" --set ON_ERROR_STOP=1 \

@@ -1,18 +1,18 @@
-// Makes up what docker-compose.yml needs to be secret, one file each, unless it is there: node make-secrets.mjs <folder>
+// Generates the secrets that docker-compose.yml needs, each in a file, unless it exists: node make-secrets.mjs <folder>
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const [folder = '.'] = process.argv.slice(2);
 
-/** Keeps what an earlier start made up. Written whole or not at all, so that a start cut short leaves no half of one. */
+/** Keeps a secret that exists. A new one is written completely or not at all, even if the start is interrupted. */
 function keep(name, makeUp) {
   const file = join(folder, name);
   if (!existsSync(file)) {
-    // The containers run as different users; who may read the volume is said in docker-compose.yml.
+    // Every container's user may read the file: docker-compose.yml says which containers have the volume.
     writeFileSync(`${file}.new`, makeUp(), { mode: 0o444 });
     renameSync(`${file}.new`, file);
-    console.log(`made up ${name}`);
+    console.log(`generated ${name}`);
   }
   return readFileSync(file, 'utf8');
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Temporal's two databases, created or brought up to the server's version. Can be run again: each step leaves alone
-# what is there already.
+# Creates Temporal's two databases, or updates them to the server's version. Can be run again: each step skips what exists
+# already.
 set -eu
 
 SQL_PLUGIN=postgres12 SQL_HOST=postgres SQL_PORT=5432 SQL_USER=temporal SQL_PASSWORD=$(cat /run/secrets/temporal_password)

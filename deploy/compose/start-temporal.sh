@@ -1,5 +1,5 @@
 #!/bin/sh
-# The image reads its password from the environment alone; the secret is a file.
+# The image takes its password only from the environment, so it is read from the secret file here.
 set -eu
 
 POSTGRES_PWD=$(cat /run/secrets/temporal_password)

@@ -2,7 +2,7 @@
 export interface Direction {
   rooms: readonly string[];
   types?: readonly string[];
-  /** npm packages and node:* modules; left out: any. */
+  /** npm packages and node:* modules. If left out, any. */
   packages?: readonly string[];
 }
 
@@ -24,7 +24,7 @@ const API = [
   'workflows/messages.ts',
 ];
 
-/** docs/ARCHITECTURE.md, "Import directions". The longest path that a file's own begins with decides. */
+/** docs/ARCHITECTURE.md, "Import directions". The longest entry that a file's path begins with applies. */
 export const DIRECTIONS: Record<string, Direction> = {
   domain: { rooms: [], packages: ['zod', 'ipaddr.js'] },
   resources: { rooms: ['domain'], types: ['db'], packages: ['zod'] },
@@ -36,7 +36,7 @@ export const DIRECTIONS: Record<string, Direction> = {
   commands: { rooms: ['domain', 'resources', 'crypto', 'process', 'db', 'ledger'] },
   adapters: { rooms: ['domain', 'crypto', 'process', 'db'], types: ['config'] },
   activities: { rooms: ['domain', 'crypto', 'process', 'db', 'commands', 'adapters'] },
-  // What a workflow imports is evaluated anew for each one; zod alone, which most of the domain imports, takes 2 ms.
+  // A workflow's imports are evaluated for each execution. zod alone, which most of the domain imports, takes 2 ms.
   workflows: { rooms: ['domain/scan-lag.ts'], types: ['domain', 'activities'], packages: TEMPORAL_WORKFLOW },
   temporal: {
     rooms: [
@@ -75,7 +75,7 @@ export const DIRECTIONS: Record<string, Direction> = {
       'process',
     ],
   },
-  // Published alone, so it knows nothing of the service and needs no package.
+  // Published by itself, so it imports nothing of the service and needs no package.
   client: { rooms: [], packages: ['node:crypto', 'node:timers/promises'] },
   dev: { rooms: ['domain', 'crypto', 'db', 'commands', 'config', 'process', 'adapters', 'temporal'] },
 };

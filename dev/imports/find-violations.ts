@@ -6,7 +6,7 @@ import { DIRECTIONS, type Direction } from './directions.ts';
 await init;
 
 /**
- * The imports of a file that go the wrong way, as one line each.
+ * The imports of a file that go in a direction that is not allowed, one line each.
  * @param path from the project's root, with slashes
  * @param code TypeScript
  */
@@ -23,7 +23,7 @@ export function findViolations(path: string, code: string): string[] {
   ].map((specifier) => `${path}: may not import ${specifier}`);
 }
 
-/** What a file of TypeScript imports when it runs, types left out. */
+/** What a TypeScript file imports when it runs, without types. */
 export function runtimeImports(code: string): string[] {
   const [imports] = parse(stripTypeScriptTypes(code));
   return imports.flatMap((one) => ('specifier' in one ? (one.specifier ?? []) : []));

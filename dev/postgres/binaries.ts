@@ -3,7 +3,7 @@ import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from '
 import { dirname, join, relative } from 'node:path';
 import { mayReach, type PostgresUser } from './run-as.ts';
 
-/** The programs npm installed, or a copy of them where the user they run as can't reach the installed ones. */
+/** The programs that npm installed, or a copy if the user they run as can't reach the installed ones. */
 export async function binariesFor(user: PostgresUser | undefined): Promise<PostgresBinaries> {
   const installed = await installedBinaries();
   const reachable = user === undefined || (await mayReach(user, installed.postgres));
@@ -24,7 +24,7 @@ interface PostgresBinaries {
   postgres: string;
 }
 
-/** A copy of the installed programs, with their libraries, that every user can run. One for each version is kept. */
+/** Copies the installed programs, with their libraries, to where every user can run them. One copy per version is kept. */
 async function copyBinaries(installed: PostgresBinaries, parent: string): Promise<PostgresBinaries> {
   const native = dirname(dirname(installed.postgres));
   const { version } = JSON.parse(await readFile(join(dirname(native), 'package.json'), 'utf8'));
@@ -60,5 +60,5 @@ async function openToAll(folder: string): Promise<void> {
   }
 }
 
-/** What user postgres can reach on every machine, whoever owns the checkout. */
+/** A folder that user postgres can reach on every machine, whoever owns the checkout. */
 export const COMMON_FOLDER = '/var/lib/virtual-card-issuing-api';

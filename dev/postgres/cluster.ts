@@ -14,7 +14,7 @@ import { mayReach, type PostgresUser, postgresUser } from './run-as.ts';
 interface PlaceOptions {
   /** Where the data should be. */
   dataDir: string;
-  /** Remembers where it is instead. */
+  /** The file that says where it is if it is elsewhere. */
   locationFile: string;
   report: (line: string) => void;
 }
@@ -22,8 +22,8 @@ interface PlaceOptions {
 const Location = z.object({ folder: z.string() });
 
 /**
- * Where PostgreSQL's data is. Only as root is this a question: then the server runs as user postgres, who may not enter
- * the checkout (one under /root, say), and his data goes where he can.
+ * Where PostgreSQL's data is. It differs from `dataDir` only if we are root: the server then runs as user postgres, who
+ * may not enter the checkout (one under /root, say), so the data goes where that user can.
  */
 export async function placeCluster(options: PlaceOptions): Promise<string> {
   const user = await postgresUser();
@@ -49,7 +49,7 @@ async function placeData(options: PlaceOptions, user: PostgresUser): Promise<str
   return join(folder, 'postgres');
 }
 
-/** The folder that holds the data in place of the data folder, if one does. */
+/** The folder that holds the data instead of the data folder, if there is one. */
 export function movedCluster(locationFile: string): string | undefined {
   const folder = readJsonFile(locationFile, Location)?.folder;
   if (folder !== undefined && dirname(folder) !== COMMON_FOLDER) {
@@ -65,7 +65,7 @@ interface ClusterOptions {
   user: PostgresUser | undefined;
 }
 
-/** Makes the data folder if there is none. It appears in one step: what a killed initdb left behind is made anew. */
+/** Creates the data folder if there is none. It appears in one step, so a killed initdb leaves nothing half done. */
 export async function createCluster(options: ClusterOptions): Promise<void> {
   const { dataDir, user } = options;
   if (existsSync(dataDir)) return;

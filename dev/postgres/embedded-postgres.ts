@@ -8,11 +8,11 @@ import { postgresUser } from './run-as.ts';
 import { withClient } from './with-client.ts';
 
 export interface RunningPostgres {
-  /** URL of the server's maintenance database. */
+  /** The URL of the server's maintenance database. */
   url: string;
-  /** The same server, another database. */
+  /** The URL of another database on the same server. */
   urlOf(database: string): string;
-  /** Fails where there is one of this name. */
+  /** Fails if there is one with this name. */
   createDatabase(database: string): Promise<void>;
   /** Resolves with how the server ended, whoever ended it. */
   exited: Promise<string>;
@@ -25,15 +25,15 @@ interface PostgresOptions {
   password: string;
   /** Extra `name=value` settings. */
   settings?: string[];
-  /** Default: `postgres.log` beside the data folder. */
+  /** Default: `postgres.log` next to the data folder. */
   logFile?: string;
   onSpawn?: (name: string, pid: number) => void;
 }
 
 /**
- * Starts PostgreSQL 18 from the npm package on loopback, making its data folder first if there is none. The package's
- * own way of starting it stops it at the first SIGINT or SIGTERM, before those who still use it; so only its programs
- * are used.
+ * Starts PostgreSQL 18 from the npm package on loopback, and creates its data folder first if there is none. Only the
+ * package's programs are used: its own start function stops the server at the first SIGINT or SIGTERM, before the processes
+ * that still use it.
  */
 export async function startEmbeddedPostgres(options: PostgresOptions): Promise<RunningPostgres> {
   const { dataDir, port, password } = options;
@@ -85,7 +85,7 @@ const STARTING_UP = '57P03';
 /** `undefined` is pg's own time limit on connecting. */
 const NOT_YET = new Set([STARTING_UP, 'ECONNREFUSED', 'ECONNRESET', undefined]);
 
-/** Returns once the server takes connections, however long its recovery takes; fails when it ends or refuses us. */
+/** Returns once the server takes connections, however long its recovery takes. Fails if it ends or refuses us. */
 async function waitUntilAnswering(url: string, dataDir: string, server: Child): Promise<void> {
   let ended: string | undefined;
   void server.exited.then((how) => {
@@ -105,7 +105,7 @@ async function waitUntilAnswering(url: string, dataDir: string, server: Child): 
   throw endedAtOnce(server, ended);
 }
 
-/** Whether it is our server that answers there, not one that had the port before. */
+/** Whether our server answers there, not one that had the port before. */
 async function answersFrom(url: string, dataDir: string): Promise<boolean> {
   return withClient({ connectionString: url, connectionTimeoutMillis: 5_000 }, async (client) => {
     const { rows } = await client.query('SHOW data_directory');

@@ -3,11 +3,11 @@ import { withClient } from './with-client.ts';
 interface Login {
   user: string;
   password: string;
-  /** The group role, without a login of its own, whose rights are all that this one has. */
+  /** The group role, without a login of its own, whose rights are the only ones this login has. */
   role: string;
 }
 
-/** Makes a login that is a member of one group role alone; one that is there gets the password. */
+/** Creates a login that is a member of this one group role. If the login exists, it gets the password. */
 export async function createLogin(ownerUrl: string, { user, password, role }: Login): Promise<void> {
   await withClient(ownerUrl, async (client) => {
     const name = client.escapeIdentifier(user);
@@ -18,7 +18,7 @@ export async function createLogin(ownerUrl: string, { user, password, role }: Lo
   });
 }
 
-/** The same database, for this login. */
+/** The URL of the same database for this login. */
 export function urlFor(url: string, { user, password }: Pick<Login, 'user' | 'password'>): string {
   const own = new URL(url);
   own.username = user;

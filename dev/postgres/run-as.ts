@@ -10,7 +10,7 @@ export interface PostgresUser {
   gid: number;
 }
 
-/** PostgreSQL refuses to run as root: then it runs as user `postgres`, who is made where there is none. */
+/** The user to run as if we are root, as which PostgreSQL refuses to run: `postgres`, who is created if missing. */
 export async function postgresUser(): Promise<PostgresUser | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   return (await findUser()) ?? (await makeUser());
@@ -21,7 +21,7 @@ async function findUser(): Promise<PostgresUser | undefined> {
     const [uid, gid] = await Promise.all([run('id', ['-u', 'postgres']), run('id', ['-g', 'postgres'])]);
     return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
   } catch (error) {
-    // `id` ends with 1 for a user that does not exist; anything else (no `id` at all) is a fault.
+    // `id` exits with 1 if the user does not exist. Anything else, such as a missing `id`, is an error.
     if ((error as { code?: unknown }).code === 1) return undefined;
     throw error;
   }
@@ -31,13 +31,13 @@ async function makeUser(): Promise<PostgresUser> {
   await run('useradd', ['--system', '--user-group', '--no-create-home', '--shell', '/bin/false', 'postgres']);
   const user = await findUser();
   if (user === undefined)
-    throw new Error('useradd made no user postgres; make one, or run as another user than root');
+    throw new Error('useradd did not create user postgres; create it, or run as a user other than root');
   return user;
 }
 
 const EXECUTE = 0o1;
 
-/** Whether this user may enter every folder on the way to a program or folder, and it itself. */
+/** Whether this user may enter every folder on the way to a program or folder, and use the program or folder itself. */
 export async function mayReach(user: PostgresUser, path: string): Promise<boolean> {
   for (let place = await realpath(path); ; place = dirname(place)) {
     const { mode, uid, gid } = await stat(place);

@@ -4,20 +4,20 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 
 interface ChildOptions {
-  /** What messages call it. */
+  /** Its name in messages. */
   name: string;
   command: string;
   args: readonly string[];
   env?: NodeJS.ProcessEnv;
   cwd?: string;
-  /** The user it runs as, where that is not ours. */
+  /** The user it runs as, if not ours. */
   user?: { uid: number; gid: number };
   /** Everything it prints is appended here. */
   logFile: string;
   onLine?: (line: string) => void;
-  /** What its process group is sent when this process exits without having stopped it. Default: SIGKILL. */
+  /** The signal its process group gets if this process exits without having stopped it. Default: SIGKILL. */
   lastSignal?: NodeJS.Signals;
-  /** Told the pid at once, so that a child can be found again should this process be killed. */
+  /** Called with the pid at once, so that the child can be found again if this process is killed. */
   onSpawn?: (name: string, pid: number) => void;
 }
 
@@ -28,7 +28,7 @@ export interface Child {
   exited: Promise<string>;
   /** The last lines it printed. */
   lastLines(): string[];
-  /** Sends each signal in turn, giving each its time, until the child has ended. Ends with SIGKILL. */
+  /** Sends each signal in turn and waits its `graceMs`, until the child has ended. The last one is SIGKILL. */
   stop(steps: readonly StopStep[]): Promise<void>;
 }
 
@@ -40,8 +40,8 @@ export interface StopStep {
 const KEPT_LINES = 15;
 
 /**
- * Starts a long-running child in a process group of its own, so that Ctrl-C in the terminal reaches only us and the
- * order of stopping stays ours.
+ * Starts a long-running child in a process group of its own, so that Ctrl-C in the terminal reaches only us and we decide
+ * the order of stopping.
  */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const { name } = options;
@@ -58,7 +58,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     child.once('exit', (code, signal) => {
       process.off('exit', kill);
       const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
-      // What it printed last may still be in the pipe; a grandchild can keep the pipe open for ever.
+      // Its last output may still be in the pipe. The wait is short, since a grandchild can keep the pipe open for ever.
       child.once('close', () => resolve(how));
       setTimeout(resolve, 1_000, how).unref();
     });
@@ -95,7 +95,7 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch (error) {
-    // It has just ended by itself.
+    // The child has just ended by itself.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }
@@ -116,20 +116,20 @@ async function endsWithin(exited: Promise<string>, graceMs: number): Promise<boo
 
 const LONGEST_LINE = 300;
 
-/** The error of a child that ended where it should have begun to work. */
+/** The error for a child that ended instead of starting its work. */
 export function endedAtOnce(child: Child, how: string): Error {
   const words = child.lastLines().map((line) => line.slice(0, LONGEST_LINE));
   return new Error(`${child.name} ended at once (${how}). Its last words:\n${words.join('\n')}`);
 }
 
-/** What any program may need to know of this machine: where things are, its language, how the network is reached. */
+/** What any program may need to know about this machine: paths, language, how to reach the network. */
 const ORDINARY =
   /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TMP|TEMP|XDG_\w+|LD_LIBRARY_PATH|DYLD_LIBRARY_PATH|(HTTPS?|ALL|NO)_PROXY|\w*SSL_CERT_(FILE|DIR)|NODE_\w+|GRPC_\w+|SYSTEMROOT|WINDIR|COMSPEC|PATHEXT|USERPROFILE|(LOCAL)?APPDATA)$/i;
 
 /**
- * The environment of a program that the local stack starts. Whatever else is in ours is none of its business: other
- * programs' credentials, above all.
- * @param own names of variables that are meant for it, beside the ordinary ones; an empty value counts as unset
+ * The environment of a program that the local stack starts. Nothing else of our environment is passed on, above all no other
+ * program's credentials.
+ * @param own whether a variable is meant for it, in addition to the ordinary ones; an empty value counts as unset
  */
 export function childEnvironment(own: (name: string) => boolean = () => false): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
@@ -138,5 +138,5 @@ export function childEnvironment(own: (name: string) => boolean = () => false): 
   return Object.fromEntries(kept);
 }
 
-/** Its proxies and caches, its C compiler, and how it gets at modules. */
+/** Go's proxies and caches, its C compiler, and how it fetches modules. */
 export const isForGo = (name: string): boolean => /^(GO\w+|CGO_\w+|CC|CXX|GIT_\w+)$/.test(name);

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 
-/** A failure for a person: our own errors by what they say, and what caused them; a fault with all there is. */
+/** A failure for a person to read: our own errors as their messages and causes, anything else in full. */
 export function describeFailure(error: unknown): string {
   if (!(error instanceof Error) || (error.constructor !== Error && error.name !== 'ConfigurationError')) {
     return inspect(error);

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { z } from 'zod';
 
-/** What a file of ours holds; undefined where there is no such file. A file we can't read is named, never guessed. */
+/** The content of one of our files; undefined if there is no such file. @throws Error naming a file that can't be read */
 export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T | undefined {
   let text: string;
   try {
@@ -16,7 +16,7 @@ export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T | undefin
     return schema.parse(JSON.parse(text));
   } catch (error) {
     throw new Error(
-      `${path} is not what this program writes; restore it, or begin anew without ${dirname(path)}`,
+      `${path} was not written by this program; restore it, or delete ${dirname(path)} and start over`,
       {
         cause: error,
       },
@@ -24,7 +24,7 @@ export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T | undefin
   }
 }
 
-/** Writes a file that only its owner may read. It is there as a whole or, should we be killed, as it was before. */
+/** Writes a file that only its owner may read. If we are killed, the file is either complete or as it was before. */
 export function writePrivateFile(path: string, content: string): void {
   const unfinished = `${path}.unfinished`;
   writeFileSync(unfinished, content, { mode: 0o600, flush: true });
@@ -33,7 +33,7 @@ export function writePrivateFile(path: string, content: string): void {
 
 const LARGEST_BYTES = 10_000_000;
 
-/** Sets a large log aside, in the place of the one set aside before. */
+/** Renames a log that has grown large; the one renamed before is replaced. */
 export function rotateLog(file: string): void {
   const stat = statSync(file, { throwIfNoEntry: false });
   if (stat !== undefined && stat.size > LARGEST_BYTES) renameSync(file, `${file}.1`);
@@ -46,8 +46,8 @@ export interface FileLock {
 const SQLITE_BUSY = 5;
 
 /**
- * Takes the lock that a file stands for, or returns undefined while another process has it. The system gives it back
- * when its holder ends, however it ends. (Node offers no file locks of its own, but SQLite takes them.)
+ * Takes the lock that a file stands for, or returns undefined while another process has it. The system releases it
+ * when its holder ends, however it ends. Node has no file locks of its own, but SQLite takes them.
  */
 export function tryLock(file: string): FileLock | undefined {
   const database = new DatabaseSync(file, { timeout: 0 });

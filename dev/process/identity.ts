@@ -4,8 +4,8 @@ import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
 /**
- * Tells a running process from a later one with the same pid: when it began, in the words of this system. Undefined
- * where no such process runs; one that has ended and only waits to be reaped does not run.
+ * Tells a running process from a later one with the same pid: it is the time of its start, as this system writes it.
+ * Undefined if no such process runs. A process that has ended and only waits to be reaped does not run.
  */
 export function processIdentity(pid: number): string | undefined {
   return process.platform === 'linux' ? linuxIdentity(pid) : psIdentity(pid);
@@ -20,7 +20,7 @@ function linuxIdentity(pid: number): string | undefined {
     if (code === 'ENOENT' || code === 'ESRCH') return undefined;
     throw error;
   }
-  // After the name, which is in parentheses and may hold any character: field 3 is the state, 22 the start in ticks.
+  // The fields after the name, which is in parentheses and may hold any character: 3 is the state, 22 the start in ticks.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state, start] = [fields[0], fields[19]];
   if (state === 'Z' || state === 'X') return undefined;
@@ -34,7 +34,7 @@ function psIdentity(pid: number): string | undefined {
   return state === '' || state.startsWith('Z') ? undefined : start.join(' ');
 }
 
-/** The command line of a running process; undefined where none has this pid, or where it has ended unreaped. */
+/** The command line of a running process; undefined if none has this pid, or if it has ended and is not reaped. */
 export async function commandLine(pid: number): Promise<string | undefined> {
   const text = process.platform === 'linux' ? await fromProc(pid) : await fromPs(pid);
   return text === '' ? undefined : text;
@@ -54,7 +54,7 @@ async function fromPs(pid: number): Promise<string> {
   try {
     return (await promisify(execFile)('ps', ['-ww', '-o', 'command=', '-p', String(pid)])).stdout.trim();
   } catch (error) {
-    // `ps` ends with 1 for a pid that is not there.
+    // `ps` exits with 1 if no process has this pid.
     if ((error as { code?: unknown }).code === 1) return '';
     throw error;
   }

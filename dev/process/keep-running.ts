@@ -8,18 +8,18 @@ export interface Running {
 
 interface KeepRunningOptions<R extends Running> {
   name: string;
-  /** The signal is aborted when there is no need to finish the start any more. */
+  /** The signal is aborted if the start need not be finished. */
   start: (stopping: AbortSignal) => Promise<R>;
-  /** Told when it ended unasked, and when it is back. */
+  /** Called when it has ended without being stopped, and when it is back. */
   report: (line: string) => void;
 }
 
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 30_000;
-/** Whoever did its work for this long begins with the first delay again. */
+/** After running for this long, the delays begin again with the first one. */
 const HEALTHY_MS = 1_000;
 
-/** Starts something, and starts it again, later and later, whenever it ends before it is told to. */
+/** Starts something, and starts it again whenever it ends without being stopped, after growing delays. */
 export async function keepRunning<R extends Running>(
   options: KeepRunningOptions<R>,
 ): Promise<Running & { first: R }> {
@@ -64,7 +64,7 @@ export async function keepRunning<R extends Running>(
   };
 }
 
-/** False when the wait was broken off. */
+/** @returns false if the wait was interrupted */
 async function waits(delayMs: number, signal: AbortSignal): Promise<boolean> {
   try {
     await delay(delayMs, undefined, { signal });

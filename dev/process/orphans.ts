@@ -23,20 +23,20 @@ export class ChildRegistry {
 
   record(name: string, pid: number): void {
     const identity = processIdentity(pid);
-    // It may have ended already: nothing to find, then.
+    // It has already ended, so there is nothing to find later.
     if (identity === undefined) return;
     writePrivateFile(this.#file, JSON.stringify([...this.running(), { name, pid, identity }], null, 2));
   }
 }
 
-/** Everything else keeps its data there. */
+/** Everything else keeps its data in it. */
 const LAST = 'PostgreSQL';
 
-/** PostgreSQL takes SIGTERM for "wait until everybody has left". */
+/** On SIGTERM, PostgreSQL would wait until every client has disconnected. */
 const GENTLY: Readonly<Record<string, NodeJS.Signals>> = { [LAST]: 'SIGINT' };
 const GRACE_MS = 5_000;
 
-/** Stops what a killed stack left running, those started last first and PostgreSQL in the end. */
+/** Stops what a killed stack left running: the last started first, PostgreSQL at the end. */
 export async function stopOrphans(registry: ChildRegistry, report: (line: string) => void): Promise<void> {
   const orphans = registry.running().reverse();
   const inOrder = [

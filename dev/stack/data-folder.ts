@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { type FileLock, readJsonFile, tryLock, writePrivateFile } from '../process/files.ts';
 
-/** Where the local stack keeps what. */
+/** Where the local stack keeps its files. */
 export interface DataFolder {
   path: string;
   lock: string;
@@ -15,13 +15,13 @@ export interface DataFolder {
   ports: string;
   children: string;
   demoPartner: string;
-  /** What operations.md promises to other programs. */
+  /** What other programs read about a running stack (operations.md). */
   stack: string;
   postgres: string;
   /** Where PostgreSQL's data is when it can't be here. */
   postgresLocation: string;
   temporal: string;
-  /** What the fake TRON node's chain is made of. */
+  /** The state of the fake TRON node's chain. */
   tron: string;
   logs: string;
 }
@@ -46,8 +46,8 @@ export function dataFolder(dataDir: string): DataFolder {
 }
 
 /**
- * Makes the folder where there is none. Others may pass through it, whatever the umask, since PostgreSQL can have to
- * run as another user; every secret in it has a mode of its own.
+ * Creates the folder if there is none. Other users may pass through it, whatever the umask, since PostgreSQL may have to
+ * run as one; every secret in it has a mode of its own.
  */
 function makeDataFolder(folder: DataFolder): void {
   if (!existsSync(folder.path)) {
@@ -58,8 +58,8 @@ function makeDataFolder(folder: DataFolder): void {
 }
 
 /**
- * Makes the data folder ours until the lock is released, or until this process ends in whatever way.
- * @throws Error naming the process that has it.
+ * Makes the data folder ours until the lock is released or this process ends.
+ * @throws Error naming the process that has it
  */
 export function takeDataFolder(folder: DataFolder): FileLock {
   makeDataFolder(folder);
@@ -77,7 +77,7 @@ function holder(folder: DataFolder): string {
   try {
     return readFileSync(folder.holder, 'utf8');
   } catch (error) {
-    // It has the lock, and has not yet said who it is.
+    // The holder has the lock, but has not written its pid yet.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 'unknown';
     throw error;
   }
@@ -92,7 +92,7 @@ const Secrets = z.object({
   /** In the form of CODEC_KEYS, and of CODEC_TOKENS. */
   codecKeys: z.string(),
   codecToken: z.string(),
-  /** What API and worker, and the operator's command line, log in as. */
+  /** The logins of API and worker, and of the operator's command line. */
   logins: z.object({ service: Login, operator: Login }),
 });
 
@@ -100,7 +100,7 @@ export type Secrets = z.infer<typeof Secrets>;
 
 /** What is generated once for a data folder and must not be lost while its data is kept. */
 export function loadSecrets(file: string): Secrets {
-  // Of an older folder some are missing.
+  // An older folder lacks some of them.
   const known = readJsonFile(file, Secrets.partial());
   const secrets = {
     postgresPassword: randomBytes(24).toString('base64url'),
@@ -114,7 +114,7 @@ export function loadSecrets(file: string): Secrets {
   return secrets;
 }
 
-/** Of a name that no other data folder uses on the same server. */
+/** Its name is one that no other data folder uses on the same server. */
 function newLogin(what: string): z.infer<typeof Login> {
   const user = `card_issuing_${what}_${randomBytes(4).toString('hex')}`;
   return { user, password: randomBytes(24).toString('base64url') };

@@ -22,7 +22,7 @@ interface DatabaseOptions {
   disposables: AsyncDisposableStack;
 }
 
-/** Starts the embedded PostgreSQL, which is started again should it end, and makes the service's database on it. */
+/** Starts the embedded PostgreSQL, restarts it whenever it ends, and creates the service's database on it. */
 export async function startDatabase(
   options: DatabaseOptions,
 ): Promise<{ postgres: RunningPostgres; databaseUrl: string }> {
@@ -68,7 +68,7 @@ export async function migrateDatabase(databaseUrl: string, report: (line: string
   } catch (error) {
     const { host, pathname } = new URL(databaseUrl);
     throw new Error(
-      `database ${pathname.slice(1)} at ${host} can't be brought up to date; see that it answers, or correct DATABASE_URL`,
+      `database ${pathname.slice(1)} at ${host} can't be migrated; make sure that it is running, or correct DATABASE_URL`,
       { cause: error },
     );
   }
@@ -76,8 +76,8 @@ export async function migrateDatabase(databaseUrl: string, report: (line: string
 }
 
 /**
- * Makes the logins of service and operator in a migrated database, as whoever runs one in production does.
- * @returns their URLs; the owner's for both on a server of the user's own where ALLOW_OWNER_LOGIN says so
+ * Creates the logins of service and operator in a migrated database, as an operator does in production.
+ * @returns their URLs; with DATABASE_URL and ALLOW_OWNER_LOGIN=true, the owner's for both
  */
 export async function makeLogins(
   ownerUrl: string,
@@ -92,8 +92,8 @@ export async function makeLogins(
     await createLogin(ownerUrl, { ...operator, role: OPERATOR_ROLE });
   } catch (error) {
     throw new Error(
-      "the logins of service and operator can't be made: give DATABASE_URL a user that may make roles (CREATEROLE), " +
-        'or set ALLOW_OWNER_LOGIN=true to have everything log in as this one',
+      "the logins of service and operator can't be created: give DATABASE_URL a user that may create roles (CREATEROLE), " +
+        'or set ALLOW_OWNER_LOGIN=true to have everything log in as the user of DATABASE_URL',
       { cause: error },
     );
   }

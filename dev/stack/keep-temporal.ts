@@ -17,19 +17,19 @@ interface KeepTemporalOptions {
   source: TemporalSource;
   ports: Ports;
   postgres: RunningPostgres | undefined;
-  /** Where the UI has payloads decrypted. */
+  /** Where the UI gets payloads decrypted. */
   codecEndpoint: string | undefined;
   report: (line: string) => void;
   onSpawn: (name: string, pid: number) => void;
   disposables: AsyncDisposableStack;
 }
 
-/** Starts the Temporal server that was found; one of our own is started again should it end. */
+/** Starts the Temporal server that was found. A server of our own is restarted whenever it ends. */
 export async function keepTemporal(options: KeepTemporalOptions): Promise<RunningTemporal> {
   const { folder, settings, source, ports, report } = options;
   report(`starting Temporal: ${source.label}`);
   for (const log of ['temporal.log', 'temporal-ui.log']) rotateLog(join(folder.logs, log));
-  // The SDK's own reading of TEMPORAL_API_KEY, TEMPORAL_TLS_… and the user's profile.
+  // The SDK reads TEMPORAL_API_KEY, TEMPORAL_TLS_… and the user's profile.
   const connection = source.kind === 'existing' ? loadClientConnectConfig().connectionOptions : undefined;
   const kept = await keepRunning({
     name: 'Temporal',

@@ -6,11 +6,11 @@ const Ports = z.object({
   postgres: z.number(),
   temporal: z.number(),
   temporalUi: z.number(),
-  /** Of the codec endpoint. */
+  /** The codec endpoint's port. */
   codec: z.number(),
-  /** The worker's own. */
+  /** The worker's operations port. */
   worker: z.number(),
-  /** Of the fake TRON node, where there is one. */
+  /** The fake TRON node's port, if there is one. */
   tron: z.number().optional(),
 });
 
@@ -25,7 +25,7 @@ const VARIABLES = {
   worker: 'WORKER_PORT',
 } as const;
 
-/** The port asked for; else the one of last time if it is still free; else any free one. */
+/** For each: the requested port, or else the one used last time if it is still free, or else any free one. */
 export async function choosePorts(file: string, asked: AskedPorts): Promise<Ports> {
   const last = readJsonFile(file, Ports.partial());
   const again = async (name: keyof Ports): Promise<number> => {
@@ -50,7 +50,7 @@ export async function choosePorts(file: string, asked: AskedPorts): Promise<Port
   return ports;
 }
 
-/** Fails where something else listens on the port that a variable asks for. */
+/** @throws Error if something else listens on the port that a variable names */
 export async function demandFree(port: number, variable: string): Promise<void> {
   if (await isPortFree(port)) return;
   throw new Error(`port ${port} is taken: stop what listens there, or set ${variable} to another port`);

@@ -12,16 +12,16 @@ interface ServiceEnvironmentOptions {
   databaseUrl: string;
   temporalAddress: string;
   encryptionKeys: string;
-  /** Undefined: what is sent to Temporal isn't encrypted. */
+  /** Undefined: payloads are not encrypted. */
   codecKeys: string | undefined;
   workerPort: number;
-  /** Variables of deposits, where the stack brings its own chain. */
+  /** The variables of deposits, if the stack runs a chain of its own. */
   tron: NodeJS.ProcessEnv | undefined;
 }
 
 const FIRST_PRODUCT = { PRODUCT_CODE: 'visa-virtual-usd', PRODUCT_BIN: '424242', PRODUCT_NETWORK: 'visa' };
 
-/** The environment of the worker and the API: ours, completed by what the local stack knows and its own defaults. */
+/** The environment of the worker and the API: ours, plus what the local stack knows, plus its defaults. */
 export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.ProcessEnv {
   const { settings } = options;
   const isTemporalAsked = settings.TEMPORAL_ADDRESS !== undefined;
@@ -29,7 +29,7 @@ export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.P
     (name) =>
       VARIABLE_NAMES.has(name) ||
       name.startsWith('OTEL_') ||
-      // Libraries read these beside ours.
+      // Libraries read these as well as we do.
       (isTemporalAsked && name.startsWith('TEMPORAL_')) ||
       (settings.DATABASE_URL !== undefined && /^PG[A-Z]+$/.test(name)),
   );
@@ -41,7 +41,7 @@ export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.P
     ...set,
     ...(!isTemporalAsked && withoutTemporal(options.folder)),
     DATABASE_URL: options.databaseUrl,
-    // npm start takes no pooler.
+    // `npm start` uses no pooler.
     DATABASE_DIRECT_URL: undefined,
     READ_DATABASE_URL: undefined,
     TEMPORAL_ADDRESS: options.temporalAddress,
@@ -55,7 +55,7 @@ export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.P
   };
 }
 
-/** The environment of the codec endpoint: keys and who may ask, nothing of the service's. */
+/** The environment of the codec endpoint: its keys and who may ask, nothing of the service's. */
 export function codecEnvironment(options: {
   settings: Settings;
   ports: Pick<Ports, 'codec' | 'temporalUi'>;

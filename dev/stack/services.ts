@@ -11,12 +11,12 @@ import { keepRunning, type Running } from '../process/keep-running.ts';
 export interface ServicesOptions {
   env: NodeJS.ProcessEnv;
   logs: string;
-  /** What Node runs for each; by default the service's own. */
+  /** Node's arguments for each; by default the service's own entry files. */
   workerArgs?: readonly string[];
   apiArgs?: readonly string[];
-  /** The codec endpoint's environment and origin; left out: there is none. */
+  /** The codec endpoint's environment and origin; undefined: there is none. */
   codec: { env: NodeJS.ProcessEnv; origin: string } | undefined;
-  /** Where the API says whether it is ready. */
+  /** The origin of the API's /readyz. */
   readinessOrigin: string;
   temporal: { connection: ConnectionOptions; namespace: string };
   report: (line: string) => void;
@@ -24,7 +24,7 @@ export interface ServicesOptions {
   disposables: AsyncDisposableStack;
 }
 
-/** Starts the worker and the API, each of which is started again should it end. */
+/** Starts the worker, the API and the codec endpoint, and restarts each whenever it ends. */
 export async function startServices(options: ServicesOptions): Promise<void> {
   const { env, logs, report, onSpawn, disposables } = options;
   const { namespace } = options.temporal;
@@ -75,7 +75,7 @@ export async function startServices(options: ServicesOptions): Promise<void> {
       args: options.apiArgs ?? [...NODE_ARGS, entry('api/main.ts')],
       logFile: join(logs, 'api.log'),
       onLine: echoErrors('API', report),
-      // PostgreSQL, migrations and Temporal all answer the API.
+      // The API is ready once PostgreSQL answers, is migrated, and Temporal answers.
       isReady: () => answers(`${options.readinessOrigin}/readyz`),
       stopSteps: [{ signal: 'SIGTERM', graceMs: 3_000 }],
     }),
@@ -87,7 +87,7 @@ export async function startServices(options: ServicesOptions): Promise<void> {
   await Promise.all([codecEndpoint, worker, api]);
 }
 
-/** As `npm run worker` and `npm run api`. */
+/** As in `npm run worker` and `npm run api`. */
 const NODE_ARGS = ['--import', new URL('../../process/check-node.mjs', import.meta.url).href];
 
 function entry(path: string): string {
@@ -96,22 +96,22 @@ function entry(path: string): string {
 
 interface ServiceOptions {
   name: string;
-  /** What Node runs: the entry file, and arguments where it takes any. */
+  /** Node's arguments: the entry file, and its own arguments if it takes any. */
   args: readonly string[];
   env: NodeJS.ProcessEnv;
   logFile: string;
-  /** Asked again and again until it says that the service does its work. */
+  /** Polled until it is true: the service does its work. */
   isReady: () => Promise<boolean>;
   stopSteps: readonly StopStep[];
   onLine: (line: string) => void;
   onSpawn: (name: string, pid: number) => void;
-  /** Breaks off the wait for it to be ready. */
+  /** Interrupts the wait until it is ready. */
   stopping: AbortSignal;
 }
 
 const LONGEST_START_MS = 120_000;
 
-/** Starts one of the service's own processes and returns once it does its work. */
+/** Starts one of the service's processes, and returns once it does its work. */
 async function startService(options: ServiceOptions): Promise<Running> {
   rotateLog(options.logFile);
   const child = await startChild({ ...options, command: process.execPath });
@@ -145,14 +145,14 @@ async function howItEnded(child: Child): Promise<string> {
   return [how, ...crashOf(child.lastLines())].join('\n');
 }
 
-/** Whether something answers 200 there. */
+/** Whether a GET of this URL is answered with 200. */
 async function answers(url: string): Promise<boolean> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(10_000) });
     await response.arrayBuffer();
     return response.status === 200;
   } catch (error) {
-    // Nobody listens yet (TypeError), or it takes too long to say (DOMException).
+    // Nobody listens yet (TypeError), or the answer takes too long (DOMException).
     if (error instanceof TypeError || error instanceof DOMException) return false;
     throw error;
   }
@@ -161,7 +161,7 @@ async function answers(url: string): Promise<boolean> {
 /** temporal.api.enums.v1.TaskQueueType */
 const WORKFLOW = 1;
 
-/** Whether a worker has asked this task queue for workflow tasks since a moment. */
+/** Whether a worker has polled this task queue for workflow tasks since a moment. */
 async function isWorkerPolling(
   connection: Connection,
   place: { namespace: string; taskQueue: string; sinceMs: number },
@@ -174,7 +174,7 @@ async function isWorkerPolling(
     });
     return (pollers ?? []).some(({ lastAccessTime: at }) => at != null && tsToMs(at) >= place.sinceMs);
   } catch (error) {
-    // The Temporal server may itself be on its way back.
+    // The Temporal server may itself be restarting.
     if (isGrpcServiceError(error)) return false;
     throw error;
   }
@@ -182,7 +182,7 @@ async function isWorkerPolling(
 
 const ERROR_LEVEL = 50;
 
-/** Shows a person at the terminal the errors of a child's JSON log, one line each. The log file has everything. */
+/** Prints the errors of a child's JSON log to the terminal, one line each. The log file has everything. */
 function echoErrors(name: string, report: (line: string) => void): (line: string) => void {
   return (line) => {
     const entry = parse(line);
@@ -190,7 +190,7 @@ function echoErrors(name: string, report: (line: string) => void): (line: string
   };
 }
 
-/** Of a child's last lines those that are no log: what Node itself says of a crash. */
+/** The last lines of a child that are not log entries: what Node itself prints about a crash. */
 function crashOf(lines: readonly string[]): string[] {
   return lines.filter((line) => parse(line) === undefined && line.trim() !== '');
 }

@@ -4,18 +4,18 @@ import { serviceProblems } from '../../config/service.ts';
 
 const Loopback = z.enum(
   ['127.0.0.1', 'localhost', '::1'],
-  'npm start listens on loopback only; `npm run api` takes any address',
+  'must be a loopback address for npm start; `npm run api` takes any address',
 );
 
-/** Which server is started where there is none: the CLI's on SQLite, or the one of production on PostgreSQL. */
+/** Which Temporal server is started if TEMPORAL_ADDRESS names none: the CLI's on SQLite, or production's on PostgreSQL. */
 const TemporalServer = z.enum(['cli', 'production'], 'must be cli or production');
 
-/** The service's own variables, so that whatever is wrong with them is said with the rest, and those of the stack. */
+/** The stack's variables and the service's, so that all their problems are reported together. */
 const StackEnvironment = Environment.extend({
   HOST: Loopback.default('127.0.0.1'),
   OPERATIONS_HOST: Loopback.optional(),
   WORKER_HOST: Loopback.optional(),
-  // A free one, so that two stacks get along.
+  // Unset means a free port, so that two stacks can run side by side.
   WORKER_PORT: Port.optional(),
   DATA_DIR: z.string().default('.data'),
   POSTGRES_PORT: Port.optional(),
@@ -58,13 +58,13 @@ export function readSettings(env: NodeJS.ProcessEnv, { withTron = false } = {}) 
     },
     DATABASE_URL: values.DATABASE_URL,
     ALLOW_OWNER_LOGIN: set.ALLOW_OWNER_LOGIN,
-    // As it was written: it is handed on.
+    // The text as it was set, since it is passed on.
     ENCRYPTION_KEYS: set.ENCRYPTION_KEYS,
     CODEC_KEYS: set.CODEC_KEYS,
   };
 }
 
-/** What is wrong where the stack configures deposits itself. */
+/** The problems if the stack configures deposits itself. */
 function tronProblems(set: NodeJS.ProcessEnv): string[] {
   const isTron = ([name]: [string, unknown]) => name.startsWith('TRON_');
   const entries = Object.entries(set);

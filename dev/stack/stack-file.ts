@@ -2,24 +2,24 @@ import { z } from 'zod';
 import { DemoPartner } from '../demo-partner.ts';
 import { readJsonFile, writePrivateFile } from '../process/files.ts';
 
-/** What other programs learn of a running stack (operations.md, "Commands"). */
+/** What other programs read about a running stack (operations.md, "Commands"). */
 const StackFile = z.object({
-  /** API's and worker's. */
+  /** The login of API and worker. */
   databaseUrl: z.string(),
-  /** The one that migrates. */
+  /** The login that migrates. */
   ownerDatabaseUrl: z.string(),
-  /** The operator's command line's. */
+  /** The login of the operator's command line. */
   operatorDatabaseUrl: z.string(),
   temporalAddress: z.string(),
   temporalNamespace: z.string(),
   /** Ends in `/v1`. */
   apiUrl: z.string(),
   temporalUiUrl: z.string().nullable(),
-  /** Where the UI has payloads decrypted; `temporal --codec-endpoint` takes it too. Left out: they aren't encrypted. */
+  /** Where the UI gets payloads decrypted; `temporal --codec-endpoint` takes it too. Missing if they aren't encrypted. */
   codecEndpoint: z.string().optional(),
   /** Where the worker serves /healthz and /metrics. */
   workerUrl: z.string(),
-  /** Of the fake TRON node; only with `--with-tron`. */
+  /** The fake TRON node; only with `--with-tron`. */
   tronUrl: z.string().optional(),
   demo: DemoPartner,
 });
@@ -30,7 +30,7 @@ export function writeStackFile(file: string, content: StackFile): void {
   writePrivateFile(file, `${JSON.stringify(content, null, 2)}\n`);
 }
 
-/** What the stack before told of; undefined where none ever became ready. */
+/** What the previous stack wrote; undefined if none ever became ready. */
 export function readStackFile(file: string): Pick<StackFile, 'demo' | 'tronUrl'> | undefined {
   return readJsonFile(file, StackFile.pick({ demo: true, tronUrl: true }));
 }

@@ -16,21 +16,21 @@ import { temporalSearch } from './temporal-search.ts';
 
 interface StackOptions {
   settings: Settings;
-  /** Whether it brings a fake TRON node, and so deposits. */
+  /** Whether it runs a fake TRON node, and with it deposits. */
   withTron?: boolean;
   report: (line: string) => void;
-  /** What is started is registered here; disposing of it stops everything, the last first. */
+  /** Everything that is started is registered here. Disposing of it stops everything, the last started first. */
   disposables: AsyncDisposableStack;
-  /** In place of the service's own entries. */
+  /** Replaces the service's own entry files. */
   entries?: Pick<ServicesOptions, 'workerArgs' | 'apiArgs'>;
 }
 
 export interface StartedStack extends StackFile {
-  /** Whether nobody has been told the demo partner's keys yet. */
+  /** Whether the demo partner's keys have not been shown yet. */
   demoIsNew: boolean;
 }
 
-/** Brings up the whole service on this machine, and returns once it answers. */
+/** Starts the whole service on this machine, and returns once it answers. */
 export async function startStack(options: StackOptions): Promise<StartedStack> {
   const { settings, withTron = false, report, disposables } = options;
   const folder = dataFolder(settings.DATA_DIR);
@@ -73,7 +73,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   ]);
   const embedded = early ?? (source.kind === 'built' ? await startEmbedded() : undefined);
   const ownerDatabaseUrl = settings.DATABASE_URL ?? (embedded?.databaseUrl as string);
-  // Somebody else's Temporal has a UI that knows nothing of our codec.
+  // The UI of a Temporal server that is not ours does not know our codec.
   const hasUi = source.kind !== 'existing';
   const codecKeys = settings.CODEC_KEYS ?? (hasUi ? secrets.codecKeys : undefined);
   const codecOrigin = `http://127.0.0.1:${ports.codec}`;
@@ -135,7 +135,7 @@ function originOf({ host, port }: { host: string; port: number }): string {
 }
 
 /**
- * As Promise.all, but a failure is told when everything has ended: nothing is still being started while the rest is stopped.
+ * As Promise.all, but it rejects only after all have ended, so that nothing is still starting while the rest is stopped.
  */
 async function allOf<const T extends readonly unknown[]>(
   works: T,

@@ -20,7 +20,7 @@ export function temporalSearch(
   };
 }
 
-/** What is slow to get and good for every checkout of this user is kept here. */
+/** Where downloads and builds are kept, for every checkout of this user. */
 function cacheFolder(env: NodeJS.ProcessEnv): string {
   const base = env.XDG_CACHE_HOME || join(homedir(), '.cache');
   return join(base, 'virtual-card-issuing-api');

@@ -18,7 +18,7 @@ interface BuildOptions {
 
 const UNFINISHED = '.unfinished-';
 
-/** Builds the server with Go, once: whoever comes while another process builds waits for it. */
+/** Builds the server with Go. If another process is already building it, waits for that build. */
 export async function buildServer(options: BuildOptions): Promise<void> {
   const { folder } = options;
   await mkdir(dirname(folder), { recursive: true });
@@ -34,7 +34,7 @@ export async function buildServer(options: BuildOptions): Promise<void> {
 async function build(options: BuildOptions): Promise<void> {
   const { folder } = options;
   await removeUnfinished(folder);
-  // Never the same one twice: the compiler of a build that was killed may still be writing to its own.
+  // A new folder each time: the compiler of a killed build may still be writing to the old one.
   const unfinished = await mkdtemp(`${folder}${UNFINISHED}`);
   const binaries = binariesIn(unfinished);
   for (const [index, { binary, path, version }] of PACKAGES.entries()) {
@@ -88,7 +88,7 @@ interface GoInstallOptions {
 
 const REPORT_EVERY_MS = 5_000;
 
-/** Compiles one program of a published module, saying every few seconds that it is still at it. */
+/** Compiles one program of a published module, and reports every few seconds that it is still compiling. */
 async function goInstall(options: GoInstallOptions): Promise<void> {
   const startedAt = Date.now();
   let said = { line: 'starting', at: startedAt };
@@ -123,7 +123,7 @@ async function goInstall(options: GoInstallOptions): Promise<void> {
   }
 }
 
-/** 1.32.2 wants a newer Go than some machines have. */
+/** 1.32.2 needs a newer Go than some machines have. */
 export const SERVER_VERSION = '1.32.0';
 
 interface GoPackage {
@@ -133,7 +133,7 @@ interface GoPackage {
   version: string;
 }
 
-/** What is built, the longest first (design/runtime.md). */
+/** What is built, the slowest first (design/runtime.md). */
 const PACKAGES: readonly GoPackage[] = [
   { binary: 'server', path: 'go.temporal.io/server/cmd/server', version: `v${SERVER_VERSION}` },
   { binary: 'sqlTool', path: 'go.temporal.io/server/cmd/tools/sql', version: `v${SERVER_VERSION}` },
@@ -142,7 +142,7 @@ const PACKAGES: readonly GoPackage[] = [
 
 export const OLDEST_GO = '1.26';
 
-/** The version of the Go on this PATH, such as `1.26.8`; undefined where there is none. */
+/** The version of Go on this PATH, such as `1.26.8`; undefined if there is none. */
 export async function goVersionOf(searchPath: string): Promise<string | undefined> {
   try {
     // Away from any go.mod, which could ask for another toolchain.

@@ -15,7 +15,7 @@ import { DEFAULT_STORE, dynamicConfigFile, INNER_PORTS, serverConfig } from './s
 import { createSchema } from './server-schema.ts';
 import type { ServerBinaries, TemporalSource } from './temporal-source.ts';
 
-/** Runs the server built from source, and its UI beside it, which is started again should it end. */
+/** Runs the server built from source and its UI, and restarts the UI whenever it ends. */
 export async function startBuilt(
   source: Extract<TemporalSource, { kind: 'built' }>,
   options: TemporalOptions,
@@ -66,7 +66,7 @@ interface BuiltServerOptions {
   onSpawn?: (name: string, pid: number) => void;
 }
 
-/** Starts the production server on PostgreSQL; soon it answers at 127.0.0.1:port. */
+/** Starts the production server on PostgreSQL. It answers at 127.0.0.1:port a moment later. */
 async function startBuiltServer(options: BuiltServerOptions): Promise<Child> {
   const { binaries, folder, port } = options;
   await createSchema(binaries.sqlTool, options.postgresUrl);
@@ -94,7 +94,7 @@ async function startBuiltServer(options: BuiltServerOptions): Promise<Child> {
   return child;
 }
 
-/** A server that was killed is still listed as a member, and the next one would spend its first seconds asking it. */
+/** A killed server is still listed as a member, and the next one would spend its first seconds trying to reach it. */
 async function forgetMembers(postgresUrl: string): Promise<void> {
   await withClient(urlOf(postgresUrl, DEFAULT_STORE), async (client) => {
     await client.query('DELETE FROM cluster_membership');
@@ -110,7 +110,7 @@ interface UiOptions {
   address: string;
   namespace: string;
   port: number;
-  /** Where it has payloads decoded, if anywhere. */
+  /** Where it gets payloads decoded, if anywhere. */
   codecEndpoint?: string;
   onSpawn?: (name: string, pid: number) => void;
 }

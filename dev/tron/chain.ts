@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Draft } from './drafts.ts';
 import { Transaction } from './transaction.ts';
 
-/** What nodes show of a chain. */
+/** A chain as nodes read it. */
 export interface Chain {
   headNumber(): number;
   /** The newest block that is never replaced. */
@@ -13,12 +13,12 @@ export interface Chain {
   numberOf(txId: string): number | undefined;
 }
 
-/** A block's hash is made of its number, its content and `branch`; so it is known without the blocks before it. */
+/** A block's hash is made of its number, its content and `branch`, so it needs no earlier block. */
 export class Block {
   readonly number: number;
   readonly timeMs: number;
   readonly transactions: readonly Transaction[];
-  /** Sets apart the blocks of one number on two forks. */
+  /** Tells apart blocks with the same number on two forks. */
   readonly #branch: string;
   #hash: string | undefined;
 
@@ -38,24 +38,24 @@ export class Block {
   }
 }
 
-/** As TRON's: the number in its first 8 bytes. */
+/** Like TRON's hashes: the first 8 bytes are the number. */
 export function blockHash(number: number, content: string): string {
   const digest = createHash('sha256').update(`${number} ${content}`).digest('hex');
   return number.toString(16).padStart(16, '0') + digest.slice(16);
 }
 
 export interface HandChainOptions {
-  /** Of the first block; by default an hour ago. */
+  /** The time of the first block; by default an hour ago. */
   startTime?: Date;
-  /** By default 0, the genesis block. A node that has forgotten older ones begins later. */
+  /** By default 0, the genesis block. A node that has dropped older blocks begins later. */
   firstNumber?: number;
-  /** From block to block. */
+  /** The time between blocks. */
   everyMs?: number;
-  /** How many newer blocks make a block solid; TRON has 27 witnesses, of which 19 have to follow. */
+  /** How many newer blocks make a block solid; on TRON, 19 of its 27 witnesses have to follow. */
   solidAfterBlocks?: number;
 }
 
-/** A chain that a test drives: there is a new block when it says so, at the time it says. */
+/** A chain that a test drives: the test says when there is a new block, and at which time. */
 export class HandChain implements Chain {
   readonly #blocks: Block[];
   readonly #firstNumber: number;
@@ -93,7 +93,7 @@ export class HandChain implements Chain {
     return this.#blocks[this.#blocks.length - 1] as Block;
   }
 
-  /** Makes the next block. @param time by default that of the block before it and one interval */
+  /** Makes the next block. @param time by default one interval after the block before it */
   mine(content: readonly (Draft | Transaction)[] = [], { time }: { time?: Date } = {}): Block {
     const timeMs = time?.getTime() ?? this.head.timeMs + this.#everyMs;
     if (timeMs <= this.head.timeMs)
@@ -110,20 +110,20 @@ export class HandChain implements Chain {
     return block;
   }
 
-  /** Makes so many empty blocks. @returns the last */
+  /** Makes this many empty blocks. @returns the last */
   mineMany(count: number, everyMs = this.#everyMs): Block {
     for (let made = 0; made < count; made++) this.mine([], { time: new Date(this.head.timeMs + everyMs) });
     return this.head;
   }
 
-  /** Makes empty blocks until the time has come, none later than it, and the head is that time's. */
+  /** Makes empty blocks up to this time, none later. @returns the head, whose time it is */
   mineUntil(time: Date): Block {
     while (this.head.timeMs + this.#everyMs < time.getTime()) this.mine();
     if (this.head.timeMs < time.getTime()) this.mine([], { time });
     return this.head;
   }
 
-  /** Makes as many empty blocks as make the present head solid. @returns the block that became solid */
+  /** Makes enough empty blocks for the present head to become solid. @returns the block that became solid */
   solidify(): Block {
     const { head } = this;
     this.mineMany(this.#solidAfterBlocks);
@@ -131,13 +131,13 @@ export class HandChain implements Chain {
   }
 
   /**
-   * Puts other blocks in the place of the newest `depth` ones, as a fork does that is longer.
-   * @param contents of its blocks; filled up with an empty one so that it is longer
+   * Replaces the newest `depth` blocks, as a longer fork does.
+   * @param contents the contents of its blocks; empty blocks are added until it is the longer one
    */
   fork(depth: number, contents: readonly (readonly (Draft | Transaction)[])[] = []): Block[] {
     if (depth < 1 || depth > this.headNumber() - this.solidNumber())
       throw new RangeError(
-        `a fork replaces from 1 to ${this.headNumber() - this.solidNumber()} blocks: those that are not solid`,
+        `a fork can replace only blocks that are not solid: 1 to ${this.headNumber() - this.solidNumber()}`,
       );
     for (const block of this.#blocks.splice(-depth))
       for (const { id } of block.transactions) this.#numbers.delete(id);

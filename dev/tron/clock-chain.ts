@@ -10,9 +10,9 @@ type Segment = z.infer<typeof Segment>;
 
 const State = z.object({
   segments: z.array(Segment).min(1),
-  /** Until when blocks may have been shown: those stay as they are. */
+  /** Blocks up to this time may have been shown, so they never change. */
   shownUntilMs: z.int(),
-  /** Nothing else is in a block. */
+  /** The only content of blocks. */
   payments: z.array(
     z.object({ block: z.int(), from: z.string().optional(), to: z.string(), valueMicroUsdt: z.string() }),
   ),
@@ -24,8 +24,8 @@ const FIRST_BLOCKS = 60;
 const PROMISE_MS = 60_000;
 
 /**
- * A chain that lives by the clock and goes on where it was after a stop: a block every second, and one a minute while
- * nobody runs it, so that a weekend is caught up with in no time. The file has what it is made of, never its blocks.
+ * A chain that follows the clock and resumes after a stop. It has a block every second, and one a minute for the time it was
+ * stopped, so that the scan catches up with a weekend at once. The file has what the blocks are made of, not the blocks.
  */
 export class ClockChain implements Chain {
   readonly solidAfterBlocks = 2;
@@ -48,7 +48,7 @@ export class ClockChain implements Chain {
   }
 
   headNumber(): number {
-    // A clock that was put back takes no block away.
+    // Setting the clock back removes no block.
     this.#newestMs = Math.max(this.#newestMs, this.#nowMs());
     if (this.#newestMs > this.#state.shownUntilMs - PROMISE_MS / 2) {
       this.#state.shownUntilMs = this.#newestMs + PROMISE_MS;
@@ -70,7 +70,7 @@ export class ClockChain implements Chain {
     return this.#numbers.get(txId);
   }
 
-  /** Puts a payment into the next block. It is on disk before that block is shown to anybody. */
+  /** Puts a payment into the next block. It is on disk before anybody sees that block. */
   pay(payment: Payment): { txId: string; block: number } {
     const block = this.headNumber() + 1;
     this.#state.payments.push({ ...payment, block, valueMicroUsdt: payment.valueMicroUsdt.toString() });
@@ -78,7 +78,7 @@ export class ClockChain implements Chain {
     return { txId: this.#put(block, payment).id, block };
   }
 
-  /** To be called last, so that the time until the next start counts as a stop. */
+  /** Call it last, so that the time until the next start counts as a stop. */
   close(): void {
     this.#state.shownUntilMs = this.#newestMs;
     this.#save();
@@ -102,7 +102,7 @@ export class ClockChain implements Chain {
   }
 }
 
-/** The state as a start finds it: what was shown is kept, and what was missed since is made up for. */
+/** The state after a start: what was shown stays, and blocks are added for the time since. */
 function resumed(known: z.infer<typeof State> | undefined, nowMs: number): z.infer<typeof State> {
   const startMs = Math.ceil(nowMs / EVERY_MS) * EVERY_MS;
   if (known === undefined) {

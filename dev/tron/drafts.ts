@@ -1,6 +1,6 @@
 import { addressHash, addressOf, hashOfName } from './address.ts';
 
-/** What is to become a transaction once it is in a block. Hashes of accounts and contracts are 20 bytes, in hex. */
+/** What becomes a transaction once it is in a block. Accounts and contracts are 20 bytes, in hex. */
 export interface Draft {
   from: string;
   call: { kind: 'contract'; contract: string; data: string } | { kind: 'trx'; to: string; amountSun: number };
@@ -8,7 +8,7 @@ export interface Draft {
   result: 'SUCCESS' | 'REVERT' | 'OUT_OF_ENERGY';
 }
 
-/** As java-tron shows it: the emitter without its 41. */
+/** As java-tron shows it: the emitter's address without its prefix 41. */
 interface Log {
   address: string;
   topics: string[];
@@ -19,7 +19,7 @@ export interface Payment {
   /** `T…` */
   to: string;
   valueMicroUsdt: bigint;
-  /** `T…`; by default somebody. */
+  /** `T…`; by default any account. */
   from?: string;
 }
 
@@ -32,7 +32,7 @@ const APPROVAL = '8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b9
 const METHODS = { transfer: 'a9059cbb', approve: '095ea7b3', disperse: 'c73a2d60' };
 const SOMEBODY = addressOf(hashOfName('somebody'));
 
-/** One transaction that transfers the token: one payment directly, several through a contract that pays them all. */
+/** One transaction that transfers the token: a single payment directly, several through a contract that pays them all. */
 export function tokenTransfer(payments: Payment | Payment[], contract = FAKE_USDT_CONTRACT): Draft {
   const all = [payments].flat();
   const [first] = all;
@@ -55,7 +55,7 @@ export function tokenTransfer(payments: Payment | Payment[], contract = FAKE_USD
   };
 }
 
-/** A transfer that fails. `logs`: as a node would show it that lies about them; a real one shows none. */
+/** A transfer that fails. With `logs`, it has logs all the same, as a lying node would show it. */
 export function failedTransfer(
   payment: Payment,
   result: 'REVERT' | 'OUT_OF_ENERGY',
@@ -65,7 +65,7 @@ export function failedTransfer(
   return { ...draft, result, logs: logs === 'logs' ? draft.logs : [] };
 }
 
-/** Lets somebody spend; nothing is paid. */
+/** An approval: it allows somebody to spend, and transfers nothing. */
 export function approval({ to, valueMicroUsdt, from = SOMEBODY }: Payment): Draft {
   const contract = hashOf(FAKE_USDT_CONTRACT);
   return {
@@ -86,7 +86,7 @@ export function approval({ to, valueMicroUsdt, from = SOMEBODY }: Payment): Draf
   };
 }
 
-/** A transfer of TRX itself: it runs no contract and has no log. */
+/** A transfer of TRX, which runs no contract and has no log. */
 export function trxTransfer(to: string, amountSun: number): Draft {
   return {
     from: hashOf(SOMEBODY),
@@ -102,7 +102,7 @@ function hashOf(address: string): string {
   return hash;
 }
 
-/** 32 bytes, as contracts have them. */
+/** Padded to the 32 bytes of a contract's word. */
 function word(hexDigits: string): string {
   return hexDigits.padStart(64, '0');
 }

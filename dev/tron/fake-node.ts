@@ -13,23 +13,23 @@ export interface FakeNodeOptions {
   isBare?: boolean;
   /** By default any free one. */
   port?: number;
-  /** Answers what is not the API of TRON. @returns whether it did */
+  /** Handles requests that are not part of TRON's API. @returns whether it has */
   alsoServe?: (request: IncomingMessage, body: string, response: ServerResponse) => boolean;
 }
 
 export interface FakeNode {
-  /** As TRON_NODE_URLS takes it: `http://…`, or `http://…|http://…` of a bare node. */
+  /** As TRON_NODE_URLS takes it: `http://…`, or `http://…|http://…` for a bare node. */
   url: string;
-  /** What it shows of the chain. */
+  /** What it shows of the chain, which tests can change. */
   view: NodeView;
   faults: Faults;
-  /** How often each path was asked. */
+  /** The number of calls of each path. */
   calls: Map<string, number>;
-  /** Of the last call. */
+  /** The headers of the last call. */
   lastHeaders: IncomingMessage['headers'];
-  /** How many calls it had to answer at once, at most. */
+  /** The largest number of calls in progress at once. */
   mostAtOnce: number;
-  /** How long each answer takes. */
+  /** The delay of each answer. */
   latencyMs: number;
   stop(): Promise<void>;
 }
@@ -76,7 +76,7 @@ export async function startFakeNode(chain: Chain, options: FakeNodeOptions = {})
         atOnce--;
       });
       serve(apis, request, response).catch((error) => {
-        // Whoever asked is gone, or this is a fault of ours.
+        // The caller is gone, or this node has a bug.
         if (response.headersSent) response.destroy();
         else send(response, 500, JSON.stringify({ Error: String(error) }));
       });
@@ -108,7 +108,7 @@ function send(response: ServerResponse, status: number, text: string): void {
 function close(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());
-    // Those that hang, too.
+    // Includes connections whose call hangs.
     server.closeAllConnections();
   });
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline, Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** What nodes were seen to do in place of answering. */
+/** What real nodes have done instead of answering. */
 export type Fault =
   | 'empty list'
   | 'empty object'
@@ -23,9 +23,9 @@ export interface FaultRule {
   fault: Fault;
   /** Part of the path, for instance `gettransactioninfobyblocknum` or `/walletsolidity/`; by default every call. */
   path?: string;
-  /** How many calls it happens to before it is over; by default all. */
+  /** How many calls it affects before it ends; by default all. */
   times?: number;
-  /** It happens to every n-th call: 3 spares two of three. By default to each. */
+  /** It affects every n-th call: 3 spares two of three. By default every call. */
   every?: number;
 }
 
@@ -48,7 +48,7 @@ const ANSWERS: Record<
 export class Faults {
   readonly #rules = new Set<{ rule: FaultRule; seen: number; hit: number }>();
 
-  /** @returns how to take it back */
+  /** @returns a function that removes it */
   add(rule: FaultRule): () => void {
     const entry = { rule, seen: 0, hit: 0 };
     this.#rules.add(entry);
@@ -59,7 +59,7 @@ export class Faults {
     this.#rules.clear();
   }
 
-  /** What happens to this call; of several the one that was added first. */
+  /** The fault of this call; if there are several, the one that was added first. */
   next(path: string): Fault | undefined {
     for (const entry of this.#rules) {
       const { fault, path: part = '', times = Number.POSITIVE_INFINITY, every = 1 } = entry.rule;
@@ -73,7 +73,7 @@ export class Faults {
   }
 }
 
-/** Answers as the fault has it. @param answer what a node in order would have said */
+/** Answers with the fault. @param answer what a working node would have answered */
 export function answerWithFault(
   fault: Fault,
   request: IncomingMessage,
@@ -102,7 +102,7 @@ export function answerWithFault(
   response.end(body);
 }
 
-/** A byte now and then, so that nobody can call the connection idle. */
+/** A byte now and then, so that the connection is never idle. */
 async function* trickle() {
   for (;;) {
     yield ' ';

@@ -7,21 +7,21 @@ import { startFakeNode } from './fake-node.ts';
 
 export interface LocalTron {
   url: string;
-  /** What the service is configured by. */
+  /** The service's configuration for this node. */
   environment: Record<`TRON_${string}`, string>;
   stop(): Promise<void>;
 }
 
-/** Where the node takes payments; everything else it serves is java-tron's. */
+/** The path that takes payments. Everything else the node serves is java-tron's API. */
 export const PAY_PATH = '/dev/pay';
 
-/** m/44'/195'/0' of the mnemonic `test` ×11 + `junk`, which everybody knows: nothing here is worth anything. */
+/** m/44'/195'/0' of the mnemonic `test` ×11 + `junk`, which everybody knows: nothing on this chain has any value. */
 const XPUB =
   'xpub6BuRy7ZmkGfP2RWhoor1kWB1w9DvrtmJbFBvnC1bQ4SB5NbCHTyQYCJSXZtxDbFyHTmC7wkU2he3nYYdpZ3Vf6qUAkXSnL6RPif4BDtDEKr';
 
 const PayRequest = z.object({
   to: z.string().refine((text) => addressHash(text) !== null, {
-    error: 'the address must be a TRON address: T… with 34 characters, and its checksum right',
+    error: 'the address must be a TRON address: T… with 34 characters and a correct checksum',
   }),
   amountUsdt: z
     .string()
@@ -31,13 +31,13 @@ const PayRequest = z.object({
     )
     .refine((text) => Number(text) > 0, 'the amount must be more than 0'),
 });
-/** What the node says of a payment: the block it will be in, and the one with which that becomes solid. */
+/** The answer to a payment: the block it will be in, and the block that makes that one solid. */
 export const PayAnswer = z.union([
   z.object({ txId: z.string(), block: z.int(), solidBlock: z.int() }),
   z.object({ Error: z.string() }),
 ]);
 
-/** The fake node of the local stack, on loopback. @param file what keeps its chain over a stop */
+/** The fake node of the local stack, on loopback. @param file where its chain is kept across restarts */
 export async function startLocalTron({ file, port }: { file: string; port: number }): Promise<LocalTron> {
   const chain = new ClockChain(file);
   const alsoServe = (request: IncomingMessage, body: string, response: ServerResponse) => {
@@ -68,7 +68,7 @@ function pay(
   request: IncomingMessage,
   body: string,
 ): [status: number, answer: z.infer<typeof PayAnswer>] {
-  // No web page can send this type without asking first.
+  // A web page can't send this type without a CORS preflight.
   if (request.headers['content-type'] !== 'application/json')
     return [415, { Error: 'the content type must be application/json' }];
   const asked = PayRequest.safeParse(parseJson(body));

@@ -9,8 +9,8 @@ const program = new Command('npm run tron --');
 program
   .command('pay')
   .description('pays USDT on the fake TRON node of `npm start -- --with-tron`')
-  .argument('<address>', "whom: the deposit instruction's `address`")
-  .argument('<usdt>', 'how much: a decimal with at most 6 places, for instance 25.00')
+  .argument('<address>', "the deposit instruction's `address`")
+  .argument('<usdt>', 'the amount: a decimal with at most 6 places, for instance 25.00')
   .action(pay);
 
 try {
@@ -35,7 +35,7 @@ async function pay(to: string, amountUsdt: string): Promise<void> {
   );
 }
 
-/** @returns what it says, in JSON; its text where it is none */
+/** @returns the answer's JSON, or its text if it is not JSON */
 async function ask(url: string, request: { to: string; amountUsdt: string }, path: string): Promise<unknown> {
   let text: string;
   try {
@@ -48,7 +48,7 @@ async function ask(url: string, request: { to: string; amountUsdt: string }, pat
     text = await response.text();
   } catch (error) {
     throw new Error(
-      `the TRON node at ${url} does not answer: see that \`npm start -- --with-tron\` runs on ${path}`,
+      `the TRON node at ${url} does not answer: make sure that \`npm start -- --with-tron\` runs on ${path}`,
       { cause: error },
     );
   }

@@ -3,13 +3,13 @@ import { Block, blockHash, type Chain } from './chain.ts';
 import type { Draft } from './drafts.ts';
 import { Transaction } from './transaction.ts';
 
-/** What one node shows of the chain: the truth, until a test says otherwise. It can be changed at any time. */
+/** What one node shows of the chain: the truth, until a test changes it. It can be changed at any time. */
 export class NodeView {
-  /** How far it is behind. */
+  /** How many blocks it is behind. */
   lagBlocks = 0;
   /** The last block it will ever have. */
   stopsAt = Number.POSITIVE_INFINITY;
-  /** From this block on it is on a fork of its own, and takes that for solid. */
+  /** From this block on it is on a fork of its own, which it shows as solid. */
   forksAt = Number.POSITIVE_INFINITY;
   readonly #chain: Chain;
   readonly #name: string;
@@ -21,20 +21,20 @@ export class NodeView {
     this.#name = name;
   }
 
-  /** Under the block's right hash it shows these transactions in place of the block's own. */
+  /** Shows these transactions instead of the block's own, under the block's correct hash. */
   rewrite(number: number, lie: (transactions: readonly Transaction[]) => readonly Transaction[]): void {
     const before = this.#lies.get(number) ?? ((transactions) => transactions);
     this.#lies.set(number, (transactions) => lie(before(transactions)));
   }
 
-  /** Shows a transaction without its logs: whoever was paid by it is not paid. */
+  /** Shows a transaction without its logs, so that it pays nobody. */
   hideLogs(txId: string): void {
     this.rewrite(this.#numberOf(txId), (transactions) =>
       transactions.map((one) => (one.id === txId ? one.altered({ logs: [] }) : one)),
     );
   }
 
-  /** Adds a transaction to a block that has none such. */
+  /** Shows a transaction in a block that does not contain it. */
   forge(number: number, draft: Draft): Transaction {
     const blockTimeMs = this.#chain.block(number)?.timeMs ?? 0;
     const forged = new Transaction(draft, { blockNumber: number, blockTimeMs, index: 1_000_000 });
@@ -42,12 +42,12 @@ export class NodeView {
     return forged;
   }
 
-  /** Leaves a transaction's info out of its block's. */
+  /** Leaves a transaction's info out of its block's infos. */
   dropInfo(txId: string): void {
     this.#missingInfos.add(txId);
   }
 
-  /** Tells the truth again. */
+  /** Shows the truth again. */
   reform(): void {
     this.lagBlocks = 0;
     this.stopsAt = this.forksAt = Number.POSITIVE_INFINITY;
@@ -65,7 +65,7 @@ export class NodeView {
     if (block === undefined) return null;
     const header = JSON.stringify({
       raw_data: {
-        // Protobuf's JSON leaves a 0 out.
+        // Protobuf's JSON leaves out a 0.
         ...(number > 0 && { number }),
         txTrieRoot: blockHash(0, block.transactions.map(({ id }) => id).join()),
         witness_address: hash41(hashOfName(`witness ${number % 27}`)),
@@ -82,14 +82,14 @@ export class NodeView {
     return `{"blockID":"${this.#hash(number)}","block_header":${header}${transactions}}`;
   }
 
-  /** Of a block it doesn't have, as of an empty one: `[]`. */
+  /** `[]` for an empty block, and for one that it does not have. */
   infosJson(number: number, isSolid: boolean): string {
     const block = this.#block(number, isSolid);
     const shown = (block?.transactions ?? []).filter(({ id }) => !this.#missingInfos.has(id));
     return `[${shown.map((one) => one.infoJson(number, block?.timeMs ?? 0)).join()}]`;
   }
 
-  /** By the id of a transaction. */
+  /** Finds a transaction by its id. */
   find(txId: string, isSolid: boolean): { transaction: Transaction; number: number; timeMs: number } | null {
     const number = this.#chain.numberOf(txId);
     const block = number === undefined ? undefined : this.#block(number, isSolid);

@@ -7,8 +7,8 @@ const POOL_SIZE = 1_200;
 const OTHER_TOKEN = addressOf(hashOfName('other token'));
 
 /**
- * Content for blocks as large as real ones: 100 to 300 transactions, a third of them USDT transfers, to strangers. They
- * come from one pool, so a block costs next to nothing; a transaction is in many blocks, but once in each.
+ * Content for blocks as large as real ones: 100 to 300 transactions, a third of them USDT transfers to unknown addresses.
+ * They come from one pool, so a block costs next to nothing; a transaction is in many blocks, but only once in each.
  */
 export class RealSizedBlocks {
   readonly #pool: readonly Transaction[];
@@ -21,7 +21,7 @@ export class RealSizedBlocks {
     );
   }
 
-  /** @param number decides what it is, the same at any time */
+  /** The same content for the same number. */
   contentOf(number: number): Transaction[] {
     const digest = createHash('sha256').update(`content ${number}`).digest();
     const count = 100 + (digest.readUInt16BE(0) % 201);

@@ -3,18 +3,18 @@ import { Writer } from 'protobufjs/minimal.js';
 import { hash41 } from './address.ts';
 import type { Draft } from './drafts.ts';
 
-/** Where a transaction was made: near this block. */
+/** The block that a transaction was made near. */
 interface Origin {
   blockNumber: number;
   blockTimeMs: number;
-  /** Sets apart what is otherwise alike. */
+  /** Tells apart transactions that are otherwise alike. */
   index: number;
 }
 
 const TYPES = { TransferContract: 1, TriggerSmartContract: 31 } as const;
 const FEE_LIMIT_SUN = 100_000_000;
 const ENERGY = { used: 64_285, feeSun: 6_428_500 };
-/** What java-tron says of a failure, in hex. */
+/** java-tron's messages for a failure, in hex. */
 const RES_MESSAGES = {
   REVERT: Buffer.from('REVERT opcode executed').toString('hex'),
   OUT_OF_ENERGY: Buffer.from(
@@ -22,7 +22,7 @@ const RES_MESSAGES = {
   ).toString('hex'),
 };
 
-/** A transaction, with its info, in the JSON of java-tron 4.8. */
+/** A transaction and its info, as the JSON of java-tron 4.8. */
 export class Transaction {
   readonly draft: Draft;
   readonly id: string;
@@ -41,12 +41,12 @@ export class Transaction {
     this.#origin = origin;
   }
 
-  /** The same transaction, by its id, with something else said of it. */
+  /** A transaction with the same id, but with these changes. */
   altered(change: Partial<Pick<Draft, 'logs' | 'result'>>): Transaction {
     return new Transaction({ ...this.draft, ...change }, this.#origin, this.id);
   }
 
-  /** As it stands in a block. */
+  /** Its JSON in a block. */
   get json(): string {
     this.#json ??= JSON.stringify({
       ret: [{ contractRet: this.draft.result }],
@@ -85,7 +85,7 @@ function infoTail({ call, logs, result }: Draft) {
   };
 }
 
-/** protocol.Transaction.raw (java-tron's Tron.proto): its bytes, and as JSON shows them. */
+/** protocol.Transaction.raw (java-tron's Tron.proto), as bytes and as JSON. */
 function rawData({ from, call }: Draft, { blockNumber, blockTimeMs, index }: Origin) {
   const refNumber = Math.max(0, blockNumber - 1);
   const ref_block_bytes = (refNumber & 0xffff).toString(16).padStart(4, '0');
