@@ -11,14 +11,14 @@ import { startBenchReceiver } from './webhook-receiver/start.ts';
 
 const ACCOUNTS = 20;
 const IN_FLIGHT = 8;
-/** Timers, polls and autovacuum of processes that wait: their share of each second is taken off. */
+/** How long idle processes are measured: what their timers, polls and autovacuum use is subtracted. */
 const IDLE_MS = 5_000;
-/** How often processor time is read, so that what a connection used that is closed soon is not missed. */
+/** How often processor time is read, so that connections that close soon are counted too. */
 const SAMPLE_MS = 1_000;
-/** PostgreSQL's processes report what they did when they have been idle for a second. */
+/** PostgreSQL's processes report their statistics after they have been idle for a second. */
 const REPORTED_AFTER_MS = 1_500;
 
-/** What one operation costs each component: docs/scaling.md works out from it what a machine carries. */
+/** What one operation costs each component. docs/scaling.md derives from it what a machine can carry. */
 export async function run(): Promise<void> {
   const service = await startService({ worker: true });
   const receiver = await startBenchReceiver();
@@ -34,7 +34,7 @@ export async function run(): Promise<void> {
       cards.set(account.keys.test, await createCard(pool, 'test', account));
       cards.set(account.keys.live, await createCard(pool, 'live', account));
     }
-    // So many that nobody changes the same card meanwhile.
+    // Enough cards that no two requests change the same one at once.
     const own: [string, string][] = [];
     while (own.length < 100) {
       const account = accounts[own.length % ACCOUNTS] as Account;
@@ -77,11 +77,11 @@ export async function run(): Promise<void> {
     ];
     console.log(HEADINGS);
     for (const [name, count, work] of operations) {
-      // As often as it is measured, so that V8 has compiled what it will.
+      // As many as are then measured, so that V8 has finished compiling.
       await measure(count, IN_FLIGHT, work);
       const stop = await meter.begin();
       await measure(count, IN_FLIGHT, work);
-      // What measure() warms up with is counted too.
+      // The calls with which measure() warms up count too.
       console.log(rowOf(name, await stop(Math.ceil(count / 10) + count)));
     }
     await saturate(service, receiver, endpoints, 5_000);
@@ -130,13 +130,13 @@ async function openMeter(service: BenchService) {
   const postmaster = (await processes()).find(({ pid }) => pid === backend?.pid)?.parent;
   const database = new URL(service.databaseUrl).pathname.slice(1);
 
-  // What a backend used that has ended since is remembered.
+  // Keeps what backends have used that have ended since.
   const seconds = { serviceDatabase: new Map<number, number>(), temporalDatabase: new Map<number, number>() };
   let temporalPids: number[] = [];
   async function sample(): Promise<void> {
     const all = await processes();
     const parents = new Map(all.map(({ pid, parent }) => [pid, parent]));
-    // A machine can have others: ours is a descendant of this process.
+    // The machine can have other servers: ours is a descendant of this process.
     const isOwn = (pid: number | undefined): boolean =>
       pid !== undefined && (pid === process.pid || isOwn(parents.get(pid)));
     temporalPids = all
@@ -185,7 +185,7 @@ async function openMeter(service: BenchService) {
 
   return {
     close: () => clearInterval(sampling),
-    /** @returns what ends the measurement and says what one of so many operations cost */
+    /** @returns a function that ends the measurement, and returns the cost of one of `operations` operations */
     begin: async () => {
       const before = await read();
       const startedAt = performance.now();
@@ -200,7 +200,7 @@ async function openMeter(service: BenchService) {
   };
 }
 
-/** Every process of the machine: Linux only. */
+/** All processes of the machine. Linux only. */
 async function processes(): Promise<{ pid: number; parent: number; command: string }[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const read = (pid: string, file: string) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '');

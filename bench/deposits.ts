@@ -13,15 +13,15 @@ import { type BenchReceiver, startBenchReceiver } from './webhook-receiver/start
 const WATCHED = [10, 1_000, 100_000];
 const ROUNDS = 3;
 const BLOCKS = 400;
-/** Every so many-th block has a payment of ours. */
+/** One block in this many has a payment of ours. */
 const PAID_EVERY = 20;
 /** As many blocks as the adapter asks for at a time. */
 const AT_ONCE = 8;
 
 /**
- * Catching up through real-sized blocks, beside the bare fetch and parse of the same blocks with the adapter's HTTP; 5,000
- * payments to one account at once; and from a solid block to the partner's webhook. The node makes its blocks in advance, in
- * a process of its own.
+ * Measures catching up through real-sized blocks, next to only fetching and parsing the same blocks with the adapter's HTTP;
+ * 5,000 payments to one account at once; and the time from a solid block to the partner's webhook. The node, a process of its
+ * own, makes its blocks in advance.
  */
 export async function run(): Promise<void> {
   const node = await startBenchNode();
@@ -48,7 +48,7 @@ interface Bench {
   seeded: number;
 }
 
-/** Runs it on a service of its own, whose scan stands at the newest block. */
+/** Runs `work` on a service of its own, whose scan is at the newest block. */
 async function withService(
   node: BenchNode,
   scanInterval: string,
@@ -87,7 +87,7 @@ async function catchUp(bench: Bench, node: BenchNode, watched: number): Promise<
     await untilScanned(service, through);
     const ours = (1_000 * BLOCKS) / (monotonicMs() - beganAtMs);
     const cpuMs = (1_000 * ((await cpuSecondsOf(service.workerPid)) - cpuBefore)) / BLOCKS;
-    // The first one warms up.
+    // The first round is a warm-up.
     const bare = await readBare(node, { from: first, to: through + 1 });
     if (round > 0) rounds.push({ ours, bare, cpuMs });
   }
@@ -119,7 +119,7 @@ async function readBare(node: BenchNode, { from, to }: Range): Promise<number> {
   return perSecond;
 }
 
-/** One account's 5,000 deposits within 25 blocks, and another's one in the last of them. */
+/** 5,000 deposits of one account within 25 blocks, and a single deposit of another account in the last of them. */
 async function payManyAtOnce(bench: Bench, node: BenchNode, receiver: BenchReceiver): Promise<void> {
   const { service } = bench;
   const [other] = await createEndpointsOf(service, 1, receiver);
@@ -144,7 +144,7 @@ async function payManyAtOnce(bench: Bench, node: BenchNode, receiver: BenchRecei
 }
 
 /**
- * From the block's being solid to the receipt of `deposit.confirmed`: one payment a block, each of another of 20 accounts.
+ * The time from when a block is solid to the receipt of `deposit.confirmed`: one payment per block, for 20 accounts in turn.
  */
 async function timeWebhooks(
   bench: Bench,
@@ -160,7 +160,7 @@ async function timeWebhooks(
   await node.prepare({ through: node.solidNumber + blocks, payments });
   const solidAtMs = new Map<string, number>();
   for (let i = 0; i < blocks; i++) {
-    // Now earlier, now later, so that it does not keep step with the scan.
+    // The interval varies, so that it does not run in step with the scan.
     await sleep(everyMs * (0.5 + Math.random()));
     solidAtMs.set(seededDeposit(deposits.from + i).id, await node.solidify(first + i));
   }
@@ -190,7 +190,7 @@ async function seed(bench: Bench, partnerIds: readonly string[], count: number):
   return range;
 }
 
-/** Partners whose webhooks in live mode go to the receiver. @returns their ids */
+/** Creates partners whose live-mode webhooks go to the receiver. @returns their ids */
 async function createEndpointsOf(
   service: BenchService,
   count: number,
@@ -224,5 +224,5 @@ async function untilCredited({ orm }: BenchService, { from, to }: Range): Promis
 async function until(what: string, check: () => Promise<boolean>): Promise<void> {
   for (const giveUpAt = Date.now() + 300_000; Date.now() < giveUpAt; await sleep(5))
     if (await check()) return;
-  throw new Error(`five minutes were not enough until ${what}: look at the log of the worker`);
+  throw new Error(`gave up after five minutes of waiting until ${what}: look at the worker's log`);
 }

@@ -17,14 +17,14 @@ import { type BenchReceiver, startBenchReceiver } from './webhook-receiver/start
 const ROUNDS = 3;
 const ALONE_MS = 2_000;
 const BESIDE_MS = 3_000;
-/** A flood has filled its queues by then. */
+/** How long a flood takes to fill its queues. */
 const ONSET_MS = 1_000;
-/** The general limit of a key, and a flood, in each process. */
+/** A key's general limit, and the rate of a flood, in each process. */
 const FLOOD_PER_SECOND = 100;
 const SEEDED_CARDS = 10_000;
 const SEEDED_EVENTS = 50_000;
 
-/** What the quiet account does, one after the other. */
+/** What the quiet account does, one request after the other. */
 const QUIET = ['POST /cards, live', 'GET /cards', 'webhook'] as const;
 type Quiet = (typeof QUIET)[number];
 
@@ -34,7 +34,7 @@ interface Watched {
   failed: number;
 }
 
-/** A quiet account alone, and beside another's flood; rounds of both alternate. */
+/** Measures a quiet account alone and next to another account's flood, in alternating rounds. */
 export async function run(): Promise<void> {
   for (const apis of [1, 2]) {
     const service = await startService({
@@ -96,7 +96,7 @@ async function compare(
   );
 }
 
-/** The middle of the rounds. */
+/** The median of the rounds. */
 function describe(rounds: { p50Ms: number; p99Ms: number }[]): string {
   const [p50, p99] = (['p50Ms', 'p99Ms'] as const).map((of) => middleOf(rounds.map((round) => round[of])));
   return `p50 ${p50?.toFixed(1)}, p99 ${p99?.toFixed(1)} ms`.padEnd(28);
@@ -149,12 +149,12 @@ async function createQuietAccount(service: BenchService, receiver: BenchReceiver
     watched.durationsMs.webhook.push(...delaysOf(committed, received));
     return watched;
   }
-  // Connections are made, and code is compiled, the first time.
+  // A warm-up: connections are made, and code is compiled.
   await watch(ALONE_MS);
   return { watch };
 }
 
-/** What each flood is, and how it is begun. */
+/** The floods by name, each with how it starts. */
 async function createFloods(
   service: BenchService,
   receiver: BenchReceiver,
@@ -203,7 +203,7 @@ async function createFloods(
   ];
 }
 
-/** An account's events at its full rate, to an endpoint that does not take them. */
+/** An account's events at its full rate, to an endpoint that does not accept them. */
 function startEvents(service: BenchService, to: Endpoint): Flood {
   let stopped = false;
   const writing = (async () => {

@@ -16,28 +16,28 @@ import { type BenchService, startService, until } from './support/service.ts';
 const ROUNDS = 5;
 const ACCOUNTS = 50;
 
-/** What POST /cards is held against, and how near it should come. */
+/** What POST /cards is compared with, and how close it should come. */
 interface Floor {
   name: string;
   goals: string;
   execute(): Promise<void>;
 }
 
-/** POST /cards of some accounts in turn. */
+/** POST /cards for some accounts in turn. */
 interface Comparison {
   name: string;
   floors: Floor[];
   create(): Promise<void>;
-  /** In flight, and how many calls a round has. */
+  /** Pairs of the calls in flight and the calls in a round. */
   loads: [number, number][];
-  /** Calls before the first round: what V8 has not compiled yet costs a third more. */
+  /** Calls before the first round: code that V8 has not compiled yet costs a third more. */
   warmUp: number;
 }
 
 /**
- * POST /cards over the whole HTTP path: in live mode, on the simulated network, beside update-with-start of an empty
- * workflow, and beside an eager start of one that asks the network and does no more; in test mode beside the bare SQL of
- * the same writes. Rounds alternate and each is compared by itself, so that what else the machine does hits all; the
+ * Measures POST /cards over the whole HTTP path. In live mode, on the simulated network, it is compared with update-with-start
+ * of an empty workflow and with an eager start of a workflow that only asks the network; in test mode, with bare SQL of the
+ * same writes. Rounds alternate and each is compared by itself, so that other work of the machine affects all alike; the
  * median is printed.
  */
 export async function run(): Promise<void> {
@@ -134,7 +134,7 @@ async function compare({ name, floors, create, loads, warmUp }: Comparison): Pro
   }
 }
 
-/** Calls `work` with one after the other. */
+/** Calls `work` with one item after the other, over and over. */
 function inTurn<T>(of: readonly T[], work: (one: T) => Promise<unknown>): () => Promise<void> {
   let next = 0;
   return async () => {
@@ -167,7 +167,7 @@ async function startUpdates({ temporal }: BenchService) {
   };
 }
 
-/** Whether the API process runs the first tasks of its workflows: the worker it hosts comes after its first answers. */
+/** Whether the API process runs its workflows' first tasks yet: its hosted worker starts after its first answers. */
 async function isStartedEagerly({ temporal }: BenchService, pool: Pool, account: Account): Promise<boolean> {
   const workflowId = issueCardWorkflowId(await createCard(pool, 'live', account));
   const connection = await Connection.connect({ address: temporal.address });

@@ -19,7 +19,7 @@ const CALLS = 2_000;
 /** As many connections as the API and the worker each have. */
 const POOL_SIZE = 20;
 
-/** One transfer a call on one hot prepaid account: the SQL function as bare as can be, and through the module. */
+/** Measures calls of one transfer each on one hot prepaid account: the bare SQL function, and the module that calls it. */
 export async function run(): Promise<void> {
   console.log('PostgreSQL alone, no Temporal');
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-bench-'));
@@ -57,7 +57,7 @@ export async function run(): Promise<void> {
 function report(bareName: string, bare: number[], direct: Measurement[]): void {
   console.log(`${`  ${bareName}`.padEnd(44)} ${`${middleOf(bare).toFixed(0)}/s`.padStart(14)}`);
   console.log(describe('  applyOperation', median(direct)));
-  // Of each round by itself: what else the machine does comes and goes.
+  // Each round is compared by itself, since the machine's other work varies.
   const ratios = direct.map((round, index) => round.perSecond / (bare[index] ?? Number.NaN));
   console.log(`  ratio: ${middleOf(ratios).toFixed(2)} (goal at least 0.8, and at least 1200/s)`);
 }

@@ -5,8 +5,7 @@ import { stopTestPostgres } from '../test/support/postgres.ts';
 import { stopTestTemporal } from '../test/support/temporal.ts';
 
 /**
- * `npm run bench [name …]`: each measurement prints the server it ran on, what it compares side by side in one run, and the
- * ratios.
+ * `npm run bench [name …]`: each measurement prints the server it ran on, what it compares in the same run, and the ratios.
  */
 const available = readdirSync(import.meta.dirname)
   .filter((file) => file.endsWith('.ts') && file !== 'main.ts')
@@ -18,7 +17,7 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 
-// What production has; the CLI's server on SQLite is half as fast.
+// Production's server: the CLI's, on SQLite, is half as fast.
 if (!process.env.TEMPORAL_ADDRESS && !process.env.TEMPORAL_CLI) process.env.TEMPORAL_SERVER = 'production';
 installRuntime(pino({ level: 'error' }, process.stderr));
 try {

@@ -10,7 +10,7 @@ import { type BenchService, startService, until } from './support/service.ts';
 const IN_FLIGHT = 16;
 const ROUNDS = 5;
 
-/** GET /cards/{id} and a page of GET /cards beside a bare Koa handler with the same query, with few and many cards. */
+/** Compares GET /cards/{id} and a page of GET /cards with a bare Koa handler for the same query, with few and many cards. */
 export async function run(): Promise<void> {
   const service = await startService({ worker: false });
   const bare = await startBareServer(service);

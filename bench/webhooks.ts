@@ -11,8 +11,8 @@ const FAILING_EVENTS = 2_000;
 const PACED_ROUNDS = 9;
 
 /**
- * From the commit of an event to its receipt, beside the bare floor: the same number of signed POSTs from one process
- * to the same receiver, without a database. And what one workflow for each event would do.
+ * Measures the time from an event's commit to its receipt. It is compared with the same number of signed POSTs from one process
+ * to the same receiver without a database, and with one workflow for each event.
  */
 export async function run(): Promise<void> {
   const service = await startService({ worker: true });
@@ -21,7 +21,7 @@ export async function run(): Promise<void> {
     const floor = await measureFloor(receiver, MANY);
     console.log(describe('bare signed POSTs, 64 in flight', floor));
     const healthy = await createEndpoints(service, receiver, { endpoints: 198 });
-    // Connections are made the first time.
+    // A warm-up: connections are made.
     await pace(service, receiver, healthy);
     const hanging = await createEndpoints(service, receiver, { endpoints: 2, hanging: true });
     const rounds: { alone: Measurement; beside: Measurement }[] = [];
@@ -46,7 +46,7 @@ export async function run(): Promise<void> {
       console.log(describe(`the same at ${PACED_PER_SECOND} a second`, await pace(service, receiver, to)));
       console.log(describe('the same at 4,000 a second', await stream(service, receiver, to, 4_000)));
     }
-    // Last: their retries come when they come.
+    // Last, because their retries come at any later time.
     for (const endpoints of [1, 200]) {
       const failing = await createEndpoints(service, receiver, { endpoints, failing: 0.1 });
       console.log(

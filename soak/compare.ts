@@ -11,9 +11,9 @@ import { DEADLINE_MS, type SoakedStack } from './soaked-stack.ts';
 const GIVE_UP_AFTER_MS = 120_000;
 
 /**
- * What is left when the load has ended and nothing is killed any more: each answer of a read names what should not be there.
- * Reads are made until there is nothing, for two minutes at most.
- * @returns a difference for each read that still has an answer then
+ * Compares after the load has ended and the kills have stopped. Each read returns what should not be there, and is repeated
+ * until it returns nothing, for at most two minutes.
+ * @returns a difference for each read that still returns something then
  */
 export async function compareAtTheEnd(stack: SoakedStack, receivers: Receivers): Promise<Difference[]> {
   const { orm, operator, client } = stack.service.stack;
@@ -21,19 +21,16 @@ export async function compareAtTheEnd(stack: SoakedStack, receivers: Receivers):
     const rows = await query<{ id: string }>(orm.em.fork(), statement, []);
     return rows.map(({ id }) => id);
   };
-  // Time goes on for what still waits for a payment.
+  // The chain's time goes on, so that deposits without a payment expire.
   stack.service.chain.wake(null);
   const deadlines = { issuanceDeadlineMs: DEADLINE_MS, topUpDeadlineMs: DEADLINE_MS, taskQueuePrefix: '' };
   const reads: [what: string, read: () => Promise<string[]>][] = [
     ['a receiver has not accepted these events', () => findUndelivered(stack, receivers)],
     ['these Idempotency-Keys have no answer', sqlRead(UNANSWERED)],
     ['money is held for', sqlRead(HELD)],
-    [
-      'service and network are not agreed on having loaded this once, and as much',
-      sqlRead(LOADED_DIFFERENTLY),
-    ],
-    ['service and network are not agreed on the status of', sqlRead(STATUS_DIFFERS)],
-    ['these payments are not judged', sqlRead(UNJUDGED)],
+    ['service and network disagree on what was loaded, or on how often', sqlRead(LOADED_DIFFERENTLY)],
+    ['service and network disagree on the status of', sqlRead(STATUS_DIFFERS)],
+    ['these payments are neither credited nor returned', sqlRead(UNJUDGED)],
     ['these workflows are still running', () => findRunning(client)],
     [
       'this waits for a person',
@@ -59,7 +56,7 @@ async function untilNothing(what: string, read: () => Promise<string[]>): Promis
   }
 }
 
-/** Events of our partners that no receiver accepted as they are stored, or that the service does not know to be delivered. */
+/** Our partners' events that no receiver accepted as they are stored, or that the service has not marked as delivered. */
 async function findUndelivered(
   { service, partnerIds }: SoakedStack,
   { accepted }: Receivers,
@@ -92,7 +89,7 @@ const HELD = 'SELECT id FROM ledger.account WHERE held <> 0';
 
 const UNJUDGED = `SELECT tx_hash AS id FROM deposit_payment WHERE status IN ('found', 'in_review')`;
 
-/** Whatever ends in 47 the network never finishes, and an operator decides it. */
+/** The network never finishes an amount that ends in 47: an operator decides it. */
 const LOADED_DIFFERENTLY = `
   WITH ours AS (
     SELECT id, funding_cents AS cents FROM card

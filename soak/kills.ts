@@ -5,11 +5,11 @@ import { until } from '../test/support/until.ts';
 import type { drawKills, Kill, Victim } from './draw-kills.ts';
 import type { SoakedStack } from './soaked-stack.ts';
 
-/** Kills wait while a client has waited longer than this for its answer, or an operator for a decision's effect. */
+/** If a client has waited this long for an answer, or an operator for a decision's effect, the next kill waits for it. */
 const LONGEST_WAIT_MS = 30_000;
 
 export interface Killing {
-  /** So far. */
+  /** The kills so far. */
   kills: readonly Kill[];
   /** Returns once every victim is back. Nothing is killed until the function it returns is called. */
   pause(): Promise<() => void>;
@@ -18,8 +18,8 @@ export interface Killing {
 }
 
 /**
- * Kills one process after the other. It waits only for a victim that is not back from its own last kill, so several are
- * often down at the same time, and while a client or an operator waits for long.
+ * Kills one process after the other. A kill waits until the same process is back from its last one, and while a client or an
+ * operator has waited too long. It does not wait for other processes, so several are often down at the same time.
  */
 export function startKilling(
   stack: SoakedStack,
@@ -31,7 +31,7 @@ export function startKilling(
   let paused: Promise<void> | undefined;
   const killAll = async () => {
     for (const { victim, pauseMs } of drawn) {
-      // In this order: a victim that is back has time to work.
+      // The pause comes after the recovery, so that the process has time to work.
       await recoveries.get(victim);
       await sleep(pauseMs);
       while (paused !== undefined || (isSomebodyStarved(stack) && !stopped.aborted)) {
@@ -61,7 +61,7 @@ export function startKilling(
   };
 }
 
-/** Of what is repeated with growing pauses some would never find all processes up. */
+/** Requests that are repeated with growing pauses might otherwise never find all processes up. */
 function isSomebodyStarved({ service }: SoakedStack): boolean {
   return [...service.waiting].some(({ sinceMs }) => Date.now() - sinceMs > LONGEST_WAIT_MS);
 }

@@ -6,19 +6,19 @@ import { soak } from './soak.ts';
 
 /** `npm run soak -- --kills N`: docs/reliability.md. Exit code 1 if there is a difference, 2 for wrong usage. */
 const whole = (text: string): number => {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('It takes a whole number above zero.');
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('It must be a whole number above zero.');
   return Number(text);
 };
 
 const options = new Command('npm run soak --')
   .description(
-    'Kills API, worker, Temporal and PostgreSQL (-9) under load, and compares what clients saw with what is there.',
+    'Kills API, worker, Temporal and PostgreSQL (-9) under load, and compares what clients saw with what is stored.',
   )
   .option('--kills <number>', 'how many processes are killed', whole, 30)
-  .option('--minutes <number>', 'ends the load then, even before so many were killed', whole, 24 * 60)
-  .option('--seed <number>', 'draws the same operations and the same kills again', whole)
-  .option('--keep', 'leaves logs and data where they are even if there is no difference')
-  .option('--json <file>', 'also writes the report there, as JSON')
+  .option('--minutes <number>', 'ends the load after this time, even with fewer kills', whole, 24 * 60)
+  .option('--seed <number>', 'repeats the operations and the kills of this seed', whole)
+  .option('--keep', 'keeps logs and data even if there is no difference')
+  .option('--json <file>', 'also writes the report to this file, as JSON')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
   .parse()
   .opts<{ kills: number; minutes: number; seed?: number; keep?: true; json?: string }>();

@@ -8,22 +8,22 @@ import { Difference } from '../test/model/difference.ts';
 export interface Receivers {
   /** A new partner's URL. */
   urlOf(partnerId: string): string;
-  /** What signs the partner's events. Until it is known, they are refused. */
+  /** Sets the secret that signs the partner's events. Until then, they are refused. */
   setSecret(partnerId: string, secret: string): void;
-  /** The events that were accepted, by id, each with its body. */
+  /** The bodies of the accepted events, by id. */
   accepted: Map<string, string>;
-  /** How many requests there were, those included that were refused. */
+  /** The number of requests, including refused ones. */
   requests(): number;
   differences: Difference[];
   stop(): Promise<void>;
 }
 
-/** Of a hundred requests so many are refused, cut off, or left without an answer until the service gives up. */
+/** How many of a hundred requests are refused, cut off, or left unanswered until the service gives up. */
 const REFUSED = 8;
 const CUT_OFF = 4;
 const LEFT = 2;
 
-/** Receivers that fail sometimes. What they accept they verify as partners do, with the client's own code. */
+/** Receivers that fail sometimes. Before they accept an event, they verify it as partners do, with the client's code. */
 export async function startReceivers(): Promise<Receivers> {
   const secrets = new Map<string, string>();
   const accepted = new Map<string, string>();

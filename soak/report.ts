@@ -5,10 +5,10 @@ import { type Kill, VICTIMS, type Victim } from './draw-kills.ts';
 export interface Report {
   seed: number;
   seconds: number;
-  /** Accepted or refused, each counted once however often it was sent. */
+  /** Accepted or refused, each counted once, however often it was sent. */
   operations: { total: number; byKind: Record<string, number> };
   kills: Record<Victim, { kills: number; medianRecoveryMs: number | null; longestRecoveryMs: number | null }>;
-  /** How often the API answered what; `none` is a connection that broke. */
+  /** How often the API answered each status; `none` is a broken connection. */
   answers: Record<string, number>;
   webhooks: { events: number; requests: number };
   differences: { what: string; details: string[] }[];
@@ -57,7 +57,7 @@ function recoveriesOf(kills: readonly Kill[]): Report['kills'][Victim] {
   };
 }
 
-/** For people. */
+/** The report as text for people. */
 export function describeReport({ operations, kills, answers, webhooks, ...report }: Report): string {
   const lines = (counts: Record<string, number>) =>
     Object.entries(counts).map(([what, times]) => `${String(times).padStart(8)}  ${what}`);

@@ -13,20 +13,20 @@ import { type SoakedStack, startSoakedStack } from './soaked-stack.ts';
 export interface SoakOptions {
   kills: number;
   seed: number;
-  /** The load ends then even if there were not so many kills. */
+  /** The load ends after this time, even with fewer kills. */
   longestMs: number;
   size: ScriptSize;
-  /** Leaves logs and data where they are even if there is no difference. */
+  /** Keeps logs and data even if there is no difference. */
   keep: boolean;
   temporalServer: 'production' | 'cli';
   progress(line: string): void;
-  /** After how long it says something again. */
+  /** The time between progress lines. */
   progressEveryMs: number;
 }
 
 /**
- * Runs the service with the local stack's supervisors and the model's load on it, kills one process after the other, and
- * compares all that its clients saw with what it says in the end.
+ * Runs the service under the local stack's supervisors with the model's load, kills one process after the other, and compares
+ * everything its clients saw with what it says at the end.
  */
 export async function soak(options: SoakOptions): Promise<Report> {
   const { progress } = options;
@@ -81,7 +81,7 @@ async function soakStack(stack: SoakedStack, receivers: Receivers, options: Soak
     }
   };
   try {
-    // Without a process that does not come back the clients would only wait.
+    // If a process does not come back, the clients would only wait.
     const playing = playAll();
     await Promise.race([playing, killing.ended.then(() => playing)]);
   } catch (error) {

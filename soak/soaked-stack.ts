@@ -25,22 +25,22 @@ export interface SoakedStack {
   /** `npm start`, which starts again whatever is killed. */
   supervisor: StackProcess;
   dataDir: string;
-  /** Of those whose events go to the receivers. */
+  /** The partners whose events go to the receivers. */
   partnerIds: string[];
-  /** @param keep leaves logs and data where they are */
+  /** @param keep keeps logs and data */
   stop(keep: boolean): Promise<void>;
 }
 
 /** How long an issuance or top-up may wait for the network before it waits for an operator. */
 export const DEADLINE_MS = 20_000;
 
-/** The whole service as `npm start` runs it, in processes of its own, on a chain of TRON that the model drives. */
+/** The whole service as `npm start` runs it, in processes of its own, on a TRON chain that the model drives. */
 export async function startSoakedStack(
   receivers: Receivers,
   temporalServer: 'production' | 'cli',
 ): Promise<SoakedStack> {
   const folder = mkdtempSync(join(tmpdir(), 'card-issuing-soak-'));
-  // As root PostgreSQL runs as another user, who has to reach its data folder through this one.
+  // If we are root, PostgreSQL runs as another user, who must be able to reach its data folder through this one.
   chmodSync(folder, 0o755);
   const dataDir = join(folder, 'data');
   const chain = await startTokenChain();
@@ -50,9 +50,9 @@ export async function startSoakedStack(
     DATA_DIR: dataDir,
     PORT: String(port),
     TEMPORAL_SERVER: temporalServer,
-    // As in the image: a process that starts again need not bundle the workflows.
+    // As in the image, so that a restarting process need not bundle the workflows.
     WORKFLOW_BUNDLE: await bundleFile(folder),
-    // Short, so that an operator has something to decide, and no client waits long for what was killed.
+    // Short, so that operators get something to decide, and no client waits long for a killed process.
     CARD_CREATION_WAIT_MS: '3000',
     ISSUANCE_DEADLINE: `${DEADLINE_MS}ms`,
     TOPUP_DEADLINE: `${DEADLINE_MS}ms`,
@@ -63,7 +63,7 @@ export async function startSoakedStack(
     CHECK_ANSWERS: 'true',
     LOG_LEVEL: 'warn',
   });
-  // Whoever ends this process ends the stack with it.
+  // The stack ends with this process.
   process.once('exit', () => supervisor.kill('SIGTERM'));
   await supervisor.printed(/^ready/);
   const { databaseUrl, operatorDatabaseUrl, temporalAddress, temporalNamespace, apiUrl } = readJson(
@@ -122,7 +122,7 @@ async function createPartnerWithKeys(operator: OperatorContext, name: string) {
   return { id, keys };
 }
 
-/** @returns the secret, which is told only once */
+/** @returns the secret, which is shown only once */
 function setReceiver(context: CommandContext, partnerId: string, url: string): Promise<string> {
   return untilThere(async () => {
     for (const mode of ['test', 'live'] as const) await removeEndpoint(context.orm, { partnerId, mode });

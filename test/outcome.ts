@@ -1,17 +1,17 @@
 import type { FileResults, Results } from './reporter.ts';
 
-/** What one run of mocha came to. */
+/** The result of one run of mocha. */
 export interface MochaRun {
-  /** Null: it ended before it could say. */
+  /** Null if it ended before it reported. */
   results: Results | null;
   /** `exit code 1`, `signal SIGKILL`. */
   ended: string;
 }
 
-/** More failures than this are nobody's neighbours' doing. */
+/** With more failures than this, a busy machine is not the cause. */
 const MOST_RUN_AGAIN = 10;
 
-/** Every file's results, and what went wrong apart from its tests: a mocha that died, a file that ran nothing. */
+/** The results of every file, and problems other than failed tests: mocha died, or a file ran no tests. */
 export function resultsOf(files: readonly string[], { results, ended }: MochaRun): Results {
   if (results === null) return { '': failure('mocha', `it ended, with ${ended}, before it had reported`) };
   const found = { ...results };
@@ -22,7 +22,7 @@ export function resultsOf(files: readonly string[], { results, ended }: MochaRun
   return found;
 }
 
-/** The files that are worth another run, each by itself, since a busy neighbour can be to blame. */
+/** The files to run once more, each by itself, since other files may have kept the machine busy. */
 export function filesToRunAgain(results: Results): string[] {
   const failed = failedFiles(results);
   return failed.includes('') || failed.length > MOST_RUN_AGAIN ? [] : failed;

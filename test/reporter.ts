@@ -2,14 +2,14 @@ import { writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import Mocha, { type MochaOptions, type Runner, type Test } from 'mocha';
 
-/** What became of the tests of one file. */
+/** The results of one file's tests. */
 export interface FileResults {
   passed: number;
   skipped: number;
   failures: { title: string; error: string }[];
 }
 
-/** By file. What belongs to none, such as an error between two files, is under the empty name. */
+/** Results by file. What belongs to no file, such as an error between two files, is under the empty name. */
 export type Results = Record<string, FileResults>;
 
 const { Base, Spec } = Mocha.reporters;
@@ -17,8 +17,8 @@ const LINES = 6;
 const COLUMNS = 300;
 
 /**
- * Mocha's usual output, without its summary: test/run.ts has the last word. Writes the results by file, as JSON, to the
- * file that TEST_RESULTS names.
+ * Mocha's usual output without its summary, which test/run.ts prints. Writes the results by file, as JSON, to the file that
+ * TEST_RESULTS names.
  */
 // biome-ignore lint/style/noDefaultExport: mocha takes a reporter module's default.
 export default class SpecWithResults extends Spec {
@@ -43,7 +43,7 @@ export default class SpecWithResults extends Spec {
     return this.#results[name];
   }
 
-  /** The run can end several times: each file that could not be loaded is told of after its end. */
+  /** The run can end several times: each file that could not be loaded is reported after its end. */
   override epilogue(): void {}
 
   override done(failures: number, ended: (failures: number) => void): void {
@@ -53,7 +53,7 @@ export default class SpecWithResults extends Spec {
   }
 }
 
-/** What an error and its causes say, and where the test stood. */
+/** The messages of an error and its causes, and where in the test it was thrown. */
 function firstLines(error: Error): string {
   const { stack = '', message, cause } = error;
   const lines = (stack || message).split('\n').filter((line) => line.trim() !== '');

@@ -11,14 +11,14 @@ import type { Results } from './reporter.ts';
 import type { ServersOfRun } from './support/servers-of-run.ts';
 
 /**
- * `npm test` and `npm run test:unit`: mocha's own parallel mode. Each process has a PostgreSQL and a Temporal server that
- * nobody else uses. Most of a test's time is waiting, so there are five processes for two cores. The files that took
- * longest come first; those that share a stack come last, since it works on until its process ends. A file that fails is
- * run once more at the end, by itself, and has failed if it fails again.
+ * `npm test` and `npm run test:unit`: runs mocha in its parallel mode. Each process has a PostgreSQL and a Temporal server of
+ * its own. Tests mostly wait, so there are five processes for two cores. The slowest files run first. Files that share a stack
+ * run last, since the stack keeps working until its process ends. A file that fails is run once more at the end, by itself,
+ * and has failed if it fails again.
  *
  *     node test/run.ts [--unit] [--jobs N] [--record] [FILE …]
  *
- * `--unit` runs test/unit, which needs no servers. `--record` writes down how long each file took, here and in the docs.
+ * `--unit` runs test/unit, which needs no servers. `--record` saves how long each file took, here and in the docs.
  */
 const { values: flags, positionals } = parseArgs({
   options: {
@@ -32,7 +32,7 @@ const DURATIONS = new URL('durations.json', import.meta.url);
 const CONTRIBUTING = new URL('../docs/CONTRIBUTING.md', import.meta.url);
 const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'));
 const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/node', import.meta.url));
-/** Of a file that was never recorded: it comes early, in case it is slow. */
+/** For a file that was never recorded: it runs early, in case it is slow. */
 const UNKNOWN_SECONDS = 100;
 
 type Durations = Record<string, number>;
@@ -49,7 +49,7 @@ const sharesStack = (file: string) => Number(readFileSync(file, 'utf8').includes
 const files = (asked.length > 0 ? asked : all).toSorted(
   (a, b) => sharesStack(a) - sharesStack(b) || secondsOf(b) - secondsOf(a),
 );
-// With one, mocha is not in its parallel mode.
+// With one job, mocha does not run in its parallel mode.
 const jobs = Math.max(
   2,
   Number(flags.jobs ?? (flags.unit ? 3 : Math.min(Math.ceil(2.5 * availableParallelism()), 8))),
@@ -61,7 +61,7 @@ const durationsFile = join(folder, 'durations');
 await writeFile(durationsFile, '');
 let mocha: ChildProcess | undefined;
 let isStopped = false;
-// The terminal sends Ctrl-C to mocha as well; what was started here is stopped when it has ended.
+// The terminal sends Ctrl-C to mocha as well. The servers are stopped once mocha has ended.
 process.on('SIGINT', () => {
   isStopped = true;
 });
@@ -94,7 +94,7 @@ async function runMocha(files: readonly string[]): Promise<MochaRun> {
       env: {
         ...process.env,
         NODE_COMPILE_CACHE: COMPILE_CACHE,
-        // Tests stop workers in the middle of things, where the SDK's core can panic. Its backtraces say nothing to us.
+        // Tests stop workers in the middle of their work, which can make the SDK's core panic. Its backtraces do not help.
         RUST_BACKTRACE: '0',
         TEST_RUN: '1',
         TEST_DURATIONS: durationsFile,
@@ -114,7 +114,7 @@ async function startServers(): Promise<ServersOfRun[]> {
   const { bundleForTests } = await import('./support/stack.ts');
   const bundleFile = join(folder, 'workflows.json');
   const bundling = bundleForTests().then((bundle) => writeFile(bundleFile, JSON.stringify(bundle)));
-  // The first alone: it may have to download or build the Temporal server.
+  // The first pair by itself, since it may have to download or build the Temporal server.
   const first = await startPair(bundleFile);
   const others = await Promise.all(Array.from({ length: jobs - 1 }, () => startPair(bundleFile)));
   await bundling;
@@ -131,7 +131,7 @@ async function startPair(bundleFile: string): Promise<ServersOfRun> {
   return { postgresUrl: postgres.url, temporal: { address, namespace, source }, bundleFile };
 }
 
-/** Says which files took longest, so that the next slow one is seen. */
+/** Prints which files took longest, so that a new slow one is noticed. */
 async function reportDurations(): Promise<void> {
   const took: Durations = {};
   for (const line of (await readFile(durationsFile, 'utf8')).trim().split('\n').filter(Boolean)) {

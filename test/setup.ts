@@ -4,8 +4,8 @@ import type { Context, Runner } from 'mocha';
 
 const { TEST_DURATIONS, TEST_SERVERS } = process.env;
 
-// Workers, and those of processes that tests start, run workflows in their main thread. A thread for each of a stack's four
-// workers costs a second of CPU to start, most of what the stack takes. Tests of the local stack leave this out.
+// Workers run workflows in their main thread, also in processes that tests start. A thread for each of a stack's four workers
+// would cost a second of CPU, most of what starting a stack costs. Tests of the local stack don't set this.
 process.env.TEMPORAL_DEBUG ??= '1';
 
 async function prepareTemporal(): Promise<void> {
@@ -14,7 +14,7 @@ async function prepareTemporal(): Promise<void> {
   installRuntime(pino({ level: 'error' }, process.stderr));
 }
 
-/** `npx mocha FILE …`: before any test's own time limit runs, since the Temporal server may have to be built first. */
+/** For `npx mocha FILE …`: runs before any test's time limit starts, since the Temporal server may have to be built. */
 export async function mochaGlobalSetup(this: Runner): Promise<void> {
   if (process.env.TEST_RUN !== undefined) return;
   if (this.suite.suites.every(({ file }) => file?.includes('/test/unit/'))) return;
@@ -28,12 +28,12 @@ export async function mochaGlobalTeardown(): Promise<void> {
   await (await import('./support/postgres.ts')).stopTestPostgres();
 }
 
-// In a worker of a run in parallel (test/run.ts), which has no global setup.
+// In a worker process of a parallel run (test/run.ts), where mocha runs no global setup.
 if (process.env.MOCHA_WORKER_ID !== undefined && TEST_SERVERS !== undefined) await prepareTemporal();
 
 let since = performance.now();
 
-/** In a run in parallel five files share two cores. A test's time limit ends what hangs, and says nothing of speed. */
+/** In a parallel run, five files share two cores. A test's time limit is there to end what hangs, not to measure speed. */
 const TIMES_LONGER = 5;
 
 export const mochaHooks = {
@@ -43,14 +43,14 @@ export const mochaHooks = {
       test.timeout(test.timeout() * TIMES_LONGER);
     });
   },
-  /** Mocha's processes send each other what is enumerable of an error, which its causes are not. */
+  /** Mocha's processes send each other only an error's enumerable properties, which does not include its cause. */
   afterEach(this: Context): void {
     let { err } = this.currentTest as { err?: Error };
     for (; err instanceof Error && err.cause !== undefined; err = err.cause as Error) {
       Object.defineProperty(err, 'cause', { enumerable: true });
     }
   },
-  /** After each file of a run in parallel: how long it took, with loading it. */
+  /** After each file of a parallel run: records how long it took, including loading. */
   afterAll(this: Context): void {
     const file = this.test?.parent?.suites[0]?.file;
     if (TEST_DURATIONS === undefined || file === undefined) return;

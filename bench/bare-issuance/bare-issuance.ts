@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { transferId } from '../../ledger/operation.ts';
 import { createBareTransactions } from '../support/bare-transactions.ts';
 
-/** 1,000 cents by the platform's plan. */
+/** Each card is funded with this much, with the fees of the platform's plan. */
 const AMOUNT_CENTS = 1_000;
 const FEES = [
   { type: 'card_activation', code: 'fee_activation', amount: 100 },
@@ -10,8 +10,8 @@ const FEES = [
 ];
 
 /**
- * The floor of an issuance in test mode: `pg` alone, prepared statements, one transaction for each card with the same
- * locks, the same reads, the same call of the ledger and the same rows; no rules, no HTTP, nothing sealed.
+ * The floor of an issuance in test mode: only `pg` with prepared statements, one transaction per card, with the same locks,
+ * reads, ledger call and rows; no rules, no HTTP, and nothing is sealed.
  */
 export function createBareIssuance(databaseUrl: string, poolSize: number) {
   const transactions = createBareTransactions(databaseUrl, poolSize);
@@ -25,7 +25,7 @@ export function createBareIssuance(databaseUrl: string, poolSize: number) {
           text: WRITE,
           values: valuesOf(partnerId, claimId),
         });
-        if (rows[0].outcome !== 'applied') throw new Error(`the account can not pay: ${rows[0].outcome}`);
+        if (rows[0].outcome !== 'applied') throw new Error(`the account cannot pay: ${rows[0].outcome}`);
       });
     },
     stop: () => transactions.stop(),
@@ -62,7 +62,7 @@ function valuesOf(partnerId: string, claimId: string): unknown[] {
   const cardId = `card_${randomUUID()}`;
   const eventId = `evt_${randomUUID()}`;
   const created = new Date().toISOString();
-  // As long as a card is.
+  // As long as a real card's body.
   const card = JSON.stringify({
     id: cardId,
     object: 'card',

@@ -8,7 +8,7 @@ import pg from 'pg';
 
 const SCRIPT = fileURLToPath(new URL('./apply-one.sql', import.meta.url));
 
-/** On PATH, or where Debian keeps it. */
+/** The path of pgbench, on PATH or in Debian's folders; undefined if there is none. */
 export function findPgbench(): string | undefined {
   const folders = (process.env.PATH ?? '').split(delimiter);
   return [...folders, ...globSync('/usr/lib/postgresql/*/bin')]
@@ -17,8 +17,8 @@ export function findPgbench(): string | undefined {
 }
 
 /**
- * Transactions a second of the bare call, prepared, one transfer each, as the application's role. A first second is left
- * out: every new session plans the function's statements.
+ * Transactions per second of the bare call, prepared, one transfer each, as the application's role. The first second does not
+ * count, since every new session plans the function's statements in it.
  */
 export async function runPgbench(
   pgbench: string,
@@ -52,7 +52,7 @@ export async function runPgbench(
   return perSecond.reduce((sum, one) => sum + one, 0) / perSecond.length;
 }
 
-/** Where there is no pgbench: the same statement in a loop of `pg` clients with nothing around them. */
+/** If there is no pgbench: the same statement in a loop of `pg` clients with nothing around them. */
 export async function runBareClients(options: {
   databaseUrl: string;
   clients: number;

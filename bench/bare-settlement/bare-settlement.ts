@@ -7,8 +7,8 @@ import type { BenchCard } from '../support/seed.ts';
 const FEE_CENTS = 11;
 
 /**
- * The floor of a settlement: `pg` alone, prepared statements, one transaction for each purchase with the same locks, the
- * same reads, the same call of the ledger and the same rows; no rules beyond "is there enough".
+ * The floor of a settlement: only `pg` with prepared statements, one transaction per purchase, with the same locks, reads,
+ * ledger call and rows; the only rule is whether the balance is enough.
  */
 export function createBareSettlement(databaseUrl: string, poolSize: number) {
   const transactions = createBareTransactions(databaseUrl, poolSize);
@@ -23,7 +23,7 @@ export function createBareSettlement(databaseUrl: string, poolSize: number) {
           values: [cardId, partnerId, mode, networkTransactionId],
         });
         const { posted, known } = terms.rows[0];
-        if (known !== null || Number(posted) < amountCents) throw new Error('it can not be settled');
+        if (known !== null || Number(posted) < amountCents) throw new Error('the purchase cannot be settled');
         const id = `txn_${randomUUID()}`;
         await client.query({ name: 'move', text: MOVE, values: [stepsOf(id, card, amountCents)] });
         await insert(client, {

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { NativeConnection, Worker } from '@temporalio/worker';
 
-/** A worker of the empty workflow alone, as a process of its own. */
+/** A worker for only the empty workflow, as a process of its own. */
 const [, , address = '', namespace = '', taskQueue = ''] = process.argv;
 const worker = await Worker.create({
   connection: await NativeConnection.connect({ address }),

@@ -16,7 +16,7 @@ export async function emptyWorkflow(): Promise<void> {
 
 const local = proxyLocalActivities<{ askNetwork(id: string): Promise<void> }>({ startToCloseTimeout: '10s' });
 
-/** The floor of a live issuance: a workflow that asks the network and does no more. */
+/** The floor of a live issuance: a workflow that only asks the network. */
 export async function askingWorkflow(id: string): Promise<void> {
   await local.askNetwork(id);
 }

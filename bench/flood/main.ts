@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 
-/** Asked again and again, in turn; `$unique` in a body is replaced by something new each time. */
+/** One of the requests that are sent over and over in turn. `$unique` in a body is replaced by a new value each time. */
 export interface FloodRequest {
   method: 'GET' | 'POST';
   path: string;
@@ -12,14 +12,14 @@ export interface FloodRequest {
 export interface FloodOrder {
   origins: string[];
   key: string;
-  /** To each origin, however long the answers take. */
+  /** Requests per second to each origin, however long the answers take. */
   perSecond: number;
   requests: FloodRequest[];
 }
 
 /**
- * One account's flood, from a process of its own: begins with the order the parent sends, ends with its next message and
- * then says how often which status was answered.
+ * One account's flood, from a process of its own. It begins with the parent's order and ends with the parent's next message.
+ * Then it sends the parent how often each status was answered.
  */
 const statuses: Record<string, number> = {};
 const underWay = new Set<Promise<void>>();

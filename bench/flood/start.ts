@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { FloodOrder } from './main.ts';
 
 export interface Flood {
-  /** @returns how often which status was answered, once everything that was asked is answered */
+  /** @returns how often each status was answered, once all requests are answered */
   stop(): Promise<Record<string, number>>;
 }
 

@@ -11,7 +11,7 @@ export interface Account {
   keys: Record<Mode, string>;
 }
 
-/** An account with more money, and higher limits, than a measurement uses. */
+/** Creates an account with more money and higher limits than a measurement uses. */
 export async function fundedAccount({ orm, ring }: BenchService): Promise<Account> {
   const operator = { orm, ring, actor: 'bench' };
   const { id: partnerId } = await createPartner(operator, { name: 'Bench', secureDetailsEnabled: false });

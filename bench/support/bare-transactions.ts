@@ -1,19 +1,19 @@
 import pg from 'pg';
 
 interface BareTransactions {
-  /** `work` between BEGIN and COMMIT, or ROLLBACK where it fails. */
+  /** Runs `work` between BEGIN and COMMIT, or ROLLBACK if it fails. */
   run(work: (client: pg.PoolClient) => Promise<void>): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Transactions of `pg` alone, as the role the service works as. */
+/** Transactions of only `pg`, as the service's role. */
 export function createBareTransactions(databaseUrl: string, poolSize: number): BareTransactions {
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     max: poolSize,
     options: '-c role=card_issuing_app',
   });
-  // Its end does not wait for its connections', and the server may be stopped before them.
+  // Ending the pool does not wait for its connections, and the server may stop before they are closed.
   pool.on('error', (error) => {
     if (!pool.ending) throw error;
   });

@@ -6,7 +6,7 @@ export interface Measurement {
   p99Ms: number;
 }
 
-/** Calls `work` `count` times with `inFlight` of them at once, after as many as a tenth of that to warm up. */
+/** Calls `work` `count` times, `inFlight` at once, after a warm-up of a tenth as many calls. */
 export async function measure(
   count: number,
   inFlight: number,
@@ -44,7 +44,7 @@ export function describe(name: string, { perSecond, p50Ms, p99Ms }: Measurement)
   return `${name.padEnd(44)} ${figures.map((figure) => figure.padStart(16)).join('')}`;
 }
 
-/** The middle of several rounds, figure by figure. */
+/** The median of several rounds, figure by figure. */
 export function median(measurements: Measurement[]): Measurement {
   const middle = (of: (measurement: Measurement) => number) => middleOf(measurements.map(of));
   return {
@@ -58,18 +58,18 @@ export function middleOf(values: number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }
 
-/** The machine's monotonic clock: the same in all its processes, and nobody sets it. */
+/** The machine's monotonic clock, in milliseconds: the same in all its processes, and never set. */
 export const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 
 const TICKS_PER_SECOND = 100;
 
-/** The processor time a process has used so far, its threads together; NaN where there is no /proc to ask. */
+/** The processor time that all threads of a process have used so far, in seconds; NaN if there is no /proc. */
 export async function cpuSecondsOf(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
     return '';
   });
-  // After the name, which can hold blanks, in parentheses.
+  // The fields after the name, which is in parentheses and can contain spaces.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11] ?? Number.NaN) + Number(fields[12] ?? Number.NaN)) / TICKS_PER_SECOND;
 }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
 
-/** A process of this project's own, as production runs it; its output goes to `logFile`. */
+/** A process of this project, as production runs it; its output goes to `logFile`. */
 interface StartedProcess {
   child: ChildProcess;
   stop(): Promise<void>;

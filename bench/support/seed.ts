@@ -11,8 +11,8 @@ import { applyOperation } from '../../ledger/apply-operation.ts';
 import { asOwner, ownerUrlOf } from '../../test/support/postgres.ts';
 
 /**
- * Gives the partner the active cards numbered `from` to `to`, as the owner of the database and past the ledger's function:
- * these cards are only read.
+ * Inserts the partner's active cards numbered `from` to `to`, as the owner of the database and without the ledger's function,
+ * since these cards are only read.
  */
 export async function seedCards(
   databaseUrl: string,
@@ -51,7 +51,7 @@ export interface BenchCard extends Tenant {
   cardId: string;
 }
 
-/** Active cards with more on them than a measurement spends, on as many accounts. */
+/** Creates active cards with more money than a measurement spends: `cardsEach` on each of `accounts` new accounts. */
 export async function seedSettlementCards(
   operator: Pick<OperatorContext, 'orm' | 'actor'>,
   databaseUrl: string,
@@ -88,19 +88,19 @@ export async function seedSettlementCards(
     });
     cards.push(...cardIds.map((cardId) => ({ cardId, partnerId, mode: 'live' as const })));
   }
-  // Of these alone: a table known to be empty is planned as one that stays so.
+  // Only these: PostgreSQL plans for a table known to be empty as if it stayed so.
   await owner.query('VACUUM ANALYZE card, ledger.account');
   await owner.end();
   return cards;
 }
 
-/** Gives the partner so many delivered events of an hour ago, in test mode, as the owner of the database. */
+/** Inserts this many delivered test-mode events, an hour old, as the owner of the database. */
 export async function seedEvents(databaseUrl: string, partnerId: string, count: number): Promise<void> {
   const at = new Date(Date.now() - 3_600_000);
   const client = new pg.Client(ownerUrlOf(databaseUrl));
   await client.connect();
   try {
-    // In one transaction, or a relay would send them before they are said to have been delivered.
+    // In one transaction: otherwise a relay would send them before they are marked as delivered.
     await client.query('BEGIN');
     await client.query(
       `INSERT INTO event (id, partner_id, mode, type, body, created_at)
@@ -125,13 +125,13 @@ interface SeededDeposit {
   address: string;
 }
 
-/** Numbers of deposits: the first, and the one after the last. */
+/** Numbers of deposits: `from` is the first, `to` is one past the last. */
 export interface Range {
   from: number;
   to: number;
 }
 
-/** Begins the scan behind this block. */
+/** Makes the scan begin after this block. */
 export async function beginScan(databaseUrl: string, blockNumber: number): Promise<void> {
   await asOwner(
     databaseUrl,
@@ -140,8 +140,8 @@ export async function beginScan(databaseUrl: string, blockNumber: number): Promi
 }
 
 /**
- * Gives partners in turn open deposits with these numbers, as the owner of the database: for 8 hours, of
- * an address each. Their workflows are taken to know of them.
+ * Inserts open deposits with these numbers, for the partners in turn, as the owner of the database. Each has an address of its
+ * own and expires after 8 hours. They count as known to their workflows.
  */
 export async function seedDeposits(
   databaseUrl: string,

@@ -16,20 +16,20 @@ import { testTemporal } from '../../test/support/temporal.ts';
 import { startProcess } from './processes.ts';
 
 export interface BenchService {
-  /** Of the first API process, without /v1. */
+  /** The origin of the first API process, without /v1. */
   origin: string;
-  /** Of all of them. */
+  /** The origins of all API processes. */
   origins: string[];
-  /** The service's. */
+  /** The service's database URL. */
   databaseUrl: string;
   temporal: { address: string; namespace: string; source: string };
   partnerId: string;
   testKey: string;
-  /** As the operator's command line works. */
+  /** With the operator's login. */
   orm: Orm;
   ring: KeyRing;
   apiPids: number[];
-  /** 0 where there is no worker. */
+  /** 0 if there is no worker. */
   workerPid: number;
   webhooksTaskQueue: string;
   stop(): Promise<void>;
@@ -39,13 +39,13 @@ const entry = (path: string) => fileURLToPath(new URL(`../../${path}`, import.me
 
 interface BenchServiceOptions {
   worker: boolean;
-  /** How many API processes; one unless given. */
+  /** How many API processes; by default one. */
   apis?: number;
-  /** More of their configuration. */
+  /** More configuration for all processes. */
   env?: Record<string, string>;
 }
 
-/** API and worker as processes of their own on a fresh database, with one partner. */
+/** Starts API and worker as processes of their own, on a fresh database with one partner. */
 export async function startService(options: BenchServiceOptions): Promise<BenchService> {
   const folder = await mkdtemp(join(tmpdir(), 'card-issuing-bench-'));
   const temporal = await testTemporal();
@@ -112,7 +112,7 @@ interface Readiness {
   workers: Record<string, number>;
 }
 
-/** Waits up to a minute for `check`; a refused connection counts as not yet. */
+/** Waits up to a minute until `check` is true. A refused connection counts as false. */
 export async function until(check: () => Promise<boolean>): Promise<void> {
   for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(100)) {
     const done = await check().catch((error: unknown) => {

@@ -7,13 +7,13 @@ import { RealSizedBlocks } from '../../dev/tron/real-sized-blocks.ts';
 import { Transaction } from '../../dev/tron/transaction.ts';
 import { monotonicMs } from '../support/measure.ts';
 
-/** Blocks up to `through`, as large as real ones, with these payments in them. They are made in advance. */
+/** Blocks up to `through`, as large as real ones and with these payments, to be made in advance. */
 export interface Preparation {
   through: number;
   payments: [blockNumber: number, to: string, valueMicroUsdt: string][];
 }
 
-/** What the parent orders: blocks, or that those up to a number are solid. */
+/** The parent's orders: to make blocks, or to make those up to a number solid. */
 export type Order = { prepare: Preparation } | { solid: number };
 export interface Done {
   atMs: number;
@@ -22,8 +22,8 @@ export interface Done {
 const BLOCK_EVERY_MS = 3_000;
 
 /**
- * A node in a process of its own. Says its URL to the parent, and of each order when it was carried out. What is asked of
- * prepared blocks lies ready as bytes.
+ * A node in a process of its own. It sends its URL to the parent, and the time when each order was carried out. The answers
+ * about prepared blocks are ready as bytes.
  */
 class PreparedChain implements Chain {
   readonly firstNumber = 70_000_000;
@@ -43,7 +43,7 @@ class PreparedChain implements Chain {
   block = (number: number): Block | undefined => this.#blocks.get(number);
   numberOf = (): undefined => undefined;
 
-  /** What was prepared before is thrown away but for the last of it. */
+  /** Discards earlier blocks except for the last one. */
   prepare({ through, payments }: Preparation): void {
     const paid = Map.groupBy(payments, ([number]) => number);
     const last = this.#blocks.get(this.#solid);
@@ -59,7 +59,7 @@ class PreparedChain implements Chain {
       });
       this.#blocks.set(number, new Block(number, timeMs, [...this.#content.contentOf(number), ...ours]));
     }
-    // Rendered as of blocks that are solid.
+    // The answers are rendered while the blocks are solid.
     this.#solid = through;
     for (let number = before + 1; number <= through; number++) {
       const block = Buffer.from(this.#view.blockJson(number, true) ?? '{}');

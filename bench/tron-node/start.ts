@@ -5,7 +5,7 @@ import type { Done, Order, Preparation } from './main.ts';
 
 export interface BenchNode {
   url: string;
-  /** The last block that is solid. */
+  /** The newest solid block. */
   readonly solidNumber: number;
   prepare(preparation: Preparation): Promise<void>;
   /** Makes prepared blocks solid. @returns when, on the monotonic clock */

@@ -14,7 +14,7 @@ const BATCH = 250;
 const PACED_SECONDS = 5;
 export const PACED_PER_SECOND = 100;
 
-/** @returns when each was about to be committed, by id: a relay that is awake may send it before the writer hears of it */
+/** @returns by id, when each was about to be committed: a relay may send it before the writer knows of its commit */
 export async function writeEvents(
   { orm }: Pick<BenchService, 'orm'>,
   to: Endpoint[],
@@ -37,7 +37,7 @@ export async function writeEvents(
   return new Map(events.filter((_, i) => to[i]?.counted).map(({ id }) => [id, committedAt]));
 }
 
-/** About as long as the body of `card.issued`. */
+/** A body about as long as that of `card.issued`. */
 export const bodyOf = (id: string) =>
   JSON.stringify({
     id,
@@ -84,7 +84,7 @@ export async function pace(
   return summary(committed, await allReceived(receiver, committed));
 }
 
-/** Events at a steady rate that needs them written together: a hundredth of a second's at a time. */
+/** Events at a steady rate, written in batches of a hundredth of a second. */
 export async function stream(
   service: BenchService,
   receiver: BenchReceiver,
@@ -120,7 +120,7 @@ export function summary(committed: Map<string, number>, received: Map<string, nu
   return { perSecond: committed.size / seconds, ...summarize(delaysMs) };
 }
 
-/** From each event's commit to its receipt. @throws where one was received before it was committed, or not at all */
+/** The time from each event's commit to its receipt. @throws Error if one was received before its commit, or never */
 export function delaysOf(
   committed: ReadonlyMap<string, number>,
   received: ReadonlyMap<string, number>,
@@ -137,7 +137,7 @@ export const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
 export interface Endpoint {
   partnerId: string;
-  /** Whose receipt counts. */
+  /** Whether its receipts are measured. */
   counted: boolean;
 }
 
@@ -148,7 +148,7 @@ export async function createEndpoints(
 ): Promise<Endpoint[]> {
   const { mode = 'test' } = options;
   const made: Endpoint[] = [];
-  // One endpoint can't fail a tenth of the time by its path: ten take turns then, one of which fails.
+  // An endpoint's path decides whether it fails, so for a failing tenth there are ten endpoints, one of which fails.
   const count = options.failing === undefined ? options.endpoints : Math.max(options.endpoints, 10);
   for (let i = 0; i < count; i++) {
     const partner = await createPartner(

@@ -7,7 +7,7 @@ import type { BenchService } from '../support/service.ts';
 import type { BenchReceiver } from '../webhook-receiver/start.ts';
 import { allReceived, bodyOf, createEndpoints, summary } from './load.ts';
 
-/** What the relay is instead of (docs/decisions/webhook-relay.md). */
+/** The alternative to the relay: a workflow for each event (docs/decisions/webhook-relay.md). */
 export async function oneWorkflowEach(service: BenchService, receiver: BenchReceiver): Promise<Measurement> {
   const [to] = await createEndpoints(service, receiver, { endpoints: 1 });
   const { address, namespace } = service.temporal;
@@ -22,7 +22,7 @@ export async function oneWorkflowEach(service: BenchService, receiver: BenchRece
      SELECT e.id, $1, 'test', 'ping', e.body, now() FROM unnest($2::text[], $3::text[]) e (id, body)`,
     [to?.partnerId, ids, ids.map(bodyOf)],
   );
-  // Out of the relay's sight, so that it takes their workflows to have them sent.
+  // Hidden from the relay, so that only their workflows get them sent.
   await query(em, `UPDATE delivery SET status = 'retrying' WHERE event_id = ANY ($1)`, [ids]);
   const committed = new Map(ids.map((id) => [id, monotonicMs()]));
   const waiting = [...ids];

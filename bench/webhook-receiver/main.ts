@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { monotonicMs } from '../support/measure.ts';
 
 /**
- * A receiver of webhooks in a process of its own. `/ok/…` answers 200, `/fail/…` 500, `/hang/…` never. Says its port to
- * the parent, and on each message when it has received which event for the first time: [id, monotonic milliseconds][].
+ * A receiver of webhooks in a process of its own. `/ok/…` answers 200, `/fail/…` 500, `/hang/…` never. It sends its port
+ * to the parent and, on each message, when each event was first received: [id, monotonic milliseconds][].
  */
 let received = new Map<string, number>();
 const server = createServer((request, response) => {

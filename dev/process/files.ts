@@ -16,7 +16,7 @@ export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T | undefin
     return schema.parse(JSON.parse(text));
   } catch (error) {
     throw new Error(
-      `${path} was not written by this program; restore it, or delete ${dirname(path)} and start over`,
+      `${path} was not written by this program; restore it, or move ${dirname(path)} away and start over`,
       {
         cause: error,
       },

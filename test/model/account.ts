@@ -19,9 +19,9 @@ export const PLATFORM_LIMITS: Limits = {
   maxLoadedCents: 100_000_000,
 };
 
-/** A partner in one mode, as the model and its client know it. */
+/** A partner's account in one mode, as the model and its clients know it. */
 export interface Account {
-  /** For people: `partner 1 live`. */
+  /** A name for people: `partner 1 live`. */
   name: string;
   partnerId: string;
   mode: 'test' | 'live';
@@ -30,12 +30,12 @@ export interface Account {
   limits: Limits;
   cards: Card[];
   deposits: Deposit[];
-  /** Since the last quiet point. */
+  /** The movements since the last quiet point. */
   movements: Movement[];
-  /** At the last quiet point, as everything below. */
+  /** As of the last quiet point, like everything below. */
   availableCents: number;
   openCards: number;
-  /** On the UTC day on which the account was opened. On another one it is not known what is counted. */
+  /** Loaded on the UTC day on which the account was opened. On another day we don't know what counts. */
   loadedCents: number;
   day: string;
   /** Changes of the balance, oldest first. */
@@ -44,7 +44,7 @@ export interface Account {
 
 export const utcDay = (): string => new Date().toISOString().slice(0, 10);
 
-/** A faucet credit, an operator's adjustment, or what was credited of a deposit. */
+/** A faucet credit, an operator's adjustment, or a deposit's credit. */
 export interface Movement {
   name: string;
   type: 'faucet_credit' | 'adjustment' | 'deposit';
@@ -56,39 +56,39 @@ export interface Movement {
 
 export interface Card {
   account: Account;
-  /** Undefined where its issuance came to nothing. */
+  /** Undefined if its issuance failed. */
   id: string | undefined;
   externalRef: string;
-  /** What the network calls it, once that is known. */
+  /** The network's id of it, once known. */
   networkCardId: string | undefined;
-  /** Every state that explains all answers so far; at a quiet point there is one. */
+  /** Every state that explains all answers so far; at a quiet point there is exactly one. */
   states: CardState[];
-  /** This round's, in order; those of one step were asked at the same time. */
+  /** This round's operations, in order. Those of one step were sent at the same time. */
   steps: Operation[][];
-  /** What was asked before under a key of its own, and can be asked again. */
+  /** Earlier requests with a key of their own, which can be sent again. */
   asked: Repeatable[];
-  /** Everything that was asked so far, a line each. */
+  /** Every request so far, a line each. */
   log: string[];
-  /** By their ids, as read at the last quiet point. */
+  /** Its transactions by id, as read at the last quiet point. */
   transactions: Map<string, Answer['json']>;
-  /** Ids of those that were compared. */
+  /** The ids of the events that were compared. */
   events: Set<string>;
 }
 
-/** An address that was given out. */
+/** A deposit, with the address that was given out. */
 export interface Deposit {
   account: Account;
   id: string;
   address: string;
-  /** Its 20 bytes, in hex. */
+  /** The address's 20 bytes, in hex. */
   addressHash: string;
   terms: DepositTerms;
-  /** As it was at the last quiet point. */
+  /** Its state at the last quiet point. */
   state: DepositState;
-  /** Since then, as the chain has them. */
+  /** The transfers since then, as they are on the chain. */
   transfers: Transfer[];
   decisions: Decision[];
-  /** Everything that was done with it so far, a line each. */
+  /** Everything done with it so far, a line each. */
   log: string[];
 }
 
@@ -96,8 +96,8 @@ export interface Repeatable {
   name: string;
   first: Answer;
   again(): Promise<Answer>;
-  /** Another request under the same key or network transaction id. */
+  /** Sends another request with the same key or network transaction id. */
   altered(): Promise<Answer>;
-  /** Whether the answer says that it is a replay. */
+  /** Whether a replayed answer says that it is one. */
   saysSo: boolean;
 }

@@ -1,4 +1,4 @@
-/** The service did what the model does not, or the other way round. The message is for whoever looks for the cause. */
+/** The service and the model differ. The message is for whoever looks for the cause. */
 export class Difference extends Error {
   override readonly name = 'Difference';
 
@@ -7,7 +7,7 @@ export class Difference extends Error {
   }
 }
 
-/** @throws Difference where the two are not the same as JSON. */
+/** @throws Difference if the two are not the same as JSON */
 export function demandSame(
   what: string,
   service: unknown,

@@ -8,7 +8,7 @@ const SCRIPTS = 3;
 const SIZE = { rounds: 6, lanes: 24, depositLanes: 7 };
 const LEAST_OPERATIONS = 2_000;
 
-/** What happens dozens of times in them, unless the scripts have lost their edge. */
+/** Hard cases that the scripts should produce dozens of times. */
 const HARD_ONES = [
   ...['test issue 422 limit_exceeded', 'test top_up 402 insufficient_funds', 'test top_up 409 invalid_state'],
   ...[

@@ -15,16 +15,16 @@ import type { Round, Script } from './script.ts';
 import { count, type Tally } from './tally.ts';
 
 interface Pace {
-  /** Whether something is killed in this round. */
+  /** Whether a process is killed in this round. */
   kills(round: number): boolean;
-  /** Whether no further round is to begin. */
+  /** Whether no further round should begin. */
   isOver?(): boolean;
-  /** Whether an operator decides, in the end, all that waits for one, so that nothing stays held. */
+  /** Whether an operator finally decides everything that waits for one, so that nothing stays held. */
   concludes?: boolean;
 }
 
 /**
- * Plays a script with partners of its own, and compares everything at the quiet point that ends each of its rounds.
+ * Plays a script with partners of its own, and compares everything at the quiet point at the end of each round.
  * @throws Difference naming the seed
  */
 export async function play(
@@ -117,7 +117,7 @@ async function playRound(run: Run, round: Round, name: string, isKilled: boolean
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
-/** Half of the time one that waits for an operator. Several clients may have the same one. */
+/** Half of the time a deposit that waits for an operator. Several clients may have the same one. */
 function chooseDeposit({ deposits }: Account, pick: number): Deposit | undefined {
   const waiting = deposits.filter(({ state }) => state.payments.some(({ status }) => status === 'in_review'));
   const among = pick % 2 === 0 && waiting.length > 0 ? waiting : deposits;
@@ -125,8 +125,8 @@ function chooseDeposit({ deposits }: Account, pick: number): Deposit | undefined
 }
 
 /**
- * A card that no other client has in this round: half of the time one that waits for an operator, and seldom one of
- * test mode that is blocked, since nothing can be done with it any more.
+ * A card that no other client has in this round: half of the time one that waits for an operator, and seldom a blocked one in
+ * test mode, since nothing more can be done with it.
  */
 function choose(account: Account, taken: ReadonlySet<Card>, pick: number): Card | undefined {
   const isUseful = ({ states: [state] }: Card) =>

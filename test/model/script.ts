@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import type { Fault } from '../../dev/tron/faults.ts';
 import type { Prices } from './rules/prices.ts';
 
-/** What fast-check draws for one operation; what it means depends on the card it meets. */
+/** What fast-check draws for one operation. Its meaning depends on the card it is used on. */
 export interface Draw {
   kind: (typeof KINDS)[number];
   cents: number;
-  /** Its last two digits, where it funds a card. */
+  /** The amount's last two digits, if it funds a card. */
   digits: number;
   pick: number;
-  /** Asked twice at the same time, where that is one operation. */
+  /** Whether it is sent twice at the same time, if that is one operation. */
   twice: boolean;
 }
 
@@ -19,7 +19,7 @@ const KINDS = [
   ...['read', 'again', 'again', 'altered', 'foreign'],
 ] as const;
 
-/** One client: its steps come one after the other, the operations of one step at the same time, all on one card. */
+/** One client with one card. Its steps come one after the other, and the operations of a step at the same time. */
 export interface Lane {
   partner: number;
   mode: 'test' | 'live';
@@ -28,10 +28,10 @@ export interface Lane {
   steps: Draw[][];
 }
 
-/** What fast-check draws for one deed on a deposit. */
+/** What fast-check draws for one action on a deposit. */
 export interface DepositDraw {
   kind: (typeof DEPOSIT_KINDS)[number];
-  /** Of what is paid that is not the exact amount. */
+  /** The amount, if it is not the exact amount that is paid. */
   micro: number;
   pick: number;
 }
@@ -41,29 +41,29 @@ const DEPOSIT_KINDS = [
   ...['credited', 'credited', 'credited', 'returned', 'returned', 'test_key'],
 ] as const;
 
-/** One client on one deposit, beside the cards. */
+/** One client with one deposit, at the same time as those with cards. */
 export interface DepositLane {
   partner: number;
   deposit: 'new' | 'existing';
   pick: number;
   cents: number;
-  /** The address is asked for twice at the same time. */
+  /** Whether the address is requested twice at the same time. */
   twice: boolean;
   steps: DepositDraw[][];
 }
 
-/** What the chain's first node does in a round in place of answering, to every so many-th call. */
+/** What the chain's first node does in a round instead of answering, at every so many-th call. */
 interface NodeTrouble {
   rule: { fault: Fault; every: number };
   lagBlocks: number;
 }
 
-/** Money that comes and goes beside the cards. */
+/** Credits and debits of the balance at the same time as the cards' operations. */
 export interface Funding {
   partner: number;
   mode: 'test' | 'live';
   kind: 'faucet' | 'adjust';
-  /** Below zero a debit. */
+  /** Negative for a debit. */
   cents: number;
   twice: boolean;
 }
@@ -73,15 +73,15 @@ export interface Round {
   funding: Funding[];
   deposits: DepositLane[];
   trouble: NodeTrouble | null;
-  /** What the partners pay from this round on, where it changes. */
+  /** What each partner pays from this round on; null: no change. */
   prices: (Prices | null)[];
-  /** When something is killed, after the round's start. */
+  /** When a process is killed, after the round's start. */
   killAfterMs: number;
 }
 
 export interface Script {
   rounds: Round[];
-  /** What partners begin with, in either mode. */
+  /** The balance each partner begins with, in either mode. */
   startCents: number[];
 }
 
@@ -92,7 +92,7 @@ const cents = fc.oneof(
   { weight: 2, arbitrary: fc.integer({ min: 1, max: 500 }) },
   { weight: 1, arbitrary: fc.integer({ min: 60_000, max: 1_200_000 }) },
 );
-/** Any two, and those that the simulated network knows; it takes the last one until an operator speaks. */
+/** Any two digits, and often those that the simulated network reacts to. With 47, it waits for an operator. */
 const digits = fc.oneof(
   { weight: 12, arbitrary: fc.nat(40) },
   { weight: 12, arbitrary: fc.constantFrom(41, 42, 42, 43, 44, 45, 46, 48) },
@@ -113,7 +113,7 @@ const draw: fc.Arbitrary<Draw> = fc.record({
 const several = <T>(arbitrary: fc.Arbitrary<T>, count: number): fc.Arbitrary<T[]> =>
   fc.array(arbitrary, { minLength: count, maxLength: count });
 
-/** What gets in each other's way. */
+/** Operations that conflict with each other. */
 const CONFLICTS: (readonly Draw['kind'][])[] = [
   ...([
     ['top_up', 'block'],
@@ -192,7 +192,7 @@ const trouble: fc.Arbitrary<NodeTrouble> = fc.record({
   lagBlocks: fc.constantFrom(0, 0, 2, 10),
 });
 
-/** Zero, which leaves a fee out, is among them as often as all others. */
+/** Half of the draws are zero, which leaves a fee out. */
 const upTo = (most: number) => fc.oneof(fc.constant(0), fc.integer({ min: 1, max: most }));
 const prices: fc.Arbitrary<Prices> = fc.record({
   activationCents: upTo(300),

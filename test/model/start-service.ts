@@ -16,7 +16,7 @@ export async function startService(): Promise<RunningService> {
   const chain = await startTokenChain();
   const stack = await startTestStack(
     {
-      // Short, so that an operator has something to decide, and no client waits long for what was killed.
+      // Short, so that operators get something to decide, and no client waits long for a killed process.
       ...{
         cardCreationWaitMs: 3_000,
         issuanceDeadlineMs: 20_000,

@@ -21,13 +21,13 @@ import { CARDHOLDER, type Recording } from './recording.ts';
 
 interface StatusChange {
   mode?: Mode;
-  /** The last of them is the one that is recorded. */
+  /** The changes to make. The last one is recorded. */
   verbs: readonly Verb[];
-  /** SQL that is run before the last one, as the owner. $1: the card. */
+  /** SQL that the owner runs before the last change. $1: the card's id. */
   before?: string;
-  /** Sent first, so that the last one waits for it. */
+  /** A change that is sent first, so that the last one waits for it. */
   ahead?: Verb;
-  /** Done while the network gives no answer, which it does again afterwards. What goes on until the end is added. */
+  /** Runs while the network gives no answer. @param goingOn takes work that lasts until the end */
   meanwhile?(workflow: WorkflowHandle, goingOn: Promise<unknown>[]): Promise<unknown>;
 }
 
@@ -66,7 +66,7 @@ const statusChange =
     return workflow;
   };
 
-/** Lets the simulated network answer nothing but 500 about a card, until what is returned is called. */
+/** Makes the simulated network answer every request about a card with 500, until the returned function is called. */
 async function silenceNetwork(stack: TestStack, cardId: string): Promise<() => Promise<unknown>> {
   const table = 'ALTER TABLE simulated_network.operation';
   const networkCardId = pg.escapeLiteral((await readCardRow(stack, cardId))?.network_card_id ?? '');
@@ -77,11 +77,11 @@ async function silenceNetwork(stack: TestStack, cardId: string): Promise<() => P
   return () => asOwner(stack, `${table} DROP CONSTRAINT silent_${cardId}`);
 }
 
-/** By then the local activities have been given up. */
+/** Long enough for the workflow to give up the local activities. */
 const forLong = () => sleep(10_000);
 
 async function untilAttention(workflow: WorkflowHandle, goingOn: Promise<unknown>[]): Promise<void> {
-  // Past ten minutes there is no timer any more whose time could be skipped.
+  // After ten minutes there is no timer left to skip.
   goingOn.push(skipTime(workflow, 900_000));
   await until('it needs attention', async () => {
     const { typedSearchAttributes } = await workflow.describe();

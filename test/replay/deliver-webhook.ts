@@ -26,7 +26,7 @@ interface Failing {
   reaches(status: string): Promise<unknown>;
 }
 
-/** An event whose receiver answers 500, until `then` has made something else of it. */
+/** Records an event whose receiver answers 500, until `then` changes that. */
 function failing(then: (event: Failing) => Promise<void>): Recording {
   return async (stack: TestStack) => {
     const partner = await stack.createPartner();

@@ -16,7 +16,7 @@ const WORKFLOWS: Record<string, Record<string, Recording>> = {
   'watch-deposit': WATCH_DEPOSIT,
 };
 
-/** How to record each outcome of each workflow, by its name: `<workflow>/<outcome>`. */
+/** The recording of each outcome of each workflow, by its name `<workflow>/<outcome>`. */
 export const RECORDINGS: Record<string, Recording> = Object.fromEntries(
   Object.entries(WORKFLOWS).flatMap(([workflow, outcomes]) =>
     Object.entries(outcomes).map(([outcome, recording]) => [`${workflow}/${outcome}`, recording]),
@@ -27,7 +27,7 @@ const HISTORIES = new URL('./histories/', import.meta.url);
 
 export const historyFile = (name: string): URL => new URL(`${name}.json`, HISTORIES);
 
-/** The names of the committed histories: of every recording, and of outcomes that an earlier release reached another way. */
+/** The names of the committed histories, including those in which an earlier release reached an outcome another way. */
 export const committedHistories = (): string[] =>
   readdirSync(HISTORIES, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.json'))

@@ -13,12 +13,12 @@ import { CARDHOLDER, madeBy, type Recording } from './recording.ts';
 interface Issuance {
   mode?: Mode;
   digits?: number;
-  /** Without funds where false. */
+  /** False: the account has no funds. */
   funded?: false;
   resolve?: 'issued' | 'failed';
-  /** Whether somebody has decided before the deadline already, without effect. */
+  /** Whether somebody decides before the deadline, which has no effect. */
   early?: true;
-  /** Whether the network answers nothing for so long that the first attempts are given up. */
+  /** Whether the network is silent until the workflow gives up its first attempts. */
   silence?: true;
   /** Whether the workflow's clock passes the deadline before the database's does. */
   ahead?: true;
@@ -48,10 +48,10 @@ const issuance =
     return workflow;
   };
 
-/** By then the local activity has been given up. */
+/** Long enough for the workflow to give up the local activity. */
 const GIVEN_UP_AFTER_MS = 15_000;
 
-/** Lets the simulated network answer nothing but 500 about this amount, until what is returned is called. */
+/** Makes the simulated network answer every request for this amount with 500, until the returned function is called. */
 async function silenceNetwork(stack: TestStack, amountCents: number): Promise<() => Promise<unknown>> {
   const table = 'ALTER TABLE simulated_network.operation';
   await asOwner(

@@ -12,8 +12,8 @@ import { stopTestTemporal, testTemporal } from '../support/temporal.ts';
 import { historyFile, RECORDINGS } from './histories.ts';
 
 /**
- * Runs workflows to each of their outcomes on a real server and writes down their histories, which
- * `test/replay/replay.test.ts` replays with the workflow code of today.
+ * Runs workflows to each of their outcomes on a real server and saves their histories, which `test/replay/replay.test.ts`
+ * replays with the present workflow code.
  *
  *     node test/replay/record.ts                             all of them
  *     node test/replay/record.ts issue-card                  those of one workflow
@@ -43,7 +43,7 @@ const failed: string[] = [];
 const deadlines = { issuanceDeadlineMs: 6_000, topUpDeadlineMs: 6_000 };
 const stack = await startTestStack({ cardCreationWaitMs: 30_000, ...deadlines });
 try {
-  // A few at a time, so that none waits for a busy machine for longer than it may. One that fails ends none of the others.
+  // A few at a time, so that a busy machine makes none of them time out. If one fails, the others go on.
   await Promise.all(
     inParallel(
       6,
@@ -60,7 +60,7 @@ process.exit(failed.length === 0 ? 0 : 1);
 
 async function record(name: string): Promise<void> {
   const recording = RECORDINGS[name];
-  if (recording === undefined) throw new Error(`no recording of ${name}`);
+  if (recording === undefined) throw new Error(`there is no recording of ${name}`);
   const workflow = await recording(stack);
   await workflow.result();
   const history = withoutMachine(historyToJSON(await workflow.fetchHistory()));
@@ -72,7 +72,7 @@ async function record(name: string): Promise<void> {
   console.log(`recorded ${name}`);
 }
 
-/** Leaves out what belongs to this machine: the worker's name, and the paths in stack traces. */
+/** Removes what is specific to this machine: the worker's name, and the paths in stack traces. */
 function withoutMachine(history: string): string {
   const withoutPaths = (key: string, value: unknown) => (key === 'stackTrace' ? '' : value);
   const identity = `${process.pid}@${hostname()}`;

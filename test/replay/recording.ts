@@ -3,7 +3,7 @@ import { query } from '../../db/sql.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
 import type { TestPartner, TestStack } from '../support/stack.ts';
 
-/** Brings one outcome about. @returns its workflow, which ends by itself from there */
+/** Brings a workflow to one outcome. @returns the workflow, which ends by itself from there */
 export type Recording = (stack: TestStack) => Promise<WorkflowHandle>;
 
 /** The cardholder of every recorded card. None of this may be in a history. */
@@ -14,7 +14,7 @@ export const CARDHOLDER = {
   email: 'zebulon@quagmire.example',
 };
 
-/** The id of what the account's only claim for this operation makes. */
+/** The id of the resource that the account's only claim for this operation creates. */
 export async function madeBy(
   { orm }: TestStack,
   partner: TestPartner,

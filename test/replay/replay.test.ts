@@ -11,7 +11,7 @@ import { uncoveredBy } from './uncovered.ts';
 const NAMES = committedHistories();
 const read = (name: string): string => readFileSync(historyFile(name), 'utf8');
 
-/** What a history has of an event. */
+/** The parts of a history's event that the tests read. */
 interface HistoryEvent {
   eventType: string;
   userMetadata?: { summary?: object };
@@ -27,7 +27,7 @@ function resultOf(events: HistoryEvent[]): { outcome?: unknown } {
 type Workflows = typeof import('../../workflows/index.ts');
 type Outcome<Name extends keyof Workflows> = Awaited<ReturnType<Workflows[Name]>>['outcome'];
 
-/** A recording for each way in which a workflow can end. A new outcome of a workflow's type is missing here. */
+/** The recording of each way a workflow can end. TypeScript reports a new outcome that is missing here. */
 const ENDS: {
   'change-card-status': Record<Outcome<'changeCardStatus'>, string>;
   'deliver-webhook': Record<Outcome<'deliverWebhook'>, string>;
@@ -54,7 +54,7 @@ const STARTER = 'makes the id of a workflow for who starts it';
 const WORDS = 'chooses words of the details, which are no part of a history';
 const TRACED = 'while traces are exported; it only tells the worker when a run ended';
 
-/** Lines of workflows/ that begin what no committed history goes through, and why. */
+/** The lines of workflows/ where code begins that no committed history goes through, and why none does. */
 const NOT_REPLAYED: Record<string, string> = {
   'carried-headers.ts: async function traced(run: () => Promise<unknown>, start: Headers): Promise<unknown> {':
     TRACED,
@@ -87,7 +87,7 @@ const NOT_REPLAYED: Record<string, string> = {
     WORDS,
 };
 
-/** The events that say what they are for. */
+/** The events that have a summary of their purpose. */
 const SUMMARIZED = [
   'EVENT_TYPE_WORKFLOW_EXECUTION_STARTED',
   'EVENT_TYPE_ACTIVITY_TASK_SCHEDULED',
@@ -101,7 +101,7 @@ describe('the committed histories', function () {
   before(async () => {
     const histories = NAMES.map((name) => ({ workflowId: name, history: JSON.parse(read(name)) }));
     const workflowBundle = await testWorkflowBundle();
-    // In debug mode workflows run in this thread, where it can be seen which of their code they run.
+    // In debug mode workflows run in this thread, so their code coverage can be measured.
     const options = { workflowBundle, debugMode: true };
     uncovered = await uncoveredBy(workflowBundle, async () => {
       for await (const { workflowId, error } of Worker.runReplayHistories(options, histories)) {

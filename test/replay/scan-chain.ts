@@ -8,7 +8,7 @@ import { until } from '../support/until.ts';
 import { detailsOf, untilStarted } from '../support/workflows.ts';
 import type { Recording } from './recording.ts';
 
-/** scanChain through all it can meet, until a worker of the same installation has no chain any more. */
+/** Takes scanChain through everything it can meet, until a worker of the same installation has no chain configured. */
 const throughEverything: Recording = async ({ client }) => {
   const { stack, chain, nodes, stop } = await startDepositStack();
   const { config } = stack;

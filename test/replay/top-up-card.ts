@@ -10,7 +10,7 @@ interface TopUp {
   mode?: Mode;
   amountCents?: number;
   afterwards?: 'succeeded' | 'failed' | 'blocked';
-  /** Whether somebody has decided before the deadline already, without effect. */
+  /** Whether somebody decides before the deadline, which has no effect. */
   early?: true;
 }
 

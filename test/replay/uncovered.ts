@@ -7,14 +7,14 @@ import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
 
 const WORKFLOWS = fileURLToPath(new URL('../../workflows/', import.meta.url));
 const SOURCE_MAP = 'base64,';
-/** What stands in front of a value that an expression chooses. */
+/** The operators before a value that an expression chooses. */
 const CHOOSES = /^(\?|:|&&|\|\|)/;
 
 /**
- * Runs something that runs the bundle's workflows in this thread, and says which of their code it left out: functions that
- * were not called, and branches of statements that were not taken. A branch of an expression counts if it waits for
- * something; any other chooses between two values, which no history decides about.
- * @returns of each `<file>: <the line on which it begins>`
+ * Runs the bundle's workflows in this thread, and returns which of their code did not run: functions that were not called, and
+ * branches of statements that were not taken. A branch of an expression counts only if it awaits something: others choose
+ * between two values, which does not change a history.
+ * @returns for each, `<file>: <the line on which it begins>`
  */
 export async function uncoveredBy(
   { code }: WorkflowBundleWithSourceMap,
@@ -43,7 +43,7 @@ export async function uncoveredBy(
 const decides = (text: string): boolean =>
   /\w/.test(text) && (!CHOOSES.test(text) || text.includes('await '));
 
-/** @returns tells which line below workflows/ a place of the bundle was made of; null if of none */
+/** @returns a function from an offset in the bundle to the line below workflows/ it came from; null if there is none */
 function originalLines(code: string): (offset: number) => string | null {
   const encoded = code.slice(code.lastIndexOf(SOURCE_MAP) + SOURCE_MAP.length);
   const map = new SourceMap(JSON.parse(atob(encoded.trim())));
@@ -51,7 +51,7 @@ function originalLines(code: string): (offset: number) => string | null {
     const before = code.slice(0, offset).split('\n');
     const line = before.length - 1;
     const entry = map.findEntry(line, before.at(-1)?.length ?? 0);
-    // What the bundler adds has no entry of its own.
+    // Code that the bundler adds has no entry of its own.
     if (!('originalSource' in entry) || entry.generatedLine !== line) return null;
     const { originalSource: file, originalLine } = entry;
     if (!file.startsWith(WORKFLOWS)) return null;

@@ -25,12 +25,12 @@ interface Deposit {
   id: string;
   stack: TestStack;
   workflow: WorkflowHandle;
-  /** A payment of so much USDT, found, judged and told. */
+  /** Pays this much USDT, and returns once it is found and judged and the workflow knows. */
   receive(usdt: string): Promise<void>;
   says(words: string): Promise<unknown>;
 }
 
-/** A deposit of 25.00 USDT whose workflow waits for its payment, until `then` has made something else of it. */
+/** Records a deposit of 25.00 USDT whose workflow waits for its payment, until `then` changes that. */
 function deposit(then: (deposit: Deposit) => Promise<void>): Recording {
   return async (stack) => {
     const partner = await stack.createPartner();
@@ -111,7 +111,7 @@ export const WATCH_DEPOSIT: Record<string, Recording> = {
     await says('the exact amount was already paid');
     await workflow.signal(resolveDeposit, RETURNED);
   }),
-  // A run that goes on with what another one has yet to see to.
+  // A run that continues with what the run before has left to do.
   continued: inReview(async ({ id, stack, workflow }) => {
     await workflow.terminate();
     const told = [{ decision: CREDIT, version: 2 }];

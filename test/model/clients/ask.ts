@@ -18,7 +18,7 @@ interface Request {
   idempotencyKey?: string;
 }
 
-/** Sends it until there is an answer other than "later", as a partner has to. */
+/** Sends the request until the answer is other than "later", as a partner has to. */
 export function ask(service: Service, { key, method, path, body, idempotencyKey }: Request): Promise<Answer> {
   return untilTold(service, `/v1${path}`, {
     method,
@@ -31,7 +31,7 @@ export function ask(service: Service, { key, method, path, body, idempotencyKey 
   });
 }
 
-/** The card network tells of a transaction, until it is answered. */
+/** Reports a transaction as the card network does, until there is an answer. */
 export function tellAsNetwork(service: Service, transaction: object): Promise<Answer> {
   const secret = simulatedNetworkSecrets(service.stack.operator.ring)[0];
   const body = JSON.stringify(transaction);

@@ -21,7 +21,7 @@ export async function fund(run: Run, account: Account, funding: Funding, name: s
   if (made) demandSame(`${name}: asked again`, await make(), true);
   const type = isFaucet ? 'faucet_credit' : 'adjustment';
   const heardAt = run.tick();
-  // A refusal is not kept: of two at the same time the later one may find what the earlier one missed.
+  // Refusals are not stored, so of two requests at the same time the later one may succeed.
   for (const one of new Set(answers))
     account.movements.push({ name, type, cents, made: one, askedAt, heardAt });
   count(run.tally.asked, `${account.mode} ${type} ${made ? (cents > 0 ? 'credit' : 'debit') : 'refused'}`);

@@ -5,10 +5,10 @@ import { type Account, type Limits, PLATFORM_LIMITS, utcDay } from '../account.t
 import { PLATFORM_PRICES, type Prices } from '../rules/prices.ts';
 import { type ServiceParts, untilThere } from './running-service.ts';
 
-/** Low enough to be met. */
+/** Low enough to be reached. */
 const TIGHT_LIMITS: Limits = { minCents: 700, maxCents: 38_000, maxOpenCards: 4, maxLoadedCents: 600_000 };
 
-/** New partners with this much in either mode, each as its test and its live account; the last one has tight limits. */
+/** Creates partners with this much in either mode, each with a test and a live account. The last one has tight limits. */
 export async function openAccounts(stack: ServiceParts, startCents: readonly number[]): Promise<Account[]> {
   const opened = startCents.map(async (cents, index) => {
     const partner = await untilThere(() => stack.createPartner(`Model ${index}`));
@@ -47,7 +47,7 @@ export async function openAccounts(stack: ServiceParts, startCents: readonly num
   return (await Promise.all(opened)).flat();
 }
 
-/** What a partner pays from now on, in both modes. */
+/** Changes what partners pay from now on, in both modes. */
 export async function changePrices(
   stack: ServiceParts,
   accounts: readonly Account[],

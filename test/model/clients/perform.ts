@@ -8,7 +8,7 @@ import { type Put, putQuestion } from './put-question.ts';
 import type { Run } from './run.ts';
 import { demandConflict, demandNotFound, demandReplay } from './without-effect.ts';
 
-/** Asks what was drawn, of a card there is. @returns nothing where it changes nothing and was judged already. */
+/** Sends what was drawn, for an existing card. @returns nothing if it changes nothing and was already judged */
 export async function perform(
   run: Run,
   card: Card,
@@ -23,7 +23,7 @@ export async function perform(
   return carryOut(run, card, await putQuestion(run.service, card, draw), { name, twice: draw.twice });
 }
 
-/** Asks, and keeps what was answered. @param twice at the same time, as two processes of a partner might */
+/** Sends a question and keeps the answer. @param twice at the same time, as two of a partner's processes might */
 export async function carryOut(
   run: Run,
   card: Card,

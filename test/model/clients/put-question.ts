@@ -7,17 +7,17 @@ import type { Draw } from '../script.ts';
 import { ask, tellAsNetwork } from './ask.ts';
 import { type Service, untilThere } from './running-service.ts';
 
-/** A question as it is put, and what else can be asked about it. */
+/** A question, and how to send it. */
 export interface Put {
   question: Question;
   send(): Promise<Answer>;
-  /** Another one under the same key, where it has one. */
+  /** Sends another request with the same key, if it has one. */
   altered?: () => Promise<Answer>;
-  /** Whether an answer given again says so. */
+  /** Whether a replayed answer says that it is one. */
   saysSo: boolean;
 }
 
-/** A POST under a key of its own. @param other what the same key must not be used for */
+/** A POST with a key of its own. @param other a request that must not use the same key */
 export function keyed(
   service: Service,
   { key }: Account,
@@ -34,7 +34,7 @@ export function keyed(
   };
 }
 
-/** What a draw comes to on this card; what it cannot be is a read. */
+/** The question that a draw becomes for this card. If it is not possible for the card, it becomes a read. */
 export async function putQuestion(service: Service, card: Card, draw: Draw): Promise<Put> {
   const { account, id } = card;
   const { kind } = draw;
@@ -89,7 +89,7 @@ function simulate(service: Service, { account, id }: Card, { type, cents }: Spen
     path: `/test/cards/${id}/simulate-transaction`,
     body: { type, amount },
   });
-  // Without a key it could not be asked again when the answer is lost.
+  // Without a key it could not be sent again after a lost answer.
   if (service.troubled || pick % 2 === 0) {
     return keyed(service, account, question, to(cents), to(cents + 1));
   }

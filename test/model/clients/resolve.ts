@@ -10,14 +10,14 @@ import { carryOut } from './perform.ts';
 import type { Run } from './run.ts';
 import { type Service, untilThere, waitFor } from './running-service.ts';
 
-/** What of a card's operations in flight waits for an operator by now; at a quiet point. */
+/** The operation in flight on a card that waits for an operator, at a quiet point. */
 export async function findOverdue({ service }: Run, { states }: Card): Promise<Pending | undefined> {
   const pending = states[0]?.pending.find(({ cents }) => cents % 100 === 47);
   if (pending === undefined) return undefined;
   return (await read(service, pending))?.overdue === true ? pending : undefined;
 }
 
-/** An operator decides all of a card's operations in flight, one after the other, as each comes to wait for that. */
+/** An operator decides all of a card's operations in flight, one after the other, once each waits for a decision. */
 export async function decideOverdue(run: Run, card: Card, name: string): Promise<void> {
   for (const [index, pending] of (card.states[0]?.pending ?? []).entries()) {
     await untilRow(run.service, pending, 'overdue', (row) => row?.overdue === true);
@@ -25,7 +25,7 @@ export async function decideOverdue(run: Run, card: Card, name: string): Promise
   }
 }
 
-/** An operator decides it, and waits until it is over: by the decision, or by a block that came first. */
+/** An operator decides it, and waits until it is over: through the decision, or through a block that came first. */
 export function resolve(
   run: Run,
   card: Card,

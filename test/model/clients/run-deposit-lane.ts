@@ -21,7 +21,7 @@ import { untilThere } from './running-service.ts';
 const OTHER_TOKEN = addressOf(hashOfName('another token'));
 const MICRO_PER_CENT = 10_000n;
 
-/** One client's work on one deposit: it pays it, rightly and wrongly, and an operator decides. @param deposit undefined: a new one */
+/** One client's work on a deposit: right and wrong payments, and an operator's decisions. @param deposit undefined: a new one */
 export async function runDepositLane(
   run: Run,
   account: Account,
@@ -32,7 +32,7 @@ export async function runDepositLane(
   const worked = deposit ?? (await open(run, account, lane, `${name}.open`));
   const isWaiting = worked.state.payments.some(({ status }) => status === 'in_review');
   const kind = lane.cents % 2 === 0 ? 'returned' : 'credited';
-  // Else most decisions would come before what they are about.
+  // Otherwise most decisions would come before their payment.
   const first: DepositDraw[][] = isWaiting ? [[{ kind, micro: 0, pick: lane.pick }]] : [];
   for (const [index, draws] of [...first, ...lane.steps].entries()) {
     await Promise.all(draws.map((draw, place) => act(run, worked, draw, `${name}.${index}.${place}`)));
@@ -103,7 +103,7 @@ async function act(
   deposit.log.push(`${name} ${kind} ${micro}`);
 }
 
-/** What goes on the chain. */
+/** The transactions for the chain. */
 function draftsOf({ address: to, terms }: Deposit, { kind, micro, pick }: DepositDraw): Draft[] {
   const exact: Payment = { to, valueMicroUsdt: BigInt(terms.amountCents) * MICRO_PER_CENT };
   const other: Payment = { to, valueMicroUsdt: BigInt(micro) };
@@ -131,14 +131,14 @@ function draftsOf({ address: to, terms }: Deposit, { kind, micro, pick }: Deposi
   }
 }
 
-/** An operator decides what of a deposit waits for review: it is credited if that is possible, or else returned. */
+/** An operator decides a deposit's payments in review: credits them if possible, and otherwise returns them. */
 export async function decideReview(run: Run, deposit: Deposit, name: string): Promise<void> {
   if (!deposit.state.payments.some(({ status }) => status === 'in_review')) return;
   await decide(run, deposit, 'credited', `${name}.credited`);
   await decide(run, deposit, 'returned', `${name}.returned`);
 }
 
-/** An operator's decision. Where its answer got lost it is made again, as one more. */
+/** An operator's decision. If its answer gets lost, it is made again, as another decision. */
 async function decide(run: Run, deposit: Deposit, outcome: Decision['outcome'], name: string): Promise<void> {
   const { operator } = run.service.stack;
   await untilThere(async () => {

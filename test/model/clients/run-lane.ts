@@ -11,7 +11,7 @@ import type { Run } from './run.ts';
 
 const KEEPS_REF = ['active', 'frozen', 'blocked'];
 
-/** One client's work on one card. @param card it is for; undefined: a new one */
+/** One client's work on one card. @param card undefined: a new one */
 export async function runLane(
   run: Run,
   account: Account,
@@ -22,7 +22,7 @@ export async function runLane(
   const worked = card ?? (await issue(run, account, lane, `${name}.issue`));
   if (worked.id === undefined) return;
   const overdue = card === undefined ? undefined : await findOverdue(run, card);
-  // Little can be done with a frozen card.
+  // Most frozen cards are unfrozen first, since little can be done with them.
   const isThawed = card?.states[0]?.status === 'frozen' && lane.issue.pick % 3 > 0;
   const steps = isThawed ? [[{ ...lane.issue, kind: 'unfreeze' as const }], ...lane.steps] : lane.steps;
   for (const [index, draws] of steps.entries()) {
@@ -34,7 +34,7 @@ export async function runLane(
     const operations = await Promise.all(asked);
     worked.steps.push(operations.filter((operation) => operation !== undefined));
     if (operations.some(isBlocked)) {
-      // Whoever is told that a card is blocked finds no top-up of it pending.
+      // After the answer that a card is blocked, none of its top-ups is pending.
       const put = readTopUps(run.service, worked);
       worked.steps.push([await carryOut(run, worked, put, { name: `${name}.${index}.after`, twice: false })]);
     }
@@ -48,7 +48,7 @@ function isBlocked(operation: Operation | undefined): boolean {
 
 async function issue(run: Run, account: Account, { issue: draw }: Lane, name: string): Promise<Card> {
   const { pick } = draw;
-  // A failed card gives its external_ref free, and what is pending can still fail.
+  // A failed card frees its external_ref, and a pending one can still fail.
   const taken = account.cards.filter(({ states: [state] }) => KEEPS_REF.includes(state?.status ?? 'none'));
   const refTaken = pick % 12 === 0 && taken.length > 0;
   const externalRef = refTaken ? (taken[pick % taken.length] as Card).externalRef : randomUUID();

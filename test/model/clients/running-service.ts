@@ -5,31 +5,31 @@ import type { TokenChain } from './token-chain.ts';
 
 const GIVE_UP_AFTER_MS = 240_000;
 
-/** What the model's clients use of a stack beside its API: the database, and Temporal. */
+/** What the model's clients use of a stack besides its API: the database and Temporal. */
 export interface ServiceParts extends Pick<TestStack, 'orm' | 'operator' | 'client'> {
   config: Pick<TestStack['config'], 'taskQueuePrefix'>;
   createPartner(name: string): Promise<Pick<TestPartner, 'id' | 'keys'>>;
 }
 
-/** The running service as a model's clients meet it. */
+/** The running service as the model's clients see it. */
 export interface Service {
   stack: ServiceParts;
   chain: TokenChain;
-  /** http://host:port of an API process. */
+  /** The origin of an API process: http://host:port. */
   origin: string;
-  /** While something is killed and starts again connections break, and answers are lost. */
+  /** Whether connections may break and answers get lost, because processes are killed and restarted. */
   troubled: boolean;
-  /** How often it answered what: by status, or `none` for a connection that broke or took too long. */
+  /** The number of answers by status; `none` is a connection that broke or took too long. */
   answers: Map<string, number>;
-  /** What clients and operators wait for: requests without an answer, decisions that are yet to be carried out. */
+  /** What clients and operators wait for: requests without an answer, decisions that are not yet applied. */
   waiting: Set<{ sinceMs: number }>;
-  /** Kills -9 one of its processes and starts it again. @returns what it was. Left out: whoever runs the service does that */
+  /** Kills one of its processes with -9 and restarts it. @returns which. Left out if whoever runs the service does that */
   kill?(): Promise<string>;
-  /** Where others kill its processes: has them wait until the function it returns is called. Returns when all are back. */
+  /** If others kill its processes: pauses them until the returned function is called. Returns once all processes are back. */
   pause?(): Promise<() => void>;
 }
 
-/** Reads or changes the database by itself, again where the server is away. The work has to be repeatable. */
+/** Repeats work on the database until the server is there. The work must be safe to repeat. */
 export async function untilThere<T>(work: () => Promise<T>): Promise<T> {
   const giveUpAt = Date.now() + GIVE_UP_AFTER_MS;
   for (;;) {
@@ -42,7 +42,7 @@ export async function untilThere<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Lets those who kill the service's processes know how long this has been going on. */
+/** Registers the work as waiting, so that whoever kills processes knows how long it has taken. */
 export async function waitFor<T>({ waiting }: Service, work: () => Promise<T>): Promise<T> {
   const entry = { sinceMs: Date.now() };
   waiting.add(entry);

@@ -8,20 +8,20 @@ import type { Transfer } from '../rules/deposit.ts';
 
 const SOLID_AFTER_BLOCKS = 3;
 const BLOCK_EVERY_MS = 250;
-/** Blocks whose place others take: every so many-th goes with the one before it. */
+/** Every block with this interval is replaced by a fork, together with the one before it. */
 const FORK_EVERY = 7;
 const USDT = addressHash(FAKE_USDT_CONTRACT);
 /** Transfer(address,address,uint256): keccak-256 of the signature. */
 const TRANSFER = 'ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
-/** The private chain that deposits are paid on, with two nodes. Blocks come, and forks, while it is awake. */
+/** The private chain that deposits are paid on, with two nodes. While it is awake, it makes blocks and forks. */
 export interface TokenChain {
   nodes: readonly FakeNode[];
-  /** From now on there are blocks. @param trouble of the first node */
+  /** Starts making blocks. @param trouble the first node's faults and lag */
   wake(trouble: { rule: FaultRule; lagBlocks: number } | null): void;
-  /** Sends a transaction: it is in a later block. @param sentAt on the run's clock */
+  /** Sends a transaction, which a later block contains. @param sentAt the time on the run's clock */
   send(draft: Draft, sentAt: number): void;
-  /** Ends forks, faults and blocks: everything that was sent is solid. @returns what was paid since the last time */
+  /** Ends forks, faults and blocks, with everything sent being solid. @returns what was paid since the last call */
   settle(): Settled;
   stop(): Promise<void>;
 }
@@ -29,7 +29,7 @@ export interface TokenChain {
 export interface Settled {
   solidNumber: number;
   solidTimeMs: number;
-  /** In the chain's order, by the 20 bytes in hex of whom they were to. */
+  /** In the chain's order, by the recipient's 20 bytes in hex. */
   transfers: Map<string, Transfer[]>;
 }
 
@@ -53,7 +53,7 @@ export async function startTokenChain(): Promise<TokenChain> {
     for (const [index, { id }] of transactions.entries()) sentAt.set(id, sent[index]?.sentAt ?? 0);
   };
 
-  /** The last two blocks again, what was in both now in the last of three, the other way round. */
+  /** Replaces the last two blocks with three, the last of which has the content of both in reverse order. */
   const fork = (): void => {
     const last = [chain.headNumber() - 1, chain.headNumber()];
     const content = last.flatMap((number) => chain.block(number)?.transactions ?? []);
@@ -110,7 +110,7 @@ export async function startTokenChain(): Promise<TokenChain> {
   };
 }
 
-/** design/deposits.md: it succeeded, the token's contract said so, and something was transferred. */
+/** The transfers of a transaction by design/deposits.md: it succeeded, with logs of the token's contract above zero. */
 function transfersOf({ draft }: Transaction): { toHash: string; microUsdt: bigint; logIndex: number }[] {
   if (draft.result !== 'SUCCESS') return [];
   return draft.logs

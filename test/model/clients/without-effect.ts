@@ -7,7 +7,7 @@ import { count } from '../tally.ts';
 import { ask } from './ask.ts';
 import type { Run } from './run.ts';
 
-/** What was asked before is answered with the same bytes. @throws Difference */
+/** A repeated request gets the same bytes. @throws Difference */
 export async function demandReplay(
   run: Run,
   card: Card,
@@ -26,7 +26,7 @@ export async function demandReplay(
   count(run.tally.asked, `${card.account.mode} asked again ${status}`);
 }
 
-/** Another request under the same key, or the same network transaction id. @throws Difference */
+/** Another request with the same key or network transaction id is refused. @throws Difference */
 export async function demandConflict(
   run: Run,
   card: Card,
@@ -44,7 +44,7 @@ export async function demandConflict(
   count(run.tally.asked, `${card.account.mode} altered ${outcome}`);
 }
 
-/** Another partner, or the same one in the other mode, does not find the card. @throws Difference */
+/** Another partner, or the same partner in the other mode, does not find the card. @throws Difference */
 export async function demandNotFound(
   run: Run,
   card: Card,

@@ -10,8 +10,8 @@ import { explainCard } from './explain-card.ts';
 import { type ObservedAccount, observeAccount, observeCard } from './observe.ts';
 
 /**
- * At a quiet point: finds the one state of each card and deposit that explains what was answered and what can be read, and holds
- * everything about the account to it.
+ * At a quiet point: finds the one state of each card and deposit that explains all answers and all that can be read, and
+ * compares everything about the account with it.
  * @throws Difference
  */
 export async function compareAccount(
@@ -22,11 +22,7 @@ export async function compareAccount(
   const touched = account.cards.filter(({ steps }) => steps.length > 0);
   const observed = await observeAccount(service, account);
   const known = account.changes.length;
-  demandSame(
-    `${account.name}: what was there of its balance`,
-    observed.changes.slice(0, known),
-    account.changes,
-  );
+  demandSame(`${account.name}: the balance before`, observed.changes.slice(0, known), account.changes);
   const changes = observed.changes.slice(known);
   const unexplained = new Set(changes);
 

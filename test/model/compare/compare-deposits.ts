@@ -7,7 +7,7 @@ import { count, type Tally } from '../tally.ts';
 
 type Resource = Answer['json'];
 
-/** What is to be read of an account's deposits; changes of the balance are those since the last quiet point. */
+/** What can be read of an account's deposits. The changes of the balance are those since the last quiet point. */
 interface ReadDeposits {
   /** Newest first. */
   deposits: Resource[];
@@ -17,8 +17,8 @@ interface ReadDeposits {
 }
 
 /**
- * At a quiet point: finds the one state of each deposit that explains what was decided and what can be read, and adds
- * what was credited to the account's movements.
+ * At a quiet point: finds the one state of each deposit that explains the decisions and what can be read, and adds the credits
+ * to the account's movements.
  * @throws Difference
  */
 export function compareDeposits(account: Account, read: ReadDeposits, settled: Settled, tally: Tally): void {
@@ -68,18 +68,21 @@ function explain(
   }));
   const [best] = judged.sort((a, b) => a.wrong.length - b.wrong.length);
   if (best?.wrong.length === 0) return best.state;
-  throw new Difference(`${deposit.account.name}, ${id}: what is there is not what was paid and decided`, [
-    ...(best?.wrong ?? ['no order of transfers and decisions explains what the operator was told']),
-    ...transfers.map(
-      (transfer) => `paid ${JSON.stringify({ ...transfer, microUsdt: `${transfer.microUsdt}` })}`,
-    ),
-    ...decisions.map((decision) => `decided ${JSON.stringify(decision)}`),
-    'all that was done with it:',
-    ...log,
-  ]);
+  throw new Difference(
+    `${deposit.account.name}, ${id}: what can be read does not follow from the payments and decisions`,
+    [
+      ...(best?.wrong ?? ['no order of transfers and decisions explains what the operator was told']),
+      ...transfers.map(
+        (transfer) => `paid ${JSON.stringify({ ...transfer, microUsdt: `${transfer.microUsdt}` })}`,
+      ),
+      ...decisions.map((decision) => `decided ${JSON.stringify(decision)}`),
+      'everything done with it:',
+      ...log,
+    ],
+  );
 }
 
-/** A line for everything that is not as this state has it. */
+/** A line for everything that differs from this state. */
 function wrongOf(
   { terms }: Deposit,
   state: DepositState,

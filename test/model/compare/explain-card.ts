@@ -10,7 +10,7 @@ type Resource = Answer['json'];
 
 /**
  * The state of a card that explains every answer since the last quiet point and all that can be read now.
- * @param read undefined where there has to be no card
+ * @param read undefined if there must be no card
  */
 export function explainCard(card: Card, read: ReadCard | undefined): CardState {
   const { account, steps, log } = card;
@@ -25,11 +25,11 @@ export function explainCard(card: Card, read: ReadCard | undefined): CardState {
     const before = states;
     states = explainStep(before, step, circumstances);
     if (states.length > 0) continue;
-    throw new Difference(`${account.name}, ${card.id}: no order of these explains what was answered`, [
+    throw new Difference(`${account.name}, ${card.id}: no order of these operations explains the answers`, [
       ...step.map(describeOperation),
       ...listed.filter(([id]) => isAbout(step, id)).map(([, one]) => `listed: ${JSON.stringify(one)}`),
       ...before.map((state) => `in state ${JSON.stringify(state)}`),
-      `prices ${JSON.stringify(prices)}; all that was asked of the card:`,
+      `prices ${JSON.stringify(prices)}; every request about the card:`,
       ...log,
     ]);
   }
@@ -40,9 +40,9 @@ export function explainCard(card: Card, read: ReadCard | undefined): CardState {
   }));
   const [best] = judged.sort((a, b) => a.wrong.length - b.wrong.length);
   if (best?.wrong.length === 0) return best.state;
-  throw new Difference(`${account.name}, ${card.id}: what is there now is not what the answers come to`, [
-    ...(best?.wrong ?? ['nothing explains that all is at rest']),
-    `prices ${JSON.stringify(prices)}; all that was asked of the card:`,
+  throw new Difference(`${account.name}, ${card.id}: what can be read does not follow from the answers`, [
+    ...(best?.wrong ?? ['no state explains that nothing is in flight']),
+    `prices ${JSON.stringify(prices)}; every request about the card:`,
     ...log,
   ]);
 }

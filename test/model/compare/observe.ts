@@ -15,7 +15,7 @@ export interface ObservedCard {
   card: Resource;
   topUps: Resource[];
   transactions: Resource[];
-  /** What the network takes it for; undefined where it has none of ours. */
+  /** Its status at the network; undefined if the network does not have it. */
   networkStatus: string | undefined;
 }
 
@@ -29,7 +29,7 @@ export async function observeCard(service: Service, { account, id = '' }: Card):
   return { card, topUps, transactions, networkStatus: status };
 }
 
-/** What partners read of an account, its events, and what counts towards its limits. */
+/** What partners read of an account, its events, and its usage of its limits. */
 export interface ObservedAccount {
   cards: Resource[];
   balance: Resource;
@@ -96,7 +96,7 @@ async function readUsage(service: Service, { partnerId, mode }: Account) {
   return { openCards: row?.open_cards ?? 0, loadedCents: Number(row?.loaded_cents ?? 0) };
 }
 
-/** Waits until nothing is in flight but what waits for an operator. */
+/** Waits until everything in flight waits for an operator. */
 export async function untilQuiet(
   service: Service,
   accounts: readonly Account[],

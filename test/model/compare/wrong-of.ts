@@ -6,13 +6,13 @@ import type { ObservedCard } from './observe.ts';
 
 type Resource = Answer['json'];
 
-/** What is to be read of a card at a quiet point; events and changes of the balance are those since the last one. */
+/** What can be read of a card at a quiet point. Events and changes of the balance are those since the last one. */
 export interface ReadCard extends ObservedCard {
   changes: Resource[];
   events: Resource[];
 }
 
-/** A line for everything that is not as this state has it. */
+/** A line for everything that differs from this state. */
 export function wrongOf(
   card: Card,
   state: CardState,
@@ -58,7 +58,7 @@ export function wrongOf(
     .map(([what, service, model]) => `${what}: service ${service}, model ${model}`);
 }
 
-/** Answers and events say the same of a top-up or transaction as can be read of it; what was read before stays so. */
+/** Answers and events show each top-up and transaction as it can be read, and what was read before has not changed. */
 function contents(
   card: Card,
   topUps: Resource[],
@@ -92,7 +92,7 @@ function contents(
   ];
 }
 
-/** Undefined: what it says of one that is not issued is its own affair. */
+/** Undefined if the card is not issued: then any status at the network is right. */
 function networkStatusOf({ account }: Card, { status }: CardState): string | undefined {
   const isThere = account.mode === 'live' && ['active', 'frozen', 'blocked'].includes(status);
   return isThere ? status : undefined;

@@ -1,17 +1,17 @@
 import { type Fee, sumOf } from './prices.ts';
 
-/** What of a card and its money can be told apart, as one serial order of the operations leaves it. */
+/** The state of a card and its money after one serial order of the operations. */
 export interface CardState {
   status: 'none' | 'funding_pending' | 'active' | 'frozen' | 'blocked' | 'failed';
   balance: number;
   failure: string | null;
-  /** The network has blocked it already, and we have not. */
+  /** The network has already blocked it, but we have not. */
   networkBlocked: boolean;
-  /** What holds money. */
+  /** The issuances and top-ups that hold money. */
   pending: readonly Pending[];
-  /** Of those whose request was answered with 201 or 202. */
+  /** Those whose request was answered with 201 or 202. */
   topUps: readonly TopUp[];
-  /** Since the last quiet point, like all that follows: how the operations ended that were begun, by their names. */
+  /** How the operations that began have ended, by their names. Like all that follows, since the last quiet point. */
   ended: Readonly<Record<string, 'refused' | 'succeeded' | 'failed' | 'card_blocked'>>;
   entries: readonly Entry[];
   /** `type subject` */
@@ -24,11 +24,11 @@ export interface Pending {
   /** The operation's name. */
   op: string;
   what: 'card' | 'topup';
-  /** Unknown where the request came to nothing. */
+  /** Null if the request failed, so that its id is unknown. */
   id: string | null;
   cents: number;
   fees: readonly Fee[];
-  /** Answered with 202, so its failure is an event and stays to be read. */
+  /** Answered with 202, so its failure is an event, and the resource can still be read. */
   announced: boolean;
   /** Begun after the network had blocked the card. */
   tooLate: boolean;
@@ -52,7 +52,7 @@ export interface Entry {
   source: string;
 }
 
-/** What an operation does to what the account shares. Late: at any time after it was asked, even after its answer. */
+/** An operation's effect on what the account's cards share. Late: at any time after it was sent, even after its answer. */
 export interface Effect {
   op: string;
   late: boolean;
@@ -74,7 +74,7 @@ export const NO_CARD: CardState = {
   effects: [],
 };
 
-/** As the next round finds it. */
+/** The state as the next round begins with it. */
 export function atRest(state: CardState): CardState {
   return { ...state, ended: {}, entries: [], events: [], effects: [] };
 }
@@ -128,7 +128,7 @@ export function succeed(state: CardState, pending: Pending): CardState {
   };
 }
 
-/** Every held cent is free again. What was not announced leaves nothing behind. */
+/** Every held cent is free again. If it was not announced, nothing else is left. */
 export function fail(
   state: CardState,
   pending: Pending,

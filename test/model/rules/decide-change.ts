@@ -28,7 +28,7 @@ export function decideChange(
   return status === to && balance === done.balance ? [done] : [];
 }
 
-/** What is on the card, and what is held for its top-ups in flight, goes to the partner's balance. */
+/** The card's balance, and what is held for its top-ups in flight, goes to the partner's balance. */
 function release(state: CardState, op: string, cardId: string): CardState {
   const { balance } = state;
   const entry = { type: 'card_release', cents: balance, source: cardId };

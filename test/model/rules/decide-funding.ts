@@ -39,7 +39,7 @@ export function decideFunding(
     case '409 invalid_state':
       if (isIssue) return [];
       if (!isPossible) return namesStatus(answer, state.status) ? [refused] : [];
-      // Where it was possible it was begun, and a block ended it.
+      // If possible, it has begun, and a block ended it.
       return mode === 'live' ? [begin(state, pending)] : [];
     case '402 provider_declined':
       return isPossible && !refTaken && mode === 'live' ? [begin(state, pending)] : [];

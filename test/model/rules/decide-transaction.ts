@@ -11,7 +11,7 @@ import { transactionFees } from './prices.ts';
 
 type Transaction = Question & { kind: 'transaction' };
 
-/** A purchase, decline or refund, simulated or told by the network. */
+/** A purchase, decline or refund, simulated or reported by the network. */
 export function decideTransaction(
   state: CardState,
   { op, question, answer }: { op: string; question: Transaction; answer: Answer },

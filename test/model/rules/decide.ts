@@ -6,8 +6,8 @@ import { decideTransaction } from './decide-transaction.ts';
 import { type Circumstances, type Operation, outcomeOf } from './operation.ts';
 
 /**
- * The states in which an operation can leave the card when it is decided now and gets the answer it got; none where
- * the answer is not one for this state.
+ * The states in which an operation can leave the card if it is decided now with the answer it got; none if the answer does not
+ * fit this state.
  */
 export function decide(state: CardState, operation: Operation, circumstances: Circumstances): CardState[] {
   const { name, question, answer } = operation;
@@ -34,7 +34,7 @@ export function decide(state: CardState, operation: Operation, circumstances: Ci
   }
 }
 
-/** Those whose ids no answer tells come to nothing, and until then are pending. */
+/** Top-ups whose ids no answer contains will fail, and are pending until then. */
 function listsTopUps(listed: Answer['json'][], { topUps, pending }: CardState): boolean {
   const known = new Map(topUps.map((topUp) => [topUp.id, topUp.status]));
   const unknown = pending.filter(({ what, id }) => what === 'topup' && id === null);
@@ -44,7 +44,7 @@ function listsTopUps(listed: Answer['json'][], { topUps, pending }: CardState): 
   );
 }
 
-/** Whether all that the answer tells has happened by now. */
+/** Whether everything in the answer has happened by now. */
 export function isOver({ ended }: CardState, { name, question, answer }: Operation): boolean {
   if (question.kind !== 'issue' && question.kind !== 'top_up') return true;
   switch (outcomeOf(answer)) {

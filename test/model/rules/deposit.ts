@@ -1,16 +1,16 @@
 /** A transfer of the token to a deposit's address, as the chain has it. */
 export interface Transfer {
   txHash: string;
-  /** Its place in the transaction's log. */
+  /** Its index in the transaction's logs. */
   logIndex: number;
   microUsdt: bigint;
   blockNumber: number;
   blockTimeMs: number;
-  /** On the run's clock: nobody could know of it before. */
+  /** On the run's clock. Nobody could see it earlier. */
   sentAt: number;
 }
 
-/** An operator's word on what waits. Unknown: it was given, and whether it was taken was not heard. */
+/** An operator's decision on what is in review. Unknown: its answer got lost, so it may or may not have been applied. */
 export interface Decision {
   name: string;
   outcome: 'credited' | 'returned';
@@ -19,11 +19,11 @@ export interface Decision {
   heardAt: number;
 }
 
-/** What can be told apart of a deposit, as one order of transfers and decisions leaves it. */
+/** The state of a deposit after one order of transfers and decisions. */
 export interface DepositState {
   /** In the chain's order. */
   payments: readonly { transfer: Transfer; status: 'credited' | 'in_review' | 'returned' }[];
-  /** Oldest first: each is a change of the balance and an event, at some time in between on the run's clock. */
+  /** Oldest first. Each is a change of the balance and an event, at a time between `from` and `to` on the run's clock. */
   credits: readonly { cents: number; from: number; to: number }[];
   /** Whether a payment of the exact amount was credited by itself. */
   isPaid: boolean;
@@ -40,7 +40,7 @@ const MICRO_PER_CENT = 10_000n;
 
 /**
  * Every state that a deposit can be in after these transfers arrived, in the chain's order, while these decisions were made.
- * Transfers are found at any time after they were sent; decisions that did not overlap were made one after the other.
+ * A transfer is found at any time after it was sent. Decisions that did not overlap were made one after the other.
  */
 export function explainDeposit(
   terms: DepositTerms,
@@ -78,7 +78,7 @@ function arrive(
   };
 }
 
-/** What arrived and is not yet credited, rounded down to a cent; less than a cent is refused, and so is what is settled. */
+/** Decides what is in review, rounded down to a cent. It is refused for less than a cent, and if nothing is in review. */
 function decide(state: DepositState, { outcome, taken, askedAt, heardAt }: Decision): DepositState[] {
   const settled = state.payments.map((payment) =>
     payment.status === 'in_review' ? { ...payment, status: outcome } : payment,
@@ -111,7 +111,7 @@ export function receivedCents({ payments }: DepositState): number {
   return Number(sum(payments.map(({ transfer }) => transfer.microUsdt)) / MICRO_PER_CENT);
 }
 
-/** `25.00`, `0.123456`: no more places than it needs, and at least two. */
+/** `25.00`, `0.123456`: as many places as needed, and at least two. */
 export function decimalOf(microUsdt: bigint): string {
   const places = (microUsdt % 1_000_000n)
     .toString()

@@ -3,8 +3,8 @@ import { decide, isOver } from './decide.ts';
 import type { Circumstances, Operation } from './operation.ts';
 
 /**
- * Every state in which the card can be after operations that ran at the same time, in any serial order that gives all
- * of them the answers they got, with what is in flight ending in between; none where no order does.
+ * Every state that the card can be in after operations that ran at the same time: the results of all serial orders in which
+ * each of them gets the answer it got, while what is in flight may end in between. None if there is no such order.
  */
 export function explainStep(
   states: readonly CardState[],
@@ -38,7 +38,7 @@ export function explainQuiet(states: readonly CardState[], circumstances: Circum
   );
 }
 
-/** What can happen next without anybody deciding: the network ends something, or blocks a card that is being blocked. */
+/** What can happen next by itself: the network ends something, or blocks a card that is being blocked. */
 function byThemselves(state: CardState, left: readonly Operation[], { mode }: Circumstances): CardState[] {
   if (mode === 'test') return [];
   const ends = state.pending.flatMap((pending) => endings(state, pending));
@@ -51,7 +51,7 @@ function byThemselves(state: CardState, left: readonly Operation[], { mode }: Ci
   return [...ends, { ...state, networkBlocked: true }];
 }
 
-/** operations.md, "Simulated network, live mode": by the last two digits. A blocked card takes nothing more there. */
+/** The ends by the last two digits (operations.md, "Simulated network, live mode"). The network loads no blocked card. */
 function endings(state: CardState, pending: Pending): CardState[] {
   const failed = pending.what === 'card' ? 'issuance_failed' : 'topup_failed';
   if (pending.tooLate) return [fail(state, pending, 'provider_declined')];

@@ -10,9 +10,9 @@ interface Timed extends Effect {
 }
 
 /**
- * Whether what clients of different cards were told of what they share (funds, open cards, cents loaded today) can be:
- * what was granted must have been there, and what was refused must have been missing, at some moment between question
- * and answer. Only what certainly happened before, and what certainly had not begun, is told apart by the clock.
+ * Whether the answers about what an account's cards share (funds, open cards, cents loaded today) are possible: at some moment
+ * between question and answer, what was granted must have been there, and what was refused must have been missing. The clock
+ * only tells what certainly happened before and what certainly had not begun.
  * @param effects of all that happened on the account's cards since the last quiet point
  */
 export function judgeShared(
@@ -80,10 +80,10 @@ function judge(account: Account, operation: Operation, timed: readonly Timed[]):
       if (available.most < price) return `granted without the funds: ${why}`;
       return mayFit ? undefined : `granted above a limit: ${why}`;
     case '402 insufficient_funds':
-      if (!mayFit) return `402 where a limit goes before: ${why}`;
-      return available.least < price ? undefined : `402 though there was enough: ${why}`;
+      if (!mayFit) return `402 although a limit comes first: ${why}`;
+      return available.least < price ? undefined : `402 although there was enough: ${why}`;
     case '422 limit_exceeded':
-      return mayExceed ? undefined : `422 though within the limits: ${why}`;
+      return mayExceed ? undefined : `422 although within the limits: ${why}`;
     default:
       return undefined;
   }
@@ -97,7 +97,7 @@ function judgeMovement(account: Account, movement: Movement, timed: readonly Tim
   return `a debit of ${-movement.cents} was ${movement.made ? 'made' : 'refused'}: ${JSON.stringify({ available })}`;
 }
 
-/** What there may have been between question and answer, at least and at most, but for what the operation itself did. */
+/** The least and the most there can have been between question and answer, without the operation's own effect. */
 function rangeOf(
   field: 'availableCents' | 'openCards' | 'loadedCents',
   start: number,

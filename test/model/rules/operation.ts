@@ -7,18 +7,18 @@ export type TransactionType = 'purchase' | 'decline' | 'refund';
 
 /** What was asked of a card. */
 export type Question =
-  /** `refTaken`: under the external_ref of another card. */
+  /** `refTaken`: with the external_ref of another card. */
   | { kind: 'issue'; cents: number; refTaken: boolean }
   | { kind: 'top_up'; cents: number }
-  /** `simulated` by the partner, else told by the network. */
+  /** `simulated` by the partner, or else reported by the network. */
   | { kind: 'transaction'; type: TransactionType; cents: number; forced: boolean; simulated: boolean }
   | { kind: 'change'; verb: Verb }
   | { kind: 'read' }
   | { kind: 'read_topups' }
-  /** An operator's word on the issuance or top-up that this operation began. */
+  /** An operator's decision on the issuance or top-up that the operation `subject` began. */
   | { kind: 'resolve'; subject: string; succeeded: boolean };
 
-/** An operation on a card, with its last answer, and when it was asked and answered on the run's clock. */
+/** An operation on a card, its last answer, and when it was sent and answered on the run's clock. */
 export interface Operation {
   name: string;
   question: Question;
@@ -27,17 +27,17 @@ export interface Operation {
   heardAt: number;
 }
 
-/** The status, and the error's code where there is one. */
+/** The status, and the error's code if there is one. */
 export function outcomeOf({ status, json }: Answer): string {
   return json?.error === undefined ? `${status}` : `${status} ${json.error.code}`;
 }
 
-/** A refusal for the card's state says which it is. */
+/** Whether a refusal because of the card's status names that status. */
 export function namesStatus({ json }: Answer, status: CardState['status']): boolean {
   return json.error.message.includes(`The card is ${status}`);
 }
 
-/** What it is called where operations are counted. */
+/** Its name in the tally. */
 export function nameOf(question: Question): string {
   if (question.kind === 'transaction') return question.type;
   return question.kind === 'change' ? question.verb : question.kind;
@@ -61,10 +61,10 @@ export function describeOperation({ name, question, answer, askedAt, heardAt }: 
   return `${name} [${askedAt}-${heardAt}] ${kind} ${JSON.stringify(details)} -> ${outcomeOf(answer)} ${JSON.stringify(told)}`;
 }
 
-/** What the rules depend on beside the card. */
+/** What the rules depend on besides the card. */
 export interface Circumstances {
   mode: 'test' | 'live';
   prices: Prices;
-  /** What GET /cards/{id}/transactions says, by id: the network is told no more than that. */
+  /** What GET /cards/{id}/transactions returns, by id. The network's own answers have little more than the id. */
   transactions: ReadonlyMap<string, Answer['json']>;
 }

@@ -8,7 +8,7 @@ export interface Prices {
   declineCents: number;
 }
 
-/** Of an account that negotiated nothing. */
+/** The prices of an account without a plan of its own. */
 export const PLATFORM_PRICES: Prices = {
   activationCents: 100,
   fundingBasisPoints: 200,
@@ -18,7 +18,7 @@ export const PLATFORM_PRICES: Prices = {
   declineCents: 25,
 };
 
-/** As resources list it. */
+/** A fee as resources list it. */
 export interface Fee {
   type: 'card_activation' | 'card_funding' | 'transaction' | 'decline';
   amount: number;
