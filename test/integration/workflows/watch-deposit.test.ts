@@ -110,11 +110,10 @@ describe('the workflow that watches a deposit', function () {
     assert.match(title ?? '', /^Deposit dep_\w+ of 25\.00 USDT on private\.$/);
     return rest.join('\n\n');
   }
-  const untilSaid = (workflow: WorkflowHandle, words: string) =>
-    until(`its details say "${words}"`, async () => {
-      const text = await details(workflow);
-      return text.includes(words) && text;
-    });
+  async function untilSaid(workflow: WorkflowHandle, words: string): Promise<string> {
+    await until(`its details say "${words}"`, async () => (await detailsOf(workflow)).includes(words));
+    return details(workflow);
+  }
   const attribute = async (workflow: WorkflowHandle, name: string): Promise<unknown> =>
     (await workflow.describe()).searchAttributes[name]?.[0];
   const audited = async ({ id }: Watched) =>
