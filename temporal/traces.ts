@@ -79,8 +79,7 @@ export function runSinks(tracing: Tracing | null, codec: EncryptionCodec): Injec
           if (tracing === null || parent === null) return;
           tracing.record({
             ...{ name: `RunWorkflow:${workflowType}`, parent, spanId: spanIdOf(runId), failed },
-            // It may be a Date of the sandbox, which is no Date to others.
-            startedAt: new Date(runStartTime.getTime()),
+            startedAt: runStartTime,
             attributes: attributesOf(workflowId, runId),
           });
         },

@@ -4,10 +4,6 @@ import type { Context, Runner } from 'mocha';
 
 const { TEST_DURATIONS, TEST_SERVERS } = process.env;
 
-// Workers run workflows in their main thread, also in processes that tests start. A thread for each of a stack's four workers
-// would cost a second of CPU, most of what starting a stack costs. Tests of the local stack don't set this.
-process.env.TEMPORAL_DEBUG ??= '1';
-
 async function prepareTemporal(): Promise<void> {
   const { pino } = await import('pino');
   const { installRuntime } = await import('../temporal/install-runtime.ts');

@@ -93,7 +93,7 @@ describe('a workflow whose first task runs in an API process', function () {
   let ends: Promise<void>[];
   before(() => {
     ends = inParallel(
-      3,
+      2,
       KILLS.map(([, run]) => run),
     );
   });

@@ -31,7 +31,7 @@ describe('a worker that runs changeCardStatus', function () {
   this.timeout(240_000);
   let ends: Promise<void>[];
   before(() => {
-    ends = inParallel(4, [
+    ends = inParallel(2, [
       ...FAULTS.map(([{ step, run, when }, cases]) => () => {
         const operations = cases.map(
           (name) => (stack: TestStack) => prepareStatusChange(STATUS_CASES[name], stack),

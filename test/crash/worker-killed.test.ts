@@ -66,7 +66,7 @@ describe('a worker that runs issueCard and topUpCard', function () {
   let ends: Promise<void>[];
   before(() => {
     ends = inParallel(
-      4,
+      2,
       FAULTS.map(([{ step, run, when }, cases]) => () => {
         const steps = [ISSUANCE_STEPS[step], TOP_UP_STEPS[step]];
         return killWorkerAt({ steps, run, when }, operationsOf(cases));

@@ -26,9 +26,7 @@ export function runStack(
   env: Record<string, string>,
   args: readonly string[] = [],
 ): StackProcess {
-  // With threads for workflows, as in production (test/setup.ts).
-  const { TEMPORAL_DEBUG: _, ...inherited } = process.env;
-  const options = { cwd: ROOT, env: { ...inherited, ...env } };
+  const options = { cwd: ROOT, env: { ...process.env, ...env } };
   const child = spawn(process.execPath, [`dev/${script}.ts`, ...args], options);
   const lines: string[] = [];
   for (const stream of [child.stdout, child.stderr]) {
