@@ -62,7 +62,9 @@ describe('the schedule of a failing webhook', function () {
     const { id, workflow } = await failing();
     await skipTime(workflow, 29 * SECOND_MS);
     assert.equal(receiver.received.length, 1);
-    assert.match(await detailsOf(workflow), /^Attempt 1 failed: http_503\. The next one is due at 20\S+Z;/);
+    await until('its details name the next attempt', async () =>
+      /^Attempt 1 failed: http_503\. The next one is due at 20\S+Z;/.test(await detailsOf(workflow)),
+    );
     await giveUp(id, workflow);
     assert.equal(receiver.received.length, 5);
     const [first, ...others] = receiver.received;

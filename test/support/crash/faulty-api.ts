@@ -95,7 +95,9 @@ export async function assertHandedOver(workflow: WorkflowHandle): Promise<void> 
       return lost ? [`over: ${lost.timeoutType === START_TO_CLOSE ? 'its time' : lost.timeoutType}`] : [];
     },
   );
-  const handedOver = tasks.slice(0, tasks.indexOf('of another worker') + 1);
+  // A local activity that takes long is given another task of the same worker.
+  const turns = tasks.filter((task, index) => task !== tasks[index - 1]);
+  const handedOver = turns.slice(0, turns.indexOf('of another worker') + 1);
   const expected = ['of the API', ...(handedOver.length > 2 ? ['over: its time'] : []), 'of another worker'];
   assert.deepEqual(handedOver, expected);
 }

@@ -131,7 +131,10 @@ export interface Case {
   funded: boolean;
   /** What an operator decides once it is past its deadline. */
   resolve?: 'yes' | 'no';
-  /** More than one where it depends on whether the network had finished before anybody was told that it accepted. */
+  /**
+   * More than one if it depends on whether the network had finished, or an operator had decided, before the request was
+   * told that the network had accepted.
+   */
   endings: readonly Ending[];
 }
 
@@ -160,8 +163,8 @@ export const CASES = {
   'live 44': live(44, LOADED),
   'live 45': live(45, LOADED_LATER, LOADED),
   'live 46': live(46, LOADED_LATER, LOADED),
-  'live 47 yes': { ...live(47, LOADED_LATER), resolve: 'yes' },
-  'live 47 no': { ...live(47, FAILED_LATER), resolve: 'no' },
+  'live 47 yes': { ...live(47, LOADED_LATER, LOADED), resolve: 'yes' },
+  'live 47 no': { ...live(47, FAILED_LATER, DECLINED), resolve: 'no' },
   'live 48': live(48, LOADED),
 } as const satisfies Record<string, Case>;
 

@@ -95,7 +95,7 @@ describe('a response that is checked under test', () => {
     it(`becomes a 500 that names the route, status and field if ${what}`, async () => {
       const answered = await ask(status, body);
       assert.equal(answered.status, 500);
-      const expected = `GET /things answered ${status}, which its declaration does not have: ${problem}`;
+      const expected = `GET /things answered ${status}, which is not what it declares: ${problem}`;
       assert.equal(answered.body.error.message.slice(0, expected.length), expected);
     });
   }

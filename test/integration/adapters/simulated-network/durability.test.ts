@@ -91,7 +91,7 @@ describe("the simulated network's state", () => {
       const [atOnce, later, lost] = [issuance(0), issuance(41), issuance(44)];
       const issued = await first.network.issueCard(atOnce);
       assert.deepEqual(await first.network.issueCard(later), { status: 'accepted' });
-      await assert.rejects(first.network.issueCard(lost), /no answer/);
+      await assert.rejects(first.network.issueCard(lost), /no response/);
       first.child.kill('SIGKILL');
       await once(first.child, 'exit');
       await assert.rejects(

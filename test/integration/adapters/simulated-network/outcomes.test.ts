@@ -61,7 +61,7 @@ describe('the simulated network', () => {
   it('loses its answer for an amount ending in 44, although a second request and a look-up find the card', async () => {
     const asked = issuance(44);
     await assert.rejects(test.network.issueCard(asked), (error) => {
-      return error instanceof CardNetworkUnavailable && /no answer \(UND_ERR_SOCKET\)/.test(error.message);
+      return error instanceof CardNetworkUnavailable && /no response \(UND_ERR_SOCKET\)/.test(error.message);
     });
     const found = await test.network.lookUpIssuance(asked.token);
     assert.equal(found.status, 'issued');

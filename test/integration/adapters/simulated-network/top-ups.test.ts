@@ -41,7 +41,7 @@ describe("the simulated network's top-ups", () => {
 
   it('are done for an amount ending in 44 although the answer is lost, and a look-up and a second request find them', async () => {
     const asked = topUp(networkCardId, 44);
-    await assert.rejects(test.network.topUpCard(asked), /no answer \(UND_ERR_SOCKET\)/);
+    await assert.rejects(test.network.topUpCard(asked), /no response \(UND_ERR_SOCKET\)/);
     assert.deepEqual(await test.network.lookUpTopUp(asked.token), succeeded);
     assert.deepEqual(await test.network.topUpCard(asked), succeeded);
   });
