@@ -94,7 +94,7 @@ describe('npm run tron -- pay', function () {
     const stopped = folderWith('stopped', { tronUrl: `http://127.0.0.1:${await freePort()}` });
     assert.match(
       (await runOn(stopped, 'pay', ALICE, '1')).text,
-      /see that `npm start -- --with-tron` runs on/,
+      /make sure that `npm start -- --with-tron` runs on/,
     );
     const other = createServer((_, response) => response.end('hello')).listen(0, '127.0.0.1');
     await once(other, 'listening');

@@ -61,7 +61,7 @@ describe('findTemporalSource', () => {
     await writeCli(join(search.cacheFolder, DOWNLOADED, 'temporal'), '1.32.0');
     await assert.rejects(
       findTemporalSource(search),
-      /no build in .*there is no `go` on PATH\n.*TEMPORAL_SERVER=production takes Go 1\.26/s,
+      /no build in .*there is no `go` on PATH\n.*TEMPORAL_SERVER=production needs Go 1\.26/s,
     );
     await mkdir(join(search.cacheFolder, 'temporal-server-1.32.0'));
     assert.equal((await findTemporalSource(search)).kind, 'built');
