@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { recordAudit } from '../../../commands/accounts/operator-context.ts';
+import { transaction } from '../../../db/transaction.ts';
 import { reveal, revealingPartner } from '../../support/api/reveals.ts';
 import { createCard } from '../../support/cards.ts';
+import { seedDeposit } from '../../support/deposits/seed-deposits.ts';
+import { fundedPartner } from '../../support/money.ts';
 import { operateIn } from '../../support/operator/operate.ts';
 import { operatorUrlOf } from '../../support/postgres.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
@@ -35,6 +39,10 @@ describe('operator audit list', () => {
         actor: `${partner.id}/${keyId}`,
         action: 'card.reveal',
         subject: card.json.id,
+        partner_id: partner.id,
+        partner_name: 'Test Partner',
+        external_ref: card.json.external_ref,
+        last4: card.json.last4,
         detail: { mode: 'test', request_id: answers[index]?.headers.get('request-id') },
       });
     }
@@ -53,5 +61,38 @@ describe('operator audit list', () => {
       since.json.map(({ id }: { id: string }) => id),
       [off.id, second.id],
     );
+  });
+
+  it('names the partner and the card that each entry is about', async () => {
+    const operate = operateIn({ DATABASE_URL: operatorUrlOf(stack.config.databaseUrl) });
+    const partner = await fundedPartner(stack);
+    const { json: card } = await createCard(partner, { amount: 1_000, external_ref: 'order-4711' });
+    const post = async (path: string, idempotencyKey: string, body: object) =>
+      (await partner.call('POST', path, { idempotencyKey, body })).json;
+    const topUp = await post(`/cards/${card.id}/topups`, 'top-up', { amount: 500 });
+    const purchase = { type: 'purchase', amount: 100 };
+    const bought = await post(`/test/cards/${card.id}/simulate-transaction`, 'purchase', purchase);
+    const event = (await partner.call('GET', '/events')).json.data[0];
+    const deposit = await seedDeposit(stack, partner.id);
+    const [key] = (await operate('key', 'list', partner.id)).json;
+    const ofCard = [partner.id, 'Test Partner', 'order-4711', card.last4];
+    const ofPartner = [partner.id, 'Test Partner', null, null];
+    const expected: Record<string, (string | null)[]> = {
+      ...{ [card.id]: ofCard, [topUp.id]: ofCard, [bought.id]: ofCard, [event.id]: ofCard },
+      ...{ [partner.id]: ofPartner, [key.id]: ofPartner, [deposit]: ofPartner },
+      ...{ 'VISA-USD': [null, null, null, null] },
+    };
+    await transaction(stack.operator.orm, async (tx) => {
+      for (const subject of Object.keys(expected))
+        recordAudit(tx, 'namer@here', 'something.done', subject, {});
+    });
+
+    const { json } = await operate('audit', 'list', '--actor', 'namer@here');
+    const names = json.map((entry: Record<string, string | null>) => [
+      entry.subject,
+      [entry.partner_id, entry.partner_name, entry.external_ref, entry.last4],
+    ]);
+    assert.deepEqual(Object.fromEntries(names), expected);
+    assert.equal(json.length, Object.keys(expected).length);
   });
 });
