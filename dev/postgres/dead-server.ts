@@ -1,9 +1,8 @@
 import { execFile } from 'node:child_process';
 import { readdir, readFile, readlink, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { commandLine, processIdentity } from '../process/identity.ts';
+import { commandLine, endsWithin, processIdentity, signalProcess } from '../process/identity.ts';
 
 /**
  * Clears what a killed server has left behind, so that the next one can start. Does nothing while the server runs.
@@ -63,14 +62,9 @@ async function fromLsof(folder: string): Promise<number[]> {
 const GRACE_MS = 5_000;
 
 async function kill(pid: number): Promise<void> {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
-  for (const giveUpAt = Date.now() + GRACE_MS; processIdentity(pid) !== undefined; await delay(20)) {
-    if (Date.now() > giveUpAt) {
-      throw new Error(`process ${pid} of a killed PostgreSQL server does not end; kill it by hand`);
-    }
+  const left = { pid, identity: processIdentity(pid) };
+  signalProcess(pid, 'SIGKILL');
+  if (!(await endsWithin(left, GRACE_MS))) {
+    throw new Error(`process ${pid} of a killed PostgreSQL server does not end; kill it by hand`);
   }
 }

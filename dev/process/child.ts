@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { signalProcess } from './identity.ts';
 
 interface ChildOptions {
   /** Its name in messages. */
@@ -53,7 +54,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     cwd: options.cwd,
     ...options.user,
   });
-  const kill = () => signalGroup(child.pid as number, options.lastSignal ?? 'SIGKILL');
+  const kill = () => signalProcess(-(child.pid as number), options.lastSignal ?? 'SIGKILL');
   const exited = new Promise<string>((resolve) => {
     child.once('exit', (code, signal) => {
       process.off('exit', kill);
@@ -89,15 +90,6 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     throw new Error(`${name} (process ${pid}) does not end; kill it by hand`);
   };
   return { name, pid, exited, lastLines: () => [...lines], stop };
-}
-
-function signalGroup(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(-pid, signal);
-  } catch (error) {
-    // The child has just ended by itself.
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
 }
 
 async function readLines(stream: Readable, onLine: (line: string) => void): Promise<void> {

@@ -1,6 +1,7 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 /**
@@ -58,4 +59,25 @@ async function fromPs(pid: number): Promise<string> {
     if ((error as { code?: unknown }).code === 1) return '';
     throw error;
   }
+}
+
+/** Sends a signal, unless the process has ended already. @param pid of a process, or minus that of a process group */
+export function signalProcess(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+/** Whether this very process, and no later one with its pid, ends in this time. */
+export async function endsWithin(
+  { pid, identity }: { pid: number; identity: string | undefined },
+  graceMs: number,
+): Promise<boolean> {
+  const runs = () => identity !== undefined && processIdentity(pid) === identity;
+  for (const giveUpAt = Date.now() + graceMs; Date.now() < giveUpAt; await delay(50)) {
+    if (!runs()) return true;
+  }
+  return !runs();
 }

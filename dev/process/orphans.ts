@@ -1,7 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { readJsonFile, writePrivateFile } from './files.ts';
-import { processIdentity } from './identity.ts';
+import { endsWithin, processIdentity, signalProcess } from './identity.ts';
 
 const Entries = z.array(z.object({ name: z.string(), pid: z.number(), identity: z.string() }));
 
@@ -46,28 +45,10 @@ export async function stopOrphans(registry: ChildRegistry, report: (line: string
   for (const child of inOrder) {
     report(`stopping ${child.name} (process ${child.pid}), which an earlier stack left running`);
     for (const signal of [GENTLY[child.name] ?? 'SIGTERM', 'SIGKILL'] as const) {
-      if (signals(child, signal) && (await endsWithin(child, GRACE_MS))) break;
+      signalProcess(child.pid, signal);
+      if (await endsWithin(child, GRACE_MS)) break;
     }
-    if (runs(child)) throw new Error(`${child.name} (process ${child.pid}) does not end; kill it by hand`);
+    if (processIdentity(child.pid) === child.identity)
+      throw new Error(`${child.name} (process ${child.pid}) does not end; kill it by hand`);
   }
-}
-
-function runs(child: RecordedChild): boolean {
-  return processIdentity(child.pid) === child.identity;
-}
-
-function signals(child: RecordedChild, signal: NodeJS.Signals): boolean {
-  try {
-    return process.kill(child.pid, signal);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return true;
-    throw error;
-  }
-}
-
-async function endsWithin(child: RecordedChild, graceMs: number): Promise<boolean> {
-  for (const giveUpAt = Date.now() + graceMs; Date.now() < giveUpAt; await delay(50)) {
-    if (!runs(child)) return true;
-  }
-  return !runs(child);
 }

@@ -12,6 +12,7 @@ import { OPERATOR_LIMITS } from '../../db/session.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.ts';
 import { createLogin, urlFor, urlOf } from '../../dev/postgres/logins.ts';
+import { signalProcess } from '../../dev/process/identity.ts';
 import { serversOfRun } from './servers-of-run.ts';
 
 const TEMPLATE = 'migrated_template';
@@ -158,14 +159,6 @@ export async function killServer(postmaster: number): Promise<void> {
   process.kill(postmaster, 'SIGSTOP');
   const { stdout } = await promisify(execFile)('pgrep', ['-P', String(postmaster)]);
   const backends = stdout.trim().split('\n').map(Number);
-  for (const pid of [postmaster, ...backends]) kill(pid);
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    // A backend may have ended with its client.
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
+  // A backend may have ended with its client.
+  for (const pid of [postmaster, ...backends]) signalProcess(pid, 'SIGKILL');
 }
