@@ -1,4 +1,3 @@
-import { Worker } from '@temporalio/worker';
 import { type CardActivities, createCardActivities } from '../../activities/card-activities.ts';
 import { startLiveNetwork } from '../../adapters/live-network.ts';
 import { createResponseNotifier } from '../../commands/idempotency/response.ts';
@@ -6,8 +5,7 @@ import { cardsTaskQueue } from '../../config/task-queues.ts';
 import type { CardNetwork } from '../../domain/card-network.ts';
 import { describeError } from '../../process/describe-error.ts';
 import { SIGN_OF_LIFE_MS } from '../../temporal/attempts.ts';
-import { deploymentOptions } from '../../temporal/worker-deployment.ts';
-import type { PartOptions, WorkerPart } from '../worker-part.ts';
+import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
 import { startIdentifying } from './identify-cards.ts';
 import { startSweep } from './sweep-claims.ts';
 
@@ -24,7 +22,7 @@ export interface CardsOptions extends PartOptions {
  * processes left behind, and the look-up of the ids of cards that an operator activated.
  */
 export async function startCards(options: CardsOptions): Promise<WorkerPart> {
-  const { config, orm, ring, connection, client, around, logger } = options;
+  const { config, orm, ring, client, around, logger } = options;
   const callbackUrl = `http://${config.host}:${config.port}/network/callbacks`;
   const live = await startLiveNetwork({ cardNetwork: config.cardNetwork, callbackUrl, orm, ring, logger });
   const liveNetwork = live.network && (around.network?.(live.network) ?? live.network);
@@ -40,18 +38,13 @@ export async function startCards(options: CardsOptions): Promise<WorkerPart> {
       ),
     ),
   });
-  const worker = await Worker.create({
-    connection,
-    namespace: client.options.namespace,
+  const worker = await createPartWorker(options, {
     taskQueue,
-    workflowBundle: options.workflowBundle,
+    versioning: 'PINNED',
     activities: around.activities?.(activities) ?? activities,
-    ...deploymentOptions(config.workerVersion, 'PINNED'),
     maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
     // Enough slots that tasks which wait for an account's locked rows leave some for the others.
     maxConcurrentWorkflowTaskExecutions: 100,
-    shutdownGraceTime: '5s',
-    shutdownForceTime: '10s',
   });
   const repeated = [
     startSweep({ orm, client, taskQueue, config, logger }),

@@ -1,4 +1,3 @@
-import { Worker } from '@temporalio/worker';
 import { createScanChainActivities, type ScanChainActivities } from '../../activities/scan-chain.ts';
 import { createWatchDepositActivities, type WatchDepositActivities } from '../../activities/watch-deposit.ts';
 import { createTronChain } from '../../adapters/tron/create-tron-chain.ts';
@@ -16,9 +15,8 @@ import { describeError } from '../../process/describe-error.ts';
 import { repeat } from '../../process/repeat.ts';
 import { reportProgress, SIGN_OF_LIFE_MS } from '../../temporal/attempts.ts';
 import { ensureScan, tellDeposit } from '../../temporal/deposits.ts';
-import { deploymentOptions } from '../../temporal/worker-deployment.ts';
 import { tellInTurns } from '../tell-in-turns.ts';
-import type { PartOptions, WorkerPart } from '../worker-part.ts';
+import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
 import { startCrediting } from './credit-found.ts';
 
 /** How often the worker makes sure that the scan runs: if somebody terminated it, it is back that soon. */
@@ -66,21 +64,16 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
       stopping: stopping.signal,
     }),
   };
-  const worker = await Worker.create({
-    connection: options.connection,
-    namespace: client.options.namespace,
+  const worker = await createPartWorker(options, {
     taskQueue,
-    workflowBundle: options.workflowBundle,
+    versioning: 'AUTO_UPGRADE',
     activities: options.around?.(activities) ?? activities,
-    ...deploymentOptions(config.workerVersion, 'AUTO_UPGRADE'),
     maxHeartbeatThrottleInterval: SIGN_OF_LIFE_MS,
     stickyQueueScheduleToStartTimeout: '5s',
     // A frozen worker can still get one task per open poll, which then has to time out, so poll as little as possible.
     maxConcurrentActivityTaskPolls: 1,
     maxConcurrentWorkflowTaskPolls: 2,
     maxCachedWorkflows: 200,
-    shutdownGraceTime: '5s',
-    shutdownForceTime: '10s',
   });
 
   const crediting = startCrediting({

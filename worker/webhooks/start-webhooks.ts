@@ -1,10 +1,8 @@
-import { Worker } from '@temporalio/worker';
 import { createWebhookActivities } from '../../activities/webhooks.ts';
 import { createWebhookClient } from '../../adapters/webhooks/webhook-client.ts';
 import { webhooksTaskQueue } from '../../config/task-queues.ts';
 import { EVENT_WRITTEN, listen } from '../../db/notifications.ts';
-import { deploymentOptions } from '../../temporal/worker-deployment.ts';
-import type { PartOptions, WorkerPart } from '../worker-part.ts';
+import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
 import { MOST_SLOTS } from './endpoint-concurrency.ts';
 import { startRelay } from './relay.ts';
 import { startTellingWorkflows } from './tell-workflows.ts';
@@ -14,23 +12,18 @@ import { startTellingWorkflows } from './tell-workflows.ts';
  * on a separate task queue.
  */
 export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
-  const { config, orm, ring, client, connection, logger } = options;
+  const { config, orm, ring, client, logger } = options;
   const taskQueue = webhooksTaskQueue(config.taskQueuePrefix);
   const webhooks = createWebhookClient({
     timeoutMs: config.webhookTimeoutMs,
     allowLoopbackHttp: config.webhookAllowLoopbackHttp,
     connectionsPerEndpoint: MOST_SLOTS / 2,
   });
-  const worker = await Worker.create({
-    connection,
-    namespace: client.options.namespace,
+  const worker = await createPartWorker(options, {
     taskQueue,
-    workflowBundle: options.workflowBundle,
+    versioning: 'AUTO_UPGRADE',
     activities: createWebhookActivities(orm, () => relay.wake()),
-    ...deploymentOptions(config.workerVersion, 'AUTO_UPGRADE'),
     maxCachedWorkflows: 200,
-    shutdownGraceTime: '5s',
-    shutdownForceTime: '10s',
   });
   const relay = startRelay({
     orm,
