@@ -1,7 +1,6 @@
 import Router, { type RouterContext } from '@koa/router';
 import Koa from 'koa';
 import helmet from 'koa-helmet';
-import type { Logger } from 'pino';
 import { Histogram } from 'prom-client';
 import { ApiError } from '../domain/api-error.ts';
 import { health, type ReadinessDependencies, readiness } from '../operations/health.ts';
@@ -9,6 +8,7 @@ import type { ProcessMetrics } from '../operations/metrics.ts';
 import { describeError } from '../process/describe-error.ts';
 import type { Tracing } from '../process/tracing.ts';
 import { checkAnswers } from './http/check-answers.ts';
+import type { ReadClientAddress } from './http/client-address.ts';
 import { answerErrors } from './http/errors.ts';
 import { type GuardDependencies, guard } from './http/guard.ts';
 import { refuseUnreadable } from './http/http-server.ts';
@@ -36,6 +36,7 @@ interface AppDependencies
   /** Null if no traces are exported. */
   tracing: Tracing | null;
   metrics: ProcessMetrics;
+  readClientAddress: ReadClientAddress;
   /** For tests: whether to check every response against its declaration. */
   checkAnswers: boolean;
 }
@@ -49,7 +50,7 @@ interface Apps {
 
 /** The whole HTTP surface. */
 export function createApps(dependencies: AppDependencies): Apps {
-  const { logger, metrics } = dependencies;
+  const { metrics } = dependencies;
   const durations: RequestDurations = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time from the request to its response',
@@ -69,7 +70,7 @@ export function createApps(dependencies: AppDependencies): Apps {
     metrics.router,
   ];
   return {
-    api: createApp(logger, durations, dependencies.tracing, [
+    api: createApp(dependencies, durations, dependencies.tracing, [
       v1,
       health(),
       ...(dependencies.operationsApart ? [] : ofOperators),
@@ -77,12 +78,12 @@ export function createApps(dependencies: AppDependencies): Apps {
       networkTransactions(dependencies),
       reference(openApiDocument(DECLARATIONS)),
     ]),
-    operations: createApp(logger, durations, null, [health(), ...ofOperators]),
+    operations: createApp(dependencies, durations, null, [health(), ...ofOperators]),
   };
 }
 
 function createApp(
-  logger: Logger,
+  { logger, readClientAddress }: AppDependencies,
   durations: RequestDurations,
   tracing: Tracing | null,
   routers: Router<RequestState>[],
@@ -91,7 +92,7 @@ function createApp(
   app.on('error', (error) => {
     logger.warn({ error: describeError(error) }, 'could not send a whole response');
   });
-  app.use(logRequest(logger, durations));
+  app.use(logRequest(logger, durations, readClientAddress));
   if (tracing !== null) app.use(traceRequest(tracing));
   app.use(answerErrors(logger));
   app.use(refuseUnreadable);

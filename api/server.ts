@@ -32,6 +32,7 @@ import { readSdkMetrics } from '../temporal/sdk-metrics.ts';
 import { createApps } from './app.ts';
 import { createAdmission } from './http/admission.ts';
 import { createAuthenticate } from './http/authenticate.ts';
+import { createReadClientAddress } from './http/client-address.ts';
 import { isOutage } from './http/errors.ts';
 import { serveHttp } from './http/http-server.ts';
 import { openAnswerHints, openLiveWork } from './http/live-work.ts';
@@ -146,6 +147,7 @@ export async function startApi(
   ]);
   const apps = createApps({
     isStopping: () => isStopping,
+    readClientAddress: createReadClientAddress(config.trustedProxies),
     ...operations,
     readList: lists.read,
     metrics,

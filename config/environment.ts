@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
 import { StartRefused } from '../process/run-process.ts';
@@ -100,6 +101,26 @@ const Origins = z
   .default('')
   .transform((text) => (text === '' ? [] : listOf(text)));
 
+/** Proxies' addresses as blocks. A block of everybody would let any client choose its own address. */
+const CidrBlocks = z
+  .string()
+  .transform(listOf)
+  .pipe(
+    z.array(
+      z
+        .string()
+        .refine(
+          (block) =>
+            ipaddr.IPv4.isValidCIDRFourPartDecimal(block) ||
+            (ipaddr.IPv6.isValidCIDR(block) && !ipaddr.IPv6.parseCIDR(block)[0].isIPv4MappedAddress()),
+          'must be CIDR blocks such as 10.0.0.0/8 or 2001:db8::/32, comma-separated',
+        )
+        .refine((block) => !/\/0+$/.test(block), 'must not trust every address')
+        .transform((block) => ipaddr.parseCIDR(block)),
+    ),
+  )
+  .default([]);
+
 /** Every variable of the service, with its default (operations.md, "Configuration"). */
 export const Environment = z.object({
   HOST: Text.default('127.0.0.1'),
@@ -157,6 +178,7 @@ export const Environment = z.object({
   RATE_LIMIT_PER_SECOND: wholeNumber(0, 1_000_000).default(100),
   RATE_LIMIT_BURST: wholeNumber(0, 1_000_000).default(200),
   ACCOUNT_CONCURRENCY: wholeNumber(1, 1_000).default(16),
+  TRUSTED_PROXIES: CidrBlocks,
   ...TRON_VARIABLES,
   DEPOSIT_ADDRESS_TTL: durationUpTo(30 * 24 * 3_600_000, '720h').default(8 * 3_600_000),
   // A longer interval would by itself be a lag that alerts operators.
@@ -175,7 +197,7 @@ export const VARIABLE_NAMES = new Set(Object.keys(Environment.shape));
 
 /** A variable that begins like this but is not one of {@link VARIABLE_NAMES} is probably misspelt. */
 const OUR_PREFIX =
-  /^(DATABASE_DIRECT_|READ_DATABASE_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|DRAIN_|WORKER_|CODEC_|LEDGER_CHECK_)/;
+  /^(DATABASE_DIRECT_|READ_DATABASE_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|TRUSTED_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|DRAIN_|WORKER_|CODEC_|LEDGER_CHECK_)/;
 
 /** Secrets can also be given as files, as orchestrators do: DATABASE_URL_FILE names a file that contains DATABASE_URL. */
 export const IN_FILES: readonly string[] = [

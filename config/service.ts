@@ -1,4 +1,5 @@
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
+import type { IPv4, IPv6 } from 'ipaddr.js';
 import type { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
 import type { TracingConfig } from '../process/tracing.ts';
@@ -6,6 +7,8 @@ import { Environment, parseEnvironment } from './environment.ts';
 import type { WorkerQueue } from './task-queues.ts';
 import type { TimeOfDay } from './time-of-day.ts';
 import { type TronConfig, tronConfig, tronProblems } from './tron.ts';
+
+export type CidrBlock = [IPv4 | IPv6, number];
 
 export interface Config {
   host: string;
@@ -44,6 +47,8 @@ export interface Config {
   rateLimitBurst: number;
   /** How many requests of one account and mode an API process handles at once. */
   accountConcurrency: number;
+  /** The proxies whose X-Forwarded-For is believed, each as an address and the length of its prefix. */
+  trustedProxies: CidrBlock[];
   depositAddressTtlMs: number;
   /** Null if there are no deposits. */
   tron: TronConfig | null;
@@ -90,6 +95,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     rateLimitPerSecond: values.RATE_LIMIT_PER_SECOND,
     rateLimitBurst: values.RATE_LIMIT_BURST,
     accountConcurrency: values.ACCOUNT_CONCURRENCY,
+    trustedProxies: values.TRUSTED_PROXIES,
     depositAddressTtlMs: values.DEPOSIT_ADDRESS_TTL,
     tron: tronConfig(values),
     tracing: tracingConfig(values),

@@ -19,6 +19,10 @@ import {
 /** Only for the log; proxies use this status too. */
 export const CLIENT_CLOSED_REQUEST = 499;
 
+/** The proxies whose word counts are ours, so it is not the partner's mistake. */
+const UNREADABLE_ADDRESS =
+  "X-Forwarded-For doesn't end in your IP address, so we can't tell where the request comes from: it was not started. Contact us";
+
 export interface GuardDependencies {
   authenticate: Authenticate;
   rateLimit: RateLimit;
@@ -26,7 +30,7 @@ export interface GuardDependencies {
 }
 
 /**
- * What every /v1 request goes through: authentication, rate limit, mode, admission, validation, its turn, the route's
+ * What every /v1 request goes through: authentication, the client's address, rate limit, mode, admission, validation, its turn, the route's
  * handler, and the response.
  */
 export function guard(
@@ -39,6 +43,9 @@ export function guard(
     const caller = await authenticate(req.headers.authorization);
     state.logFields.partnerId = caller.partnerId;
     state.logFields.mode = caller.mode;
+    state.logFields.keyId = caller.keyId;
+    const { clientAddress } = state;
+    if (clientAddress === null) throw ApiError.ofField('X-Forwarded-For', UNREADABLE_ADDRESS);
     rateLimit.take(caller.keyId);
     if (declaration.mode !== undefined && declaration.mode !== caller.mode) {
       throw new ApiError(declaration.mode === 'test' ? 'live_key_not_allowed' : 'test_key_not_allowed');
@@ -69,6 +76,7 @@ export function guard(
         handle({
           caller,
           requestId: state.requestId,
+          clientAddress,
           params: ctx.params,
           path: ctx.path,
           query: query.value,

@@ -5,18 +5,24 @@ import type { Histogram } from 'prom-client';
 import { newId } from '../../crypto/new-id.ts';
 import type { Tracing } from '../../process/tracing.ts';
 import { asPartOf } from '../../process/work-context.ts';
+import type { ReadClientAddress } from './client-address.ts';
 
 export type RequestDurations = Histogram<'method' | 'route' | 'status'>;
 
 /**
- * Gives each request an id, one log line and one measurement. The line has the route's pattern, and never a query or a
- * body.
+ * Gives each request an id, one log line and one measurement. The line has the route's pattern and the client's address, and
+ * never a query or a body.
  */
-export function logRequest(logger: Logger, durations: RequestDurations): Middleware<RequestState> {
+export function logRequest(
+  logger: Logger,
+  durations: RequestDurations,
+  readClientAddress: ReadClientAddress,
+): Middleware<RequestState> {
   return async (ctx, next) => {
     const startedAt = performance.now();
     ctx.state.requestId = newId('req');
     ctx.state.logFields = {};
+    ctx.state.clientAddress = readClientAddress(ctx.req);
     ctx.set('Request-Id', ctx.state.requestId);
     await asPartOf({ requestId: ctx.state.requestId }, next);
     const durationMs = performance.now() - startedAt;
@@ -30,6 +36,7 @@ export function logRequest(logger: Logger, durations: RequestDurations): Middlew
         route,
         status,
         durationMs: Math.round(durationMs * 10) / 10,
+        clientAddress: ctx.state.clientAddress,
         ...ctx.state.logFields,
       },
       'request',
@@ -73,6 +80,8 @@ export function traceRequest(tracing: Tracing): Middleware<RequestState> {
 /** What the middleware of a request shares. */
 export interface RequestState {
   requestId: string;
+  /** Where the request comes from; null if a trusted proxy sent something that isn't an address. */
+  clientAddress: string | null;
   /** Fields of the request's log line in addition to method, route and status. */
   logFields: Record<string, string>;
 }

@@ -38,6 +38,8 @@ type Schemas = Readonly<Record<number, z.ZodType>>;
 export interface RouteInput<Query = unknown, Body = unknown> {
   caller: Caller;
   requestId: string;
+  /** Where the request comes from (api/http/client-address.ts). */
+  clientAddress: string;
   /** The path's parameters by name. */
   params: Record<string, string>;
   /** The path as it was requested, without the query. */

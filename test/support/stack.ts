@@ -116,6 +116,7 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     rateLimitPerSecond: 0,
     rateLimitBurst: 0,
     accountConcurrency: 16,
+    trustedProxies: [],
     depositAddressTtlMs: 8 * 3_600_000,
     tron: null,
     tracing: null,

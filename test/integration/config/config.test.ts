@@ -75,6 +75,7 @@ describe('readConfig', () => {
       rateLimitPerSecond: 100,
       rateLimitBurst: 200,
       accountConcurrency: 16,
+      trustedProxies: [],
       ledgerCheckAt: { hour: 3, minute: 0 },
       depositAddressTtlMs: 8 * 3_600_000,
       tron: null,
@@ -106,6 +107,7 @@ describe('readConfig', () => {
         RATE_LIMIT_PER_SECOND: '0',
         RATE_LIMIT_BURST: '5',
         ACCOUNT_CONCURRENCY: '3',
+        TRUSTED_PROXIES: '10.0.0.0/8, 2001:db8::/32',
         LOG_LEVEL: 'warn',
       },
       ...{ WEBHOOK_RETRY_SCHEDULE: '1s, 2m', WEBHOOK_TIMEOUT: '3s', WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true' },
@@ -118,6 +120,10 @@ describe('readConfig', () => {
     assert.deepEqual(
       [config.rateLimitPerSecond, config.rateLimitBurst, config.accountConcurrency],
       [0, 5, 3],
+    );
+    assert.deepEqual(
+      config.trustedProxies.map(([address, bits]) => `${address}/${bits}`),
+      ['10.0.0.0/8', '2001:db8::/32'],
     );
     assert.deepEqual([config.logLevel, config.taskQueuePrefix], ['warn', 'eu-']);
     assert.deepEqual(

@@ -96,6 +96,7 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
     RATE_LIMIT_PER_SECOND: String(config.rateLimitPerSecond),
     RATE_LIMIT_BURST: String(config.rateLimitBurst),
     ACCOUNT_CONCURRENCY: String(config.accountConcurrency),
+    TRUSTED_PROXIES: config.trustedProxies.map(([address, bits]) => `${address}/${bits}`).join(','),
     DEPOSIT_ADDRESS_TTL: `${config.depositAddressTtlMs}ms`,
     ...tronEnvironment(config.tron),
     CHECK_ANSWERS: String(config.checkAnswers),

@@ -48,7 +48,10 @@ describe('a response that is checked under test', () => {
       }),
     );
     const logger = pino({ level: 'silent' });
-    app.use(logRequest(logger, durations)).use(answerErrors(logger)).use(router.routes());
+    app
+      .use(logRequest(logger, durations, () => '192.0.2.1'))
+      .use(answerErrors(logger))
+      .use(router.routes());
     server = createServer(app.callback()).listen(0, '127.0.0.1');
     await once(server, 'listening');
   });

@@ -67,6 +67,24 @@ describe('an invalid configuration', () => {
       );
     }
     assert.equal(problem('WEBHOOK_TIMEOUT', '20s'), undefined);
+    for (const proxies of [
+      '10.0.0.1',
+      '10/8',
+      '010.0.0.0/8',
+      '10.0.0.0/33',
+      '10.0.0.0/8,',
+      '::ffff:10.0.0.0/104',
+    ]) {
+      assert.equal(
+        problem('TRUSTED_PROXIES', proxies),
+        'TRUSTED_PROXIES: must be CIDR blocks such as 10.0.0.0/8 or 2001:db8::/32, comma-separated',
+      );
+    }
+    assert.equal(problem('TRUSTED_PROXIES', '::/0'), 'TRUSTED_PROXIES: must not trust every address');
+    assert.equal(
+      problem('TRUSTED_PROXY', '10.0.0.0/8'),
+      'TRUSTED_PROXY: is not a known variable; is it misspelt?',
+    );
     assert.equal(problem('TRON_NODES', 'x'), 'TRON_NODES: is not a known variable; is it misspelt?');
   });
 

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import ipaddr from 'ipaddr.js';
+import { expectError } from '../../support/api/answers.ts';
+import { startTestStack, type TestStack } from '../../support/stack.ts';
+
+describe("a client's address behind a trusted proxy", () => {
+  let stack: TestStack;
+  before(async () => {
+    const trustedProxies = ['127.0.0.0/8', '10.0.0.0/8'].map((block) => ipaddr.parseCIDR(block));
+    stack = await startTestStack({ trustedProxies }, { worker: false });
+  });
+  after(() => stack.stop());
+
+  const lineOf = (requestId: string | null) =>
+    JSON.parse(
+      stack.logLines.find((line) => line.includes(String(requestId)) && line.includes('"route"')) ?? '{}',
+    );
+
+  it("is in the request's log line, together with the key's id", async () => {
+    const partner = await stack.createPartner();
+    const { status, headers } = await partner.call('GET', '/balance', {
+      headers: { 'x-forwarded-for': '1.1.1.1, 203.0.113.9, 10.4.5.6' },
+    });
+    assert.equal(status, 200);
+    const line = lineOf(headers.get('request-id'));
+    assert.equal(line.clientAddress, '203.0.113.9');
+    assert.match(line.keyId, /^key_/);
+  });
+
+  it('is refused, after the key, if it cannot be parsed', async () => {
+    const partner = await stack.createPartner();
+    const unreadable = { 'x-forwarded-for': '203.0.113.9, unknown' };
+    const refused = await partner.call('GET', '/balance', { headers: unreadable });
+    expectError(refused, 'validation_failed', ['X-Forwarded-For']);
+    assert.equal(lineOf(refused.headers.get('request-id')).clientAddress, null);
+    const unknown = await partner.call('GET', '/balance', {
+      headers: { ...unreadable, authorization: 'Bearer none' },
+    });
+    expectError(unknown, 'invalid_api_key');
+  });
+});
