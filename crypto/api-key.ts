@@ -14,6 +14,11 @@ export function generateApiKey(mode: Mode): string {
   return body + checksumOf(body);
 }
 
+/** Whether a text could be a key, apart from its checksum. */
+export function isApiKeyShaped(text: string): boolean {
+  return SHAPE.test(text);
+}
+
 /** The mode of a well-formed key; undefined for a mistyped or foreign one, so that it costs no query. */
 export function modeOfApiKey(key: string): Mode | undefined {
   const shape = SHAPE.exec(key);

@@ -24,7 +24,7 @@ export const ERRORS = {
     status: 400,
     type: 'invalid_request',
     message:
-      'This endpoint requires an Idempotency-Key header. Send any string that is unique to the operation.',
+      "This endpoint requires an Idempotency-Key header. Send a string that is unique to the operation, such as your order's id, and the same one with every retry.",
   },
   idempotency_key_invalid: {
     status: 400,
@@ -35,17 +35,19 @@ export const ERRORS = {
     status: 401,
     type: 'authentication',
     message:
-      'The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.',
+      'The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.',
   },
   insufficient_funds: {
     status: 402,
     type: 'payment',
-    message: 'The available balance does not cover the amount plus fees. Fund the balance and try again.',
+    message:
+      'The available balance does not cover the amount plus fees, and nothing was debited. Fund the balance, then send the request with a new Idempotency-Key: the one you used keeps this response.',
   },
   provider_declined: {
     status: 402,
     type: 'payment',
-    message: 'The card network declined the request. Nothing was debited.',
+    message:
+      'The card network declined the request, and nothing was debited. To ask again, use a new Idempotency-Key: the one you used keeps this response.',
   },
   secure_details_disabled: {
     status: 403,
@@ -93,17 +95,20 @@ export const ERRORS = {
   external_ref_taken: {
     status: 409,
     type: 'conflict',
-    message: 'This account already has a card with this external_ref. Use another external_ref.',
+    message:
+      'This account already has a card with this external_ref, and this request debited nothing. If an earlier response was lost, it may be the card you want: look at GET /cards?external_ref=… first. Use another external_ref and a new Idempotency-Key only if you want a second card.',
   },
   idempotency_in_flight: {
     status: 409,
     type: 'conflict',
-    message: 'A request with this Idempotency-Key is still in progress. Retry shortly with the same key.',
+    message:
+      'A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.',
   },
   no_product_configured: {
     status: 409,
     type: 'conflict',
-    message: 'This account has no card product to issue at the moment. Contact us.',
+    message:
+      'This account has no card product to issue at the moment, and nothing was debited. Contact us, then use a new Idempotency-Key: the one you used keeps this response.',
   },
   invalid_state: {
     status: 409,
@@ -125,22 +130,25 @@ export const ERRORS = {
     status: 422,
     type: 'conflict',
     message:
-      'This Idempotency-Key was already used for a different request. Use a new key for each new request.',
+      'This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.',
   },
   limit_exceeded: {
     status: 422,
     type: 'limit',
-    message: "The request would exceed one of this account's limits.",
+    message:
+      "The request would exceed one of this account's limits, and nothing was debited. Once it fits, use a new Idempotency-Key: the one you used keeps this response.",
   },
   product_not_allowed: {
     status: 422,
     type: 'invalid_request',
-    message: 'This account cannot issue this product_code. GET /products lists the ones it can.',
+    message:
+      'This account cannot issue this product_code, and nothing was debited. GET /products lists the ones it can. Use a new Idempotency-Key: the one you used keeps this response.',
   },
   rate_limited: {
     status: 429,
     type: 'rate_limit',
-    message: 'Too many requests. Retry after the number of seconds in Retry-After.',
+    message:
+      'Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.',
   },
   reveal_limit_reached: {
     status: 429,
@@ -151,13 +159,14 @@ export const ERRORS = {
   internal_error: {
     status: 500,
     type: 'api',
-    message: 'Something went wrong on our side. It is safe to retry with the same Idempotency-Key.',
+    message:
+      'Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.',
   },
   unavailable: {
     status: 503,
     type: 'api',
     message:
-      'The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.',
+      'The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.',
   },
 } as const satisfies Record<string, CatalogueEntry>;
 

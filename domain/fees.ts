@@ -48,6 +48,15 @@ interface Quote {
   totalDebitedCents: number;
 }
 
+/** 402: the available balance does not cover what would be debited. */
+export function insufficientFunds(totalDebitedCents: number, availableCents: number): ApiError {
+  return new ApiError('insufficient_funds', {
+    message:
+      `This costs ${totalDebitedCents} cents with its fees, and ${availableCents} cents are available, so nothing was ` +
+      'debited. Fund the balance, then send the request with a new Idempotency-Key: the one you used keeps this response.',
+  });
+}
+
 /**
  * What it costs to put `amountCents` on a card. Quotes, holds and debits are all computed here (decisions.md, "Fees").
  * A fee of zero is left out.

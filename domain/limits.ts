@@ -53,5 +53,9 @@ export function checkLimits(
 }
 
 function exceeded(message: string): ApiError {
-  return new ApiError('limit_exceeded', { message: `Limit exceeded: ${message}.` });
+  return new ApiError('limit_exceeded', {
+    message:
+      `Limit exceeded: ${message}. Nothing was debited. Once the request fits, use a new Idempotency-Key: the one you used ` +
+      'keeps this response.',
+  });
 }

@@ -25,8 +25,13 @@ export type TopUpFailureCode = z.infer<typeof TopUpFailureCode>;
 
 /** Only an `active` card can be topped up (partner-api.md, "States and transitions"). */
 export function topUpNotPossible(status: CardStatus): ApiError {
+  const canBecomeActive = status === 'funding_pending' || status === 'frozen';
   return new ApiError('invalid_state', {
-    message: `The card is ${status}. Only an active card can be topped up.`,
+    message:
+      `The card is ${status}. Only an active card can be topped up, and nothing was debited.` +
+      (canBecomeActive
+        ? ' Once it is active, use a new Idempotency-Key: the one you used keeps this response.'
+        : ''),
   });
 }
 
@@ -34,6 +39,7 @@ export function topUpNotPossible(status: CardStatus): ApiError {
 export function topUpOfUnknownCard(): ApiError {
   return new ApiError('invalid_state', {
     message:
-      "The card is active, but we do not have the card network's id for it, so it cannot be topped up. Contact us.",
+      "The card is active, but we do not have the card network's id for it, so it cannot be topped up, and nothing was " +
+      'debited. Contact us.',
   });
 }

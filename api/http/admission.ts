@@ -78,7 +78,10 @@ export function createAdmission({
   const active = new Map<string, number>();
   /** All requests in this process, by account. */
   const present = new Map<string, Set<Stay>>();
-  const metrics = createMetrics(() => [...present.values()].flatMap((stays) => [...stays]));
+  const refusals = refusalsOf(accountConcurrency);
+  const metrics = createMetrics(Object.keys(refusals), () =>
+    [...present.values()].flatMap((stays) => [...stays]),
+  );
   let stopping = false;
 
   function arrive({ partnerId, mode }: Tenant): Visit {
@@ -145,9 +148,9 @@ export function createAdmission({
     }
   }
 
-  function refusal(reason: keyof typeof REFUSALS): ApiError {
+  function refusal(reason: keyof typeof refusals): ApiError {
     metrics.refused.inc({ reason });
-    const { code, ...detail } = REFUSALS[reason];
+    const { code, ...detail } = refusals[reason];
     return new ApiError(code, detail);
   }
 
@@ -161,29 +164,32 @@ export function createAdmission({
   };
 }
 
-const REFUSALS = {
-  queue_full: {
-    code: 'rate_limited',
-    message:
-      'This account has too many requests in progress and waiting. Retry after the number of seconds in Retry-After, and ' +
-      'send fewer at once.',
-    retryAfterSeconds: 1,
-  },
-  too_late: {
-    code: 'unavailable',
-    message:
-      "This request waited too long for this account's earlier requests and was not started. Retry it with the same " +
-      'Idempotency-Key, and send fewer requests at once.',
-    retryAfterSeconds: 1,
-  },
-  stopping: {
-    code: 'unavailable',
-    message: 'The server is restarting and did not start this request. Retry with the same Idempotency-Key.',
-    retryAfterSeconds: 1,
-  },
-} as const;
+function refusalsOf(accountConcurrency: number) {
+  return {
+    queue_full: {
+      code: 'rate_limited',
+      message:
+        `This account already has ${accountConcurrency} requests in progress in this mode, and ${QUEUE_LENGTH} more ` +
+        'waiting. Retry after the number of seconds in Retry-After, with the same Idempotency-Key, and send fewer at once.',
+      retryAfterSeconds: 1,
+    },
+    too_late: {
+      code: 'unavailable',
+      message:
+        "This request waited too long for this account's earlier requests and was not started. Retry it with the same " +
+        'Idempotency-Key, and send fewer requests at once.',
+      retryAfterSeconds: 1,
+    },
+    stopping: {
+      code: 'unavailable',
+      message:
+        'The server is restarting and did not start this request. Retry with the same Idempotency-Key.',
+      retryAfterSeconds: 1,
+    },
+  } as const;
+}
 
-function createMetrics(stays: () => Stay[]) {
+function createMetrics(reasons: readonly string[], stays: () => Stay[]) {
   const refused = new Counter({
     name: 'admission_requests_refused_total',
     help: 'Requests refused before they were started, by reason',
@@ -191,7 +197,7 @@ function createMetrics(stays: () => Stay[]) {
     registers: [],
   });
   // So that the first refusal shows as an increase.
-  for (const reason of Object.keys(REFUSALS)) refused.inc({ reason }, 0);
+  for (const reason of reasons) refused.inc({ reason }, 0);
   const count = (at: Stay['at']) => stays().filter((stay) => stay.at === at).length;
   return {
     atWork: new Gauge({

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { modeOfApiKey } from '../../crypto/api-key.ts';
+import { isApiKeyShaped, modeOfApiKey } from '../../crypto/api-key.ts';
 import type { Orm } from '../../db/orm.ts';
 import { anyOf, readStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
@@ -40,7 +40,7 @@ export function createAuthenticate(
   return async (authorization) => {
     const key = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
     const mode = key === undefined ? undefined : modeOfApiKey(key);
-    if (key === undefined || mode === undefined) throw new ApiError('invalid_api_key');
+    if (key === undefined || mode === undefined) throw malformed(authorization ?? '', key);
     // Keys stay out of the cache too. Within the process, a plain digest of 214 random bits is enough.
     const digest = hash('sha256', key, 'base64');
     const known = seen.get(digest);
@@ -57,7 +57,10 @@ export function createAuthenticate(
     const caller = await readCaller(orm, await hashes(key));
     if (caller === undefined) {
       seen.delete(digest);
-      throw new ApiError('invalid_api_key');
+      throw new ApiError('invalid_api_key', {
+        message:
+          "The API key is unknown or revoked. Check that it is one of this service's keys and still in use.",
+      });
     }
     seen.set(digest, { caller, readAtMs });
     return caller;
@@ -72,6 +75,30 @@ export function createAuthenticate(
       visit.end();
     }
   }
+}
+
+/** What anybody can tell from the header alone, so saying it gives nothing away. It never repeats the header. */
+function malformed(authorization: string, key: string | undefined): ApiError {
+  const send = 'Send Authorization: Bearer <API_KEY>.';
+  if (authorization === '')
+    return new ApiError('invalid_api_key', { message: `The Authorization header is missing. ${send}` });
+  if (!/^Bearer( |$)/i.test(authorization))
+    return new ApiError('invalid_api_key', {
+      message: `The Authorization header does not begin with Bearer and a space. ${send}`,
+    });
+  if (key === undefined)
+    return new ApiError('invalid_api_key', {
+      message: `The Authorization header must have exactly one key after Bearer. ${send}`,
+    });
+  if (!isApiKeyShaped(key))
+    return new ApiError('invalid_api_key', {
+      message:
+        'What follows Bearer is not an API key: a key is sk_test_ or sk_live_ and 42 letters and digits. Check that ' +
+        'it was copied whole.',
+    });
+  return new ApiError('invalid_api_key', {
+    message: 'The API key is mistyped: its checksum does not match. Copy it again.',
+  });
 }
 
 async function readCaller(orm: Orm, hashes: Buffer[]): Promise<Caller | undefined> {

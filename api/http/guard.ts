@@ -39,7 +39,8 @@ export function guard(
 ): RouterMiddleware<RequestState> {
   return async (ctx: RouterContext<RequestState>) => {
     const { req, state } = ctx;
-    if (timesSent(req, 'authorization') > 1) throw new ApiError('invalid_api_key');
+    if (timesSent(req, 'authorization') > 1)
+      throw new ApiError('invalid_api_key', { message: 'The Authorization header must be sent once.' });
     const caller = await authenticate(req.headers.authorization);
     state.logFields.partnerId = caller.partnerId;
     state.logFields.mode = caller.mode;

@@ -47,6 +47,9 @@ export function createRateLimit(
   const toldFromMs = Math.max(intervalMs, sizeMs * UNTOLD_PART) - ROUNDING_MS;
   const buckets = new LRUCache<string, Bucket>({ max: 100_000 });
   const toTell = new Set<string>();
+  const message =
+    `This API key can send ${perSecond} requests a second, and ${Math.max(burst, perSecond)} at once after a pause. ` +
+    'Retry after the number of seconds in Retry-After, with the same Idempotency-Key.';
 
   return {
     take(keyId) {
@@ -56,7 +59,10 @@ export function createRateLimit(
       const waitMs = fullAtMs - nowMs - sizeMs;
       // Rounding errors in sums of fractional milliseconds stay below this.
       if (waitMs > ROUNDING_MS) {
-        throw new ApiError('rate_limited', { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) });
+        throw new ApiError('rate_limited', {
+          message,
+          retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)),
+        });
       }
       bucket.fullAtMs = fullAtMs;
       bucket.untoldMs += intervalMs;

@@ -1,5 +1,6 @@
 import { ApiError } from '../../domain/api-error.ts';
 import { ERROR_CODES, ERRORS, type ErrorCode } from '../../domain/error-catalogue.ts';
+import { insufficientFunds } from '../../domain/fees.ts';
 import { idPattern } from '../../domain/ids.ts';
 import { presentError } from '../../resources/error.ts';
 import { type Declaration, errorCodesOf } from '../http/route.ts';
@@ -84,6 +85,7 @@ function headersOf({ idempotencyKey }: Declaration, status: number): object {
 export function errorExamples(): Record<string, object> {
   const examples: Record<string, ApiError> = {
     ...Object.fromEntries(ERROR_CODES.map((code) => [code, new ApiError(code)])),
+    insufficient_funds: insufficientFunds(5_200, 1_000),
     validation_failed: ApiError.ofField('amount', 'amount is required'),
     [UNKNOWN_PARAMETER]: ApiError.ofField('page', 'page is not a parameter of this request'),
     idempotency_key_missing: keyError('idempotency_key_missing'),

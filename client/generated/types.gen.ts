@@ -1281,11 +1281,11 @@ export type AccountPingErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -1293,11 +1293,11 @@ export type AccountPingErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -1326,11 +1326,11 @@ export type BalanceGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -1338,11 +1338,11 @@ export type BalanceGetErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -1380,11 +1380,11 @@ export type BalanceTransactionsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -1392,11 +1392,11 @@ export type BalanceTransactionsListErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -1425,11 +1425,11 @@ export type ProductsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -1437,11 +1437,11 @@ export type ProductsListErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -1477,7 +1477,7 @@ export type DepositsCreateErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -1485,7 +1485,7 @@ export type DepositsCreateErrors = {
      */
     403: Error;
     /**
-     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
      */
     409: Error;
     /**
@@ -1497,12 +1497,12 @@ export type DepositsCreateErrors = {
      */
     415: Error;
     /**
-     * - `limit_exceeded`: The request would exceed one of this account's limits.
-     * - `idempotency_conflict`: This Idempotency-Key was already used for a different request. Use a new key for each new request.
+     * - `limit_exceeded`: The request would exceed one of this account's limits, and nothing was debited. Once it fits, use a new Idempotency-Key: the one you used keeps this response.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.
      */
     422: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -1510,11 +1510,11 @@ export type DepositsCreateErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -1552,11 +1552,11 @@ export type DepositsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -1564,11 +1564,11 @@ export type DepositsListErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -1602,7 +1602,7 @@ export type DepositsGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -1610,7 +1610,7 @@ export type DepositsGetErrors = {
      */
     404: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -1618,11 +1618,11 @@ export type DepositsGetErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -1651,7 +1651,7 @@ export type QuotesCreateErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -1663,7 +1663,7 @@ export type QuotesCreateErrors = {
      */
     415: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -1671,11 +1671,11 @@ export type QuotesCreateErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -1721,11 +1721,11 @@ export type CardsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -1733,11 +1733,11 @@ export type CardsListErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -1769,23 +1769,23 @@ export type CardsCreateData = {
 export type CardsCreateErrors = {
     /**
      * - `validation_failed`: The request is not valid.
-     * - `idempotency_key_missing`: This endpoint requires an Idempotency-Key header. Send any string that is unique to the operation.
+     * - `idempotency_key_missing`: This endpoint requires an Idempotency-Key header. Send a string that is unique to the operation, such as your order's id, and the same one with every retry.
      * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `insufficient_funds`: The available balance does not cover the amount plus fees. Fund the balance and try again.
-     * - `provider_declined`: The card network declined the request. Nothing was debited.
+     * - `insufficient_funds`: The available balance does not cover the amount plus fees, and nothing was debited. Fund the balance, then send the request with a new Idempotency-Key: the one you used keeps this response.
+     * - `provider_declined`: The card network declined the request, and nothing was debited. To ask again, use a new Idempotency-Key: the one you used keeps this response.
      */
     402: Error;
     /**
-     * - `external_ref_taken`: This account already has a card with this external_ref. Use another external_ref.
-     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key.
-     * - `no_product_configured`: This account has no card product to issue at the moment. Contact us.
+     * - `external_ref_taken`: This account already has a card with this external_ref, and this request debited nothing. If an earlier response was lost, it may be the card you want: look at GET /cards?external_ref=… first. Use another external_ref and a new Idempotency-Key only if you want a second card.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
+     * - `no_product_configured`: This account has no card product to issue at the moment, and nothing was debited. Contact us, then use a new Idempotency-Key: the one you used keeps this response.
      */
     409: Error;
     /**
@@ -1797,13 +1797,13 @@ export type CardsCreateErrors = {
      */
     415: Error;
     /**
-     * - `limit_exceeded`: The request would exceed one of this account's limits.
-     * - `idempotency_conflict`: This Idempotency-Key was already used for a different request. Use a new key for each new request.
-     * - `product_not_allowed`: This account cannot issue this product_code. GET /products lists the ones it can.
+     * - `limit_exceeded`: The request would exceed one of this account's limits, and nothing was debited. Once it fits, use a new Idempotency-Key: the one you used keeps this response.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     * - `product_not_allowed`: This account cannot issue this product_code, and nothing was debited. GET /products lists the ones it can. Use a new Idempotency-Key: the one you used keeps this response.
      */
     422: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -1811,11 +1811,11 @@ export type CardsCreateErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -1853,7 +1853,7 @@ export type CardsGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -1861,7 +1861,7 @@ export type CardsGetErrors = {
      */
     404: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -1869,11 +1869,11 @@ export type CardsGetErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -1907,7 +1907,7 @@ export type CardsGetSecureDetailsErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -1923,7 +1923,7 @@ export type CardsGetSecureDetailsErrors = {
      */
     409: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      * - `reveal_limit_reached`: You can reveal card details 3 times in any minute and 20 times in any 24 hours. Retry after the number of seconds in Retry-After.
      */
     429: Error;
@@ -1932,11 +1932,11 @@ export type CardsGetSecureDetailsErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -1979,7 +1979,7 @@ export type TopupsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -1987,7 +1987,7 @@ export type TopupsListErrors = {
      */
     404: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -1995,11 +1995,11 @@ export type TopupsListErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -2036,17 +2036,17 @@ export type TopupsCreateData = {
 export type TopupsCreateErrors = {
     /**
      * - `validation_failed`: The request is not valid.
-     * - `idempotency_key_missing`: This endpoint requires an Idempotency-Key header. Send any string that is unique to the operation.
+     * - `idempotency_key_missing`: This endpoint requires an Idempotency-Key header. Send a string that is unique to the operation, such as your order's id, and the same one with every retry.
      * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `insufficient_funds`: The available balance does not cover the amount plus fees. Fund the balance and try again.
-     * - `provider_declined`: The card network declined the request. Nothing was debited.
+     * - `insufficient_funds`: The available balance does not cover the amount plus fees, and nothing was debited. Fund the balance, then send the request with a new Idempotency-Key: the one you used keeps this response.
+     * - `provider_declined`: The card network declined the request, and nothing was debited. To ask again, use a new Idempotency-Key: the one you used keeps this response.
      */
     402: Error;
     /**
@@ -2055,7 +2055,7 @@ export type TopupsCreateErrors = {
     404: Error;
     /**
      * - `invalid_state`: The card's current status does not allow this operation.
-     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
      */
     409: Error;
     /**
@@ -2067,12 +2067,12 @@ export type TopupsCreateErrors = {
      */
     415: Error;
     /**
-     * - `limit_exceeded`: The request would exceed one of this account's limits.
-     * - `idempotency_conflict`: This Idempotency-Key was already used for a different request. Use a new key for each new request.
+     * - `limit_exceeded`: The request would exceed one of this account's limits, and nothing was debited. Once it fits, use a new Idempotency-Key: the one you used keeps this response.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.
      */
     422: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -2080,11 +2080,11 @@ export type TopupsCreateErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -2122,7 +2122,7 @@ export type TopupsGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2130,7 +2130,7 @@ export type TopupsGetErrors = {
      */
     404: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -2138,11 +2138,11 @@ export type TopupsGetErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -2183,7 +2183,7 @@ export type CardsFreezeErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2192,7 +2192,7 @@ export type CardsFreezeErrors = {
     404: Error;
     /**
      * - `invalid_state`: The card's current status does not allow this operation.
-     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
      */
     409: Error;
     /**
@@ -2204,11 +2204,11 @@ export type CardsFreezeErrors = {
      */
     415: Error;
     /**
-     * - `idempotency_conflict`: This Idempotency-Key was already used for a different request. Use a new key for each new request.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.
      */
     422: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -2216,11 +2216,11 @@ export type CardsFreezeErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -2261,7 +2261,7 @@ export type CardsUnfreezeErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2270,7 +2270,7 @@ export type CardsUnfreezeErrors = {
     404: Error;
     /**
      * - `invalid_state`: The card's current status does not allow this operation.
-     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
      */
     409: Error;
     /**
@@ -2282,11 +2282,11 @@ export type CardsUnfreezeErrors = {
      */
     415: Error;
     /**
-     * - `idempotency_conflict`: This Idempotency-Key was already used for a different request. Use a new key for each new request.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.
      */
     422: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -2294,11 +2294,11 @@ export type CardsUnfreezeErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -2339,7 +2339,7 @@ export type CardsBlockErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2348,7 +2348,7 @@ export type CardsBlockErrors = {
     404: Error;
     /**
      * - `invalid_state`: The card's current status does not allow this operation.
-     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
      */
     409: Error;
     /**
@@ -2360,11 +2360,11 @@ export type CardsBlockErrors = {
      */
     415: Error;
     /**
-     * - `idempotency_conflict`: This Idempotency-Key was already used for a different request. Use a new key for each new request.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.
      */
     422: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -2372,11 +2372,11 @@ export type CardsBlockErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -2419,7 +2419,7 @@ export type TransactionsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2427,7 +2427,7 @@ export type TransactionsListErrors = {
      */
     404: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -2435,11 +2435,11 @@ export type TransactionsListErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -2468,7 +2468,7 @@ export type WebhookEndpointDeleteErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2476,7 +2476,7 @@ export type WebhookEndpointDeleteErrors = {
      */
     404: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -2484,11 +2484,11 @@ export type WebhookEndpointDeleteErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -2517,7 +2517,7 @@ export type WebhookEndpointGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2525,7 +2525,7 @@ export type WebhookEndpointGetErrors = {
      */
     404: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -2533,11 +2533,11 @@ export type WebhookEndpointGetErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -2566,7 +2566,7 @@ export type WebhookEndpointSetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2578,7 +2578,7 @@ export type WebhookEndpointSetErrors = {
      */
     415: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -2586,11 +2586,11 @@ export type WebhookEndpointSetErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -2619,7 +2619,7 @@ export type WebhookEndpointRotateSecretErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2627,7 +2627,7 @@ export type WebhookEndpointRotateSecretErrors = {
      */
     404: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -2635,11 +2635,11 @@ export type WebhookEndpointRotateSecretErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -2668,7 +2668,7 @@ export type WebhookEndpointTestErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2680,7 +2680,7 @@ export type WebhookEndpointTestErrors = {
      */
     409: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -2688,11 +2688,11 @@ export type WebhookEndpointTestErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -2746,11 +2746,11 @@ export type EventsListErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -2758,11 +2758,11 @@ export type EventsListErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -2796,7 +2796,7 @@ export type EventsGetErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2804,7 +2804,7 @@ export type EventsGetErrors = {
      */
     404: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -2812,11 +2812,11 @@ export type EventsGetErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -2850,7 +2850,7 @@ export type EventsResendErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2863,7 +2863,7 @@ export type EventsResendErrors = {
      */
     409: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -2871,11 +2871,11 @@ export type EventsResendErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -2907,12 +2907,12 @@ export type TestHelpersCreditBalanceData = {
 export type TestHelpersCreditBalanceErrors = {
     /**
      * - `validation_failed`: The request is not valid.
-     * - `idempotency_key_missing`: This endpoint requires an Idempotency-Key header. Send any string that is unique to the operation.
+     * - `idempotency_key_missing`: This endpoint requires an Idempotency-Key header. Send a string that is unique to the operation, such as your order's id, and the same one with every retry.
      * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -2920,7 +2920,7 @@ export type TestHelpersCreditBalanceErrors = {
      */
     403: Error;
     /**
-     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
      */
     409: Error;
     /**
@@ -2932,11 +2932,11 @@ export type TestHelpersCreditBalanceErrors = {
      */
     415: Error;
     /**
-     * - `idempotency_conflict`: This Idempotency-Key was already used for a different request. Use a new key for each new request.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.
      */
     422: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -2944,11 +2944,11 @@ export type TestHelpersCreditBalanceErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };
@@ -2989,7 +2989,7 @@ export type TestHelpersSimulateTransactionErrors = {
      */
     400: Error;
     /**
-     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one valid key as Authorization: Bearer <API_KEY>.
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
     /**
@@ -3002,7 +3002,7 @@ export type TestHelpersSimulateTransactionErrors = {
     404: Error;
     /**
      * - `invalid_state`: The card's current status does not allow this operation.
-     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
      */
     409: Error;
     /**
@@ -3014,11 +3014,11 @@ export type TestHelpersSimulateTransactionErrors = {
      */
     415: Error;
     /**
-     * - `idempotency_conflict`: This Idempotency-Key was already used for a different request. Use a new key for each new request.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.
      */
     422: Error;
     /**
-     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After.
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
     /**
@@ -3026,11 +3026,11 @@ export type TestHelpersSimulateTransactionErrors = {
      */
     431: Error;
     /**
-     * - `internal_error`: Something went wrong on our side. It is safe to retry with the same Idempotency-Key.
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
      */
     500: Error;
     /**
-     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result.
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
      */
     503: Error;
 };

@@ -173,7 +173,7 @@ async function limitFaucetCredits(tx: Transactor, partnerId: string): Promise<vo
   const [lastHour] = await faucetCreditsInLastHour(tx, { partnerId });
   if (lastHour !== undefined && lastHour.credits >= FAUCET_CREDITS_PER_HOUR) {
     throw new ApiError('rate_limited', {
-      message: `You can credit a test balance ${FAUCET_CREDITS_PER_HOUR} times in any hour. Retry after the number of seconds in Retry-After.`,
+      message: `You can credit a test balance ${FAUCET_CREDITS_PER_HOUR} times in any hour. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.`,
       retryAfterSeconds: Math.max(1, lastHour.wait_seconds),
     });
   }

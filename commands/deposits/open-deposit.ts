@@ -92,7 +92,7 @@ async function takeIndex(
   if (replay !== null) return replay;
   if (row.address_index === null) {
     throw new ApiError('limit_exceeded', {
-      message: `Limit exceeded: this account already has ${MOST_OPEN_DEPOSITS} deposits awaiting payment. Pay some of them, or wait until some expire.`,
+      message: `Limit exceeded: this account already has ${MOST_OPEN_DEPOSITS} deposits awaiting payment. Pay some of them, or wait until some expire. If you sent an Idempotency-Key, use a new one then: it keeps this response.`,
     });
   }
   return { index: row.address_index };

@@ -2,10 +2,11 @@ import { type Compilable, sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import type { Transactor, Writes } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import type { Fee } from '../../domain/fees.ts';
+import { type Fee, insufficientFunds } from '../../domain/fees.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { type LedgerResult, statementWithOperation } from '../../ledger/apply-operation.ts';
+import { readBalance } from '../../ledger/balances.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import type { LedgerOperation, Transfer, TransferCode } from '../../ledger/operation.ts';
 import { requireStored } from '../idempotency/answer-once.ts';
@@ -102,14 +103,16 @@ export function fundingWriter<Row extends { fees: readonly Fee[] }>(
 
   return {
     async hold(tx, claimId, row) {
-      const operation = ledgerOperation(table.funding(row), 'pending');
-      requireMade(await hold(tx, operation, { ...bound(row), claimId }).catch(tooLarge));
+      const funding = table.funding(row);
+      const operation = ledgerOperation(funding, 'pending');
+      await requireMade(tx, funding, await hold(tx, operation, { ...bound(row), claimId }).catch(tooLarge));
     },
     async fund(tx, ring, request, row, outcome) {
       const values = { ...bound(row), ...requestOutcome(ring, request, outcome) };
-      const operation = ledgerOperation(table.funding(row), 'single');
+      const funding = table.funding(row);
+      const operation = ledgerOperation(funding, 'single');
       const result = await fund(request)(tx, operation, values).catch(tooLarge);
-      requireMade(result);
+      await requireMade(tx, funding, result);
       requireStored(result.wrote.is_stored);
     },
     async end(tx, ring, claimId, { row, phase, outcome }) {
@@ -124,9 +127,17 @@ interface Made {
   made: boolean;
 }
 
-function requireMade(result: { moved: LedgerResult; wrote: Made }): void {
-  if (!result.wrote.made) throw new ApiError('external_ref_taken');
-  if (result.moved.outcome === 'insufficient_funds') throw new ApiError('insufficient_funds');
+async function requireMade(
+  tx: Transactor,
+  { partnerId, mode, amountCents, fees }: Funding,
+  { moved, wrote }: { moved: LedgerResult; wrote: Made },
+): Promise<void> {
+  if (!wrote.made) throw new ApiError('external_ref_taken');
+  if (moved.outcome !== 'insufficient_funds') return;
+  // The ledger has locked the balance, so this is what it decided on.
+  const { availableCents } = await readBalance(tx, partnerId, mode);
+  const totalDebitedCents = fees.reduce((sum, fee) => sum + fee.amount, amountCents);
+  throw insufficientFunds(totalDebitedCents, availableCents);
 }
 
 function tooLarge(error: unknown): never {

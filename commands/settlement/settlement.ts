@@ -139,7 +139,8 @@ function isSameTransaction(row: TransactionRow, settlement: Settlement): boolean
 function conflict(): ApiError {
   return new ApiError('idempotency_conflict', {
     message:
-      'A different transaction was already settled with this network transaction id. Give each transaction its own id.',
+      'A different transaction was already settled with this network transaction id, and this one was not. Compare the two ' +
+      'before you send it with another id: if they are the same purchase, that would settle it twice.',
   });
 }
 

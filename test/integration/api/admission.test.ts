@@ -368,6 +368,10 @@ describe('the API, under more requests than it admits,', () => {
       for (const options of [live, { headers }]) {
         const refused = await partner.call('GET', '/balance', options);
         expectError(refused, 'rate_limited');
+        assert.match(
+          refused.json.error.message,
+          /already has 16 requests in progress in this mode, and 200 more/,
+        );
         assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
       }
       assert.equal((await partner.call('GET', '/balance', { mode: 'test' })).status, 200);

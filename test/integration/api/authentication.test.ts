@@ -28,26 +28,47 @@ describe('authentication', () => {
     }
   });
 
-  const REFUSED: Record<string, () => string> = {
-    'an empty header': () => '',
-    'no scheme': () => partner.keys.test,
-    'another scheme': () => `Basic ${Buffer.from(`${partner.keys.test}:`).toString('base64')}`,
-    'a scheme without a key': () => 'Bearer',
-    'an unknown key': () => `Bearer ${generateApiKey('test')}`,
-    'a wrong checksum': () => `Bearer ${mistyped(partner.keys.test)}`,
-    "the other mode's prefix": () => `Bearer ${partner.keys.test.replace('test', 'live')}`,
-    'lower case': () => `Bearer ${partner.keys.test.toLowerCase()}`,
-    'something after the key': () => `Bearer ${partner.keys.test} x`,
-    'two keys': () => `Bearer ${partner.keys.test}, Bearer ${partner.keys.live}`,
-    'a shorter key': () => `Bearer ${partner.keys.test.slice(0, -1)}`,
-    'a key of another kind': () => 'Bearer sk_prod_0123456789',
-    'a very long key': () => `Bearer ${'sk_test_'.repeat(500)}`,
-    'bytes that are not ASCII': () => 'Bearer sk_test_\xff\xfe',
+  const REFUSED: Record<string, [authorization: () => string, message: RegExp]> = {
+    'an empty header': [() => '', /^The Authorization header is missing\. Send/],
+    'no scheme': [() => partner.keys.test, /does not begin with Bearer/],
+    'another scheme': [
+      () => `Basic ${Buffer.from(`${partner.keys.test}:`).toString('base64')}`,
+      /does not begin with Bearer/,
+    ],
+    'a scheme without a key': [() => 'Bearer', /exactly one key after Bearer/],
+    'an unknown key': [() => `Bearer ${generateApiKey('test')}`, /^The API key is unknown or revoked\./],
+    'a wrong checksum': [
+      () => `Bearer ${mistyped(partner.keys.test)}`,
+      /mistyped: its checksum does not match/,
+    ],
+    "the other mode's prefix": [
+      () => `Bearer ${partner.keys.test.replace('test', 'live')}`,
+      /mistyped: its checksum does not match/,
+    ],
+    'lower case': [
+      () => `Bearer ${partner.keys.test.toLowerCase()}`,
+      /mistyped: its checksum does not match/,
+    ],
+    'something after the key': [() => `Bearer ${partner.keys.test} x`, /exactly one key after Bearer/],
+    'two keys': [
+      () => `Bearer ${partner.keys.test}, Bearer ${partner.keys.live}`,
+      /exactly one key after Bearer/,
+    ],
+    'a shorter key': [
+      () => `Bearer ${partner.keys.test.slice(0, -1)}`,
+      /sk_test_ or sk_live_ and 42 letters/,
+    ],
+    'a key of another kind': [() => 'Bearer sk_prod_0123456789', /sk_test_ or sk_live_ and 42 letters/],
+    'a very long key': [() => `Bearer ${'sk_test_'.repeat(500)}`, /sk_test_ or sk_live_ and 42 letters/],
+    'bytes that are not ASCII': [() => 'Bearer sk_test_\xff\xfe', /sk_test_ or sk_live_ and 42 letters/],
   };
-  for (const [what, authorization] of Object.entries(REFUSED)) {
-    it(`answers 401 for ${what}`, async () => {
-      const answer = await ping(authorization());
+  for (const [what, [authorization, message]] of Object.entries(REFUSED)) {
+    it(`answers 401 for ${what}, and says what is wrong without repeating the key`, async () => {
+      const sent = authorization();
+      const answer = await ping(sent);
       expectError(answer, 'invalid_api_key');
+      assert.match(answer.json.error.message, message);
+      assert.ok(!answer.text.includes(sent.slice('Bearer '.length) || 'no key'));
       assert.equal(answer.headers.get('www-authenticate'), 'Bearer');
     });
   }
@@ -95,7 +116,10 @@ describe('authentication', () => {
           await sleep(100);
         }
       }
-      expectError(await ping(headers.authorization), 'invalid_api_key');
+      const revoked = await ping(headers.authorization);
+      expectError(revoked, 'invalid_api_key');
+      const unknown = await ping(`Bearer ${generateApiKey('test')}`);
+      assert.equal(revoked.json.error.message, unknown.json.error.message);
       assert.equal((await partner.call('GET', '/ping')).status, 200);
     } finally {
       await second.stop();

@@ -161,6 +161,10 @@ describe('the general limit', () => {
     const partner = await stack.createPartner();
     const refusal = await firstRefusal(() => partner.call('GET', '/ping'));
     expectError(refusal, 'rate_limited');
+    assert.match(
+      refusal.json.error.message,
+      /^This API key can send 1 requests a second, and 3 at once after a pause\. /,
+    );
     assert.match(refusal.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
     assert.equal((await partner.call('GET', '/ping', { mode: 'live' })).status, 200);
   });

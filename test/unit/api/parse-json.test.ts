@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { parseJson } from '../../../api/http/body.ts';
+import { parseJson } from '../../../api/http/parse-json.ts';
 import { ApiError } from '../../../domain/api-error.ts';
 
 const parse = (text: string) => parseJson(Buffer.from(text));
@@ -60,5 +60,59 @@ describe('parseJson', () => {
     for (const text of ['0', '-0', '1', '-1', '9007199254740991', '9007199254740993']) {
       assert.equal(parse(text), Number(text));
     }
+  });
+
+  const refusal = (bytes: Buffer): string => {
+    try {
+      parseJson(bytes);
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return 'it is valid';
+  };
+
+  for (const [text, line, character] of [
+    ['', 1, 1],
+    ['{"amount": 5000,}', 1, 17],
+    ['{"amount": 5000', 1, 16],
+    ['{\n  "amount": 5000\n  "external_ref": "r"\n}', 3, 3],
+    ['{"amount": 05}', 1, 13],
+    ['{"amount": 5.}', 1, 13],
+    ['{amount: 5}', 1, 2],
+    ["{'amount': 5}", 1, 2],
+    ['{"amount" 5}', 1, 11],
+    ['{"amount": five}', 1, 12],
+    ['{"a": "b\nc"}', 1, 7],
+    ['{"a": "\\x"}', 1, 7],
+    ['{"a": [1, 2}', 1, 12],
+    ['{"a": [1,]}', 1, 10],
+    ['[1]]', 1, 4],
+    ['{} {}', 1, 4],
+    ['amount=5000', 1, 1],
+    ['['.repeat(60_000), 1, 60_001],
+  ] as const) {
+    it(`says where ${JSON.stringify(text.slice(0, 50))} stops being JSON, and does not repeat it`, () => {
+      const place = `line ${line}, character ${character}`;
+      assert.equal(refusal(Buffer.from(text)), `body must be valid JSON, and stops being so at ${place}`);
+    });
+  }
+
+  it('finds the end of any JSON text that is cut off, or the string or word that was cut', () => {
+    fc.assert(
+      fc.property(values, fc.nat(), (value, at) => {
+        const text = JSON.stringify([value]);
+        const cut = text.slice(0, at % text.length);
+        if (!cut.isWellFormed()) return;
+        const found = Number(/character (\d+)$/.exec(refusal(Buffer.from(cut)))?.[1]);
+        const last = cut.slice(found - 1);
+        assert.ok(last === '' || /^["\-tfn]/.test(last), `${cut} at ${found}`);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it('tells bytes that are not UTF-8 and a byte order mark from bad JSON', () => {
+    assert.equal(refusal(Buffer.from([0x22, 0xff, 0x22])), 'body must be UTF-8');
+    assert.equal(refusal(Buffer.from('\ufeff{}')), 'body must not begin with a byte order mark');
   });
 });

@@ -43,6 +43,17 @@ describe('the error catalogue', () => {
   it('says in a sentence what to do about each error', () => {
     for (const { message } of Object.values(ERRORS)) assert.match(message, /^\w.{20,}\.$/);
   });
+
+  it('keeps the Idempotency-Key while the outcome is unknown, and asks for a new one only if nothing was done', () => {
+    for (const code of ['internal_error', 'unavailable', 'idempotency_in_flight', 'rate_limited'] as const) {
+      assert.match(ERRORS[code].message, /with the same (Idempotency-Key|key)/, code);
+    }
+    for (const [code, { message, status }] of Object.entries(ERRORS)) {
+      if (!/new (Idempotency-Key|key)(?! could)/i.test(message)) continue;
+      assert.ok([402, 409, 422].includes(status), code);
+      assert.match(message, /nothing was debited|debited nothing|did nothing/, code);
+    }
+  });
 });
 
 describe('an error body', () => {
