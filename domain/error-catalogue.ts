@@ -49,6 +49,13 @@ export const ERRORS = {
     message:
       'The card network declined the request, and nothing was debited. To ask again, use a new Idempotency-Key: the one you used keeps this response.',
   },
+  account_suspended: {
+    status: 403,
+    type: 'permission',
+    message:
+      'This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that ' +
+      'one may have succeeded: keep its Idempotency-Key. Contact us.',
+  },
   secure_details_disabled: {
     status: 403,
     type: 'permission',

@@ -7,7 +7,7 @@ import { ApiError } from '../../domain/api-error.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';
 import type { Admission } from './admission.ts';
 
-/** A revoked key may still work for this long (decisions.md, "Keys": at most 5 s). */
+/** A revoked key, or a suspended account's, may still work for this long (decisions.md, "Keys": at most 5 s). */
 const CACHE_MS = 2_000;
 
 /**
@@ -20,6 +20,8 @@ const STRANGERS = 'strangers';
 export interface Caller extends Tenant {
   partnerName: string;
   keyId: string;
+  /** Whether the account is suspended, so that its keys may do nothing. */
+  isSuspended: boolean;
 }
 
 export type Authenticate = (authorization: string | undefined) => Promise<Caller>;
@@ -104,14 +106,20 @@ function malformed(authorization: string, key: string | undefined): ApiError {
 async function readCaller(orm: Orm, hashes: Buffer[]): Promise<Caller | undefined> {
   const [row] = await callerWith(orm.em.fork(), { hashes });
   if (row === undefined) return undefined;
-  return { partnerId: row.partner_id, partnerName: row.name, mode: row.mode, keyId: row.key_id };
+  return {
+    partnerId: row.partner_id,
+    partnerName: row.name,
+    mode: row.mode,
+    keyId: row.key_id,
+    isSuspended: row.suspended_at !== null,
+  };
 }
 
 const callerWith = readStatement((db, { hashes }: { hashes: Buffer[] }) =>
   db
     .selectFrom('api_key as k')
     .innerJoin('partner as p', 'p.id', 'k.partner_id')
-    .select(['k.id as key_id', 'k.partner_id', 'k.mode', 'p.name'])
+    .select(['k.id as key_id', 'k.partner_id', 'k.mode', 'p.name', 'p.suspended_at'])
     .where('k.hash', '=', anyOf(hashes))
     .where('k.revoked_at', 'is', null),
 );

@@ -30,8 +30,8 @@ export interface GuardDependencies {
 }
 
 /**
- * What every /v1 request goes through: authentication, the client's address, rate limit, mode, admission, validation, its turn, the route's
- * handler, and the response.
+ * What every /v1 request goes through: authentication, suspension, the client's address, rate limit, mode, admission,
+ * validation, its turn, the route's handler, and the response.
  */
 export function guard(
   { declaration, handle }: Route,
@@ -45,6 +45,7 @@ export function guard(
     state.logFields.partnerId = caller.partnerId;
     state.logFields.mode = caller.mode;
     state.logFields.keyId = caller.keyId;
+    if (caller.isSuspended) throw new ApiError('account_suspended');
     const { clientAddress } = state;
     if (clientAddress === null) throw ApiError.ofField('X-Forwarded-For', UNREADABLE_ADDRESS);
     rateLimit.take(caller.keyId);

@@ -121,6 +121,7 @@ export function errorCodesOf({ body, idempotencyKey, errors = [] }: Declaration)
 const EVERYWHERE: readonly ErrorCode[] = [
   'validation_failed',
   'invalid_api_key',
+  'account_suspended',
   'rate_limited',
   'headers_too_large',
   'internal_error',

@@ -590,7 +590,7 @@ export type Error = {
 /**
  * What went wrong. Branch on this: codes do not change.
  */
-export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'provider_declined' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'deposit_not_found' | 'event_not_found' | 'webhook_endpoint_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
+export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'provider_declined' | 'account_suspended' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'deposit_not_found' | 'event_not_found' | 'webhook_endpoint_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
 
 /**
  * One thing that is wrong with a request.
@@ -1285,6 +1285,10 @@ export type AccountPingErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
      * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
@@ -1329,6 +1333,10 @@ export type BalanceGetErrors = {
      * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
     /**
      * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
@@ -1384,6 +1392,10 @@ export type BalanceTransactionsListErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
      * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
@@ -1428,6 +1440,10 @@ export type ProductsListErrors = {
      * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
     /**
      * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
@@ -1481,6 +1497,7 @@ export type DepositsCreateErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
      * - `test_key_not_allowed`: This endpoint requires a live key.
      */
     403: Error;
@@ -1556,6 +1573,10 @@ export type DepositsListErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
      * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
@@ -1606,6 +1627,10 @@ export type DepositsGetErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
      * - `deposit_not_found`: This account has no deposit with this id. Deposits exist only in live mode, so use a live key.
      */
     404: Error;
@@ -1654,6 +1679,10 @@ export type QuotesCreateErrors = {
      * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
     /**
      * - `body_too_large`: The body is larger than 64 KiB.
      */
@@ -1725,6 +1754,10 @@ export type CardsListErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
      * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
@@ -1782,6 +1815,10 @@ export type CardsCreateErrors = {
      * - `provider_declined`: The card network declined the request, and nothing was debited. To ask again, use a new Idempotency-Key: the one you used keeps this response.
      */
     402: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
     /**
      * - `external_ref_taken`: This account already has a card with this external_ref, and this request debited nothing. If an earlier response was lost, it may be the card you want: look at GET /cards?external_ref=… first. Use another external_ref and a new Idempotency-Key only if you want a second card.
      * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
@@ -1857,6 +1894,10 @@ export type CardsGetErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
      * - `card_not_found`: This account has no card with this id in this key's mode.
      */
     404: Error;
@@ -1911,6 +1952,7 @@ export type CardsGetSecureDetailsErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
      * - `secure_details_disabled`: Secure card details are not enabled for this account. Contact us to enable them.
      */
     403: Error;
@@ -1983,6 +2025,10 @@ export type TopupsListErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
      * - `card_not_found`: This account has no card with this id in this key's mode.
      */
     404: Error;
@@ -2049,6 +2095,10 @@ export type TopupsCreateErrors = {
      * - `provider_declined`: The card network declined the request, and nothing was debited. To ask again, use a new Idempotency-Key: the one you used keeps this response.
      */
     402: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
     /**
      * - `card_not_found`: This account has no card with this id in this key's mode.
      */
@@ -2126,6 +2176,10 @@ export type TopupsGetErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
      * - `topup_not_found`: This account has no top-up with this id in this key's mode.
      */
     404: Error;
@@ -2186,6 +2240,10 @@ export type CardsFreezeErrors = {
      * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
     /**
      * - `card_not_found`: This account has no card with this id in this key's mode.
      */
@@ -2265,6 +2323,10 @@ export type CardsUnfreezeErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
      * - `card_not_found`: This account has no card with this id in this key's mode.
      */
     404: Error;
@@ -2342,6 +2404,10 @@ export type CardsBlockErrors = {
      * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
     /**
      * - `card_not_found`: This account has no card with this id in this key's mode.
      */
@@ -2423,6 +2489,10 @@ export type TransactionsListErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
      * - `card_not_found`: This account has no card with this id in this key's mode.
      */
     404: Error;
@@ -2471,6 +2541,10 @@ export type WebhookEndpointDeleteErrors = {
      * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
     /**
      * - `webhook_endpoint_not_found`: This account has no webhook endpoint in this key's mode. Create one with PUT /webhook-endpoint.
      */
@@ -2521,6 +2595,10 @@ export type WebhookEndpointGetErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
      * - `webhook_endpoint_not_found`: This account has no webhook endpoint in this key's mode. Create one with PUT /webhook-endpoint.
      */
     404: Error;
@@ -2569,6 +2647,10 @@ export type WebhookEndpointSetErrors = {
      * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
     /**
      * - `body_too_large`: The body is larger than 64 KiB.
      */
@@ -2623,6 +2705,10 @@ export type WebhookEndpointRotateSecretErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
      * - `webhook_endpoint_not_found`: This account has no webhook endpoint in this key's mode. Create one with PUT /webhook-endpoint.
      */
     404: Error;
@@ -2671,6 +2757,10 @@ export type WebhookEndpointTestErrors = {
      * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
     /**
      * - `webhook_endpoint_not_found`: This account has no webhook endpoint in this key's mode. Create one with PUT /webhook-endpoint.
      */
@@ -2750,6 +2840,10 @@ export type EventsListErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
      * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
      */
     429: Error;
@@ -2799,6 +2893,10 @@ export type EventsGetErrors = {
      * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
     /**
      * - `event_not_found`: This account has no event with this id in this key's mode. Events are kept for 30 days.
      */
@@ -2853,6 +2951,10 @@ export type EventsResendErrors = {
      * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
      */
     401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
     /**
      * - `event_not_found`: This account has no event with this id in this key's mode. Events are kept for 30 days.
      * - `webhook_endpoint_not_found`: This account has no webhook endpoint in this key's mode. Create one with PUT /webhook-endpoint.
@@ -2916,6 +3018,7 @@ export type TestHelpersCreditBalanceErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
      * - `live_key_not_allowed`: This endpoint requires a test key.
      */
     403: Error;
@@ -2993,6 +3096,7 @@ export type TestHelpersSimulateTransactionErrors = {
      */
     401: Error;
     /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
      * - `live_key_not_allowed`: This endpoint requires a test key.
      */
     403: Error;

@@ -93,6 +93,44 @@ export function negotiateLimits(
 }
 
 /**
+ * Suspends an account: every process refuses all its keys within 5 s. What has begun goes on: workflows, the network's
+ * transactions, deposits, webhooks.
+ * @returns false if it was suspended already, so that nothing changed
+ * @throws Refusal if there is no such account.
+ */
+export function suspendPartner(
+  { orm, actor }: Operator,
+  partnerId: string,
+  reason: string,
+): Promise<boolean> {
+  return transaction(orm, async (tx) => {
+    const partner = await lockPartner(tx, partnerId);
+    if (partner.suspendedAt) return false;
+    partner.suspendedAt = new Date();
+    partner.suspensionReason = reason;
+    recordAudit(tx, actor, 'partner.suspend', partnerId, { reason });
+    return true;
+  });
+}
+
+/**
+ * Ends a suspension: the account's keys that are not revoked work again within 5 s.
+ * @returns false if it was not suspended, so that nothing changed
+ * @throws Refusal if there is no such account.
+ */
+export function resumePartner({ orm, actor }: Operator, partnerId: string, reason: string): Promise<boolean> {
+  return transaction(orm, async (tx) => {
+    const partner = await lockPartner(tx, partnerId);
+    if (!partner.suspendedAt) return false;
+    const suspendedAt = partner.suspendedAt.toISOString();
+    partner.suspendedAt = null;
+    partner.suspensionReason = null;
+    recordAudit(tx, actor, 'partner.resume', partnerId, { reason, suspendedAt });
+    return true;
+  });
+}
+
+/**
  * Reads an account and locks it against other operators' changes until the transaction ends. Issuances do not wait for
  * this lock.
  * @throws Refusal if there is no such account.

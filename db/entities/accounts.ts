@@ -14,6 +14,9 @@ export const PartnerEntity = defineEntity({
     feePlan: p.json().$type<FeePlan>().nullable(),
     /** Null: the platform's limits. */
     limits: p.json().$type<AccountLimits>().nullable(),
+    /** Since when its keys are refused, and why. Null if they are not. */
+    suspendedAt: p.datetime().nullable(),
+    suspensionReason: p.text().nullable(),
     createdAt: p
       .datetime()
       .defaultRaw('now()')

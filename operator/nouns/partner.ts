@@ -6,6 +6,8 @@ import {
   createPartner,
   negotiateFees,
   negotiateLimits,
+  resumePartner,
+  suspendPartner,
   updatePartner,
 } from '../../commands/accounts/partners.ts';
 import { FeePlan } from '../../domain/fees.ts';
@@ -49,7 +51,7 @@ export function partnerNoun(partner: Command, verbs: Verbs): void {
     .action(
       verb(async () => ({
         value: await readPartners(await session.orm()),
-        columns: ['id', 'name', 'secure_details', 'created'],
+        columns: ['id', 'name', 'secure_details', 'suspended_at', 'created'],
         note: 'See all of one with "operator partner show ID"; open one with "operator partner create --name N".',
       })),
     );
@@ -77,6 +79,38 @@ export function partnerNoun(partner: Command, verbs: Verbs): void {
           ...(secureDetails !== undefined && { secureDetailsEnabled: secureDetails }),
         });
         return { value: await readPartner(await session.orm(), id) };
+      }),
+    );
+
+  partner
+    .command('suspend')
+    .description('refuse all keys of an account, within 5 seconds; its money, cards and webhooks go on')
+    .argument('<id>', 'of the partner')
+    .requiredOption('--reason <reason>', 'why, for the audit log', read(Text(500)))
+    .addHelpText('after', examples('partner suspend prt_01k0… --reason "key published, ticket 4711"'))
+    .action(
+      verb(async (id: string, { reason }: { reason: string }) => {
+        const isNew = await suspendPartner(await session.operator(), id, reason);
+        const note = isNew
+          ? `Its keys get 403 account_suspended within 5 seconds. End it with "operator partner resume ${id} --reason R".`
+          : 'It was suspended already: nothing has changed.';
+        return { value: await readPartner(await session.orm(), id), note };
+      }),
+    );
+
+  partner
+    .command('resume')
+    .description("end a suspension: the account's keys that are not revoked work again within 5 seconds")
+    .argument('<id>', 'of the partner')
+    .requiredOption('--reason <reason>', 'why, for the audit log', read(Text(500)))
+    .addHelpText('after', examples('partner resume prt_01k0… --reason "keys replaced, ticket 4711"'))
+    .action(
+      verb(async (id: string, { reason }: { reason: string }) => {
+        const isNew = await resumePartner(await session.operator(), id, reason);
+        const note = isNew
+          ? 'Its keys work again within 5 seconds.'
+          : 'It was not suspended: nothing has changed.';
+        return { value: await readPartner(await session.orm(), id), note };
       }),
     );
 

@@ -10,6 +10,9 @@ interface PartnerResource {
   object: 'partner';
   name: string;
   secure_details: boolean;
+  /** Since when its keys are refused, and why; null if they are not. */
+  suspended_at: string | null;
+  suspension_reason: string | null;
   fees: Record<string, unknown>;
   limits: Record<string, unknown>;
   created: string;
@@ -46,6 +49,8 @@ function presentPartner(partner: Partner): PartnerResource {
     object: 'partner',
     name: partner.name,
     secure_details: partner.secureDetailsEnabled,
+    suspended_at: partner.suspendedAt?.toISOString() ?? null,
+    suspension_reason: partner.suspensionReason ?? null,
     fees: presentPlan(FEE_FIELDS, partner.feePlan ?? null, DEFAULT_FEE_PLAN),
     limits: presentPlan(LIMIT_FIELDS, partner.limits ?? null, DEFAULT_LIMITS),
     created: partner.createdAt.toISOString(),

@@ -52,6 +52,8 @@ describe('operator partner', () => {
       object: 'partner',
       name: 'Shown',
       secure_details: false,
+      suspended_at: null,
+      suspension_reason: null,
       fees: {
         card_activation: 100,
         card_funding_bps: 200,
