@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
@@ -5,6 +6,7 @@ import { type CardActivities, createCardActivities } from '../activities/card-ac
 import { testCardIssuer, testCardRevealer } from '../adapters/card-network/derived-cards.ts';
 import { startLiveNetwork } from '../adapters/live-network.ts';
 import { simulatedNetworkCredentials } from '../adapters/simulated-network/credentials.ts';
+import { shareActiveAccounts } from '../commands/accounts/active-accounts.ts';
 import { shareKeyUsage } from '../commands/accounts/key-usage.ts';
 import type { DepositTerms } from '../commands/deposits/open-deposit.ts';
 import { keptKeys } from '../commands/key-ring/kept-keys.ts';
@@ -37,6 +39,9 @@ import { isOutage } from './http/errors.ts';
 import { serveHttp } from './http/http-server.ts';
 import { openAnswerHints, openLiveWork } from './http/live-work.ts';
 import { createRateLimit } from './http/rate-limit.ts';
+
+/** How often the processes exchange which accounts are active. */
+const ACCOUNT_EXCHANGE_MS = 500;
 
 /** How often the processes exchange how much of its rate limit each key has used. */
 const RATE_EXCHANGE_MS = 250;
@@ -125,6 +130,14 @@ export async function startApi(
     rateLimit.exchange((usedMs) => shareKeyUsage(orm, usedMs)),
   );
 
+  const processId = randomUUID();
+  const accountExchange = repeat(
+    'telling the processes which accounts are active',
+    ACCOUNT_EXCHANGE_MS,
+    logger,
+    () => admission.exchange((accounts) => shareActiveAccounts(orm, processId, accounts)),
+  );
+
   const liveNetwork = live.network && (options.aroundNetwork?.(live.network) ?? live.network);
   const operations = {
     ...{ orm, ring, liveNetwork, liveNetworkConfigured: live.network !== null },
@@ -206,6 +219,7 @@ export async function startApi(
       for (const server of servers) await server.stop();
       clearTimeout(impatience);
       await exchange.stop();
+      await accountExchange.stop();
       await liveWork.stop();
       await live.stop();
       await answerHints.stop();

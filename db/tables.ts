@@ -16,6 +16,7 @@ const TABLES = {
   api_key: accounts.ApiKeyEntity,
   ring_key: accounts.RingKeyEntity,
   api_key_usage: accounts.ApiKeyUsageEntity,
+  api_process: accounts.ApiProcessEntity,
   faucet_credit: accounts.FaucetCreditEntity,
   balance_adjustment: accounts.BalanceAdjustmentEntity,
   audit_entry: accounts.AuditEntryEntity,

@@ -1,7 +1,12 @@
 /** How many places there are, and how many of them one line may hold at a time. */
 interface TurnLimits {
   places: number;
-  each: number;
+  each: number | ((line: string) => number);
+  /**
+   * How long a line rests after each turn, as a multiple of how long it held the place; none if omitted. Its place is free
+   * for the others meanwhile.
+   */
+  rest?(line: string): number;
   /** How long a request waits before it gives up. */
   longestWaitMs: number;
 }
@@ -17,6 +22,7 @@ interface Waiting {
 }
 
 interface Line {
+  /** The places it holds, and those it rests from. */
   held: number;
   waiting: Set<Waiting>;
 }
@@ -65,18 +71,30 @@ export class Turns {
     signal?.throwIfAborted();
     const line = this.#lines.get(name) ?? { held: 0, waiting: new Set() };
     this.#lines.set(name, line);
-    if (this.#free > 0 && line.held < this.#limits.each && line.waiting.size === 0) this.#hold(line);
+    if (this.#free > 0 && line.held < this.#each(name) && line.waiting.size === 0) this.#hold(line);
     else await this.#wait(line, signal).finally(() => this.#forgetIfIdle(name, line));
 
+    const heldFromMs = performance.now();
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
-      line.held -= 1;
       this.#free += 1;
-      this.#forgetIfIdle(name, line);
+      const rested = () => {
+        line.held -= 1;
+        this.#forgetIfIdle(name, line);
+        this.#admitNext();
+      };
+      const restMs = (this.#limits.rest?.(name) ?? 0) * (performance.now() - heldFromMs);
+      if (restMs === 0) return rested();
+      setTimeout(rested, restMs).unref();
       this.#admitNext();
     };
+  }
+
+  #each(name: string): number {
+    const { each } = this.#limits;
+    return typeof each === 'number' ? each : each(name);
   }
 
   #hold(line: Line): void {
@@ -119,7 +137,7 @@ export class Turns {
     for (const [name, line] of this.#lines) {
       if (this.#free === 0) return;
       const [first] = line.waiting;
-      if (first === undefined || line.held >= this.#limits.each) continue;
+      if (first === undefined || line.held >= this.#each(name)) continue;
       this.#lines.delete(name);
       this.#lines.set(name, line);
       first.admit();

@@ -15,6 +15,8 @@ const REQUESTS = 16;
 const STARTS = 8;
 /** How long an account counts as active after a request. */
 const BESIDE_MS = 10_000;
+/** How many of its active accounts a process tells the others, the most recently active ones. */
+const MAX_SHARED_ACCOUNTS = 100;
 
 interface AdmissionOptions {
   /** How many requests of an account (a partner in one mode) are in progress at once. */
@@ -47,6 +49,11 @@ interface Visit {
 export interface Admission {
   /** @throws ApiError `rate_limited` if the account's queue is full, `unavailable` if the process is stopping */
   arrive(account: Tenant): Visit;
+  /**
+   * Tells the other processes which accounts are active here, and learns which are active there. While no account is active
+   * here, it asks nobody. If `share` fails, it keeps what it knew.
+   */
+  exchange(share: (accounts: readonly string[]) => Promise<string[][]>): Promise<void>;
   /** Refuses waiting and new requests; those in progress finish on their own. */
   stop(): void;
   metrics: Metric[];
@@ -62,8 +69,9 @@ interface Stay {
 }
 
 /**
- * Limits how many of an account's requests are in progress in this process; the rest wait in the account's own queue, first
- * come, first served. Accounts take turns, a few requests at a time (docs/decisions/fair-admission.md).
+ * Limits how many of an account's requests are in progress; the rest wait in the account's own queue, first come, first
+ * served. Accounts take turns, a few requests at a time. Processes that serve the same account share its limits
+ * (docs/decisions/fair-admission.md).
  */
 export function createAdmission({
   accountConcurrency,
@@ -71,7 +79,14 @@ export function createAdmission({
   longestTurnMs,
   longestStartMs,
 }: AdmissionOptions): Admission {
-  const places = new Turns({ places: Number.POSITIVE_INFINITY, each: accountConcurrency, longestWaitMs });
+  /** In how many other processes each account is active. */
+  let elsewhere = new Map<string, number>();
+  const processesOf = (account: string) => 1 + (elsewhere.get(account) ?? 0);
+  const places = new Turns({
+    places: Number.POSITIVE_INFINITY,
+    each: (account) => Math.ceil(accountConcurrency / processesOf(account)),
+    longestWaitMs,
+  });
   const requests = paced(Math.max(accountConcurrency, REQUESTS), REQUESTS_BESIDE_OTHERS);
   const starts = paced(STARTS, STARTS_BESIDE_OTHERS);
   /** When each account last sent a request, least recent first. */
@@ -127,21 +142,31 @@ export function createAdmission({
     };
   }
 
-  /** Turns that an account can use fully while it is alone. */
+  /**
+   * Turns that an account can use fully while it is alone, in all processes. If others are active, its processes share
+   * `besideOthers` turns: with more processes than turns, each takes one turn and then rests.
+   */
   function paced(turns: number, besideOthers: number): Turns {
+    const hasCompany = (account: string) =>
+      active.size > 1 || elsewhere.size > 1 || (elsewhere.size === 1 && !elsewhere.has(account));
+    const share = (account: string) => Math.max(1, Math.floor(besideOthers / processesOf(account)));
     return new Turns({
       places: turns,
-      get each() {
-        return active.size > 1 ? besideOthers : turns;
-      },
+      each: (account) => (hasCompany(account) ? share(account) : Math.ceil(turns / processesOf(account))),
+      rest: (account) =>
+        hasCompany(account) ? (share(account) * processesOf(account)) / besideOthers - 1 : 0,
       longestWaitMs,
     });
   }
 
   function countAsActive(account: string): void {
-    const nowMs = performance.now();
     active.delete(account);
-    active.set(account, nowMs);
+    active.set(account, performance.now());
+    forgetInactive();
+  }
+
+  function forgetInactive(): void {
+    const nowMs = performance.now();
     for (const [other, askedMs] of active) {
       if (askedMs > nowMs - BESIDE_MS) break;
       active.delete(other);
@@ -156,6 +181,13 @@ export function createAdmission({
 
   return {
     arrive,
+    async exchange(share) {
+      forgetInactive();
+      const others = active.size === 0 ? [] : await share([...active.keys()].slice(-MAX_SHARED_ACCOUNTS));
+      const counts = new Map<string, number>();
+      for (const account of others.flat()) counts.set(account, (counts.get(account) ?? 0) + 1);
+      elsewhere = counts;
+    },
     stop() {
       stopping = true;
       for (const stays of present.values()) for (const { waiting } of stays) waiting.abort('stopping');

@@ -82,6 +82,17 @@ export const ApiKeyUsageEntity = defineEntity({
   },
 });
 
+/** An API process, with the accounts that have sent it requests lately. */
+export const ApiProcessEntity = defineEntity({
+  name: 'ApiProcess',
+  tableName: 'api_process',
+  properties: {
+    id: p.text().primary(),
+    activeAccounts: p.array(),
+    seenAt: p.datetime(),
+  },
+});
+
 /** A credit of pretend money to a test balance. */
 export const FaucetCreditEntity = defineEntity({
   name: 'FaucetCredit',

@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { type Admission, createAdmission } from '../../../api/http/admission.ts';
+import { shareActiveAccounts } from '../../../commands/accounts/active-accounts.ts';
 import { createApiKey } from '../../../commands/accounts/api-keys.ts';
 import { generateApiKey } from '../../../crypto/api-key.ts';
 import { ApiError } from '../../../domain/api-error.ts';
@@ -227,6 +228,78 @@ describe('request admission', () => {
       for (const name of [10, 11, 12, 13, 14, 15, 16, 17]) arrive(name);
       await settled();
       assert.equal(begun.length, 16);
+    });
+  });
+
+  describe('of several processes', () => {
+    it('shares what one account may have in progress between the processes it sends requests to', async () => {
+      const admission = admissionOf(16);
+      const { begun, arrive } = requestsOf(admission, 'prt_1');
+      arrive(1);
+      await settled();
+      await admission.exchange(async (accounts) => {
+        assert.deepEqual(accounts, ['prt_1/live']);
+        return [['prt_1/live'], ['prt_1/live'], ['prt_1/live']];
+      });
+      const requests = [2, 3, 4, 5, 6].map((name) => arrive(name));
+      await settled();
+      assert.deepEqual(begun, [1, 2, 3, 4]);
+      await admission.exchange(async () => []);
+      requests[0]?.end();
+      await settled();
+      assert.deepEqual(begun, [1, 2, 3, 4, 5, 6]);
+    });
+
+    it('lets an account begin less at once if others are active in another process only', async () => {
+      const admission = admissionOf(16);
+      const { begun, arrive } = requestsOf(admission, 'prt_1');
+      arrive(1);
+      await settled();
+      await admission.exchange(async () => [['prt_2/live']]);
+      for (const name of [2, 3, 4]) arrive(name);
+      await settled();
+      assert.deepEqual(begun, [1, 2]);
+    });
+
+    it('lets an account that two processes serve rest after each start, as long as the start took', async () => {
+      const admission = admissionOf(16);
+      const { begun, arrive } = requestsOf(admission, 'prt_1');
+      const first = arrive(1, true);
+      await first.began;
+      await admission.exchange(async () => [['prt_1/live', 'prt_2/live']]);
+      const second = arrive(2, true);
+      await settled();
+      await sleep(30);
+      first.end();
+      await settled();
+      assert.deepEqual(begun, [1], 'it rests');
+      assert.equal(await second.began, true);
+    });
+
+    it('asks nobody while no account is active, and keeps what it knows if the others cannot be asked', async () => {
+      const admission = admissionOf(16);
+      await admission.exchange(() => assert.fail('no account is active'));
+      const { begun, arrive } = requestsOf(admission, 'prt_1');
+      arrive(1);
+      await settled();
+      await admission.exchange(async () => [['prt_2/live']]);
+      await assert.rejects(admission.exchange(() => Promise.reject(new Error('away'))));
+      for (const name of [2, 3]) arrive(name);
+      await settled();
+      assert.deepEqual(begun, [1, 2]);
+    });
+
+    it('is told by each process that shares the database, until that process has been gone for three seconds', async () => {
+      const { orm } = await sharedStack();
+      const [one, other] = [randomUUID(), randomUUID()];
+      await shareActiveAccounts(orm, one, ['prt_1/live']);
+      const heard = await shareActiveAccounts(orm, other, ['prt_2/test']);
+      assert.ok(heard.some((accounts) => accounts.includes('prt_1/live')));
+      assert.ok(!heard.some((accounts) => accounts.includes('prt_2/test')), 'not its own');
+      await until('the process that is gone is forgotten', async () => {
+        const now = await shareActiveAccounts(orm, other, ['prt_2/test']);
+        return !now.some((accounts) => accounts.includes('prt_1/live'));
+      });
     });
   });
 
