@@ -26,6 +26,9 @@ const Callback = NetworkCallback.refine(({ token, type }) => isId(SUBJECTS[type]
   path: ['token'],
 });
 
+/** The network repeats a callback that gets 503, and Temporal's own patience would keep it waiting for half a minute. */
+const SIGNAL_TIMEOUT_MS = 3_000;
+
 export interface CallbackDependencies {
   client: Client;
   verifyCallback: VerifyCallback;
@@ -42,7 +45,9 @@ export function networkCallbacks({ client, verifyCallback }: CallbackDependencie
     const workflowId = SUBJECTS[type].workflowId(token);
     ctx.state.logFields.workflowId = workflowId;
     try {
-      await client.workflow.getHandle(workflowId).signal(networkResult);
+      await client.withDeadline(Date.now() + SIGNAL_TIMEOUT_MS, () =>
+        client.workflow.getHandle(workflowId).signal(networkResult),
+      );
     } catch (error) {
       // The workflow has finished, so the callback no longer matters.
       if (!(error instanceof WorkflowNotFoundError)) throw error;

@@ -12,7 +12,9 @@ import { expectError } from '../../support/api/answers.ts';
 import { createCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
+import { startWatchingProxy } from '../../support/sockets.ts';
 import type { TestStack } from '../../support/stack.ts';
+import { testTemporal } from '../../support/temporal.ts';
 
 describe('POST /network/callbacks', () => {
   let stack: TestStack;
@@ -73,6 +75,31 @@ describe('POST /network/callbacks', () => {
         const { status } = await fetch(url, { method: 'POST', body, headers });
         assert.equal(status, statuses[i], `${keys.length} keys, signed with ${key.id}`);
       }
+      await api.stop();
+    }
+  });
+
+  it('answers 503 within seconds when Temporal freezes', async () => {
+    const { address, namespace } = await testTemporal();
+    const last = newId('card');
+    const proxy = await startWatchingProxy(address, { from: 'client', text: last }, () => {});
+    const temporal = { connectionOptions: { address: proxy.address }, namespace };
+    const config = { ...stack.config, port: await freePort(), temporal };
+    const api = await startApi(config, pino({ level: 'silent' }));
+    const post = async (token: string) => {
+      const body = about(token);
+      const headers = { 'x-network-signature': signCallback(body, secret) };
+      // A network that gets no response within 15 s gives up.
+      const signal = AbortSignal.timeout(15_000);
+      return fetch(new URL('/network/callbacks', api.url), { method: 'POST', body, headers, signal });
+    };
+    try {
+      assert.equal((await post(newId('card'))).status, 204);
+      const frozen = await post(last);
+      assert.equal(frozen.status, 503);
+      assert.equal(JSON.parse(await frozen.text()).error.code, 'unavailable');
+    } finally {
+      proxy.stop();
       await api.stop();
     }
   });
