@@ -4,7 +4,7 @@
 
 FROM node:24.21.0-bookworm-slim AS dependencies
 WORKDIR /app
-COPY package.json package-lock.json ./
+COPY package.json package-lock.json .npmrc ./
 # A `file:` dependency for development: npm reads its package.json even if it does not install it.
 COPY dev/node dev/node
 # Temporal's package has its native library for every platform, 30 MB each. Keep only the one needed.

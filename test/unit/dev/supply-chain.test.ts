@@ -85,6 +85,14 @@ describe('what npm installs', () => {
     }
   });
 
+  it('runs no install script that nobody has judged', () => {
+    assert.match(readFileSync(join(ROOT, '.npmrc'), 'utf8'), /^strict-allow-scripts=true$/m);
+    for (const [path, { hasInstallScript = false }] of packages) {
+      const name = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
+      if (hasInstallScript) assert.equal(typeof manifest.allowScripts[name], 'boolean', name);
+    }
+  });
+
   it('runs npm scripts with the Node that it brings', () => {
     const { optionalDependencies = {} } = readJson('dev/node/package.json') as Locked;
     const mine = Object.keys(optionalDependencies).find((name) =>
