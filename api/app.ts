@@ -2,6 +2,7 @@ import Router, { type RouterContext } from '@koa/router';
 import Koa from 'koa';
 import helmet from 'koa-helmet';
 import { Histogram } from 'prom-client';
+import type { ApiPart } from '../config/environment.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { health, type ReadinessDependencies, readiness } from '../operations/health.ts';
 import type { ProcessMetrics } from '../operations/metrics.ts';
@@ -21,14 +22,18 @@ import {
 } from './network.ts';
 import { openApiDocument } from './openapi/document.ts';
 import { reference } from './openapi/reference.ts';
-import { createRoutes, DECLARATIONS, type RouteDependencies } from './routes.ts';
+import { DECLARATIONS, partnerRoutes, type RouteDependencies, revealRoutes } from './routes.ts';
+import type { RevealDependencies } from './secure-details.ts';
 
 interface AppDependencies
   extends RouteDependencies,
+    RevealDependencies,
     GuardDependencies,
     CallbackDependencies,
     NetworkTransactionDependencies,
     ReadinessDependencies {
+  /** What this process serves (API_PARTS). */
+  parts: readonly ApiPart[];
   /** Whether the process is shutting down. Readiness then fails, so that load balancers send requests elsewhere. */
   isStopping(): boolean;
   /** Whether readiness and metrics have their own listen address. */
@@ -50,7 +55,7 @@ interface Apps {
 
 /** The whole HTTP surface. */
 export function createApps(dependencies: AppDependencies): Apps {
-  const { metrics } = dependencies;
+  const { metrics, parts } = dependencies;
   const durations: RequestDurations = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time from the request to its response',
@@ -60,26 +65,30 @@ export function createApps(dependencies: AppDependencies): Apps {
   metrics.add([durations]);
 
   const v1 = new Router<RequestState>({ prefix: '/v1' });
-  for (const route of createRoutes(dependencies)) {
+  const routes = [
+    ...(parts.includes('partner') ? partnerRoutes(dependencies) : []),
+    ...(parts.includes('reveal') ? revealRoutes(dependencies) : []),
+  ];
+  for (const route of routes) {
     const { method, path } = route.declaration;
     const guarded = guard(route, dependencies);
     v1[method](path, dependencies.checkAnswers ? checkAnswers(route.declaration, guarded) : guarded);
   }
-  const ofOperators = [
-    readiness(() => (dependencies.isStopping() ? 'is stopping' : dependencies)),
-    metrics.router,
-  ];
-  return {
-    api: createApp(dependencies, durations, dependencies.tracing, [
-      v1,
-      health(),
-      ...(dependencies.operationsApart ? [] : ofOperators),
-      networkCallbacks(dependencies),
-      networkTransactions(dependencies),
-      reference(openApiDocument(DECLARATIONS)),
-    ]),
-    operations: createApp(dependencies, durations, null, [health(), ...ofOperators]),
-  };
+  const ready = readiness(() => (dependencies.isStopping() ? 'is stopping' : dependencies));
+  metrics.add([ready.metric]);
+  const ofOperators = [ready.router, metrics.router];
+  const api = createApp(dependencies, durations, dependencies.tracing, [
+    v1,
+    health(),
+    ...(dependencies.operationsApart ? [] : ofOperators),
+    ...(parts.includes('network') ? [networkCallbacks(dependencies), networkTransactions(dependencies)] : []),
+    ...(parts.includes('partner') ? [reference(openApiDocument(DECLARATIONS))] : []),
+  ]);
+  api.use(notServedHere(dependencies));
+  api.use(nothingHere);
+  const operations = createApp(dependencies, durations, null, [health(), ...ofOperators]);
+  operations.use(nothingHere);
+  return { api, operations };
 }
 
 function createApp(
@@ -109,8 +118,30 @@ function createApp(
     await next();
   });
   for (const router of routers) app.use(router.routes());
-  app.use(nothingHere);
   return app;
+}
+
+/** Each part's paths. The first that matches decides. */
+const PATHS: [RegExp, ApiPart][] = [
+  [/^\/v1\/cards\/[^/]+\/secure-details\/?$/i, 'reveal'],
+  [/^\/network(\/|$)/i, 'network'],
+  [/^\/(v1|docs|openapi\.json)(\/|$)/i, 'partner'],
+];
+
+/**
+ * 404 for the requests of parts that this process does not serve. None should arrive, since whatever is in front of the
+ * processes routes by path: so the log says that it doesn't.
+ */
+function notServedHere({ parts, logger }: Pick<AppDependencies, 'parts' | 'logger'>): Koa.Middleware<RequestState> {
+  return (ctx, next) => {
+    const part = PATHS.find(([paths]) => paths.test(ctx.path))?.[1];
+    if (part === undefined || parts.includes(part)) return next();
+    logger.warn(
+      { requestId: ctx.state.requestId, part },
+      'a request for a part of the API that this process does not serve: send it to one whose API_PARTS includes it',
+    );
+    throw new ApiError('not_found');
+  };
 }
 
 /** 405 with the methods that the path supports, or 404. */

@@ -1,11 +1,11 @@
-import { readConfig } from '../config/service.ts';
+import { readApiConfig } from '../config/service.ts';
 import { cardsTaskQueue } from '../config/task-queues.ts';
 import { createLogger } from '../process/logger.ts';
 import { runProcess } from '../process/run-process.ts';
 import { startApi } from './server.ts';
 
 await runProcess('api', async () => {
-  const config = readConfig();
+  const config = readApiConfig();
   const logger = createLogger('api', config.logLevel);
   const api = await startApi(config, logger, {
     hostWorker: async (activities, tracing) => {
@@ -16,6 +16,6 @@ await runProcess('api', async () => {
       return startEagerWorker({ config, taskQueue, activities, workflowBundle, logger, tracing });
     },
   });
-  logger.info({ url: api.url }, 'the API is listening');
+  logger.info({ url: api.url, parts: config.apiParts }, 'the API is listening');
   return { stop: api.stop, ended: new Promise(() => {}) };
 });

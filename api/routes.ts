@@ -19,21 +19,23 @@ import { type WebhookDependencies, webhooks } from './webhooks.ts';
 export interface RouteDependencies
   extends FundingDependencies,
     TestIssuanceContext,
-    RevealDependencies,
     SimulationDependencies,
     DepositDependencies,
     WebhookDependencies {
   readList: ReadList;
 }
 
+const UP_TO_CARDS = [account, balance, products, deposits, quotes, cards];
+const FROM_TOPUPS = [topups, cardStatus, transactions, webhooks, events, testMode];
+
 /** Everything under /v1, in the order it appears in the reference. */
-const RESOURCES = [
-  ...[account, balance, products, deposits, quotes],
-  ...[cards, secureDetails, topups, cardStatus, transactions],
-  ...[webhooks, events, testMode],
-];
+export const DECLARATIONS: readonly Declaration[] = [...UP_TO_CARDS, secureDetails, ...FROM_TOPUPS].flatMap(
+  ({ declarations }) => declarations,
+);
 
-export const DECLARATIONS: readonly Declaration[] = RESOURCES.flatMap(({ declarations }) => declarations);
+/** The routes of the part `partner`: all but the reveals. */
+export const partnerRoutes = (dependencies: RouteDependencies): Route[] =>
+  [...UP_TO_CARDS, ...FROM_TOPUPS].flatMap(({ routes }) => routes(dependencies));
 
-export const createRoutes = (dependencies: RouteDependencies): Route[] =>
-  RESOURCES.flatMap(({ routes }) => routes(dependencies));
+/** The routes of the part `reveal`. */
+export const revealRoutes = (dependencies: RevealDependencies): Route[] => secureDetails.routes(dependencies);

@@ -11,6 +11,7 @@ import { shareKeyUsage } from '../commands/accounts/key-usage.ts';
 import type { DepositTerms } from '../commands/deposits/open-deposit.ts';
 import { keptKeys } from '../commands/key-ring/kept-keys.ts';
 import { createSettlementQueue } from '../commands/settlement/settlement-queue.ts';
+import type { ApiPart } from '../config/environment.ts';
 import type { Config } from '../config/service.ts';
 import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../config/task-queues.ts';
 import { verifyCallback } from '../crypto/callback-signature.ts';
@@ -77,6 +78,7 @@ export async function startApi(
   logger: Logger,
   options: ApiOptions = {},
 ): Promise<RunningApi> {
+  const serves = (part: ApiPart) => config.apiParts.includes(part);
   const ring = new KeyRing(config.encryptionKeys);
   const { orm, direct, poolUsage } = await openServiceDatabase(config, logger, {
     poolSize: 20,
@@ -95,11 +97,12 @@ export async function startApi(
   const connection = connectLazily(config.temporal.connectionOptions, plugin);
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
 
-  const answerHints = openAnswerHints(direct, logger);
+  const answerHints = openAnswerHints(serves('partner') ? direct : null, logger);
 
   // The worker sends its callbacks.
   const live = await startLiveNetwork({
-    cardNetwork: config.cardNetwork,
+    // A process that only takes the network's requests sends it none.
+    cardNetwork: serves('partner') || serves('reveal') ? config.cardNetwork : 'none',
     callbackUrl: null,
     orm,
     ring,
@@ -158,7 +161,13 @@ export async function startApi(
     ...poolMetrics(poolUsage),
     ...createDatabaseMetrics({ ...config, orm, tronNetwork: config.tron?.network ?? null, logger }),
   ]);
+  const taskQueues = [
+    cardsTaskQueue,
+    webhooksTaskQueue,
+    ...(config.tron === null ? [] : [depositsTaskQueue]),
+  ];
   const apps = createApps({
+    parts: config.apiParts,
     isStopping: () => isStopping,
     readClientAddress: createReadClientAddress(config.trustedProxies),
     ...operations,
@@ -172,9 +181,10 @@ export async function startApi(
     client,
     logger,
     taskQueue: cardsTaskQueue(config.taskQueuePrefix),
-    taskQueues: [cardsTaskQueue, webhooksTaskQueue, ...(config.tron === null ? [] : [depositsTaskQueue])].map(
-      (queue) => queue(config.taskQueuePrefix),
-    ),
+    taskQueues:
+      serves('partner') || serves('network')
+        ? taskQueues.map((queue) => queue(config.taskQueuePrefix))
+        : null,
     cardCreationWaitMs: config.cardCreationWaitMs,
     webhookAllowLoopbackHttp: config.webhookAllowLoopbackHttp,
     issueTestCard: testCardIssuer(ring),
@@ -203,7 +213,7 @@ export async function startApi(
   if (config.operations !== null)
     servers.push(await serveHttp(apps.operations, config.operations, 'OPERATIONS_PORT'));
   const { hostWorker } = options;
-  if (hostWorker !== undefined) {
+  if (hostWorker !== undefined && serves('partner')) {
     const activities = createCardActivities({ ...operations, ...liveWork.reported });
     liveWork.host(() => hostWorker(activities, tracing));
   }
@@ -233,7 +243,7 @@ export async function startApi(
 
 /** The terms of new deposits; null if this installation takes none. */
 function depositTermsOf({ tron, depositAddressTtlMs }: Config): DepositTerms | null {
-  if (tron === null) return null;
+  if (tron === null || tron.xpub === null) return null;
   const { network, usdtContract, xpub } = tron;
   const deriveAddress = (index: number) => deriveDepositAddress(xpub, index);
   return { network, usdtContract, addressTtlMs: depositAddressTtlMs, deriveAddress };

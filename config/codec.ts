@@ -16,7 +16,7 @@ export interface CodecConfig {
   logLevel: string;
 }
 
-const CodecEnvironment = Environment.pick({
+export const CodecEnvironment = Environment.pick({
   ...{
     CODEC_HOST: true,
     CODEC_PORT: true,

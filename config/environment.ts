@@ -92,6 +92,15 @@ const WorkerQueues = z
   .pipe(z.array(z.enum(WORKER_QUEUES, `must be of ${WORKER_QUEUES.join(', ')}, comma-separated`)))
   .refine((names) => new Set(names).size === names.length, 'must not name a queue twice')
   .default([...WORKER_QUEUES]);
+/** What an API process can serve: the partners' requests, the reveals of card details, the card network's own requests. */
+export const API_PARTS = ['partner', 'reveal', 'network'] as const;
+export type ApiPart = (typeof API_PARTS)[number];
+export const ApiParts = z
+  .string()
+  .transform((text) => (text === 'all' ? [...API_PARTS] : listOf(text)))
+  .pipe(z.array(z.enum(API_PARTS, `must be all, or of ${API_PARTS.join(', ')}, comma-separated`)))
+  .refine((parts) => new Set(parts).size === parts.length, 'must not name a part twice')
+  .default([...API_PARTS]);
 const Origins = z
   .string()
   .refine(
@@ -125,6 +134,7 @@ const CidrBlocks = z
 export const Environment = z.object({
   HOST: Text.default('127.0.0.1'),
   PORT: Port.default(3000),
+  API_PARTS: ApiParts,
   OPERATIONS_HOST: Text.optional(),
   OPERATIONS_PORT: Port.optional(),
   WORKER_HOST: Text.optional(),
@@ -137,6 +147,7 @@ export const Environment = z.object({
   ALLOW_OWNER_LOGIN: z.enum(['true', 'false'], 'must be true or false').default('false'),
   TEMPORAL_ADDRESS: Text,
   TEMPORAL_NAMESPACE: Text.default('default'),
+  TEMPORAL_API_KEY: Text.optional(),
   // The Temporal SDK treats anything else as false, and would not encrypt.
   TEMPORAL_TLS: z.enum(['true', 'false', '1', '0'], 'must be true or false').optional(),
   TASK_QUEUE_PREFIX: z
@@ -197,9 +208,12 @@ export const VARIABLE_NAMES = new Set(Object.keys(Environment.shape));
 
 /** A variable that begins like this but is not one of {@link VARIABLE_NAMES} is probably misspelt. */
 const OUR_PREFIX =
-  /^(DATABASE_DIRECT_|READ_DATABASE_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|TRUSTED_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|DRAIN_|WORKER_|CODEC_|LEDGER_CHECK_)/;
+  /^(DATABASE_DIRECT_|READ_DATABASE_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|TRUSTED_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|API_PART|DRAIN_|WORKER_|CODEC_|LEDGER_CHECK_)/;
 
-/** Secrets can also be given as files, as orchestrators do: DATABASE_URL_FILE names a file that contains DATABASE_URL. */
+/**
+ * Secrets can also be given as files, as orchestrators do: DATABASE_URL_FILE names a file that contains DATABASE_URL. A
+ * process opens only the files of secrets that are in its schema.
+ */
 export const IN_FILES: readonly string[] = [
   ...['DATABASE_URL', 'DATABASE_DIRECT_URL', 'READ_DATABASE_URL', 'ENCRYPTION_KEYS', 'TEMPORAL_API_KEY'],
   ...['CODEC_KEYS', 'CODEC_TOKENS', 'OTEL_EXPORTER_OTLP_HEADERS'],
@@ -221,12 +235,13 @@ export class ConfigurationError extends StartRefused {
  * @throws ConfigurationError
  */
 export function parseEnvironment<T extends object>(
-  schema: z.ZodType<T>,
+  schema: z.ZodType<T> & { shape: object },
   env: NodeJS.ProcessEnv,
   alsoWrong: (set: NodeJS.ProcessEnv) => string[] = () => [],
 ): { set: NodeJS.ProcessEnv; values: T } {
   const { set, problems } = readSecretFiles(
     Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== '')),
+    (name) => name in schema.shape,
   );
   const parsed = schema.safeParse(set);
   if (!parsed.success) problems.push(...parsed.error.issues.map((issue) => describeIssue(issue, set)));
@@ -239,7 +254,10 @@ export function parseEnvironment<T extends object>(
   return { set, values: parsed.data };
 }
 
-function readSecretFiles(env: NodeJS.ProcessEnv): { set: NodeJS.ProcessEnv; problems: string[] } {
+function readSecretFiles(
+  env: NodeJS.ProcessEnv,
+  isRead: (name: string) => boolean,
+): { set: NodeJS.ProcessEnv; problems: string[] } {
   const set = { ...env };
   const problems: string[] = [];
   for (const name of IN_FILES) {
@@ -250,6 +268,7 @@ function readSecretFiles(env: NodeJS.ProcessEnv): { set: NodeJS.ProcessEnv; prob
       problems.push(`${name}, ${name}_FILE: set only one of the two`);
       continue;
     }
+    if (!isRead(name)) continue;
     try {
       set[name] = readFileSync(file, 'utf8').trim();
     } catch (error) {

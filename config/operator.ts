@@ -26,11 +26,12 @@ export interface OperatorConfig {
   tronNetwork: TronConfig['network'] | null;
 }
 
-const OperatorEnvironment = Environment.pick({
+export const OperatorEnvironment = Environment.pick({
   DATABASE_URL: true,
   ALLOW_OWNER_LOGIN: true,
   TEMPORAL_ADDRESS: true,
   TEMPORAL_NAMESPACE: true,
+  TEMPORAL_API_KEY: true,
   TASK_QUEUE_PREFIX: true,
   ENCRYPTION_KEYS: true,
   CODEC_KEYS: true,
@@ -114,7 +115,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
 export function readTemporalConfig(env: NodeJS.ProcessEnv = process.env): ClientConnectConfig | null {
   if (!env.TEMPORAL_ADDRESS) return readOperatorConfig(env).temporal;
   const { set } = parseEnvironment(
-    Environment.pick({ TEMPORAL_ADDRESS: true, TEMPORAL_NAMESPACE: true }),
+    Environment.pick({ TEMPORAL_ADDRESS: true, TEMPORAL_NAMESPACE: true, TEMPORAL_API_KEY: true }),
     env,
   );
   return loadClientConnectConfig({ overrideEnvVars: set as Record<string, string> });

@@ -3,16 +3,18 @@ import type { IPv4, IPv6 } from 'ipaddr.js';
 import type { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
 import type { TracingConfig } from '../process/tracing.ts';
-import { Environment, parseEnvironment } from './environment.ts';
+import { type ApiPart, ApiParts, Environment, parseEnvironment } from './environment.ts';
 import type { WorkerQueue } from './task-queues.ts';
 import type { TimeOfDay } from './time-of-day.ts';
-import { type TronConfig, tronConfig, tronProblems } from './tron.ts';
+import { type TronConfig, type TronNeeds, tronConfig, tronProblems } from './tron.ts';
 
 export type CidrBlock = [IPv4 | IPv6, number];
 
 export interface Config {
   host: string;
   port: number;
+  /** What an API process serves. */
+  apiParts: readonly ApiPart[];
   /** Where readiness and metrics listen; null if they share the API's address. */
   operations: { host: string; port: number } | null;
   /** How long an API process keeps serving after it is told to stop, until load balancers notice that it is not ready. */
@@ -61,12 +63,56 @@ export interface Config {
   logLevel: string;
 }
 
-/** The configuration of API and worker. @throws ConfigurationError */
+/** A worker derives no deposit addresses, and reads no lists. */
+export const WorkerEnvironment = Environment.omit({
+  CODEC_TOKENS: true,
+  READ_DATABASE_URL: true,
+  TRON_XPUB: true,
+});
+/** The API reads no chain. */
+const PartnerEnvironment = Environment.omit({ CODEC_TOKENS: true, TRON_NODE_URLS: true, TRON_API_KEY: true });
+const NetworkEnvironment = PartnerEnvironment.omit({ READ_DATABASE_URL: true, TRON_XPUB: true });
+/** A process that only reveals card details starts no workflows. */
+const RevealEnvironment = NetworkEnvironment.omit({ CODEC_KEYS: true, TEMPORAL_API_KEY: true }).extend({
+  TEMPORAL_ADDRESS: Environment.shape.TEMPORAL_ADDRESS.default(''),
+});
+
+/** The variables that an API process reads. One that serves fewer parts reads fewer secrets. */
+export function apiEnvironment(env: NodeJS.ProcessEnv) {
+  // Problems of API_PARTS itself are found when the environment is parsed.
+  const parts = ApiParts.safeParse(env.API_PARTS || undefined).data ?? ['partner'];
+  if (parts.includes('partner')) return PartnerEnvironment;
+  return parts.includes('network') ? NetworkEnvironment : RevealEnvironment;
+}
+
+/** The configuration of an API process. @throws ConfigurationError */
+export function readApiConfig(env: NodeJS.ProcessEnv = process.env): Config {
+  const schema = apiEnvironment(env);
+  const problems = { needsXpub: 'TRON_XPUB' in schema.shape, needsNodes: false };
+  const { set, values } = parseEnvironment(schema, env, (given) => serviceProblems(given, problems));
+  return configOf(set, values);
+}
+
+/** The configuration of a worker. @throws ConfigurationError */
+export function readWorkerConfig(env: NodeJS.ProcessEnv = process.env): Config {
+  const problems = { needsXpub: false, needsNodes: true };
+  const { set, values } = parseEnvironment(WorkerEnvironment, env, (given) =>
+    serviceProblems(given, problems),
+  );
+  return configOf(set, values);
+}
+
+/** The configuration of API and worker together, as the local stack checks it. @throws ConfigurationError */
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const { set, values } = parseEnvironment(Environment, env, serviceProblems);
+  return configOf(set, values);
+}
+
+function configOf(set: NodeJS.ProcessEnv, values: z.infer<typeof Environment>): Config {
   return {
     host: values.HOST,
     port: values.PORT,
+    apiParts: values.API_PARTS,
     operations: operationsAddress(values),
     drainDelayMs: values.DRAIN_DELAY,
     worker: {
@@ -123,8 +169,13 @@ function workerVersion(values: z.infer<typeof Environment>): Config['workerVersi
 }
 
 /** Problems of several variables together, and of the files they name. */
-export function serviceProblems(set: NodeJS.ProcessEnv): string[] {
-  return [...tronProblems(set), ...temporalProblems(set), ...versionProblems(set), ...productProblems(set)];
+export function serviceProblems(set: NodeJS.ProcessEnv, tron?: TronNeeds): string[] {
+  return [
+    ...tronProblems(set, tron),
+    ...temporalProblems(set),
+    ...versionProblems(set),
+    ...productProblems(set),
+  ];
 }
 
 function temporalProblems(set: NodeJS.ProcessEnv): string[] {
@@ -156,13 +207,19 @@ export interface MigrationConfig {
   temporal: ClientConnectConfig | null;
 }
 
+export const MigrationEnvironment = Environment.pick({
+  DATABASE_URL: true,
+  PRODUCT_CODE: true,
+  PRODUCT_BIN: true,
+  PRODUCT_NETWORK: true,
+  TEMPORAL_ADDRESS: true,
+  TEMPORAL_NAMESPACE: true,
+  TEMPORAL_API_KEY: true,
+}).partial({ TEMPORAL_ADDRESS: true });
+
 /** What `npm run migrate` needs. @throws ConfigurationError */
 export function readMigrationConfig(env: NodeJS.ProcessEnv = process.env): MigrationConfig {
-  const schema = Environment.pick({
-    ...{ DATABASE_URL: true, PRODUCT_CODE: true, PRODUCT_BIN: true, PRODUCT_NETWORK: true },
-    ...{ TEMPORAL_ADDRESS: true, TEMPORAL_NAMESPACE: true },
-  }).partial({ TEMPORAL_ADDRESS: true });
-  const { set, values } = parseEnvironment(schema, env, (given) => [
+  const { set, values } = parseEnvironment(MigrationEnvironment, env, (given) => [
     ...temporalProblems(given),
     ...productProblems(given),
   ]);

@@ -43,8 +43,8 @@ export interface TronConfig {
   apiKey: string | null;
   /** Only this contract's tokens are credited. */
   usdtContract: string;
-  /** The account's extended public key, m/44'/195'/0'. */
-  xpub: string;
+  /** The account's extended public key, m/44'/195'/0'; null in a process that gives out no addresses. */
+  xpub: string | null;
   scanIntervalMs: number;
 }
 
@@ -59,8 +59,8 @@ const KNOWN_NETWORKS: Partial<Record<TronNetwork, { node: string; usdtContract?:
 
 /** @returns null if deposits are not configured; {@link tronProblems} finds what is missing. */
 export function tronConfig(values: TronValues): TronConfig | null {
-  const { TRON_NETWORK: network, TRON_XPUB: xpub } = values;
-  if (network === undefined || xpub === undefined) return null;
+  const { TRON_NETWORK: network } = values;
+  if (network === undefined) return null;
   const known = KNOWN_NETWORKS[network];
   const urls = values.TRON_NODE_URLS ?? known?.node ?? '';
   return {
@@ -68,21 +68,30 @@ export function tronConfig(values: TronValues): TronConfig | null {
     nodes: pairsOf(urls).map(([full = '', solidity = full]) => ({ full, solidity })),
     apiKey: values.TRON_API_KEY ?? null,
     usdtContract: values.TRON_USDT_CONTRACT ?? known?.usdtContract ?? '',
-    xpub,
+    xpub: values.TRON_XPUB ?? null,
     scanIntervalMs: values.TRON_SCAN_INTERVAL,
   };
 }
 
 const pairsOf = (urls: string): string[][] => urls.split(',').map((node) => node.trim().split('|'));
 
+/** What a process does with the chain: the API gives out addresses, the worker asks the nodes. */
+export interface TronNeeds {
+  needsXpub: boolean;
+  needsNodes: boolean;
+}
+
 /** Finds variables that are missing, or that do not fit the network. */
-export function tronProblems(set: NodeJS.ProcessEnv): string[] {
+export function tronProblems(
+  set: NodeJS.ProcessEnv,
+  { needsXpub, needsNodes }: TronNeeds = { needsXpub: true, needsNodes: true },
+): string[] {
   return [
-    ...(set.TRON_NETWORK && !set.TRON_XPUB ? ['TRON_XPUB: is required with TRON_NETWORK'] : []),
+    ...(set.TRON_NETWORK && needsXpub && !set.TRON_XPUB ? ['TRON_XPUB: is required with TRON_NETWORK'] : []),
     ...(['shasta', 'private'].includes(set.TRON_NETWORK ?? '') && !set.TRON_USDT_CONTRACT
       ? [`TRON_USDT_CONTRACT: is required with TRON_NETWORK=${set.TRON_NETWORK}`]
       : []),
-    ...(set.TRON_NETWORK === 'private' && !set.TRON_NODE_URLS
+    ...(set.TRON_NETWORK === 'private' && needsNodes && !set.TRON_NODE_URLS
       ? ['TRON_NODE_URLS: is required with TRON_NETWORK=private']
       : []),
     ...foreignProblems(set),

@@ -2,6 +2,7 @@ import Router from '@koa/router';
 import type { Client } from '@temporalio/client';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
+import { Gauge, type Metric } from 'prom-client';
 import { expectedMigrations } from '../db/migrate.ts';
 import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
@@ -18,8 +19,8 @@ const WORKFLOW_TASK_QUEUE = 1;
 export interface ReadinessDependencies {
   orm: Orm;
   client: Client;
-  /** The task queues that workers poll. */
-  taskQueues: string[];
+  /** The task queues that workers poll; null in a process that does not use Temporal. */
+  taskQueues: string[] | null;
   /** Null if there is no chain to read. */
   tronNetwork: TronNetwork | null;
   logger: Logger;
@@ -34,52 +35,86 @@ export function health(): Router {
   return router;
 }
 
+/** The dependencies to check, or why the process is not ready regardless of them. */
+type State = ReadinessDependencies | 'is starting' | 'is stopping';
+
 /**
  * `GET /readyz`: whether PostgreSQL, its migrations and Temporal are available. The response names what is not; the log says
  * why. The workers and the scan's progress are for information only.
- * @param stateOf the dependencies to check, or why the process is not ready regardless of them
+ *
+ * `GET /servez`: whether requests should be sent here. It asks only for what every request needs, PostgreSQL and its
+ * migrations: while Temporal is away, reads and test mode work, and live requests get their 503 from the API.
  */
-export function readiness(stateOf: () => ReadinessDependencies | 'is starting' | 'is stopping'): Router {
-  const compute = atMostOften(COMPUTED_EVERY_MS, async () => {
+export function readiness(stateOf: () => State): { router: Router; metric: Metric } {
+  const computeReady = atMostOften(COMPUTED_EVERY_MS, async () => {
     const state = stateOf();
-    return typeof state === 'string' ? notReady(state) : computeReadiness(state);
+    return typeof state === 'string' ? notReady(state) : checkAll(state);
+  });
+  const computeServing = atMostOften(COMPUTED_EVERY_MS, async () => {
+    const state = stateOf();
+    return typeof state === 'string' ? notReady(state) : checkPostgres(state);
   });
   const router = new Router();
   router.get('/readyz', async (ctx) => {
     // Not cached: a process that is stopping should get no more requests.
     const state = stateOf();
-    const { status, body } = typeof state === 'string' ? notReady(state) : await compute();
-    ctx.status = status;
-    ctx.body = body;
+    const { problems, information } = typeof state === 'string' ? notReady(state) : await computeReady();
+    const isReady = Object.keys(problems).length === 0;
+    ctx.status = isReady ? 200 : 503;
+    ctx.body = { status: isReady ? 'ready' : 'not_ready', problems, ...information };
   });
-  return router;
+  router.get('/servez', async (ctx) => {
+    const state = stateOf();
+    const { problems } = typeof state === 'string' ? notReady(state) : await computeServing();
+    const isServing = Object.keys(problems).length === 0;
+    ctx.status = isServing ? 200 : 503;
+    ctx.body = { status: isServing ? 'serving' : 'not_serving', problems };
+  });
+  const metric = new Gauge({
+    name: 'dependency_reachable',
+    help: '1 if this process reaches the dependency and can use it, otherwise 0: postgresql, temporal',
+    labelNames: ['dependency'],
+    registers: [],
+    async collect() {
+      this.reset();
+      const state = stateOf();
+      if (typeof state === 'string') return;
+      const { problems } = await computeReady();
+      this.set({ dependency: 'postgresql' }, 'postgresql' in problems ? 0 : 1);
+      if (state.taskQueues !== null) this.set({ dependency: 'temporal' }, 'temporal' in problems ? 0 : 1);
+    },
+  });
+  return { router, metric };
 }
 
-const notReady = (why: string) => ({
-  status: 503,
-  body: { status: 'not_ready', problems: { process: why }, workers: {}, scan: null },
+interface Checked {
+  /** What is wrong, by its part. */
+  problems: Record<string, string>;
+  information: { workers: Record<string, number>; scan: object | null };
+}
+
+const notReady = (why: string): Checked => ({
+  problems: { process: why },
+  information: { workers: {}, scan: null },
 });
 
-async function computeReadiness(
-  dependencies: ReadinessDependencies,
-): Promise<{ status: number; body: object }> {
-  const [postgresql, temporal, scan] = await Promise.all([
-    probe(dependencies, 'postgresql', () => findMissingMigrations(dependencies)),
+async function checkAll(dependencies: ReadinessDependencies): Promise<Checked> {
+  const [{ problems }, temporal, scan] = await Promise.all([
+    checkPostgres(dependencies),
     probe(dependencies, 'temporal', () => countPollers(dependencies)),
     probe(dependencies, 'scan', () => presentScan(dependencies)),
   ]);
-  const problems = {
-    ...(postgresql === null && { postgresql: UNREACHABLE }),
-    ...(postgresql?.length && {
-      postgresql: `migrations are missing (${postgresql.join(', ')}): run "npm run migrate"`,
-    }),
-    ...(temporal === null && { temporal: UNREACHABLE }),
-  };
-  const isReady = Object.keys(problems).length === 0;
-  return {
-    status: isReady ? 200 : 503,
-    body: { status: isReady ? 'ready' : 'not_ready', problems, workers: temporal ?? {}, scan },
-  };
+  if (temporal === null) problems.temporal = UNREACHABLE;
+  return { problems, information: { workers: temporal ?? {}, scan } };
+}
+
+async function checkPostgres(dependencies: ReadinessDependencies): Promise<Checked> {
+  const missing = await probe(dependencies, 'postgresql', () => findMissingMigrations(dependencies));
+  const problems: Checked['problems'] = {};
+  if (missing === null) problems.postgresql = UNREACHABLE;
+  else if (missing.length > 0)
+    problems.postgresql = `migrations are missing (${missing.join(', ')}): run "npm run migrate"`;
+  return { problems, information: { workers: {}, scan: null } };
 }
 
 const UNREACHABLE = 'is unreachable';
@@ -123,7 +158,7 @@ async function presentScan({ orm, tronNetwork }: ReadinessDependencies): Promise
 
 /** How many workers poll each queue. For information only: without any, work waits and nothing is lost. */
 async function countPollers({ client, taskQueues }: ReadinessDependencies): Promise<Record<string, number>> {
-  const counts = taskQueues.map(async (name) => {
+  const counts = (taskQueues ?? []).map(async (name) => {
     const { pollers } = await client.withDeadline(Date.now() + PROBE_TIMEOUT_MS, () =>
       client.workflowService.describeTaskQueue({
         namespace: client.options.namespace,

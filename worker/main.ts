@@ -1,10 +1,10 @@
-import { readConfig } from '../config/service.ts';
+import { readWorkerConfig } from '../config/service.ts';
 import { createLogger } from '../process/logger.ts';
 import { runProcess } from '../process/run-process.ts';
 import { startWorker } from './start-worker.ts';
 
 await runProcess('worker', async () => {
-  const config = readConfig();
+  const config = readWorkerConfig();
   const logger = createLogger('worker', config.logLevel);
   const worker = await startWorker(config, logger, { workflowBundle: config.workflowBundle });
   logger.info({ url: worker.operationsUrl }, 'the worker is polling');

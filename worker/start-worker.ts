@@ -66,7 +66,9 @@ export async function startWorker(
 ): Promise<RunningWorker> {
   const metrics = createProcessMetrics(readSdkMetrics);
   let state: ReturnType<Parameters<typeof readiness>[0]> = 'is starting';
-  const routers = [health(), readiness(() => state), metrics.router];
+  const ready = readiness(() => state);
+  metrics.add([ready.metric]);
+  const routers = [health(), ready.router, metrics.router];
   const operations = await serveOperations(config.worker, routers, logger);
   try {
     const work = await startWork(config, logger, metrics, options);

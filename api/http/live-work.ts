@@ -120,19 +120,19 @@ export interface AnswerHints {
   stop(): Promise<void>;
 }
 
-/** One connection for all requests of the process. */
-export function openAnswerHints(database: ServiceDatabase['direct'], logger: Logger): AnswerHints {
+/**
+ * One connection for all requests of the process.
+ * @param database null in a process that serves no request that waits: it opens no connection
+ */
+export function openAnswerHints(database: ServiceDatabase['direct'] | null, logger: Logger): AnswerHints {
   const waiting = new Map<string, { answered(hint: ResponseNotice): void; opened(): void }>();
-  const listening = listen({
-    database,
-    logger,
-    on: {
-      [CLAIM_ANSWERED]: (payload) => {
-        const hint = readResponseNotice(payload);
-        waiting.get(hint.claimId)?.answered(hint);
-      },
+  const on = {
+    [CLAIM_ANSWERED]: (payload: string) => {
+      const hint = readResponseNotice(payload);
+      waiting.get(hint.claimId)?.answered(hint);
     },
-  });
+  };
+  const listening = database && listen({ database, logger, on });
   return {
     async hear(claimId, wait) {
       const answered = Promise.withResolvers<ResponseNotice>();
@@ -149,6 +149,6 @@ export function openAnswerHints(database: ServiceDatabase['direct'], logger: Log
       return waiting.has(claimId);
     },
     tellOpened: (claimId) => waiting.get(claimId)?.opened(),
-    stop: () => listening.stop(),
+    stop: async () => listening?.stop(),
   };
 }

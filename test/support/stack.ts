@@ -8,6 +8,7 @@ import { createApiKey } from '../../commands/accounts/api-keys.ts';
 import type { OperatorContext } from '../../commands/accounts/operator-context.ts';
 import { createPartner } from '../../commands/accounts/partners.ts';
 import { setCurrentProduct } from '../../commands/products/products.ts';
+import { API_PARTS } from '../../config/environment.ts';
 import type { Config } from '../../config/service.ts';
 import { cardsTaskQueue, WORKER_QUEUES } from '../../config/task-queues.ts';
 import { KeyRing } from '../../crypto/key-ring.ts';
@@ -92,6 +93,7 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
   return {
     host: '127.0.0.1',
     port: await freePort(),
+    apiParts: API_PARTS,
     operations: null,
     worker: { host: '127.0.0.1', port: 0, queues: WORKER_QUEUES },
     databaseUrl: await createTestDatabase(),

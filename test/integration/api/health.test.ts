@@ -64,6 +64,7 @@ describe('the API process', () => {
     api = undefined;
     const { status, json } = await get(url, '/readyz');
     assert.deepEqual([status, json.problems], [503, { process: 'is stopping' }]);
+    assert.equal((await get(url, '/servez')).status, 503);
     const response = await fetch(new URL('/healthz', url));
     assert.deepEqual([response.status, response.headers.get('connection')], [200, 'close']);
     await stopped;
@@ -81,6 +82,11 @@ describe('the API process', () => {
     assert.ok(logLines.some((line) => line.includes('"part":"temporal"')));
     assert.deepEqual(json.workers, {});
     assert.equal((await get(url, '/healthz')).status, 200);
+    // Load balancers ask this: reads and test mode work without Temporal.
+    assert.deepEqual(await get(url, '/servez'), { status: 200, json: { status: 'serving', problems: {} } });
+    const metrics = await (await fetch(new URL('/metrics', url))).text();
+    assert.match(metrics, /^dependency_reachable\{dependency="postgresql"\} 1$/m);
+    assert.match(metrics, /^dependency_reachable\{dependency="temporal"\} 0$/m);
   });
 
   it('names PostgreSQL in GET /readyz if nothing listens there', async () => {
@@ -89,6 +95,9 @@ describe('the API process', () => {
     const { status, json } = await get(url, '/readyz');
     assert.equal(status, 503);
     assert.deepEqual(json.problems, { postgresql: 'is unreachable' });
+    const serving = await get(url, '/servez');
+    assert.deepEqual([serving.status, serving.json.status], [503, 'not_serving']);
+    assert.deepEqual(serving.json.problems, { postgresql: 'is unreachable' });
     const logged = logLines.filter((line) => line.includes('"part":"postgresql"')).join();
     assert.match(logged, /ECONNREFUSED/);
     assert.doesNotMatch(logged, /secret-password/);
@@ -123,7 +132,7 @@ describe('the API process', () => {
     const operations = { host: '127.0.0.1', port: await freePort() };
     const url = await startAlone({ operations });
     const apart = `http://${operations.host}:${operations.port}`;
-    for (const path of ['/readyz', '/metrics']) {
+    for (const path of ['/readyz', '/servez', '/metrics']) {
       assert.equal((await fetch(new URL(path, apart))).status, 200, path);
       const { status, json } = await get(url, path);
       assert.deepEqual([status, json.error.code], [404, 'not_found'], path);
@@ -162,6 +171,7 @@ describe('the API process', () => {
     const { status, json } = await get(url, '/readyz');
     assert.equal(status, 503);
     assert.deepEqual(Object.keys(json.problems), ['postgresql']);
+    assert.equal((await get(url, '/servez')).status, 503);
     assert.match(json.problems.postgresql, /0003_\w+.*npm run migrate/);
   });
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readConfig, readMigrationConfig } from '../../../config/service.ts';
+import { readApiConfig, readConfig, readMigrationConfig, readWorkerConfig } from '../../../config/service.ts';
 import { problemsOf } from '../../support/config-problems.ts';
 import { TEST_TRON } from '../../support/deposits/seed-deposits.ts';
 
@@ -53,6 +53,7 @@ describe('readConfig', () => {
     assert.deepEqual(config, {
       host: '127.0.0.1',
       port: 3000,
+      apiParts: ['partner', 'reveal', 'network'],
       operations: null,
       worker: { host: '127.0.0.1', port: 3001, queues: ['cards', 'webhooks', 'deposits'] },
       databaseUrl: NEEDED.DATABASE_URL,
@@ -169,6 +170,36 @@ describe('readConfig', () => {
     });
     // Without a network nothing else about deposits has a meaning.
     assert.equal(readConfig({ ...NEEDED, TRON_XPUB: xpub }).tron, null);
+  });
+
+  it('reads only the secrets that a process uses, and opens no file of another one', () => {
+    const { xpub } = TEST_TRON;
+    const files = {
+      ...{ CODEC_TOKENS_FILE: '/none', TRON_API_KEY_FILE: '/none', TRON_NODE_URLS_FILE: '/none' },
+      TRON_NETWORK: 'mainnet',
+    };
+    const api = readApiConfig({ ...NEEDED, ...files, TRON_XPUB: xpub });
+    assert.deepEqual([api.tron?.xpub, api.apiParts], [xpub, ['partner', 'reveal', 'network']]);
+    const worker = { CODEC_TOKENS_FILE: '/none', TRON_XPUB_FILE: '/none', READ_DATABASE_URL_FILE: '/none' };
+    assert.equal(readWorkerConfig({ ...NEEDED, ...worker, TRON_NETWORK: 'nile' }).tron?.xpub, null);
+    const { TEMPORAL_ADDRESS: _unused, ...ofReveals } = NEEDED;
+    const reveal = readApiConfig({
+      ...{ ...ofReveals, ...files, ...worker, API_PARTS: 'reveal' },
+      ...{ CODEC_KEYS_FILE: '/none', TEMPORAL_API_KEY_FILE: '/none' },
+    });
+    assert.deepEqual([reveal.apiParts, reveal.codecKeys], [['reveal'], null]);
+    assert.deepEqual(problemsOf({ ...ofReveals, API_PARTS: 'reveal,network' }, readApiConfig), [
+      'TEMPORAL_ADDRESS: is required',
+    ]);
+    assert.deepEqual(problemsOf({ ...NEEDED, API_PARTS: 'reveals' }, readApiConfig), [
+      'API_PARTS: must be all, or of partner, reveal, network, comma-separated',
+    ]);
+    assert.deepEqual(problemsOf({ ...NEEDED, API_PARTS: 'reveal,reveal' }, readApiConfig), [
+      'API_PARTS: must not name a part twice',
+    ]);
+    assert.deepEqual(problemsOf({ ...NEEDED, TRON_NETWORK: 'mainnet' }, readApiConfig), [
+      'TRON_XPUB: is required with TRON_NETWORK',
+    ]);
   });
 
   it('treats an empty value as unset', () => {

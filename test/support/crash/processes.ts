@@ -112,7 +112,7 @@ export function tronEnvironment(tron: Config['tron']): NodeJS.ProcessEnv {
     TRON_NODE_URLS: tron.nodes.map(({ full, solidity }) => `${full}|${solidity}`).join(','),
     TRON_API_KEY: tron.apiKey ?? '',
     TRON_USDT_CONTRACT: tron.usdtContract,
-    TRON_XPUB: tron.xpub,
+    TRON_XPUB: tron.xpub ?? '',
     TRON_SCAN_INTERVAL: `${tron.scanIntervalMs}ms`,
   };
 }
