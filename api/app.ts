@@ -132,7 +132,10 @@ const PATHS: [RegExp, ApiPart][] = [
  * 404 for the requests of parts that this process does not serve. None should arrive, since whatever is in front of the
  * processes routes by path: so the log says that it doesn't.
  */
-function notServedHere({ parts, logger }: Pick<AppDependencies, 'parts' | 'logger'>): Koa.Middleware<RequestState> {
+function notServedHere({
+  parts,
+  logger,
+}: Pick<AppDependencies, 'parts' | 'logger'>): Koa.Middleware<RequestState> {
   return (ctx, next) => {
     const part = PATHS.find(([paths]) => paths.test(ctx.path))?.[1];
     if (part === undefined || parts.includes(part)) return next();

@@ -153,7 +153,7 @@ describe('the use of metrics', function () {
     assert.ok(ours.length > 20);
     for (const name of ours) assert.ok(named.has(name), `docs/operating.md has no ${name}`);
     const prefixes =
-      /^(webhook|deposits?_(scan|node|waiting)|attention|ledger_check_|database|admission|http_request|card_network|temporal|nodejs|process|measurement|card_issuing)/;
+      /^(webhook|deposits?_(scan|node|waiting)|attention|ledger_check_|database|dependency|admission|http_request|card_network|temporal|nodejs|process|measurement|card_issuing)/;
     for (const name of named) {
       if (!prefixes.test(name) || name === 'ledger_check' || OF_FAILURES.includes(name)) continue;
       assert.ok(types.has(name), `docs/operating.md: no process exposes ${name}`);
