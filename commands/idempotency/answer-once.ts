@@ -11,6 +11,7 @@ import type { CommandContext } from '../command-context.ts';
 import {
   claimUnderKey,
   type FoundClaim,
+  forgetInvalid,
   forgetUnanswered,
   type KeyedRequest,
   storedResponseOf,
@@ -46,6 +47,8 @@ export async function answerOnce(
     try {
       return await transaction(context.orm, work).catch((error: unknown) => refuse(context, request, error));
     } catch (error) {
+      const isInFlight = error instanceof ApiError && error.code === 'idempotency_in_flight';
+      if (isInFlight && attempt < ATTEMPTS && (await forgetInvalid(context.orm, request))) continue;
       if (!(error instanceof KeyTaken)) throw error;
       if (attempt === ATTEMPTS) throw new ApiError('idempotency_in_flight');
       if (request.mode === 'test') await forgetUnanswered(context.orm, request);

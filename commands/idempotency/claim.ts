@@ -76,7 +76,10 @@ export async function claimIdempotencyKey<Operation extends ClaimOperation>(
   { orm, ring }: CommandContext,
   request: ClaimRequest<Operation>,
 ): Promise<Claim<Operation>> {
-  const [claimed] = await insertOrTakeOver(orm, request);
+  let [claimed] = await insertOrTakeOver(orm, request);
+  if (claimed === undefined && (await forgetInvalid(orm, request))) {
+    [claimed] = await insertOrTakeOver(orm, request);
+  }
   if (claimed !== undefined) {
     // It is the same operation as this request's, because the fingerprint includes the path.
     const resourceId = claimed.resource_id as ResourceIdOf<Operation>;
@@ -123,7 +126,8 @@ export const claimUnderKey = tenantStatement(
 
 /**
  * The response stored under a request's key; null if there is no claim.
- * @throws ApiError `idempotency_conflict`, `idempotency_in_flight` if the claim has no response
+ * @throws ApiError `idempotency_conflict`; `idempotency_in_flight` if the claim has no response, or a 400 that the process
+ *   which runs its request is about to send
  */
 export function storedResponseOf(
   ring: KeyRing,
@@ -131,6 +135,7 @@ export function storedResponseOf(
   { claim_id: claimId, fingerprint, response_status: status, response_body: body }: FoundClaim,
 ): StoredResponse | null {
   if (claimId === null) return null;
+  if (status === 400) throw new ApiError('idempotency_in_flight');
   if (!fingerprint?.equals(request.fingerprint)) throw new ApiError('idempotency_conflict');
   if (status === null || body === null) throw new ApiError('idempotency_in_flight');
   return { status, body: openBody(ring, claimId, body) };
@@ -155,6 +160,28 @@ export async function forgetClaim(orm: Orm, claimId: string): Promise<void> {
 
 const forget = autocommitStatement((db, { claimId }: { claimId: string }) =>
   db.deleteFrom('idempotency_claim').where('id', '=', claimId).where('response_status', '=', 400),
+);
+
+/**
+ * Frees a request's key if it has a 400, which is never replayed, and the process whose request it was has died before it
+ * freed the key itself.
+ * @returns whether the key is free now
+ */
+export async function forgetInvalid(orm: Orm, { partnerId, mode, key }: KeyedRequest): Promise<boolean> {
+  if (mode === 'test' || key === null) return false;
+  return (await forgetLeftInvalid(orm, { partnerId, mode, key })).length > 0;
+}
+
+// While the lease lasts, the process may be alive and not have read the response yet.
+const forgetLeftInvalid = autocommitStatement((db, { partnerId, mode, key }: Tenant & { key: string }) =>
+  db
+    .deleteFrom('idempotency_claim')
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .where('key', '=', key)
+    .where('response_status', '=', 400)
+    .where('lease_expires_at', '<', sql<string>`now()`)
+    .returning('id'),
 );
 
 /**

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Config } from '../../config/service.ts';
 import { CLAIM_ANSWERED } from '../../db/notifications.ts';
 import { query } from '../../db/sql.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/child.ts';
+import type { DeadlyStatement } from '../support/crash/die-at-statement.ts';
 import { prepareIssuance } from '../support/crash/fundings.ts';
 import {
   ask,
@@ -128,6 +130,34 @@ async function killApiAtCommit(kind: Case, dieAt: string, isAnswered: boolean): 
 
 const LIVE_LATER: Case = { ...CASES['live 00'], endings: [{ status: 202, end: 'loaded' }] };
 
+/** A 400 is never replayed, even if the process that should free its key dies first. */
+async function killApiBeforeItFreesTheKey(): Promise<void> {
+  const kind = { ...CASES['live 00'], amountCents: Number.MAX_SAFE_INTEGER };
+  await withIssuance(kind, true, async (stack, issuance, folder) => {
+    const place: DeadlyStatement = {
+      ...{ text: 'delete from "idempotency_claim"', when: 'before' },
+      ...{ armedFile: join(folder, 'armed'), markerFile: join(folder, 'dead') },
+    };
+    writeFileSync(place.armedFile, '');
+    const config = { ...stack.config, port: await freePort() };
+    const api = await startApiProcess(config, folder, {
+      file: QUEUEING_API,
+      execArgv: ['--import', './test/support/crash/die-at-statement.ts'],
+      env: { DIE_AT_STATEMENT: JSON.stringify(place) },
+    });
+    try {
+      assert.equal(await askUntilKilled(stack, config, api, issuance), true);
+      const again = await retry(issuance);
+      assert.equal(again.status, 400, again.text);
+      assert.equal(again.headers.get('idempotent-replayed'), null);
+      const corrected = { ...issuance, body: { ...issuance.body, amount: 10_000 } };
+      assert.equal((await ask(corrected)).status, 201);
+    } finally {
+      await kill(api);
+    }
+  });
+}
+
 const KILLS: [string, () => Promise<void>][] = [
   ...(['live 00', 'live 42'] as const).flatMap((name): typeof KILLS => [
     [
@@ -159,6 +189,7 @@ const KILLS: [string, () => Promise<void>][] = [
     'after the 202, while no worker runs, has one outcome',
     () => killApiAtCommit(LIVE_LATER, 'after 2', true),
   ],
+  ['before it frees the key of a 400 leaves nothing to replay', killApiBeforeItFreesTheKey],
 ];
 
 describe('a live POST /cards whose API process is killed -9', function () {

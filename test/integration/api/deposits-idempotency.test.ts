@@ -51,6 +51,19 @@ describe('an Idempotency-Key on POST /funding/deposit-address', function () {
     );
   });
 
+  it('is free after the 400 of a card whose process died before it freed the key', async () => {
+    await asOwner(
+      stack,
+      `INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, fingerprint, request_id, lease_expires_at,
+         response_status, response_body)
+       VALUES ('claim_' || $1, $1, 'live', 'k', 'create_card', 'f', 'req_1', now(), 400, 'sealed')`,
+      [partner.id],
+    );
+    const answer = await post(2_500, 'k');
+    assert.equal(answer.status, 201, answer.text);
+    assert.equal(answer.headers.get('idempotent-replayed'), null);
+  });
+
   it('makes one deposit for 20 simultaneous requests, which get its answer or 409', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => post(2_500, 'k')));
     const made = answers.filter(({ status }) => status === 201);

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
+import { fingerprintOf } from '../../../api/http/keyed.ts';
+import { claimIdempotencyKey } from '../../../commands/idempotency/claim.ts';
+import { readClaimResponse, sealRequest } from '../../../commands/idempotency/response.ts';
+import { newId } from '../../../crypto/new-id.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 
 const CARD = { amount: 1_000, external_ref: 'r', email: 'a@example.com' };
 
@@ -24,6 +29,26 @@ describe('an Idempotency-Key', () => {
     assert.equal(answer.status, 201, answer.text);
     assert.equal(answer.headers.get('idempotent-replayed'), null);
   };
+  /** What is left if the API dies once the worker has found that the request can't be carried out. */
+  async function leaveInvalid({ id: partnerId }: TestPartner): Promise<void> {
+    const claimId = newId('claim');
+    const { ring } = stack.operator;
+    const body = { ...CARD, amount: Number.MAX_SAFE_INTEGER };
+    await claimIdempotencyKey(
+      { orm: stack.orm, ring },
+      {
+        ...{ claimId, partnerId, mode: 'live', key: 'k', operation: 'create_card', cardId: null, leaseMs: 0 },
+        resourceId: newId('card'),
+        fingerprint: fingerprintOf('POST', '/v1/cards', body),
+        sealedRequest: sealRequest(ring, claimId, body),
+        requestId: newId('req'),
+      },
+    );
+    const response = await until('it has a response', () =>
+      readClaimResponse({ orm: stack.orm, ring }, claimId),
+    );
+    assert.equal(response.status, 400, response.body);
+  }
   const post = (path: string, options: object) =>
     partner.call('POST', path, { body: CARD, idempotencyKey: 'k', ...options });
 
@@ -35,6 +60,17 @@ describe('an Idempotency-Key', () => {
     const amount = Number.MAX_SAFE_INTEGER;
     await notKept(await create({ ...CARD, amount }), 'validation_failed', ['amount']);
   });
+  for (const [name, body] of [
+    ['the same body', { ...CARD, amount: Number.MAX_SAFE_INTEGER }],
+    ['another body', CARD],
+  ] as const) {
+    it(`can be used again with ${name} after a 400 whose process died before it freed the key`, async () => {
+      await leaveInvalid(partner);
+      const answer = await create(body, 'live');
+      assert.equal(answer.status, body === CARD ? 201 : 400, answer.text);
+      assert.equal(answer.headers.get('idempotent-replayed'), null);
+    });
+  }
   it('can be used again after a 401', async () =>
     notKept(await post('/cards', { headers: { authorization: 'Bearer x' } }), 'invalid_api_key'));
   it('can be used again after a 403', async () => {
