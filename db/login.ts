@@ -23,13 +23,13 @@ export class LoginRefused extends SessionRefused {
 }
 
 /**
- * Checks a new connection: it must use the role, its login must not be able to leave the role for more rights, and there must
- * be no pooler in between unless one is configured.
+ * Checks a new connection: it must use the role, its commits must wait for the disk, its login must not be able to leave the
+ * role for more rights, and there must be no pooler in between unless one is configured.
  * @throws LoginRefused
  */
 export async function checkLogin(client: ClientBase, rules: LoginRules): Promise<void> {
   const { rows } = await client.query<Found>(FIND, [rules.role]);
-  const { works_as, login, backend_pid, power } = rows[0] as Found;
+  const { works_as, login, backend_pid, synchronous_commit, power } = rows[0] as Found;
   const login_ = `The login "${login}"`;
   if (!rules.pooled && backend_pid !== (client as ClientBase & { processID?: number }).processID) {
     throw new LoginRefused(
@@ -42,6 +42,13 @@ export async function checkLogin(client: ClientBase, rules: LoginRules): Promise
       `${login_} works as "${works_as}", not as ${rules.role}: something dropped the startup settings that the process ` +
         `sent, as connection poolers do. Run ALTER ROLE "${login}" SET role = '${rules.role}' as the owner of the ` +
         'database and reconnect the pooler (docs/operating.md, "Behind a pooler").',
+    );
+  }
+  if (synchronous_commit === 'off') {
+    throw new LoginRefused(
+      `${login_} commits without waiting for the disk (synchronous_commit is off), so a crash of PostgreSQL could undo what ` +
+        `a partner was already told. Run ALTER ROLE "${login}" SET synchronous_commit = 'on' as the owner of the database, or ` +
+        'remove the setting from the database or the server, then reconnect (docs/operating.md, "Logins").',
     );
   }
   if (power === null) return;
@@ -101,6 +108,7 @@ interface Found {
   works_as: string;
   login: string;
   backend_pid: number;
+  synchronous_commit: string;
   /** The most dangerous right that the login has beyond the role; null if there is none. */
   power: string | null;
 }
@@ -125,4 +133,5 @@ const FIND = `
     UNION ALL SELECT 8, 'may write ledger.' || relname FROM pg_class c JOIN ours ON ours.oid = relnamespace, may_be m
       WHERE nspname = 'ledger' AND relkind IN ('r', 'p') AND has_table_privilege(m.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'))
   SELECT current_user AS works_as, session_user AS login, pg_backend_pid() AS backend_pid,
+    current_setting('synchronous_commit') AS synchronous_commit,
     (SELECT power FROM powers ORDER BY rank, power LIMIT 1) AS power`;

@@ -20,6 +20,14 @@ import { testConfig } from '../../support/stack.ts';
 
 const INSUFFICIENT_PRIVILEGE = { code: '42501' };
 
+/** What a process behind a pooler can't set itself. */
+const LIMITS = [
+  `ALTER ROLE $ SET lock_timeout = '4s'`,
+  `ALTER ROLE $ SET idle_in_transaction_session_timeout = '5s'`,
+  `ALTER ROLE $ SET statement_timeout = '8s'`,
+];
+const OFF = 'ALTER ROLE $ SET synchronous_commit = off';
+
 describe('a login', () => {
   let url: string;
   before(async () => {
@@ -84,17 +92,24 @@ describe('a login', () => {
     await refuses(url, /not a member of card_issuing_operator/, { role: OPERATOR_ROLE });
   });
 
+  it('is refused if its commits do not wait for the disk, whoever may log in', async () => {
+    const off = await loginWith(OFF);
+    const why = /commits without waiting for the disk.*ALTER ROLE "login_\w+" SET synchronous_commit = 'on'/;
+    await refuses(off, why);
+    await refuses(off, why, { onOwnerLogin: () => {} });
+    await refuses(await loginWith(`ALTER ROLE $ SET role = '${SERVICE_ROLE}'`, ...LIMITS, OFF), why, {
+      pooled: true,
+    });
+    const local = await loginWith('ALTER ROLE $ SET synchronous_commit = local');
+    await (await openOrm({ databaseUrl: local, poolSize: 1 })).close();
+  });
+
   it('is refused if it does not get the role that it asks for', async () => {
     // As if a pooler dropped the startup setting: nothing is asked for, and the login has no default.
     await refuses(await loginWith(), /works as "login_\w+", not as card_issuing_app.*ALTER ROLE "login_/, {
       pooled: true,
     });
-    const settled = await loginWith(
-      `ALTER ROLE $ SET role = '${SERVICE_ROLE}'`,
-      `ALTER ROLE $ SET lock_timeout = '4s'`,
-      `ALTER ROLE $ SET idle_in_transaction_session_timeout = '5s'`,
-      `ALTER ROLE $ SET statement_timeout = '8s'`,
-    );
+    const settled = await loginWith(`ALTER ROLE $ SET role = '${SERVICE_ROLE}'`, ...LIMITS);
     await (await openOrm({ databaseUrl: settled, poolSize: 1, pooled: true })).close();
   });
 });
