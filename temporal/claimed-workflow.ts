@@ -37,12 +37,12 @@ export interface ClaimedWorkflow extends Tenant {
 
 /**
  * `eager`: this process got the first task. `queued`: the first task goes to whichever worker polls next, or the workflow is
- * already running. `over`: it was started before and has ended.
+ * already running. `over`: it was started before and has completed.
  */
 export type Started = 'eager' | 'queued' | 'over';
 
 /**
- * Starts the work of a claim unless it was started before, whether it still runs or has ended.
+ * Starts the work of a claim unless it runs already or has completed. A workflow that was terminated starts again.
  * @param requestEagerStart set it if a worker of this process shares the client's connection
  * @throws ServiceError if Temporal can't be reached.
  */
@@ -160,9 +160,9 @@ const TITLES: Record<WorkflowOperation, string> = {
 };
 
 /**
- * The start options of a claim's workflow. It is not started twice, except for status changes: if one is terminated, other
- * changes of its card keep waiting, and there is nothing for an operator to decide. A second run does nothing if the claim
- * has its response.
+ * The start options of a claim's workflow. A funding's is not started again once it has completed. One that was terminated
+ * is: its request waits, and money may be held for it. A status change is always started again: other changes of its card
+ * wait for it. A second run does nothing if the claim has its response.
  */
 function optionsOf(workflow: ClaimedWorkflow) {
   const { operation, cardId, partnerId, mode, taskQueue } = workflow;
@@ -172,7 +172,7 @@ function optionsOf(workflow: ClaimedWorkflow) {
     workflowId: workflowIdOf(workflow),
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
     workflowIdConflictPolicy: 'USE_EXISTING',
-    workflowIdReusePolicy: isFunding ? 'REJECT_DUPLICATE' : 'ALLOW_DUPLICATE',
+    workflowIdReusePolicy: isFunding ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE',
     staticSummary: `${TITLES[operation]} ${cardId} (${mode})`,
     staticDetails: `Partner \`${partnerId}\`. On the command line: \`npm run operator -- ${shownBy(workflow)}\`.`,
     // If tasks queue up in Temporal, partners take turns.

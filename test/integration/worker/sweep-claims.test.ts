@@ -3,12 +3,15 @@ import { randomUUID } from 'node:crypto';
 import type { CommandContext } from '../../../commands/command-context.ts';
 import { claimIdempotencyKey } from '../../../commands/idempotency/claim.ts';
 import { sealRequest } from '../../../commands/idempotency/response.ts';
+import { cardsTaskQueue } from '../../../config/task-queues.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import type { Orm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import type { Tenant } from '../../../domain/mode.ts';
 import { readAttention } from '../../../operator/attention/read-attention.ts';
+import { ISSUE_CARD, issueCardWorkflowId } from '../../../workflows/messages.ts';
 import { readCardRow } from '../../support/cards.ts';
+import { claimOf } from '../../support/claims.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
@@ -96,6 +99,32 @@ describe('the sweep, beside 1,000 claims whose workflows Temporal refuses to sta
       [unlucky.id],
     );
     for (const { attempts, longest } of pauses) assert.ok(longest <= Math.min(5 * 2 ** (attempts - 1), 60));
+  });
+});
+
+describe('a workflow that is terminated before its claim has a response', function () {
+  this.timeout(60_000);
+
+  it('is started again by the sweep, and completes the issuance', async () => {
+    const stack = await startTestStack({}, { worker: false });
+    try {
+      const partner = await fundedPartner(stack);
+      const cardId = await abandonIssuance(
+        { orm: stack.orm, ring: stack.operator.ring },
+        { partnerId: partner.id, mode: 'live' },
+      );
+      const claimId = await claimOf(stack, cardId);
+      const workflow = await stack.client.workflow.start(ISSUE_CARD, {
+        workflowId: issueCardWorkflowId(cardId),
+        taskQueue: cardsTaskQueue(stack.config.taskQueuePrefix),
+        args: [{ claimId, deadlineMs: 60_000 }],
+      });
+      await workflow.terminate('by an operator, in a test');
+      await stack.startWorker();
+      await until('it is active', async () => (await readCardRow(stack, cardId))?.status === 'active');
+    } finally {
+      await stack.stop();
+    }
   });
 });
 
