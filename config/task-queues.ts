@@ -17,3 +17,6 @@ export function depositsTaskQueue(prefix: string): string {
 export const WORKER_QUEUES = ['cards', 'webhooks', 'deposits'] as const;
 
 export type WorkerQueue = (typeof WORKER_QUEUES)[number];
+
+/** The name of a task queue in an installation with this prefix. */
+export const taskQueueOf = (prefix: string, queue: WorkerQueue): string => `${prefix}${queue}`;

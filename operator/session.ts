@@ -2,7 +2,7 @@ import type { Client, Connection } from '@temporalio/client';
 import type { Operator, OperatorContext } from '../commands/accounts/operator-context.ts';
 import { ConfigurationError } from '../config/environment.ts';
 import type { OperatorConfig } from '../config/operator.ts';
-import { cardsTaskQueue } from '../config/task-queues.ts';
+import { cardsTaskQueue, taskQueueOf, WORKER_QUEUES, type WorkerQueue } from '../config/task-queues.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { OPERATOR_ROLE } from '../db/login.ts';
 import type { Orm } from '../db/orm.ts';
@@ -29,6 +29,8 @@ export interface Session {
   workflowStatus(workflowId: string): Promise<string | null>;
   /** How often its workflow has asked the network, and when it does so next; null, with a warning, if no worker says. */
   operationState(workflowId: string): Promise<NetworkOperationState | null>;
+  /** How many workers poll a queue, or any of them; null if Temporal can't say. */
+  countWorkers(queue: WorkerQueue | null): Promise<number | null>;
   close(): Promise<void>;
 }
 
@@ -109,6 +111,21 @@ export function createSession(
       } catch (error) {
         if (!(await isTemporalError(error))) throw error;
         err("No worker responded, so the network's last answer and the next request are unknown.\n");
+        return null;
+      }
+    },
+    async countWorkers(queue) {
+      if (session.config.temporal === null) return null;
+      const { countWorkers } = await import('../temporal/count-workers.ts');
+      const client = await session.temporal();
+      const prefix = session.config.taskQueuePrefix;
+      try {
+        const counts = (queue === null ? WORKER_QUEUES : [queue]).map((name) =>
+          countWorkers(client, taskQueueOf(prefix, name)),
+        );
+        return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+      } catch (error) {
+        if (!(await isTemporalError(error))) throw error;
         return null;
       }
     },

@@ -20,7 +20,7 @@ export interface Verbs {
 
 /** What an undecided issuance or top-up is waiting for. */
 interface Waiting {
-  /** From its workflow, or from the command line's configuration if no worker answers. */
+  /** By the configuration, which may have changed since the operation began. */
   deadline: string;
   asked: number | null;
   last_answer: string | null;
@@ -35,7 +35,7 @@ export async function waitingFor(
 ): Promise<Waiting> {
   const state = await session.operationState(workflow_id);
   return {
-    deadline: state?.deadline ?? new Date(Date.parse(created) + deadlineMs).toISOString(),
+    deadline: new Date(Date.parse(created) + deadlineMs).toISOString(),
     asked: state?.asked ?? null,
     last_answer: state?.lastAnswer ?? null,
     last_asked_at: state?.lastAskedAt ?? null,

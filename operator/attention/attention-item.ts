@@ -1,3 +1,5 @@
+import type { WorkerQueue } from '../../config/task-queues.ts';
+
 export const ATTENTION_KINDS = [
   'card_issuance',
   'card_topup',
@@ -29,6 +31,18 @@ export interface AttentionItem {
   or_command: string | null;
   /** The workflow that is waiting; null if there is none. */
   workflow_id: string | null;
+}
+
+/**
+ * An item whose reason goes on with what to check: whether a worker is running, or, if one is, why it has not done its work.
+ */
+export interface UnfinishedItem extends AttentionItem {
+  worker?: {
+    /** The task queue of the workers that should have done it; null if any worker should have. */
+    queue: WorkerQueue | null;
+    absent: string;
+    present: string;
+  };
 }
 
 /** With the partner's name, which `attention list` shows. */

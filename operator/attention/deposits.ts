@@ -5,10 +5,10 @@ import { MICRO_USDT_PER_CENT, type TronNetwork, usdt } from '../../domain/deposi
 import { LONGEST_LAG_SECONDS } from '../../domain/scan-lag.ts';
 import { scanChainWorkflowId, watchDepositWorkflowId } from '../../workflows/messages.ts';
 import { readScans, type ScanResource } from '../reads/chain-scans.ts';
-import { type AttentionItem, decisionCommands, NO_CHOICE } from './attention-item.ts';
+import { decisionCommands, NO_CHOICE, type UnfinishedItem } from './attention-item.ts';
 
 /** Payments in review or not processed, scans that are behind, and workflows that are out of date. */
-export async function readWaitingDeposits(orm: Orm, taskQueuePrefix: string): Promise<AttentionItem[]> {
+export async function readWaitingDeposits(orm: Orm, taskQueuePrefix: string): Promise<UnfinishedItem[]> {
   const found = await Promise.all([
     readInReview(orm),
     readLateScans(orm, taskQueuePrefix),
@@ -18,7 +18,7 @@ export async function readWaitingDeposits(orm: Orm, taskQueuePrefix: string): Pr
   return found.flat();
 }
 
-async function readInReview(orm: Orm): Promise<AttentionItem[]> {
+async function readInReview(orm: Orm): Promise<UnfinishedItem[]> {
   const rows = await inReview(orm.em.fork(), {});
   return rows.map(({ id, partner_id, version, since, count, ...row }) => ({
     kind: 'deposit',
@@ -62,11 +62,17 @@ const inReview = readStatement((db) =>
     .groupBy('d.id'),
 );
 
+const CHECK_WORKER = {
+  queue: 'deposits',
+  absent: 'check that a worker with TRON_NETWORK is running',
+  present: 'a worker is running, so see its log, and check that it reaches its nodes',
+} as const;
+
 /** A scan reports every time it reads the chain, which is every few seconds. */
 const LONGEST_SILENCE_MS = 120_000;
 
 /** Chains whose payments would be credited too late. */
-async function readLateScans(orm: Orm, taskQueuePrefix: string): Promise<AttentionItem[]> {
+async function readLateScans(orm: Orm, taskQueuePrefix: string): Promise<UnfinishedItem[]> {
   const [scans, unscanned] = await Promise.all([
     readScans(orm, taskQueuePrefix),
     unscannedChains(orm.em.fork(), {}),
@@ -75,14 +81,14 @@ async function readLateScans(orm: Orm, taskQueuePrefix: string): Promise<Attenti
     ...scans.flatMap((scan) => lateScan(scan, taskQueuePrefix)),
     ...unscanned.map(({ network, since }) => ({
       ...scanItem(network, since, taskQueuePrefix),
-      reason:
-        'addresses were given out, but the chain is not being scanned: check that a worker with TRON_NETWORK is running and reaches a node',
+      reason: 'addresses were given out, but the chain is not being scanned',
+      worker: CHECK_WORKER,
       command: `temporal workflow describe --workflow-id ${scanChainWorkflowId(network, taskQueuePrefix)}`,
     })),
   ];
 }
 
-function lateScan(scan: ScanResource, taskQueuePrefix: string): AttentionItem[] {
+function lateScan(scan: ScanResource, taskQueuePrefix: string): UnfinishedItem[] {
   const { network, lag_seconds: lagSeconds, checked_at: checkedAt, block_time: blockTime } = scan;
   const isSilent = checkedAt !== null && Date.now() - Date.parse(checkedAt) > LONGEST_SILENCE_MS;
   if (!isSilent && (lagSeconds ?? 0) <= LONGEST_LAG_SECONDS) return [];
@@ -90,8 +96,9 @@ function lateScan(scan: ScanResource, taskQueuePrefix: string): AttentionItem[] 
     {
       ...scanItem(network, (isSilent ? checkedAt : blockTime) ?? new Date(), taskQueuePrefix),
       reason: isSilent
-        ? `the scan has not reported and is ${lagOf(scan)}: check that a worker with TRON_NETWORK is running`
+        ? `the scan has not reported and is ${lagOf(scan)}`
         : `the scan is ${lagOf(scan)}: ${problemsOf(scan)}`,
+      ...(isSilent && { worker: CHECK_WORKER }),
       command: `npm run operator -- tron status --network ${network}`,
     },
   ];
@@ -132,14 +139,15 @@ const unscannedChains = readStatement((db) =>
 const LONG_AGO = sql<string>`now() - interval '10 minutes'`;
 
 /** Payments that were found but neither credited nor put into review: one item an account. */
-async function readUnprocessedPayments(orm: Orm): Promise<AttentionItem[]> {
+async function readUnprocessedPayments(orm: Orm): Promise<UnfinishedItem[]> {
   const rows = await unprocessedPayments(orm.em.fork(), {});
   return rows.map(({ partner_id, count, since }) => ({
     kind: 'deposit_payment',
     id: partner_id,
     partner_id,
     since: new Date(since).toISOString(),
-    reason: `${count} payments were found but are not credited: check that a worker is running, and see its log`,
+    reason: `${count} payments were found but are not credited`,
+    worker: CHECK_WORKER,
     command: `npm run operator -- deposit list --partner ${partner_id}`,
     ...NO_CHOICE,
     workflow_id: null,
@@ -157,16 +165,15 @@ const unprocessedPayments = readStatement((db) =>
 );
 
 /** Deposits whose workflows show an older state, which delays no money: one item an account. */
-async function readOutdatedWorkflows(orm: Orm): Promise<AttentionItem[]> {
+async function readOutdatedWorkflows(orm: Orm): Promise<UnfinishedItem[]> {
   const rows = await outdatedWorkflows(orm.em.fork(), {});
   return rows.map(({ partner_id, count, first, since }) => ({
     kind: 'deposit_workflow',
     id: partner_id,
     partner_id,
     since: new Date(since).toISOString(),
-    reason:
-      `the workflows of ${count} deposits could not be informed of their last change, which delays no credit: check that ` +
-      'a worker with TRON_NETWORK is running and reaches Temporal, and see its log',
+    reason: `the workflows of ${count} deposits could not be informed of their last change, which delays no credit`,
+    worker: CHECK_WORKER,
     command: `temporal workflow describe --workflow-id ${watchDepositWorkflowId(first)}`,
     ...NO_CHOICE,
     workflow_id: watchDepositWorkflowId(first),

@@ -10,13 +10,13 @@ import {
   STATUS_CHANGE_PATIENCE_MS,
   topUpCardWorkflowId,
 } from '../../workflows/messages.ts';
-import { type AttentionItem, decisionCommands, NO_CHOICE } from './attention-item.ts';
+import { type AttentionItem, decisionCommands, NO_CHOICE, type UnfinishedItem } from './attention-item.ts';
 
 /** Issuances, top-ups and status changes that take too long, and cards whose id at the network is missing. */
 export async function readWaitingOperations(
   orm: Orm,
   { issuanceDeadlineMs, topUpDeadlineMs }: Pick<OperatorConfig, 'issuanceDeadlineMs' | 'topUpDeadlineMs'>,
-): Promise<AttentionItem[]> {
+): Promise<UnfinishedItem[]> {
   const found = await Promise.all([
     readOverdue(orm, ISSUANCES, issuanceDeadlineMs),
     readOverdue(orm, TOP_UPS, topUpDeadlineMs),
@@ -77,38 +77,53 @@ const TOP_UPS: Overdue = {
   workflowIdOf: topUpCardWorkflowId,
 };
 
-const NOT_FLAGGED = 'past its deadline, but its workflow has not noticed: check that a worker is running';
-const notApplied = (outcome: string) =>
-  `an operator decided that it is ${outcome}, but no worker has applied that yet: check that a worker is running`;
+const CHECK_WORKER = { queue: 'cards', absent: 'check that a worker is running' } as const;
+const SEE_LOG = { ...CHECK_WORKER, present: 'a worker is running, so see its log for the reason' } as const;
+const NOT_FLAGGED = {
+  reason: 'past its deadline, but its workflow has not noticed',
+  worker: {
+    ...CHECK_WORKER,
+    present: 'it was terminated, or began with a longer deadline; the commands work all the same',
+  },
+} as const;
+const notApplied = (outcome: string) => ({
+  reason: `an operator decided that it is ${outcome}, but no worker has applied that yet`,
+  worker: SEE_LOG,
+});
 
 async function readOverdue(
   orm: Orm,
   { kind, overdue, reason, commands, workflowIdOf }: Overdue,
   deadlineMs: number,
-): Promise<AttentionItem[]> {
+): Promise<UnfinishedItem[]> {
   const rows = await overdue(orm.em.fork(), { deadlineMs });
   return rows.map(({ id, partner_id, flagged, decided, since }) => ({
     kind,
     id,
     partner_id,
     since: new Date(since).toISOString(),
-    reason: decided === null ? (flagged ? reason : NOT_FLAGGED) : notApplied(decided),
+    ...(decided === null ? (flagged ? { reason } : NOT_FLAGGED) : notApplied(decided)),
     ...commands(id),
     workflow_id: workflowIdOf(id),
   }));
 }
 
 /** Freezes, unfreezes and blocks that take too long; if a card has several, the one that the network is being asked for. */
-async function readStatusChanges(orm: Orm): Promise<AttentionItem[]> {
+async function readStatusChanges(orm: Orm): Promise<UnfinishedItem[]> {
   const rows = await slowStatusChanges(orm.em.fork(), { patienceMs: STATUS_CHANGE_PATIENCE_MS });
   return rows.map(({ id, partner_id, claim_id, operation, asked, since }) => ({
     kind: 'card_status_change',
     id,
     partner_id,
     since: new Date(since).toISOString(),
-    reason: asked
-      ? `the network has not confirmed that the card is ${STATUS_CHANGES[operation].participle}: check that it can be reached`
-      : `the request to have the card ${STATUS_CHANGES[operation].participle} has not started: check that a worker is running`,
+    ...(asked
+      ? {
+          reason: `the network has not confirmed that the card is ${STATUS_CHANGES[operation].participle}: check that it can be reached`,
+        }
+      : {
+          reason: `the request to have the card ${STATUS_CHANGES[operation].participle} has not started`,
+          worker: SEE_LOG,
+        }),
     command: `npm run operator -- card show ${id}`,
     ...NO_CHOICE,
     workflow_id: changeCardStatusWorkflowId(id, claim_id),

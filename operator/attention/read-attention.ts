@@ -1,7 +1,8 @@
 import type { OperatorConfig } from '../../config/operator.ts';
+import type { WorkerQueue } from '../../config/task-queues.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readPartnerNames } from '../reads/partners.ts';
-import type { AttentionItem, NamedAttentionItem } from './attention-item.ts';
+import type { AttentionItem, NamedAttentionItem, UnfinishedItem } from './attention-item.ts';
 import { readWaitingDeposits } from './deposits.ts';
 import { readWaitingOperations } from './operations.ts';
 import { readWithoutPartition } from './partitions.ts';
@@ -13,7 +14,7 @@ export type AttentionConfig = Pick<
 >;
 
 /** What has waited longest comes first. */
-export async function readItems(orm: Orm, config: AttentionConfig): Promise<AttentionItem[]> {
+export async function readItems(orm: Orm, config: AttentionConfig): Promise<UnfinishedItem[]> {
   const found = await Promise.all([
     readWaitingOperations(orm, config),
     readGivenUp(orm),
@@ -24,9 +25,18 @@ export async function readItems(orm: Orm, config: AttentionConfig): Promise<Atte
   return found.flat().sort((a, b) => (`${a.since} ${a.id}` < `${b.since} ${b.id}` ? -1 : 1));
 }
 
-/** {@link readItems}, with the partners' names. */
-export async function readAttention(orm: Orm, config: AttentionConfig): Promise<NamedAttentionItem[]> {
-  const items = await readItems(orm, config);
+/** How many workers poll a queue, or any queue; null if Temporal can't say. */
+export type CountWorkers = (queue: WorkerQueue | null) => Promise<number | null>;
+
+/** {@link readItems}, with the partners' names, and with what to check where a worker should have done its work. */
+export async function readAttention(
+  orm: Orm,
+  config: AttentionConfig,
+  countWorkers: CountWorkers = async () => null,
+): Promise<NamedAttentionItem[]> {
+  const items = await Promise.all(
+    (await readItems(orm, config)).map((item) => withCheck(item, countWorkers)),
+  );
   const names = await readPartnerNames(
     orm,
     items.flatMap(({ partner_id }) => partner_id ?? []),
@@ -36,4 +46,16 @@ export async function readAttention(orm: Orm, config: AttentionConfig): Promise<
     partner_name: partner_id === null ? null : (names.get(partner_id) ?? null),
     ...rest,
   }));
+}
+
+async function withCheck(
+  { worker, ...item }: UnfinishedItem,
+  countWorkers: CountWorkers,
+): Promise<AttentionItem> {
+  if (worker === undefined) return item;
+  const count = await countWorkers(worker.queue);
+  if (count === null) {
+    return { ...item, reason: `${item.reason}: Temporal does not say whether a worker is running` };
+  }
+  return { ...item, reason: `${item.reason}: ${count === 0 ? worker.absent : worker.present}` };
 }

@@ -10,7 +10,7 @@ export function attentionNoun(attention: Command, { session, verb, examples }: V
     .addHelpText('after', examples('attention list'))
     .action(
       verb(async () => {
-        const items = await readAttention(await session.orm(), session.config);
+        const items = await readAttention(await session.orm(), session.config, session.countWorkers);
         return {
           value: items,
           columns: ['since', 'kind', 'id', 'partner_name', 'reason'],

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { freePort } from '../../../dev/free-port.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { cardIn, changeStatus, type StatusClaim, statusClaims } from '../../support/card-status.ts';
 import { readCardRow } from '../../support/cards.ts';
@@ -76,15 +77,23 @@ describe('a waiting status change', () => {
     assert.equal((await operate('card', 'show', cardId)).json.status_change, null);
   });
 
-  it('is listed with the advice to start a worker if none has picked it up', async () => {
+  it('is listed with the advice to start a worker only if none is running', async () => {
     await stack.stopWorker();
     const claim = await change('freeze');
     await asOwner(stack, 'UPDATE card SET status_change_claim_id = NULL WHERE id = $1', [cardId]);
     await age(claim);
-    const [item] = await attention();
+    const reasonIn = async (env: NodeJS.ProcessEnv) =>
+      (await operateIn({ ...environmentOf(stack.config), ...env })('attention', 'list')).json[0].reason;
+    const reason = 'the request to have the card frozen has not started';
     assert.equal(
-      item.reason,
-      'the request to have the card frozen has not started: check that a worker is running',
+      await reasonIn({ TASK_QUEUE_PREFIX: 'where-nobody-works-' }),
+      `${reason}: check that a worker is running`,
+    );
+    // Temporal takes two minutes to forget the worker.
+    assert.equal(await reasonIn({}), `${reason}: a worker is running, so see its log for the reason`);
+    assert.equal(
+      await reasonIn({ TEMPORAL_ADDRESS: `127.0.0.1:${await freePort()}` }),
+      `${reason}: Temporal does not say whether a worker is running`,
     );
   });
 });

@@ -149,7 +149,7 @@ describe('operator tron', () => {
       assert.equal(item.kind, 'chain_scan');
       assert.match(
         item.reason,
-        /^the scan has not reported .*check that a worker with TRON_NETWORK is running$/,
+        /^the scan has not reported .*: Temporal does not say whether a worker is running$/,
       );
     });
 
