@@ -18,8 +18,7 @@ export function configured(network: CardNetwork | null): CardNetwork {
 
 /**
  * Asks with the token, and looks it up if there is no definite answer. The network may know the token even then: it may have
- * acted before its response was lost, or reject the request because it differs from the first one, for example after the
- * product's BIN changed.
+ * acted before its response was lost.
  * @throws CardNetworkUnavailable if the network gives no definite answer.
  */
 export async function askOrLookUp<Answer extends { status: string }>(

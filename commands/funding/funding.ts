@@ -58,8 +58,15 @@ export interface FundingKind<
   pendingStatus: Row['status'];
   writer: FundingWriter<Row>;
   lockTerms(tx: Transactor, context: FundingContext, claimId: string): Promise<Terms | null>;
-  /** The pending row on these terms, and the request to the network. @throws ApiError if it is refused */
-  draft(tx: Transactor, context: FundingContext, terms: Terms): Promise<{ row: Row; asked: Asked }>;
+  /**
+   * The pending row on these terms, the request to the network, and what of it the row's own fields do not say, which is kept.
+   * @throws ApiError if it is refused
+   */
+  draft(
+    tx: Transactor,
+    context: FundingContext,
+    terms: Terms,
+  ): Promise<{ row: Row; asked: Asked; kept: object }>;
   /** Locks its row. @param card the card it funds, which the transaction holds; null if it holds none */
   lock(tx: Transactor, id: string, card: CardRow | null): Promise<{ row: Row; cardCents: number } | null>;
   /** The row of a funding that succeeded, or that failed. */
@@ -97,8 +104,8 @@ export async function beginFunding<Row extends FundingRow, Asked>(
       if (terms === null) return ANSWERED;
       if (terms.isPending) return HELD;
       if (terms.answered) return ANSWERED;
-      const { row, asked } = await kind.draft(tx, context, terms);
-      await kind.writer.hold(tx, claimId, row);
+      const { row, asked, kept } = await kind.draft(tx, context, terms);
+      await kind.writer.hold(tx, claimId, row, kept);
       return { state: 'held', asked };
     });
   } catch (error) {

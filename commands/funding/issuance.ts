@@ -25,14 +25,26 @@ export interface AskedIssuance {
   cardholderName: string | null;
 }
 
+/** What a pending card's row keeps of the request, so that a repeated one is the same whatever has changed. */
+interface KeptIssuance {
+  /** The product's when the network was first asked. */
+  bin: string;
+  /** Whether a name was sent. The name is the row's, which can't change before the network has decided. */
+  named: boolean;
+}
+
 /** What a pending issuance asks the network for, and what an operator has decided meanwhile; null if it is not pending. */
 export async function readPendingIssuance(
   { orm }: CommandContext,
   claimId: string,
 ): Promise<{ asked: AskedIssuance; decision: IssuanceDecision | null } | null> {
   const [card] = await pendingCard(orm.em.fork(), { claimId });
-  return card === undefined ? null : { asked: askedFor(card, card.bin), decision: card.binding };
+  return card === undefined ? null : { asked: askedFor(card, keptOf(card)), decision: card.binding };
 }
+
+/** A process of the last release kept nothing: then the product's BIN is the best guess. */
+const keptOf = (card: CardRow & { asked: KeptIssuance | null; bin: string }): KeptIssuance =>
+  card.asked ?? { bin: card.bin, named: cardholderName(card) !== null };
 
 const pendingCard = readStatement((db, { claimId }: { claimId: string }) =>
   db
@@ -40,6 +52,7 @@ const pendingCard = readStatement((db, { claimId }: { claimId: string }) =>
     .innerJoin('product as p', 'p.code', 'c.product_code')
     .select(of('c', CARD_COLUMNS))
     .select([
+      'c.asked',
       'p.bin',
       sql<IssuanceDecision | null>`CASE WHEN NOT c.decision ? 'refused' THEN c.decision END`.as('binding'),
     ])
@@ -47,13 +60,13 @@ const pendingCard = readStatement((db, { claimId }: { claimId: string }) =>
     .where('c.status', '=', 'funding_pending'),
 );
 
-function askedFor(card: CardRow, bin: string): AskedIssuance {
+function askedFor(card: CardRow, { bin, named }: KeptIssuance): AskedIssuance {
   return {
     token: card.id,
     productCode: card.product_code,
     bin,
     amountCents: Number(card.funding_cents),
-    cardholderName: cardholderName(card),
+    cardholderName: named ? cardholderName(card) : null,
   };
 }
 
@@ -70,7 +83,10 @@ interface IssuanceTerms extends FundingTerms {
  * @throws ApiError `no_product_configured`, `product_not_allowed`, `limit_exceeded`, `validation_failed` (amount and fees
  * past the largest integer).
  */
-export function draftCard(cardId: string, terms: IssuanceTerms): { row: CardRow; asked: AskedIssuance } {
+export function draftCard(
+  cardId: string,
+  terms: IssuanceTerms,
+): { row: CardRow; asked: AskedIssuance; kept: KeptIssuance } {
   const { request } = terms;
   const product = chooseProduct(terms.products, request.product_code);
   const { fees } = quoteFunding(terms.feePlan, 'card_issue', request.amount);
@@ -97,7 +113,8 @@ export function draftCard(cardId: string, terms: IssuanceTerms): { row: CardRow;
     overdue_since: null,
     created_at: timeOf(cardId).toISOString(),
   };
-  return { row, asked: askedFor(row, product.bin) };
+  const kept = { bin: product.bin, named: cardholderName(row) !== null };
+  return { row, asked: askedFor(row, kept), kept };
 }
 
 /** The row of a card that the network has issued. */
@@ -156,6 +173,7 @@ const TABLE: FundingTable<CardRow> = {
         exp_year: card.exp_year,
         funding_cents: card.funding_cents,
         fees: sql<Fee[]>`${card.fees}::jsonb`,
+        asked: sql<KeptIssuance | null>`${card.asked}::jsonb`,
         created_at: card.created_at,
       })
       .onConflict((conflict) =>

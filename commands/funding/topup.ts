@@ -30,7 +30,9 @@ export async function readPendingTopUp(
   claimId: string,
 ): Promise<{ asked: AskedTopUp; decision: TopUpDecision | null } | null> {
   const [row] = await pendingTopUp(orm.em.fork(), { claimId });
-  return row === undefined ? null : { asked: askedFor(row, row.network_card_id), decision: row.binding };
+  return row === undefined
+    ? null
+    : { asked: askedFor(row, row.asked?.networkCardId ?? row.network_card_id), decision: row.binding };
 }
 
 const pendingTopUp = readStatement((db, { claimId }: { claimId: string }) =>
@@ -38,7 +40,7 @@ const pendingTopUp = readStatement((db, { claimId }: { claimId: string }) =>
     .selectFrom('topup as t')
     .innerJoin('card as c', 'c.id', 't.card_id')
     .select([
-      ...(['t.id', 't.amount_cents', 'c.network_card_id'] as const),
+      ...(['t.id', 't.amount_cents', 't.asked', 'c.network_card_id'] as const),
       sql<TopUpDecision | null>`CASE WHEN NOT t.decision ? 'refused' THEN t.decision END`.as('binding'),
     ])
     .where('t.claim_id', '=', claimId)
@@ -137,6 +139,7 @@ const TABLE: FundingTable<TopUpRow> = {
         status: topUp.status,
         amount_cents: topUp.amount_cents,
         fees: sql<Fee[]>`${topUp.fees}::jsonb`,
+        asked: sql<{ networkCardId: string } | null>`${topUp.asked}::jsonb`,
         card_balance_cents: topUp.card_balance_cents,
         created_at: topUp.created_at,
         completed_at: topUp.completed_at,
@@ -178,7 +181,8 @@ export const TOPUP: FundingKind<
     const card = await lockCard(tx, terms.cardId);
     if (card === undefined) throw new Error(`the card ${terms.cardId} of a top-up is gone`);
     const row = draftTopUp(topUpId, terms, card);
-    return { row, asked: askedFor(row, card.network_card_id) };
+    const asked = askedFor(row, card.network_card_id);
+    return { row, asked, kept: { networkCardId: asked.networkCardId } };
   },
   async lock(tx, topUpId) {
     const [found] = await lockWithBalance(tx, { topUpId });

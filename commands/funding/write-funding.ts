@@ -36,7 +36,11 @@ interface Funding {
 }
 
 /** A row as it is bound to a statement: JSON as text. */
-type Bound<Row> = Omit<Row, 'fees'> & { fees: string };
+type Bound<Row> = Omit<Row, 'fees'> & {
+  fees: string;
+  /** What the network is asked with, besides the row's fields; null if nobody is asked. */
+  asked: string | null;
+};
 
 /** The table of a kind of funding. */
 export interface FundingTable<Row> {
@@ -57,10 +61,11 @@ export interface FundingTable<Row> {
 export interface FundingWriter<Row> {
   /**
    * Inserts a pending funding, counts it towards its account's limits and holds its money.
+   * @param asked what the network is going to be asked with, besides the row's fields
    * @throws ApiError `external_ref_taken`, `insufficient_funds`, `validation_failed` (a balance would go past the largest
    * integer): roll back.
    */
-  hold(tx: Transactor, claimId: string, row: Row): Promise<void>;
+  hold(tx: Transactor, claimId: string, row: Row, asked: object): Promise<void>;
   /** The same for a funding that is final at once: its money is moved, and its outcome is the request's response. */
   fund(tx: Transactor, ring: KeyRing, request: KeyedRequest, row: Row, outcome: Outcome): Promise<void>;
   /**
@@ -99,16 +104,21 @@ export function fundingWriter<Row extends { fees: readonly Fee[] }>(
     (db, values: Bound<Row> & OutcomeValues, ledger) => sql`
       WITH done AS (${table.end(db, values)}), ${outcomeOfClaim(values)} SELECT ${ledger.answer} FROM ${ledger.call}`,
   );
-  const bound = (row: Row): Bound<Row> => ({ ...row, fees: JSON.stringify(row.fees) });
+  const bound = (row: Row, asked: object | null): Bound<Row> => ({
+    ...row,
+    fees: JSON.stringify(row.fees),
+    asked: asked && JSON.stringify(asked),
+  });
 
   return {
-    async hold(tx, claimId, row) {
+    async hold(tx, claimId, row, asked) {
       const funding = table.funding(row);
       const operation = ledgerOperation(funding, 'pending');
-      await requireMade(tx, funding, await hold(tx, operation, { ...bound(row), claimId }).catch(tooLarge));
+      const held = await hold(tx, operation, { ...bound(row, asked), claimId }).catch(tooLarge);
+      await requireMade(tx, funding, held);
     },
     async fund(tx, ring, request, row, outcome) {
-      const values = { ...bound(row), ...requestOutcome(ring, request, outcome) };
+      const values = { ...bound(row, null), ...requestOutcome(ring, request, outcome) };
       const funding = table.funding(row);
       const operation = ledgerOperation(funding, 'single');
       const result = await fund(request)(tx, operation, values).catch(tooLarge);
@@ -116,7 +126,7 @@ export function fundingWriter<Row extends { fees: readonly Fee[] }>(
       requireStored(result.wrote.is_stored);
     },
     async end(tx, ring, claimId, { row, phase, outcome }) {
-      const values = { ...bound(row), ...claimOutcome(ring, claimId, outcome) };
+      const values = { ...bound(row, null), ...claimOutcome(ring, claimId, outcome) };
       await end(tx, ledgerOperation(table.funding(row), phase), values);
     },
   };

@@ -70,6 +70,8 @@ export const CardEntity = defineEntity({
       .$type<string>()
       .defaultRaw("((now() at time zone 'UTC'::text))::date")
       .nullable(),
+    /** What the network was asked with, besides the row's own fields; null in test mode. */
+    asked: p.json().$type<{ bin: string; named: boolean }>().nullable(),
     /** What an operator decided about its issuance. */
     decision: p.json().$type<RecordedDecision>().nullable(),
     /** When to ask the network again for what it has not told us about the card. */
@@ -101,6 +103,8 @@ export const TopUpEntity = defineEntity({
       .$type<string>()
       .defaultRaw("((now() at time zone 'UTC'::text))::date")
       .nullable(),
+    /** The card that the network was asked to load; null in test mode. */
+    asked: p.json().$type<{ networkCardId: string }>().nullable(),
     decision: p.json().$type<RecordedDecision>().nullable(),
   },
 });
