@@ -13,6 +13,7 @@ RUN npm ci --omit=dev --no-audit --no-fund \
     ! -name "$(uname -m)-unknown-linux-gnu" -exec rm -r {} +
 
 FROM node:24.21.0-bookworm-slim
+# In production, the operator's command line requires OPERATOR: everybody is the same user in here.
 ENV NODE_ENV=production HOST=0.0.0.0
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules

@@ -1,6 +1,11 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { type AdmittedCard, admitReveal, type RevealAttempt } from '../commands/reveals/admit-reveal.ts';
+import {
+  type AdmittedCard,
+  admitReveal,
+  type RevealAttempt,
+  recordRefusedReveal,
+} from '../commands/reveals/admit-reveal.ts';
 import type { Orm } from '../db/orm.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { cardholderName } from '../domain/card.ts';
@@ -54,9 +59,10 @@ export interface RevealDependencies {
 }
 
 export const secureDetails = resource({ getSecureDetails }, (dependencies: RevealDependencies) => ({
-  async getSecureDetails({ caller, params, requestId }) {
+  async getSecureDetails({ caller, params, requestId, clientAddress }) {
     const { partnerId, mode, keyId } = caller;
-    const attempt = { partnerId, mode, cardId: params.cardId ?? '', apiKeyId: keyId, requestId };
+    const cardId = params.cardId ?? '';
+    const attempt = { partnerId, mode, cardId, apiKeyId: keyId, requestId, clientAddress };
     return {
       status: 200,
       headers: { 'Cache-Control': 'no-store' },
@@ -90,8 +96,16 @@ async function admitOrRefuse(
   try {
     return await admitReveal(dependencies, attempt);
   } catch (error) {
-    if (error instanceof ApiError) throw error;
     const { requestId } = attempt;
+    if (error instanceof ApiError) {
+      await recordRefusedReveal(dependencies, attempt, error.code).catch((failure) =>
+        dependencies.logger.error(
+          { requestId, error: describeError(failure) },
+          'could not record a refused reveal in the audit log; this line is its only record: check PostgreSQL',
+        ),
+      );
+      throw error;
+    }
     dependencies.logger.error(
       { requestId, error: describeError(error) },
       'refused a reveal because it could not be counted; check PostgreSQL',

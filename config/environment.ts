@@ -200,6 +200,13 @@ export const Environment = z.object({
   OTEL_EXPORTER_OTLP_HEADERS: ExporterHeaders,
   OTEL_TRACES_SAMPLER_ARG: Ratio,
   LEDGER_CHECK_AT: LedgerCheckAt.default({ hour: 3, minute: 0 }),
+  OPERATOR: z
+    .string()
+    .regex(
+      /^[\x21-\x7e]{1,100}$/,
+      'must be 1 to 100 printable ASCII characters without spaces, such as a login',
+    )
+    .optional(),
   CHECK_ANSWERS: z.enum(['true', 'false'], 'must be true or false').default('false'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
 });

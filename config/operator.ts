@@ -22,6 +22,8 @@ export interface OperatorConfig {
   issuanceDeadlineMs: number;
   topUpDeadlineMs: number;
   webhookAllowLoopbackHttp: boolean;
+  /** Who runs the command line, if they say so. */
+  operator: string | null;
   /** Null if unknown; only `tron` uses it. */
   tronNetwork: TronConfig['network'] | null;
 }
@@ -40,6 +42,7 @@ export const OperatorEnvironment = Environment.pick({
   TOPUP_DEADLINE: true,
   WEBHOOK_ALLOW_LOOPBACK_HTTP: true,
   TRON_NETWORK: true,
+  OPERATOR: true,
 }).partial({ TEMPORAL_ADDRESS: true, ENCRYPTION_KEYS: true });
 
 // The local stack's files in DATA_DIR: how to reach it, and the secrets that it generated.
@@ -71,7 +74,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
   const environment = Object.entries(env).filter(
     ([name, value]) => value && !(isLocal && name === 'DATABASE_URL'),
   );
-  const { set, values } = parseEnvironment(OperatorEnvironment, {
+  const given = {
     ...(isLocal && {
       // The default of npm start.
       CARD_NETWORK: 'simulated',
@@ -84,7 +87,12 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
       ...(stack.codecEndpoint !== undefined && { CODEC_KEYS: secrets?.codecKeys }),
     }),
     ...Object.fromEntries(environment),
-  });
+  };
+  const { set, values } = parseEnvironment(OperatorEnvironment, given, (found) =>
+    env.NODE_ENV === 'production' && !found.OPERATOR
+      ? ["OPERATOR: is required, since everybody is the same user here; set it to the person's name or login"]
+      : [],
+  );
   return {
     databaseUrl: values.DATABASE_URL,
     allowOwnerLogin: values.ALLOW_OWNER_LOGIN === 'true',
@@ -103,6 +111,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
     issuanceDeadlineMs: values.ISSUANCE_DEADLINE,
     topUpDeadlineMs: values.TOPUP_DEADLINE,
     webhookAllowLoopbackHttp: values.WEBHOOK_ALLOW_LOOPBACK_HTTP === 'true',
+    operator: values.OPERATOR ?? null,
     tronNetwork: values.TRON_NETWORK ?? null,
   };
 }

@@ -28,6 +28,8 @@ export interface OrmOptions extends Partial<LoginRules> {
   onPool?: (usage: PoolUsage) => void;
   /** Default: {@link SERVICE_LIMITS}. */
   limits?: TimeLimits;
+  /** Further settings of each session, by name. Not behind a pooler. */
+  settings?: Record<string, string>;
 }
 
 /**
@@ -36,7 +38,13 @@ export interface OrmOptions extends Partial<LoginRules> {
  * time limits are not in force
  */
 export async function openOrm(options: OrmOptions): Promise<Orm> {
-  const { role = SERVICE_ROLE, pooled = false, onOwnerLogin, limits = SERVICE_LIMITS } = options;
+  const {
+    role = SERVICE_ROLE,
+    pooled = false,
+    onOwnerLogin,
+    limits = SERVICE_LIMITS,
+    settings = {},
+  } = options;
   const orm = await MikroORM.init({
     clientUrl: options.databaseUrl,
     entities: ENTITIES,
@@ -45,7 +53,7 @@ export async function openOrm(options: OrmOptions): Promise<Orm> {
       // Behind a transaction pooler, statements prepared on another server connection don't exist, and `options` don't work.
       ...(pooled
         ? { Client: ReleasingClient }
-        : { Client: PreparedClient, options: startupOptions(limits, { role }) }),
+        : { Client: PreparedClient, options: startupOptions(limits, { role, ...settings }) }),
       application_name: options.applicationName ?? 'card-issuing',
       connectionTimeoutMillis: 5_000,
       longestAnswerMs: limits.statementMs && limits.statementMs + ANSWER_MARGIN_MS,

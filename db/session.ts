@@ -34,10 +34,13 @@ export const CLIENT_KEEPALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 
 
 /** The startup setting `options` of a session: its limits, and any other settings. */
 export function startupOptions(limits: TimeLimits, others: Record<string, string> = {}): string {
-  const timeouts = limitNames.map((limit) => [SETTINGS[limit], `${limits[limit]}ms`]);
-  return [...Object.entries(others), ...timeouts, ...Object.entries(KEEPALIVES)]
-    .map(([name, value]) => `-c ${name}=${value}`)
-    .join(' ');
+  const timeouts = limitNames.map((limit): [string, string] => [SETTINGS[limit], `${limits[limit]}ms`]);
+  return (
+    [...Object.entries(others), ...timeouts, ...Object.entries(KEEPALIVES)]
+      // A space would end the value.
+      .map(([name, value]) => `-c ${name}=${value.replace(/[\\\s]/g, '\\$&')}`)
+      .join(' ')
+  );
 }
 
 /** The database is available, but must not be used with this session. The message says what to do. */

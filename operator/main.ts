@@ -1,5 +1,6 @@
 import { hostname, userInfo } from 'node:os';
 import { createInterface } from 'node:readline/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { readOperatorConfig } from '../config/operator.ts';
 import { runOperator } from './program.ts';
 
@@ -14,13 +15,20 @@ process.exitCode = await runOperator(process.argv.slice(2), {
   readConfig: readOperatorConfig,
   actor: currentActor(),
   out: (text) => process.stdout.write(text),
+  outRead,
   err: (text) => process.stderr.write(text),
   ...(process.stdin.isTTY && { confirm }),
 });
 
-/** Recorded as the author of every change: the operating system's user and the machine. */
+/** The operating system's user and the machine. */
 function currentActor(): string {
   return `${userName()}@${hostname()}`;
+}
+
+/** Waits for the reader of a pipe, so that a long output needs little memory. */
+async function outRead(): Promise<boolean> {
+  while (process.stdout.writableNeedDrain && !process.stdout.destroyed) await sleep(10);
+  return !process.stdout.destroyed;
 }
 
 function userName(): string {

@@ -7,9 +7,11 @@ import type { Verbs } from './verbs.ts';
 
 export interface OperatorOptions {
   readConfig(): OperatorConfig;
-  /** Recorded as the author of every change. */
+  /** The operating system's user and the machine, as user@host: the author of every change unless OPERATOR says who it is. */
   actor: string;
   out(text: string): void;
+  /** Waits until what was printed has been read; leave it out if that can't be told. Returns false if nobody reads it. */
+  outRead?(): Promise<boolean>;
   err(text: string): void;
   /** Asks the person at the terminal; leave it out if there is nobody to ask. */
   confirm?(question: string): Promise<boolean>;
@@ -30,6 +32,10 @@ export async function runOperator(args: readonly string[], options: OperatorOpti
   let failed = false;
   const verbs: Verbs = {
     session,
+    out: async (text) => {
+      out(text);
+      return (await options.outRead?.()) ?? true;
+    },
     err,
     examples,
     confirm: async (question) => options.confirm?.(question) ?? null,

@@ -54,10 +54,10 @@ export function createSession(
       return cardsTaskQueue(session.config.taskQueuePrefix);
     },
     orm() {
-      orm ??= openAsOperator(session.config, err);
+      orm ??= openAsOperator(session.config, actor, err);
       return orm;
     },
-    operator: async () => ({ orm: await session.orm(), actor }),
+    operator: async () => ({ orm: await session.orm(), actor: session.config.operator ?? actor }),
     keys() {
       const { encryptionKeys } = session.config;
       return encryptionKeys && new KeyRing(encryptionKeys);
@@ -142,7 +142,8 @@ export function createSession(
 }
 
 async function openAsOperator(
-  { databaseUrl, allowOwnerLogin }: OperatorConfig,
+  { databaseUrl, allowOwnerLogin, operator }: OperatorConfig,
+  actor: string,
   err: (text: string) => void,
 ): Promise<Orm> {
   const { openOrm } = await import('../db/orm.ts');
@@ -152,6 +153,18 @@ async function openAsOperator(
     applicationName: 'card-issuing-operator',
     limits: OPERATOR_LIMITS,
     role: OPERATOR_ROLE,
+    settings: whoOf(actor, operator),
     onOwnerLogin: allowOwnerLogin ? (why) => err(`warning: ${why} (ALLOW_OWNER_LOGIN)\n`) : undefined,
   });
+}
+
+/** What the database records with each change (docs/decisions/audit-chain.md). @param actor user@host */
+function whoOf(actor: string, operator: string | null): Record<string, string> {
+  const at = actor.lastIndexOf('@');
+  const printable = (text: string) => text.replace(/[^\x20-\x7e]/g, '?').slice(0, 255);
+  return {
+    'card_issuing.operator': operator ?? '',
+    'card_issuing.os_user': printable(actor.slice(0, at)),
+    'card_issuing.host': printable(actor.slice(at + 1)),
+  };
 }

@@ -11,6 +11,8 @@ export interface Verbs {
   verb<A extends unknown[]>(work: (...args: A) => Promise<Answer>): (...args: A) => Promise<void>;
   /** Help text with complete command lines. */
   examples(...lines: string[]): string;
+  /** Prints what is too long for one answer, and waits until it is read. @returns false if nobody reads any more */
+  out(text: string): Promise<boolean>;
   /** Prints to standard error. */
   err(text: string): void;
   /** Asks the person at the terminal; null if there is nobody to ask. */

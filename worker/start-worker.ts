@@ -4,6 +4,7 @@ import { Client } from '@temporalio/client';
 import { NativeConnection, Runtime, type WorkflowBundleOption } from '@temporalio/worker';
 import Koa from 'koa';
 import type { Logger } from 'pino';
+import { chainAudit } from '../commands/accounts/audit-chain.ts';
 import { pruneClaims } from '../commands/idempotency/abandoned-claims.ts';
 import { loadKeptKeys } from '../commands/key-ring/kept-keys.ts';
 import { pruneEvents } from '../commands/webhooks/deliveries.ts';
@@ -157,11 +158,16 @@ async function startWork(
 }
 
 const UPKEEP_INTERVAL_MS = 600_000;
+const CHAIN_INTERVAL_MS = 1_000;
+const CHAINED_AT_ONCE = 500;
 const PRUNED_AT_ONCE = 1_000;
 
-/** Creates coming partitions and deletes old data, in small steps without long locks. */
+/** Chains the audit log's entries, creates coming partitions and deletes old data, in small steps without long locks. */
 function startUpkeep({ orm, logger }: { orm: Orm; logger: Logger }): Repetition[] {
   return [
+    repeat('chaining the audit log', CHAIN_INTERVAL_MS, logger, async (stopping) => {
+      while (!stopping.aborted && (await chainAudit(orm, CHAINED_AT_ONCE)) === CHAINED_AT_ONCE);
+    }),
     repeat('making partitions', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
       const made = await makePartitions(orm, stopping);
       if (made.length > 0) logger.info({ partitions: made }, 'made partitions');

@@ -3,6 +3,7 @@ import { newId } from '../../crypto/new-id.ts';
 import { CARD_COLUMNS } from '../../db/columns.ts';
 import type { Orm } from '../../db/orm.ts';
 import {
+  autocommitStatement,
   type Reader,
   readStatement,
   type Transactor,
@@ -19,6 +20,7 @@ export interface RevealAttempt extends Tenant {
   cardId: string;
   apiKeyId: string;
   requestId: string;
+  clientAddress: string;
 }
 
 /** A card whose details may be requested now. */
@@ -26,7 +28,7 @@ export type AdmittedCard = CardRow & { network_card_id: string };
 
 /**
  * Lets one reveal through and counts it (decisions.md, "Reveal limit"), whatever the network then says. Once this has
- * returned, the attempt is on record; an attempt that it refuses is not.
+ * returned, the attempt is on record. One that it refuses is recorded by {@link recordRefusedReveal}.
  * @throws ApiError `secure_details_disabled`, `card_not_found`, `invalid_state`, `reveal_limit_reached`. Any other error
  *   means that nothing could be counted: show no card.
  */
@@ -48,7 +50,35 @@ const insertReveal = writeStatement((db, reveal: RevealAttempt & { id: string })
     card_id: reveal.cardId,
     api_key_id: reveal.apiKeyId,
     request_id: reveal.requestId,
+    client_address: reveal.clientAddress,
   }),
+);
+
+/** Refusals of one account and mode recorded in a minute. A flood of them must not fill the audit log. */
+const MAX_RECORDED_PER_MINUTE = 60;
+
+/** Records a refused reveal for the audit log (docs/operating.md, "Who did it"); those of a flood only in part. */
+export async function recordRefusedReveal(
+  { orm }: { orm: Orm },
+  { partnerId, mode, cardId, apiKeyId, requestId, clientAddress }: RevealAttempt,
+  reason: string,
+): Promise<void> {
+  await insertRefusal(orm, {
+    ...{ id: newId('rvl'), partnerId, mode, apiKeyId, requestId, clientAddress, reason },
+    cardId: isId('card', cardId) ? cardId : null,
+  });
+}
+
+type Refusal = Omit<RevealAttempt, 'cardId'> & { id: string; cardId: string | null; reason: string };
+
+const insertRefusal = autocommitStatement(
+  (_, refusal: Refusal) => sql`
+    INSERT INTO refused_reveal (id, partner_id, mode, card_id, api_key_id, request_id, client_address, reason)
+    SELECT ${refusal.id}, ${refusal.partnerId}, ${refusal.mode}, ${refusal.cardId}, ${refusal.apiKeyId},
+      ${refusal.requestId}, ${refusal.clientAddress}, ${refusal.reason}
+    WHERE (SELECT count(*) FROM refused_reveal
+      WHERE partner_id = ${refusal.partnerId} AND mode = ${refusal.mode}
+        AND created_at > clock_timestamp() - interval '1 minute') < ${sql.lit(MAX_RECORDED_PER_MINUTE)}`,
 );
 
 /** The switch is read each time, so that turning the feature off takes effect at once. */

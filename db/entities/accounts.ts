@@ -137,6 +137,39 @@ export const AuditEntryEntity = defineEntity({
     action: p.text(),
     subject: p.text(),
     detail: p.json().$type<Record<string, unknown>>(),
+    // The database fills these in, whatever a statement says (docs/decisions/audit-chain.md).
+    /** OPERATOR; null if it is not set. */
+    operator: p.text().nullable(),
+    /** The operating system's, of the command line. */
+    osUser: p.text().nullable(),
+    host: p.text().nullable(),
+    databaseLogin: p.text().nullable(),
   },
 });
 export type AuditEntry = InferEntity<typeof AuditEntryEntity>;
+
+/** An entry of the audit log that is committed but not in the chain yet. */
+export const AuditUnchainedEntity = defineEntity({
+  name: 'AuditUnchained',
+  tableName: 'audit_unchained',
+  properties: {
+    id: p.text().collation('C').primary(),
+    queuedAt: p.datetime().defaultRaw('clock_timestamp()'),
+  },
+});
+
+/** A link of the audit log's hash chain. */
+export const AuditChainEntity = defineEntity({
+  name: 'AuditChain',
+  tableName: 'audit_chain',
+  properties: {
+    seq: p.bigint('string').primary().autoincrement(false),
+    /** The entry's, whichever table it is in. */
+    id: p.text().collation('C'),
+    /** SHA-256 of the entry's content. */
+    digest: p.blob(),
+    /** Covers the digest and the hash before it. */
+    hash: p.blob(),
+    chainedAt: p.datetime(),
+  },
+});

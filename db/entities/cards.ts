@@ -146,6 +146,27 @@ export const CardRevealEntity = defineEntity({
     cardId: p.text().collation('C'),
     apiKeyId: p.text(),
     requestId: p.text(),
+    /** Null of a reveal from before addresses were recorded. */
+    clientAddress: p.text().nullable(),
+    createdAt: p.datetime().defaultRaw('clock_timestamp()'),
+  },
+});
+
+/** An attempt to reveal a card that was refused. It does not count towards the limit. */
+export const RefusedRevealEntity = defineEntity({
+  name: 'RefusedReveal',
+  tableName: 'refused_reveal',
+  properties: {
+    id: p.text().collation('C').primary(),
+    partnerId: p.text(),
+    mode: p.text().$type<Mode>(),
+    /** As it was asked for, if it has the form of a card's id. */
+    cardId: p.text().collation('C').nullable(),
+    apiKeyId: p.text(),
+    requestId: p.text(),
+    clientAddress: p.text(),
+    /** The error's code. */
+    reason: p.text(),
     createdAt: p.datetime().defaultRaw('clock_timestamp()'),
   },
 });

@@ -1,20 +1,21 @@
 import type { Command } from 'commander';
-import { sql } from 'kysely';
-import type { Orm } from '../../db/orm.ts';
-import { type Reads, readStatement } from '../../db/sql.ts';
-import { Mode } from '../../domain/mode.ts';
+import { type Anchor, exportAudit, verifyAudit } from '../audit-chain.ts';
+import { WrongUsage } from '../errors.ts';
 import { read, Since, Text } from '../flag-values.ts';
+import { readAudit } from '../reads/audit.ts';
+import { renderJson } from '../render.ts';
 import type { Verbs } from '../verbs.ts';
 
-export function auditNoun(audit: Command, { session, verb, examples }: Verbs): void {
+export function auditNoun(audit: Command, verbs: Verbs): void {
+  const { session, verb, examples } = verbs;
   audit
-    .addHelpText('after', examples('audit list --since 24h'))
+    .addHelpText('after', examples('audit list --since 24h', 'audit verify'))
     .command('list')
     .description('changes by operators and reveals by partners, newest first')
     .option('--subject <id>', 'only entries about this: a card, a partner, an event, …', read(Text(200)))
     .option(
       '--actor <name>',
-      'only entries by this operator (user@host); or the reveals by this partner, or by this partner/key',
+      'only entries by this operator (OPERATOR, or user@host); or the reveals by this partner, or by this partner/key',
       read(Text(300)),
     )
     .option('--since <time>', 'only entries since then: 24h, 2026-11-20 or 2026-11-20T08:00:00Z', read(Since))
@@ -36,6 +37,65 @@ export function auditNoun(audit: Command, { session, verb, examples }: Verbs): v
         };
       }),
     );
+  verifyVerb(audit, verbs);
+  exportVerb(audit, verbs);
+}
+
+function verifyVerb(audit: Command, { session, verb, examples }: Verbs): void {
+  audit
+    .command('verify')
+    .description(
+      'check that no entry was changed, removed or inserted since workers chained it; exits with 1 if one was',
+    )
+    .option('--since <time>', 'older entries may be gone, because their year was dropped', read(Since))
+    .option('--head <seq:hash>', 'the chain must contain this link, the head that an earlier run printed')
+    .addHelpText('after', examples('audit verify', 'audit verify --head 4711:9f2c…'))
+    .action(
+      verb(async ({ since = null, head }: { since?: Date | null; head?: string }) => {
+        const anchor = head === undefined ? null : anchorOf(head);
+        const value = await verifyAudit(await session.orm(), { since, anchor });
+        return { value, failed: !value.whole, note: noteOf(value) };
+      }),
+    );
+}
+
+function anchorOf(head: string): Anchor {
+  const [, seq, hash] = /^([1-9]\d{0,17}):([0-9a-f]{64})$/.exec(head) ?? [];
+  if (seq === undefined || hash === undefined)
+    throw new WrongUsage('--head is the number and the hash that "operator audit verify" printed as head');
+  return { seq, hash };
+}
+
+function noteOf({ whole, waiting }: { whole: boolean; waiting: number }): string {
+  if (!whole)
+    return 'Somebody changed the log around the service. Keep the database as it is, and compare with what "operator audit export" sent elsewhere.';
+  return waiting === 0
+    ? 'Every entry is as it was recorded. Keep the head elsewhere: with --head, a later run shows whether the chain was cut off or made anew.'
+    : 'Every chained entry is as it was recorded. Workers chain waiting ones within seconds: if waiting_since is older, check that one is running.';
+}
+
+function exportVerb(audit: Command, { session, examples, out, err }: Verbs): void {
+  audit
+    .command('export')
+    .description('print entries as JSON lines, in the order in which they were chained')
+    .requiredOption(
+      '--since <time>',
+      'entries since then: 24h, 2026-11-20 or 2026-11-20T08:00:00Z',
+      read(Since),
+    )
+    .addHelpText('after', examples('audit export --since 24h'))
+    .action(async ({ since }: { since: Date }) => {
+      let unchained = 0;
+      for await (const page of exportAudit(await session.orm(), since)) {
+        unchained += page.filter(({ chain }) => chain === null).length;
+        const isRead = await out(page.map((value) => renderJson({ value })).join(''));
+        if (!isRead) return;
+      }
+      if (unchained > 0)
+        err(
+          `${unchained} of these entries have no link yet. Workers chain them within seconds; a later export has it.\n`,
+        );
+    });
 }
 
 const COLUMNS = ['at', 'actor', 'action', 'subject', 'partner_name', 'external_ref', 'last4', 'detail'];
@@ -45,109 +105,3 @@ interface AuditFlags {
   subject?: string | null;
   actor?: string | null;
 }
-
-interface AuditResource {
-  id: string;
-  object: 'audit_entry';
-  at: string;
-  /** An operator; for a reveal, the partner and its API key. */
-  actor: string;
-  action: string;
-  /** The id of what was changed, or of the revealed card. */
-  subject: string;
-  /** The partner it belongs to; null if it belongs to none, as a product does. */
-  partner_id: string | null;
-  partner_name: string | null;
-  /** The card's, also if the entry is about its top-up or transaction; null if it is about no card. */
-  external_ref: string | null;
-  last4: string | null;
-  detail: Record<string, unknown>;
-}
-
-/**
- * Operators' changes and partners' reveals, newest first. A reveal is listed even if the network then failed to answer.
- * @param filter.since null: from the beginning
- */
-async function readAudit(orm: Orm, filter: Required<AuditFlags>): Promise<AuditResource[]> {
-  const [partnerId = '', keyId = ''] = filter.actor?.split('/') ?? [];
-  const entries = await entriesWith(filter)(orm.em.fork(), {
-    since: filter.since?.toISOString() ?? '-infinity',
-    subject: filter.subject ?? '',
-    actor: filter.actor ?? '',
-    ...{ partnerId, keyId },
-  });
-  return entries.map(({ id, at, detail, ...entry }) => ({
-    ...{ id, object: 'audit_entry', at: new Date(at).toISOString() },
-    ...entry,
-    detail,
-  }));
-}
-
-interface Asked {
-  since: string;
-  subject: string;
-  actor: string;
-  /** The parts of an actor who reveals. */
-  partnerId: string;
-  keyId: string;
-}
-
-const entriesWith = (filter: Required<AuditFlags>) =>
-  readStatement((db, asked: Asked) => {
-    // An index is used in its own collation: the bytes' for cards and what belongs to them, else the database's.
-    const subject = sql<string>`e.subject COLLATE "C"`;
-    const partnerId = sql<string>`coalesce(k.partner_id, v.partner_id, d.partner_id, a.partner_id, e.subject) COLLATE "default"`;
-    return db
-      .selectFrom(unnamedEntries(db, filter, asked).as('e'))
-      .leftJoin('topup as t', (topUp) => topUp.on('t.id', '=', subject))
-      .leftJoin('card_transaction as x', (transaction) => transaction.on('x.id', '=', subject))
-      .leftJoin('event as v', (event) => event.on('v.id', '=', subject))
-      .leftJoin('deposit as d', (deposit) => deposit.on('d.id', '=', subject))
-      .leftJoin('api_key as a', 'a.id', 'e.subject')
-      .leftJoin('card as k', (card) =>
-        card.on(({ eb, fn }) => eb('k.id', '=', fn.coalesce('t.card_id', 'x.card_id', 'v.card_id', subject))),
-      )
-      .leftJoin('partner as p', (partner) => partner.on('p.id', '=', partnerId))
-      .select(['e.id', 'e.at', 'e.actor', 'e.action', 'e.subject'])
-      .select(['p.id as partner_id', 'p.name as partner_name', 'k.external_ref', 'k.last4', 'e.detail'])
-      .orderBy('e.at', 'desc')
-      .orderBy('e.id', 'desc');
-  });
-
-/** Each filter is a condition of its own, for which there is an index. */
-const unnamedEntries = (
-  db: Reads,
-  { subject: hasSubject, actor: hasActor }: Required<AuditFlags>,
-  { since, subject, actor, partnerId, keyId }: Asked,
-) =>
-  db
-    .selectFrom('audit_entry')
-    .select(['id', 'at', 'actor', 'action', 'subject', 'detail'])
-    .where('at', '>=', since)
-    .$if(hasSubject !== null, (entries) => entries.where('subject', '=', subject))
-    .$if(hasActor !== null, (entries) => entries.where('actor', '=', actor))
-    .unionAll(
-      db
-        .selectFrom('card_reveal')
-        .select(({ eb, fn, ref }) => [
-          'id',
-          'created_at as at',
-          eb(eb('partner_id', '||', sql.lit('/')), '||', ref('api_key_id')).as('actor'),
-          sql.lit<string>('card.reveal').as('action'),
-          'card_id as subject',
-          fn<Record<string, unknown>>('jsonb_build_object', [
-            sql.lit('mode'),
-            'mode',
-            sql.lit('request_id'),
-            'request_id',
-          ]).as('detail'),
-        ])
-        .where('created_at', '>=', since)
-        .$if(hasSubject !== null, (reveals) => reveals.where('card_id', '=', subject))
-        .$if(hasActor !== null, (reveals) =>
-          reveals
-            .where('partner_id', '=', partnerId)
-            .where('mode', 'in', [...Mode.options])
-            .$if(hasActor?.includes('/') ?? false, (ofKey) => ofKey.where('api_key_id', '=', keyId)),
-        ),
-    );

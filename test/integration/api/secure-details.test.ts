@@ -139,6 +139,7 @@ describe('GET /cards/{cardId}/secure-details', () => {
       card_id: cardId,
       api_key_id: key?.id,
       request_id: answer.headers.get('request-id'),
+      client_address: '127.0.0.1',
     });
   });
 });

@@ -27,7 +27,11 @@ describe('operator audit list', () => {
     const keys = (await operate('key', 'list', partner.id)).json;
     const keyId = keys.find(({ mode }: { mode: string }) => mode === 'test').id;
     const { json, out } = await operate('audit', 'list');
-    const [off, second, first, on] = json;
+    const [refused, off, second, first, on] = json;
+    assert.deepEqual(
+      [refused.action, refused.detail.reason],
+      ['card.reveal-refused', 'secure_details_disabled'],
+    );
     assert.deepEqual([off.action, off.detail.after.secureDetailsEnabled], ['partner.update', false]);
     assert.deepEqual([on.action, on.detail.after.secureDetailsEnabled], ['partner.update', true]);
     for (const [index, entry] of [first, second].entries()) {
@@ -44,6 +48,8 @@ describe('operator audit list', () => {
         external_ref: card.json.external_ref,
         last4: card.json.last4,
         detail: { mode: 'test', request_id: answers[index]?.headers.get('request-id') },
+        ...{ operator: null, os_user: null, host: null, database_login: null },
+        client_address: '127.0.0.1',
       });
     }
     assert.ok(!out.includes(answers[0]?.json.pan));
@@ -54,12 +60,12 @@ describe('operator audit list', () => {
       ['--actor', partner.id],
       ['--actor', `${partner.id}/${keyId}`],
     ])
-      assert.deepEqual(await idsWith(...flags), [second.id, first.id]);
+      assert.deepEqual(await idsWith(...flags), [refused.id, second.id, first.id]);
     assert.deepEqual(await idsWith('--actor', `${partner.id}/key_other`), []);
     const since = await operate('audit', 'list', '--since', second.at);
     assert.deepEqual(
       since.json.map(({ id }: { id: string }) => id),
-      [off.id, second.id],
+      [refused.id, off.id, second.id],
     );
   });
 

@@ -18,7 +18,9 @@ describe('operator audit list', () => {
 
   it('says who changed what and when, newest first', async () => {
     const { json } = await operate('audit', 'list');
-    const fields = 'id object at actor action subject partner_id partner_name external_ref last4 detail';
+    const fields =
+      'id object at actor action subject partner_id partner_name external_ref last4 detail ' +
+      'operator os_user host database_login client_address';
     assert.deepEqual(Object.keys(json[0]), fields.split(' '));
     assert.match(json[0].id, /^aud_/);
     assert.ok(json[0].at > json[1].at);

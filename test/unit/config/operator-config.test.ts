@@ -111,4 +111,12 @@ describe('readOperatorConfig', () => {
         !error.message.includes('hidden'),
     );
   });
+
+  it('requires OPERATOR in production, where everybody is the same system user', () => {
+    const env = { DATA_DIR: dataDir, NODE_ENV: 'production' };
+    assert.throws(() => readOperatorConfig(env), /OPERATOR: is required/);
+    assert.equal(readOperatorConfig({ ...env, OPERATOR: 'ada@example.com' }).operator, 'ada@example.com');
+    assert.equal(readOperatorConfig({ DATA_DIR: dataDir }).operator, null);
+    assert.throws(() => readOperatorConfig({ DATA_DIR: dataDir, OPERATOR: 'Ada L' }), /OPERATOR: must be/);
+  });
 });
