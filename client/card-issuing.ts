@@ -33,7 +33,7 @@ export class CardIssuing {
 
   /** @throws {TypeError} `apiKey` or `baseUrl` is malformed */
   constructor({ apiKey, baseUrl, maxRetries = 3, timeoutMs = 30_000 }: CardIssuingOptions) {
-    const [, mode] = /^sk_(test|live)_\S+$/.exec(apiKey) ?? [];
+    const [, mode] = /^sk_(test|live)_[!-~]+$/.exec(apiKey) ?? [];
     if (mode === undefined) throw new TypeError('apiKey must begin with sk_test_ or sk_live_');
     const address = baseUrl.replace(/\/+$/, '');
     if (!URL.canParse(address) || !address.endsWith('/v1'))

@@ -72,6 +72,25 @@ export class CardIssuingConnectionError extends CardIssuingError {
   }
 }
 
+/**
+ * `waitUntilSettled` reached its deadline, and the card or top-up is still pending. It can still succeed: wait again, or for
+ * its event, and don't make another one in its place.
+ */
+export class StillPendingError extends Error {
+  override readonly name = 'StillPendingError';
+  /** The card or top-up. */
+  readonly id: string;
+
+  constructor(id: string, deadlineMs: number, cause: unknown) {
+    super(
+      `${id} is not known to be settled after ${deadlineMs} ms, and can still succeed. Wait again, or for its event; do not ` +
+        'make another one in its place.',
+      cause === undefined ? undefined : { cause },
+    );
+    this.id = id;
+  }
+}
+
 /** We did not send this webhook, or not recently. Respond with 400 and ignore it. */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError';

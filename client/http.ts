@@ -81,6 +81,8 @@ export class HttpClient {
   ): Promise<Answer<R>> {
     const { maxRetries = this.#options.maxRetries, signal } = options;
     const key = operation.keyed === true ? (options.idempotencyKey ?? randomUUID()) : null;
+    if (key !== null && !/^[\x20-\x7e]{1,255}$/.test(key))
+      throw new TypeError('idempotencyKey must have 1 to 255 printable ASCII characters');
     for (let attempt = 0; ; attempt++) {
       try {
         return await this.#attempt<R>(operation, key, options);
@@ -117,12 +119,30 @@ export class HttpClient {
       });
       text = await response.text();
     } catch (error) {
+      const { host } = new URL(this.#options.baseUrl);
+      const next = nextStep(operation, key);
       throw timeout.aborted
-        ? new CardIssuingConnectionError('timed_out', `No response within ${timeoutMs} ms.`, key, error)
-        : new CardIssuingConnectionError('connection_failed', 'The connection failed.', key, error);
+        ? new CardIssuingConnectionError(
+            'timed_out',
+            `${host} did not respond within ${timeoutMs} ms.${next}`,
+            key,
+            error,
+          )
+        : new CardIssuingConnectionError(
+            'connection_failed',
+            `The connection to ${host} failed: ${reasonOf(error)}.${next}`,
+            key,
+            error,
+          );
     }
     const body = parse(text);
-    if (!response.ok || (body === undefined && text !== '')) throw errorOf(response, body, key);
+    if (!response.ok || (body === undefined && text !== '')) {
+      const { host } = new URL(this.#options.baseUrl);
+      const unexpected =
+        `What responded at ${host}, with status ${response.status}, is not the API, or its response was cut off: look ` +
+        `at proxies in between.${nextStep(operation, key)}`;
+      throw errorOf(response, body, key, unexpected);
+    }
     return withResponse(body as R, {
       status: response.status,
       requestId: response.headers.get('request-id'),
@@ -160,23 +180,41 @@ function withResponse<R>(body: R, lastResponse: LastResponse): Answer<R> {
   return body as Answer<R>;
 }
 
-function errorOf(response: Response, body: unknown, idempotencyKey: string | null): CardIssuingError {
+/** What a caller who got no response should do, so that nothing happens twice. */
+function nextStep({ method }: Operation<OperationData>, key: string | null): string {
+  if (method === 'GET') return '';
+  return key === null
+    ? ' The request may have been carried out.'
+    : " The request may have been carried out: call again with this error's idempotencyKey, which does nothing twice.";
+}
+
+/** `fetch` itself only says that it failed; what went wrong is the cause. */
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  if (!(cause instanceof Error)) return 'unknown reason';
+  const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : '';
+  return [code, cause.message].filter((part) => part !== '').join(', ') || cause.name;
+}
+
+function errorOf(
+  response: Response,
+  body: unknown,
+  idempotencyKey: string | null,
+  unexpected: string,
+): CardIssuingError {
   const { status, headers } = response;
   const retryAfter = headers.get('retry-after') ?? '';
   const error = (body as Partial<ErrorBody> | undefined)?.error;
-  return new CardIssuingError(
-    error?.message ?? `Something other than the API responded, with status ${status}.`,
-    {
-      status,
-      type: error?.type ?? 'api',
-      code: error?.code ?? 'unexpected_response',
-      param: error?.param ?? null,
-      issues: error?.issues ?? [],
-      requestId: error?.request_id ?? headers.get('request-id'),
-      idempotencyKey,
-      retryAfterSeconds: /^\d+$/.test(retryAfter) ? Number(retryAfter) : null,
-    },
-  );
+  return new CardIssuingError(error?.message ?? unexpected, {
+    status,
+    type: error?.type ?? 'api',
+    code: error?.code ?? 'unexpected_response',
+    param: error?.param ?? null,
+    issues: error?.issues ?? [],
+    requestId: error?.request_id ?? headers.get('request-id'),
+    idempotencyKey,
+    retryAfterSeconds: /^\d+$/.test(retryAfter) ? Number(retryAfter) : null,
+  });
 }
 
 function isWorthRepeating(error: unknown, once: boolean): boolean {

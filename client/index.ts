@@ -3,6 +3,7 @@ export {
   CardIssuingConnectionError,
   CardIssuingError,
   type ErrorDetails,
+  StillPendingError,
   WebhookVerificationError,
 } from './errors.ts';
 export type {
@@ -37,4 +38,5 @@ export type {
 } from './generated/types.gen.ts';
 export type { Answer, IdempotentRequestOptions, LastResponse, RequestOptions } from './http.ts';
 export type { List, Page } from './list.ts';
+export type { WaitOptions } from './settled.ts';
 export { type VerifyOptions, type WebhookHeaders, webhooks } from './webhooks.ts';

@@ -8,6 +8,7 @@ import type {
   RequestOptions,
 } from './http.ts';
 import { List, type Page } from './list.ts';
+import { type WaitOptions, waitUntilSettled } from './settled.ts';
 
 type QueryOf<D extends OperationData> = NonNullable<D['query']>;
 
@@ -92,7 +93,7 @@ export class Quotes extends Resource {
 }
 
 export class Cards extends Resource {
-  /** Issues a card and funds it. If it is `funding_pending`, wait for `card.issued` or `card.issue_failed`. */
+  /** Issues a card and funds it. If it is `funding_pending`, use {@link waitUntilSettled}, or wait for its event. */
   create(body: api.CreateCardRequest, options?: IdempotentRequestOptions): Promise<Answer<api.Card>> {
     return this.send<api.CardsCreateData, api.CardsCreateResponse>(
       { method: 'POST', url: '/cards', body, keyed: true },
@@ -133,6 +134,14 @@ export class Cards extends Resource {
     );
   }
 
+  /**
+   * Polls a card until it is no longer `funding_pending`. Look at its `status`: it is `failed` if it could not be issued.
+   * @throws {StillPendingError} at the deadline
+   */
+  waitUntilSettled(cardId: string, options: WaitOptions = {}): Promise<Answer<api.Card>> {
+    return waitUntilSettled(cardId, 'funding_pending', (one) => this.get(cardId, one), options);
+  }
+
   /** Number, CVV and expiry. Every attempt counts towards the limit, so the client only retries after 429. */
   getSecureDetails(cardId: string, options?: RequestOptions): Promise<Answer<api.SecureDetails>> {
     return this.send<api.CardsGetSecureDetailsData, api.CardsGetSecureDetailsResponse>(
@@ -143,7 +152,7 @@ export class Cards extends Resource {
 }
 
 export class Topups extends Resource {
-  /** Loads an active card. If it is `pending`, wait for `topup.succeeded` or `topup.failed`. */
+  /** Loads an active card. If it is `pending`, use {@link waitUntilSettled}, or wait for its event. */
   create(
     cardId: string,
     body: api.CreateTopupRequest,
@@ -160,6 +169,14 @@ export class Topups extends Resource {
       { method: 'GET', url: '/topups/{topupId}', path: { topupId } },
       options,
     );
+  }
+
+  /**
+   * Polls a top-up until it is no longer `pending`. Look at its `status`: `succeeded` or `failed`.
+   * @throws {StillPendingError} at the deadline
+   */
+  waitUntilSettled(topupId: string, options: WaitOptions = {}): Promise<Answer<api.Topup>> {
+    return waitUntilSettled(topupId, 'pending', (one) => this.get(topupId, one), options);
   }
 
   list(cardId: string, query: QueryOf<api.TopupsListData> = {}, options?: RequestOptions): List<api.Topup> {

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { WebhookVerificationError } from './errors.ts';
 import type { WebhookEvent } from './generated/types.gen.ts';
 
@@ -15,7 +15,8 @@ export interface VerifyOptions {
 export const webhooks = { verify };
 
 /**
- * Checks that we sent a webhook recently, and parses it. An event can arrive twice: store the `id` of each one you have
+ * Checks that we sent a webhook recently, and parses it. Either of its signatures will do: `X-Service-Signature`, or that of
+ * Standard Webhooks. An event can arrive twice: store the `id` of each one you have
  * handled.
  * @param rawBody the body's bytes as they arrived, before any parsing
  * @param secret including `whsec_`; pass both the old and the new one while you rotate it
@@ -30,36 +31,75 @@ function verify(
   if (typeof rawBody !== 'string' && !(rawBody instanceof Uint8Array))
     throw new TypeError('rawBody must be the bytes as they arrived: read them before the body is parsed');
   const secrets = typeof secret === 'string' ? [secret] : secret;
-  if (secrets.length === 0 || !secrets.every((one) => one.startsWith('whsec_')))
+  if (secrets.length === 0 || !secrets.every((one) => /^whsec_\S{24,}$/.test(one)))
     throw new TypeError('secret must be the whole webhook secret, including whsec_');
-  const timestamp = header(headers, 'X-Service-Timestamp');
-  const signature = header(headers, 'X-Service-Signature');
-  if (!/^[0-9]{1,15}$/.test(timestamp) || signature === '')
+  const found = [serviceSignature(headers, rawBody), standardSignature(headers, rawBody)].filter(
+    (one) => one !== null,
+  );
+  if (found.length === 0)
     throw new WebhookVerificationError(
       'headers_missing',
-      'X-Service-Timestamp or X-Service-Signature is missing.',
+      'X-Service-Timestamp and X-Service-Signature are missing or malformed, and so are the headers of Standard Webhooks.',
     );
-  if (!secrets.some((one) => isEqual(signature, digest(timestamp, rawBody, one))))
+  const genuine = found.find(({ received, expected }) =>
+    secrets.some((one) => received.some((signature) => isEqual(signature, expected(one)))),
+  );
+  if (genuine === undefined)
     throw new WebhookVerificationError(
       'signature_mismatch',
       'The signature matches no secret: check the secret and the raw body.',
     );
-  if (Math.abs(nowMs - Number(timestamp)) > toleranceMs)
+  const ageMs = nowMs - genuine.timestampMs;
+  if (Math.abs(ageMs) > toleranceMs)
     throw new WebhookVerificationError(
       'timestamp_outside_tolerance',
-      'The webhook is too old, or your clock is wrong.',
+      `The webhook was sent ${Math.abs(ageMs) / 1_000} s ${ageMs > 0 ? 'before' : 'after'} the time on your clock, and ` +
+        `${toleranceMs / 1_000} s are accepted: your clock is wrong, or the webhook was recorded and sent again.`,
     );
   return JSON.parse(typeof rawBody === 'string' ? rawBody : new TextDecoder().decode(rawBody));
+}
+
+/** One of a webhook's two kinds of signature. */
+interface Signature {
+  timestampMs: number;
+  /** As sent, one for each secret. */
+  received: string[];
+  expected(secret: string): string;
+}
+
+/** `X-Service-Signature`: hex SHA-256 of timestamp, body and secret. Null if its headers are missing or malformed. */
+function serviceSignature(headers: WebhookHeaders, rawBody: string | Uint8Array): Signature | null {
+  const timestamp = header(headers, 'X-Service-Timestamp');
+  const signature = header(headers, 'X-Service-Signature');
+  if (!/^[0-9]{1,15}$/.test(timestamp) || signature === '') return null;
+  return {
+    timestampMs: Number(timestamp),
+    received: [signature],
+    expected: (secret) => createHash('sha256').update(timestamp).update(rawBody).update(secret).digest('hex'),
+  };
+}
+
+/** `webhook-signature` of Standard Webhooks, version 1: base64 HMAC-SHA256 of id, timestamp and body. */
+function standardSignature(headers: WebhookHeaders, rawBody: string | Uint8Array): Signature | null {
+  const id = header(headers, 'webhook-id');
+  const timestamp = header(headers, 'webhook-timestamp');
+  const signatures = header(headers, 'webhook-signature');
+  if (id === '' || !/^[0-9]{1,12}$/.test(timestamp) || signatures === '') return null;
+  return {
+    timestampMs: Number(timestamp) * 1_000,
+    received: signatures.split(' '),
+    expected(secret) {
+      const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
+      const digest = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(rawBody).digest('base64');
+      return `v1,${digest}`;
+    },
+  };
 }
 
 function header(headers: WebhookHeaders, name: string): string {
   if (headers instanceof Headers) return headers.get(name) ?? '';
   const value = headers[name.toLowerCase()] ?? headers[name];
   return typeof value === 'string' ? value : '';
-}
-
-function digest(timestamp: string, rawBody: string | Uint8Array, secret: string): string {
-  return createHash('sha256').update(timestamp).update(rawBody).update(secret).digest('hex');
 }
 
 /** In constant time. */

@@ -13,6 +13,8 @@ def verify_webhook(raw_body, headers, secrets, now_ms=None):
     headers: request.headers of your framework, which ignores the case of names
     secrets: whole, with whsec_; the old and the new one while you change them
     """
+    if not secrets or not all(re.fullmatch(r"whsec_\S{24,}", secret or "") for secret in secrets):
+        raise ValueError("secrets must be the whole secrets of your webhook endpoint, whsec_…: is a variable not set?")
     timestamp = headers.get("X-Service-Timestamp") or ""
     received = (headers.get("X-Service-Signature") or "").encode()
     now_ms = time.time() * 1000 if now_ms is None else now_ms

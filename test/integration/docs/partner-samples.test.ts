@@ -163,13 +163,31 @@ describe('the samples in the partner pages', function () {
 
   it('are valid TypeScript in the client’s README, and run', async () => {
     const partner = await fundedPartner(service.stack);
-    const program = await start(await readPage('client/README.md'), { CARD_ISSUING_KEY: partner.keys.test });
+    const program = await start(await readPage('client/README.md'), {
+      CARD_ISSUING_KEY: partner.keys.test,
+      WEBHOOK_SECRET: 'whsec_of_no_endpoint_at_all_00000000000',
+    });
     try {
       await until('it lists the card', () => program.lines().some((line) => /^card_\w+ 5000$/.test(line)));
     } catch (error) {
       throw new Error(program.lines().join('\n'), { cause: error });
     } finally {
       await program.stop();
+    }
+  });
+
+  it('stop at once if the secret of a receiver is not set', async () => {
+    for (const page of [guide, await readPage('client/README.md')]) {
+      const receivers = samplesOf(page).filter(({ text }) => text.includes('webhooks.verify'));
+      assert.equal(receivers.length, 1);
+      const program = await start(`\`\`\`ts\n${receivers[0]?.text}\`\`\`\n`, {});
+      try {
+        await until('it names the variable', () =>
+          program.lines().some((line) => line.includes('set WEBHOOK_SECRET to')),
+        );
+      } finally {
+        await program.stop();
+      }
     }
   });
 

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
+/** The last version that has `moduleResolution: node`. */
+const TSC_6 = join(ROOT, 'node_modules/@typescript/typescript6/bin/tsc6');
 
 const CODE = `
 import { CardIssuing, type Card, webhooks } from 'virtual-card-issuing-client';
@@ -23,6 +25,7 @@ export async function merchant(rawBody: Uint8Array, headers: Headers): Promise<s
   return event.type === 'card.transaction.created' ? event.data.transaction.merchant?.name : undefined;
 }
 export const card = (): Promise<Card> => client.cards.create({ amount: 1, external_ref: 'x' });
+export const settled = (): Promise<Card> => client.cards.waitUntilSettled('card_1', { deadlineMs: 1 });
 // @ts-expect-error amounts are numbers
 export const wrong = () => client.cards.create({ amount: '1', external_ref: 'x' });
 // @ts-expect-error there is no such status
@@ -30,31 +33,83 @@ export const none = () => client.cards.list({ status: 'open' });
 console.log(client.mode, Object.keys(client).join(' '));
 `;
 
-describe("the client's package", () => {
+/** What a partner's project may have: TypeScript's version, the kind of module that it writes, and how it finds packages. */
+const CONSUMERS: [name: string, compiler: string, flags: string, type: 'module' | 'commonjs'][] = [
+  ['moduleResolution nodenext', TSC, '--module nodenext', 'module'],
+  ['moduleResolution nodenext in CommonJS', TSC, '--module nodenext', 'commonjs'],
+  ['moduleResolution bundler', TSC, '--module esnext --moduleResolution bundler', 'module'],
+  [
+    'moduleResolution node',
+    TSC_6,
+    '--module esnext --moduleResolution node --ignoreDeprecations 6.0',
+    'module',
+  ],
+  [
+    'moduleResolution node in CommonJS',
+    TSC_6,
+    '--module commonjs --moduleResolution node --ignoreDeprecations 6.0 --esModuleInterop',
+    'commonjs',
+  ],
+];
+
+describe("the client's package", function () {
+  this.timeout(300_000);
   let folder: string;
+  /** The package as `npm pack` makes it, unpacked. */
+  let unpacked: string;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'card-issuing-package-'));
+    await cp(join(ROOT, 'client'), join(folder, 'source/client'), {
+      recursive: true,
+      filter: (path) => basename(path) !== 'dist',
+    });
+    await cp(join(ROOT, 'tsconfig.json'), join(folder, 'source/tsconfig.json'));
+    await symlink(join(ROOT, 'node_modules'), join(folder, 'source/node_modules'));
+    const { stdout } = await run('npm', ['pack', '--silent'], {
+      cwd: join(folder, 'source/client'),
+    });
+    const file = stdout.trim().split('\n').at(-1) ?? '';
+    await run('tar', ['-xzf', join(folder, 'source/client', file), '-C', folder]);
+    unpacked = join(folder, 'package');
   });
   after(() => rm(folder, { recursive: true }));
 
-  it('is built by tsc, and can be imported by its name with its types', async function () {
-    this.timeout(300_000);
-    const home = join(folder, 'node_modules/virtual-card-issuing-client');
-    await mkdir(home, { recursive: true });
-    await run(process.execPath, [TSC, '-p', join(ROOT, 'client'), '--outDir', join(home, 'dist')], {
-      cwd: ROOT,
-    });
-    await cp(join(ROOT, 'client/package.json'), join(home, 'package.json'));
-    const built = await readdir(join(home, 'dist'));
-    assert.ok(built.includes('index.js') && built.includes('index.d.ts'), built.join());
-    await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
-    await writeFile(join(folder, 'use.ts'), CODE);
-    const flags = '--noEmit --strict --module nodenext --target es2022 --lib es2022 --types node'.split(' ');
-    const types = join(ROOT, 'node_modules/@types');
-    await run(process.execPath, [TSC, ...flags, '--typeRoots', types, join(folder, 'use.ts')], {
-      cwd: folder,
-    }).catch(({ stdout }) => assert.fail(stdout));
-    const { stdout } = await run(process.execPath, [join(folder, 'use.ts')], { cwd: folder });
-    assert.match(stdout, /^test .*\bcards\b.*\bwebhooks\b/);
+  it('has the built client, its types and its README, and nothing else', async () => {
+    const files = (await readdir(unpacked, { recursive: true })).filter((path) => path.includes('.'));
+    const others = files.filter((path) => !/^dist\/([\w-]+|generated\/types\.gen)\.(js|d\.ts)$/.test(path));
+    assert.deepEqual(others.sort(), ['README.md', 'package.json']);
+    assert.ok(files.includes('dist/index.js') && files.includes('dist/index.d.ts'), files.join());
   });
+
+  it('has no link that leads out of it, except to the web', async () => {
+    const text = await readFile(join(unpacked, 'README.md'), 'utf8');
+    const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, target = '']) => target);
+    assert.ok(links.length > 0);
+    for (const link of links) assert.match(link, /^(https:\/\/|#)/);
+    for (const path of await readdir(unpacked, { recursive: true })) {
+      if (!/\.(js|ts|json)$/.test(path)) continue;
+      assert.doesNotMatch(
+        await readFile(join(unpacked, path), 'utf8'),
+        /\.\.\/\.\.|sourceMappingURL|docs\//,
+        path,
+      );
+    }
+  });
+
+  for (const [name, compiler, flags, type] of CONSUMERS) {
+    it(`compiles with its types, and runs, in a project with ${name}`, async () => {
+      const home = await mkdtemp(join(folder, 'consumer-'));
+      await mkdir(join(home, 'node_modules'));
+      await cp(unpacked, join(home, 'node_modules/virtual-card-issuing-client'), { recursive: true });
+      await writeFile(join(home, 'package.json'), JSON.stringify({ type }));
+      await writeFile(join(home, 'use.ts'), CODE);
+      const common = '--strict --target es2022 --lib es2022 --types node --outDir out --rootDir .';
+      const types = ['--typeRoots', join(ROOT, 'node_modules/@types')];
+      await run(process.execPath, [compiler, ...`${common} ${flags}`.split(' '), ...types, 'use.ts'], {
+        cwd: home,
+      }).catch(({ stdout }) => assert.fail(stdout));
+      const { stdout } = await run(process.execPath, [join(home, 'out/use.js')], { cwd: home });
+      assert.match(stdout, /^test .*\bcards\b.*\bwebhooks\b/);
+    });
+  }
 });

@@ -110,6 +110,44 @@ describe('the client', () => {
     assert.deepEqual([error.status, error.type, error.code], [null, 'connection', 'connection_failed']);
     assert.equal(error.idempotencyKey, requests[0]?.key);
     assert.ok(error.cause instanceof Error);
+    const { host } = new URL(server.url);
+    assert.match(
+      error.message,
+      new RegExp(`^The connection to ${host} failed: UND_ERR_SOCKET, other side closed\\. `),
+    );
+    assert.match(error.message, /may have been carried out: call again with this error's idempotencyKey/);
+  });
+
+  it('says which host refused the connection or does not exist, and that a read can simply be repeated', async () => {
+    const closed = new URL(server.url).host;
+    await server.close();
+    for (const [host, reason] of [
+      [closed, /ECONNREFUSED/],
+      ['no-such-host.invalid', /ENOTFOUND|EAI_AGAIN/],
+    ] as const) {
+      const nowhere = new CardIssuing({ apiKey: API_KEY, baseUrl: `http://${host}/v1`, maxRetries: 0 });
+      const { message } = await caught(nowhere.balance.get());
+      assert.ok(message.startsWith(`The connection to ${host} failed: `), message);
+      assert.match(message, reason);
+      assert.doesNotMatch(message, /carried out/);
+    }
+  });
+
+  it('says that a proxy responded, and what to do about a request that moves money', async () => {
+    replies = [send(502, '<h1>Bad Gateway</h1>')];
+    const error = await caught(create({ maxRetries: 0 }));
+    assert.equal(error.code, 'unexpected_response');
+    assert.match(
+      error.message,
+      /with status 502, is not the API.*call again with this error's idempotencyKey/,
+    );
+  });
+
+  it('refuses an Idempotency-Key that the API would refuse, without a request', async () => {
+    for (const idempotencyKey of ['', 'a\nb', '\u00fc', 'x'.repeat(256)]) {
+      await assert.rejects(create({ idempotencyKey }), /^TypeError: idempotencyKey must have 1 to 255/);
+    }
+    assert.equal(requests.length, 0);
   });
 
   it('reports a timeout', async () => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { Webhook } from 'standardwebhooks';
 import { type WebhookHeaders, WebhookVerificationError, webhooks } from '../../../client/index.ts';
 import { generateWebhookSecret, signEvent } from '../../../crypto/webhooks.ts';
 
@@ -72,10 +73,57 @@ describe("the client's webhooks.verify", () => {
     webhooks.verify(BODY, signed(), secret, { nowMs: NOW_MS + 3_600_000, toleranceMs: 3_600_000 });
   });
 
+  it('says how far a webhook is from the clock, and in which direction', () => {
+    const says = (nowMs: number, text: RegExp) =>
+      assert.throws(() => webhooks.verify(BODY, signed(), secret, { nowMs }), text);
+    says(NOW_MS + 725_000, /sent 725 s before the time on your clock, and 300 s are accepted/);
+    says(NOW_MS - 400_500, /sent 400\.5 s after the time on your clock, and 300 s are accepted/);
+  });
+
+  describe('with the headers of Standard Webhooks', () => {
+    const both = (secrets: [string, string?]) =>
+      signEvent({ eventId: 'evt_1', body: BODY, secrets, standardWebhooks: true, nowMs: NOW_MS });
+    const standard = (secrets: [string, string?] = [secret]) =>
+      Object.fromEntries(Object.entries(both(secrets)).filter(([name]) => name.startsWith('webhook-')));
+
+    it('accepts them alone, from the service and from their own library', () => {
+      const library = new Webhook(secret).sign('evt_1', new Date(NOW_MS), BODY);
+      for (const headers of [standard(), { ...standard(), 'webhook-signature': `v2,x ${library}` }]) {
+        for (const body of [BODY, Buffer.from(BODY)]) {
+          const event = webhooks.verify(body, new Headers(headers), secret, { nowMs: NOW_MS });
+          assert.equal(event.id, 'evt_1');
+        }
+      }
+    });
+
+    it('accepts the old secret after a rotation, which only they still fit', () => {
+      assert.equal(webhooks.verify(BODY, both([newer, secret]), secret, { nowMs: NOW_MS }).id, 'evt_1');
+      assert.equal(reasonFor(BODY, both([newer])), 'signature_mismatch');
+    });
+
+    it('refuses another body, id, time or secret, and headers that are missing', () => {
+      assert.equal(reasonFor(`${BODY} `, standard()), 'signature_mismatch');
+      assert.equal(reasonFor(BODY, standard([newer])), 'signature_mismatch');
+      assert.equal(reasonFor(BODY, { ...standard(), 'webhook-id': 'evt_2' }), 'signature_mismatch');
+      const later = String(NOW_MS / 1_000 + 1);
+      assert.equal(reasonFor(BODY, { ...standard(), 'webhook-timestamp': later }), 'signature_mismatch');
+      for (const name of ['webhook-id', 'webhook-timestamp', 'webhook-signature']) {
+        assert.equal(reasonFor(BODY, { ...standard(), [name]: '' }), 'headers_missing');
+      }
+      const inMs = { ...standard(), 'webhook-timestamp': String(NOW_MS) };
+      assert.equal(reasonFor(BODY, inMs), 'headers_missing');
+    });
+
+    it('refuses a webhook that is too far from the clock', () => {
+      webhooks.verify(BODY, standard(), secret, { nowMs: NOW_MS + 5 * MINUTE_MS });
+      assert.equal(reasonFor(BODY, standard(), NOW_MS + 5 * MINUTE_MS + 1), 'timestamp_outside_tolerance');
+    });
+  });
+
   it('throws a clear error for a parsed body or an invalid secret', () => {
     const parsed = JSON.parse(BODY);
     assert.throws(() => webhooks.verify(parsed, signed(), secret), /before the body is parsed/);
-    for (const none of ['', 'abc', [], [secret, '']]) {
+    for (const none of ['', 'abc', [], [secret, ''], 'whsec_', `${secret}\n`]) {
       assert.throws(() => webhooks.verify(BODY, signed(), none), /whole webhook secret/);
     }
   });

@@ -64,8 +64,6 @@ const CASES: [what: string, received: Received, genuine: boolean][] = [
   ['a body that was parsed and serialised again', sent({ body: JSON.stringify(JSON.parse(BODY)) }), false],
   ['no body', sent({ body: '' }), false],
   ['another secret', sent({ secrets: [other] }), false],
-  ['a secret without its prefix', sent({ secrets: [SECRET.slice(6)] }), false],
-  ['no secret', sent({ secrets: [] }), false],
   ['another timestamp', withHeader('Timestamp', String(NOW_MS + 1)), false],
   ['no timestamp', withHeader('Timestamp', undefined), false],
   ['an empty timestamp', signedAt(''), false],
@@ -80,6 +78,9 @@ const CASES: [what: string, received: Received, genuine: boolean][] = [
   ['a signature in upper case', withHeader('Signature', signature.toUpperCase()), false],
   ['a signature that is not ASCII', withHeader('Signature', 'é'.repeat(32)), false],
 ];
+
+/** Without a secret anybody could sign, so a receiver without one must not look as if it worked. */
+const WITHOUT_SECRET = [[], [''], [SECRET, ''], ['whsec_'], [SECRET.slice(6)], [`${SECRET}\n`]];
 
 type Verify = (body: Buffer, headers: Record<string, string>, secrets: string[], nowMs?: number) => boolean;
 
@@ -98,6 +99,14 @@ describe('the verification sample for Node', () => {
       assert.equal(verify(Buffer.from(body), inLowerCase(headers), secrets, nowMs), genuine);
     });
   }
+
+  it('throws if a secret is missing or is not whole', async () => {
+    const verify = await importNodeSample();
+    const { body, headers, nowMs } = sent();
+    for (const secrets of WITHOUT_SECRET) {
+      assert.throws(() => verify(Buffer.from(body), inLowerCase(headers), secrets, nowMs), /whsec_…/);
+    }
+  });
 
   it('accepts what the webhook client delivers over HTTP, at the time it arrives', async () => {
     const verify = await importNodeSample();
@@ -149,6 +158,22 @@ describe(`the verification sample for Python${PYTHON ? '' : ' (no python3 on thi
         CASES.map(([what], index) => [what, told[index]]),
         CASES.map(([what, , genuine]) => [what, genuine]),
       );
+    });
+
+    it('raises an error if a secret is missing or is not whole', () => {
+      const program = [
+        'import json, sys',
+        'sys.path.insert(0, sys.argv[1])',
+        'from verify_webhook import verify_webhook as verify',
+        'def outcome(secrets):',
+        '    try: return verify(b"", {}, secrets)',
+        '    except ValueError as error: return "whsec_" in str(error) and "raised"',
+        'print(json.dumps([outcome(secrets) for secrets in json.load(sys.stdin)]))',
+      ].join('\n');
+      const input = JSON.stringify([...WITHOUT_SECRET, [null], null]);
+      const run = spawnSync('python3', ['-B', '-c', program, SAMPLES.pathname], { input, encoding: 'utf8' });
+      assert.equal(run.status, 0, run.stderr);
+      assert.deepEqual([...new Set<unknown>(JSON.parse(run.stdout))], ['raised'], run.stdout);
     });
   }
 });
