@@ -1,20 +1,19 @@
 import Router from '@koa/router';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { sql } from 'kysely';
 import type { Logger } from 'pino';
-import { z } from 'zod';
+import { receiveTransaction } from '../commands/settlement/book-messages.ts';
 import type { SettlementQueue } from '../commands/settlement/settlement-queue.ts';
+import type { KeyRing } from '../crypto/key-ring.ts';
 import type { Orm } from '../db/orm.ts';
-import { readStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { NetworkCallback } from '../domain/card-network.ts';
-import { AmountCents, Label, NetworkId } from '../domain/fields.ts';
 import { isId } from '../domain/ids.ts';
-import type { Tenant } from '../domain/mode.ts';
-import { TransactionType } from '../domain/transaction.ts';
+import { NetworkTransaction, readReport } from '../domain/network-transaction.ts';
+import { parseJson } from '../domain/parse-json.ts';
 import { issueCardWorkflowId, networkResult, topUpCardWorkflowId } from '../workflows/messages.ts';
-import { readSignedBody, type VerifyCallback } from './http/body.ts';
+import { readSignedBody, readSignedBytes, type VerifyCallback } from './http/body.ts';
 import type { RequestState } from './http/log-request.ts';
+import { validate } from './http/validate.ts';
 
 /** What a callback of each type is about. */
 const SUBJECTS = {
@@ -57,70 +56,50 @@ export function networkCallbacks({ client, verifyCallback }: CallbackDependencie
   return router;
 }
 
-const Words = Label(255).nullable().default(null);
-
-// Strict, unlike callbacks: an unknown field could mean that a different amount moves, or none.
-const NetworkTransaction = z.strictObject({
-  networkCardId: NetworkId,
-  networkTransactionId: NetworkId,
-  type: TransactionType,
-  amountCents: AmountCents,
-  currency: z.literal('USD'),
-  forced: z.boolean().default(true),
-  merchant: z.strictObject({ name: Words, categoryCode: Words, city: Words, country: Words }).prefault({}),
-});
-
 export interface NetworkTransactionDependencies {
   orm: Orm;
+  ring: KeyRing;
   settlements: SettlementQueue;
   verifyCallback: VerifyCallback;
+  cardNetwork: string;
+  /** Called when a kept transaction was booked: there are events to send. */
+  eventsWritten(): void;
   logger: Logger;
 }
 
-const UNBOOKABLE =
-  'refused a transaction from the card network: it would take a balance past the largest safe integer; resolve it with the ' +
-  'network by hand';
-
 /**
- * `POST /network/transactions`, outside /v1: the card network settles a transaction on a live card. It repeats a transaction
- * until it gets a response; a repeated one gets the same response and changes nothing. A transaction that can never be
- * booked gets 400 and is logged for an operator.
+ * `POST /network/transactions`, outside /v1: the card network settles a transaction on a live card. 200 with the id of our
+ * transaction; or 202 if it can't be booked now and is kept, so that the network need not repeat it
+ * (docs/decisions/kept-network-messages.md). A repeated one gets the same response and changes nothing.
  */
 export function networkTransactions(dependencies: NetworkTransactionDependencies): Router<RequestState> {
-  const { orm, settlements, verifyCallback, logger } = dependencies;
+  const { verifyCallback, cardNetwork, logger } = dependencies;
   const router = new Router<RequestState>();
   router.post('/network/transactions', async (ctx) => {
-    const told = await readSignedBody(ctx, verifyCallback, NetworkTransaction);
-    const { networkTransactionId, type, amountCents, forced, merchant } = told;
-    const card = await findNetworkCard(orm, told.networkCardId);
-    Object.assign(ctx.state.logFields, { partnerId: card.partnerId, mode: card.mode });
-    const { name, city, country, categoryCode: category_code } = merchant;
-    const settling = settlements.settle({
-      ...{ ...card, networkTransactionId, type, amountCents, forced, simulated: false },
-      merchant: { name, category_code, city, country },
+    const { logFields } = ctx.state;
+    const body = await readSignedBytes(ctx, verifyCallback);
+    const value = parseJson(body);
+    const transaction = readReport(value);
+    if (transaction === null) throw ApiError.ofFields(validate(NetworkTransaction, value, 'body').issues);
+    const report = { network: cardNetwork, body, transaction };
+    const received = await receiveTransaction(dependencies, report, ({ partnerId, mode }) => {
+      Object.assign(logFields, { partnerId, mode });
     });
-    const { transaction } = await settling.catch((error: unknown) => {
-      const isUnbookable = error instanceof ApiError && error.code === 'validation_failed';
-      if (isUnbookable) logger.error({ ...card, networkTransactionId }, UNBOOKABLE);
-      throw error;
-    });
-    ctx.body = { transactionId: transaction.id };
+    if ('transactionId' in received) {
+      ctx.body = { transactionId: received.transactionId };
+      return;
+    }
+    const { messageId, keptNow } = received;
+    logFields.messageId = messageId;
+    if (keptNow !== null) {
+      const { networkTransactionId } = transaction;
+      logger.warn(
+        { messageId, networkTransactionId, reason: keptNow },
+        'kept a transaction that can not be booked now',
+      );
+    }
+    ctx.status = 202;
+    ctx.body = { status: 'kept', messageId };
   });
   return router;
 }
-
-/** Our card with this id at the live network, and its account. Neither can change. @throws ApiError `card_not_found` */
-async function findNetworkCard(orm: Orm, networkCardId: string): Promise<Tenant & { cardId: string }> {
-  const [row] = await liveCardWith(orm.em.fork(), { networkCardId });
-  if (row === undefined) throw new ApiError('card_not_found', { message: 'No card has this networkCardId.' });
-  return { cardId: row.id, partnerId: row.partner_id, mode: row.mode };
-}
-
-const liveCardWith = readStatement((db, { networkCardId }: { networkCardId: string }) =>
-  db
-    .selectFrom('card')
-    .select(['id', 'partner_id', 'mode'])
-    .where('network_card_id', '=', networkCardId)
-    // A literal, so that the planner can use the partial index.
-    .where('mode', '=', sql.lit<'live'>('live')),
-);

@@ -204,6 +204,7 @@ export async function startApi(
     depositTerms: depositTermsOf(config),
     depositsChanged,
     settlements: createSettlementQueue(orm, eventsWritten),
+    cardNetwork: config.cardNetwork,
     // Without a network, no callback can be authentic.
     verifyCallback: (body, signature) =>
       config.cardNetwork !== 'none' &&

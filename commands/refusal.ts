@@ -20,4 +20,5 @@ const NOUNS: Partial<Record<IdPrefix, string>> = {
   topup: 'top-up',
   evt: 'event',
   dep: 'deposit',
+  nmsg: 'kept transaction',
 };

@@ -21,6 +21,9 @@ export const EVENT_WRITTEN = 'event_written';
 /** No payload: deposits have payments to judge, or have changes that their workflows don't know about. */
 export const DEPOSIT_CHANGED = 'deposit_changed';
 
+/** Payload: the network's id of a card that was issued or identified, if something that the network reported waits for it. */
+export const CARD_IDENTIFIED = 'card_identified';
+
 /** The interval between one process's notifications. Under load, a few hundred transactions share one. */
 const PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 5_000;

@@ -6,6 +6,7 @@ import * as deposits from './entities/deposits.ts';
 import { IdempotencyClaimEntity } from './entities/idempotency.ts';
 import * as ledger from './entities/ledger.ts';
 import { MeasurementEntity } from './entities/measurements.ts';
+import { NetworkMessageEntity } from './entities/network-messages.ts';
 import * as simulatedNetwork from './entities/simulated-network.ts';
 import * as webhooks from './entities/webhooks.ts';
 
@@ -39,6 +40,7 @@ const TABLES = {
   deposit_resolution: deposits.DepositResolutionEntity,
   chain_scan: deposits.ChainScanEntity,
   measurement: MeasurementEntity,
+  network_message: NetworkMessageEntity,
   'ledger.account': ledger.LedgerAccountEntity,
   'ledger.code': ledger.LedgerCodeEntity,
   'ledger.transfer': ledger.LedgerTransferEntity,

@@ -12,6 +12,7 @@ export type IdPrefix =
   | 'claim'
   | 'credit'
   | 'adj'
+  | 'nmsg'
   | 'aud'
   | 'rvl';
 

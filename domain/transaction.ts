@@ -54,6 +54,8 @@ export interface TransactionRequest {
   forced: boolean;
   /** It comes from simulate-transaction, which accepts only active cards. */
   simulated: boolean;
+  /** An operator books it: a card that failed by our record is treated as a blocked one. */
+  byHand?: boolean;
 }
 
 export interface TransactionDecision {
@@ -72,11 +74,12 @@ export interface TransactionDecision {
  * `validation_failed` if the card's balance or the fee would exceed the largest safe integer.
  */
 export function decideTransaction(
-  { type, amountCents, forced, simulated }: TransactionRequest,
+  { type, amountCents, forced, simulated, byHand }: TransactionRequest,
   card: { status: CardStatus; balanceCents: number; arrivingCents?: bigint },
   plan: FeePlan,
 ): TransactionDecision {
-  const { status, balanceCents, arrivingCents = 0n } = card;
+  const { balanceCents, arrivingCents = 0n } = card;
+  const status = byHand && card.status === 'failed' ? 'blocked' : card.status;
   refuseState(status, simulated);
 
   const decline = (declineReason: DeclineReason): TransactionDecision => ({

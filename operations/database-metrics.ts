@@ -7,6 +7,7 @@ import type { AttentionConfig } from '../operator/attention/read-attention.ts';
 import { attentionMeasured } from './attention-metrics.ts';
 import { depositsMeasured } from './deposit-metrics.ts';
 import { type Measured, measuredGauges, measurementMetrics } from './measured-gauges.ts';
+import { networkMessagesMeasured } from './network-message-metrics.ts';
 import { webhooksMeasured } from './webhook-metrics.ts';
 
 /** The dependencies of the metrics of the whole database. */
@@ -25,6 +26,7 @@ export function createDatabaseMetrics(options: DatabaseMetricsOptions): Metric[]
     gauges(webhooksMeasured(orm)),
     gauges(depositsMeasured(orm, tronNetwork)),
     gauges(attentionMeasured(orm, options)),
+    gauges(networkMessagesMeasured(orm)),
     gauges(LEDGER_MEASURED),
   ]);
 }

@@ -3,8 +3,8 @@ import type { RouterContext } from '@koa/router';
 import getRawBody from 'raw-body';
 import type { z } from 'zod';
 import { ApiError } from '../../domain/api-error.ts';
+import { parseJson } from '../../domain/parse-json.ts';
 import type { RequestState } from './log-request.ts';
-import { parseJson } from './parse-json.ts';
 import { validate } from './validate.ts';
 
 const MAX_BODY_BYTES = 65_536;
@@ -46,6 +46,21 @@ function isJson(contentType: string | undefined): boolean {
 export type VerifyCallback = (rawBody: Buffer, signature: string | undefined) => boolean;
 
 /**
+ * The bytes that the card network sent, if its signature matches them.
+ * @throws ApiError `invalid_api_key`, `validation_failed`, `body_too_large`
+ */
+export async function readSignedBytes(
+  ctx: RouterContext<RequestState>,
+  verifyCallback: VerifyCallback,
+): Promise<Buffer> {
+  const body = await readBytes(ctx.req);
+  if (!verifyCallback(body, ctx.get('X-Network-Signature'))) {
+    throw new ApiError('invalid_api_key', { message: 'X-Network-Signature does not match the body.' });
+  }
+  return body;
+}
+
+/**
  * What the card network sent, if its signature matches the bytes.
  * @throws ApiError `invalid_api_key`, `validation_failed`, `body_too_large`
  */
@@ -54,10 +69,7 @@ export async function readSignedBody<T>(
   verifyCallback: VerifyCallback,
   schema: z.ZodType<T>,
 ): Promise<T> {
-  const body = await readBytes(ctx.req);
-  if (!verifyCallback(body, ctx.get('X-Network-Signature'))) {
-    throw new ApiError('invalid_api_key', { message: 'X-Network-Signature does not match the body.' });
-  }
+  const body = await readSignedBytes(ctx, verifyCallback);
   const { value, issues } = validate(schema, parseJson(body), 'body');
   if (issues.length > 0) throw ApiError.ofFields(issues);
   return value;

@@ -5,6 +5,7 @@ import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts'
 import { transaction } from '../../db/transaction.ts';
 import { type OperatorContext, recordAudit } from '../accounts/operator-context.ts';
 import { requestContext, responseContext } from '../idempotency/response.ts';
+import { messageContext } from '../settlement/kept-messages.ts';
 
 /** How many rows one statement reads. */
 const BATCH = 1_000;
@@ -71,6 +72,11 @@ const PLACES: readonly Place[] = [
   {
     ...{ name: 'stored_responses', table: 'idempotency_claim', key: ['id'], column: 'response_body' },
     context: ([id]) => responseContext(id),
+    hasTime: true,
+  },
+  {
+    ...{ name: 'network_messages', table: 'network_message', key: ['id'], column: 'body' },
+    context: ([id]) => messageContext(id),
     hasTime: true,
   },
 ];

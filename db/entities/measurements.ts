@@ -1,7 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
 /** What is measured of the whole database. Migrations insert the names. */
-export type MeasurementName = 'webhooks' | 'deposits' | 'attention' | 'ledger_check';
+export type MeasurementName = 'webhooks' | 'deposits' | 'attention' | 'ledger_check' | 'network_messages';
 
 /** The last result of something that one process measures for all. */
 export const MeasurementEntity = defineEntity({

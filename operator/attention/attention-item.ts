@@ -12,6 +12,8 @@ export const ATTENTION_KINDS = [
   'deposit_payment',
   'deposit_workflow',
   'chain_scan',
+  'network_transaction',
+  'network_transactions_full',
   'default_partition',
 ] as const;
 export type AttentionKind = (typeof ATTENTION_KINDS)[number];

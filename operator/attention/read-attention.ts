@@ -4,6 +4,7 @@ import type { Orm } from '../../db/orm.ts';
 import { readPartnerNames } from '../reads/partners.ts';
 import type { AttentionItem, NamedAttentionItem, UnfinishedItem } from './attention-item.ts';
 import { readWaitingDeposits } from './deposits.ts';
+import { readKept } from './kept-transactions.ts';
 import { readWaitingOperations } from './operations.ts';
 import { readWithoutPartition } from './partitions.ts';
 import { readGivenUp, readParked } from './webhooks.ts';
@@ -20,6 +21,7 @@ export async function readItems(orm: Orm, config: AttentionConfig): Promise<Unfi
     readGivenUp(orm),
     readParked(orm),
     readWaitingDeposits(orm, config.taskQueuePrefix),
+    readKept(orm),
     readWithoutPartition(orm),
   ]);
   return found.flat().sort((a, b) => (`${a.since} ${a.id}` < `${b.since} ${b.id}` ? -1 : 1));

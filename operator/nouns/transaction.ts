@@ -1,15 +1,38 @@
 import type { Command } from 'commander';
+import { z } from 'zod';
+import { bookByHand, dismissMessage } from '../../commands/settlement/settle-by-hand.ts';
 import { TRANSACTION_COLUMNS } from '../../db/columns.ts';
+import type { NetworkMessageStatus } from '../../db/entities/network-messages.ts';
+import { notifyEvents } from '../../db/notifications.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
+import { AmountCents } from '../../domain/fields.ts';
+import { WHY_KEPT, type WhyKept } from '../../domain/network-transaction.ts';
+import { TransactionType } from '../../domain/transaction.ts';
 import { presentTransaction, type TransactionResource } from '../../resources/transaction.ts';
-import { read, Text } from '../flag-values.ts';
+import { read, Text, WholeNumber } from '../flag-values.ts';
 import { readCard } from '../reads/cards.ts';
-import type { Verbs } from '../verbs.ts';
+import { readKeptTransaction, readKeptTransactions } from '../reads/kept-transactions.ts';
+import { listNewest, type Verbs, withLimit } from '../verbs.ts';
 
-export function transactionNoun(transaction: Command, { session, verb, examples }: Verbs): void {
+export function transactionNoun(transaction: Command, verbs: Verbs): void {
+  transaction.addHelpText(
+    'after',
+    verbs.examples(
+      'transaction list --card card_01k0…',
+      'transaction kept',
+      'transaction show-kept nmsg_01k0…',
+    ),
+  );
+  listVerb(transaction, verbs);
+  keptVerb(transaction, verbs);
+  showKeptVerb(transaction, verbs);
+  bookVerb(transaction, verbs);
+  dismissVerb(transaction, verbs);
+}
+
+function listVerb(transaction: Command, { session, verb, examples }: Verbs): void {
   transaction
-    .addHelpText('after', examples('transaction list --card card_01k0…'))
     .command('list')
     .description("a card's newest 100 transactions, declines included, newest first")
     .requiredOption('--card <id>', 'of the card', read(Text(100)))
@@ -31,6 +54,123 @@ export function transactionNoun(transaction: Command, { session, verb, examples 
             'network_transaction_id',
           ],
           ...(items.length === 0 && { note: 'The card has no transactions.' }),
+        };
+      }),
+    );
+}
+
+const STATUSES = ['waiting', 'booked', 'dismissed'] as const satisfies NetworkMessageStatus[];
+const StatusName = z.enum(STATUSES, `must be one of ${STATUSES.join(', ')}`);
+const ReasonName = z.enum(WHY_KEPT, `must be one of ${WHY_KEPT.join(', ')}`);
+
+interface KeptFlags {
+  status?: NetworkMessageStatus;
+  reason?: WhyKept;
+  limit?: number;
+}
+
+function keptVerb(transaction: Command, { session, verb, examples, err }: Verbs): void {
+  const kept = transaction
+    .command('kept')
+    .description('transactions that the network reported and that could not be booked at once, newest first')
+    .option('--status <status>', 'waiting (the default), booked or dismissed', read(StatusName))
+    .option('--reason <reason>', 'only those that were kept for this reason', read(ReasonName));
+  withLimit(kept)
+    .addHelpText('after', examples('transaction kept', 'transaction kept --status dismissed'))
+    .action(
+      verb(async ({ status = 'waiting', reason, limit }: KeptFlags) => {
+        const orm = await session.orm();
+        const answer = await listNewest(err, {
+          noun: 'transaction',
+          columns: [
+            'created',
+            'id',
+            'status',
+            'reason',
+            'network_transaction_id',
+            'network_card_id',
+            'card_id',
+          ],
+          limit,
+          readNewest: (atMost) =>
+            readKeptTransactions(orm, { status, reason: reason ?? null, limit: atMost }),
+        });
+        const isEmpty = (answer.value as unknown[]).length === 0;
+        return {
+          ...answer,
+          note: isEmpty ? 'Nothing found.' : 'See all of one with "operator transaction show-kept ID".',
+        };
+      }),
+    );
+}
+
+function showKeptVerb(transaction: Command, { session, verb, examples }: Verbs): void {
+  transaction
+    .command('show-kept')
+    .description('what the network reported, as far as it is understood, and what became of it')
+    .argument('<id>', 'of the kept transaction')
+    .addHelpText('after', examples('transaction show-kept nmsg_01k0…'))
+    .action(
+      verb(async (id: string) => {
+        const { orm, ring } = await session.withKeys();
+        return { value: await readKeptTransaction(orm, ring, id) };
+      }),
+    );
+}
+
+interface BookFlags {
+  card?: string;
+  type?: TransactionType;
+  amount?: number;
+  reason: string;
+}
+
+const TypeName = z.enum(TransactionType.options, `must be one of ${TransactionType.options.join(', ')}`);
+
+function bookVerb(transaction: Command, { session, verb, examples }: Verbs): void {
+  transaction
+    .command('book')
+    .description('book a kept transaction, with what you give in place of what the network reported')
+    .argument('<id>', 'of the kept transaction')
+    .option('--card <id>', 'the card, if no live card has its card id at the network', read(Text(100)))
+    .option('--type <type>', 'purchase, decline or refund', read(TypeName))
+    .option('--amount <cents>', 'in US cents', read(WholeNumber(AmountCents)))
+    .requiredOption('--reason <reason>', 'how you know, for the audit log', read(Text(500)))
+    .addHelpText(
+      'after',
+      examples(
+        'transaction book nmsg_01k0… --reason "two purchases under one id, the network says, ticket 4711"',
+        'transaction book nmsg_01k0… --card card_01k0… --reason "the network issued it after all, ticket 4712"',
+        'transaction book nmsg_01k0… --type purchase --amount 1250 --reason "EUR 11.60, ticket 4713"',
+      ),
+    )
+    .action(
+      verb(async (id: string, { card, type, amount, reason }: BookFlags) => {
+        const operator = await session.withKeys();
+        const value = await bookByHand(operator, id, { cardId: card, type, amountCents: amount, reason });
+        await notifyEvents(operator.orm);
+        return { value, note: `It is booked as ${value.id}.` };
+      }),
+    );
+}
+
+function dismissVerb(transaction: Command, { session, verb, examples }: Verbs): void {
+  transaction
+    .command('dismiss')
+    .description('record that a kept transaction is not to be booked')
+    .argument('<id>', 'of the kept transaction')
+    .requiredOption('--reason <reason>', 'how you know, for the audit log', read(Text(500)))
+    .addHelpText(
+      'after',
+      examples('transaction dismiss nmsg_01k0… --reason "not our card, the network says, ticket 4711"'),
+    )
+    .action(
+      verb(async (id: string, { reason }: { reason: string }) => {
+        const operator = await session.withKeys();
+        await dismissMessage(operator, id, reason);
+        return {
+          value: await readKeptTransaction(operator.orm, operator.ring, id),
+          note: 'It will not be booked, even if the network repeats it.',
         };
       }),
     );

@@ -6,6 +6,7 @@ import type { CardNetwork } from '../../domain/card-network.ts';
 import { describeError } from '../../process/describe-error.ts';
 import { SIGN_OF_LIFE_MS } from '../../temporal/attempts.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
+import { startBookingKept } from './book-kept.ts';
 import { startIdentifying } from './identify-cards.ts';
 import { startSweep } from './sweep-claims.ts';
 
@@ -19,7 +20,8 @@ export interface CardsOptions extends PartOptions {
 
 /**
  * Starts everything about cards: the worker for issuances, top-ups and status changes, the sweep of work that dead API
- * processes left behind, and the look-up of the ids of cards that an operator activated.
+ * processes left behind, the look-up of the ids of cards that an operator activated, and the booking of transactions that had to wait for
+ * their card.
  */
 export async function startCards(options: CardsOptions): Promise<WorkerPart> {
   const { config, orm, ring, client, around, logger } = options;
@@ -49,6 +51,7 @@ export async function startCards(options: CardsOptions): Promise<WorkerPart> {
   const repeated = [
     startSweep({ orm, client, taskQueue, config, logger }),
     startIdentifying({ orm, liveNetwork, logger }),
+    startBookingKept({ orm, direct: options.direct, ring, logger }),
   ];
   return {
     worker,

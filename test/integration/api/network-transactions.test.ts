@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { signCallback } from '../../../crypto/callback-signature.ts';
 import { expectError } from '../../support/api/answers.ts';
+import { keptRows } from '../../support/api/kept-transactions.ts';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
 import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean, balanceOf, fundedPartner } from '../../support/money.ts';
@@ -58,7 +59,7 @@ describe('POST /network/transactions', () => {
     assert.deepEqual([(await list()).length, await onCard()], [1, 900]);
   });
 
-  it('answers 422 for another transaction with the same id', async () => {
+  it('keeps another transaction with the same id, and does not book it', async () => {
     const event = networkTransaction(networkCardId);
     await send(event);
     for (const other of [
@@ -67,10 +68,13 @@ describe('POST /network/transactions', () => {
       { forced: false },
       { merchant: { city: 'X' } },
     ]) {
-      const answer = await send({ ...event, ...other });
-      expectError(answer, 'idempotency_conflict');
-      assert.match(answer.json.error.message, /network transaction id/);
+      assert.equal((await send({ ...event, ...other })).status, 202);
     }
+    const kept = await keptRows(stack, event.networkTransactionId);
+    assert.deepEqual(
+      kept.map(({ reason }) => reason),
+      Array(4).fill('id_conflict'),
+    );
     assert.equal(await onCard(), 900);
   });
 
@@ -135,12 +139,14 @@ describe('POST /network/transactions', () => {
     assert.equal((await own.call('GET', `/cards/${card}`, live)).json.balance, 0);
   });
 
-  it('answers 404 for anything that is not a live card of the service', async () => {
+  it('keeps what is not about a live card of the service', async () => {
     const test = await createCard(partner, { amount: 1_000 });
-    const ids = [cardId, await networkIdOf(stack, test.json.id), 'net_unknown', "'; --"];
+    const ids = [cardId, await networkIdOf(stack, test.json.id), 'net_unknown', "';--"];
     for (const id of ids) {
-      const body = networkTransaction(id.replaceAll(' ', ''));
-      expectError(await send(body), 'card_not_found');
+      const event = networkTransaction(id);
+      assert.equal((await send(event)).status, 202);
+      const [row] = await keptRows(stack, event.networkTransactionId);
+      assert.deepEqual([row?.status, row?.reason, row?.network_card_id], ['waiting', 'card_unknown', id]);
     }
   });
 
@@ -153,53 +159,57 @@ describe('POST /network/transactions', () => {
     assert.equal(await onCard(), 1_000);
   });
 
-  it('answers 400 for a signed body that is not a transaction', async () => {
+  it('answers 400 for a signed body without an id to recognise it by', async () => {
     for (const body of ['', '{', '[]', '"x"', 'null', '{"type":"refund","type":"purchase"}']) {
       expectError(await send(body), 'validation_failed', ['body']);
     }
     expectError(await send('{}'), 'validation_failed', [
       ...['networkCardId', 'networkTransactionId', 'type', 'amountCents', 'currency'],
     ]);
+    for (const id of ['', 1, null, 'a b', 'é', 'x'.repeat(101)]) {
+      const body = networkTransaction(networkCardId, { networkTransactionId: id });
+      expectError(await send(body), 'validation_failed', ['networkTransactionId']);
+    }
+    assert.deepEqual([await list(), await onCard()], [[], 1_000]);
+  });
+
+  it('keeps a transaction with anything that it does not understand, and books nothing', async () => {
     for (const [field, ...values] of [
       ['networkCardId', '', 1, null, 'a b', 'a\0', 'x'.repeat(101)],
-      ['networkTransactionId', '', 1, null, 'a b', 'é', 'x'.repeat(101)],
       ['type', 'capture', '', null],
       ['amountCents', 0, -1, '100', null, 2 ** 53],
       ['currency', 'EUR', 'usd', null],
       ['forced', 'true', 1, null],
-      ['merchant', 'x', [], null],
+      ['merchant', 'x', [], null, { name: 'a\nb' }, { street: 'x' }, { city: 5 }],
       ['__proto', 1],
     ] as [string, ...unknown[]][]) {
       for (const value of values) {
-        expectError(await send(networkTransaction(networkCardId, { [field]: value })), 'validation_failed', [
-          field,
-        ]);
+        const event = networkTransaction(networkCardId, { [field]: value });
+        assert.equal((await send(event)).status, 202, `${field}: ${value}`);
+        assert.equal((await keptRows(stack, event.networkTransactionId))[0]?.reason, 'not_understood');
       }
     }
     for (const amount of ['1.0', '1e2', '1e400', '100.5']) {
-      const body = JSON.stringify(networkTransaction(networkCardId)).replace('100', amount);
-      expectError(await send(body), 'validation_failed', ['amountCents']);
+      const event = networkTransaction(networkCardId);
+      const answer = await send(JSON.stringify(event).replace(':100', `:${amount}`));
+      assert.equal(answer.status, 202);
+      assert.equal((await keptRows(stack, event.networkTransactionId))[0]?.reason, 'not_understood');
     }
-    const deep = networkTransaction(networkCardId, { merchant: { name: 'a\nb', street: 'x', city: 5 } });
-    expectError(await send(deep), 'validation_failed', ['merchant.name', 'street', 'merchant.city']);
     assert.deepEqual([await list(), await onCard()], [[], 1_000]);
   });
 
-  it('answers 400 for an amount that no balance can hold, and logs it for operators', async () => {
-    const body = networkTransaction(networkCardId, { type: 'refund', amountCents: Number.MAX_SAFE_INTEGER });
-    expectError(await send(body), 'validation_failed', ['amount']);
-    expectError(await send(body), 'validation_failed', ['amount']);
-    const logged = stack.logLines.filter((line) => line.includes('resolve it with the network by hand'));
-    assert.ok(
-      logged.length >= 2 && logged.every((line) => line.includes(body.networkTransactionId as string)),
-    );
+  it('keeps an amount that no balance can hold', async () => {
+    const event = networkTransaction(networkCardId, { type: 'refund', amountCents: Number.MAX_SAFE_INTEGER });
+    const [first, second] = [await send(event), await send(event)];
+    assert.deepEqual([first.status, second.text], [202, first.text]);
+    assert.equal((await keptRows(stack, event.networkTransactionId))[0]?.reason, 'unbookable');
   });
 
   it('answers 413 for more than 64 KiB', async () => {
     expectError(await send(' '.repeat(70_000)), 'body_too_large');
   });
 
-  it('answers 409 for a card that is not issued', async () => {
+  it('keeps a transaction on a card that is still being issued', async () => {
     const pending = await createCard(partner, { amount: 1_047 }, live);
     assert.equal(pending.status, 202);
     await stack.orm.em
@@ -208,8 +218,9 @@ describe('POST /network/transactions', () => {
       .execute(
         `UPDATE card SET network_card_id = 'net_pending_${pending.json.id}' WHERE id = '${pending.json.id}'`,
       );
-    const answer = await send(networkTransaction(`net_pending_${pending.json.id}`));
-    expectError(answer, 'invalid_state');
-    assert.match(answer.json.error.message, /funding_pending/);
+    const event = networkTransaction(`net_pending_${pending.json.id}`);
+    const [first, second] = [await send(event), await send(event)];
+    assert.deepEqual([first.status, second.text], [202, first.text]);
+    assert.equal((await keptRows(stack, event.networkTransactionId))[0]?.reason, 'card_not_issued');
   });
 });

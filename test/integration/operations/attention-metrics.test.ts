@@ -29,6 +29,8 @@ const WAITED_MINUTES: Record<AttentionKind, number> = {
   deposit_workflow: 14,
   chain_scan: 15,
   default_partition: 16,
+  network_transaction: 17,
+  network_transactions_full: 17,
 };
 
 const PAYMENT = { valueMicroUsdt: 24_000_000n, blockNumber: 100, blockTime: new Date() };
@@ -158,6 +160,15 @@ describe('the metrics of what waits for a person', function () {
     );
     const unscanned = await seedDeposit(stack, partner.id);
     await change('deposit', unscanned, `told_version = version, created_at = ${minutesAgo('chain_scan')}`);
+
+    // As many as make the bound itself need attention.
+    await asOwner(
+      stack,
+      `INSERT INTO network_message
+         (id, network, kind, message_id, fingerprint, body, size_bytes, network_card_id, reason, created_at)
+       SELECT 'nmsg_' || n, 'simulated', 'transaction', n::text, '', '', 1, 'net', 'card_unknown',
+         ${minutesAgo('network_transaction')} FROM generate_series(1, 8000) n`,
+    );
 
     // As a process with a clock far ahead would write it.
     await asOwner(

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { Refusal } from '../../../commands/refusal.ts';
+import { dismissMessage } from '../../../commands/settlement/settle-by-hand.ts';
 import type { Account, Card, Repeatable } from '../account.ts';
 import { demandSame } from '../difference.ts';
 import { outcomeOf } from '../rules/operation.ts';
@@ -6,6 +8,7 @@ import type { Draw } from '../script.ts';
 import { count } from '../tally.ts';
 import { ask } from './ask.ts';
 import type { Run } from './run.ts';
+import { untilThere } from './running-service.ts';
 
 /** A repeated request gets the same bytes. @throws Difference */
 export async function demandReplay(
@@ -26,22 +29,35 @@ export async function demandReplay(
   count(run.tally.asked, `${card.account.mode} asked again ${status}`);
 }
 
-/** Another request with the same key or network transaction id is refused. @throws Difference */
+/**
+ * Another request with the same key is refused; another transaction with the same network transaction id is kept, and an
+ * operator dismisses it. @throws Difference
+ */
 export async function demandConflict(
   run: Run,
   card: Card,
   asked: Repeatable,
   name: string,
 ): Promise<undefined> {
-  const outcome = outcomeOf(await asked.altered());
+  const answer = await asked.altered();
+  const outcome = outcomeOf(answer);
   card.log.push(`${name} ${asked.name} altered -> ${outcome}`);
   demandSame(
     `${name}: another request under the key of ${asked.name}`,
     outcome,
-    '422 idempotency_conflict',
+    asked.saysSo ? '422 idempotency_conflict' : '202',
     card.log,
   );
+  if (!asked.saysSo) await dismiss(run, answer.json.messageId);
   count(run.tally.asked, `${card.account.mode} altered ${outcome}`);
+}
+
+/** It may be dismissed already, by this or after an earlier repetition. */
+async function dismiss({ service }: Run, messageId: string): Promise<void> {
+  const { operator } = service.stack;
+  await untilThere(() => dismissMessage(operator, messageId, 'the model')).catch((error: unknown) => {
+    if (!(error instanceof Refusal)) throw error;
+  });
 }
 
 /** Another partner, or the same partner in the other mode, does not find the card. @throws Difference */

@@ -1,4 +1,4 @@
-import { ApiError } from '../../domain/api-error.ts';
+import { ApiError } from './api-error.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const STRINGS = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
@@ -12,7 +12,7 @@ const TOKEN =
  * about which of two amounts counts.
  * @throws ApiError `validation_failed`
  */
-export function parseJson(bytes: Buffer): unknown {
+export function parseJson(bytes: Uint8Array): unknown {
   const text = textOf(bytes);
   try {
     return parse(text);
@@ -27,7 +27,7 @@ export function parseJson(bytes: Buffer): unknown {
   }
 }
 
-function textOf(bytes: Buffer): string {
+function textOf(bytes: Uint8Array): string {
   let text: string;
   try {
     text = utf8.decode(bytes);

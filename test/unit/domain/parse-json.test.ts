@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { parseJson } from '../../../api/http/parse-json.ts';
 import { ApiError } from '../../../domain/api-error.ts';
+import { parseJson } from '../../../domain/parse-json.ts';
 
 const parse = (text: string) => parseJson(Buffer.from(text));
 const refuses = (text: string) =>

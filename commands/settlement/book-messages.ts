@@ -1,0 +1,252 @@
+import { sql } from 'kysely';
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import type { Orm } from '../../db/orm.ts';
+import { autocommitStatement, type Reader, readStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import type { CardStatus } from '../../domain/card-status.ts';
+import type { NetworkTransaction, WhyKept } from '../../domain/network-transaction.ts';
+import type { CommandContext } from '../command-context.ts';
+import {
+  endMessage,
+  findMessage,
+  type KnownMessage,
+  keepMessage,
+  lockMessage,
+  type Report,
+} from './kept-messages.ts';
+import { settleTransactions } from './settle-transactions.ts';
+import type { Settlement } from './settlement.ts';
+import type { SettlementQueue } from './settlement-queue.ts';
+
+/** How long a booking waits for a card that is locked: the caller tries again, and others need the connection. */
+const MAX_LOCK_WAIT_MS = 250;
+/** How long nobody else tries a message that has been taken, and how long one is left alone that could not be booked. */
+const LEASE_MS = 10_000;
+const PAUSE_MS = 600_000;
+
+/** A live card, as far as a transaction on it needs to know. */
+export interface NetworkCardOwner {
+  cardId: string;
+  partnerId: string;
+  mode: 'live';
+  status: CardStatus;
+}
+
+/** What became of a report: the id of its transaction, or of the message that is kept for it. */
+export type Received = { transactionId: string } | { messageId: string; keptNow: WhyKept | null };
+
+interface ReceivingContext extends CommandContext {
+  settlements: SettlementQueue;
+  /** Called after a kept transaction was booked. */
+  eventsWritten(): void;
+}
+
+/**
+ * Takes a transaction that the network reports: settles it, or keeps it if it can't be booked now, so that the network need
+ * not repeat it. A repeated one gets the same result and changes nothing.
+ * @throws ApiError `unavailable` if it can't be booked and nothing more can be kept
+ */
+export async function receiveTransaction(
+  { orm, ring, settlements, eventsWritten }: ReceivingContext,
+  report: Report,
+  onCard: (card: NetworkCardOwner) => void,
+): Promise<Received> {
+  const { networkCardId, networkTransactionId, whole } = report.transaction;
+  const [found] = await lookUp(orm.em.fork(), {
+    network: report.network,
+    networkTransactionId,
+    networkCardId,
+  });
+  const card = found?.id == null ? null : ownerOf(found as FoundCard);
+  if (card !== null) onCard(card);
+  if (found?.has_messages) {
+    const known = await findMessage(orm, ring, report);
+    if (known?.status === 'waiting') {
+      const booked = (await bookMessage(orm, ring, known.id)) ?? known;
+      if (booked.status === 'booked') eventsWritten();
+      return receivedAs(booked);
+    }
+    if (known !== null) return receivedAs(known);
+  }
+  const settled = await settleOrExplain(settlements, card, whole);
+  if (typeof settled !== 'string') return settled;
+  const kept = await keepMessage(orm, ring, report, settled);
+  return { ...receivedAs(kept), ...(kept.isNew && { keptNow: settled }) };
+}
+
+const receivedAs = ({ id, transaction_id: transactionId }: KnownMessage): Received =>
+  transactionId === null ? { messageId: id, keptNow: null } : { transactionId };
+
+async function settleOrExplain(
+  settlements: SettlementQueue,
+  card: NetworkCardOwner | null,
+  told: NetworkTransaction | null,
+): Promise<{ transactionId: string } | WhyKept> {
+  if (told === null) return 'not_understood';
+  if (card === null) return 'card_unknown';
+  try {
+    const { transaction } = await settlements.settle(settlementOf(card, told));
+    return { transactionId: transaction.id };
+  } catch (error) {
+    return whyKept(error, card);
+  }
+}
+
+/** The settlement of a transaction that the network reports on a live card. */
+export function settlementOf(card: Omit<NetworkCardOwner, 'status'>, told: NetworkTransaction): Settlement {
+  const { cardId, partnerId, mode } = card;
+  const { name, city, country, categoryCode } = told.merchant;
+  return {
+    partnerId,
+    mode,
+    cardId,
+    networkTransactionId: told.networkTransactionId,
+    type: told.type,
+    amountCents: told.amountCents,
+    forced: told.forced,
+    simulated: false,
+    merchant: { name, city, country, category_code: categoryCode },
+  };
+}
+
+/** Why a settlement was refused. @throws the error, if it is no refusal */
+function whyKept(error: unknown, card: NetworkCardOwner): WhyKept {
+  if (error instanceof ApiError) {
+    if (error.code === 'invalid_state') return card.status === 'failed' ? 'card_failed' : 'card_not_issued';
+    if (error.code === 'idempotency_conflict') return 'id_conflict';
+    if (error.code === 'validation_failed') return 'unbookable';
+  }
+  throw error;
+}
+
+/** A transaction's refusal, which rolls it back. */
+class NotBooked extends Error {
+  readonly reason: WhyKept;
+
+  constructor(reason: WhyKept) {
+    super(reason);
+    this.reason = reason;
+  }
+}
+
+/**
+ * Books a message that is waiting, if it can be booked now: its transaction and the end of the message commit together. A
+ * message that has ended is left as it is.
+ * @returns the message as it then is; null if there is none
+ */
+export async function bookMessage(orm: Orm, ring: KeyRing, messageId: string): Promise<KnownMessage | null> {
+  try {
+    return await transaction(orm, async (tx): Promise<KnownMessage | null> => {
+      const message = await lockMessage(tx, ring, messageId);
+      if (message === null || message.status !== 'waiting') return message;
+      const { whole } = message.reported;
+      if (whole === null) throw new NotBooked('not_understood');
+      const card = await findNetworkCard(tx, whole.networkCardId);
+      if (card === null) throw new NotBooked('card_unknown');
+      const [outcome] = await settleTransactions(tx, [settlementOf(card, whole)], MAX_LOCK_WAIT_MS).catch(
+        (error) => {
+          throw new NotBooked(whyKept(error, card));
+        },
+      );
+      if (outcome === undefined || outcome instanceof Error) throw new NotBooked(whyKept(outcome, card));
+      await endMessage(tx, messageId, outcome.transaction.id);
+      return { id: messageId, status: 'booked', transaction_id: outcome.transaction.id };
+    });
+  } catch (error) {
+    if (!(error instanceof NotBooked)) throw error;
+    const isForCard = error.reason === 'card_unknown' || error.reason === 'card_not_issued';
+    // Nobody takes it before its card is issued, and then at once.
+    await leave(orm, { messageId, reason: error.reason, pauseMs: isForCard ? 0 : PAUSE_MS });
+    return { id: messageId, status: 'waiting', transaction_id: null };
+  }
+}
+
+const leave = autocommitStatement(
+  (db, { messageId, reason, pauseMs }: { messageId: string; reason: WhyKept; pauseMs: number }) =>
+    db
+      .updateTable('network_message')
+      .set({ reason, retry_after: sql`now() + ${pauseMs} * interval '1 millisecond'` })
+      .where('id', '=', messageId)
+      .where('status', '=', sql.lit<'waiting'>('waiting')),
+);
+
+/** A message that may be bookable now, and its card's account. */
+export interface DueMessage {
+  id: string;
+  partner_id: string;
+  network_card_id: string;
+}
+
+/**
+ * Takes messages whose card is known and no longer being issued, those first that were tried longest ago. Nobody else
+ * takes them for ten seconds.
+ */
+export function takeDueMessages(orm: Orm, limit: number): Promise<DueMessage[]> {
+  return take(orm, { limit, leaseMs: LEASE_MS });
+}
+
+const take = autocommitStatement(
+  (_, { limit, leaseMs }: { limit: number; leaseMs: number }) => sql<DueMessage>`
+    UPDATE network_message m SET retry_after = now() + ${leaseMs} * interval '1 millisecond'
+    FROM (
+      SELECT w.id, c.partner_id FROM network_message w
+      JOIN card c ON c.network_card_id = w.network_card_id AND c.mode = 'live' AND c.status <> 'funding_pending'
+      WHERE w.status = 'waiting' AND w.retry_after < now()
+      ORDER BY w.retry_after, w.id LIMIT ${limit} FOR NO KEY UPDATE OF w SKIP LOCKED
+    ) due
+    WHERE m.id = due.id RETURNING m.id, due.partner_id, m.network_card_id`,
+);
+
+/** Makes the messages for a card due at once. */
+export async function hurryMessages(orm: Orm, networkCardId: string): Promise<void> {
+  await hurry(orm, { networkCardId });
+}
+
+const hurry = autocommitStatement((db, { networkCardId }: { networkCardId: string }) =>
+  db
+    .updateTable('network_message')
+    .set({ retry_after: sql`'-infinity'` })
+    .where('network_card_id', '=', networkCardId)
+    .where('status', '=', sql.lit<'waiting'>('waiting')),
+);
+
+/** Our card with this id at the live network, and its account. */
+export async function findNetworkCard(em: Reader, networkCardId: string): Promise<NetworkCardOwner | null> {
+  const [row] = await liveCardWith(em, { networkCardId });
+  return row === undefined ? null : ownerOf(row);
+}
+
+type FoundCard = { id: string; partner_id: string; status: CardStatus };
+
+const ownerOf = ({ id, partner_id, status }: FoundCard): NetworkCardOwner => ({
+  cardId: id,
+  partnerId: partner_id,
+  mode: 'live',
+  status,
+});
+
+const liveCardWith = readStatement((db, { networkCardId }: { networkCardId: string }) =>
+  db
+    .selectFrom('card')
+    .select(['id', 'partner_id', 'status'])
+    .where('network_card_id', '=', networkCardId)
+    // A literal, so that the planner can use the partial index.
+    .where('mode', '=', sql.lit<'live'>('live')),
+);
+
+interface LookedUp {
+  network: string;
+  networkTransactionId: string;
+  networkCardId: string | null;
+}
+
+// Both in one round trip, since every transaction of the network passes here.
+const lookUp = readStatement(
+  (_, { network, networkTransactionId, networkCardId }: LookedUp) => sql<
+    (FoundCard | { [Column in keyof FoundCard]: null }) & { has_messages: boolean }
+  >`
+    SELECT c.id, c.partner_id, c.status, EXISTS (SELECT FROM network_message
+      WHERE network = ${network} AND kind = 'transaction' AND message_id = ${networkTransactionId}) AS has_messages
+    FROM (VALUES (1)) one LEFT JOIN card c ON c.network_card_id = ${networkCardId} AND c.mode = 'live'`,
+);

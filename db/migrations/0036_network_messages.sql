@@ -1,0 +1,48 @@
+-- Up Migration
+
+-- What the card network reported and could not be booked at once, such as a transaction on a card that we don't know yet. It
+-- is kept until it is booked or an operator dismisses it (docs/decisions/kept-network-messages.md).
+CREATE TABLE network_message (
+  id text COLLATE "C" PRIMARY KEY,
+  network text COLLATE "C" NOT NULL,
+  kind text COLLATE "C" NOT NULL CHECK (kind = 'transaction'),
+  message_id text COLLATE "C" NOT NULL,
+  fingerprint bytea NOT NULL,
+  body bytea NOT NULL,
+  size_bytes integer NOT NULL,
+  network_card_id text COLLATE "C",
+  status text COLLATE "C" NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'booked', 'dismissed')),
+  reason text COLLATE "C" NOT NULL,
+  transaction_id text COLLATE "C" REFERENCES card_transaction,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  retry_after timestamptz NOT NULL DEFAULT '-infinity',
+  ended_at timestamptz,
+  CHECK ((status = 'booked') = (transaction_id IS NOT NULL)),
+  CHECK ((status = 'waiting') = (ended_at IS NULL))
+);
+COMMENT ON COLUMN network_message.message_id IS 'The network''s id for it; a transaction''s is its networkTransactionId.';
+COMMENT ON COLUMN network_message.fingerprint IS 'A keyed hash of the content: another content under the same id is another row.';
+COMMENT ON COLUMN network_message.body IS 'What was received, sealed.';
+CREATE UNIQUE INDEX network_message_once ON network_message (network, kind, message_id, fingerprint);
+CREATE INDEX network_message_waiting ON network_message (network_card_id, id) INCLUDE (size_bytes) WHERE status = 'waiting';
+CREATE INDEX network_message_ended ON network_message (ended_at) WHERE status <> 'waiting';
+
+GRANT SELECT, INSERT, DELETE, UPDATE (status, reason, transaction_id, retry_after, ended_at) ON network_message
+  TO card_issuing_app;
+GRANT SELECT, UPDATE (body, status, reason, transaction_id, ended_at) ON network_message TO card_issuing_operator;
+
+-- Tells the workers that something waits for a card that has just been issued or identified. It notifies only if something
+-- does, because PostgreSQL serializes the commits of transactions that notify.
+CREATE FUNCTION hint_at_network_messages() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF EXISTS (SELECT FROM network_message WHERE status = 'waiting' AND network_card_id = NEW.network_card_id) THEN
+    PERFORM pg_notify('card_identified', NEW.network_card_id);
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER hint_at_network_messages AFTER UPDATE OF status, network_card_id ON card FOR EACH ROW
+  WHEN (NEW.mode = 'live' AND NEW.network_card_id IS NOT NULL
+    AND (OLD.network_card_id IS DISTINCT FROM NEW.network_card_id OR OLD.status = 'funding_pending'))
+  EXECUTE FUNCTION hint_at_network_messages();
+
+INSERT INTO measurement (name) VALUES ('network_messages');

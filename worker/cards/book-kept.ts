@@ -1,0 +1,83 @@
+import type { Logger } from 'pino';
+import {
+  bookMessage,
+  type DueMessage,
+  hurryMessages,
+  takeDueMessages,
+} from '../../commands/settlement/book-messages.ts';
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import { CARD_IDENTIFIED, listen, notifyEvents } from '../../db/notifications.ts';
+import type { Orm, ServiceDatabase } from '../../db/orm.ts';
+import { describeError } from '../../process/describe-error.ts';
+import type { Repetition } from '../../process/repeat.ts';
+import { asAccount } from '../../process/work-context.ts';
+import { Waker } from '../waker.ts';
+
+/** How often it looks without being notified. */
+const IDLE_MS = 2_000;
+const MAX_AT_ONCE = 100;
+
+/**
+ * Books the network's transactions that were kept because their card was not known or not issued yet, in the order in which
+ * they arrived: as soon as the card is issued, and by looking every two seconds. A card that is locked delays no other.
+ */
+export function startBookingKept(dependencies: {
+  orm: Orm;
+  direct: ServiceDatabase['direct'];
+  ring: KeyRing;
+  logger: Logger;
+}): Repetition {
+  const { orm, direct, ring, logger } = dependencies;
+  const waker = new Waker(IDLE_MS);
+
+  async function turn(): Promise<void> {
+    const due = await takeDueMessages(orm, MAX_AT_ONCE);
+    if (due.length === MAX_AT_ONCE) waker.wake();
+    const cards = Map.groupBy(due, (message) => message.network_card_id);
+    const booked = await Promise.all([...cards.values()].map(bookOfCard));
+    if (booked.includes(true)) await notifyEvents(orm);
+  }
+
+  /** Never throws. @returns whether any was booked */
+  async function bookOfCard(messages: DueMessage[]): Promise<boolean> {
+    let isAnyBooked = false;
+    for (const { id, partner_id: partnerId } of messages.sort((a, b) => (a.id < b.id ? -1 : 1))) {
+      try {
+        const ended = await asAccount({ partnerId, mode: 'live' }, () => bookMessage(orm, ring, id));
+        if (ended?.status !== 'booked') continue;
+        isAnyBooked = true;
+        logger.info({ messageId: id, transactionId: ended.transaction_id }, 'booked a kept transaction');
+      } catch (error) {
+        logger.error(
+          { messageId: id, error: describeError(error) },
+          'could not book a kept transaction; trying again within seconds',
+        );
+        break;
+      }
+    }
+    return isAnyBooked;
+  }
+
+  const running = waker.run(turn, (error) =>
+    logger.error({ error: describeError(error) }, 'could not look for kept transactions; trying again'),
+  );
+  const listening = listen({
+    database: direct,
+    logger,
+    on: {
+      [CARD_IDENTIFIED]: (networkCardId) =>
+        void hurryMessages(orm, networkCardId).then(
+          () => waker.wake(),
+          () => waker.wake(),
+        ),
+    },
+    onListening: () => waker.wake(),
+  });
+  return {
+    stop: async () => {
+      await listening.stop();
+      waker.stop();
+      await running;
+    },
+  };
+}
