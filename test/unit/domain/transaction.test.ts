@@ -37,6 +37,9 @@ const RULES: [CardStatus, Partial<TransactionRequest>, string, string | null, st
   ['blocked', { forced: false }, 'decline', 'card_blocked', 'card', BALANCE],
   ['blocked', { type: 'refund' }, 'refund', null, 'partner_balance', BALANCE],
   ['blocked', { type: 'decline' }, 'decline', 'declined_by_network', 'card', BALANCE],
+  ['failed', { byHand: true }, 'purchase', null, 'partner_balance', BALANCE],
+  ['failed', { byHand: true, type: 'refund' }, 'refund', null, 'partner_balance', BALANCE],
+  ['active', { byHand: true }, 'purchase', null, 'card', 0],
 ];
 
 describe('decideTransaction', () => {
