@@ -6,8 +6,11 @@ CREATE TABLE network_message (
   id text COLLATE "C" PRIMARY KEY,
   network text COLLATE "C" NOT NULL,
   kind text COLLATE "C" NOT NULL CHECK (kind = 'transaction'),
+  -- The network's id for it; a transaction's is its networkTransactionId.
   message_id text COLLATE "C" NOT NULL,
+  -- A keyed hash of the content: another content under the same id is another row.
   fingerprint bytea NOT NULL,
+  -- What was received, sealed.
   body bytea NOT NULL,
   size_bytes integer NOT NULL,
   network_card_id text COLLATE "C",
@@ -20,9 +23,6 @@ CREATE TABLE network_message (
   CHECK ((status = 'booked') = (transaction_id IS NOT NULL)),
   CHECK ((status = 'waiting') = (ended_at IS NULL))
 );
-COMMENT ON COLUMN network_message.message_id IS 'The network''s id for it; a transaction''s is its networkTransactionId.';
-COMMENT ON COLUMN network_message.fingerprint IS 'A keyed hash of the content: another content under the same id is another row.';
-COMMENT ON COLUMN network_message.body IS 'What was received, sealed.';
 CREATE UNIQUE INDEX network_message_once ON network_message (network, kind, message_id, fingerprint);
 CREATE INDEX network_message_waiting ON network_message (network_card_id, id) INCLUDE (size_bytes) WHERE status = 'waiting';
 CREATE INDEX network_message_ended ON network_message (ended_at) WHERE status <> 'waiting';
