@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
 import { StartRefused } from '../process/run-process.ts';
 import { parseDuration } from './duration.ts';
+import { misspeltProblems } from './misspelt.ts';
 import { WORKER_QUEUES } from './task-queues.ts';
 import { parseTimeOfDay } from './time-of-day.ts';
 import { TRON_VARIABLES } from './tron.ts';
@@ -207,15 +208,15 @@ export const Environment = z.object({
       'must be 1 to 100 printable ASCII characters without spaces, such as a login',
     )
     .optional(),
+  IGNORED_VARIABLES: z
+    .string()
+    .regex(/^\w+(\s*,\s*\w+)*$/, 'must be names of variables, comma-separated')
+    .optional(),
   CHECK_ANSWERS: z.enum(['true', 'false'], 'must be true or false').default('false'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
 });
 
 export const VARIABLE_NAMES = new Set(Object.keys(Environment.shape));
-
-/** A variable that begins like this but is not one of {@link VARIABLE_NAMES} is probably misspelt. */
-const OUR_PREFIX =
-  /^(DATABASE_DIRECT_|READ_DATABASE_|ALLOW_OWNER_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|TRUSTED_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|API_PART|DRAIN_|WORKER_|CODEC_|LEDGER_CHECK_)/;
 
 /**
  * Secrets can also be given as files, as orchestrators do: DATABASE_URL_FILE names a file that contains DATABASE_URL. A
@@ -239,26 +240,27 @@ export class ConfigurationError extends StartRefused {
 /**
  * Reads the variables in `schema`. An empty value counts as unset.
  * @param alsoWrong finds problems that involve several variables
+ * @param defaults for variables that are not set
  * @throws ConfigurationError
  */
 export function parseEnvironment<T extends object>(
   schema: z.ZodType<T> & { shape: object },
   env: NodeJS.ProcessEnv,
   alsoWrong: (set: NodeJS.ProcessEnv) => string[] = () => [],
+  defaults: NodeJS.ProcessEnv = {},
 ): { set: NodeJS.ProcessEnv; values: T } {
-  const { set, problems } = readSecretFiles(
-    Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== '')),
-    (name) => name in schema.shape,
-  );
+  const asked = withoutEmpty(env);
+  const given = { ...withoutEmpty(defaults), ...asked };
+  const { set, problems } = readSecretFiles(given, (name) => name in schema.shape);
   const parsed = schema.safeParse(set);
   if (!parsed.success) problems.push(...parsed.error.issues.map((issue) => describeIssue(issue, set)));
-  for (const name of Object.keys(set)) {
-    if (OUR_PREFIX.test(name) && !VARIABLE_NAMES.has(name))
-      problems.push(`${name}: is not a known variable; is it misspelt?`);
-  }
-  problems.push(...alsoWrong(set));
+  problems.push(...misspeltProblems(asked, VARIABLE_NAMES, IN_FILES), ...alsoWrong(set));
   if (!parsed.success || problems.length > 0) throw new ConfigurationError(problems);
   return { set, values: parsed.data };
+}
+
+export function withoutEmpty(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
 }
 
 function readSecretFiles(

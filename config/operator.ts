@@ -3,7 +3,15 @@ import { join, resolve } from 'node:path';
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
 import { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
-import { ConfigurationError, Environment, parseEnvironment } from './environment.ts';
+import {
+  ConfigurationError,
+  Environment,
+  IN_FILES,
+  parseEnvironment,
+  VARIABLE_NAMES,
+  withoutEmpty,
+} from './environment.ts';
+import { misspeltProblems } from './misspelt.ts';
 import type { TronConfig } from './tron.ts';
 
 /** The configuration of the operator's command line. */
@@ -68,30 +76,33 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
   if (!isSet && !isLocal) {
     throw new ConfigurationError([
       `DATABASE_URL: is not set, and no local stack has run in ${dataDir}: start one with npm start, or set DATABASE_URL`,
+      ...misspeltProblems(withoutEmpty(env), VARIABLE_NAMES, IN_FILES),
     ]);
   }
   const secrets = isLocal ? readJson(join(dataDir, 'secrets.json'), SecretsFile) : undefined;
-  const environment = Object.entries(env).filter(
-    ([name, value]) => value && !(isLocal && name === 'DATABASE_URL'),
-  );
-  const given = {
-    ...(isLocal && {
-      // The default of npm start.
-      CARD_NETWORK: 'simulated',
-      DATABASE_URL: stack.operatorDatabaseUrl,
-      TEMPORAL_ADDRESS: stack.temporalAddress,
-      TEMPORAL_NAMESPACE: stack.temporalNamespace,
-      WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
-      ENCRYPTION_KEYS: secrets?.encryptionKeys,
-      // If the stack has a codec endpoint, its workers encrypt.
-      ...(stack.codecEndpoint !== undefined && { CODEC_KEYS: secrets?.codecKeys }),
-    }),
-    ...Object.fromEntries(environment),
-  };
-  const { set, values } = parseEnvironment(OperatorEnvironment, given, (found) =>
-    env.NODE_ENV === 'production' && !found.OPERATOR
-      ? ["OPERATOR: is required, since everybody is the same user here; set it to the person's name or login"]
-      : [],
+  const given = isLocal && isSet ? { ...env, DATABASE_URL: stack.operatorDatabaseUrl } : env;
+  const { set, values } = parseEnvironment(
+    OperatorEnvironment,
+    given,
+    (found) =>
+      env.NODE_ENV === 'production' && !found.OPERATOR
+        ? [
+            "OPERATOR: is required, since everybody is the same user here; set it to the person's name or login",
+          ]
+        : [],
+    isLocal
+      ? {
+          // The default of npm start.
+          CARD_NETWORK: 'simulated',
+          DATABASE_URL: stack.operatorDatabaseUrl,
+          TEMPORAL_ADDRESS: stack.temporalAddress,
+          TEMPORAL_NAMESPACE: stack.temporalNamespace,
+          WEBHOOK_ALLOW_LOOPBACK_HTTP: 'true',
+          ENCRYPTION_KEYS: secrets?.encryptionKeys,
+          // If the stack has a codec endpoint, its workers encrypt.
+          CODEC_KEYS: stack.codecEndpoint === undefined ? undefined : secrets?.codecKeys,
+        }
+      : {},
   );
   return {
     databaseUrl: values.DATABASE_URL,

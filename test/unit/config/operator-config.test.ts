@@ -74,6 +74,17 @@ describe('readOperatorConfig', () => {
     assert.deepEqual([config.issuanceDeadlineMs, config.taskQueuePrefix], [7_200_000, 'blue-']);
   });
 
+  it('refuses a misspelt DATABASE_URL instead of using the local stack', () => {
+    for (const folder of [dataDir, join(dataDir, 'empty')]) {
+      assert.throws(
+        () => readOperatorConfig({ DATA_DIR: folder, DATABSE_URL: 'postgres://production/cards' }),
+        (error) =>
+          error instanceof ConfigurationError &&
+          /DATABSE_URL: is not a known variable; did you mean DATABASE_URL\?/.test(error.message),
+      );
+    }
+  });
+
   it('says how to start a local stack if there is none', () => {
     assert.throws(
       () => readOperatorConfig({ DATA_DIR: join(dataDir, 'empty') }),
