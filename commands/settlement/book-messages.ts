@@ -6,6 +6,7 @@ import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
 import type { NetworkTransaction, WhyKept } from '../../domain/network-transaction.ts';
+import { asAccount } from '../../process/work-context.ts';
 import type { CommandContext } from '../command-context.ts';
 import {
   endMessage,
@@ -62,8 +63,8 @@ export async function receiveTransaction(
   if (card !== null) onCard(card);
   if (found?.has_messages) {
     const known = await findMessage(orm, ring, report);
-    if (known?.status === 'waiting') {
-      const booked = (await bookMessage(orm, ring, known.id)) ?? known;
+    if (known?.status === 'waiting' && card !== null) {
+      const booked = (await asAccount(card, () => bookMessage(orm, ring, known.id))) ?? known;
       if (booked.status === 'booked') eventsWritten();
       return receivedAs(booked);
     }
@@ -72,7 +73,7 @@ export async function receiveTransaction(
   const settled = await settleOrExplain(settlements, card, whole);
   if (typeof settled !== 'string') return settled;
   const kept = await keepMessage(orm, ring, report, settled);
-  return { ...receivedAs(kept), ...(kept.isNew && { keptNow: settled }) };
+  return kept.isNew ? { messageId: kept.id, keptNow: settled } : receivedAs(kept);
 }
 
 const receivedAs = ({ id, transaction_id: transactionId }: KnownMessage): Received =>

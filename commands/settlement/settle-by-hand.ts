@@ -110,9 +110,7 @@ async function cardOf(
     throw new Refusal(`The network's card id of ${id} belongs to ${known.cardId}: leave out --card.`);
   const [given] = await liveCard(tx, { cardId });
   if (given === undefined)
-    throw new Refusal(
-      `There is no live card ${cardId}, and the network knows no others: run "operator card list".`,
-    );
+    throw unknownId('card', cardId, 'it must be a live card; run "operator card list"');
   return { ...given, mode: 'live' };
 }
 

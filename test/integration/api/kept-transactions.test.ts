@@ -291,7 +291,7 @@ describe('a transaction of the network that can not be booked', function () {
     const unknown = await keep(networkTransaction(`net_${randomUUID()}`));
     const test = (await createCard(partner, { amount: 1_000 })).json.id;
     const refused = await operate('transaction', 'book', unknown, '--card', test, '--reason', 'r');
-    assert.match(refused.err, /no live card/);
+    assert.match(refused.err, /must be a live card/);
   });
 
   it('gets 503 past the bound, which attention and metrics show, and nothing known is lost', async () => {

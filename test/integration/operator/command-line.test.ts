@@ -51,7 +51,7 @@ describe('the operator’s command line as a process', () => {
   it('prints text for people without --json', async () => {
     const { code, out, err } = await run(env, 'partner', 'list');
     assert.deepEqual([code, err], [0, '']);
-    assert.match(out, /^ID +NAME +SECURE_DETAILS +CREATED\nprt_\w+ +Acme +false +\d{4}-/);
+    assert.match(out, /^ID +NAME +SECURE_DETAILS +SUSPENDED_AT +CREATED\nprt_\w+ +Acme +false +- +\d{4}-/);
   });
 
   it('reports a failure on standard error, with exit code 1', async () => {
@@ -100,7 +100,10 @@ describe('the operator’s command line', () => {
   });
 
   const VERBS = [
-    ...['create', 'list', 'show', 'update', 'fees', 'limits', 'adjust'].map((verb) => ['partner', verb]),
+    ...['create', 'list', 'show', 'update', 'suspend', 'resume', 'fees', 'limits', 'adjust'].map((verb) => [
+      'partner',
+      verb,
+    ]),
     ...['create', 'list', 'revoke'].map((verb) => ['key', verb]),
     ['key-ring', 'reseal'],
     ...['list', 'set-current', 'allow', 'retire'].map((verb) => ['product', verb]),
@@ -108,14 +111,14 @@ describe('the operator’s command line', () => {
     ...['show', 'resolve'].map((verb) => ['topup', verb]),
     ...['list', 'show', 'resolve'].map((verb) => ['deposit', verb]),
     ...['status', 'rescan'].map((verb) => ['tron', verb]),
-    ['transaction', 'list'],
+    ...['list', 'kept', 'show-kept', 'book', 'dismiss'].map((verb) => ['transaction', verb]),
     ['network-event', 'send'],
     ...['set', 'show', 'rotate-secret', 'disable', 'enable'].map((verb) => ['webhook-endpoint', verb]),
     ...['list', 'show', 'requeue'].map((verb) => ['webhook', verb]),
     ...['check', 'balance'].map((verb) => ['ledger', verb]),
     ['attention', 'list'],
     ['restore', 'reconcile'],
-    ['audit', 'list'],
+    ...['list', 'verify', 'export'].map((verb) => ['audit', verb]),
   ] as [string, string][];
 
   it('has exactly these nouns and verbs, each with help and examples', async () => {
