@@ -75,7 +75,7 @@ describe('the reference', () => {
       ...['cardholder_first_name', 'cardholder_last_name', 'email'],
     ]);
     assert.deepEqual([required, additionalProperties], [['amount', 'external_ref'], false]);
-    const expected = '201 202 400 401 402 409 413 415 422 429 431 500 503';
+    const expected = '201 202 400 401 402 403 409 413 415 422 429 431 500 503';
     assert.equal(Object.keys(responses).sort().join(' '), expected);
     assert.match(responses[402].description, /insufficient_funds.*provider_declined/s);
     assert.deepEqual(

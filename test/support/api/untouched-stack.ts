@@ -11,13 +11,18 @@ interface UntouchedStack {
 export function untouchedStack(): UntouchedStack {
   const running = {} as UntouchedStack;
   let untouched: Record<string, string[]>;
+  /** Without the row in which the API says, from time to time, which accounts are active in it. */
+  const contents = async () => {
+    const { 'public.api_process': _, ...tables } = await tableContents(running.stack);
+    return tables;
+  };
   before(async () => {
     running.stack = await startTestStack({}, { worker: false });
     running.partner = await running.stack.createPartner();
-    untouched = await tableContents(running.stack);
+    untouched = await contents();
   });
   afterEach(async () => {
-    assert.deepEqual(await tableContents(running.stack), untouched);
+    assert.deepEqual(await contents(), untouched);
   });
   after(() => running.stack.stop());
   return running;
