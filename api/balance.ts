@@ -2,16 +2,12 @@ import { z } from 'zod';
 import type { Orm } from '../db/orm.ts';
 import type { ReadList } from '../db/read-replica.ts';
 import { ApiError } from '../domain/api-error.ts';
-import type { IdPrefix } from '../domain/ids.ts';
-import type { Mode, Tenant } from '../domain/mode.ts';
-import { type PrepaidEntry, readBalance, readPrepaidEntries } from '../ledger/balances.ts';
-import type { TransferCode } from '../ledger/operation.ts';
+import type { Tenant } from '../domain/mode.ts';
+import { readBalance, readPrepaidEntries } from '../ledger/balances.ts';
 import { BalanceResource, presentBalance } from '../resources/balance.ts';
 import {
   BalanceTransactionResource,
-  type BalanceTransactionSource,
-  type BalanceTransactionType,
-  balanceTransactionId,
+  presentBalanceTransaction,
   versionOf,
 } from '../resources/balance-transaction.ts';
 import { Limit, listOf, presentList, StartingAfter } from './http/list-envelope.ts';
@@ -60,33 +56,6 @@ export const balance = resource(
   }),
 );
 
-/** The type that partners see for each kind of transfer to or from a prepaid balance. */
-const TYPES: Record<Exclude<TransferCode, 'purchase' | 'refund'>, BalanceTransactionType> = {
-  fund_faucet: 'faucet_credit',
-  fund_usdt: 'deposit',
-  issue_load: 'card_issue',
-  topup: 'card_topup',
-  fee_activation: 'card_activation_fee',
-  fee_funding: 'card_funding_fee',
-  fee_transaction: 'transaction_fee',
-  fee_decline: 'decline_fee',
-  block_release: 'card_release',
-  late_debit: 'late_debit',
-  late_refund: 'late_refund',
-  adjustment_credit: 'adjustment',
-  adjustment_debit: 'adjustment',
-};
-
-/** The type of object that a ledger operation is about, by the prefix of the object's id. The operation's id ends with it. */
-const SOURCES: Partial<Record<IdPrefix, BalanceTransactionSource['type']>> = {
-  card: 'card',
-  topup: 'topup',
-  txn: 'transaction',
-  credit: 'faucet_credit',
-  dep: 'deposit',
-  adj: 'adjustment',
-};
-
 /**
  * Up to `limit` + 1 changes to the prepaid balance, newest first, by key.
  * @throws ApiError `validation_failed` if `startingAfter` is not a change to this balance.
@@ -99,33 +68,13 @@ export async function readBalanceTransactionPage(
   const em = orm.em.fork();
   if (startingAfter === undefined) {
     const entries = await readPrepaidEntries(em, partnerId, mode, { limit: limit + 1 });
-    return entries.map((entry) => present(entry, mode));
+    return entries.map((entry) => presentBalanceTransaction(entry, mode));
   }
   const fromVersion = versionOf(startingAfter);
   const entries = await readPrepaidEntries(em, partnerId, mode, { limit: limit + 2, fromVersion });
-  const [after, ...page] = entries.map((entry) => present(entry, mode));
+  const [after, ...page] = entries.map((entry) => presentBalanceTransaction(entry, mode));
   if (after?.id !== startingAfter) {
     throw ApiError.ofField('starting_after', 'starting_after is not the id of a balance transaction');
   }
   return page;
-}
-
-function present(entry: PrepaidEntry, mode: Mode): BalanceTransactionResource {
-  return {
-    id: balanceTransactionId(entry.version, entry.transferId),
-    object: 'balance_transaction',
-    type: TYPES[entry.code as keyof typeof TYPES],
-    amount: entry.amountCents,
-    balance_after: entry.balanceAfterCents,
-    source: sourceOf(entry.operationId),
-    mode,
-    created: entry.createdAt.toISOString(),
-  };
-}
-
-function sourceOf(operationId: string): BalanceTransactionSource {
-  const id = operationId.slice(operationId.lastIndexOf('/') + 1);
-  const type = SOURCES[id.slice(0, id.indexOf('_')) as IdPrefix];
-  if (type === undefined) throw new Error(`unknown ledger operation ${operationId}`);
-  return { type, id };
 }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { type Reader, readStatement } from '../db/sql.ts';
 import type { Mode } from '../domain/mode.ts';
-import { accountId, type TransferCode } from './operation.ts';
+import { accountId, type TransferCode, transferId } from './operation.ts';
 
 export interface Balance {
   /** `totalCents` less `heldCents`. */
@@ -52,18 +52,30 @@ export async function readPrepaidEntries(
 ): Promise<PrepaidEntry[]> {
   const id = accountId('prepaid', partnerId, mode);
   const rows = await entries(em, { accountId: id, fromVersion: String(fromVersion), limit });
-  return rows.map((row) => ({
-    version: Number(row.account_version),
-    transferId: row.transfer_id,
-    operationId: row.operation_id,
-    code: row.code as TransferCode,
-    amountCents: row.side === 'credit' ? Number(row.amount) : -Number(row.amount),
-    balanceAfterCents: Number(row.balance_after),
-    createdAt: new Date(row.created_at),
-  }));
+  return rows.map(presentEntry);
 }
 
 const MAX_BIGINT = 2n ** 63n - 1n;
+
+/**
+ * The entries that these operations made in a prepaid account, newest first. They are found by their ids, which are derived
+ * from the operations and their steps.
+ */
+export async function readEntriesOfOperations(
+  em: Reader,
+  partnerId: string,
+  mode: Mode,
+  operations: readonly { operationId: string; steps: readonly string[] }[],
+): Promise<PrepaidEntry[]> {
+  const transferIds = operations.flatMap(({ operationId, steps }) =>
+    steps.map((step) => transferId(operationId, step)),
+  );
+  const rows = await entriesOfTransfers(em, {
+    transferIds,
+    accountId: accountId('prepaid', partnerId, mode),
+  });
+  return rows.map(presentEntry);
+}
 
 const account = readStatement((db, { id }: { id: string }) =>
   db.selectFrom('ledger.account').select(['posted', 'held']).where('id', '=', id),
@@ -101,3 +113,28 @@ const entries = readStatement((db, { accountId, fromVersion, limit }: EntriesAsk
     .select(['t.operation_id', 't.code', 't.created_at'])
     .orderBy('e.account_version', 'desc'),
 );
+
+type EntryRow = Awaited<ReturnType<typeof entries>>[number];
+
+const entriesOfTransfers = readStatement(
+  (_, { transferIds, accountId }: { transferIds: string[]; accountId: string }) => sql<EntryRow>`
+    SELECT e.account_version, e.transfer_id, e.side, e.amount, e.balance_after, t.operation_id, t.code, t.created_at
+    FROM unnest(${transferIds}::uuid[]) wanted (id)
+      CROSS JOIN LATERAL (SELECT operation_id, code, created_at, booked_on FROM ledger.transfer
+        WHERE id = wanted.id LIMIT 1) t
+      CROSS JOIN LATERAL (SELECT account_version, transfer_id, side, amount, balance_after FROM ledger.entry
+        WHERE transfer_id = wanted.id AND booked_on = t.booked_on AND account_id = ${accountId} AND account_version IS NOT NULL LIMIT 1) e
+    ORDER BY e.account_version DESC`,
+);
+
+function presentEntry(row: EntryRow): PrepaidEntry {
+  return {
+    version: Number(row.account_version),
+    transferId: row.transfer_id,
+    operationId: row.operation_id,
+    code: row.code as TransferCode,
+    amountCents: row.side === 'credit' ? Number(row.amount) : -Number(row.amount),
+    balanceAfterCents: Number(row.balance_after),
+    createdAt: new Date(row.created_at),
+  };
+}

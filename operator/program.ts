@@ -97,6 +97,10 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
   deposit: ['USDT deposits and their payments', async () => (await import('./nouns/deposit.ts')).depositNoun],
   tron: ['the scan of the TRON chain', async () => (await import('./nouns/tron.ts')).tronNoun],
   transaction: ['card transactions', async () => (await import('./nouns/transaction.ts')).transactionNoun],
+  request: [
+    "partners' requests: what they did",
+    async () => (await import('./nouns/request.ts')).requestNoun,
+  ],
   'network-event': [
     'transactions that the simulated network sends for live cards',
     async () => (await import('./nouns/network-event.ts')).networkEventNoun,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ObjectType } from '../domain/fields.ts';
+import type { IdPrefix } from '../domain/ids.ts';
 import { Mode } from '../domain/mode.ts';
 
 export const BalanceTransactionType = z
@@ -74,4 +75,78 @@ export function versionOf(balanceTransactionId: string): bigint {
     value = value * 32n + BigInt(ALPHABET.indexOf(digit));
   }
   return value >> TAIL_BITS;
+}
+
+/** The ledger's codes of transfers to or from a prepaid balance. */
+type PrepaidCode =
+  | 'fund_faucet'
+  | 'fund_usdt'
+  | 'issue_load'
+  | 'topup'
+  | 'fee_activation'
+  | 'fee_funding'
+  | 'fee_transaction'
+  | 'fee_decline'
+  | 'block_release'
+  | 'late_debit'
+  | 'late_refund'
+  | 'adjustment_credit'
+  | 'adjustment_debit';
+
+/** The type that partners see for each kind of transfer to or from a prepaid balance. */
+const TYPES: Record<PrepaidCode, BalanceTransactionType> = {
+  fund_faucet: 'faucet_credit',
+  fund_usdt: 'deposit',
+  issue_load: 'card_issue',
+  topup: 'card_topup',
+  fee_activation: 'card_activation_fee',
+  fee_funding: 'card_funding_fee',
+  fee_transaction: 'transaction_fee',
+  fee_decline: 'decline_fee',
+  block_release: 'card_release',
+  late_debit: 'late_debit',
+  late_refund: 'late_refund',
+  adjustment_credit: 'adjustment',
+  adjustment_debit: 'adjustment',
+};
+
+/** The type of object that a ledger operation is about, by the prefix of the object's id. The operation's id ends with it. */
+const SOURCES: Partial<Record<IdPrefix, BalanceTransactionSource['type']>> = {
+  card: 'card',
+  topup: 'topup',
+  txn: 'transaction',
+  credit: 'faucet_credit',
+  dep: 'deposit',
+  adj: 'adjustment',
+};
+
+/** A ledger entry of a prepaid balance. */
+interface PrepaidEntry {
+  version: number;
+  transferId: string;
+  operationId: string;
+  code: string;
+  amountCents: number;
+  balanceAfterCents: number;
+  createdAt: Date;
+}
+
+export function presentBalanceTransaction(entry: PrepaidEntry, mode: Mode): BalanceTransactionResource {
+  return {
+    id: balanceTransactionId(entry.version, entry.transferId),
+    object: 'balance_transaction',
+    type: TYPES[entry.code as PrepaidCode],
+    amount: entry.amountCents,
+    balance_after: entry.balanceAfterCents,
+    source: sourceOf(entry.operationId),
+    mode,
+    created: entry.createdAt.toISOString(),
+  };
+}
+
+function sourceOf(operationId: string): BalanceTransactionSource {
+  const id = operationId.slice(operationId.lastIndexOf('/') + 1);
+  const type = SOURCES[id.slice(0, id.indexOf('_')) as IdPrefix];
+  if (type === undefined) throw new Error(`unknown ledger operation ${operationId}`);
+  return { type, id };
 }

@@ -16,7 +16,7 @@ import type { RouteInput, StoredReply } from './route.ts';
 /** The claim of a POST's Idempotency-Key. @param cardId the card the request is about, if it exists already */
 export function keyedRequest<Operation extends ClaimOperation>(
   operation: Operation,
-  { caller, path, body, idempotencyKey, requestId }: RouteInput,
+  { caller, path, body, idempotencyKey, requestId, clientAddress }: RouteInput,
   cardId: string | null,
 ): KeyedRequest<Operation> {
   return {
@@ -28,6 +28,8 @@ export function keyedRequest<Operation extends ClaimOperation>(
       resourceId: newResourceId(operation),
       cardId,
       requestId,
+      apiKeyId: caller.keyId,
+      clientAddress,
     },
     key: idempotencyKey === '' ? null : idempotencyKey,
     fingerprint: fingerprintOf('POST', path, body),

@@ -121,6 +121,8 @@ export interface AnsweredClaim {
   aboutCardId: string | null;
   fingerprint: Buffer;
   requestId: string;
+  apiKeyId: string | null;
+  clientAddress: string | null;
   responseStatus: number;
   responseBody: Buffer;
 }
@@ -131,9 +133,11 @@ export function answeredClaimOf(
   { status, body }: StoredResponse,
 ): AnsweredClaim {
   const { claimId, partnerId, mode, key, operation, resourceId, fingerprint, requestId } = request;
+  const { apiKeyId, clientAddress } = request;
   const responseBody = sealBody(ring, claimId, body);
   return {
     ...{ claimId, partnerId, mode, key, operation, resourceId, fingerprint, requestId },
+    ...{ apiKeyId, clientAddress },
     aboutCardId: request.cardId,
     ...{ responseStatus: status, responseBody },
   };
@@ -145,10 +149,10 @@ export function answeredClaimOf(
  */
 export const insertAnsweredClaim = (claim: AnsweredClaim, from?: 'done'): RawBuilder<{ id: string }> => sql`
   INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, resource_id, card_id, fingerprint, request_id,
-    response_status, response_body, lease_expires_at)
+    api_key_id, client_address, response_status, response_body, lease_expires_at)
   SELECT ${claim.claimId}::text, ${claim.partnerId}::text, ${claim.mode}::text, ${claim.key}::text,
     ${claim.operation}::text, ${claim.resourceId}::text, ${claim.aboutCardId}::text, ${claim.fingerprint}::bytea, ${claim.requestId}::text,
-    ${claim.responseStatus}::smallint, ${claim.responseBody}::bytea, now()
+    ${claim.apiKeyId}::text, ${claim.clientAddress}::text, ${claim.responseStatus}::smallint, ${claim.responseBody}::bytea, now()
   ${from === undefined ? sql`` : sql`FROM ${sql.ref(from)}`}
   ON CONFLICT (partner_id, mode, key) DO NOTHING
   RETURNING id`;

@@ -49,6 +49,9 @@ export interface KeyedRequest<Operation extends ClaimOperation = ClaimOperation>
   /** SHA-256 of method, path and parsed body. */
   fingerprint: Buffer;
   requestId: string;
+  /** The API key that sent it, and from where; null if no partner did. */
+  apiKeyId: string | null;
+  clientAddress: string | null;
 }
 
 export interface ClaimRequest<Operation extends ClaimOperation = ClaimOperation>
@@ -96,10 +99,11 @@ export async function claimIdempotencyKey<Operation extends ClaimOperation>(
 const insertOrTakeOver = autocommitStatement(
   (_, claim: ClaimRequest) => sql<Row<'idempotency_claim', 'id' | 'resource_id'>>`
     WITH ${ASYNCHRONOUS_COMMIT} INSERT INTO idempotency_claim AS c
-      (id, partner_id, mode, key, operation, resource_id, card_id, fingerprint, request, request_id, lease_expires_at)
+      (id, partner_id, mode, key, operation, resource_id, card_id, fingerprint, request, request_id, api_key_id,
+       client_address, lease_expires_at)
     SELECT ${claim.claimId}, ${claim.partnerId}, ${claim.mode}, ${claim.key}, ${claim.operation}, ${claim.resourceId},
       ${claim.cardId}, ${claim.fingerprint}::bytea, ${claim.sealedRequest}::bytea, ${claim.requestId},
-      now() + ${claim.leaseMs} * interval '1 millisecond'
+      ${claim.apiKeyId}, ${claim.clientAddress}, now() + ${claim.leaseMs} * interval '1 millisecond'
     FROM asynchronous_commit
     ON CONFLICT (partner_id, mode, key) DO UPDATE SET lease_expires_at = excluded.lease_expires_at
       WHERE c.response_status IS NULL AND c.fingerprint = excluded.fingerprint AND c.lease_expires_at < now()

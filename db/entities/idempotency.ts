@@ -16,6 +16,9 @@ export const IdempotencyClaimEntity = defineEntity({
     /** Sealed. */
     request: p.blob().nullable(),
     requestId: p.text(),
+    /** The API key that sent it, and from where. Null if an operator requested it. */
+    apiKeyId: p.text().collation('C').nullable(),
+    clientAddress: p.text().nullable(),
     leaseExpiresAt: p.datetime(),
     responseStatus: p.smallint().nullable(),
     /** Sealed. */

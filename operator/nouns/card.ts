@@ -7,6 +7,8 @@ import { WrongUsage } from '../errors.ts';
 import { read, Text } from '../flag-values.ts';
 import { readCard, readCards } from '../reads/cards.ts';
 import { readPartner } from '../reads/partners.ts';
+import { readMakers } from '../reads/requests.ts';
+import { type ListedTopUp, readTopUps } from '../reads/topups.ts';
 import { listNewest, type Verbs, waitingFor, withLimit } from '../verbs.ts';
 
 export function cardNoun(card: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
@@ -42,15 +44,25 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
 
   card
     .command('show')
-    .description("a card, its balance and its workflow; not the cardholder's data")
+    .description("a card, its balance, its newest top-ups and its workflow; not the cardholder's data")
     .argument('<id>', 'of the card')
     .addHelpText('after', examples('card show card_01k0…'))
     .action(
       verb(async (id: string) => {
-        const value = await readCard(await session.orm(), id);
+        const orm = await session.orm();
+        const value = await readCard(orm, id);
+        const makers = await readMakers(orm, [id]);
+        const topUps = await readTopUps(orm, { cardId: id }, { before: null, limit: MAX_TOP_UPS_SHOWN + 1 });
+        if (topUps.length > MAX_TOP_UPS_SHOWN) {
+          err(
+            `It has more than ${MAX_TOP_UPS_SHOWN} top-ups: "operator topup list --card ${id}" has all of them.\n`,
+          );
+        }
         return {
           value: {
             ...value,
+            request: makers.get(id) ?? null,
+            topups: topUps.slice(0, MAX_TOP_UPS_SHOWN).map(presentTopUpOfCard),
             waiting:
               value.status === 'funding_pending'
                 ? await waitingFor(session, value, session.config.issuanceDeadlineMs)
@@ -98,6 +110,22 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
         return { value: await resolveCard(session, id, { ...decision, reason }, resolveWaitMs) };
       }),
     );
+}
+
+const MAX_TOP_UPS_SHOWN = 20;
+
+/** What `card show` says of a top-up. */
+function presentTopUpOfCard(topUp: ListedTopUp) {
+  return {
+    created: topUp.created,
+    id: topUp.id,
+    status: topUp.status,
+    amount: topUp.amount,
+    total_debited: topUp.total_debited,
+    failure_code: topUp.failure_code,
+    request_id: topUp.request_id,
+    idempotency_key: topUp.idempotency_key,
+  };
 }
 
 const COLUMNS = 'created id partner_name mode status external_ref funding last4 failure_code'.split(' ');

@@ -1,14 +1,24 @@
 import type { Command } from 'commander';
+import { z } from 'zod';
 import { checkAndRecord } from '../../commands/operations/ledger-checks.ts';
+import { isId } from '../../domain/ids.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { readBalance } from '../../ledger/balances.ts';
-import { ModeName, read } from '../flag-values.ts';
+import { ModeName, read, Since, Text } from '../flag-values.ts';
+import { readBalanceTransactions, requireCardOf } from '../reads/balance-transactions.ts';
 import { readPartner } from '../reads/partners.ts';
 import { presentAmounts } from '../render.ts';
-import type { Verbs } from '../verbs.ts';
+import { listNewest, type Verbs, withLimit } from '../verbs.ts';
 
-export function ledgerNoun(ledger: Command, { session, verb, examples }: Verbs): void {
-  ledger.addHelpText('after', examples('ledger check', 'ledger balance prt_01k0… --mode live'));
+export function ledgerNoun(ledger: Command, { session, verb, examples, err }: Verbs): void {
+  ledger.addHelpText(
+    'after',
+    examples(
+      'ledger check',
+      'ledger balance prt_01k0… --mode live',
+      'ledger transactions prt_01k0… --mode live --since 7d',
+    ),
+  );
 
   ledger
     .command('check')
@@ -45,4 +55,60 @@ export function ledgerNoun(ledger: Command, { session, verb, examples }: Verbs):
         return { value: presentAmounts(await readBalance(orm.em.fork(), partnerId, mode)) };
       }),
     );
+
+  const transactions = ledger
+    .command('transactions')
+    .description(
+      "every change to an account's prepaid balance, newest first, with what it was for and the request that caused it",
+    )
+    .argument('<partner>', 'id of the partner')
+    .requiredOption('--mode <mode>', 'test or live', read(ModeName))
+    .option('--since <time>', 'only those since then', read(Since))
+    .option('--card <id>', 'only those of this card: issuance, top-ups, fees, its release', read(Text(100)))
+    .option('--before <id>', 'only those older than this one: the next page', read(BalanceTransactionId));
+  withLimit(transactions)
+    .addHelpText(
+      'after',
+      examples(
+        'ledger transactions prt_01k0… --mode live --since 24h',
+        'ledger transactions prt_01k0… --mode live --card card_01k0…',
+      ),
+    )
+    .action(
+      verb(
+        async (partnerId: string, { mode, since = null, card = null, before = null, limit }: ListFlags) => {
+          const orm = await session.orm();
+          await readPartner(orm, partnerId);
+          if (card !== null) await requireCardOf(orm, { partnerId, mode }, card);
+          const list = await listNewest(err, {
+            ...{ noun: 'ledger', columns: COLUMNS, limit, isPaged: true },
+            readNewest: (atMost) =>
+              readBalanceTransactions(
+                orm,
+                { partnerId, mode },
+                { since, cardId: card, before, limit: atMost },
+              ),
+          });
+          if ((list.value as object[]).length === 0) return list;
+          return {
+            ...list,
+            note: 'What is on hold is not listed until it is debited. See who asked for one with "operator request find --request-id ID".',
+          };
+        },
+      ),
+    );
+}
+
+const BalanceTransactionId = z
+  .string()
+  .refine((text) => isId('btx', text), 'must be the id of a balance transaction: btx_01k0…');
+
+const COLUMNS = 'created id type amount balance_after source request_id idempotency_key'.split(' ');
+
+interface ListFlags {
+  mode: Mode;
+  since?: Date | null;
+  card?: string | null;
+  before?: string | null;
+  limit?: number;
 }

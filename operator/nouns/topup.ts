@@ -1,11 +1,35 @@
 import { type Command, Option } from 'commander';
+import { z } from 'zod';
+import { isId } from '../../domain/ids.ts';
 import { WrongUsage } from '../errors.ts';
 import { read, Text } from '../flag-values.ts';
-import { readTopUp } from '../reads/topups.ts';
-import { type Verbs, waitingFor } from '../verbs.ts';
+import { readTopUp, readTopUps, requireWhose } from '../reads/topups.ts';
+import { listNewest, type Verbs, waitingFor, withLimit } from '../verbs.ts';
 
-export function topUpNoun(topUp: Command, { session, verb, examples, resolveWaitMs }: Verbs): void {
-  topUp.addHelpText('after', examples('topup show topup_01k0…'));
+export function topUpNoun(topUp: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
+  topUp.addHelpText('after', examples('topup list --card card_01k0…', 'topup show topup_01k0…'));
+
+  const list = topUp
+    .command('list')
+    .description("a card's or a partner's top-ups, newest first, with the request that made each")
+    .option('--card <id>', 'those of this card', read(Text(100)))
+    .option('--partner <id>', "those of all of this partner's cards, in both modes", read(Text(100)))
+    .option('--before <id>', 'only those older than this one: the next page', read(TopUpId));
+  withLimit(list)
+    .addHelpText(
+      'after',
+      examples('topup list --card card_01k0…', 'topup list --partner prt_01k0… --limit 20'),
+    )
+    .action(
+      verb(async ({ before = null, limit, ...flags }: ListFlags) => {
+        const orm = await session.orm();
+        const whose = await requireWhose(orm, flags);
+        return listNewest(err, {
+          ...{ noun: 'topup', columns: COLUMNS, limit, isPaged: true },
+          readNewest: (atMost) => readTopUps(orm, whose, { before, limit: atMost }),
+        });
+      }),
+    );
 
   topUp
     .command('show')
@@ -57,4 +81,15 @@ export function topUpNoun(topUp: Command, { session, verb, examples, resolveWait
         },
       ),
     );
+}
+
+const TopUpId = z.string().refine((text) => isId('topup', text), 'must be the id of a top-up: topup_01k0…');
+const COLUMNS =
+  'created id card_id mode status amount total_debited failure_code request_id idempotency_key'.split(' ');
+
+interface ListFlags {
+  card?: string;
+  partner?: string;
+  before?: string | null;
+  limit?: number;
 }

@@ -1,18 +1,16 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { bookByHand, dismissMessage } from '../../commands/settlement/settle-by-hand.ts';
-import { TRANSACTION_COLUMNS } from '../../db/columns.ts';
 import type { NetworkMessageStatus } from '../../db/entities/network-messages.ts';
 import { notifyEvents } from '../../db/notifications.ts';
-import type { Orm } from '../../db/orm.ts';
-import { readStatement } from '../../db/sql.ts';
 import { AmountCents } from '../../domain/fields.ts';
+import { isId } from '../../domain/ids.ts';
 import { WHY_KEPT, type WhyKept } from '../../domain/network-transaction.ts';
 import { TransactionType } from '../../domain/transaction.ts';
-import { presentTransaction, type TransactionResource } from '../../resources/transaction.ts';
 import { read, Text, WholeNumber } from '../flag-values.ts';
-import { readCard } from '../reads/cards.ts';
 import { readKeptTransaction, readKeptTransactions } from '../reads/kept-transactions.ts';
+import { requireWhose } from '../reads/topups.ts';
+import { readTransactions } from '../reads/transactions.ts';
 import { listNewest, type Verbs, withLimit } from '../verbs.ts';
 
 export function transactionNoun(transaction: Command, verbs: Verbs): void {
@@ -31,32 +29,44 @@ export function transactionNoun(transaction: Command, verbs: Verbs): void {
   dismissVerb(transaction, verbs);
 }
 
-function listVerb(transaction: Command, { session, verb, examples }: Verbs): void {
-  transaction
+function listVerb(transaction: Command, { session, verb, examples, err }: Verbs): void {
+  const list = transaction
     .command('list')
-    .description("a card's newest 100 transactions, declines included, newest first")
-    .requiredOption('--card <id>', 'of the card', read(Text(100)))
-    .addHelpText('after', examples('transaction list --card card_01k0…'))
+    .description("a card's or a partner's transactions, declines included, newest first")
+    .option('--card <id>', 'those of this card', read(Text(100)))
+    .option('--partner <id>', "those of all of this partner's cards, in both modes", read(Text(100)))
+    .option('--before <id>', 'only those older than this one: the next page', read(TransactionId));
+  withLimit(list)
+    .addHelpText(
+      'after',
+      examples('transaction list --card card_01k0…', 'transaction list --partner prt_01k0… --limit 20'),
+    )
     .action(
-      verb(async ({ card }: { card: string }) => {
+      verb(async ({ before = null, limit, ...flags }: ListFlags) => {
         const orm = await session.orm();
-        await readCard(orm, card);
-        const items = await readTransactions(orm, card);
-        return {
-          value: items,
-          columns: [
-            'created',
-            'id',
-            'type',
-            'amount',
-            'decline_reason',
-            'charged_to',
-            'network_transaction_id',
-          ],
-          ...(items.length === 0 && { note: 'The card has no transactions.' }),
-        };
+        const whose = await requireWhose(orm, flags);
+        const listed = await listNewest(err, {
+          ...{ noun: 'transaction', columns: COLUMNS, limit, isPaged: true },
+          readNewest: (atMost) => readTransactions(orm, whose, { before, limit: atMost }),
+        });
+        const isEmpty = (listed.value as object[]).length === 0;
+        return isEmpty ? listed : { ...listed, note: 'See a card with "operator card show ID".' };
       }),
     );
+}
+
+const TransactionId = z
+  .string()
+  .refine((text) => isId('txn', text), 'must be the id of a transaction: txn_01k0…');
+const COLUMNS = 'created id card_id mode type amount decline_reason charged_to network_transaction_id'.split(
+  ' ',
+);
+
+interface ListFlags {
+  card?: string;
+  partner?: string;
+  before?: string | null;
+  limit?: number;
 }
 
 const STATUSES = ['waiting', 'booked', 'dismissed'] as const satisfies NetworkMessageStatus[];
@@ -175,25 +185,3 @@ function dismissVerb(transaction: Command, { session, verb, examples }: Verbs): 
       }),
     );
 }
-
-/** A transaction as the partner sees it, with its id at the network. */
-interface OperatorTransaction extends TransactionResource {
-  network_transaction_id: string;
-}
-
-async function readTransactions(orm: Orm, cardId: string): Promise<OperatorTransaction[]> {
-  const rows = await newestOfCard(orm.em.fork(), { cardId });
-  return rows.map((row) => ({
-    ...presentTransaction(row),
-    network_transaction_id: row.network_transaction_id,
-  }));
-}
-
-const newestOfCard = readStatement((db, { cardId }: { cardId: string }) =>
-  db
-    .selectFrom('card_transaction')
-    .select(TRANSACTION_COLUMNS)
-    .where('card_id', '=', cardId)
-    .orderBy('id', 'desc')
-    .limit(100),
-);

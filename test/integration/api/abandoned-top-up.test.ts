@@ -42,6 +42,8 @@ describe('a top-up whose process died', () => {
         fingerprint: fingerprintOf('POST', `/v1/cards/${cardId}/topups`, BODY),
         sealedRequest: sealRequest(ring, claimId, BODY),
         requestId: newId('req'),
+        apiKeyId: null,
+        clientAddress: null,
       },
     );
     assert.deepEqual(claim, { outcome: 'claimed', claimId, resourceId });

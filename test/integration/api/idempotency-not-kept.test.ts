@@ -42,6 +42,8 @@ describe('an Idempotency-Key', () => {
         fingerprint: fingerprintOf('POST', '/v1/cards', body),
         sealedRequest: sealRequest(ring, claimId, body),
         requestId: newId('req'),
+        apiKeyId: null,
+        clientAddress: null,
       },
     );
     const response = await until('it has a response', () =>

@@ -12,6 +12,7 @@ import { CardStatus } from '../../../domain/card-status.ts';
 import { DeliveryStatus } from '../../../domain/event.ts';
 import type { IdPrefix } from '../../../domain/ids.ts';
 import type { Tenant } from '../../../domain/mode.ts';
+import { readTransactions } from '../../../operator/reads/transactions.ts';
 import { readWebhooks } from '../../../operator/reads/webhooks.ts';
 import { splitFirst } from '../../support/partitions.ts';
 import { createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
@@ -167,6 +168,16 @@ describe('the number of rows that a list reads', function () {
           }
         }
         assert.deepEqual(await readsLittle({}, () => readDepositPage(orm, OWNER, { limit: LIMIT })), []);
+      });
+
+      it("is a small multiple of the page for the operator's transaction list of a partner and of a card", async () => {
+        for (const before of [null, idOf('txn', 1_000), idOf('txn', 199_000)]) {
+          for (const whose of [{ partnerId: OWNER.partnerId }, { cardId: idOf('card', 0) }]) {
+            const read = () => readTransactions(orm, whose, { before, limit: LIMIT });
+            const found = await readsLittle({ ...whose, before }, read, 2);
+            assert.equal(found.length, LIMIT);
+          }
+        }
       });
 
       it("is a small multiple of the page for the operator's webhook list of a partner, whatever the filters", async () => {

@@ -104,6 +104,7 @@ describe('the metrics of what waits for a person', function () {
       {
         ...{ partnerId: partner.id, mode: 'live', key: null, operation: 'create_card', cardId: null },
         ...{ claimId: newId('claim'), resourceId: newId('card'), requestId: newId('req') },
+        ...{ apiKeyId: null, clientAddress: null },
         ...{ fingerprint: Buffer.alloc(32), sealedRequest: null, leaseMs: 0 },
       },
     );

@@ -141,6 +141,8 @@ async function abandonIssuance({ orm, ring }: CommandContext, tenant: Tenant): P
       fingerprint: Buffer.from(body.external_ref),
       sealedRequest: sealRequest(ring, claimId, body),
       requestId: newId('req'),
+      apiKeyId: null,
+      clientAddress: null,
     },
   );
   return resourceId;

@@ -70,6 +70,8 @@ describe('an interrupted status change', function () {
     fingerprint: Buffer.from('freeze'),
     sealedRequest: null,
     requestId: newId('req'),
+    apiKeyId: null,
+    clientAddress: null,
     leaseMs: 0,
   });
 

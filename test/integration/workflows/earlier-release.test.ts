@@ -45,7 +45,13 @@ describe('a test-mode workflow that the previous release started', () => {
             resourceId,
             cardId: about,
           },
-          ...{ fingerprint: Buffer.from(operation), requestId: newId('req'), leaseMs: 60_000 },
+          ...{
+            fingerprint: Buffer.from(operation),
+            requestId: newId('req'),
+            apiKeyId: null,
+            clientAddress: null,
+            leaseMs: 60_000,
+          },
           sealedRequest: sealRequest(operator.ring, claimId, BODIES[operation] ?? {}),
         },
       );

@@ -83,6 +83,8 @@ export function keyedRequest<Operation extends ClaimOperation>(
     resourceId: newResourceId(operation),
     fingerprint: fingerprint ?? Buffer.from(JSON.stringify(request)),
     requestId: newId('req'),
+    apiKeyId: null,
+    clientAddress: null,
   };
 }
 
