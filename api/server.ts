@@ -18,6 +18,7 @@ import { verifyCallback } from '../crypto/callback-signature.ts';
 import { apiKeyHasher, trustedNetworkSecrets } from '../crypto/derived-keys.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { deriveDepositAddress } from '../crypto/tron-address.ts';
+import { API_ROLE } from '../db/login.ts';
 import { createNotifier, notifyDeposits, notifyEvents } from '../db/notifications.ts';
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
 import { openLists } from '../db/read-replica.ts';
@@ -81,6 +82,7 @@ export async function startApi(
   const serves = (part: ApiPart) => config.apiParts.includes(part);
   const ring = new KeyRing(config.encryptionKeys);
   const { orm, direct, poolUsage } = await openServiceDatabase(config, logger, {
+    role: API_ROLE,
     poolSize: 20,
     // The remaining connections are for the service itself: four settlements, API keys, health, notifications.
     shares: { accounts: 12, eachAccount: 4 },

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { SERVICE_ROLE } from '../db/login.ts';
 import { migrate } from '../db/migrate.ts';
 import { openOrm } from '../db/orm.ts';
 import type { Transactor } from '../db/sql.ts';
@@ -30,7 +31,9 @@ export async function run(): Promise<void> {
     password: 'bench',
   });
   await migrate(postgres.url);
-  const orm = await openOrm({ databaseUrl: postgres.url, poolSize: POOL_SIZE, onOwnerLogin: () => {} });
+  const orm = await openOrm({
+    ...{ databaseUrl: postgres.url, poolSize: POOL_SIZE, role: SERVICE_ROLE, onOwnerLogin: () => {} },
+  });
   const em = orm.em.fork() as Transactor;
   const pgbench = findPgbench();
   const bareName = pgbench === undefined ? 'bare pg clients (no pgbench here)' : 'pgbench -M prepared';

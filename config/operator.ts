@@ -56,6 +56,7 @@ export const OperatorEnvironment = Environment.pick({
 // The local stack's files in DATA_DIR: how to reach it, and the secrets that it generated.
 const StackFile = z.object({
   databaseUrl: z.string(),
+  workerDatabaseUrl: z.string(),
   ownerDatabaseUrl: z.string(),
   operatorDatabaseUrl: z.string(),
   temporalAddress: z.string(),
@@ -148,6 +149,7 @@ export function readCodecKeys(env: NodeJS.ProcessEnv = process.env): RingKey[] |
 
 const urlsOf = (stack: z.infer<typeof StackFile>): string[] => [
   stack.databaseUrl,
+  stack.workerDatabaseUrl,
   stack.ownerDatabaseUrl,
   stack.operatorDatabaseUrl,
 ];

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { coalesce } from '../process/coalesce.ts';
 import { describeError } from '../process/describe-error.ts';
 import { asService } from '../process/work-context.ts';
-import { checkLogin, SERVICE_ROLE } from './login.ts';
+import { checkLogin } from './login.ts';
 import type { Orm, ServiceDatabase } from './orm.ts';
 import { ReleasingClient } from './pg-client.ts';
 import { CLIENT_KEEPALIVE, SERVICE_LIMITS, startupOptions } from './session.ts';
@@ -80,7 +80,7 @@ export function listen(options: {
   logger: Logger;
   onListening?: () => void;
 }): Listening {
-  const { databaseUrl, onOwnerLogin } = options.database;
+  const { databaseUrl, role, onOwnerLogin } = options.database;
   const channels = Object.keys(options.on);
   const stopping = new AbortController();
   let client: ReleasingClient | undefined;
@@ -88,7 +88,7 @@ export function listen(options: {
   const hold = async () => {
     client = new ReleasingClient({
       connectionString: databaseUrl,
-      options: startupOptions(SERVICE_LIMITS, { role: SERVICE_ROLE }),
+      options: startupOptions(SERVICE_LIMITS, role && { role }),
       connectionTimeoutMillis: 5_000,
       ...CLIENT_KEEPALIVE,
     });
@@ -99,7 +99,7 @@ export function listen(options: {
     });
     client.on('notification', ({ channel, payload }) => options.on[channel]?.(payload ?? ''));
     await client.connect();
-    await checkLogin(client, { role: SERVICE_ROLE, pooled: false, onOwnerLogin });
+    await checkLogin(client, { role, pooled: false, onOwnerLogin });
     for (const channel of channels) await client.query(`LISTEN ${client.escapeIdentifier(channel)}`);
     options.onListening?.();
     await ended;

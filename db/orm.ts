@@ -2,7 +2,14 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import type { ClientBase, Pool } from 'pg';
 import type { Logger } from 'pino';
 import { lendInTurns, type PoolShares, type PoolUsage } from './fair-pool.ts';
-import { checkLogin, checkLoginAt, type LoginRules, refusalOf, SERVICE_ROLE } from './login.ts';
+import {
+  type API_ROLE,
+  checkLogin,
+  checkLoginAt,
+  type LoginRules,
+  refusalOf,
+  type WORKER_ROLE,
+} from './login.ts';
 import { PreparedClient, ReleasingClient } from './pg-client.ts';
 import {
   CLIENT_KEEPALIVE,
@@ -33,15 +40,16 @@ export interface OrmOptions extends Partial<LoginRules> {
 }
 
 /**
- * Opens the database as the service's role, or the given one. A database that can't be reached is not an error yet.
+ * Opens the database as the given role. A database that can't be reached is not an error yet.
  * @throws SessionRefused if it can be reached, but the login could leave the role or is not a member of it, or the sessions'
  * time limits are not in force
  */
 export async function openOrm(options: OrmOptions): Promise<Orm> {
   const {
-    role = SERVICE_ROLE,
+    role,
     pooled = false,
     onOwnerLogin,
+    onSharedLogin,
     limits = SERVICE_LIMITS,
     settings = {},
   } = options;
@@ -53,13 +61,13 @@ export async function openOrm(options: OrmOptions): Promise<Orm> {
       // Behind a transaction pooler, statements prepared on another server connection don't exist, and `options` don't work.
       ...(pooled
         ? { Client: ReleasingClient }
-        : { Client: PreparedClient, options: startupOptions(limits, { role, ...settings }) }),
+        : { Client: PreparedClient, options: startupOptions(limits, { ...(role && { role }), ...settings }) }),
       application_name: options.applicationName ?? 'card-issuing',
       connectionTimeoutMillis: 5_000,
       longestAnswerMs: limits.statementMs && limits.statementMs + ANSWER_MARGIN_MS,
       ...CLIENT_KEEPALIVE,
       onConnect: async (client: ClientBase) => {
-        await checkLogin(client, { role, pooled, onOwnerLogin });
+        await checkLogin(client, { role, pooled, onOwnerLogin, onSharedLogin });
         await checkSession(client, limits);
       },
       onPoolCreated: (pool: Pool) => {
@@ -90,7 +98,7 @@ export interface ServiceDatabase {
   /** The current usage of its connections; null before the first one was requested. */
   poolUsage(): PoolUsage | null;
   /** PostgreSQL itself, for LISTEN. */
-  direct: { databaseUrl: string; onOwnerLogin: ((why: string) => void) | undefined };
+  direct: Pick<LoginRules, 'role' | 'onOwnerLogin'> & { databaseUrl: string };
 }
 
 /** How to reach the database, from the configuration. */
@@ -101,32 +109,45 @@ export interface DatabaseConfig {
 }
 
 /**
- * Opens the database for API and worker.
- * @throws LoginRefused if a login could leave the service's role, here or directly, unless the configuration allows it.
+ * Opens the database for API or worker.
+ * @throws LoginRefused if a login could leave its role, here or directly, unless the configuration allows it.
  */
 export async function openServiceDatabase(
   config: DatabaseConfig,
   logger: Logger,
-  options: Omit<OrmOptions, 'databaseUrl' | 'role' | 'pooled' | 'onOwnerLogin' | 'onPool'>,
+  options: Omit<OrmOptions, 'databaseUrl' | 'pooled' | 'onOwnerLogin' | 'onSharedLogin' | 'onPool'> & {
+    role: typeof API_ROLE | typeof WORKER_ROLE;
+  },
 ): Promise<ServiceDatabase> {
+  const { role } = options;
   let warned = false;
   const onOwnerLogin = (why: string) => {
     if (!warned)
       logger.warn({ why }, 'ALLOW_OWNER_LOGIN is set: a bug in this process could change the ledger at will');
     warned = true;
   };
+  let warnedOfSharing = false;
+  const onSharedLogin = (why: string) => {
+    if (!warnedOfSharing)
+      logger.warn(
+        { why },
+        'API and worker share a login, so the ledger lets each post what only the other has to: give each its own ' +
+          '(docs/operating.md, "Logins")',
+      );
+    warnedOfSharing = true;
+  };
   const allowed = { onOwnerLogin: config.allowOwnerLogin ? onOwnerLogin : undefined };
   const { databaseUrl, databaseDirectUrl } = config;
   const pooled = databaseDirectUrl !== null;
-  if (pooled) await checkLoginAt(databaseDirectUrl, { role: SERVICE_ROLE, pooled: false, ...allowed });
+  if (pooled) await checkLoginAt(databaseDirectUrl, { role, pooled: false, ...allowed });
   let usage: PoolUsage | null = null;
   const onPool = (of: PoolUsage) => {
     usage = of;
   };
-  const orm = await openOrm({ ...options, ...allowed, databaseUrl, role: SERVICE_ROLE, pooled, onPool });
+  const orm = await openOrm({ ...options, ...allowed, databaseUrl, pooled, onPool, onSharedLogin });
   return {
     orm,
     poolUsage: () => usage,
-    direct: { databaseUrl: databaseDirectUrl ?? databaseUrl, ...allowed },
+    direct: { databaseUrl: databaseDirectUrl ?? databaseUrl, role, ...allowed },
   };
 }

@@ -4,6 +4,7 @@ import { ApiError } from '../domain/api-error.ts';
 import { coalesce } from '../process/coalesce.ts';
 import { describeError } from '../process/describe-error.ts';
 import { asService, untilAborted } from '../process/work-context.ts';
+import { API_ROLE } from './login.ts';
 import { type DatabaseConfig, type Orm, openServiceDatabase } from './orm.ts';
 import { query } from './sql.ts';
 
@@ -30,6 +31,7 @@ export async function openLists(
   const { readDatabaseUrl: databaseUrl } = config;
   if (databaseUrl === null) return { read: (read) => read(primary), close: async () => {} };
   const { orm } = await openServiceDatabase({ ...config, databaseUrl, databaseDirectUrl: null }, logger, {
+    role: API_ROLE,
     poolSize: 15,
     // The remaining connections are for the service itself, to ask how far the replica is.
     shares: { accounts: 12, eachAccount: 4 },

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { OPERATOR_ROLE, SERVICE_ROLE } from '../db/login.ts';
+import { API_ROLE, OPERATOR_ROLE, SERVICE_ROLE, WORKER_ROLE } from '../db/login.ts';
 import { type Reader, readStatement } from '../db/sql.ts';
 
 /** At most this many violations of each invariant are reported: the first few show what is wrong. */
@@ -180,7 +180,7 @@ const INVARIANTS: readonly Invariant[] = [
     finds: `
       SELECT 'ledger.' || g.relation, 'its trigger ' || g.name || ' is missing or disabled'
       FROM (VALUES ('transfer', 'append_only'), ('entry', 'append_only'), ('account', 'never_removed'),
-          ('transfer', 'balanced'), ('entry', 'balanced')) g (relation, name)
+          ('transfer', 'balanced'), ('transfer', 'deposit_credit'), ('entry', 'balanced')) g (relation, name)
       WHERE NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = ('ledger.' || g.relation)::regclass
         AND t.tgname = g.name AND t.tgenabled IN ('O', 'A'))
       UNION ALL
@@ -190,7 +190,7 @@ const INVARIANTS: readonly Invariant[] = [
         WHERE t.tgrelid = i.inhrelid AND t.tgname = g.name AND t.tgenabled IN ('O', 'A'))
       UNION ALL
       SELECT 'ledger.' || r.relname, g.role || ' may change it'
-      FROM pg_class r, (VALUES ('${SERVICE_ROLE}'), ('${OPERATOR_ROLE}')) g (role)
+      FROM pg_class r, (VALUES ('${SERVICE_ROLE}'), ('${API_ROLE}'), ('${WORKER_ROLE}'), ('${OPERATOR_ROLE}')) g (role)
       WHERE r.relnamespace = 'ledger'::regnamespace AND r.relkind IN ('r', 'p')
         AND has_table_privilege(g.role, r.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')`,
   },

@@ -14,6 +14,7 @@ export class LedgerConflict extends Error {
 const REASONS = {
   malformed: 'send 1 to 100 transfers with distinct steps, ids in printable ASCII and safe positive amounts',
   unknown_code: 'the code is not in the chart of ledger.code',
+  not_permitted: 'the role of this login may not post the code, see posted_by in ledger.code',
   wrong_accounts: 'the code moves money between other kinds of account, see ledger.code',
   other_owner: 'an account belongs to another partner or mode',
   wrong_mode: 'the code is only for the other mode, see ledger.code',

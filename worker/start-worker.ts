@@ -17,6 +17,7 @@ import {
   webhooksTaskQueue,
 } from '../config/task-queues.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
+import { WORKER_ROLE } from '../db/login.ts';
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
 import { makePartitions } from '../db/partitions.ts';
 import { createDatabaseMetrics } from '../operations/database-metrics.ts';
@@ -96,6 +97,7 @@ async function startWork(
 ): Promise<{ ended: Promise<void>; shutDown(): void; readiness: ReadinessDependencies }> {
   const ring = new KeyRing(config.encryptionKeys);
   const { orm, direct, poolUsage } = await openServiceDatabase(config, logger, {
+    role: WORKER_ROLE,
     poolSize: 22,
     // The other 6 are for the service itself: the relay, the repeated jobs, the simulated network.
     shares: { accounts: 16, eachAccount: 4 },

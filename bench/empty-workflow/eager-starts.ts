@@ -4,6 +4,7 @@ import { bundleWorkflowCode } from '@temporalio/worker';
 import { pino } from 'pino';
 import { startLiveNetwork } from '../../adapters/live-network.ts';
 import { newId } from '../../crypto/new-id.ts';
+import { API_ROLE } from '../../db/login.ts';
 import { openServiceDatabase } from '../../db/orm.ts';
 import { startEagerWorker } from '../../temporal/eager-worker.ts';
 import type { BenchService } from '../support/service.ts';
@@ -18,7 +19,12 @@ export async function createEagerStarts({ databaseUrl, temporal, ring }: BenchSe
   const { orm } = await openServiceDatabase(
     { databaseUrl, databaseDirectUrl: null, allowOwnerLogin: false },
     logger,
-    { poolSize: 20, shares: { accounts: 12, eachAccount: 12 }, applicationName: 'card-issuing-bench' },
+    {
+      role: API_ROLE,
+      poolSize: 20,
+      shares: { accounts: 12, eachAccount: 12 },
+      applicationName: 'card-issuing-bench',
+    },
   );
   const live = await startLiveNetwork({ cardNetwork: 'simulated', callbackUrl: null, orm, ring, logger });
   const waiting = new Map<string, () => void>();

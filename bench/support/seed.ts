@@ -75,8 +75,8 @@ export async function seedSettlementCards(
       transfers: [
         {
           step: 'fund',
-          code: 'fund_usdt',
-          debit: 'crypto_clearing',
+          code: 'adjustment_credit',
+          debit: 'adjustment',
           credit: 'prepaid',
           phase: 'single',
           amountCents: CARD_CENTS * (cardsEach + 1),

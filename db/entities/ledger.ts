@@ -50,6 +50,7 @@ export const LedgerCodeEntity = defineEntity({
     mayOverdraw: p.boolean(),
     mayHold: p.boolean(),
     mode: p.text().$type<Mode>().comment('The one mode it may be used in; NULL: both.').nullable(),
+    postedBy: p.array().default([]).comment('The roles whose logins may post it; none, unless it is said.'),
   },
 });
 

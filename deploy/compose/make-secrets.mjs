@@ -23,7 +23,8 @@ const url = (user, secret) => () => `postgresql://${user}:${secret}@postgres:543
 keep('postgres_password', password);
 keep('temporal_password', password);
 keep('owner_database_url', url('card_issuing_owner', keep('owner_password', password)));
-keep('service_database_url', url('card_issuing_service', keep('service_password', password)));
+keep('api_database_url', url('card_issuing_api_login', keep('api_password', password)));
+keep('worker_database_url', url('card_issuing_worker_login', keep('worker_password', password)));
 keep('operator_database_url', url('card_issuing_staff', keep('operator_password', password)));
 keep('encryption_keys', () => `k1:${randomBytes(32).toString('base64')}`);
 keep('codec_keys', () => `c1:${randomBytes(32).toString('base64')}`);

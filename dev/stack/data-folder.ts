@@ -92,8 +92,8 @@ const Secrets = z.object({
   /** In the form of CODEC_KEYS, and of CODEC_TOKENS. */
   codecKeys: z.string(),
   codecToken: z.string(),
-  /** The logins of API and worker, and of the operator's command line. */
-  logins: z.object({ service: Login, operator: Login }),
+  /** The logins of the API, the worker, and the operator's command line. */
+  logins: z.object({ api: Login, worker: Login, operator: Login }),
 });
 
 export type Secrets = z.infer<typeof Secrets>;
@@ -101,14 +101,19 @@ export type Secrets = z.infer<typeof Secrets>;
 /** What is generated once for a data folder and must not be lost while its data is kept. */
 export function loadSecrets(file: string): Secrets {
   // An older folder lacks some of them.
-  const known = readJsonFile(file, Secrets.partial());
+  const known = readJsonFile(file, Secrets.extend({ logins: Secrets.shape.logins.partial() }).partial());
   const secrets = {
     postgresPassword: randomBytes(24).toString('base64url'),
     encryptionKeys: `local:${randomBytes(32).toString('base64')}`,
     codecKeys: `local:${randomBytes(32).toString('base64')}`,
     codecToken: randomBytes(24).toString('base64url'),
-    logins: { service: newLogin('service'), operator: newLogin('operator') },
     ...known,
+    logins: {
+      api: newLogin('api'),
+      worker: newLogin('worker'),
+      operator: newLogin('operator'),
+      ...known?.logins,
+    },
   };
   writePrivateFile(file, JSON.stringify(secrets, null, 2));
   return secrets;

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { OPERATOR_ROLE, SERVICE_ROLE } from '../../db/login.ts';
+import { API_ROLE, OPERATOR_ROLE, WORKER_ROLE } from '../../db/login.ts';
 import { migrate } from '../../db/migrate.ts';
 import { placeCluster } from '../postgres/cluster.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from '../postgres/embedded-postgres.ts';
@@ -75,27 +75,40 @@ export async function migrateDatabase(databaseUrl: string, report: (line: string
   if (applied.length > 0) report(`applied ${applied.length} migrations`);
 }
 
+/** The URLs of the logins. */
+export interface LoginUrls {
+  /** The API's. */
+  databaseUrl: string;
+  workerDatabaseUrl: string;
+  operatorDatabaseUrl: string;
+}
+
 /**
- * Creates the logins of service and operator in a migrated database, as an operator does in production.
- * @returns their URLs; with DATABASE_URL and ALLOW_OWNER_LOGIN=true, the owner's for both
+ * Creates the logins of API, worker and operator in a migrated database, as an operator does in production.
+ * @returns their URLs; with DATABASE_URL and ALLOW_OWNER_LOGIN=true, the owner's for all
  */
 export async function makeLogins(
   ownerUrl: string,
-  { service, operator }: Secrets['logins'],
+  { api, worker, operator }: Secrets['logins'],
   settings: Pick<Settings, 'DATABASE_URL' | 'ALLOW_OWNER_LOGIN'>,
-): Promise<{ databaseUrl: string; operatorDatabaseUrl: string }> {
+): Promise<LoginUrls> {
   if (settings.DATABASE_URL !== undefined && settings.ALLOW_OWNER_LOGIN === 'true') {
-    return { databaseUrl: ownerUrl, operatorDatabaseUrl: ownerUrl };
+    return { databaseUrl: ownerUrl, workerDatabaseUrl: ownerUrl, operatorDatabaseUrl: ownerUrl };
   }
   try {
-    await createLogin(ownerUrl, { ...service, role: SERVICE_ROLE });
+    await createLogin(ownerUrl, { ...api, role: API_ROLE });
+    await createLogin(ownerUrl, { ...worker, role: WORKER_ROLE });
     await createLogin(ownerUrl, { ...operator, role: OPERATOR_ROLE });
   } catch (error) {
     throw new Error(
-      "the logins of service and operator can't be created: give DATABASE_URL a user that may create roles (CREATEROLE), " +
+      "the logins of API, worker and operator can't be created: give DATABASE_URL a user that may create roles (CREATEROLE), " +
         'or set ALLOW_OWNER_LOGIN=true to have everything log in as the user of DATABASE_URL',
       { cause: error },
     );
   }
-  return { databaseUrl: urlFor(ownerUrl, service), operatorDatabaseUrl: urlFor(ownerUrl, operator) };
+  return {
+    databaseUrl: urlFor(ownerUrl, api),
+    workerDatabaseUrl: urlFor(ownerUrl, worker),
+    operatorDatabaseUrl: urlFor(ownerUrl, operator),
+  };
 }

@@ -9,7 +9,9 @@ import { rotateLog } from '../process/files.ts';
 import { keepRunning, type Running } from '../process/keep-running.ts';
 
 export interface ServicesOptions {
+  /** The API's. */
   env: NodeJS.ProcessEnv;
+  workerEnv: NodeJS.ProcessEnv;
   logs: string;
   /** Node's arguments for each; by default the service's own entry files. */
   workerArgs?: readonly string[];
@@ -57,6 +59,7 @@ export async function startServices(options: ServicesOptions): Promise<void> {
     const sinceMs = Date.now();
     return startService({
       ...common,
+      env: options.workerEnv,
       stopping,
       name: 'worker',
       args: options.workerArgs ?? [...NODE_ARGS, entry('worker/main.ts')],

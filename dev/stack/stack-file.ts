@@ -4,8 +4,10 @@ import { readJsonFile, writePrivateFile } from '../process/files.ts';
 
 /** What other programs read about a running stack (operations.md, "Commands"). */
 const StackFile = z.object({
-  /** The login of API and worker. */
+  /** The login of the API. */
   databaseUrl: z.string(),
+  /** The login of the worker. */
+  workerDatabaseUrl: z.string(),
   /** The login that migrates. */
   ownerDatabaseUrl: z.string(),
   /** The login of the operator's command line. */

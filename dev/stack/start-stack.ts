@@ -78,7 +78,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   const codecKeys = settings.CODEC_KEYS ?? (hasUi ? secrets.codecKeys : undefined);
   const codecOrigin = `http://127.0.0.1:${ports.codec}`;
   const codecEndpoint = hasUi ? `${codecOrigin}/${secrets.codecToken}` : undefined;
-  const [temporal, { databaseUrl, operatorDatabaseUrl }] = await allOf([
+  const [temporal, { databaseUrl, workerDatabaseUrl, operatorDatabaseUrl }] = await allOf([
     keepTemporal({ ...shared, settings, source, ports, codecEndpoint, postgres: embedded?.postgres }),
     migrateDatabase(ownerDatabaseUrl, report).then(() =>
       makeLogins(ownerDatabaseUrl, secrets.logins, settings),
@@ -101,6 +101,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     ...shared,
     ...options.entries,
     env,
+    workerEnv: { ...env, DATABASE_URL: workerDatabaseUrl },
     logs: folder.logs,
     codec:
       hasUi && codecKeys !== undefined
@@ -114,6 +115,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   });
   const stack: StackFile = {
     databaseUrl,
+    workerDatabaseUrl,
     ownerDatabaseUrl,
     operatorDatabaseUrl,
     temporalAddress: temporal.address,

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { OPERATOR_ROLE, SERVICE_ROLE } from '../../db/login.ts';
+import { API_ROLE, OPERATOR_ROLE, WORKER_ROLE } from '../../db/login.ts';
 import { migrate } from '../../db/migrate.ts';
 import { type Orm, openOrm } from '../../db/orm.ts';
 import { OPERATOR_LIMITS } from '../../db/session.ts';
@@ -17,7 +17,10 @@ import { serversOfRun } from './servers-of-run.ts';
 
 const TEMPLATE = 'migrated_template';
 const OWNER = { user: 'postgres', password: 'test' };
-const SERVICE = { user: 'test_service', password: 'test', role: SERVICE_ROLE };
+/** For tests that run commands of API and worker side by side: a process still works as its own role alone. */
+const SERVICE = { user: 'test_service', password: 'test' };
+const API = { user: 'test_api', password: 'test', role: API_ROLE };
+const WORKER = { user: 'test_worker', password: 'test', role: WORKER_ROLE };
 const OPERATOR = { user: 'test_operator', password: 'test', role: OPERATOR_ROLE };
 let running: Promise<TestPostgres> | undefined;
 let count = 0;
@@ -34,7 +37,13 @@ export function testPostgres(): Promise<TestPostgres> {
 /** The URL of the same test database for its owner, who may look at everything and change it. */
 export const ownerUrlOf = (url: string): string => urlFor(url, OWNER);
 
-/** The URL of the same test database as API and worker have it in production. */
+/** The URL of the same test database as the API has it in production. */
+export const apiUrlOf = (url: string): string => urlFor(url, API);
+
+/** The URL of the same test database as the worker has it in production. */
+export const workerUrlOf = (url: string): string => urlFor(url, WORKER);
+
+/** The URL of the same test database for a login that is both API and worker. */
 export const serviceUrlOf = (url: string): string => urlFor(url, SERVICE);
 
 /** The URL of the same test database as the operator's command line has it in production. */
@@ -62,9 +71,12 @@ export async function asOwner<Row extends pg.QueryResultRow>(
   }
 }
 
-/** Makes the logins of service and operator on a migrated test server. */
+/** Makes the logins of API, worker and operator on a migrated test server, and the one that is both API and worker. */
 export async function createTestLogins(ownerUrl: string): Promise<void> {
-  await createLogin(ownerUrl, SERVICE);
+  await createLogin(ownerUrl, API);
+  await createLogin(ownerUrl, WORKER);
+  await createLogin(ownerUrl, { ...SERVICE, role: API_ROLE });
+  await createLogin(ownerUrl, { ...SERVICE, role: WORKER_ROLE });
   await createLogin(ownerUrl, OPERATOR);
 }
 

@@ -46,9 +46,9 @@ describe('a revealed card', () => {
     await asOwner(stack, 'ALTER TABLE simulated_network.card RENAME TO away');
     await show(live, 'live', 503);
     await asOwner(stack, 'ALTER TABLE simulated_network.away RENAME TO card');
-    await asOwner(stack, 'REVOKE INSERT ON card_reveal FROM card_issuing_app');
+    await asOwner(stack, 'REVOKE INSERT ON card_reveal FROM card_issuing_api');
     await show(live, 'live', 429);
-    await asOwner(stack, 'GRANT INSERT ON card_reveal TO card_issuing_app');
+    await asOwner(stack, 'GRANT INSERT ON card_reveal TO card_issuing_api');
     await partner.call('POST', `/cards/${live}/block`, { mode: 'live' });
     await show(live, 'live', 409);
     await until('all live workflows are listed', async () => (await workflowTexts(stack)).size >= 5);

@@ -33,8 +33,8 @@ describe('GET /cards/{cardId}/secure-details', () => {
 
   const uncountable: Record<string, [breaking: string, mending: string]> = {
     'no attempt can be written': [
-      'REVOKE INSERT ON card_reveal FROM card_issuing_app',
-      'GRANT INSERT ON card_reveal TO card_issuing_app',
+      'REVOKE INSERT ON card_reveal FROM card_issuing_api',
+      'GRANT INSERT ON card_reveal TO card_issuing_api',
     ],
     'the attempts cannot be read': [
       'REVOKE SELECT ON card_reveal FROM card_issuing_app',

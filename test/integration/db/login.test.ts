@@ -3,18 +3,19 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { pino } from 'pino';
 import { startApi } from '../../../api/server.ts';
-import { LoginRefused, OPERATOR_ROLE, SERVICE_ROLE } from '../../../db/login.ts';
+import { API_ROLE, LoginRefused, OPERATOR_ROLE, WORKER_ROLE, WORKER_ROLE } from '../../../db/login.ts';
 import { type OrmOptions, openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { createLogin, urlFor } from '../../../dev/postgres/logins.ts';
 import { startWorker } from '../../../worker/start-worker.ts';
 import { operateIn } from '../../support/operator/operate.ts';
 import {
+  apiUrlOf,
   asOwner,
   createTestDatabase,
-  openOperatorOrm,
   operatorUrlOf,
   ownerUrlOf,
+  workerUrlOf,
 } from '../../support/postgres.ts';
 import { testConfig } from '../../support/stack.ts';
 
@@ -38,7 +39,7 @@ describe('a login', () => {
   async function loginWith(...statements: string[]): Promise<string> {
     const user = `login_${randomUUID().slice(0, 8)}`;
     const login = { user, password: 'p' };
-    await createLogin(ownerUrlOf(url), { ...login, role: SERVICE_ROLE });
+    await createLogin(ownerUrlOf(url), { ...login, role: WORKER_ROLE });
     await asOwner(
       url,
       statements.map((statement) => statement.replaceAll('$', user)),
@@ -47,19 +48,22 @@ describe('a login', () => {
   }
 
   const refuses = async (databaseUrl: string, why: RegExp, more: Partial<OrmOptions> = {}) => {
-    await assert.rejects(openOrm({ databaseUrl, poolSize: 1, ...more }), (error: Error) => {
-      assert.ok(error instanceof LoginRefused, String(error));
-      assert.match(error.message, why);
-      assert.match(error.message, /docs\/operating\.md/);
-      return true;
-    });
+    await assert.rejects(
+      openOrm({ databaseUrl, poolSize: 1, role: WORKER_ROLE, ...more }),
+      (error: Error) => {
+        assert.ok(error instanceof LoginRefused, String(error));
+        assert.match(error.message, why);
+        assert.match(error.message, /docs\/operating\.md/);
+        return true;
+      },
+    );
   };
 
   it('works as its role if it is a member of that role alone', async () => {
-    const orm = await openOrm({ databaseUrl: await loginWith(), poolSize: 1 });
+    const orm = await openOrm({ databaseUrl: await loginWith(), poolSize: 1, role: WORKER_ROLE });
     try {
       const [row] = await query<{ role: string }>(orm.em.fork(), 'SELECT current_user AS role');
-      assert.deepEqual(row, { role: SERVICE_ROLE });
+      assert.deepEqual(row, { role: WORKER_ROLE });
     } finally {
       await orm.close();
     }
@@ -87,8 +91,10 @@ describe('a login', () => {
     await asOwner(url, ['ALTER SCHEMA ledger OWNER TO postgres', 'ALTER TABLE card OWNER TO postgres']);
   });
 
-  it('is refused if it has no role, or the other one', async () => {
-    await refuses(operatorUrlOf(url), /not a member of card_issuing_app/);
+  it('is refused if it has no role, or another one', async () => {
+    await refuses(operatorUrlOf(url), /not a member of card_issuing_worker/);
+    await refuses(apiUrlOf(url), /not a member of card_issuing_worker/);
+    await refuses(workerUrlOf(url), /not a member of card_issuing_api/, { role: API_ROLE });
     await refuses(url, /not a member of card_issuing_operator/, { role: OPERATOR_ROLE });
   });
 
@@ -97,20 +103,37 @@ describe('a login', () => {
     const why = /commits without waiting for the disk.*ALTER ROLE "login_\w+" SET synchronous_commit = 'on'/;
     await refuses(off, why);
     await refuses(off, why, { onOwnerLogin: () => {} });
-    await refuses(await loginWith(`ALTER ROLE $ SET role = '${SERVICE_ROLE}'`, ...LIMITS, OFF), why, {
+    await refuses(await loginWith(`ALTER ROLE $ SET role = '${WORKER_ROLE}'`, ...LIMITS, OFF), why, {
       pooled: true,
     });
     const local = await loginWith('ALTER ROLE $ SET synchronous_commit = local');
-    await (await openOrm({ databaseUrl: local, poolSize: 1 })).close();
+    await (await openOrm({ databaseUrl: local, poolSize: 1, role: WORKER_ROLE })).close();
   });
 
   it('is refused if it does not get the role that it asks for', async () => {
     // As if a pooler dropped the startup setting: nothing is asked for, and the login has no default.
-    await refuses(await loginWith(), /works as "login_\w+", not as card_issuing_app.*ALTER ROLE "login_/, {
+    await refuses(await loginWith(), /works as "login_\w+", not as card_issuing_worker.*ALTER ROLE "login_/, {
       pooled: true,
     });
-    const settled = await loginWith(`ALTER ROLE $ SET role = '${SERVICE_ROLE}'`, ...LIMITS);
-    await (await openOrm({ databaseUrl: settled, poolSize: 1, pooled: true })).close();
+    const settled = await loginWith(`ALTER ROLE $ SET role = '${WORKER_ROLE}'`, ...LIMITS);
+    await (await openOrm({ databaseUrl: settled, poolSize: 1, role: WORKER_ROLE, pooled: true })).close();
+  });
+});
+
+describe('a login that is both API and worker', () => {
+  it('is warned about, since an installation before there were two has one', async () => {
+    const lines: string[] = [];
+    const logger = pino({ level: 'warn' }, { write: (line: string) => lines.push(line) });
+    const config = await testConfig();
+    const api = await startApi(config, logger);
+    await api.stop();
+    const warnings = () => lines.splice(0).filter((line) => line.includes('share a login'));
+    const [shared, ...others] = warnings();
+    assert.match(shared ?? '', /The login \\"test_service\\" is a member of card_issuing_worker/);
+    assert.deepEqual(others, []);
+    const own = await startApi({ ...config, databaseUrl: apiUrlOf(config.databaseUrl) }, logger);
+    await own.stop();
+    assert.deepEqual(warnings(), []);
   });
 });
 
@@ -184,25 +207,49 @@ describe('the database rights', () => {
     'UPDATE account_usage SET partner_id = partner_id',
     `INSERT INTO schema_migration (name, run_on) VALUES ('x', now())`,
   ];
+  const SERVICE = [
+    `INSERT INTO partner (id, name) VALUES ('prt_2', 'Q')`,
+    ...['name = name', 'secure_details_enabled = true', `fee_plan = '{}'`, `limits = '{}'`].map(
+      (setting) => `UPDATE partner SET ${setting}`,
+    ),
+    `INSERT INTO api_key (id, partner_id, mode, hash, hint) VALUES ('key_2', 'prt_1', 'live', 'x', 'x')`,
+    'UPDATE api_key SET revoked_at = NULL',
+    `INSERT INTO product (code, bin, network) VALUES ('X', '1', 'x')`,
+    'UPDATE product SET is_current = true',
+    `INSERT INTO partner_product VALUES ('prt_1', 'USD')`,
+    `INSERT INTO account_usage (partner_id, mode) VALUES ('prt_1', 'live')`,
+    'DELETE FROM account_usage',
+    `INSERT INTO balance_adjustment (id, partner_id, mode, amount_cents, reason) VALUES ('a', 'prt_1', 'live', 1, '')`,
+    'DELETE FROM delivery',
+    'UPDATE simulated_network.operation SET request = request',
+    `SET ROLE ${OPERATOR_ROLE}`,
+    'SET ROLE postgres',
+    'SELECT ledger.deny_change()',
+    'SELECT narrow_service_rights()',
+  ];
+  const REVEAL = `INSERT INTO card_reveal (id, partner_id, mode, card_id, api_key_id, request_id) VALUES ('r', 'prt_1', 'test', 'c', 'key_1', 'q')`;
+  const URLS = { [API_ROLE]: apiUrlOf, [WORKER_ROLE]: workerUrlOf, [OPERATOR_ROLE]: operatorUrlOf };
   const DENIED = {
-    [SERVICE_ROLE]: [
-      `INSERT INTO partner (id, name) VALUES ('prt_2', 'Q')`,
-      ...['name = name', 'secure_details_enabled = true', `fee_plan = '{}'`, `limits = '{}'`].map(
-        (setting) => `UPDATE partner SET ${setting}`,
-      ),
-      `INSERT INTO api_key (id, partner_id, mode, hash, hint) VALUES ('key_2', 'prt_1', 'live', 'x', 'x')`,
-      'UPDATE api_key SET revoked_at = NULL',
-      `INSERT INTO product (code, bin, network) VALUES ('X', '1', 'x')`,
-      'UPDATE product SET is_current = true',
-      `INSERT INTO partner_product VALUES ('prt_1', 'USD')`,
-      `INSERT INTO account_usage (partner_id, mode) VALUES ('prt_1', 'live')`,
-      'DELETE FROM account_usage',
-      `INSERT INTO balance_adjustment (id, partner_id, mode, amount_cents, reason) VALUES ('a', 'prt_1', 'live', 1, '')`,
-      'DELETE FROM delivery',
-      'UPDATE simulated_network.operation SET request = request',
-      `SET ROLE ${OPERATOR_ROLE}`,
-      'SET ROLE postgres',
-      'SELECT ledger.deny_change()',
+    [API_ROLE]: [
+      ...SERVICE,
+      `SET ROLE ${WORKER_ROLE}`,
+      'INSERT INTO deposit_payment SELECT * FROM deposit_payment',
+      `UPDATE deposit_payment SET status = 'credited'`,
+      'UPDATE deposit SET credited_cents = 1',
+      'INSERT INTO deposit_resolution SELECT * FROM deposit_resolution',
+      'INSERT INTO chain_scan SELECT * FROM chain_scan',
+      'UPDATE chain_scan SET block_number = 1',
+      'INSERT INTO delivery_attempt SELECT * FROM delivery_attempt',
+      'SELECT drop_old_events()',
+    ],
+    [WORKER_ROLE]: [
+      ...SERVICE,
+      `SET ROLE ${API_ROLE}`,
+      REVEAL,
+      `INSERT INTO faucet_credit (id, partner_id, mode, amount_cents) VALUES ('f', 'prt_1', 'test', 1)`,
+      'INSERT INTO deposit SELECT * FROM deposit',
+      `SELECT nextval('deposit_address_index')`,
+      'INSERT INTO api_key_usage SELECT * FROM api_key_usage',
     ],
     [OPERATOR_ROLE]: [
       'SELECT hash FROM api_key',
@@ -210,23 +257,20 @@ describe('the database rights', () => {
       'DELETE FROM card',
       'DELETE FROM event',
       'DELETE FROM webhook_endpoint',
-      `INSERT INTO card_reveal (id, partner_id, mode, card_id, api_key_id, request_id) VALUES ('r', 'prt_1', 'test', 'c', 'key_1', 'q')`,
+      REVEAL,
       'UPDATE account_usage SET loaded_cents = 0',
       'UPDATE idempotency_claim SET response_status = 200',
       'SELECT * FROM simulated_network.card',
-      `SET ROLE ${SERVICE_ROLE}`,
+      `SET ROLE ${WORKER_ROLE}`,
       'SET ROLE postgres',
     ],
   };
 
-  for (const [role, denied] of Object.entries(DENIED)) {
+  for (const role of [API_ROLE, WORKER_ROLE, OPERATOR_ROLE] as const) {
     it(`of ${role} cover its own work and nothing else`, async () => {
-      const orm =
-        role === OPERATOR_ROLE
-          ? await openOperatorOrm(url)
-          : await openOrm({ databaseUrl: url, poolSize: 1 });
+      const orm = await openOrm({ databaseUrl: URLS[role](url), poolSize: 1, role });
       try {
-        for (const statement of [...EVERYBODY, ...denied]) {
+        for (const statement of [...EVERYBODY, ...DENIED[role]]) {
           await assert.rejects(query(orm.em.fork(), statement), INSUFFICIENT_PRIVILEGE, statement);
         }
       } finally {

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
+import { WORKER_ROLE } from '../../../db/login.ts';
 import { openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { createTestDatabase } from '../../support/postgres.ts';
 
 describe('openOrm', () => {
-  it("works as the application's role and binds values", async () => {
-    const orm = await openOrm({ databaseUrl: await createTestDatabase(), poolSize: 2 });
+  it('works as the role that it is given, and binds values', async () => {
+    const orm = await openOrm({ databaseUrl: await createTestDatabase(), poolSize: 2, role: WORKER_ROLE });
     try {
       const em = orm.em.fork();
       const rows = await query<{ role: string; n: number }>(
@@ -13,7 +14,7 @@ describe('openOrm', () => {
         'SELECT current_user AS role, $1::int + 1 AS n',
         [1],
       );
-      assert.deepEqual(rows, [{ role: 'card_issuing_app', n: 2 }]);
+      assert.deepEqual(rows, [{ role: WORKER_ROLE, n: 2 }]);
       await em.transactional(async (tx) => {
         await query(tx, 'CREATE TEMP TABLE t (a int) ON COMMIT DROP');
         await query(tx, 'INSERT INTO t VALUES ($1)', [7]);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { startApi } from '../../../api/server.ts';
-import { LoginRefused, SERVICE_ROLE } from '../../../db/login.ts';
+import { LoginRefused, WORKER_ROLE } from '../../../db/login.ts';
 import { type OrmOptions, openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
@@ -18,7 +18,7 @@ import { answer, startReceiver } from '../../support/webhooks/receiver.ts';
 
 /** What docs/operating.md ("Behind a pooler") has a login given. */
 const SETTINGS = [
-  `SET role = '${SERVICE_ROLE}'`,
+  `SET role = '${WORKER_ROLE}'`,
   `SET lock_timeout = '4s'`,
   `SET idle_in_transaction_session_timeout = '5s'`,
   `SET statement_timeout = '8s'`,
@@ -49,7 +49,7 @@ describe('the service behind PgBouncer in transaction mode', function () {
 
   async function login(settings: readonly string[]): Promise<string> {
     const made = { user: `pooled_${randomUUID().slice(0, 8)}`, password: 'p' };
-    await createLogin(ownerUrlOf(databaseUrl), { ...made, role: SERVICE_ROLE });
+    await createLogin(ownerUrlOf(databaseUrl), { ...made, role: WORKER_ROLE });
     await asOwner(
       databaseUrl,
       settings.map((setting) => `ALTER ROLE ${made.user} ${setting}`),
@@ -128,7 +128,7 @@ describe('the service behind PgBouncer in transaction mode', function () {
       );
       assert.deepEqual(
         rows.flat(),
-        rows.map((_, i) => ({ lock: '4s', role: SERVICE_ROLE, i })),
+        rows.map((_, i) => ({ lock: '4s', role: WORKER_ROLE, i })),
       );
     } finally {
       await orm.close();

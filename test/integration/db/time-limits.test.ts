@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import pg from 'pg';
 import { isOutage } from '../../../api/http/errors.ts';
 import { newId } from '../../../crypto/new-id.ts';
-import { OPERATOR_ROLE } from '../../../db/login.ts';
+import { OPERATOR_ROLE, WORKER_ROLE } from '../../../db/login.ts';
 import { type Orm, openOrm } from '../../../db/orm.ts';
 import { checkSession, SERVICE_LIMITS, SessionUnlimited, type TimeLimits } from '../../../db/session.ts';
 import { query, type Reader } from '../../../db/sql.ts';
@@ -188,7 +188,7 @@ describe('the database time limits', () => {
   });
 
   it('apply to every session of the service', async () => {
-    const service = await openOrm({ databaseUrl, poolSize: 1 });
+    const service = await openOrm({ databaseUrl, poolSize: 1, role: WORKER_ROLE });
     try {
       const [row] = await query<Record<string, string>>(
         service.em.fork(),
@@ -198,7 +198,7 @@ describe('the database time limits', () => {
            current_setting('client_connection_check_interval') AS client`,
       );
       assert.deepEqual(row, {
-        role: 'card_issuing_app',
+        role: WORKER_ROLE,
         lock: '4s',
         idle: '5s',
         statement: '8s',

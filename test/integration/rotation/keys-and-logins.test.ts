@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { API_ROLE, WORKER_ROLE } from '../../../db/login.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { createLogin, urlFor } from '../../../dev/postgres/logins.ts';
 import { createCard } from '../../support/cards.ts';
@@ -14,7 +15,7 @@ import { until } from '../../support/until.ts';
 describe('a rotation while the service runs', function () {
   this.timeout(60_000);
   const logins = ['before', 'after'].map((name) => ({
-    ...{ user: `rotated_${name}_${process.pid}`, password: randomUUID(), role: 'card_issuing_app' },
+    ...{ user: `rotated_${name}_${process.pid}`, password: randomUUID() },
   })) as [Login, Login];
   let postgres: ReplicatedPostgres;
   let stack: TestStack;
@@ -27,7 +28,10 @@ describe('a rotation while the service runs', function () {
   });
   before(async () => {
     postgres = await startReplicatedPostgres();
-    for (const login of logins) await createLogin(ownerUrlOf(postgres.databaseUrl), login);
+    for (const login of logins) {
+      for (const role of [API_ROLE, WORKER_ROLE])
+        await createLogin(ownerUrlOf(postgres.databaseUrl), { ...login, role });
+    }
     stack = await startTestStack(urlsFor(logins[0]));
     partner = await fundedPartner(stack);
     operate = operateIn(environmentOf(stack.config));
@@ -102,5 +106,4 @@ async function codeOfRefusal(url: string): Promise<string | null> {
 interface Login {
   user: string;
   password: string;
-  role: string;
 }

@@ -1,11 +1,12 @@
 import pg from 'pg';
+import { SERVICE_ROLE } from '../../../db/login.ts';
 import { type Orm, openOrm } from '../../../db/orm.ts';
 import type { Transactor } from '../../../db/sql.ts';
 import { createTestDatabase, ownerUrlOf } from '../postgres.ts';
 
 export interface TestLedger {
   orm: Orm;
-  /** A fork without a transaction, as the application's role. */
+  /** A fork without a transaction, as the application's role. Its login is the owner's, who may post every code. */
   em: Transactor;
   /** One connection as the owner of the tables, a superuser. */
   owner: pg.Client;
@@ -27,7 +28,10 @@ export async function openLedger(
   await owner.query(`DO $$ BEGIN
     EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''5ms''', current_database());
   END $$`);
-  const orm = await openOrm({ databaseUrl, poolSize: options.poolSize ?? 4, applicationName: 'ledger-test' });
+  const orm = await openOrm({
+    ...{ databaseUrl: ownerUrlOf(databaseUrl), poolSize: options.poolSize ?? 4 },
+    ...{ role: SERVICE_ROLE, onOwnerLogin: () => {}, applicationName: 'ledger-test' },
+  });
   return {
     orm,
     em: forkOf(orm),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { OPERATOR_ROLE, SERVICE_ROLE } from '../../../../db/login.ts';
+import { API_ROLE, OPERATOR_ROLE, WORKER_ROLE } from '../../../../db/login.ts';
 import { openOrm } from '../../../../db/orm.ts';
 import { query } from '../../../../db/sql.ts';
 import { loadSecrets } from '../../../../dev/stack/data-folder.ts';
@@ -21,7 +21,7 @@ describe('the logins of the local stack', () => {
     const { logins, codecKeys, codecToken, ...rest } = loadSecrets(file);
     assert.deepEqual(rest, older);
     assert.match(codecKeys, /^local:\S{44}$/);
-    assert.notEqual(logins.service.password, logins.operator.password);
+    assert.equal(new Set(Object.values(logins).map(({ password }) => password)).size, 3);
     const kept = { ...older, logins, codecKeys, codecToken };
     assert.deepEqual(loadSecrets(file), kept);
     assert.deepEqual(JSON.parse(await readFile(file, 'utf8')), kept);
@@ -32,11 +32,15 @@ describe('the logins of the local stack', () => {
     const ownerUrl = ownerUrlOf(await createTestDatabase());
     for (const round of ['first', 'second']) {
       const { logins } = loadSecrets(join(scratch.path, `${round}.json`));
-      const { service, operator } = logins;
-      const names = { service: { ...service, user: 'stack_s' }, operator: { ...operator, user: 'stack_o' } };
+      const names = {
+        api: { ...logins.api, user: 'stack_a' },
+        worker: { ...logins.worker, user: 'stack_w' },
+        operator: { ...logins.operator, user: 'stack_o' },
+      };
       const urls = await makeLogins(ownerUrl, names, OWN_SERVER);
       for (const [databaseUrl, role] of [
-        [urls.databaseUrl, SERVICE_ROLE],
+        [urls.databaseUrl, API_ROLE],
+        [urls.workerDatabaseUrl, WORKER_ROLE],
         [urls.operatorDatabaseUrl, OPERATOR_ROLE],
       ] as const) {
         assert.notEqual(databaseUrl, ownerUrl);
@@ -54,8 +58,9 @@ describe('the logins of the local stack', () => {
     await assert.rejects(makeLogins(url, logins, theirs), /CREATEROLE.*ALLOW_OWNER_LOGIN=true/);
     assert.deepEqual(await makeLogins(url, logins, { ...theirs, ALLOW_OWNER_LOGIN: 'true' }), {
       databaseUrl: url,
+      workerDatabaseUrl: url,
       operatorDatabaseUrl: url,
     });
-    assert.deepEqual(await asOwner(url, `SELECT FROM pg_roles WHERE rolname = '${logins.service.user}'`), []);
+    assert.deepEqual(await asOwner(url, `SELECT FROM pg_roles WHERE rolname = '${logins.api.user}'`), []);
   });
 });

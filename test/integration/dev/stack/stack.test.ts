@@ -170,6 +170,7 @@ describe('npm start', function () {
       'temporalAddress',
       'temporalNamespace',
       'temporalUiUrl',
+      'workerDatabaseUrl',
       'workerUrl',
     ]);
     assert.deepEqual(Object.keys(file.demo).sort(), ['liveKey', 'partnerId', 'testKey']);

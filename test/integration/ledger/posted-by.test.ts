@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { API_ROLE, OPERATOR_ROLE, SERVICE_ROLE, WORKER_ROLE } from '../../../db/login.ts';
+import { encodeOperation, type LedgerOperation, type TransferCode } from '../../../ledger/operation.ts';
+import { FLOWS, operation, transfer } from '../../support/ledger/operations.ts';
+import {
+  apiUrlOf,
+  asOwner,
+  createTestDatabase,
+  operatorUrlOf,
+  serviceUrlOf,
+  workerUrlOf,
+} from '../../support/postgres.ts';
+
+const FUNDING: TransferCode[] = ['issue_load', 'topup', 'fee_activation', 'fee_funding'];
+const SETTLEMENT: TransferCode[] = [
+  ...(['purchase', 'refund', 'fee_transaction', 'fee_decline', 'late_debit', 'late_refund'] as const),
+];
+
+/** What each login may post. */
+const MAY: Record<string, { urlOf: (url: string) => string; codes: TransferCode[] }> = {
+  [API_ROLE]: { urlOf: apiUrlOf, codes: [...FUNDING, ...SETTLEMENT, 'block_release', 'fund_faucet'] },
+  [WORKER_ROLE]: { urlOf: workerUrlOf, codes: [...FUNDING, ...SETTLEMENT, 'block_release', 'fund_usdt'] },
+  [OPERATOR_ROLE]: {
+    urlOf: operatorUrlOf,
+    codes: [...SETTLEMENT, 'fund_usdt', 'adjustment_credit', 'adjustment_debit'],
+  },
+};
+
+const modeOf = (code: TransferCode) => (code === 'fund_faucet' ? 'test' : 'live');
+const CODES = Object.keys(FLOWS) as TransferCode[];
+
+describe('the ledger', () => {
+  let url: string;
+  before(async () => {
+    url = await createTestDatabase();
+    await asOwner(url, `INSERT INTO partner (id, name) VALUES ('prt_1', 'P'), ('prt_2', 'Q')`);
+  });
+
+  /** Runs statements in one transaction of a login, then calls the ledger in it. @returns the reason, or the outcome */
+  async function post(databaseUrl: string, sent: LedgerOperation, before: string[] = []): Promise<string> {
+    const client = new pg.Client(databaseUrl);
+    await client.connect();
+    try {
+      await client.query('BEGIN');
+      for (const statement of before) await client.query(statement);
+      const { rows } = await client.query('SELECT outcome, reason FROM ledger.apply_operations($1)', [
+        JSON.stringify(encodeOperation(sent).steps.map((step) => ({ operation: 0, ...step }))),
+      ]);
+      await client.query('COMMIT');
+      return rows[0].reason ?? rows[0].outcome;
+    } finally {
+      await client.end();
+    }
+  }
+
+  const one = (code: TransferCode): LedgerOperation => ({
+    ...operation(`op/${randomUUID()}`, transfer(code, 5)),
+    mode: modeOf(code),
+  });
+
+  for (const [role, { urlOf, codes }] of Object.entries(MAY)) {
+    it(`lets a login of ${role} post its codes and no others, whichever role it sets`, async () => {
+      for (const code of CODES.filter((one) => one !== 'fund_usdt' || !codes.includes(one))) {
+        for (const set of ['SET ROLE NONE', `SET ROLE ${role}`]) {
+          const outcome = await post(urlOf(url), one(code), [set]);
+          assert.equal(outcome === 'not_permitted', !codes.includes(code), `${code}: ${outcome}`);
+        }
+      }
+      if (role === OPERATOR_ROLE) return;
+      assert.equal(
+        await post(urlOf(url), one('adjustment_credit'), [`SET ROLE ${SERVICE_ROLE}`]),
+        'not_permitted',
+      );
+    });
+  }
+
+  it('goes by the role that a session works as, if its login has several', async () => {
+    const both = serviceUrlOf(url);
+    assert.equal(await post(both, one('fund_faucet'), [`SET ROLE ${API_ROLE}`]), 'applied');
+    assert.equal(await post(both, one('fund_faucet'), [`SET ROLE ${WORKER_ROLE}`]), 'not_permitted');
+    // As the release before works.
+    assert.equal(await post(both, one('fund_faucet'), [`SET ROLE ${SERVICE_ROLE}`]), 'applied');
+    assert.equal(await post(both, one('adjustment_credit'), [`SET ROLE ${SERVICE_ROLE}`]), 'not_permitted');
+  });
+
+  it('lets nobody post a code that says nothing about it', async () => {
+    await asOwner(
+      url,
+      `INSERT INTO ledger.code (code, debit_kind, credit_kind, may_overdraw, may_hold)
+       VALUES ('gift', 'adjustment', 'prepaid', false, false)`,
+    );
+    const gift = { ...one('adjustment_credit') };
+    gift.transfers = [{ ...transfer('adjustment_credit', 5), code: 'gift' as TransferCode }];
+    for (const { urlOf } of Object.values(MAY)) assert.equal(await post(urlOf(url), gift), 'not_permitted');
+  });
+
+  describe('books money from a chain', () => {
+    const hash = 'ab'.repeat(32);
+    const credit = (cause: string, cents: number, partnerId = 'prt_1'): LedgerOperation => ({
+      ...{ operationId: `deposit/${cause}/dep_1`, partnerId, mode: 'live' },
+      transfers: [transfer('fund_usdt', cents)],
+    });
+    const CREDITED = `UPDATE deposit_payment SET status = 'credited' WHERE log_index = 0`;
+    const WITHOUT =
+      /^transfer \S+ \(fund_usdt\) has no payment or resolution of \d+ cents in its transaction$/;
+    const refuses = async (urlOf: (url: string) => string, sent: LedgerOperation, before: string[] = []) => {
+      await assert.rejects(post(urlOf(url), sent, before), { code: '23000', message: WITHOUT });
+    };
+
+    before(() =>
+      asOwner(url, [
+        `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash,
+           amount_cents, created_at, expires_at)
+         VALUES ('dep_1', 'prt_1', 'live', 'nile', 'c', 0, 'a', decode(repeat('00', 20), 'hex'), 500, now(), now())`,
+        `INSERT INTO deposit_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt,
+           block_number, transaction_index, block_time)
+         SELECT 'nile', '${hash}', n, 'dep_1', 'prt_1', 'live', 5000000, 1, 0, now() FROM generate_series(0, 1) n`,
+      ]),
+    );
+
+    it('only with its payment, of the same amount and account, credited in the same transaction', async () => {
+      const payment = `nile/${hash}/0`;
+      await refuses(workerUrlOf, credit(payment, 500));
+      await refuses(workerUrlOf, credit(payment, 501), [CREDITED]);
+      await refuses(workerUrlOf, credit(payment, 500, 'prt_2'), [CREDITED]);
+      await refuses(workerUrlOf, credit(`nile/${hash}/1`, 500), [CREDITED]);
+      await refuses(workerUrlOf, credit('made-up', 500), [CREDITED]);
+      assert.equal(await post(workerUrlOf(url), credit(payment, 500), [CREDITED]), 'applied');
+      await refuses(workerUrlOf, {
+        ...credit(payment, 500),
+        transfers: [transfer('fund_usdt', 500, { step: 'again' })],
+      });
+    });
+
+    it("or with an operator's resolution of that amount, made in the same transaction", async () => {
+      const RESOLVED = `INSERT INTO deposit_resolution (deposit_id, version, outcome, credited_cents, reason, actor)
+        VALUES ('dep_1', 2, 'credited', 300, 'r', 'a')`;
+      await refuses(operatorUrlOf, credit('resolve/2', 300));
+      await refuses(operatorUrlOf, credit('resolve/2', 301), [RESOLVED]);
+      await refuses(operatorUrlOf, credit('resolve/3', 300), [RESOLVED]);
+      assert.equal(await post(operatorUrlOf(url), credit('resolve/2', 300), [RESOLVED]), 'applied');
+    });
+  });
+});
