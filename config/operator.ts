@@ -56,7 +56,8 @@ export const OperatorEnvironment = Environment.pick({
 // The local stack's files in DATA_DIR: how to reach it, and the secrets that it generated.
 const StackFile = z.object({
   databaseUrl: z.string(),
-  workerDatabaseUrl: z.string(),
+  /** Missing in the file of an older release. */
+  workerDatabaseUrl: z.string().optional(),
   ownerDatabaseUrl: z.string(),
   operatorDatabaseUrl: z.string(),
   temporalAddress: z.string(),
@@ -147,7 +148,7 @@ export function readCodecKeys(env: NodeJS.ProcessEnv = process.env): RingKey[] |
   return parseEnvironment(Environment.pick({ CODEC_KEYS: true }), env).values.CODEC_KEYS ?? null;
 }
 
-const urlsOf = (stack: z.infer<typeof StackFile>): string[] => [
+const urlsOf = (stack: z.infer<typeof StackFile>): (string | undefined)[] => [
   stack.databaseUrl,
   stack.workerDatabaseUrl,
   stack.ownerDatabaseUrl,

@@ -44,7 +44,7 @@ export async function checkLogin(client: ClientBase, rules: LoginRules): Promise
         'that declares the pooler, and gives LISTEN its own connection. The command line needs PostgreSQL itself as DATABASE_URL.',
     );
   }
-  if (works_as !== role) {
+  if (rules.role !== undefined && works_as !== role) {
     throw new LoginRefused(
       `${login_} works as "${works_as}", not as ${role}: something dropped the startup settings that the process ` +
         `sent, as connection poolers do. Run ALTER ROLE "${login}" SET role = '${role}' as the owner of the ` +

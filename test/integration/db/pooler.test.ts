@@ -2,23 +2,23 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { startApi } from '../../../api/server.ts';
-import { LoginRefused, WORKER_ROLE } from '../../../db/login.ts';
+import { API_ROLE, LoginRefused, type Role, WORKER_ROLE } from '../../../db/login.ts';
 import { type OrmOptions, openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { createLogin, urlFor } from '../../../dev/postgres/logins.ts';
+import { startWorker } from '../../../worker/start-worker.ts';
 import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
 import { findPgbouncer, type Pgbouncer, startPgbouncer } from '../../support/pgbouncer.ts';
 import { asOwner, createTestDatabase, ownerUrlOf } from '../../support/postgres.ts';
-import { startTestStack, testConfig } from '../../support/stack.ts';
+import { startTestStack, testConfig, testWorkflowBundle } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 import { setUrl } from '../../support/webhooks/events.ts';
 import { answer, startReceiver } from '../../support/webhooks/receiver.ts';
 
-/** What docs/operating.md ("Behind a pooler") has a login given. */
+/** What docs/operating.md ("Behind a pooler") has a login given, beside its role. */
 const SETTINGS = [
-  `SET role = '${WORKER_ROLE}'`,
   `SET lock_timeout = '4s'`,
   `SET idle_in_transaction_session_timeout = '5s'`,
   `SET statement_timeout = '8s'`,
@@ -28,7 +28,9 @@ const SETTINGS = [
 describe('the service behind PgBouncer in transaction mode', function () {
   this.timeout(120_000);
   let databaseUrl: string;
+  /** Of the worker. */
   let settled: string;
+  let settledApi: string;
   let unsettled: string;
   let pgbouncer: Pgbouncer;
   /** One that drops `options` instead of refusing them. */
@@ -37,19 +39,24 @@ describe('the service behind PgBouncer in transaction mode', function () {
     const program = findPgbouncer();
     if (program === undefined) return this.skip();
     databaseUrl = await createTestDatabase();
-    settled = await login(SETTINGS);
-    unsettled = await login([]);
-    pgbouncer = await startPgbouncer(program, [settled, unsettled]);
-    careless = await startPgbouncer(program, [settled, unsettled], ['ignore_startup_parameters = options']);
+    settled = await login(WORKER_ROLE, [`SET role = '${WORKER_ROLE}'`, ...SETTINGS]);
+    settledApi = await login(API_ROLE, [`SET role = '${API_ROLE}'`, ...SETTINGS]);
+    unsettled = await login(WORKER_ROLE, []);
+    pgbouncer = await startPgbouncer(program, [settled, settledApi, unsettled]);
+    careless = await startPgbouncer(
+      program,
+      [settled, settledApi, unsettled],
+      ['ignore_startup_parameters = options'],
+    );
   });
   after(async () => {
     await pgbouncer?.stop();
     await careless?.stop();
   });
 
-  async function login(settings: readonly string[]): Promise<string> {
+  async function login(role: Role, settings: readonly string[]): Promise<string> {
     const made = { user: `pooled_${randomUUID().slice(0, 8)}`, password: 'p' };
-    await createLogin(ownerUrlOf(databaseUrl), { ...made, role: WORKER_ROLE });
+    await createLogin(ownerUrlOf(databaseUrl), { ...made, role });
     await asOwner(
       databaseUrl,
       settings.map((setting) => `ALTER ROLE ${made.user} ${setting}`),
@@ -58,11 +65,19 @@ describe('the service behind PgBouncer in transaction mode', function () {
   }
 
   it('does all of its work on fewer connections than its own pools have', async () => {
-    const stack = await startTestStack({
-      databaseUrl: pgbouncer.through(settled),
-      databaseDirectUrl: settled,
-      cardCreationWaitMs: 60_000,
-    });
+    const stack = await startTestStack(
+      {
+        databaseUrl: pgbouncer.through(settledApi),
+        databaseDirectUrl: settledApi,
+        cardCreationWaitMs: 60_000,
+      },
+      { worker: false, hosted: true },
+    );
+    const worker = await startWorker(
+      { ...stack.config, databaseUrl: pgbouncer.through(settled), databaseDirectUrl: settled },
+      pino({ level: 'silent' }),
+      { workflowBundle: await testWorkflowBundle() },
+    );
     const receiver = await startReceiver();
     try {
       receiver.behave((request, response) => answer(200)(request, response, 0));
@@ -93,19 +108,22 @@ describe('the service behind PgBouncer in transaction mode', function () {
       const [row] = await asOwner<{ connections: number; listening: number }>(
         databaseUrl,
         `SELECT count(*)::int AS connections, count(*) FILTER (WHERE query LIKE 'LISTEN %')::int AS listening
-         FROM pg_stat_activity WHERE usename = '${new URL(settled).username}'`,
+         FROM pg_stat_activity WHERE usename IN ('${new URL(settled).username}', '${new URL(settledApi).username}')`,
       );
-      // The pool's four, LISTEN of the API and of the worker's webhooks and deposits, and what the test itself looks with.
-      assert.ok((row?.connections ?? 0) <= 4 + 3 + 4, `${row?.connections} connections`);
+      // The pools' four each, LISTEN of the API and of the worker's webhooks and deposits, and what the test itself looks with.
+      assert.ok((row?.connections ?? 0) <= 2 * 4 + 3 + 4, `${row?.connections} connections`);
       assert.equal(row?.listening, 3);
     } finally {
+      await worker.stop();
       await stack.stop();
       await receiver.stop();
     }
   });
 
   it('leaves nothing of an interrupted transaction to the next user of its connection', async () => {
-    const orm = await openOrm({ databaseUrl: pgbouncer.through(settled), poolSize: 8, pooled: true });
+    const orm = await openOrm({
+      ...{ databaseUrl: pgbouncer.through(settled), poolSize: 8, role: WORKER_ROLE, pooled: true },
+    });
     try {
       await Promise.all(
         Array.from({ length: 20 }, async (_, i) => {
@@ -136,7 +154,7 @@ describe('the service behind PgBouncer in transaction mode', function () {
   });
 
   const refused = (url: string, why: RegExp, more: Partial<OrmOptions> = {}) =>
-    assert.rejects(openOrm({ databaseUrl: url, poolSize: 1, ...more }), (error: Error) => {
+    assert.rejects(openOrm({ databaseUrl: url, poolSize: 1, role: WORKER_ROLE, ...more }), (error: Error) => {
       assert.ok(error instanceof LoginRefused, String(error));
       assert.match(error.message, why);
       return true;
@@ -163,8 +181,8 @@ describe('the service behind PgBouncer in transaction mode', function () {
 
   it('requires DATABASE_DIRECT_URL to be PostgreSQL itself', async () => {
     const config = await testConfig({
-      databaseUrl: pgbouncer.through(settled),
-      databaseDirectUrl: careless.through(settled),
+      databaseUrl: pgbouncer.through(settledApi),
+      databaseDirectUrl: careless.through(settledApi),
     });
     await assert.rejects(startApi(config, pino({ level: 'silent' })), /A connection pooler stands between/);
   });
