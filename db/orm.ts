@@ -61,7 +61,10 @@ export async function openOrm(options: OrmOptions): Promise<Orm> {
       // Behind a transaction pooler, statements prepared on another server connection don't exist, and `options` don't work.
       ...(pooled
         ? { Client: ReleasingClient }
-        : { Client: PreparedClient, options: startupOptions(limits, { ...(role && { role }), ...settings }) }),
+        : {
+            Client: PreparedClient,
+            options: startupOptions(limits, { ...(role && { role }), ...settings }),
+          }),
       application_name: options.applicationName ?? 'card-issuing',
       connectionTimeoutMillis: 5_000,
       longestAnswerMs: limits.statementMs && limits.statementMs + ANSWER_MARGIN_MS,

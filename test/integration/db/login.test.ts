@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { pino } from 'pino';
 import { startApi } from '../../../api/server.ts';
-import { API_ROLE, LoginRefused, OPERATOR_ROLE, WORKER_ROLE, WORKER_ROLE } from '../../../db/login.ts';
+import { API_ROLE, LoginRefused, OPERATOR_ROLE, WORKER_ROLE } from '../../../db/login.ts';
 import { type OrmOptions, openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import { createLogin, urlFor } from '../../../dev/postgres/logins.ts';
