@@ -35,6 +35,8 @@ const runbooks = read('docs/runbooks.md');
 
 /** What Prometheus itself adds. */
 const OF_PROMETHEUS = ['job', 'instance'];
+/** What kube-state-metrics adds on Kubernetes. */
+const OF_KUBERNETES = { kube_deployment_status_replicas_available: ['namespace', 'deployment'] };
 /** The SDK exposes them from the first failure on, which nothing here provokes. */
 const OF_FAILURES = [
   'temporal_workflow_task_execution_failed_total',
@@ -112,6 +114,10 @@ describe('the use of metrics', function () {
     const known = new Set(OF_PROMETHEUS);
     for (const metric of metrics) {
       if (metric === 'up') continue;
+      if (metric in OF_KUBERNETES) {
+        for (const label of OF_KUBERNETES.kube_deployment_status_replicas_available) known.add(label);
+        continue;
+      }
       if (OF_FAILURES.includes(metric)) {
         for (const label of ['task_queue', 'activity_type']) known.add(label);
         continue;
