@@ -2,7 +2,10 @@
 # One image for the API, the worker, the migrations, the codec endpoint and the operator's command line; each has its own
 # command. Node runs the TypeScript as it is, so there is nothing to compile.
 
-FROM node:24.21.0-bookworm-slim AS dependencies
+# To pin it by digest: docker build --build-arg NODE_IMAGE=node:24.21.0-bookworm-slim@sha256:… .
+ARG NODE_IMAGE=node:24.21.0-bookworm-slim
+
+FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # A `file:` dependency for development: npm reads its package.json even if it does not install it.
@@ -12,7 +15,7 @@ RUN npm ci --omit=dev --no-audit --no-fund \
   && find node_modules/@temporalio/core-bridge/releases -mindepth 1 -maxdepth 1 \
     ! -name "$(uname -m)-unknown-linux-gnu" -exec rm -r {} +
 
-FROM node:24.21.0-bookworm-slim
+FROM ${NODE_IMAGE}
 # In production, the operator's command line requires OPERATOR: everybody is the same user in here.
 ENV NODE_ENV=production HOST=0.0.0.0
 WORKDIR /app
@@ -40,5 +43,5 @@ RUN node temporal/bundle-workflows.ts workflow-bundle.js && rm -rf /root/.cache
 ENV WORKFLOW_BUNDLE=/app/workflow-bundle.js
 # It writes no files: run it with a read-only root file system and without capabilities.
 USER node
-EXPOSE 3000 3001
+EXPOSE 3000 3001 3002
 CMD ["node", "--import", "./process/check-node.mjs", "api/main.ts"]

@@ -2,7 +2,7 @@ import Router, { type RouterContext } from '@koa/router';
 import Koa from 'koa';
 import helmet from 'koa-helmet';
 import { Histogram } from 'prom-client';
-import type { ApiPart } from '../config/environment.ts';
+import type { ApiPart } from '../config/api-parts.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { health, type ReadinessDependencies, readiness } from '../operations/health.ts';
 import type { ProcessMetrics } from '../operations/metrics.ts';

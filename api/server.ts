@@ -11,7 +11,7 @@ import { shareKeyUsage } from '../commands/accounts/key-usage.ts';
 import type { DepositTerms } from '../commands/deposits/open-deposit.ts';
 import { keptKeys } from '../commands/key-ring/kept-keys.ts';
 import { createSettlementQueue } from '../commands/settlement/settlement-queue.ts';
-import type { ApiPart } from '../config/environment.ts';
+import type { ApiPart } from '../config/api-parts.ts';
 import type { Config } from '../config/service.ts';
 import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../config/task-queues.ts';
 import { verifyCallback } from '../crypto/callback-signature.ts';

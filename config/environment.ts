@@ -3,6 +3,7 @@ import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
 import { StartRefused } from '../process/run-process.ts';
+import { ApiParts } from './api-parts.ts';
 import { parseDuration } from './duration.ts';
 import { misspeltProblems } from './misspelt.ts';
 import { WORKER_QUEUES } from './task-queues.ts';
@@ -93,15 +94,6 @@ const WorkerQueues = z
   .pipe(z.array(z.enum(WORKER_QUEUES, `must be of ${WORKER_QUEUES.join(', ')}, comma-separated`)))
   .refine((names) => new Set(names).size === names.length, 'must not name a queue twice')
   .default([...WORKER_QUEUES]);
-/** What an API process can serve: the partners' requests, the reveals of card details, the card network's own requests. */
-export const API_PARTS = ['partner', 'reveal', 'network'] as const;
-export type ApiPart = (typeof API_PARTS)[number];
-export const ApiParts = z
-  .string()
-  .transform((text) => (text === 'all' ? [...API_PARTS] : listOf(text)))
-  .pipe(z.array(z.enum(API_PARTS, `must be all, or of ${API_PARTS.join(', ')}, comma-separated`)))
-  .refine((parts) => new Set(parts).size === parts.length, 'must not name a part twice')
-  .default([...API_PARTS]);
 const Origins = z
   .string()
   .refine(

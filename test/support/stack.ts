@@ -8,7 +8,7 @@ import { createApiKey } from '../../commands/accounts/api-keys.ts';
 import type { OperatorContext } from '../../commands/accounts/operator-context.ts';
 import { createPartner } from '../../commands/accounts/partners.ts';
 import { setCurrentProduct } from '../../commands/products/products.ts';
-import { API_PARTS } from '../../config/environment.ts';
+import { API_PARTS } from '../../config/api-parts.ts';
 import type { Config } from '../../config/service.ts';
 import { cardsTaskQueue, WORKER_QUEUES } from '../../config/task-queues.ts';
 import { KeyRing } from '../../crypto/key-ring.ts';

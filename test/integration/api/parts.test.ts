@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
 import { type RunningApi, startApi } from '../../../api/server.ts';
 import { updatePartner } from '../../../commands/accounts/partners.ts';
-import { API_PARTS, type ApiPart } from '../../../config/environment.ts';
+import { API_PARTS, type ApiPart } from '../../../config/api-parts.ts';
 import { signCallback } from '../../../crypto/callback-signature.ts';
 import { simulatedNetworkSecrets } from '../../../crypto/derived-keys.ts';
 import { newId } from '../../../crypto/new-id.ts';
