@@ -1,4 +1,5 @@
-import { flagOverdue } from '../commands/funding/decision.ts';
+import type { Logger } from 'pino';
+import { flagOverdue, noteNotRecorded, refuseLastingly } from '../commands/funding/decision.ts';
 import {
   acceptFunding,
   beginFunding,
@@ -13,8 +14,11 @@ import { type AskedIssuance, ISSUANCE, readPendingIssuance } from '../commands/f
 import { applyResolution } from '../commands/funding/resolution.ts';
 import { type AskedTopUp, readPendingTopUp, TOPUP } from '../commands/funding/topup.ts';
 import { readClaimResponse, type StoredResponse } from '../commands/idempotency/response.ts';
+import { isLasting } from '../db/is-retryable.ts';
+import type { IssuedCard } from '../domain/card.ts';
 import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../domain/card-network.ts';
 import type { Decision, IssuanceDecision, TopUpDecision, Verdict } from '../domain/decision.ts';
+import { describeError } from '../process/describe-error.ts';
 import { askOrLookUp, configured, evidenceOf, heard } from './ask-network.ts';
 
 /**
@@ -63,6 +67,7 @@ export interface FundingDependencies extends FundingContext {
    * @param response the response, if this process has just stored it; null if it was stored earlier
    */
   answered(claimId: string, response: StoredResponse | null): void;
+  logger: Logger;
   /** Called after the money is held, before the network is asked. Does not throw. */
   opened?(claimId: string): void;
 }
@@ -141,6 +146,9 @@ const TOP_UPS: AtNetwork<AskedTopUp, Awaited<ReturnType<CardNetwork['lookUpTopUp
   evidence: () => null,
 };
 
+const NOT_RECORDED =
+  'an operation\'s end could not be recorded, so it stays pending; "operator attention list" has it, with what to do';
+
 /** A refusal, by its code. The rest of the response is for the partner. */
 function refusedWith({ body }: StoredResponse): FundingEnd {
   const { code: reason } = (JSON.parse(body) as { error: { code: string } }).error;
@@ -152,7 +160,7 @@ function networkFunding<Asked extends { token: string }, Answer extends { status
   at: AtNetwork<Asked, Answer>,
   deadlineMs: number,
 ) {
-  const { orm, liveNetwork, answered, opened } = dependencies;
+  const { orm, liveNetwork, answered, opened, logger } = dependencies;
   const { kind } = at;
 
   async function request(claimId: string, isHeld = false): Promise<NetworkProgress> {
@@ -207,14 +215,31 @@ function networkFunding<Asked extends { token: string }, Answer extends { status
     return row.failure === null ? { outcome: at.success } : { outcome: 'failed', reason: row.failure };
   }
 
-  /** Acts on the network's answer. @returns null if the answer is not definite */
+  /**
+   * Acts on the network's answer.
+   * @returns null if the answer is not definite, or can't be recorded as things are: the operation waits then as if the network
+   *   had not decided, so that its deadline is reached and an operator can decide
+   */
   async function follow(claimId: string, answer: Answer | { status: 'unknown' }): Promise<FundingEnd | null> {
     const decided = at.decided(answer);
     if (decided === null) return null;
-    const response =
-      'loaded' in decided
-        ? await completeFunding(kind, dependencies, claimId, decided.loaded)
-        : await failFunding(kind, dependencies, claimId, decided.failure);
+    let response: StoredResponse | null;
+    try {
+      response =
+        'loaded' in decided
+          ? await completeFunding(kind, dependencies, claimId, decided.loaded)
+          : await failFunding(kind, dependencies, claimId, decided.failure);
+    } catch (error) {
+      if (!isLasting(error)) throw error;
+      const described = describeError(error);
+      logger.error({ claimId, error: described }, NOT_RECORDED);
+      const { networkCardId } = ('loaded' in decided ? decided.loaded : {}) as Partial<IssuedCard>;
+      await noteNotRecorded(orm, kind.table, claimId, {
+        reason: described.summary,
+        ...(networkCardId && { networkCardId }),
+      });
+      return null;
+    }
     answered(claimId, response);
     // No response: something else ended the operation in the meantime.
     if (response === null) return endOf(claimId);
@@ -230,7 +255,13 @@ function networkFunding<Asked extends { token: string }, Answer extends { status
     const end = answer === null ? null : await follow(claimId, answer);
     if (end !== null) return { over: true, end };
     const known = { deadlineMs, evidence: at.evidence(answer) };
-    const { verdict, response } = await applyResolution(kind, dependencies, claimId, decision, known);
+    const { verdict, response } = await applyResolution(kind, dependencies, claimId, decision, known).catch(
+      async (error: unknown) => {
+        if (!isLasting(error)) throw error;
+        logger.error({ claimId, error: describeError(error) }, NOT_RECORDED);
+        return { verdict: await refuseLastingly(orm, kind.table, claimId), response: null };
+      },
+    );
     if (!verdict.over) return verdict;
     answered(claimId, response);
     return { over: true, end: await endOf(claimId) };

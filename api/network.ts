@@ -1,6 +1,7 @@
 import Router from '@koa/router';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { Logger } from 'pino';
+import { expectLateAnswer } from '../commands/funding/late-answers.ts';
 import { receiveTransaction } from '../commands/settlement/book-messages.ts';
 import type { SettlementQueue } from '../commands/settlement/settlement-queue.ts';
 import type { KeyRing } from '../crypto/key-ring.ts';
@@ -17,8 +18,8 @@ import { validate } from './http/validate.ts';
 
 /** What a callback of each type is about. */
 const SUBJECTS = {
-  'card.issuance': { prefix: 'card', workflowId: issueCardWorkflowId },
-  'card.topup': { prefix: 'topup', workflowId: topUpCardWorkflowId },
+  'card.issuance': { kind: 'card', prefix: 'card', workflowId: issueCardWorkflowId },
+  'card.topup': { kind: 'topup', prefix: 'topup', workflowId: topUpCardWorkflowId },
 } as const;
 
 const Callback = NetworkCallback.refine(({ token, type }) => isId(SUBJECTS[type].prefix, token), {
@@ -29,15 +30,21 @@ const Callback = NetworkCallback.refine(({ token, type }) => isId(SUBJECTS[type]
 const SIGNAL_TIMEOUT_MS = 3_000;
 
 export interface CallbackDependencies {
+  orm: Orm;
   client: Client;
   verifyCallback: VerifyCallback;
 }
 
 /**
  * `POST /network/callbacks`, outside /v1: the card network has an outcome for an issuance or a top-up. This is only a hint:
- * the workflow asks the network itself, so a callback that is lost, repeated, late or forged changes no outcome.
+ * the workflow asks the network itself, so a callback that is lost, repeated, late or forged changes no outcome. One about an
+ * operation that has ended makes a worker look it up (docs/decisions/decisions-by-hand.md).
  */
-export function networkCallbacks({ client, verifyCallback }: CallbackDependencies): Router<RequestState> {
+export function networkCallbacks({
+  orm,
+  client,
+  verifyCallback,
+}: CallbackDependencies): Router<RequestState> {
   const router = new Router<RequestState>();
   router.post('/network/callbacks', async (ctx) => {
     const { token, type } = await readSignedBody(ctx, verifyCallback, Callback);
@@ -48,8 +55,9 @@ export function networkCallbacks({ client, verifyCallback }: CallbackDependencie
         client.workflow.getHandle(workflowId).signal(networkResult),
       );
     } catch (error) {
-      // The workflow has finished, so the callback no longer matters.
       if (!(error instanceof WorkflowNotFoundError)) throw error;
+      // The operation has ended. The network may still contradict its end, so a worker looks it up.
+      await expectLateAnswer(orm, SUBJECTS[type].kind, token);
     }
     ctx.status = 204;
   });

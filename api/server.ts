@@ -217,7 +217,7 @@ export async function startApi(
     servers.push(await serveHttp(apps.operations, config.operations, 'OPERATIONS_PORT'));
   const { hostWorker } = options;
   if (hostWorker !== undefined && serves('partner')) {
-    const activities = createCardActivities({ ...operations, ...liveWork.reported });
+    const activities = createCardActivities({ ...operations, logger, ...liveWork.reported });
     liveWork.host(() => hostWorker(activities, tracing));
   }
 

@@ -18,6 +18,29 @@ export function isRetryable(error: unknown): boolean {
   return false;
 }
 
+/** SQLSTATE classes that the same statement with the same rows meets again: data, integrity, the schema, raised errors. */
+const LASTING_CLASSES = ['22', '23', '42', 'P0'];
+const LASTING_NAMES = [
+  'LedgerConflict',
+  'LedgerRejected',
+  'TypeError',
+  'RangeError',
+  'ZodError',
+  '$ZodError',
+];
+
+/** Whether running the transaction again cannot help until somebody has changed something: a mistake of ours, or a contradiction. */
+export function isLasting(error: unknown): boolean {
+  if (isRetryable(error)) return false;
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const { code } = at as { code?: unknown };
+    if (LASTING_NAMES.includes(at.name)) return true;
+    if (typeof code === 'string' && code.length === 5 && LASTING_CLASSES.includes(code.slice(0, 2)))
+      return true;
+  }
+  return false;
+}
+
 /** Whether the statement waited for a lock for longer than the session's lock_timeout. */
 export function isLockTimeout(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {

@@ -4,6 +4,7 @@ import * as accounts from './entities/accounts.ts';
 import * as cards from './entities/cards.ts';
 import * as deposits from './entities/deposits.ts';
 import { IdempotencyClaimEntity } from './entities/idempotency.ts';
+import { LateAnswerEntity } from './entities/late-answers.ts';
 import * as ledger from './entities/ledger.ts';
 import { MeasurementEntity } from './entities/measurements.ts';
 import { NetworkMessageEntity } from './entities/network-messages.ts';
@@ -31,6 +32,7 @@ const TABLES = {
   card_reveal: cards.CardRevealEntity,
   refused_reveal: cards.RefusedRevealEntity,
   idempotency_claim: IdempotencyClaimEntity,
+  late_answer: LateAnswerEntity,
   event: webhooks.EventEntity,
   webhook_endpoint: webhooks.WebhookEndpointEntity,
   delivery: webhooks.DeliveryEntity,

@@ -1,9 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
 import type { Operator } from '../commands/accounts/operator-context.ts';
+import { decideContradiction } from '../commands/funding/book-topup.ts';
 import { type DecidedTable, readDecision } from '../commands/funding/decision.ts';
 import { decideIssuance, decideTopUp } from '../commands/funding/resolution.ts';
 import { Refusal } from '../commands/refusal.ts';
 import { readStatement } from '../db/sql.ts';
+import type { CardStatus } from '../domain/card-status.ts';
 import type { IssuanceDecision, TopUpDecision, WhyNot } from '../domain/decision.ts';
 import {
   type ClaimedWorkflow,
@@ -11,6 +14,8 @@ import {
   resolveOperation,
 } from '../temporal/claimed-workflow.ts';
 import { readWorkflowStatus } from '../temporal/workflow-status.ts';
+import { issueCardWorkflowId, networkResult } from '../workflows/messages.ts';
+import { NOT_BOOKED } from './attention/late-answers.ts';
 import { findCard, type OperatorCard, readCard } from './reads/cards.ts';
 import { findTopUp, type OperatorTopUp, readTopUp } from './reads/topups.ts';
 import type { Session } from './session.ts';
@@ -34,10 +39,12 @@ export async function resolveCard(
     decideIssuance(operator, { cardId, ...decision, reason, deadlineMs });
   if (before.status !== 'funding_pending') {
     await record(await session.operator());
-    return untilApplied(session, waitMs, 'card', cardId, async () => {
+    const corrected = await untilApplied(session, waitMs, 'card', cardId, async () => {
       const card = await readCard(orm, cardId);
       return card.network_card_id === decision.networkCardId ? card : null;
     });
+    if (before.network_card_id !== null) await askAgain(session, before.network_card_id);
+    return corrected;
   }
   return resolvePending(session, waitMs, {
     noun: 'card',
@@ -72,6 +79,60 @@ export async function resolveTopUp(
     find: () => findTopUp(orm, topUpId),
   });
 }
+
+/**
+ * Books a top-up that failed by our record, and that the network has carried out, and waits until a worker has done so.
+ * @returns the top-up as it is then
+ * @throws Refusal if there is nothing to book, it can't be booked, or that takes longer than `waitMs`.
+ */
+export async function bookTopUp(
+  session: Session,
+  id: string,
+  reason: string,
+  waitMs: number,
+): Promise<OperatorTopUp> {
+  const orm = await session.orm();
+  await decideContradiction(await session.operator(), { kind: 'topup', id, outcome: 'booked', reason });
+  for (const giveUpAt = Date.now() + waitMs; Date.now() < giveUpAt; await sleep(POLL_INTERVAL_MS)) {
+    const [late] = await lateDecision(orm.em.fork(), { id });
+    if (late?.decision?.refused !== undefined) {
+      throw new Refusal(`${id} was not booked: ${NOT_BOOKED[late.decision.refused]}.`);
+    }
+    if (late !== undefined) continue;
+    const topUp = await findTopUp(orm, id);
+    if (topUp?.status === 'succeeded') return topUp;
+    throw new Refusal(`The card network now says that it has not carried out ${id}, so nothing was booked.`);
+  }
+  throw new Refusal(
+    `The decision is recorded, but ${id} is not booked yet: check that a worker is running, then look again with ` +
+      `"operator topup show ${id}".`,
+  );
+}
+
+const lateDecision = readStatement((db, { id }: { id: string }) =>
+  db.selectFrom('late_answer').select('decision').where('id', '=', id),
+);
+
+/** Has the workflows of cards whose network id was in use ask the network now, rather than within a day. */
+async function askAgain(session: Session, networkCardId: string): Promise<void> {
+  const waiting = await waitingFor((await session.orm()).em.fork(), { networkCardId });
+  if (waiting.length === 0) return;
+  const client = await session.temporal();
+  for (const { id } of waiting) {
+    await client.withDeadline(Date.now() + TEMPORAL_TIMEOUT_MS, () =>
+      client.workflow.getHandle(issueCardWorkflowId(id)).signal(networkResult),
+    );
+  }
+}
+
+const waitingFor = readStatement((db, { networkCardId }: { networkCardId: string }) =>
+  db
+    .selectFrom('card')
+    .select('id')
+    // A literal, for the partial index of pending cards.
+    .where('status', '=', sql.lit<CardStatus>('funding_pending'))
+    .where(sql`not_recorded ->> 'networkCardId'`, '=', networkCardId),
+);
 
 /** A card or a top-up that the network has not confirmed. */
 interface Pending {
@@ -190,5 +251,9 @@ const WHY_NOT_APPLIED: Record<WhyNot, string> = {
   other_id_at_network:
     'the card network has the card under a different id, so the given one was ignored: leave out --network-card-id.',
   id_of_another_card:
-    'another card already has the given network card id, so nothing has changed: look the card up again by its token.',
+    'another card already has its network card id, so nothing has changed: look both cards up by their tokens, and correct ' +
+    'the other one first ("operator attention list").',
+  not_recordable:
+    "recording the decision failed because of an error of ours, so nothing has changed: see the worker's log, which has " +
+    'the error, and run this again when its cause is gone.',
 };

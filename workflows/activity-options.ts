@@ -22,9 +22,13 @@ const ALIVE = { startToCloseTimeout: '20s', heartbeatTimeout: '6s' } as const;
 /** One call to the card network. If it gets no answer, the workflow decides when to ask again. */
 export const NETWORK_CALL: ActivityOptions = { ...ALIVE, retry: { maximumAttempts: 1 } };
 
-/** The same, but failures of the database are retried indefinitely, without growing the history. */
+/**
+ * The same, but failures of the database are retried without growing the history. After an hour the workflow goes on as if the
+ * network had not answered, so that no failure keeps it from its deadline or from an operator's decision.
+ */
 export const NETWORK_REQUEST: ActivityOptions = {
   ...ALIVE,
+  scheduleToCloseTimeout: '1h',
   retry: {
     initialInterval: '1s',
     maximumInterval: '15s',

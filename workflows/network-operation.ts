@@ -194,7 +194,9 @@ const NOT_APPLIED: Record<WhyNot, string> = {
   other_id_at_network:
     'An operator decided that the card is issued, but the network has it under a different id.',
   id_of_another_card:
-    'An operator decided that the card is issued, but another card already has its "networkCardId".',
+    'An operator decided that the card is issued, but another card already has its "networkCardId": correct that card.',
+  not_recordable:
+    "A decision could not be recorded, because of an error of ours: see the worker's log, then decide again.",
 };
 
 const isNetworkId = (value: unknown): boolean =>

@@ -7,7 +7,7 @@ import {
   type Transactor,
   writeStatement,
 } from '../../db/sql.ts';
-import type { Decision, RecordedDecision, Verdict, WhyNot } from '../../domain/decision.ts';
+import type { Decision, NotRecorded, RecordedDecision, Verdict, WhyNot } from '../../domain/decision.ts';
 
 export type DecidedTable = 'card' | 'topup';
 
@@ -39,6 +39,16 @@ export async function refuseDecision(
 ): Promise<Verdict & { over: false }> {
   await STATEMENTS[table].refuse(tx, { id, because });
   return { over: false, because };
+}
+
+/** Like {@link refuseDecision}, by the claim, for a decision whose transaction has failed and will fail again. */
+export async function refuseLastingly(
+  orm: Orm,
+  table: DecidedTable,
+  claimId: string,
+): Promise<Verdict & { over: false }> {
+  await STATEMENTS[table].refuseOfClaim(orm, { claimId });
+  return { over: false, because: 'not_recordable' };
 }
 
 /**
@@ -84,6 +94,17 @@ export async function flagOverdue(
   return row?.remaining_ms ?? 0;
 }
 
+/** Notes that the network's decision on a pending operation can't be recorded, and why, so that `attention list` shows it. */
+export async function noteNotRecorded(
+  orm: Orm,
+  table: DecidedTable,
+  claimId: string,
+  why: Omit<NotRecorded, 'at'>,
+): Promise<void> {
+  const { reason, networkCardId = null } = why;
+  await STATEMENTS[table].note(orm, { claimId, reason, networkCardId });
+}
+
 /** Marks a pending operation as past its deadline, in the caller's transaction. */
 export async function markOverdue(tx: Transactor, table: DecidedTable, id: string): Promise<void> {
   await STATEMENTS[table].mark(tx, { id });
@@ -109,6 +130,16 @@ const statementsOf = (name: DecidedTable) => {
     refuse: writeStatement(
       (_, { id, because }: { id: string; because: WhyNot }) => sql`
         UPDATE ${table} SET decision = decision || jsonb_build_object('refused', ${because}::text) WHERE id = ${id}`,
+    ),
+    refuseOfClaim: autocommitStatement(
+      (_, { claimId }: { claimId: string }) => sql`
+        UPDATE ${table} SET decision = decision || '{"refused": "not_recordable"}' WHERE claim_id = ${claimId}`,
+    ),
+    note: autocommitStatement(
+      (_, values: { claimId: string; reason: string; networkCardId: string | null }) => sql`
+        UPDATE ${table} SET not_recorded = jsonb_strip_nulls(jsonb_build_object('reason', ${values.reason}::text,
+          'networkCardId', ${values.networkCardId}::text, 'at', coalesce(not_recorded ->> 'at', to_jsonb(now()) #>> '{}')))
+        WHERE claim_id = ${values.claimId}`,
     ),
     mark: writeStatement(
       (_, { id }: { id: string }) => sql`

@@ -195,6 +195,7 @@ const TABLE: FundingTable<CardRow> = {
         failure_code: card.failure_code,
         claim_id: null,
         overdue_since: null,
+        not_recorded: null,
       })
       .where('id', '=', card.id)
       .where('status', '=', 'funding_pending')

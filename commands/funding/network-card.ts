@@ -20,9 +20,9 @@ export async function networkCardOf(
 ): Promise<IssuedCard | WhyNot> {
   const known = evidence === 'away' ? null : evidence.card;
   if (known !== null) {
-    return networkCardId === undefined || networkCardId === known.networkCardId
-      ? known
-      : 'other_id_at_network';
+    if (networkCardId !== undefined && networkCardId !== known.networkCardId) return 'other_id_at_network';
+    const isTaken = known.networkCardId !== null && (await isIdOfAnother(tx, cardId, known.networkCardId));
+    return isTaken ? 'id_of_another_card' : known;
   }
   if (networkCardId === undefined) return evidence === 'away' ? 'network_away' : 'unknown_to_network';
   if (await isIdOfAnother(tx, cardId, networkCardId)) return 'id_of_another_card';
@@ -50,6 +50,20 @@ export const isUnidentified = (
   card.mode === 'live' &&
   (card.status === 'active' || card.status === 'frozen') &&
   (card.network_card_id === null || card.last4 === null);
+
+/** Whether a card's network id is one that a person gave, and the network has not confirmed. */
+export const isGivenByHand = (card: Pick<CardRow, 'mode' | 'network_card_id' | 'last4'>): boolean =>
+  card.mode === 'live' && card.network_card_id !== null && card.last4 === null;
+
+/** Replaces the network id of a card that no worker looks up any more, in the caller's transaction. */
+export async function correctNetworkId(tx: Transactor, cardId: string, networkCardId: string): Promise<void> {
+  await setNetworkId(tx, { cardId, networkCardId });
+}
+
+const setNetworkId = writeStatement(
+  (db, { cardId, networkCardId }: { cardId: string; networkCardId: string }) =>
+    db.updateTable('card').set({ network_card_id: networkCardId }).where('id', '=', cardId),
+);
 
 /** Has a worker look a card up at the network as soon as it can. */
 export async function lookUpSoon(tx: Transactor, cardId: string): Promise<void> {
@@ -98,11 +112,21 @@ export function identifyCard(orm: Orm, cardId: string, evidence: NetworkEvidence
     }
     const known =
       byPerson === 'other_id_at_network' ? await networkCardOf(tx, cardId, evidence, undefined) : byPerson;
+    if (known === 'id_of_another_card' && evidence !== 'away' && evidence.card !== null) {
+      await noteTakenId(tx, { cardId, networkCardId: evidence.card.networkCardId ?? '' });
+    }
     if (typeof known === 'string') return false;
     await identify(tx, { ...known, cardId });
     return known.networkCardId !== card.network_card_id;
   });
 }
+
+const noteTakenId = writeStatement(
+  (_, values: { cardId: string; networkCardId: string }) => sql`
+  UPDATE card SET not_recorded = jsonb_build_object('reason', 'another card has its network id', 'networkCardId',
+    ${values.networkCardId}::text, 'at', coalesce(not_recorded ->> 'at', to_jsonb(now()) #>> '{}'))
+  WHERE id = ${values.cardId}`,
+);
 
 const identify = writeStatement((db, card: IssuedCard & { cardId: string }) =>
   db
@@ -112,6 +136,7 @@ const identify = writeStatement((db, card: IssuedCard & { cardId: string }) =>
       last4: card.last4,
       exp_month: card.expMonth,
       exp_year: card.expYear,
+      not_recorded: null,
     })
     .where('id', '=', card.cardId),
 );

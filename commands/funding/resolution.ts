@@ -16,7 +16,14 @@ import {
   voidFunding,
 } from './funding.ts';
 import { ISSUANCE } from './issuance.ts';
-import { isIdOfAnother, isUnidentified, lookUpSoon } from './network-card.ts';
+import { watchDecided } from './late-answers.ts';
+import {
+  correctNetworkId,
+  isGivenByHand,
+  isIdOfAnother,
+  isUnidentified,
+  lookUpSoon,
+} from './network-card.ts';
 import { TOPUP } from './topup.ts';
 
 interface ByOperator {
@@ -44,10 +51,11 @@ export function decideIssuance({ orm, actor }: Operator, decision: IssuanceByHan
     const locked = await ISSUANCE.lock(tx, cardId, null);
     if (locked === null) throw unknownId('card', cardId, 'run "operator attention list"');
     const { row: card } = locked;
+    const isBlocked = card.status === 'blocked' && isGivenByHand(card);
     if (card.status === 'funding_pending') {
       requireOverdue(card, deadlineMs);
       await markOverdue(tx, 'card', cardId);
-    } else {
+    } else if (!isBlocked) {
       requireUnidentified(card, decision);
       await lookUpSoon(tx, cardId);
     }
@@ -55,6 +63,10 @@ export function decideIssuance({ orm, actor }: Operator, decision: IssuanceByHan
       throw new Refusal(
         `Another card already has the network card id ${networkCardId}: look the card up there again by its token, ${cardId}.`,
       );
+    }
+    if (isBlocked) {
+      if (networkCardId === undefined) throw idMissing(card);
+      await correctNetworkId(tx, cardId, networkCardId);
     }
     await recordDecision(tx, 'card', cardId, decision);
     const { partner_id: partnerId, mode } = card;
@@ -75,13 +87,14 @@ function requireUnidentified(card: CardRow, { cardId, outcome, networkCardId }: 
       `The issuance of ${cardId} is over and the card is ${card.status}: there is nothing to resolve.`,
     );
   }
-  if (outcome === 'failed' || networkCardId === undefined) {
-    throw new Refusal(
-      `The issuance of ${cardId} is over and the card is ${card.status}. Only its id at the card network is missing: ` +
-        'give it with --issued --network-card-id N.',
-    );
-  }
+  if (outcome === 'failed' || networkCardId === undefined) throw idMissing(card);
 }
+
+const idMissing = ({ id, status }: CardRow): Refusal =>
+  new Refusal(
+    `The issuance of ${id} is over and the card is ${status}. Only its id at the card network is missing, or not ` +
+      'confirmed: give it with --issued --network-card-id N.',
+  );
 
 /**
  * Records an operator's decision on a top-up that the network never answered; a worker then applies it.
@@ -162,6 +175,8 @@ export function applyResolution<Row extends FundingRow, Evidence>(
       }
       response = await endFunding(kind, tx, ring, pending, 'post', kind.loaded(pending, loaded));
     }
+    const { cardId, amountCents, fees } = kind.funding(row);
+    await watchDecided(tx, { kind: kind.table, id: row.id, partnerId, cardId, amountCents, fees });
     // An operator's command has written its own audit entry.
     if (!isRecorded) {
       const { outcome, networkCardId } = decision;

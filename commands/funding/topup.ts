@@ -155,6 +155,7 @@ const TABLE: FundingTable<TopUpRow> = {
         completed_at: topUp.completed_at,
         claim_id: null,
         overdue_since: null,
+        not_recorded: null,
       })
       .where('id', '=', topUp.id)
       .where('status', '=', 'pending')

@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { CardFailureCode } from '../../domain/card.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
-import type { RecordedDecision } from '../../domain/decision.ts';
+import type { NotRecorded, RecordedDecision } from '../../domain/decision.ts';
 import type { Fee } from '../../domain/fees.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { TopUpFailureCode, TopUpStatus } from '../../domain/topup.ts';
@@ -74,6 +74,8 @@ export const CardEntity = defineEntity({
     asked: p.json().$type<{ bin: string; named: boolean }>().nullable(),
     /** What an operator decided about its issuance. */
     decision: p.json().$type<RecordedDecision>().nullable(),
+    /** Why the network's decision, or its id of the card, could not be recorded. */
+    notRecorded: p.json().$type<NotRecorded>().nullable(),
     /** When to ask the network again for what it has not told us about the card. */
     lookUpAfter: p.datetime().defaultRaw("'-infinity'"),
   },
@@ -106,6 +108,7 @@ export const TopUpEntity = defineEntity({
     /** The card that the network was asked to load; null in test mode. */
     asked: p.json().$type<{ networkCardId: string }>().nullable(),
     decision: p.json().$type<RecordedDecision>().nullable(),
+    notRecorded: p.json().$type<NotRecorded>().nullable(),
   },
 });
 

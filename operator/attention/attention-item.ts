@@ -5,6 +5,7 @@ export const ATTENTION_KINDS = [
   'card_topup',
   'card_status_change',
   'card_network_id',
+  'network_contradiction',
   'request',
   'webhook',
   'webhook_endpoint',

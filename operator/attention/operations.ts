@@ -3,6 +3,7 @@ import type { OperatorConfig } from '../../config/operator.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
 import { type CardStatus, STATUS_CHANGES, type StatusChangeOperation } from '../../domain/card-status.ts';
+import type { NotRecorded } from '../../domain/decision.ts';
 import type { TopUpStatus } from '../../domain/topup.ts';
 import {
   changeCardStatusWorkflowId,
@@ -41,6 +42,11 @@ interface Overdue {
   workflowIdOf(id: string): string;
 }
 
+/** The other card that has the network id which this row's card should get. */
+const holderFor = (table: 'card' | 'topup') =>
+  sql<string | null>`(SELECT h.id FROM card h WHERE h.mode = 'live'
+    AND h.network_card_id = ${sql.ref(`${table}.not_recorded`)} ->> 'networkCardId')`.as('holder');
+
 const overdueIn = (table: 'card' | 'topup', pendingStatus: CardStatus | TopUpStatus) =>
   readStatement((db, { deadlineMs }: { deadlineMs: number }) =>
     db
@@ -50,12 +56,24 @@ const overdueIn = (table: 'card' | 'topup', pendingStatus: CardStatus | TopUpSta
         'partner_id',
         eb('overdue_since', 'is not', null).as('flagged'),
         sql<string | null>`CASE WHEN NOT decision ? 'refused' THEN decision ->> 'outcome' END`.as('decided'),
-        fn.coalesce('overdue_since', later(ref('created_at'), deadlineMs)).as('since'),
+        'not_recorded',
+        holderFor(table),
+        fn
+          .coalesce(
+            'overdue_since',
+            sql<string | null>`(not_recorded ->> 'at')::timestamptz`,
+            later(ref('created_at'), deadlineMs),
+          )
+          .as('since'),
       ])
       // A literal, for the partial index of pending rows.
       .where('status', '=', sql.lit(pendingStatus))
       .where(({ eb, or }) =>
-        or([eb('overdue_since', 'is not', null), eb('created_at', '<', ago(deadlineMs))]),
+        or([
+          eb('overdue_since', 'is not', null),
+          eb('created_at', '<', ago(deadlineMs)),
+          eb('not_recorded', 'is not', null),
+        ]),
       ),
   );
 
@@ -97,16 +115,50 @@ async function readOverdue(
   deadlineMs: number,
 ): Promise<UnfinishedItem[]> {
   const rows = await overdue(orm.em.fork(), { deadlineMs });
-  return rows.map(({ id, partner_id, flagged, decided, since }) => ({
-    kind,
-    id,
-    partner_id,
-    since: new Date(since).toISOString(),
-    ...(decided === null ? (flagged ? { reason } : NOT_FLAGGED) : notApplied(decided)),
-    ...commands(id),
-    workflow_id: workflowIdOf(id),
-  }));
+  return rows.map(({ id, partner_id, flagged, decided, since, not_recorded, holder }) => {
+    const item = {
+      kind,
+      id,
+      partner_id,
+      since: new Date(since).toISOString(),
+      workflow_id: workflowIdOf(id),
+      ...commands(id),
+    };
+    if (not_recorded !== null)
+      return { ...item, ...notRecorded(not_recorded, holder, item, Boolean(flagged)) };
+    if (decided !== null) return { ...item, ...notApplied(decided) };
+    return { ...item, ...(flagged ? { reason } : NOT_FLAGGED) };
+  });
 }
+
+/**
+ * What to do if the network has decided but our record can't take it.
+ * @param holder the card whose network id is in the way, if that is the reason
+ * @param flagged whether an operator can decide
+ */
+function notRecorded(
+  { reason, networkCardId }: NotRecorded,
+  holder: string | null,
+  { workflow_id, or_command }: Pick<AttentionItem, 'workflow_id' | 'or_command'>,
+  flagged: boolean,
+): Pick<AttentionItem, 'reason' | 'command' | 'or_command'> {
+  const decision = { or_command: flagged ? or_command : null };
+  if (holder !== null) {
+    return {
+      reason: `the network has issued it as ${networkCardId}, but ${holder} has this id: look that card up and correct its id`,
+      command: correctId(holder),
+      ...decision,
+    };
+  }
+  return {
+    reason: `the network has decided, but recording that failed (${reason}): see the worker's log; once the cause is gone, ask the network again`,
+    command: `temporal workflow signal --workflow-id ${workflow_id} --name networkResult`,
+    ...decision,
+  };
+}
+
+const correctId = (cardId: string): string =>
+  `npm run operator -- card resolve ${cardId} --issued --network-card-id "…" ${REASON}`;
 
 /** Freezes, unfreezes and blocks that take too long; if a card has several, the one that the network is being asked for. */
 async function readStatusChanges(orm: Orm): Promise<UnfinishedItem[]> {
@@ -157,14 +209,16 @@ const slowStatusChanges = readStatement((db, { patienceMs }: { patienceMs: numbe
 /** Active cards whose id at the network is unknown. Workers ask the network for it every ten minutes. */
 async function readWithoutNetworkId(orm: Orm): Promise<AttentionItem[]> {
   const rows = await withoutNetworkId(orm.em.fork(), {});
-  return rows.map(({ id, partner_id, since }) => ({
+  return rows.map(({ id, partner_id, since, not_recorded, holder }) => ({
     kind: 'card_network_id',
     id,
     partner_id,
     since: new Date(since).toISOString(),
     reason:
-      "the card is in use, but its id at the network is not known, so it can't be frozen, blocked or topped up",
-    command: `npm run operator -- card resolve ${id} --issued --network-card-id "…" ${REASON}`,
+      holder === null
+        ? "the card is in use, but its id at the network is not known, so it can't be frozen, blocked or topped up"
+        : `the card is in use, and the network knows it as ${not_recorded?.networkCardId}, but ${holder} has this id: look that card up and correct its id`,
+    command: correctId(holder ?? id),
     ...NO_CHOICE,
     workflow_id: null,
   }));
@@ -173,7 +227,7 @@ async function readWithoutNetworkId(orm: Orm): Promise<AttentionItem[]> {
 const withoutNetworkId = readStatement((db) =>
   db
     .selectFrom('card')
-    .select(['id', 'partner_id', 'created_at as since'])
+    .select(['id', 'partner_id', 'created_at as since', 'not_recorded', holderFor('card')])
     // The partial index's own condition.
     .where('mode', '=', sql.lit('live'))
     .where('status', 'in', [sql.lit<CardStatus>('active'), sql.lit<CardStatus>('frozen')])

@@ -5,6 +5,7 @@ import { readPartnerNames } from '../reads/partners.ts';
 import type { AttentionItem, NamedAttentionItem, UnfinishedItem } from './attention-item.ts';
 import { readWaitingDeposits } from './deposits.ts';
 import { readKept } from './kept-transactions.ts';
+import { readContradictions } from './late-answers.ts';
 import { readWaitingOperations } from './operations.ts';
 import { readWithoutPartition } from './partitions.ts';
 import { readGivenUp, readParked } from './webhooks.ts';
@@ -18,6 +19,7 @@ export type AttentionConfig = Pick<
 export async function readItems(orm: Orm, config: AttentionConfig): Promise<UnfinishedItem[]> {
   const found = await Promise.all([
     readWaitingOperations(orm, config),
+    readContradictions(orm),
     readGivenUp(orm),
     readParked(orm),
     readWaitingDeposits(orm, config.taskQueuePrefix),

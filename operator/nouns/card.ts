@@ -110,6 +110,30 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
         return { value: await resolveCard(session, id, { ...decision, reason }, resolveWaitMs) };
       }),
     );
+
+  card
+    .command('dismiss')
+    .description(
+      'take a contradiction of the card network off "attention list", once you have settled it there; it changes nothing else',
+    )
+    .argument('<id>', 'of the card')
+    .requiredOption('--reason <reason>', 'how you settled it, for the audit log', read(Text(500)))
+    .addHelpText(
+      'after',
+      examples('card dismiss card_01k0… --reason "the network closed the card, ticket 4711"'),
+    )
+    .action(
+      verb(async (id: string, { reason }: { reason: string }) => {
+        const { decideContradiction } = await import('../../commands/funding/book-topup.ts');
+        await decideContradiction(await session.operator(), {
+          kind: 'card',
+          id,
+          outcome: 'dismissed',
+          reason,
+        });
+        return { value: { id, dismissed: true } };
+      }),
+    );
 }
 
 const MAX_TOP_UPS_SHOWN = 20;

@@ -81,6 +81,46 @@ export function topUpNoun(topUp: Command, { session, verb, examples, err, resolv
         },
       ),
     );
+
+  topUp
+    .command('book')
+    .description('book a top-up that failed by our record, and that the card network has carried out')
+    .argument('<id>', 'of the top-up')
+    .requiredOption('--reason <reason>', 'for the audit log', read(Text(500)))
+    .addHelpText(
+      'after',
+      examples('topup book topup_01k0… --reason "the network shows the load, ticket 4711"'),
+    )
+    .action(
+      verb(async (id: string, { reason }: { reason: string }) => {
+        const { bookTopUp } = await import('../resolve.ts');
+        return { value: await bookTopUp(session, id, reason, resolveWaitMs) };
+      }),
+    );
+
+  topUp
+    .command('dismiss')
+    .description(
+      'take a contradiction of the card network off "attention list", once you have settled it there; it changes nothing else',
+    )
+    .argument('<id>', 'of the top-up')
+    .requiredOption('--reason <reason>', 'how you settled it, for the audit log', read(Text(500)))
+    .addHelpText(
+      'after',
+      examples('topup dismiss topup_01k0… --reason "the network took the load back, ticket 4711"'),
+    )
+    .action(
+      verb(async (id: string, { reason }: { reason: string }) => {
+        const { decideContradiction } = await import('../../commands/funding/book-topup.ts');
+        await decideContradiction(await session.operator(), {
+          kind: 'topup',
+          id,
+          outcome: 'dismissed',
+          reason,
+        });
+        return { value: { id, dismissed: true } };
+      }),
+    );
 }
 
 const TopUpId = z.string().refine((text) => isId('topup', text), 'must be the id of a top-up: topup_01k0…');

@@ -8,6 +8,7 @@ import { SIGN_OF_LIFE_MS } from '../../temporal/attempts.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
 import { startBookingKept } from './book-kept.ts';
 import { startIdentifying } from './identify-cards.ts';
+import { startLateAnswers } from './late-answers.ts';
 import { startSweep } from './sweep-claims.ts';
 
 export interface CardsOptions extends PartOptions {
@@ -30,7 +31,7 @@ export async function startCards(options: CardsOptions): Promise<WorkerPart> {
   const liveNetwork = live.network && (around.network?.(live.network) ?? live.network);
   const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
   const activities = createCardActivities({
-    ...{ orm, ring, liveNetwork, liveNetworkConfigured: liveNetwork !== null },
+    ...{ orm, ring, logger, liveNetwork, liveNetworkConfigured: liveNetwork !== null },
     issuanceDeadlineMs: config.issuanceDeadlineMs,
     topUpDeadlineMs: config.topUpDeadlineMs,
     answered: createResponseNotifier(orm, (claimId, error) =>
@@ -52,6 +53,7 @@ export async function startCards(options: CardsOptions): Promise<WorkerPart> {
     startSweep({ orm, client, taskQueue, config, logger }),
     startIdentifying({ orm, liveNetwork, logger }),
     startBookingKept({ orm, direct: options.direct, ring, logger }),
+    startLateAnswers({ orm, liveNetwork, logger }),
   ];
   return {
     worker,

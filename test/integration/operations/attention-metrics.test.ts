@@ -31,6 +31,7 @@ const WAITED_MINUTES: Record<AttentionKind, number> = {
   default_partition: 16,
   network_transaction: 17,
   network_transactions_full: 17,
+  network_contradiction: 17,
 };
 
 const PAYMENT = { valueMicroUsdt: 24_000_000n, blockNumber: 100, blockTime: new Date() };
@@ -107,6 +108,11 @@ describe('the metrics of what waits for a person', function () {
         ...{ apiKeyId: null, clientAddress: null },
         ...{ fingerprint: Buffer.alloc(32), sealedRequest: null, leaseMs: 0 },
       },
+    );
+    await asOwner(
+      stack,
+      `INSERT INTO late_answer (id, kind, said, contradicts_since, look_up_after)
+       VALUES ('card_1', 'card', 'yes', ${minutesAgo('network_contradiction')}, 'infinity')`,
     );
     for (const [kind, operation] of [
       ['card_status_change', 'freeze_card'],

@@ -285,4 +285,70 @@ describe("the network's id of a card that an operator resolves as issued", funct
       await assertUsable(cardId);
     });
   });
+
+  describe('that was given to another card', () => {
+    /** Two cards: the first was given the second one's id, which the network then says is issued. */
+    async function mistaken(): Promise<{ wrong: string; stuck: string; networkCardId: string }> {
+      const [wrong, stuck] = [await overdue(), await overdue()];
+      const networkCardId = await idAtNetwork(stuck);
+      isAway = true;
+      const given = await resolve(wrong, '--issued', '--network-card-id', networkCardId);
+      assert.equal(given.code, 0, given.err);
+      await asOwner(stack, `UPDATE card SET look_up_after = 'infinity' WHERE id = $1`, [wrong]);
+      isAway = false;
+      await complete(stuck);
+      await until('that it cannot be recorded is listed', async () =>
+        (await itemOf(stuck))?.reason.includes(wrong),
+      );
+      return { wrong, stuck, networkCardId };
+    }
+
+    async function complete(cardId: string): Promise<void> {
+      await asOwner(
+        stack,
+        'UPDATE simulated_network.operation SET completes_at = clock_timestamp() WHERE token = $1',
+        [cardId],
+      );
+      await workflowOf(cardId).signal(networkResult);
+    }
+
+    it('is corrected with the command that attention list shows, and the other card then becomes active', async () => {
+      const { wrong, stuck, networkCardId } = await mistaken();
+      const item = await itemOf(stuck);
+      assert.equal(item.kind, 'card_issuance');
+      assert.equal(
+        item.reason,
+        `the network has issued it as ${networkCardId}, but ${wrong} has this id: look that card up and correct its id`,
+      );
+      assert.equal(
+        item.command,
+        `npm run operator -- card resolve ${wrong} --issued --network-card-id "…" --reason "…"`,
+      );
+      const refused = await resolve(stuck, '--issued');
+      assert.match(refused.err, /another card already has its network card id/);
+      const corrected = await resolve(wrong, '--issued', '--network-card-id', await idAtNetwork(wrong));
+      assert.equal(corrected.code, 0, corrected.err);
+      await until('the other one is active', async () => (await row(stuck))?.status === 'active');
+      assert.equal((await row(stuck))?.network_card_id, networkCardId);
+      for (const cardId of [wrong, stuck]) assert.equal(await itemOf(cardId), undefined);
+      await workflowOf(stuck).result();
+    });
+
+    it('can be corrected on a card that is blocked by now', async () => {
+      const { wrong, stuck } = await mistaken();
+      await asOwner(stack, `UPDATE card SET status = 'blocked' WHERE id = $1`, [wrong]);
+      const corrected = await resolve(wrong, '--issued', '--network-card-id', await idAtNetwork(wrong));
+      assert.deepEqual([corrected.code, corrected.json?.status], [0, 'blocked'], corrected.err);
+      await until('the other one is active', async () => (await row(stuck))?.status === 'active');
+      await asOwner(stack, `UPDATE card SET status = 'active' WHERE id = $1`, [wrong]);
+    });
+
+    it("does not keep an operator's decision from being applied", async () => {
+      const { stuck } = await mistaken();
+      const { code, json, err } = await resolve(stuck, '--failed');
+      assert.deepEqual([code, json?.status], [0, 'failed'], err);
+      assert.equal(await itemOf(stuck), undefined);
+      await workflowOf(stuck).result();
+    });
+  });
 });

@@ -1,0 +1,159 @@
+import { sql } from 'kysely';
+import { timeOf } from '../../crypto/new-id.ts';
+import { TOPUP_COLUMNS } from '../../db/columns.ts';
+import type { Orm } from '../../db/orm.ts';
+import { autocommitStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import type { LateDecision, WhyNotBooked } from '../../domain/late-answer.ts';
+import { applyOperation } from '../../ledger/apply-operation.ts';
+import { readCardBalance } from '../../ledger/balances.ts';
+import type { TopUpRow } from '../../resources/topup.ts';
+import { type Operator, recordAudit } from '../accounts/operator-context.ts';
+import { lockCard } from '../card-status/lock-card.ts';
+import { Refusal } from '../refusal.ts';
+import { newEvent } from '../webhooks/new-event.ts';
+import { loadedTopUp, TOPUP, topUpOutcome } from './topup.ts';
+import { ledgerOperation } from './write-funding.ts';
+
+/**
+ * Records what an operator decided about an operation that the network contradicts our record of. To book a top-up is left to a
+ * worker; to dismiss a contradiction takes effect at once.
+ * @throws Refusal if there is no contradiction, or none of that kind
+ */
+export function decideContradiction(
+  { orm, actor }: Operator,
+  decision: { kind: 'card' | 'topup'; id: string; outcome: LateDecision['outcome']; reason: string },
+): Promise<void> {
+  const { kind, id, outcome, reason } = decision;
+  return transaction(orm, async (tx) => {
+    const [late] = await lockLate(tx, { id });
+    if (late?.said == null || late.kind !== kind || late.decision?.outcome === 'dismissed') {
+      throw new Refusal(
+        `The card network does not contradict our record of ${id}: there is nothing to ${outcome === 'booked' ? 'book' : 'dismiss'}.`,
+      );
+    }
+    if (outcome === 'booked' && (late.said === 'no' || late.card_id === null)) {
+      throw new Refusal(
+        late.said === 'no'
+          ? `The card network says that it has not carried out ${id}: there is nothing to book.`
+          : `Our record of ${id} does not have its card and amount: correct the balance with "operator partner adjust", then dismiss it.`,
+      );
+    }
+    await decide(tx, { id, outcome });
+    const { partner_id: partnerId, card_id: cardId } = late;
+    const detail = { partnerId, mode: 'live', ...(kind === 'topup' && { cardId }), said: late.said, reason };
+    recordAudit(tx, actor, `${kind}.${outcome === 'booked' ? 'book' : 'dismiss'}`, id, detail);
+  });
+}
+
+const lockLate = writeStatement((db, { id }: { id: string }) =>
+  db
+    .selectFrom('late_answer')
+    .select(['kind', 'said', 'partner_id', 'card_id', 'amount_cents', 'fees', 'decision'])
+    .where('id', '=', id)
+    .forUpdate(),
+);
+
+const decide = writeStatement(
+  (_, { id, outcome }: { id: string; outcome: LateDecision['outcome'] }) => sql`
+    UPDATE late_answer SET decision = jsonb_build_object('outcome', ${outcome}::text),
+      look_up_after = CASE WHEN ${outcome} = 'dismissed' THEN 'infinity' ELSE '-infinity'::timestamptz END
+    WHERE id = ${id}`,
+);
+
+/**
+ * Books a top-up that failed by our record, and that the network has carried out, as an operator decided: the money is debited
+ * now, the row becomes `succeeded`, and an event says so. If it can't be booked, the decision says why.
+ * @returns whether it was booked
+ */
+export function bookTopUp(orm: Orm, id: string): Promise<boolean> {
+  return transaction(orm, async (tx) => {
+    const [found] = await cardOfLate(tx, { id });
+    const card = found?.card_id == null ? undefined : await lockCard(tx, found.card_id);
+    const [row] = await lockTopUp(tx, { id });
+    const [late] = await lockLate(tx, { id });
+    if (late?.said !== 'yes' || late.decision?.outcome !== 'booked' || late.decision.refused !== undefined)
+      return false;
+    if (card === undefined || card.status === 'blocked' || card.status === 'failed') {
+      return refuse(tx, id, 'card_closed');
+    }
+    const failed: TopUpRow = row ?? {
+      id,
+      partner_id: card.partner_id,
+      mode: 'live',
+      card_id: card.id,
+      status: 'failed',
+      failure_code: 'provider_declined',
+      amount_cents: late.amount_cents ?? '',
+      fees: late.fees ?? [],
+      card_balance_cents: null,
+      overdue_since: null,
+      created_at: timeOf(id).toISOString(),
+      completed_at: null,
+    };
+    const booked = { ...loadedTopUp(failed, await readCardBalance(tx, card.id)), failure_code: null };
+    const operation = ledgerOperation(TOPUP.funding(booked), 'single');
+    // Under the id of the top-up's hold, which was released: so it is booked at most once.
+    const transfers = operation.transfers.map((transfer) => ({
+      ...transfer,
+      step: `booked:${transfer.step}`,
+    }));
+    const { outcome } = await applyOperation(tx, { ...operation, transfers });
+    if (outcome === 'insufficient_funds') return refuse(tx, id, outcome);
+    await write(tx, { ...booked, fees: JSON.stringify(booked.fees), ...eventOf(booked, card) });
+    return true;
+  });
+}
+
+function eventOf(booked: TopUpRow, card: Parameters<typeof topUpOutcome>[1]) {
+  const { type, mode, data } = topUpOutcome(booked, card);
+  const { id, created, body } = newEvent({ type, mode, data });
+  return { eventId: id, eventType: type, eventBody: body, eventCreatedAt: created };
+}
+
+async function refuse(tx: Transactor, id: string, why: WhyNotBooked): Promise<false> {
+  await refuseOne(tx, { id, why });
+  return false;
+}
+
+/** Notes that a top-up can't be booked because of an error of ours, for the operator who decided it. */
+export async function refuseBooking(orm: Orm, id: string): Promise<void> {
+  await refuseAlone(orm, { id, why: 'not_recordable' });
+}
+
+const refusal = ({ id, why }: { id: string; why: WhyNotBooked }) => sql`
+  UPDATE late_answer SET decision = decision || jsonb_build_object('refused', ${why}::text) WHERE id = ${id}`;
+const refuseOne = writeStatement((_, values: { id: string; why: WhyNotBooked }) => refusal(values));
+const refuseAlone = autocommitStatement((_, values: { id: string; why: WhyNotBooked }) => refusal(values));
+
+const cardOfLate = writeStatement((db, { id }: { id: string }) =>
+  db.selectFrom('late_answer').select('card_id').where('id', '=', id).where('kind', '=', 'topup'),
+);
+
+const lockTopUp = writeStatement((db, { id }: { id: string }) =>
+  db
+    .selectFrom('topup')
+    .select([...TOPUP_COLUMNS])
+    .where('id', '=', id)
+    .forNoKeyUpdate(),
+);
+
+type Booked = Omit<TopUpRow, 'fees'> & { fees: string } & ReturnType<typeof eventOf>;
+
+/** Writes the row, which is new if it had been deleted with a refusal, and the event. Nothing is left to wait for. */
+const write = writeStatement(
+  (_, values: Booked) => sql`
+    WITH done AS (
+      INSERT INTO topup AS t (id, partner_id, mode, card_id, status, amount_cents, fees, card_balance_cents, created_at, completed_at)
+      VALUES (${values.id}, ${values.partner_id}, ${values.mode}, ${values.card_id}, ${values.status}, ${values.amount_cents},
+        ${values.fees}::jsonb, ${values.card_balance_cents}, ${values.created_at}, ${values.completed_at})
+      ON CONFLICT (id) DO UPDATE SET status = excluded.status, failure_code = NULL,
+        card_balance_cents = excluded.card_balance_cents, completed_at = excluded.completed_at
+      RETURNING partner_id, mode, card_id
+    ), told AS (
+      INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
+      SELECT ${values.eventId}, partner_id, mode, ${values.eventType}, card_id, ${values.eventBody},
+        ${values.eventCreatedAt}::timestamptz FROM done
+    )
+    DELETE FROM late_answer WHERE id = ${values.id}`,
+);

@@ -1,0 +1,65 @@
+import { sql } from 'kysely';
+import type { Orm } from '../../db/orm.ts';
+import { readStatement } from '../../db/sql.ts';
+import type { LateDecision, WhyNotBooked } from '../../domain/late-answer.ts';
+import type { AttentionItem } from './attention-item.ts';
+
+/** Operations that have ended, about which the network says something else than our record. */
+export async function readContradictions(orm: Orm): Promise<AttentionItem[]> {
+  const rows = await contradictions(orm.em.fork(), {});
+  return rows.map(({ id, kind, said, partner_id, network_card_id, since, decision }) => {
+    const item = {
+      kind: 'network_contradiction' as const,
+      id,
+      partner_id,
+      since: new Date(since).toISOString(),
+      workflow_id: null,
+    };
+    const dismiss = `npm run operator -- ${kind} dismiss ${id} --reason "…"`;
+    if (kind === 'topup' && said === 'yes') {
+      const refused = decision?.refused === undefined ? '' : `; ${NOT_BOOKED[decision.refused]}`;
+      return {
+        ...item,
+        reason: `by our record the top-up failed, and the network has loaded the card: book it now${refused}`,
+        command: `npm run operator -- topup book ${id} --reason "…"`,
+        or_command: dismiss,
+      };
+    }
+    const reason =
+      kind === 'topup' ? TOP_UP_NOT_LOADED : said === 'yes' ? cardIssued(network_card_id) : CARD_NOT_ISSUED;
+    return { ...item, reason, command: dismiss, or_command: null };
+  });
+}
+
+const cardIssued = (networkCardId: string | null): string =>
+  `by our record the issuance failed, and the network has issued the card as ${networkCardId}: have the network close it, then dismiss this`;
+const CARD_NOT_ISSUED =
+  'by our record the card is issued, and the network says that it is not: have it blocked, which returns its balance, give ' +
+  'its fees back with "partner adjust", then dismiss this';
+const TOP_UP_NOT_LOADED =
+  'by our record the top-up succeeded, and the network says that it has not loaded the card: have the network load it, then ' +
+  'dismiss this';
+
+/** Why a top-up that an operator wanted booked was not. */
+export const NOT_BOOKED: Record<WhyNotBooked, string> = {
+  insufficient_funds: "the partner's balance does not cover it: have it funded, then book again",
+  card_closed:
+    'its card is closed by our record, so it cannot take the money: settle that with the network, then dismiss this',
+  not_recordable: "booking it failed because of an error of ours: see the worker's log, then book again",
+};
+
+interface Contradiction {
+  id: string;
+  kind: 'card' | 'topup';
+  said: 'yes' | 'no';
+  partner_id: string | null;
+  network_card_id: string | null;
+  since: string;
+  decision: LateDecision | null;
+}
+
+const contradictions = readStatement(
+  () => sql<Contradiction>`
+    SELECT id, kind, said, partner_id, network_card_id, contradicts_since AS since, decision FROM late_answer
+    WHERE contradicts_since IS NOT NULL AND decision ->> 'outcome' IS DISTINCT FROM 'dismissed'`,
+);

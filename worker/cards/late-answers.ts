@@ -1,0 +1,75 @@
+import type { Logger } from 'pino';
+import { heard } from '../../activities/ask-network.ts';
+import { bookTopUp, refuseBooking } from '../../commands/funding/book-topup.ts';
+import { recordLateAnswer, takeLateAnswers } from '../../commands/funding/late-answers.ts';
+import { isLasting } from '../../db/is-retryable.ts';
+import type { Orm } from '../../db/orm.ts';
+import type { CardNetwork } from '../../domain/card-network.ts';
+import type { LateAnswer } from '../../domain/late-answer.ts';
+import { describeError } from '../../process/describe-error.ts';
+import { type Repetition, repeat } from '../../process/repeat.ts';
+
+const INTERVAL_MS = 2_000;
+const AT_ONCE = 8;
+
+/**
+ * Looks up operations that have ended and about which the network may still say something else, and books top-ups that an
+ * operator wants booked. A callback alone is only a hint, so nothing counts until a look-up has confirmed it.
+ */
+export function startLateAnswers(dependencies: {
+  orm: Orm;
+  liveNetwork: CardNetwork | null;
+  logger: Logger;
+}): Repetition {
+  const { orm, liveNetwork, logger } = dependencies;
+
+  async function hear({ id, kind }: { id: string; kind: 'card' | 'topup' }): Promise<void> {
+    try {
+      const { answer, networkCardId } = await lookUp(liveNetwork, kind, id);
+      const next = await recordLateAnswer(orm, id, answer, networkCardId);
+      if (next === 'contradicts') logger.warn({ id, answer }, CONTRADICTS);
+      if (next === 'booked' && (await bookTopUp(orm, id))) logger.info({ id }, 'booked a top-up late');
+    } catch (error) {
+      logger.error(
+        { id, error: describeError(error) },
+        'could not record what the network says; trying again',
+      );
+      if (isLasting(error)) await refuseBooking(orm, id);
+    }
+  }
+
+  return repeat('looking up operations that have ended', INTERVAL_MS, logger, async (stopping) => {
+    let taken: { id: string; kind: 'card' | 'topup' }[];
+    do {
+      taken = await takeLateAnswers(orm, AT_ONCE);
+      await Promise.all(taken.map(hear));
+    } while (taken.length === AT_ONCE && !stopping.aborted);
+  });
+}
+
+const CONTRADICTS =
+  'the card network contradicts our record of an operation that has ended; "operator attention list" has it, with what to do';
+
+async function lookUp(
+  network: CardNetwork | null,
+  kind: 'card' | 'topup',
+  id: string,
+): Promise<{ answer: LateAnswer; networkCardId: string | null }> {
+  const said =
+    kind === 'card'
+      ? await heard(network, (asked) => asked.lookUpIssuance(id))
+      : await heard(network, (asked) => asked.lookUpTopUp(id));
+  switch (said?.status) {
+    case 'issued':
+      return { answer: 'yes', networkCardId: said.networkCardId };
+    case 'succeeded':
+      return { answer: 'yes', networkCardId: null };
+    case 'declined':
+    case 'failed':
+      return { answer: 'no', networkCardId: null };
+    case 'unknown':
+      return { answer: 'unknown', networkCardId: null };
+    default:
+      return { answer: 'none', networkCardId: null };
+  }
+}
