@@ -7,7 +7,7 @@ import { testCardIssuer, testCardRevealer } from '../adapters/card-network/deriv
 import { startLiveNetwork } from '../adapters/live-network.ts';
 import { simulatedNetworkCredentials } from '../adapters/simulated-network/credentials.ts';
 import { shareActiveAccounts } from '../commands/accounts/active-accounts.ts';
-import { shareKeyUsage } from '../commands/accounts/key-usage.ts';
+import { recordKeyUse, shareKeyUsage } from '../commands/accounts/key-usage.ts';
 import type { DepositTerms } from '../commands/deposits/open-deposit.ts';
 import { keptKeys } from '../commands/key-ring/kept-keys.ts';
 import { createSettlementQueue } from '../commands/settlement/settlement-queue.ts';
@@ -35,7 +35,7 @@ import { TemporalPlugin } from '../temporal/plugin.ts';
 import { readSdkMetrics } from '../temporal/sdk-metrics.ts';
 import { createApps } from './app.ts';
 import { createAdmission } from './http/admission.ts';
-import { createAuthenticate } from './http/authenticate.ts';
+import { createAuthenticate, type KeyUses } from './http/authenticate.ts';
 import { createReadClientAddress } from './http/client-address.ts';
 import { isOutage } from './http/errors.ts';
 import { serveHttp } from './http/http-server.ts';
@@ -47,6 +47,9 @@ const ACCOUNT_EXCHANGE_MS = 500;
 
 /** How often the processes exchange how much of its rate limit each key has used. */
 const RATE_EXCHANGE_MS = 250;
+
+/** How often a process records when keys were last used. */
+const KEY_USE_MS = 20_000;
 
 export interface RunningApi {
   /** Base address of the API, ending in /v1. */
@@ -135,6 +138,14 @@ export async function startApi(
     rateLimit.exchange((usedMs) => shareKeyUsage(orm, usedMs)),
   );
 
+  const keyUses: KeyUses = new Map();
+  const recordKeyUses = async () => {
+    const recorded = new Map(keyUses);
+    await recordKeyUse(orm, recorded);
+    for (const [keyId, usedMs] of recorded) if (keyUses.get(keyId) === usedMs) keyUses.delete(keyId);
+  };
+  const useRecords = repeat('recording when keys were last used', KEY_USE_MS, logger, recordKeyUses);
+
   const processId = randomUUID();
   const accountExchange = repeat(
     'telling the processes which accounts are active',
@@ -199,6 +210,7 @@ export async function startApi(
       },
       admission,
     ),
+    keyUses,
     rateLimit,
     admission,
     eventsWritten,
@@ -232,6 +244,10 @@ export async function startApi(
       for (const server of servers) await server.stop();
       clearTimeout(impatience);
       await exchange.stop();
+      await useRecords.stop();
+      await recordKeyUses().catch((error) => {
+        logger.warn({ error: describeError(error) }, 'could not record when keys were last used');
+      });
       await accountExchange.stop();
       await liveWork.stop();
       await live.stop();

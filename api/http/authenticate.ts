@@ -26,6 +26,9 @@ export interface Caller extends Tenant {
 
 export type Authenticate = (authorization: string | undefined) => Promise<Caller>;
 
+/** When each key was last used, since the process last recorded it. */
+export type KeyUses = Map<string, number>;
+
 /**
  * Finds callers by their API key. Only keyed hashes are compared. A key with a wrong checksum costs no query, and
  * concurrent requests with one key share one.

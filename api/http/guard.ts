@@ -2,7 +2,7 @@ import type { RouterContext, RouterMiddleware } from '@koa/router';
 import { ApiError } from '../../domain/api-error.ts';
 import { asAccount } from '../../process/work-context.ts';
 import type { Admission } from './admission.ts';
-import type { Authenticate } from './authenticate.ts';
+import type { Authenticate, KeyUses } from './authenticate.ts';
 import { readJsonBody } from './body.ts';
 import type { RequestState } from './log-request.ts';
 import type { RateLimit } from './rate-limit.ts';
@@ -25,6 +25,7 @@ const UNREADABLE_ADDRESS =
 
 export interface GuardDependencies {
   authenticate: Authenticate;
+  keyUses: KeyUses;
   rateLimit: RateLimit;
   admission: Admission;
 }
@@ -35,7 +36,7 @@ export interface GuardDependencies {
  */
 export function guard(
   { declaration, handle }: Route,
-  { authenticate, rateLimit, admission }: GuardDependencies,
+  { authenticate, keyUses, rateLimit, admission }: GuardDependencies,
 ): RouterMiddleware<RequestState> {
   return async (ctx: RouterContext<RequestState>) => {
     const { req, state } = ctx;
@@ -45,6 +46,7 @@ export function guard(
     state.logFields.partnerId = caller.partnerId;
     state.logFields.mode = caller.mode;
     state.logFields.keyId = caller.keyId;
+    keyUses.set(caller.keyId, Date.now());
     if (caller.isSuspended) throw new ApiError('account_suspended');
     const { clientAddress } = state;
     if (clientAddress === null) throw ApiError.ofField('X-Forwarded-For', UNREADABLE_ADDRESS);

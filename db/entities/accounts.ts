@@ -55,6 +55,8 @@ export const ApiKeyEntity = defineEntity({
       .defaultRaw('now()')
       .onCreate(() => new Date()),
     revokedAt: p.datetime().nullable(),
+    /** Right within a minute. Null: never used, or not since this is recorded. */
+    lastUsedAt: p.datetime().nullable(),
   },
 });
 export type ApiKey = InferEntity<typeof ApiKeyEntity>;

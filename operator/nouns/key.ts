@@ -1,13 +1,15 @@
 import type { Command } from 'commander';
+import { z } from 'zod';
 import { createApiKey, revokeApiKey } from '../../commands/accounts/api-keys.ts';
 import { type ApiKey, ApiKeyEntity } from '../../db/entities/accounts.ts';
 import type { Orm } from '../../db/orm.ts';
+import { isId } from '../../domain/ids.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { ModeName, read, Text } from '../flag-values.ts';
-import { readPartner } from '../reads/partners.ts';
-import type { Verbs } from '../verbs.ts';
+import { readPartner, readPartnerNames } from '../reads/partners.ts';
+import { listNewest, type Verbs, withLimit } from '../verbs.ts';
 
-export function keyNoun(key: Command, { session, verb, examples }: Verbs): void {
+export function keyNoun(key: Command, { session, verb, examples, err }: Verbs): void {
   key.addHelpText('after', examples('key create prt_01k0… --mode test', 'key list prt_01k0…'));
 
   key
@@ -24,17 +26,26 @@ export function keyNoun(key: Command, { session, verb, examples }: Verbs): void 
       })),
     );
 
-  key
+  const list = key
     .command('list')
-    .description("an account's keys, newest first, without the secret part")
-    .argument('<partner>', 'id of the partner')
-    .addHelpText('after', examples('key list prt_01k0…'))
+    .description(
+      'keys of all accounts or of one, newest first, with their last use and without the secret part',
+    )
+    .argument('[partner]', 'id of the partner')
+    .option('--before <id>', 'only those older than this key: the next page', read(KeyId));
+  withLimit(list)
+    .addHelpText('after', examples('key list prt_01k0…', 'key list --limit 1000 --json'))
     .action(
-      verb(async (partnerId: string) => ({
-        value: await readApiKeys(await session.orm(), partnerId),
-        columns: ['id', 'mode', 'name', 'hint', 'created', 'revoked_at'],
-        note: 'Revoke one with "operator key revoke ID".',
-      })),
+      verb(async (partnerId: string | undefined, { before = null, limit }: ListFlags) => {
+        const orm = await session.orm();
+        if (partnerId !== undefined) await readPartner(orm, partnerId);
+        const listed = await listNewest(err, {
+          ...{ noun: 'key', columns: COLUMNS, limit, isPaged: true },
+          readNewest: (atMost) => readApiKeys(orm, { partnerId: partnerId ?? null, before, limit: atMost }),
+        });
+        const isEmpty = (listed.value as object[]).length === 0;
+        return isEmpty ? listed : { ...listed, note: SEE_MORE };
+      }),
     );
 
   key
@@ -50,39 +61,64 @@ export function keyNoun(key: Command, { session, verb, examples }: Verbs): void 
     );
 }
 
+const KeyId = z.string().refine((text) => isId('key', text), 'must be the id of a key: key_01k0…');
+const COLUMNS = 'created id partner_name mode name hint last_used_at revoked_at'.split(' ');
+const SEE_MORE =
+  'See what one did with "operator request find --key ID", and revoke it with "operator key revoke ID".';
+
+interface ListFlags {
+  before?: string | null;
+  limit?: number;
+}
+
 /** An API key without its secret part, which is not stored. */
 interface ApiKeyResource {
   id: string;
   object: 'api_key';
   partner_id: string;
+  partner_name: string;
   mode: Mode;
   name: string | null;
   /** The key's first and last characters, to recognise it by. */
   hint: string;
   created: string;
+  /** Right within a minute; null if it was never used, or not since this is recorded. */
+  last_used_at: string | null;
   revoked_at: string | null;
 }
 
-/** Newest first, with revoked keys. @throws Refusal if there is no such account. */
-async function readApiKeys(orm: Orm, partnerId: string): Promise<ApiKeyResource[]> {
-  await readPartner(orm, partnerId);
-  const keys = await orm.em.fork().find(ApiKeyEntity, { partnerId }, { orderBy: { id: 'desc' } });
-  return keys.map(presentKey);
+/** Newest first, with revoked keys. @param asked.partnerId null for all accounts */
+async function readApiKeys(
+  orm: Orm,
+  { partnerId, before, limit }: { partnerId: string | null; before: string | null; limit: number },
+): Promise<ApiKeyResource[]> {
+  const where = {
+    ...(partnerId !== null && { partnerId }),
+    ...(before !== null && { id: { $lt: before } }),
+  };
+  const keys = await orm.em.fork().find(ApiKeyEntity, where, { orderBy: { id: 'desc' }, limit });
+  const partnerIds = keys.map((key) => key.partnerId);
+  const names = await readPartnerNames(orm, partnerIds);
+  return keys.map((key) => presentKey(key, names.get(key.partnerId) ?? ''));
 }
 
 async function readApiKey(orm: Orm, keyId: string): Promise<ApiKeyResource> {
-  return presentKey(await orm.em.fork().findOneOrFail(ApiKeyEntity, keyId));
+  const key = await orm.em.fork().findOneOrFail(ApiKeyEntity, keyId);
+  const names = await readPartnerNames(orm, [key.partnerId]);
+  return presentKey(key, names.get(key.partnerId) ?? '');
 }
 
-function presentKey(key: ApiKey): ApiKeyResource {
+function presentKey(key: ApiKey, partnerName: string): ApiKeyResource {
   return {
     id: key.id,
     object: 'api_key',
     partner_id: key.partnerId,
+    partner_name: partnerName,
     mode: key.mode,
     name: key.name ?? null,
     hint: key.hint,
     created: key.createdAt.toISOString(),
+    last_used_at: key.lastUsedAt?.toISOString() ?? null,
     revoked_at: key.revokedAt?.toISOString() ?? null,
   };
 }

@@ -146,6 +146,8 @@ describe('operator card', () => {
               failure_code: null,
               overdue_since: null,
               status_change: null,
+              request: json.request,
+              topups: [],
               created: json.created,
               workflow_id: `issue-card/${issued}`,
               waiting: null,
@@ -154,6 +156,7 @@ describe('operator card', () => {
           },
         );
         assert.match(json.last4, /^\d{4}$/);
+        assert.equal(json.request.client_address, '127.0.0.1');
         for (const personal of Object.values(CARDHOLDER)) assert.ok(!out.includes(personal));
       });
       const { json } = await operate('card', 'show', pending);

@@ -107,6 +107,7 @@ describe('operator key', () => {
   });
 
   function resource({ id, key }: { id: string; key: string }) {
-    return { id, object: 'api_key', hint: `${key.slice(0, 8)}…${key.slice(-4)}`, revoked_at: null };
+    const hint = `${key.slice(0, 8)}…${key.slice(-4)}`;
+    return { id, object: 'api_key', partner_name: 'Lister', hint, last_used_at: null, revoked_at: null };
   }
 });

@@ -63,7 +63,7 @@ describe('operator network-event send', () => {
     assert.equal(json.filter(({ subject }: { subject: string }) => subject === id).length, 1);
     const other = await send({ ...same, amount: '301' });
     assert.deepEqual([other.code, other.out], [1, '']);
-    assert.match(other.err, /Nothing was settled.*its own id/);
+    assert.match(other.err, /Nothing was settled.*settle it twice/);
   });
 
   it('charges a blocked card’s debits to the balance unless they are not forced', async () => {

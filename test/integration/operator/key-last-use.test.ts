@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { pino } from 'pino';
+import { startApi } from '../../../api/server.ts';
+import { freePort } from '../../../dev/free-port.ts';
+import { environmentOf, type Operate, operateIn } from '../../support/operator/operate.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
+import { partnerAt, type TestStack } from '../../support/stack.ts';
+
+interface Key {
+  id: string;
+  partner_id: string;
+  mode: string;
+  last_used_at: string | null;
+}
+
+describe('operator key list', () => {
+  let stack: TestStack;
+  let operate: Operate;
+  before(async () => {
+    stack = await sharedStack();
+    operate = operateIn(environmentOf(stack.config));
+  });
+
+  const list = async (...args: string[]): Promise<Key[]> => {
+    const { code, json, err } = await operate('key', 'list', ...args);
+    assert.equal(code, 0, err);
+    return json;
+  };
+
+  it('says when a key was last used, which a process has recorded at the latest when it ends', async () => {
+    const partner = await stack.createPartner();
+    const api = await startApi({ ...stack.config, port: await freePort() }, pino({ level: 'silent' }));
+    const since = Date.now();
+    try {
+      assert.equal((await partnerAt(partner, api.url).call('GET', '/ping')).status, 200);
+    } finally {
+      await api.stop();
+    }
+    const keys = await list(partner.id);
+    const lastUse = (mode: string) => keys.find((key) => key.mode === mode)?.last_used_at;
+    assert.equal(lastUse('live'), null);
+    const usedMs = Date.parse(lastUse('test') ?? '');
+    assert.ok(usedMs >= since && usedMs <= Date.now(), lastUse('test') ?? 'never');
+  });
+
+  it('lists the keys of all accounts without a partner, newest first and in pages', async () => {
+    const partners = [await stack.createPartner(), await stack.createPartner()];
+    const newest = await list('--limit', '4');
+    const whose = newest.map((key) => key.partner_id);
+    assert.deepEqual(whose.slice(0, 2), [partners[1]?.id, partners[1]?.id]);
+    assert.deepEqual(whose.slice(2), [partners[0]?.id, partners[0]?.id]);
+    const older = await list('--limit', '2', '--before', newest[1]?.id ?? '');
+    assert.deepEqual(older, newest.slice(2));
+    assert.equal((await operate('key', 'list', '--before', 'prt_x')).code, 2);
+    assert.equal((await operate('key', 'list', "x'; --")).code, 1);
+  });
+});
