@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Block, type Chain } from '../../dev/tron/chain.ts';
+import { Block, type Chain, hashBefore } from '../../dev/tron/chain.ts';
 import { type Payment, tokenTransfer } from '../../dev/tron/drafts.ts';
 import { startFakeNode } from '../../dev/tron/fake-node.ts';
 import { NodeView } from '../../dev/tron/node-view.ts';
@@ -35,7 +35,9 @@ class PreparedChain implements Chain {
   #solid = this.firstNumber;
 
   constructor() {
-    this.#blocks.set(this.firstNumber, new Block(this.firstNumber, this.#startMs));
+    const { firstNumber: number } = this;
+    const place = { number, timeMs: this.#startMs, parentHash: hashBefore(number) };
+    this.#blocks.set(number, new Block(place));
   }
 
   headNumber = (): number => this.#solid;
@@ -57,7 +59,9 @@ class PreparedChain implements Chain {
         const payment: Payment = { to, valueMicroUsdt: BigInt(value) };
         return new Transaction(tokenTransfer(payment), { blockNumber: number, blockTimeMs: timeMs, index });
       });
-      this.#blocks.set(number, new Block(number, timeMs, [...this.#content.contentOf(number), ...ours]));
+      const parentHash = this.#blocks.get(number - 1)?.hash ?? hashBefore(number);
+      const content = [...this.#content.contentOf(number), ...ours];
+      this.#blocks.set(number, new Block({ number, timeMs, parentHash }, content));
     }
     // The answers are rendered while the blocks are solid.
     this.#solid = through;

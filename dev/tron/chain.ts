@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { Writer } from 'protobufjs/minimal.js';
+import { hash41, hashOfName } from './address.ts';
 import type { Draft } from './drafts.ts';
 import { Transaction } from './transaction.ts';
 
@@ -13,35 +15,69 @@ export interface Chain {
   numberOf(txId: string): number | undefined;
 }
 
-/** A block's hash is made of its number, its content and `branch`, so it needs no earlier block. */
+/** What a block's hash is made of, as java-tron's JSON has it. */
+interface RawHeader {
+  number: number;
+  txTrieRoot: string;
+  witness_address: string;
+  parentHash: string;
+  version: number;
+  timestamp: number;
+}
+
 export class Block {
   readonly number: number;
   readonly timeMs: number;
   readonly transactions: readonly Transaction[];
-  /** Tells apart blocks with the same number on two forks. */
-  readonly #branch: string;
-  #hash: string | undefined;
+  readonly header: RawHeader;
+  readonly hash: string;
 
-  constructor(number: number, timeMs: number, transactions: readonly Transaction[] = [], branch = '') {
+  /** @param branch tells apart blocks with the same number and parent on two forks */
+  constructor(
+    { number, timeMs, parentHash }: { number: number; timeMs: number; parentHash: string },
+    transactions: readonly Transaction[] = [],
+    branch = '',
+  ) {
     this.number = number;
     this.timeMs = timeMs;
     this.transactions = transactions;
-    this.#branch = branch;
-  }
-
-  get hash(): string {
-    this.#hash ??= blockHash(
-      this.number,
-      `${this.#branch} ${this.timeMs} ${this.transactions.map(({ id }) => id).join()}`,
-    );
-    return this.#hash;
+    this.header = {
+      number,
+      txTrieRoot:
+        transactions.length === 0 ? '0'.repeat(64) : sha256(transactions.map(({ id }) => id).join()),
+      witness_address: hash41(hashOfName(`witness ${branch} ${number % 27}`)),
+      parentHash,
+      version: 34,
+      timestamp: timeMs,
+    };
+    this.hash = blockId(number, sha256(rawBytes(this.header)));
   }
 }
 
-/** Like TRON's hashes: the first 8 bytes are the number. */
-export function blockHash(number: number, content: string): string {
-  const digest = createHash('sha256').update(`${number} ${content}`).digest('hex');
-  return number.toString(16).padStart(16, '0') + digest.slice(16);
+/** The parent of a chain's first block, which no node has. */
+export function hashBefore(firstNumber: number): string {
+  return blockId(Math.max(0, firstNumber - 1), sha256('before the first block'));
+}
+
+/** Like TRON's: the first 8 bytes of the hash are replaced by the number. */
+function blockId(number: number, hash: string): string {
+  return number.toString(16).padStart(16, '0') + hash.slice(16);
+}
+
+/** protocol.BlockHeader.raw (java-tron's Tron.proto). */
+function rawBytes(header: RawHeader): Buffer {
+  const raw = Writer.create();
+  raw.uint32(8).int64(header.timestamp);
+  raw.uint32(18).bytes(Buffer.from(header.txTrieRoot, 'hex'));
+  raw.uint32(26).bytes(Buffer.from(header.parentHash, 'hex'));
+  if (header.number > 0) raw.uint32(56).int64(header.number);
+  raw.uint32(74).bytes(Buffer.from(header.witness_address, 'hex'));
+  raw.uint32(80).int32(header.version);
+  return Buffer.from(raw.finish());
+}
+
+function sha256(data: string | Buffer): string {
+  return createHash('sha256').update(data).digest('hex');
 }
 
 export interface HandChainOptions {
@@ -70,7 +106,13 @@ export class HandChain implements Chain {
     this.#firstNumber = firstNumber;
     this.#everyMs = everyMs;
     this.#solidAfterBlocks = solidAfterBlocks;
-    this.#blocks = [new Block(firstNumber, startTime.getTime())];
+    this.#blocks = [
+      new Block({
+        number: firstNumber,
+        timeMs: startTime.getTime(),
+        parentHash: hashBefore(firstNumber),
+      }),
+    ];
   }
 
   headNumber(): number {
@@ -104,7 +146,8 @@ export class HandChain implements Chain {
         ? one
         : new Transaction(one, { blockNumber: number, blockTimeMs: timeMs, index }),
     );
-    const block = new Block(number, timeMs, transactions, `fork ${this.#forks}`);
+    const place = { number, timeMs, parentHash: this.head.hash };
+    const block = new Block(place, transactions, `fork ${this.#forks}`);
     this.#blocks.push(block);
     for (const { id } of transactions) this.#numbers.set(id, number);
     return block;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { readJsonFile, writePrivateFile } from '../process/files.ts';
-import { Block, type Chain } from './chain.ts';
+import { Block, type Chain, hashBefore } from './chain.ts';
 import { type Payment, tokenTransfer } from './drafts.ts';
 import { Transaction } from './transaction.ts';
 
@@ -12,6 +12,8 @@ const State = z.object({
   segments: z.array(Segment).min(1),
   /** Blocks up to this time may have been shown, so they never change. */
   shownUntilMs: z.int(),
+  /** A block that was shown, so that a start need not make all blocks before it for their hashes. */
+  shown: z.object({ number: z.int(), hash: z.string() }).optional(),
   /** The only content of blocks. */
   payments: z.array(
     z.object({ block: z.int(), from: z.string().optional(), to: z.string(), valueMicroUsdt: z.string() }),
@@ -34,6 +36,7 @@ export class ClockChain implements Chain {
   readonly #state: z.infer<typeof State>;
   readonly #contents = new Map<number, Transaction[]>();
   readonly #numbers = new Map<string, number>();
+  readonly #hashes = new Map<number, string>();
   #newestMs: number;
 
   /** @param nowMs the clock */
@@ -44,6 +47,8 @@ export class ClockChain implements Chain {
     this.#state = resumed(readJsonFile(file, State), this.#newestMs);
     for (const { block, valueMicroUsdt, ...payment } of this.#state.payments)
       this.#put(block, { ...payment, valueMicroUsdt: BigInt(valueMicroUsdt) });
+    const { shown } = this.#state;
+    if (shown !== undefined) this.#hashes.set(shown.number, shown.hash);
     this.#save();
   }
 
@@ -63,7 +68,7 @@ export class ClockChain implements Chain {
 
   block(number: number): Block | undefined {
     if (number < 0 || number > this.headNumber()) return undefined;
-    return new Block(number, timeOf(this.#state.segments, number), this.#contents.get(number));
+    return this.#make(number);
   }
 
   numberOf(txId: string): number | undefined {
@@ -97,7 +102,29 @@ export class ClockChain implements Chain {
     return transaction;
   }
 
+  #make(number: number): Block {
+    const place = {
+      number,
+      timeMs: timeOf(this.#state.segments, number),
+      parentHash: this.#hashOf(number - 1),
+    };
+    const block = new Block(place, this.#contents.get(number));
+    this.#hashes.set(number, block.hash);
+    return block;
+  }
+
+  /** Makes the blocks from the last one before it whose hash is known. */
+  #hashOf(number: number): string {
+    if (number < 0) return hashBefore(0);
+    let from = number;
+    while (from >= 0 && !this.#hashes.has(from)) from--;
+    while (from < number) this.#make(++from);
+    return this.#hashes.get(number) as string;
+  }
+
   #save(): void {
+    const number = numberAt(this.#state.segments, this.#newestMs);
+    this.#state.shown = { number, hash: this.#hashOf(number) };
     writePrivateFile(this.#file, JSON.stringify(this.#state));
   }
 }
