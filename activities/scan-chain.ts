@@ -8,12 +8,19 @@ import {
   recordChainState,
   type ScanCursor,
 } from '../commands/deposits/chain-scan.ts';
-import { CursorMoved, type FoundPayment, findOwners, takeBlocks } from '../commands/deposits/take-blocks.ts';
+import {
+  CursorMoved,
+  type FoundPayment,
+  findOwners,
+  takeBlocks,
+  type UnconfirmedFound,
+} from '../commands/deposits/take-blocks.ts';
 import type { NodeState } from '../db/entities/deposits.ts';
 import type { Orm } from '../db/orm.ts';
 import type { TronNetwork } from '../domain/deposit.ts';
 import { LONGEST_LAG_SECONDS, type ScanLag, scanLag } from '../domain/scan-lag.ts';
 import { currentWork } from '../process/work-context.ts';
+import { UnconfirmedPayments } from './unconfirmed-payments.ts';
 import { UnsolidBlocks } from './unsolid-blocks.ts';
 
 /** How long one run of the activity takes. */
@@ -71,10 +78,11 @@ export function createScanChainActivities(dependencies: ScanDependencies): ScanC
   const { tron } = dependencies;
   if (tron === null) return { scanBlocks: async () => ({ state: 'not_configured' }) };
   const unsolid = new UnsolidBlocks({ ...dependencies, tron });
+  const unconfirmed = new UnconfirmedPayments({ ...dependencies, tron });
   return {
     scanBlocks: async (network) =>
       tron.network === network
-        ? new Round({ ...dependencies, tron }, unsolid).run()
+        ? new Round({ ...dependencies, tron }, unsolid, unconfirmed).run()
         : { state: 'not_configured' },
   };
 }
@@ -84,6 +92,7 @@ class Round {
   readonly #tron: NonNullable<ScanDependencies['tron']>;
   readonly #dependencies: ScanDependencies;
   readonly #unsolid: UnsolidBlocks;
+  readonly #unconfirmed: UnconfirmedPayments;
   readonly #over = new AbortController();
   /** Aborted once nobody is waiting for the nodes. */
   readonly #signal: AbortSignal;
@@ -98,10 +107,12 @@ class Round {
   constructor(
     dependencies: ScanDependencies & { tron: NonNullable<ScanDependencies['tron']> },
     unsolid: UnsolidBlocks,
+    unconfirmed: UnconfirmedPayments,
   ) {
     this.#tron = dependencies.tron;
     this.#dependencies = dependencies;
     this.#unsolid = unsolid;
+    this.#unconfirmed = unconfirmed;
     const attempt = currentWork().signal;
     this.#signal = AbortSignal.any([
       ...[this.#over.signal, dependencies.stopping],
@@ -116,6 +127,7 @@ class Round {
       while (performance.now() < this.#endAtMs && !stopping.aborted) {
         const pauseMs = await this.#step();
         await this.#record();
+        this.#unconfirmed.ask(this.#signal);
         if (pauseMs > 0) await sleep(pauseMs, undefined, { signal: this.#signal });
       }
     } catch (error) {
@@ -144,6 +156,7 @@ class Round {
       this.#unreadable = error.message;
       // An operator may have requested a rescan in the meantime.
       this.#cursor = await readCursor(this.#dependencies.orm.em.fork(), this.#tron.network);
+      if (this.#cursor !== null) this.#unsolid.look(this.#cursor.number, this.#signal);
       this.#pauseMs = Math.min(Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2), LONGEST_PAUSE_MS);
       return this.#pauseMs;
     }
@@ -190,36 +203,43 @@ class Round {
 
   async #commit(after: ScanCursor, blocks: readonly SolidBlock[], last: SolidBlock): Promise<void> {
     const { network } = this.#tron;
-    const payments = await this.#findPayments(blocks);
-    const taken = await takeBlocks(this.#dependencies.orm, { network, after, last, payments });
-    if (taken.found + taken.expired + taken.awaitingAgain > 0) this.#dependencies.changed();
-    for (const { txHash, logIndex, deniedBy, owner } of payments) {
-      if (deniedBy === null) continue;
-      this.#dependencies.logger.error(
-        { ...{ txHash, logIndex, deniedBy }, depositId: owner.depositId },
-        'TRON nodes disagree on a payment; an operator must review it',
+    const { payments, unconfirmed } = await this.#findPayments(blocks);
+    const taken = await takeBlocks(this.#dependencies.orm, { network, after, last, payments, unconfirmed });
+    const { found, confirming, expired, awaitingAgain } = taken;
+    if (found + confirming + expired + awaitingAgain > 0) this.#dependencies.changed();
+    for (const { txHash, logIndex, owner, says } of unconfirmed) {
+      this.#dependencies.logger.warn(
+        { txHash, logIndex, depositId: owner.depositId, nodes: says },
+        'too few TRON nodes show a payment; asking all of them',
       );
     }
   }
 
-  /** The transfers to our addresses, each with the node that denies it. */
-  async #findPayments(blocks: readonly SolidBlock[]): Promise<FoundPayment[]> {
+  /** The transfers to our addresses: those that enough nodes show, and those that still have to be confirmed. */
+  async #findPayments(
+    blocks: readonly SolidBlock[],
+  ): Promise<{ payments: FoundPayment[]; unconfirmed: UnconfirmedFound[] }> {
     const { network, chain } = this.#tron;
     const recipients = new Set<string>();
     for (const { transfers } of blocks) for (const { toHash } of transfers) recipients.add(toHash);
     const owners = await findOwners(this.#dependencies.orm.em.fork(), network, recipients);
-    if (owners.size === 0) return [];
-    const found = blocks.map(async (block) => {
-      const ours = block.transfers.filter(({ toHash }) => owners.has(toHash));
-      if (ours.length === 0) return [];
-      const denied = await chain.findDenied(block, ours, this.#signal);
-      return ours.flatMap((transfer) => {
+    const payments: FoundPayment[] = [];
+    const unconfirmed: UnconfirmedFound[] = [];
+    for (const block of owners.size === 0 ? [] : blocks) {
+      const ours = block.transfers.flatMap((transfer) => {
         const owner = owners.get(transfer.toHash);
-        if (owner === undefined) return [];
-        return { ...transfer, blockTime: block.time, deniedBy: denied.get(transfer) ?? null, owner };
+        return owner === undefined ? [] : [{ ...transfer, blockTime: block.time, owner }];
       });
-    });
-    return (await Promise.all(found)).flat();
+      for (const payment of ours) {
+        const { shownBy } = payment;
+        if (shownBy.length >= chain.confirmingNodes) payments.push(payment);
+        else {
+          const says = shownBy.map((node) => ({ node, says: 'shows it' }));
+          unconfirmed.push({ ...payment, blockHash: block.hash, says });
+        }
+      }
+    }
+    return { payments, unconfirmed };
   }
 
   async #record(): Promise<void> {

@@ -12,8 +12,12 @@ import { Label } from '../domain/fields.ts';
 export type { WatchedDeposit } from '../commands/deposits/watched-deposits.ts';
 
 export interface WatchDepositActivities {
-  /** Null where there is no such deposit. */
-  readDeposit(depositId: string): Promise<WatchedDeposit | null>;
+  /**
+   * Null where there is no such deposit. A run on an earlier release's code gives no second argument.
+   * @param as.hasLooked whether the workflow may be notified of the next change: it is notified once, and not again until it
+   * has looked
+   */
+  readDeposit(depositId: string, as?: { hasLooked: boolean }): Promise<WatchedDeposit | null>;
   /** Null where there is no such deposit. */
   resolveDepositByHand(depositId: string, decision: VersionedDecision): Promise<DepositVerdict | null>;
 }
@@ -24,7 +28,12 @@ const ACTOR = 'temporal';
 /** The activities of `watchDeposit`. Each can be repeated at any point. */
 export function createWatchDepositActivities(orm: Orm): WatchDepositActivities {
   return {
-    readDeposit: (depositId) => readWatchedDeposit(orm, depositId),
+    async readDeposit(depositId, { hasLooked } = { hasLooked: true }) {
+      const deposit = await readWatchedDeposit(orm, depositId);
+      if (deposit !== null && hasLooked)
+        await markDepositTold(orm, { id: depositId, version: deposit.version });
+      return deposit;
+    },
 
     async resolveDepositByHand(depositId, decision) {
       if (!Label(500).safeParse(decision.reason).success)

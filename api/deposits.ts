@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { z } from 'zod';
 import type { CommandContext } from '../commands/command-context.ts';
 import { type DepositTerms, openDeposit } from '../commands/deposits/open-deposit.ts';
-import { DEPOSIT_COLUMNS, of, paymentsOf } from '../db/columns.ts';
+import { DEPOSIT_COLUMNS, of, paymentsOf, receivedBy } from '../db/columns.ts';
 import { newestRows } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
 import type { ReadList } from '../db/read-replica.ts';
@@ -138,7 +138,7 @@ const page = (isFirst: boolean) =>
       )
       .select('k.known')
       .selectAll('page')
-      .select(paymentsOf('page').as('payments'))
+      .select([receivedBy('page').as('received_micro_usdt'), paymentsOf('page').as('payments')])
       .orderBy('page.id', 'desc'),
   );
 const FIRST_PAGE = page(true);
@@ -148,7 +148,7 @@ const one = tenantStatement((db, { partnerId, mode, depositId }: Tenant & { depo
   db
     .selectFrom('deposit as d')
     .select(of('d', DEPOSIT_COLUMNS))
-    .select(paymentsOf('d').as('payments'))
+    .select([receivedBy('d').as('received_micro_usdt'), paymentsOf('d').as('payments')])
     .where('d.partner_id', '=', partnerId)
     .where('d.mode', '=', mode)
     .where('d.id', '=', depositId),

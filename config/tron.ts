@@ -22,6 +22,10 @@ const Xpub = z.string().superRefine((text, ctx) => {
 export const TRON_VARIABLES = {
   TRON_NETWORK: z.enum(TronNetwork.options, 'must be mainnet, nile, shasta or private').optional(),
   TRON_NODE_URLS: NodeUrls.optional(),
+  TRON_CONFIRMING_NODES: z
+    .string()
+    .regex(/^[1-9]\d{0,2}$/, 'must be a whole number from 1')
+    .optional(),
   TRON_API_KEY: z
     .string()
     .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
@@ -40,6 +44,8 @@ export interface TronConfig {
   network: TronNetwork;
   /** In order of preference: each node's URL for any block, and its URL for solid blocks. */
   nodes: { full: string; solidity: string }[];
+  /** How many of them have to show a payment before it is credited. */
+  confirmingNodes: number;
   apiKey: string | null;
   /** Only this contract's tokens are credited. */
   usdtContract: string;
@@ -62,10 +68,11 @@ export function tronConfig(values: TronValues): TronConfig | null {
   const { TRON_NETWORK: network } = values;
   if (network === undefined) return null;
   const known = KNOWN_NETWORKS[network];
-  const urls = values.TRON_NODE_URLS ?? known?.node ?? '';
+  const urls = pairsOf(values.TRON_NODE_URLS ?? known?.node ?? '');
   return {
     network,
-    nodes: pairsOf(urls).map(([full = '', solidity = full]) => ({ full, solidity })),
+    nodes: urls.map(([full = '', solidity = full]) => ({ full, solidity })),
+    confirmingNodes: Number(values.TRON_CONFIRMING_NODES ?? Math.min(2, urls.length)),
     apiKey: values.TRON_API_KEY ?? null,
     usdtContract: values.TRON_USDT_CONTRACT ?? known?.usdtContract ?? '',
     xpub: values.TRON_XPUB ?? null,
@@ -94,8 +101,21 @@ export function tronProblems(
     ...(set.TRON_NETWORK === 'private' && needsNodes && !set.TRON_NODE_URLS
       ? ['TRON_NODE_URLS: is required with TRON_NETWORK=private']
       : []),
+    ...confirmingProblems(set),
     ...foreignProblems(set),
   ];
+}
+
+function confirmingProblems({
+  TRON_CONFIRMING_NODES: needed,
+  TRON_NODE_URLS: urls,
+}: NodeJS.ProcessEnv): string[] {
+  const count = urls ? pairsOf(urls).length : 1;
+  return Number(needed ?? 0) > count
+    ? [
+        `TRON_CONFIRMING_NODES: is ${needed}, but TRON_NODE_URLS has ${count === 1 ? 'one node' : `${count} nodes`}`,
+      ]
+    : [];
 }
 
 /** Finds the contract or a node of another network. */

@@ -29,7 +29,7 @@ export const TRANSACTION_COLUMNS = [
 
 export const DEPOSIT_COLUMNS = [
   ...(['id', 'partner_id', 'mode', 'network', 'contract_address', 'address', 'amount_cents'] as const),
-  ...(['status', 'received_micro_usdt', 'credited_cents', 'created_at', 'expires_at'] as const),
+  ...(['status', 'credited_cents', 'created_at', 'expires_at'] as const),
   'confirmed_at',
 ] as const satisfies Columns<'deposit'>;
 
@@ -62,6 +62,15 @@ export const paymentsOf = (
     FROM deposit_payment p WHERE p.deposit_id = ${sql.ref(`${deposit}.id`)} AND ${which}
     ORDER BY p.block_number, p.transaction_index, p.log_index LIMIT ${sql.lit(limit)}) p), '[]')`;
 };
+
+/**
+ * What arrived for a deposit, in decimal digits: all recorded payments, judged or not. The scan records them without waiting
+ * for the deposit's row, so the row can't have their sum.
+ * @param deposit the alias of table `deposit` in the statement
+ */
+export const receivedBy = (deposit: string) =>
+  sql<string>`(SELECT coalesce(sum(p.value_micro_usdt), 0)::text FROM deposit_payment p
+    WHERE p.deposit_id = ${sql.ref(`${deposit}.id`)})`;
 
 /** Columns of a table's alias in a statement. */
 export const of = <Alias extends string, Column extends string>(

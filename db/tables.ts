@@ -39,6 +39,7 @@ const TABLES = {
   delivery_attempt: webhooks.DeliveryAttemptEntity,
   deposit: deposits.DepositEntity,
   deposit_payment: deposits.DepositPaymentEntity,
+  unconfirmed_payment: deposits.UnconfirmedPaymentEntity,
   deposit_resolution: deposits.DepositResolutionEntity,
   chain_scan: deposits.ChainScanEntity,
   measurement: MeasurementEntity,

@@ -94,6 +94,7 @@ export interface VersionedDecision extends DepositDecision {
 export type WhyNotResolved =
   | 'nothing_in_review'
   | 'changed_meanwhile'
+  | 'version_needed'
   | 'below_a_cent'
   | 'past_the_largest_balance'
   | 'unreadable_reason';

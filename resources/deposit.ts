@@ -50,7 +50,7 @@ export const DepositResource = z
     received_amount: z
       .int()
       .min(0)
-      .describe('Everything that has arrived at the address, in cents, rounded down.'),
+      .describe('Everything that has arrived at the address, credited or not, in cents, rounded down.'),
     tx_hash: z.string().nullable().describe('The transaction of the first payment. Null until one arrives.'),
     payments: z
       .array(Payment)
@@ -68,6 +68,8 @@ export type DepositResource = z.infer<typeof DepositResource>;
 
 /** The columns of a deposit's row that a deposit is presented from, and its payments. */
 export interface DepositRow extends Row<'deposit', (typeof DEPOSIT_COLUMNS)[number]> {
+  /** All payments together, in decimal digits. */
+  received_micro_usdt: string;
   /** In the order of the chain; null if there are none. */
   payments: PaymentRow[] | null;
 }

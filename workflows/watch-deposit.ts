@@ -65,7 +65,10 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
     const decided = told.shift();
     if (decided !== undefined) remark = await carriedOut(decided);
     isChanged = false;
-    const deposit = await readDeposit(depositId);
+    // A run that continues as new reads without having looked: until the next run has, nobody notifies it again. A signal
+    // would undo the end of this one, and a steady stream of them would keep it from ever ending.
+    const isLastRead = workflowInfo().historyLength > LONGEST_HISTORY;
+    const deposit = await readDeposit(depositId, { hasLooked: !isLastRead });
     if (deposit === null) return { outcome: 'deleted' };
     pauseMs = deposit.version === version ? Math.min(pauseMs * 2, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
     version = deposit.version;
@@ -144,7 +147,8 @@ function stateOf(depositId: string, deposit: WatchedDeposit): string[] {
           ];
     case 'confirming':
       return [
-        `A payment was seen in block ${seenBlock}, which is not solid yet. It counts once the block is solid.`,
+        `A payment was seen in block ${seenBlock}. It counts once that block is solid and enough nodes show it; if that takes ` +
+          'long, `npm run operator -- attention list` has what each node says.',
       ];
     case 'confirmed':
       return [`Confirmed: ${creditedUsd} USD were credited. ${LATER_PAYMENTS}`];
@@ -190,6 +194,7 @@ const NO_DECISION = 'it has to be `{"outcome": "credited" or "returned", "reason
 const NOT_CARRIED_OUT: Record<WhyNotResolved, string> = {
   nothing_in_review: 'nothing is in review.',
   changed_meanwhile: 'the deposit has changed since. Check what is shown here, and decide again.',
+  version_needed: 'nodes disagree on a payment, and it names no version.',
   below_a_cent: 'together they add up to less than a cent, so they can only be "returned".',
   past_the_largest_balance: 'the balance would exceed its maximum.',
   unreadable_reason: 'its reason must be 1 to 500 characters on one line.',

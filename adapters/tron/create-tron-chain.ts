@@ -1,10 +1,17 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { TronConfig } from '../../config/tron.ts';
 import { tronAddressHash } from '../../crypto/tron-address.ts';
+import { agreedOn, nextHashes, type Run, saysOf } from './agreement.ts';
 import { keyHeaders } from './node-api.ts';
 import { NodeProblem } from './node-health.ts';
-import { type BlockRef, ChainUnreadable, type TronChain, type UsdtTransfer } from './tron-chain.ts';
+import {
+  type BlockRef,
+  ChainUnreadable,
+  type SolidBlock,
+  type Transfer,
+  type TronChain,
+  type Verdict,
+} from './tron-chain.ts';
 import { BEHIND_BLOCKS, type ChainTimings, TronNode } from './tron-node.ts';
 
 const TIMINGS: ChainTimings = {
@@ -13,48 +20,79 @@ const TIMINGS: ChainTimings = {
   runMs: 5_000,
   overdueMs: 10_000,
   checkEveryMs: 60_000,
-  corroborationMs: 5_000,
+  confirmationMs: 5_000,
+  rememberedMs: 60_000,
   firstBackoffMs: 1_000,
   mostBackoffMs: 10_000,
   recoveryMs: 60_000,
 };
 
+/** Solid blocks that a node may be ahead of every other one, beside those made since the other's newest block. */
+const MAX_AHEAD_BLOCKS = 400;
 /**
- * The chain as the nodes of TRON_NODE_URLS report it. It reads from the first sound node, and switches to the next as soon as
- * one fails. The other nodes are checked in the background, so that the scan never waits for a bad one.
+ * Blocks to read again while too few nodes agree on the first of them: every few seconds if they contradict each other, and once
+ * a minute if some are missing. So a node is asked no more often than at the head of the chain.
+ */
+const MAX_CONTRADICTED = 2;
+const MAX_UNCONFIRMED = 20;
+
+/** What createTronChain needs of a configuration. */
+type ChainConfig = Pick<TronConfig, 'nodes' | 'confirmingNodes' | 'apiKey' | 'usdtContract'>;
+
+/**
+ * The chain as the nodes of TRON_NODE_URLS report it. It reads each block from as many sound nodes as have to confirm it, and
+ * takes what they agree on; it switches to the next node as soon as one fails. The other nodes are checked in the
+ * background, so that the scan never waits for a bad one.
  * @param timings for tests
  */
 export function createTronChain(
-  config: Pick<TronConfig, 'nodes' | 'apiKey' | 'usdtContract'>,
+  config: ChainConfig,
   logger: Logger,
   timings: Partial<ChainTimings> = {},
 ): TronChain {
+  const { confirmingNodes } = config;
   const limits = { ...TIMINGS, ...timings };
+  // There is nobody to wait for.
+  if (confirmingNodes === 1) limits.rememberedMs = 0;
   const nodes = openNodes(config, limits, logger);
   const closed = new AbortController();
   /** When to check each standby node next. */
   const nextChecksMs = new Map<TronNode, number>();
-  let inUse: TronNode | null = null;
+  /** The nodes that the last block was read from. */
+  let inUse: TronNode[] = [];
   let lastBlockAtMs = 0;
+  /** The block after which too few nodes agree on what comes next, and what each of them says; null if they agree. */
+  let unagreed: { after: number; says: string[]; most: number } | null = null;
 
   /** The sound nodes first, those with the newest blocks leading; then those whose backoff has passed. */
   function inOrder(): TronNode[] {
-    const newest = Math.max(
-      ...nodes.map(({ health, heardNumber }) => (health.isSound ? (heardNumber ?? 0) : 0)),
-    );
-    const rank = ({ health, heardNumber }: TronNode) => {
-      if (!health.isSound) return 2;
-      return (heardNumber ?? newest) + BEHIND_BLOCKS < newest ? 1 : 0;
+    const newest = Math.max(...nodes.map((node) => (node.health.isSound ? (node.newest?.number ?? 0) : 0)));
+    const rank = (node: TronNode) => {
+      if (!node.health.isSound) return 2;
+      return (node.newest?.number ?? newest) + BEHIND_BLOCKS < newest ? 1 : 0;
     };
     return nodes.filter(({ health }) => health.isDue).toSorted((a, b) => rank(a) - rank(b));
+  }
+
+  /** Whether a node claims more blocks than there can be, according to every other node. */
+  function isFarAhead({ newest }: TronNode): boolean {
+    const others = nodes.flatMap((other) =>
+      other.newest !== null && other.newest !== newest && other.health.isSound ? [other.newest] : [],
+    );
+    if (newest === null || others.length === 0) return false;
+    return others.every((other) => {
+      const ageSeconds = Math.max(0, Date.now() - other.time.getTime()) / 1_000;
+      return newest.number - other.number > ageSeconds + MAX_AHEAD_BLOCKS;
+    });
   }
 
   /** @returns undefined if it failed */
   async function attempt<T>(node: TronNode, asking: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
     try {
-      const answer = await asking;
+      const response = await asking;
+      if (isFarAhead(node)) throw new NodeProblem('contradicting', 'too_far_ahead');
       node.health.passed();
-      return answer;
+      return response;
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof NodeProblem)) throw error;
@@ -63,18 +101,16 @@ export function createTronChain(
     }
   }
 
-  function use(node: TronNode): void {
-    if (inUse === node) return;
-    inUse?.health.placed();
-    node.health.placed();
-    inUse = node;
+  function use(now: TronNode[]): void {
+    for (const node of nodes) if (inUse.includes(node) !== now.includes(node)) node.health.placed();
+    inUse = now;
   }
 
   function checkOthers(after: BlockRef): void {
-    if (inUse === null) return;
+    if (inUse.length === 0) return;
     for (const node of nodes) {
       const isDue = node.health.isDue && performance.now() >= (nextChecksMs.get(node) ?? 0);
-      if (node === inUse || !isDue) continue;
+      if (inUse.includes(node) || !isDue) continue;
       nextChecksMs.set(node, Number.POSITIVE_INFINITY);
       attempt(node, node.check(after, closed.signal), closed.signal)
         .catch((error) => {
@@ -88,68 +124,145 @@ export function createTronChain(
     }
   }
 
-  function unreadable(): ChainUnreadable {
-    const why = nodes.map(({ name, health }) => `${name}: ${health.problem?.code ?? 'nothing newer'}`);
-    return new ChainUnreadable(`cannot read from any TRON node (${why.join('; ')})`);
+  function unreadable(after: BlockRef): ChainUnreadable {
+    const what =
+      confirmingNodes === 1
+        ? 'cannot read from any TRON node'
+        : `fewer than ${confirmingNodes} TRON nodes agree on block ${after.number + 1}`;
+    const says = nodes.map((node) => `${node.name}: ${saysOf(node, after)}`);
+    return new ChainUnreadable(`${what} (${says.join('; ')})`);
+  }
+
+  /** Reads the blocks after that one from several nodes at once. @returns those that responded */
+  async function readFrom(
+    asked: readonly TronNode[],
+    after: BlockRef,
+    atMost: number,
+    signal: AbortSignal,
+  ): Promise<Run[]> {
+    const runs = asked.map(async (node): Promise<Run[]> => {
+      const remembered = node.remembered(after);
+      if (remembered !== null) return [{ node, blocks: remembered, isLevel: false }];
+      const response = await attempt(node, node.readAfter(after, atMost, signal), signal);
+      return response === undefined ? [] : [{ node, ...response }];
+    });
+    return (await Promise.all(runs)).flat();
+  }
+
+  /** The next blocks if enough nodes agree on them. Nodes that have others instead are named. */
+  function takeAgreed(runs: readonly Run[]): SolidBlock[] {
+    const { blocks, shownBy } = agreedOn(runs, confirmingNodes);
+    if (blocks.length === 0) return [];
+    for (const { node, blocks: own } of runs) {
+      if (!blocks.some(({ hash }, at) => own[at] !== undefined && own[at].hash !== hash)) continue;
+      node.forget();
+      node.failed(new NodeProblem('contradicting', 'other_chain'));
+    }
+    use(shownBy);
+    lastBlockAtMs = performance.now();
+    unagreed = null;
+    return blocks;
+  }
+
+  /** Asks a node whether a block has these transfers. @returns why it is no witness, or which of them it shows */
+  async function ask(
+    node: TronNode,
+    block: { number: number; hash: string },
+    transfers: readonly Transfer[],
+    signal: AbortSignal,
+  ): Promise<{ node: TronNode; shows: boolean[] } | { node: TronNode; why: string }> {
+    const { health } = node;
+    if (!health.isDue && health.problem?.state !== 'contradicting')
+      return { node, why: health.problem?.code ?? 'not asked' };
+    const enough = AbortSignal.timeout(limits.confirmationMs);
+    const asking = node.readBlock(block, AbortSignal.any([signal, enough])).catch((error) => {
+      throw error === enough.reason ? new NodeProblem('failing', 'timeout') : error;
+    });
+    const shown = await attempt(node, asking, signal);
+    if (shown === undefined) return { node, why: health.problem?.code ?? 'no answer' };
+    if (shown === null) return { node, why: 'does not have the block' };
+    return { node, shows: transfers.map((transfer) => shown.transfers.some((one) => isSame(one, transfer))) };
   }
 
   return {
+    confirmingNodes,
+
     async readBlocks(after, atMost, signal) {
       checkOthers(after);
-      let quiet: TronNode | null = null;
-      for (const node of inOrder()) {
-        // A sound node has no newer block, so don't wait for one that failed.
-        if (quiet !== null && !node.health.isSound) break;
-        const answer = await attempt(node, node.readAfter(after, atMost, signal), signal);
-        if (answer === undefined) continue;
-        if (answer.blocks.length > 0) {
-          use(node);
-          lastBlockAtMs = performance.now();
-          return answer.blocks;
+      const most = unagreed?.after === after.number ? Math.min(atMost, unagreed.most) : atMost;
+      const order = inOrder();
+      const runs: Run[] = [];
+      for (let next = 0; next < order.length; ) {
+        // If enough have responded, don't wait for one that failed, unless the others contradict each other. If all of them
+        // say that there is no newer block, ask no other.
+        if (runs.length >= confirmingNodes) {
+          if (order[next]?.health.isSound !== true && nextHashes(runs).size < 2) break;
+          if (runs.every(({ isLevel }) => isLevel) && performance.now() - lastBlockAtMs < limits.overdueMs)
+            break;
         }
-        quiet ??= node;
-        if (answer.isLevel && performance.now() - lastBlockAtMs < limits.overdueMs) break;
+        const asked = order.slice(next, next + Math.max(1, confirmingNodes - runs.length));
+        next += asked.length;
+        runs.push(...(await readFrom(asked, after, most, signal)));
+        const blocks = takeAgreed(runs);
+        if (blocks.length > 0) return blocks;
       }
-      if (quiet === null) throw unreadable();
-      if (inUse === null || !inUse.health.isSound) use(quiet);
+      // What a node said within the last minute counts, even if it fails now.
+      for (const node of nodes) {
+        const blocks = node.remembered(after);
+        if (blocks !== null && !runs.some((run) => run.node === node))
+          runs.push({ node, blocks, isLevel: false });
+      }
+      const blocks = takeAgreed(runs);
+      if (blocks.length > 0) return blocks;
+      if (runs.length === 0) throw unreadable(after);
+      const hashes = nextHashes(runs);
+      const says = nodes.map((node) => saysOf(node, after));
+      const mostNext = hashes.size > 1 ? MAX_CONTRADICTED : MAX_UNCONFIRMED;
+      unagreed = hashes.size === 0 ? null : { after: after.number, says, most: mostNext };
+      const error = unreadable(after);
+      // What contradicts itself has to be read anew: all may be right next time.
+      if (hashes.size > 1) for (const node of nodes) node.forget();
+      if (hashes.size > 1 || (hashes.size === 1 && runs.length < confirmingNodes)) throw error;
+      // There is no newer block, or some nodes don't have it yet.
+      if (!inUse.some(({ health }) => health.isSound))
+        use(runs.slice(0, confirmingNodes).map(({ node }) => node));
       return [];
     },
 
     async findLastBlockBefore(time, signal) {
       for (const node of inOrder()) {
         const found = await attempt(node, node.findLastBefore(time, signal), signal);
-        if (found !== undefined) return found;
+        if (found === undefined) continue;
+        const others = nodes.filter((other) => other !== node && other.health.isDue);
+        const confirmed = await Promise.all(
+          others
+            .slice(0, confirmingNodes === 1 ? 0 : others.length)
+            .map(async (other) => (await attempt(other, other.hasBlock(found, signal), signal)) === true),
+        );
+        if (1 + confirmed.filter(Boolean).length >= confirmingNodes) return found;
       }
-      throw unreadable();
+      throw unreadable({ number: 0, hash: null });
     },
 
-    async findDenied(block, transfers, signal) {
-      const denied = new Map<UsdtTransfer, string>();
-      const others = nodes.filter(
-        ({ name, health }) =>
-          name !== block.node && (health.isDue || health.problem?.state === 'contradicting'),
-      );
-      const enough = AbortSignal.timeout(limits.corroborationMs);
-      const ask = async (node: TronNode) => {
-        const asked = AbortSignal.any([signal, enough]);
-        let denials: Awaited<ReturnType<TronNode['denies']>> | undefined;
-        for (let isFirst = true; ; isFirst = false) {
-          const asking = node.denies(block, transfers, asked).catch((error) => {
-            if (error !== enough.reason) throw error;
-            if (isFirst) throw new NodeProblem('failing', 'timeout');
-            return null;
-          });
-          denials = await attempt(node, asking, signal);
-          if (denials !== null || !node.health.isSound || enough.aborted) break;
-          // The node may be about to get the block. Without this wait, nobody could contradict a node that invents one.
-          await sleep(limits.corroborationMs / 10, undefined, { signal });
-        }
-        if (!denials?.length) return;
-        for (const transfer of denials) denied.set(transfer, node.name);
-        node.failed(new NodeProblem('contradicting', 'denies_payment'));
-      };
-      await Promise.all(others.map(ask));
-      return denied;
+    async confirm(block, transfers, signal) {
+      const words = await Promise.all(nodes.map((node) => ask(node, block, transfers, signal)));
+      return transfers.map((_, index): Verdict => {
+        const shows = words.filter((word) => 'shows' in word && word.shows[index] === true);
+        const denies = words.filter((word) => 'shows' in word && word.shows[index] === false);
+        const isShown = shows.length >= confirmingNodes;
+        const isDenied = denies.length >= confirmingNodes;
+        if (isShown && !isDenied)
+          for (const { node } of denies) node.failed(new NodeProblem('contradicting', 'denies_payment'));
+        if (isDenied && !isShown)
+          for (const { node } of shows) node.failed(new NodeProblem('contradicting', 'invents_payment'));
+        return {
+          outcome: isShown === isDenied ? 'open' : isShown ? 'confirmed' : 'denied',
+          says: words.map((word) => ({
+            node: word.node.name,
+            says: 'why' in word ? word.why : word.shows[index] === true ? 'shows it' : 'denies it',
+          })),
+        };
+      });
     },
 
     async readUnsolid(after, signal) {
@@ -169,12 +282,17 @@ export function createTronChain(
 
     state: () => {
       const heard = nodes.flatMap((node) =>
-        node.health.isSound || node === inUse ? (node.heardNumber ?? []) : [],
+        node.health.isSound || inUse.includes(node) ? (node.newest?.number ?? []) : [],
       );
+      // The newest block that enough nodes have.
+      heard.sort((a, b) => b - a);
       return {
-        solidBlockNumber: heard.length === 0 ? null : Math.max(...heard),
-        node: inUse?.name ?? null,
-        nodes: nodes.map((node) => node.health.state(node === inUse)),
+        solidBlockNumber: heard[Math.min(confirmingNodes, heard.length) - 1] ?? null,
+        node: inUse[0]?.name ?? null,
+        nodes: nodes.map((node, index) => ({
+          ...node.health.state(inUse.includes(node)),
+          says: unagreed?.says[index] ?? null,
+        })),
       };
     },
 
@@ -185,8 +303,17 @@ export function createTronChain(
   };
 }
 
+function isSame(one: Transfer, other: Transfer): boolean {
+  return (
+    one.txHash === other.txHash &&
+    one.logIndex === other.logIndex &&
+    one.toHash === other.toHash &&
+    one.valueMicroUsdt === other.valueMicroUsdt
+  );
+}
+
 function openNodes(
-  { nodes, apiKey, usdtContract }: Pick<TronConfig, 'nodes' | 'apiKey' | 'usdtContract'>,
+  { nodes, apiKey, usdtContract }: ChainConfig,
   timings: ChainTimings,
   logger: Logger,
 ): TronNode[] {

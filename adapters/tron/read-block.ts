@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { NodeProblem } from './node-health.ts';
 import type { SeenTransfer, SolidBlock, UsdtTransfer } from './tron-chain.ts';
 
@@ -22,17 +23,18 @@ export interface Header {
 
 /**
  * Parses a block from a node, which is not trusted to send the right shape. Null for `{}`: the node doesn't have the block.
- * @throws NodeProblem if it isn't a block
+ * @throws NodeProblem if it isn't a block, or its hash isn't that of its header
  */
 export function readHeader(answer: unknown): Header | null {
   const { blockID, block_header, transactions = [] } = objectOf(answer);
   if (blockID === undefined && block_header === undefined) return null;
+  const raw = objectOf(objectOf(block_header).raw_data);
   // Protobuf's JSON omits a 0.
-  const { number = 0, parentHash, timestamp } = objectOf(objectOf(block_header).raw_data);
+  const { number = 0, parentHash, timestamp } = raw;
   const time = new Date(typeof timestamp === 'number' ? timestamp : Number.NaN);
   if (!isWholeNumber(number) || Number.isNaN(time.getTime())) throw malformed();
   const hash = hashOf(blockID);
-  if (Number.parseInt(hash.slice(0, 16), 16) !== number) throw malformed();
+  if (hashOfHeader(number, raw) !== hash) throw new NodeProblem('contradicting', 'wrong_hash');
   return {
     number,
     hash,
@@ -40,6 +42,44 @@ export function readHeader(answer: unknown): Header | null {
     time,
     txHashes: listOf(transactions).map((one) => String(objectOf(one).txID)),
   };
+}
+
+/**
+ * A block's hash, as java-tron makes it: the SHA-256 of the header's `raw_data` in protobuf (Tron.proto, BlockHeader.raw), with
+ * the block's number in place of the first 8 bytes.
+ */
+function hashOfHeader(number: number, raw: Record<string, unknown>): string {
+  const message = Buffer.concat([
+    ...numberField(1, raw.timestamp),
+    ...bytesField(2, raw.txTrieRoot),
+    ...bytesField(3, raw.parentHash),
+    ...numberField(7, raw.number),
+    ...numberField(8, raw.witness_id),
+    ...bytesField(9, raw.witness_address),
+    ...numberField(10, raw.version),
+    ...bytesField(11, raw.accountStateRoot),
+  ]);
+  const digest = createHash('sha256').update(message).digest('hex');
+  return number.toString(16).padStart(16, '0') + digest.slice(16);
+}
+
+function numberField(field: number, value: unknown = 0): Buffer[] {
+  if (!isWholeNumber(value)) throw malformed();
+  return value === 0 ? [] : [varint(field << 3), varint(value)];
+}
+
+function bytesField(field: number, value: unknown = ''): Buffer[] {
+  if (typeof value !== 'string' || !/^([0-9a-f]{2})*$/i.test(value)) throw malformed();
+  const bytes = Buffer.from(value, 'hex');
+  return bytes.length === 0 ? [] : [varint((field << 3) | 2), varint(bytes.length), bytes];
+}
+
+/** Protobuf's encoding of a whole number: 7 bits a byte, the lowest first. */
+function varint(value: number): Buffer {
+  const bytes: number[] = [];
+  let rest = value;
+  for (; rest >= 128; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128);
+  return Buffer.from([...bytes, rest]);
 }
 
 /**
@@ -64,7 +104,7 @@ export function readSolidBlock(
     if (transactionIndex === undefined || info.blockNumber !== header.number)
       throw new NodeProblem('contradicting', 'foreign_infos');
     indexes.delete(id);
-    return transfersOf(info, transactionIndex, usdtHash);
+    return transfersOf(info, transactionIndex, usdtHash, node);
   });
   transfers.sort((a, b) => a.transactionIndex - b.transactionIndex || a.logIndex - b.logIndex);
   return { ...header, node, transfers };
@@ -74,6 +114,7 @@ function transfersOf(
   info: Record<string, unknown>,
   transactionIndex: number,
   usdtHash: string,
+  node: string,
 ): UsdtTransfer[] {
   if (info.log === undefined || info.result === 'FAILED' || objectOf(info.receipt).result !== 'SUCCESS')
     return [];
@@ -91,7 +132,7 @@ function transfersOf(
       transactionIndex,
       blockNumber: Number(info.blockNumber),
     };
-    return [{ ...place, toHash: hashOf(recipient).slice(-40), valueMicroUsdt }];
+    return [{ ...place, toHash: hashOf(recipient).slice(-40), valueMicroUsdt, shownBy: [node] }];
   });
 }
 

@@ -1,32 +1,35 @@
-import type { NodeState } from '../../db/entities/deposits.ts';
+import type { NodeSays, NodeState } from '../../db/entities/deposits.ts';
 
 /** The chain as the scan reads it, from whatever nodes. Hashes are lower-case hex. */
 export interface TronChain {
+  /** How many nodes have to show a block, and a payment in it, before it counts. */
+  readonly confirmingNodes: number;
   /**
    * The solid blocks after `after`, in order, each the child of the one before it: as many as can be read in a few seconds,
-   * at most `atMost`, and none if no node has the next one yet.
-   * Every block is complete: its header, and an info for each of its transactions.
+   * at most `atMost`, and none if too few nodes have the next one yet.
+   * Every block is shown by {@link confirmingNodes} nodes with the same hash, and is complete: its header, and an info for
+   * each of its transactions. Its transfers are those that any of these nodes shows.
    * To read ahead while these are being committed, call it again with the last of them first.
    * @param after if its `hash` is null, any block with the next number is accepted
-   * @throws ChainUnreadable if no node responds, or none has a block that follows `after`. Try again soon: a node that asked
-   * for a pause still gets it.
+   * @throws ChainUnreadable if too few nodes respond or agree, or have a block that follows `after`. Try again soon: a node
+   * that asked for a pause still gets it.
    */
   readBlocks(after: BlockRef, atMost: number, signal: AbortSignal): Promise<SolidBlock[]>;
   /**
-   * The last solid block produced before `time`; if the whole chain is younger, block 0 with `hash` null and `time` itself.
-   * @throws ChainUnreadable, also if no node keeps blocks that old, because payments in them could be missed
+   * The last solid block produced before `time`, with the same hash at {@link confirmingNodes} nodes; if the whole chain is
+   * younger, block 0 with `hash` null and `time` itself.
+   * @throws ChainUnreadable, also if too few nodes keep blocks that old, because payments in them could be missed
    */
   findLastBlockBefore(time: Date, signal: AbortSignal): Promise<BlockRef & { time: Date }>;
   /**
-   * Asks the other nodes whether they know these transfers, and waits a few seconds for nodes that are about to get the
-   * block.
-   * @returns for each denied transfer, the name of a node that denies it. A node that can't tell denies nothing.
+   * Asks every node whether these transfers are in a block that was read. Only nodes that have this very block count.
+   * @returns a verdict for each transfer, in the same order
    */
-  findDenied(
-    block: SolidBlock,
-    transfers: readonly UsdtTransfer[],
+  confirm(
+    block: { number: number; hash: string },
+    transfers: readonly Transfer[],
     signal: AbortSignal,
-  ): Promise<Map<UsdtTransfer, string>>;
+  ): Promise<Verdict[]>;
   /**
    * Transfers in blocks that are not solid yet, as a hint. It looks at each block after `number` once (or at the newest), and
    * skips some if there are more than a few. Call it once per interval; it usually costs one request.
@@ -52,13 +55,25 @@ export interface SolidBlock {
   hash: string;
   parentHash: string;
   time: Date;
-  /** The name of the node it was read from. */
+  /** The name of the node it was read from, the first one if there are several. */
   node: string;
   transfers: UsdtTransfer[];
 }
 
+/** What identifies a transfer, and what it is worth to whom. */
+export type Transfer = Pick<UsdtTransfer, 'txHash' | 'logIndex' | 'toHash' | 'valueMicroUsdt'>;
+
+/** What the nodes say about a transfer. */
+export interface Verdict {
+  /** `confirmed`: enough nodes show it. `denied`: enough nodes have its block without it. `open`: neither. */
+  outcome: 'confirmed' | 'denied' | 'open';
+  says: NodeSays[];
+}
+
 /** A Transfer event of the USDT contract with a value above zero, in a transaction that succeeded. */
 export interface UsdtTransfer {
+  /** The names of the nodes that show it. */
+  shownBy: string[];
   txHash: string;
   /** Its position in the transaction's log. */
   logIndex: number;
@@ -77,7 +92,7 @@ export interface UsdtTransfer {
 export type SeenTransfer = Pick<UsdtTransfer, 'toHash' | 'valueMicroUsdt' | 'blockNumber'>;
 
 interface ChainState {
-  /** The newest solid block reported by a node in use; null before the first response. */
+  /** The newest solid block that enough sound nodes have reported; null before the first response. */
   solidBlockNumber: number | null;
   /** The node that the last block came from. */
   node: string | null;
@@ -85,7 +100,8 @@ interface ChainState {
 }
 
 /**
- * No node can be read at the moment, or their blocks don't follow the last one taken. The message gives each node's reason.
+ * Too few nodes can be read at the moment, or they don't agree on the block after the last one taken. The message has what
+ * each node says.
  */
 export class ChainUnreadable extends Error {
   override name = 'ChainUnreadable';

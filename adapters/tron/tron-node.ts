@@ -3,7 +3,7 @@ import { type NodeApi, openNodeApi } from './node-api.ts';
 import { NodeHealth, NodeProblem, type Recovery } from './node-health.ts';
 import { type Header, readCalls, readHeader, readSolidBlock } from './read-block.ts';
 import { readRun } from './read-run.ts';
-import type { BlockRef, SeenTransfer, SolidBlock, UsdtTransfer } from './tron-chain.ts';
+import type { BlockRef, SeenTransfer, SolidBlock } from './tron-chain.ts';
 
 export interface ChainTimings extends Recovery {
   /** For a whole response. */
@@ -16,8 +16,10 @@ export interface ChainTimings extends Recovery {
   overdueMs: number;
   /** How often to check a standby node. */
   checkEveryMs: number;
-  /** How long a payment waits for the other nodes to confirm or deny it. */
-  corroborationMs: number;
+  /** How long to ask the nodes whether a payment is in its block. */
+  confirmationMs: number;
+  /** How long what a node has said about the next blocks counts without asking it again. */
+  rememberedMs: number;
 }
 
 /** Blocks fetched at once, and so in memory with all their transactions. */
@@ -37,7 +39,7 @@ export class TronNode {
   /** As a source of hints. A node can offer one API without the other. */
   readonly hints: NodeHealth;
   /** The newest solid block it reported. */
-  heardNumber: number | null = null;
+  newest: Header | null = null;
   readonly #api: NodeApi;
   readonly #usdtHash: string;
   readonly #timings: ChainTimings;
@@ -45,6 +47,8 @@ export class TronNode {
   #slowedAtMs = 0;
   /** The block that it claims to have but did not return, and since when. */
   #missing: { number: number; sinceMs: number } | null = null;
+  /** The blocks that it showed last, and until when they count. */
+  #shown: { after: BlockRef; blocks: SolidBlock[]; untilMs: number } | null = null;
 
   /** @param usdtHash the contract's 20 bytes, in hex */
   constructor(
@@ -61,6 +65,18 @@ export class TronNode {
     this.#timings = timings;
     this.health = new NodeHealth(name, 'solid blocks', timings, logger);
     this.hints = new NodeHealth(name, 'blocks that are not solid yet', timings, logger);
+  }
+
+  /** The blocks after that one as the node has shown them within the last minute; null if it has not. */
+  remembered(after: BlockRef): SolidBlock[] | null {
+    if (this.#shown === null || performance.now() >= this.#shown.untilMs) return null;
+    const isSame = this.#shown.after.number === after.number && this.#shown.after.hash === after.hash;
+    return isSame ? this.#shown.blocks : null;
+  }
+
+  /** Makes it be asked again. */
+  forget(): void {
+    this.#shown = null;
   }
 
   /**
@@ -91,6 +107,7 @@ export class TronNode {
     if (problem !== null && blocks.length === 0) throw problem;
     if (problem !== null) this.failed(problem);
     if (blocks.length === 0) this.#missed(after.number + 1);
+    else this.#shown = { after, blocks, untilMs: performance.now() + this.#timings.rememberedMs };
     return { blocks, isLevel };
   }
 
@@ -121,18 +138,25 @@ export class TronNode {
     return { number: before.number, hash: before.hash, time: before.time };
   }
 
-  /** The transfers that it denies, which is all of them if its block differs. Null if it doesn't have the complete block. */
-  async denies(
-    block: SolidBlock,
-    transfers: readonly UsdtTransfer[],
-    signal: AbortSignal,
-  ): Promise<readonly UsdtTransfer[] | null> {
+  /**
+   * The whole block; null if it does not have all of it.
+   * @throws NodeProblem `other_chain` if its block with that number is another one
+   */
+  async readBlock(block: BlockRef, signal: AbortSignal): Promise<SolidBlock | null> {
     const header = await this.#api.solidBlock(block.number, signal);
     if (header === null) return null;
-    if (header.hash !== block.hash) return transfers;
-    const known = (await this.#readWhole(header, signal))?.transfers;
-    if (known === undefined) return null;
-    return transfers.filter((transfer) => !known.some((one) => isSame(one, transfer)));
+    mustBeSame(header, block);
+    return this.#readWhole(header, signal);
+  }
+
+  /**
+   * Whether it has this solid block.
+   * @throws NodeProblem `other_chain` if its block with that number is another one
+   */
+  async hasBlock(block: BlockRef, signal: AbortSignal): Promise<boolean> {
+    const header = await this.#api.solidBlock(block.number, signal);
+    if (header !== null) mustBeSame(header, block);
+    return header !== null;
   }
 
   /** Transfers that calls in its newest blocks after that one ask for. */
@@ -165,7 +189,7 @@ export class TronNode {
 
   async #hearNewest(expectedNumber: number, signal: AbortSignal): Promise<Header> {
     const newest = await this.#api.newestSolid(signal);
-    this.heardNumber = newest.number;
+    this.newest = newest;
     if (newest.number + BEHIND_BLOCKS < expectedNumber)
       throw new NodeProblem('behind', `${expectedNumber - newest.number}_blocks_behind`);
     return newest;
@@ -197,13 +221,4 @@ export class TronNode {
 
 function mustBeSame(header: Header, ref: BlockRef): void {
   if (ref.hash !== null && header.hash !== ref.hash) throw new NodeProblem('contradicting', 'other_chain');
-}
-
-function isSame(one: UsdtTransfer, other: UsdtTransfer): boolean {
-  return (
-    one.txHash === other.txHash &&
-    one.logIndex === other.logIndex &&
-    one.toHash === other.toHash &&
-    one.valueMicroUsdt === other.valueMicroUsdt
-  );
 }

@@ -425,7 +425,7 @@ export type Deposit = {
      */
     amount_usdt: string;
     /**
-     * Everything that has arrived at the address, in cents, rounded down.
+     * Everything that has arrived at the address, credited or not, in cents, rounded down.
      */
     received_amount: number;
     /**

@@ -125,8 +125,12 @@ export function rescanFrom(
   });
 }
 
-/** About 20 minutes of blocks. Some 20 blocks are not solid at any time, so a node that claims more is not believed. */
+/**
+ * About 20 minutes of blocks, beside those made since the last one taken. Some 20 blocks are not solid at any time, so a node
+ * that claims more is not believed.
+ */
 const MOST_AHEAD = 400;
+const SECONDS_PER_BLOCK = 3;
 
 const SCAN_COLUMNS = [
   ...(['network', 'block_number', 'block_hash', 'block_time', 'solid_block_number'] as const),
@@ -202,6 +206,7 @@ const confirming = autocommitStatement(
       FROM chain_scan c
         JOIN json_to_recordset(${seen}) AS s (hash text, block_number bigint)
           ON s.block_number BETWEEN c.block_number + 1 AND c.block_number + ${sql.lit(MOST_AHEAD)}
+            + coalesce(extract(epoch FROM now() - c.block_time) / ${sql.lit(SECONDS_PER_BLOCK)}, 0)
         JOIN deposit d ON d.network = c.network AND d.address_hash = decode(s.hash, 'hex')
       WHERE c.network = ${network} AND d.status = 'awaiting_payment'
       FOR NO KEY UPDATE OF d SKIP LOCKED)

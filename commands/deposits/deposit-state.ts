@@ -122,10 +122,7 @@ const lockStatement = (locked: 'wait' | 'skip') =>
   );
 const LOCKS = { wait: lockStatement('wait'), skip: lockStatement('skip') };
 
-const READ_COLUMNS = [
-  ...DEPOSIT_COLUMNS.filter((column) => column !== 'received_micro_usdt'),
-  ...(['review_since', 'version'] as const),
-] as const;
+const READ_COLUMNS = [...DEPOSIT_COLUMNS, ...(['review_since', 'version'] as const)] as const;
 
 const ONE_EXACT = sql`d.amount_cents * ${sql.lit(Number(MICRO_USDT_PER_CENT))}::numeric`;
 

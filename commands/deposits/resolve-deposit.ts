@@ -16,7 +16,8 @@ export interface DepositByHand extends DepositDecision {
 /**
  * Applies an operator's decision to all payments of a deposit that are in review (decisions.md, "Deposit"): it credits them,
  * rounded down to a cent, with `deposit.confirmed`, or records that they were sent back. Payments, balance, event and audit
- * entry are one transaction. Without a version, it applies to whatever is in review. If the same actor repeats the same
+ * entry are one transaction. Without a version, it applies to whatever is in review, but credits nothing that nodes disagree
+ * on: such a payment has to have been looked at. If the same actor repeats the same
  * decision with the same version, nothing changes and the result is the same. The caller notifies the workers afterwards.
  * @returns null if there is no such deposit
  */
@@ -34,6 +35,8 @@ export function resolveDeposit(
         : { resolved: true, creditedCents: Number(made.credited_cents), repeated: true };
     }
     if (!deposit.statuses.includes('in_review')) return refused('nothing_in_review');
+    if (outcome === 'credited' && version === undefined && (await disputed(tx, { depositId })).length > 0)
+      return refused('version_needed');
     const creditedCents = outcome === 'credited' ? await credit(tx, deposit) : 0;
     if (typeof creditedCents === 'string') return refused(creditedCents);
 
@@ -73,6 +76,16 @@ async function credit(tx: Transactor, deposit: LockedDeposit): Promise<number | 
 }
 
 const refused = (because: WhyNotResolved): DepositVerdict => ({ resolved: false, because });
+
+const disputed = readStatement((db, { depositId }: { depositId: string }) =>
+  db
+    .selectFrom('deposit_payment')
+    .select('tx_hash')
+    .where('deposit_id', '=', depositId)
+    .where('status', '=', sql.lit('in_review'))
+    .where('review_reason', '=', sql.lit('nodes_disagree'))
+    .limit(sql.lit(1)),
+);
 
 type OfDeposit = { depositId: string; outcome: DepositDecision['outcome'] };
 

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { NodeSays } from '../../db/entities/deposits.ts';
 import type { Orm } from '../../db/orm.ts';
 import { type Reader, readStatement, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
@@ -16,9 +17,13 @@ export interface FoundPayment {
   blockNumber: number;
   blockTime: Date;
   valueMicroUsdt: bigint;
-  /** The node that has the block and denies it; null if none does. */
-  deniedBy: string | null;
   owner: AddressOwner;
+}
+
+/** A transfer to one of our addresses that too few nodes show. */
+export interface UnconfirmedFound extends FoundPayment {
+  blockHash: string;
+  says: NodeSays[];
 }
 
 /** The deposit that an address was given out for. */
@@ -49,11 +54,15 @@ export interface RunOfBlocks {
   after: { number: number; hash: string | null };
   last: { number: number; hash: string; time: Date };
   payments: readonly FoundPayment[];
+  /** Those that too few nodes show. */
+  unconfirmed: readonly UnconfirmedFound[];
 }
 
 /** How many payments were found and deposits changed. */
 interface TakenBlocks {
   found: number;
+  /** Deposits with a payment that too few nodes show. */
+  confirming: number;
   expired: number;
   /** Deposits whose payment was seen in a block that the chain dropped. */
   awaitingAgain: number;
@@ -71,7 +80,7 @@ export class CursorMoved extends Error {
  * @throws CursorMoved if nothing was changed because the cursor is elsewhere
  */
 export function takeBlocks(orm: Orm, run: RunOfBlocks): Promise<TakenBlocks> {
-  const { network, after, last, payments } = run;
+  const { network, after, last, payments, unconfirmed } = run;
   return transaction(orm, async (tx) => {
     // First of all, so that the second of two concurrent scans finds that it has moved before it does anything.
     const moved = await moveCursor(tx, {
@@ -83,9 +92,12 @@ export function takeBlocks(orm: Orm, run: RunOfBlocks): Promise<TakenBlocks> {
     }
     const rows = JSON.stringify(payments.map(rowOf));
     const found = payments.length === 0 ? 0 : countOf(await record(tx, { network, rows }));
+    const waiting = JSON.stringify(unconfirmed.map(unconfirmedRowOf));
+    const confirming =
+      unconfirmed.length === 0 ? 0 : countOf(await keepUnconfirmed(tx, { network, rows: waiting }));
     const awaitingAgain = countOf(await awaitAgain(tx, { network, number: String(last.number) }));
     const expired = countOf(await expire(tx, { network, time: last.time }));
-    return { found, awaitingAgain, expired };
+    return { found, confirming, awaitingAgain, expired };
   });
 }
 
@@ -102,8 +114,11 @@ function rowOf({ owner, ...payment }: FoundPayment) {
     block_number: payment.blockNumber,
     transaction_index: payment.transactionIndex,
     block_time: payment.blockTime,
-    denied_by: payment.deniedBy,
   };
+}
+
+function unconfirmedRowOf({ blockHash, says, ...payment }: UnconfirmedFound) {
+  return { ...rowOf(payment), block_hash: blockHash, says };
 }
 
 type OfNetwork = { network: TronNetwork };
@@ -140,13 +155,38 @@ const record = writeStatement(
   (_, { network, rows }: OfNetwork & { rows: string }) => sql<{ count: number }>`
     WITH recorded AS (
     INSERT INTO deposit_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt,
-      block_number, transaction_index, block_time, denied_by)
+      block_number, transaction_index, block_time)
     SELECT ${network}, f.* FROM json_to_recordset(${rows}) AS f (tx_hash text, log_index integer, deposit_id text,
       partner_id text, mode text, value_micro_usdt numeric, block_number bigint, transaction_index integer,
-      block_time timestamptz, denied_by text)
+      block_time timestamptz)
     ON CONFLICT (network, tx_hash, log_index) DO NOTHING
     RETURNING 1)
     SELECT count(*)::int FROM recorded`,
+);
+
+// Written out for the recordset. A payment that was recorded before, and is found again by a rescan, stays as it is. A deposit
+// that another transaction holds is shown as before.
+const keepUnconfirmed = writeStatement(
+  (_, { network, rows }: OfNetwork & { rows: string }) => sql<{ count: number }>`
+    WITH kept AS (
+      INSERT INTO unconfirmed_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt,
+        block_number, block_hash, transaction_index, block_time, says)
+      SELECT ${network}, f.* FROM json_to_recordset(${rows}) AS f (tx_hash text, log_index integer, deposit_id text,
+        partner_id text, mode text, value_micro_usdt numeric, block_number bigint, block_hash text,
+        transaction_index integer, block_time timestamptz, says jsonb)
+      WHERE NOT EXISTS (SELECT FROM deposit_payment p
+        WHERE p.network = ${network} AND p.tx_hash = f.tx_hash AND p.log_index = f.log_index)
+      ON CONFLICT DO NOTHING
+      RETURNING deposit_id, block_number
+    ), due AS (
+      SELECT d.id, (SELECT max(k.block_number) FROM kept k WHERE k.deposit_id = d.id) AS block_number FROM deposit d
+      WHERE d.id IN (SELECT deposit_id FROM kept) AND d.status = 'awaiting_payment'
+      FOR NO KEY UPDATE OF d SKIP LOCKED
+    ), changed AS (
+      UPDATE deposit d SET status = 'confirming', seen_block_number = due.block_number, version = version + 1,
+        changed_at = now()
+      FROM due WHERE d.id = due.id RETURNING d.id)
+    SELECT count(*)::int FROM changed`,
 );
 
 const COUNT = sql<number>`count(*)::int`.as('count');
@@ -154,7 +194,8 @@ const COUNT = sql<number>`count(*)::int`.as('count');
 /** The columns that every change of a deposit updates. */
 const CHANGED = { version: sql<number>`version + 1`, changed_at: sql<string>`now()` };
 
-const NO_PAYMENT = sql<boolean>`NOT EXISTS (SELECT FROM deposit_payment p WHERE p.deposit_id = deposit.id)`;
+const NO_PAYMENT = sql<boolean>`NOT EXISTS (SELECT FROM deposit_payment p WHERE p.deposit_id = deposit.id)
+  AND NOT EXISTS (SELECT FROM unconfirmed_payment u WHERE u.deposit_id = deposit.id)`;
 
 // Deposits that another transaction holds are left to the next run.
 const awaitAgain = writeStatement((db, { network, number }: OfNetwork & { number: string }) =>

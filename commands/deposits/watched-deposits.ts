@@ -84,7 +84,15 @@ export async function takeUntoldDeposits(
   };
 }
 
-/** Records which version of a deposit its workflow has been informed of. Later changes are still to be told. */
+/** Gives a notified workflow time to look before it is notified again, whatever changes in the meantime. */
+export async function awaitLook(
+  orm: Orm,
+  { id, version }: Pick<UntoldDeposit, 'id' | 'version'>,
+): Promise<void> {
+  await extendLease(orm, { id, version });
+}
+
+/** Records which version of a deposit its workflow has seen. Later changes are still to be told. */
 export async function markDepositTold(
   orm: Orm,
   { id, version }: Pick<UntoldDeposit, 'id' | 'version'>,
@@ -97,8 +105,10 @@ const MOST_SHOWN = 5;
 /** Deposits of an account in one turn, and accounts in one turn. */
 const MOST_EACH = 4;
 const ACCOUNTS = 8;
-/** Longer than it takes to inform a workflow. */
+/** Longer than it takes to notify a workflow. */
 const LEASE_SECONDS = 15;
+/** How long a notified workflow has to look, unless its worker is gone. */
+const LOOK_SECONDS = 60;
 
 /** Cents as dollars: `25.00`. */
 const usd = (cents: number): string => usdt(BigInt(cents) * MICRO_USDT_PER_CENT, 2);
@@ -179,6 +189,14 @@ const markTold = autocommitStatement((db, { id, version }: { id: string; version
   db
     .updateTable('deposit')
     .set({ told_version: version, lease_expires_at: sql`'-infinity'` })
+    .where('id', '=', id)
+    .where('told_version', '<', version),
+);
+
+const extendLease = autocommitStatement((db, { id, version }: { id: string; version: number }) =>
+  db
+    .updateTable('deposit')
+    .set({ lease_expires_at: sql`clock_timestamp() + ${sql.lit(LOOK_SECONDS)} * interval '1 second'` })
     .where('id', '=', id)
     .where('told_version', '<', version),
 );

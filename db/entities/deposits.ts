@@ -53,6 +53,28 @@ export const DepositPaymentEntity = defineEntity({
   },
 });
 
+/** A transfer to the address of a deposit that too few nodes have shown so far. */
+export const UnconfirmedPaymentEntity = defineEntity({
+  name: 'UnconfirmedPayment',
+  tableName: 'unconfirmed_payment',
+  properties: {
+    network: p.text().$type<TronNetwork>().collation('C').primary(),
+    txHash: p.text().collation('C').primary(),
+    logIndex: p.integer().primary(),
+    depositId: p.text().collation('C').primary(),
+    valueMicroUsdt: p.decimal('string').columnType('numeric(78,0)').primary(),
+    partnerId: p.text().collation('C'),
+    mode: p.text().$type<Mode>().collation('C'),
+    blockNumber: p.bigint('string'),
+    blockHash: p.text().collation('C'),
+    transactionIndex: p.integer(),
+    blockTime: p.datetime(),
+    says: p.json().$type<NodeSays[]>(),
+    seenAt: p.datetime().defaultRaw('now()'),
+    askedAt: p.datetime().defaultRaw('now()'),
+  },
+});
+
 /** What an operator decided about a deposit. */
 export const DepositResolutionEntity = defineEntity({
   name: 'DepositResolution',
@@ -87,13 +109,23 @@ export const ChainScanEntity = defineEntity({
   },
 });
 
+/** What a node says about a payment. */
+export interface NodeSays {
+  /** Host and port. */
+  node: string;
+  /** `shows it`, `denies it`, or why it is no witness. */
+  says: string;
+}
+
 /** What the scan last saw of a node. */
 export interface NodeState {
   /** Host and port; nothing of its path or key. */
   name: string;
   state: 'in_use' | 'standby' | 'behind' | 'failing' | 'contradicting';
-  /** A short code or sentence; null if there is none. */
+  /** A short code; null if there is none. */
   problem: string | null;
+  /** What it says about the block after the last one taken; null if it was not asked. Rows of former releases lack it. */
+  says?: string | null;
   /** ISO 8601. */
   since: string;
 }

@@ -10,6 +10,7 @@ export const ATTENTION_KINDS = [
   'webhook',
   'webhook_endpoint',
   'deposit',
+  'deposit_confirmation',
   'deposit_payment',
   'deposit_workflow',
   'chain_scan',

@@ -7,10 +7,12 @@ import { scanChainWorkflowId, watchDepositWorkflowId } from '../../workflows/mes
 import { readScans, type ScanResource } from '../reads/chain-scans.ts';
 import { decisionCommands, NO_CHOICE, type UnfinishedItem } from './attention-item.ts';
 
-/** Payments in review or not processed, scans that are behind, and workflows that are out of date. */
+/** Payments in review, not confirmed or not processed, scans that are behind, and workflows that are out of date. */
 export async function readWaitingDeposits(orm: Orm, taskQueuePrefix: string): Promise<UnfinishedItem[]> {
   const found = await Promise.all([
     readInReview(orm),
+    readUnconfirmed(orm),
+    readUnagreed(orm),
     readLateScans(orm, taskQueuePrefix),
     readUnprocessedPayments(orm),
     readOutdatedWorkflows(orm),
@@ -108,7 +110,9 @@ const lagOf = ({ lag_seconds: seconds, lag_blocks: blocks }: ScanResource): stri
   `${seconds ?? '?'} s${blocks === null ? '' : ` and ${blocks} blocks`} behind`;
 
 function problemsOf({ nodes }: ScanResource): string {
-  const problems = nodes.flatMap(({ name, problem }) => (problem === null ? [] : [`${name}: ${problem}`]));
+  const problems = nodes.flatMap(({ name, problem, says }) =>
+    (says ?? problem) === null ? [] : [`${name}: ${says ?? problem}`],
+  );
   return problems.length === 0 ? 'no node has reported a problem' : problems.join('; ');
 }
 
@@ -137,6 +141,70 @@ const unscannedChains = readStatement((db) =>
 
 /** Workers normally do this within seconds, so anything older needs attention. */
 const LONG_AGO = sql<string>`now() - interval '10 minutes'`;
+
+const WHAT_SETTLES_IT =
+  'It is credited by itself once TRON_CONFIRMING_NODES nodes agree: repair or replace the others in TRON_NODE_URLS';
+
+/** Payments that too few nodes show, in a block that enough of them agree on. */
+async function readUnconfirmed(orm: Orm): Promise<UnfinishedItem[]> {
+  const rows = await unconfirmed(orm.em.fork(), {});
+  return rows.map(({ deposit_id: id, partner_id, value_micro_usdt, block_number, says, seen_at }) => ({
+    ...confirmationItem(id, partner_id, seen_at),
+    reason:
+      `too few nodes show a payment of ${usdt(BigInt(value_micro_usdt), 2)} USDT in block ${block_number}: ` +
+      `${says.map((one) => `${one.node}: ${one.says}`).join('; ')}. ${WHAT_SETTLES_IT}`,
+  }));
+}
+
+/** Payments in blocks that too few nodes agree on, or have. */
+async function readUnagreed(orm: Orm): Promise<UnfinishedItem[]> {
+  const rows = await unagreed(orm.em.fork(), {});
+  return rows.map(({ id, partner_id, seen_block_number, nodes, changed_at }) => ({
+    ...confirmationItem(id, partner_id, changed_at),
+    reason:
+      `a payment was seen in block ${seen_block_number}, and too few nodes agree on the blocks up to it: ` +
+      `${nodes.map(({ name, state, problem, says }) => `${name}: ${says ?? problem ?? state}`).join('; ')}. ${WHAT_SETTLES_IT}`,
+  }));
+}
+
+const confirmationItem = (depositId: string, partnerId: string, since: string) =>
+  ({
+    kind: 'deposit_confirmation',
+    id: depositId,
+    since: new Date(since).toISOString(),
+    partner_id: partnerId,
+    command: `npm run operator -- deposit show ${depositId}`,
+    ...NO_CHOICE,
+    workflow_id: watchDepositWorkflowId(depositId),
+  }) as const;
+
+/** Items of each kind of these that are listed, the oldest first: one bad node can be behind any number of them. */
+const MAX_CONFIRMATIONS = 100;
+
+const unconfirmed = readStatement((db) =>
+  db
+    .selectFrom('unconfirmed_payment')
+    .select(['deposit_id', 'partner_id', 'value_micro_usdt', 'block_number', 'says', 'seen_at'])
+    .where('seen_at', '<', LONG_AGO)
+    .orderBy('seen_at')
+    .limit(sql.lit(MAX_CONFIRMATIONS)),
+);
+
+const unagreed = readStatement((db) =>
+  db
+    .selectFrom('deposit as d')
+    .innerJoin('chain_scan as s', 's.network', 'd.network')
+    .select(['d.id', 'd.partner_id', 'd.seen_block_number', 'd.changed_at', 's.nodes'])
+    // A literal, for the partial index.
+    .where('d.status', '=', sql.lit<'confirming'>('confirming'))
+    .where('d.changed_at', '<', LONG_AGO)
+    .where(
+      sql<boolean>`NOT EXISTS (SELECT FROM unconfirmed_payment u WHERE u.deposit_id = d.id)
+        AND NOT EXISTS (SELECT FROM deposit_payment p WHERE p.deposit_id = d.id)`,
+    )
+    .orderBy('d.changed_at')
+    .limit(sql.lit(MAX_CONFIRMATIONS)),
+);
 
 /** Payments that were found but neither credited nor put into review: one item an account. */
 async function readUnprocessedPayments(orm: Orm): Promise<UnfinishedItem[]> {

@@ -88,7 +88,7 @@ function resolveVerb(deposit: Command, { session, verb, examples }: Verbs): void
     .requiredOption('--reason <reason>', 'how you know, for the audit log', read(Text(500)))
     .option(
       '--if-version <number>',
-      'only if the deposit still has this version, as "deposit show" gives it',
+      'only if the deposit still has this version, as "deposit show" gives it; needed to credit what nodes disagree on',
       read(WholeNumber(z.number().min(1).max(2_147_483_647))),
     )
     .addHelpText(
@@ -142,6 +142,11 @@ function whyNot({ id, status, version }: DepositDetail, because: WhyNotResolved)
       return `${id} has no payment in review, it is ${status}: see "operator deposit show ${id}".`;
     case 'changed_meanwhile':
       return `${id} has changed and is now at version ${version}: check it with "operator deposit show ${id}", then decide again.`;
+    case 'version_needed':
+      return (
+        `Nodes disagree on a payment of ${id}: look it up in an explorer, see "operator deposit show ${id}", and give ` +
+        `--if-version ${version} if it should be credited.`
+      );
     case 'below_a_cent':
       return (
         `Less than a cent of what arrived for ${id} is not credited yet. Use --returned: the payment stays recorded, and ` +

@@ -1,11 +1,19 @@
 import { type Expression, sql } from 'kysely';
 import { unknownId } from '../../commands/refusal.ts';
-import { DEPOSIT_COLUMNS, of, paymentsOf } from '../../db/columns.ts';
+import { DEPOSIT_COLUMNS, of, paymentsOf, receivedBy } from '../../db/columns.ts';
+import type { NodeSays } from '../../db/entities/deposits.ts';
 import { newestRows } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
 import { type Reads, readStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
-import { type DepositStatus, type TronNetwork, wholeCents, whyInReview } from '../../domain/deposit.ts';
+import {
+  type DepositStatus,
+  MOST_PAYMENTS_SHOWN,
+  type TronNetwork,
+  usdt,
+  wholeCents,
+  whyInReview,
+} from '../../domain/deposit.ts';
 import {
   type DepositResource,
   type DepositRow,
@@ -43,6 +51,7 @@ export async function readDeposits(orm: Orm, filter: DepositFilter): Promise<Ope
 const DEPOSIT = [
   ...of('d', DEPOSIT_COLUMNS),
   'd.review_since',
+  receivedBy('d').as('received_micro_usdt'),
   paymentsOf('d').as('payments'),
   sql<string>`(SELECT name FROM partner WHERE id = d.partner_id)`.as('partner_name'),
 ] as const;
@@ -101,6 +110,8 @@ export interface DepositDetail extends Omit<OperatorDeposit, 'payments'> {
   payment_count: number;
   /** The first hundred. */
   payments: DetailedPayment[];
+  /** Transfers that too few nodes show, with what each node says. They are not payments yet. */
+  unconfirmed_payments: UnconfirmedTransfer[];
   /** What crediting the payments in review would add; null if there are none. */
   creditable_amount: number | null;
   resolutions: Resolution[];
@@ -113,6 +124,15 @@ type DetailedPayment = DepositResource['payments'][number] & {
   /** Why it is, or was, in review. */
   reason: string | null;
 };
+
+interface UnconfirmedTransfer {
+  tx_hash: string;
+  log_index: number;
+  amount_usdt: string;
+  block: number;
+  nodes: NodeSays[];
+  seen_at: string;
+}
 
 interface Resolution {
   outcome: 'credited' | 'returned';
@@ -130,6 +150,7 @@ export async function readDeposit(orm: Orm, depositId: string): Promise<DepositD
   if (row === undefined) throw unknownId('dep', depositId, 'run "operator deposit list"');
   const deposit = present(row);
   const resolutions = await resolutionsOf(em, { depositId });
+  const unconfirmed = await unconfirmedOf(em, { depositId });
   return {
     ...deposit,
     address_index: row.address_index,
@@ -140,6 +161,14 @@ export async function readDeposit(orm: Orm, depositId: string): Promise<DepositD
       const { log_index, status, ...stored } = row.payments[index] as PaymentRow;
       return { ...payment, log_index, status, reason: whyInReview(stored) };
     }),
+    unconfirmed_payments: unconfirmed.map((transfer) => ({
+      tx_hash: transfer.tx_hash,
+      log_index: transfer.log_index,
+      amount_usdt: usdt(BigInt(transfer.value_micro_usdt), 2),
+      block: Number(transfer.block_number),
+      nodes: transfer.says,
+      seen_at: new Date(transfer.seen_at).toISOString(),
+    })),
     creditable_amount:
       row.review_since === null
         ? null
@@ -176,4 +205,13 @@ const resolutionsOf = readStatement((db, { depositId }: { depositId: string }) =
     .select(['outcome', 'credited_cents', 'reason', 'actor', 'version', 'resolved_at'])
     .where('deposit_id', '=', depositId)
     .orderBy('version'),
+);
+
+const unconfirmedOf = readStatement((db, { depositId }: { depositId: string }) =>
+  db
+    .selectFrom('unconfirmed_payment')
+    .select(['tx_hash', 'log_index', 'value_micro_usdt', 'block_number', 'says', 'seen_at'])
+    .where('deposit_id', '=', depositId)
+    .orderBy('seen_at')
+    .limit(sql.lit(MOST_PAYMENTS_SHOWN)),
 );

@@ -1,7 +1,7 @@
 import { createScanChainActivities, type ScanChainActivities } from '../../activities/scan-chain.ts';
 import { createWatchDepositActivities, type WatchDepositActivities } from '../../activities/watch-deposit.ts';
 import { createTronChain } from '../../adapters/tron/create-tron-chain.ts';
-import { markDepositTold, takeUntoldDeposits } from '../../commands/deposits/watched-deposits.ts';
+import { awaitLook, takeUntoldDeposits } from '../../commands/deposits/watched-deposits.ts';
 import { depositsTaskQueue } from '../../config/task-queues.ts';
 import {
   createNotifier,
@@ -92,8 +92,8 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
       await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
         tellDeposit(client, { depositId, partnerId, mode }, taskQueue),
       );
-      // After the signal, so that the workflow is informed again if the process dies in between.
-      await markDepositTold(orm, deposit);
+      // The workflow records that it has looked. Until then it is not notified again, or only if it takes too long.
+      await awaitLook(orm, deposit);
     },
   });
   const ensuring =

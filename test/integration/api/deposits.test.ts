@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { newId } from '../../../crypto/new-id.ts';
 import { DepositResource } from '../../../resources/deposit.ts';
 import { expectError } from '../../support/api/answers.ts';
+import { recordPayment } from '../../support/deposits/payments.ts';
 import { seedDeposit, TEST_ADDRESSES, TEST_TRON } from '../../support/deposits/seed-deposits.ts';
 import { asOwner } from '../../support/postgres.ts';
 import { type CallOptions, startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
@@ -291,6 +292,16 @@ describe('the API', function () {
         );
         assert.deepEqual((await list('?limit=1')).json.data, [json]);
       }
+    });
+
+    it('counts a payment as received as soon as it is recorded, credited or not', async () => {
+      const id = await seedDeposit(stack, partner.id, { status: 'confirming' });
+      assert.equal((await get(id)).json.received_amount, 0);
+      await recordPayment(stack.orm, id, { usdt: '20' });
+      await recordPayment(stack.orm, id, { usdt: '4.999999' });
+      const { json } = await get(id);
+      assert.deepEqual([json.status, json.received_amount, json.payments.length], ['confirming', 2_499, 2]);
+      assert.deepEqual((await list('?limit=1')).json.data, [json]);
     });
 
     it('shows the first 100 payments when somebody sends dust', async () => {

@@ -149,6 +149,7 @@ describe('readConfig', () => {
     const grid = 'https://api.trongrid.io';
     assert.deepEqual(tronOf({ TRON_NETWORK: 'mainnet' }), {
       ...{ network: 'mainnet', nodes: [{ full: grid, solidity: grid }], apiKey: null, xpub },
+      confirmingNodes: 1,
       usdtContract: 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t',
       ...{ scanIntervalMs: 3_000, depositAddressTtlMs: 8 * 3_600_000 },
     });
@@ -162,12 +163,17 @@ describe('readConfig', () => {
     };
     assert.deepEqual(tronOf(set), {
       ...{ network: 'private', apiKey: 'key', usdtContract: TEST_TRON.usdtContract, xpub },
+      confirmingNodes: 2,
       nodes: [
         { full: 'http://a:1', solidity: 'http://a:2' },
         { full: 'http://b/c', solidity: 'http://b/c' },
       ],
       ...{ scanIntervalMs: 1_000, depositAddressTtlMs: 1_800_000 },
     });
+    assert.equal(
+      readConfig({ ...NEEDED, ...set, TRON_XPUB: xpub, TRON_CONFIRMING_NODES: '1' }).tron?.confirmingNodes,
+      1,
+    );
     // Without a network nothing else about deposits has a meaning.
     assert.equal(readConfig({ ...NEEDED, TRON_XPUB: xpub }).tron, null);
   });

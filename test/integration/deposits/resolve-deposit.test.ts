@@ -132,6 +132,16 @@ describe('the resolution of a deposit', () => {
     assert.deepEqual(await resolve({ version: version + 1 }), done(3_500));
   });
 
+  it('credits a payment that nodes disagree on only together with the version that the operator saw', async () => {
+    await pay(commands.context.orm, depositId, { usdt: '25', deniedBy: 'node-b:8091' });
+    assert.deepEqual(await resolve({}), refused('version_needed'));
+    assert.equal(await credited(), 0);
+    const { version } = await state();
+    assert.deepEqual(await resolve({ version }), done(2_500));
+    await pay(commands.context.orm, depositId, { usdt: '25', deniedBy: 'node-b:8091' });
+    assert.deepEqual(await resolve({ outcome: 'returned' }), done(0));
+  });
+
   it('ignores a payment that is not judged yet', async () => {
     await receive('10');
     await recordPayment(commands.context.orm, depositId, { usdt: '25' });

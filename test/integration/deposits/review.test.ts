@@ -125,32 +125,4 @@ describe('a deposit that needs review', function () {
       ],
     });
   });
-
-  it('is returned without a credit if one of two nodes denies its payment', async () => {
-    const { id, address } = await openAddress(partner, CENTS);
-    const forged = tokenTransfer({ to: address, valueMicroUsdt: 25_000_000n });
-    deposits.nodes[0]?.view.forge(deposits.chain.mine().number, forged);
-    deposits.chain.solidify();
-    await untilDeposit(partner, id, 'needs_review');
-    const { json: shown } = await operate('deposit', 'show', id);
-    assert.match(shown.payments[0].reason, /^the node 127\.0\.0\.1:\d+ denies it$/);
-    assert.match((await waiting(id)).reason, /the nodes disagree on a payment/);
-    await until('its nodes are said to disagree', async () => {
-      const { json: scan } = await operate('tron', 'status');
-      return scan.nodes.some(({ state }: { state: string }) => state === 'contradicting');
-    });
-
-    const { code, err } = await operate(
-      'deposit',
-      'resolve',
-      id,
-      '--returned',
-      '--reason',
-      'not on the chain',
-    );
-    assert.equal(code, 0, err);
-    await untilDeposit(partner, id, 'returned');
-    assert.deepEqual(await partners(), { total: 0, sources: [], confirmed: [] });
-    await untilEnded(id);
-  });
 });

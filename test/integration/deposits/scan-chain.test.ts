@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { Worker } from '@temporalio/worker';
 import { rescanFrom } from '../../../commands/deposits/chain-scan.ts';
-import { query } from '../../../db/sql.ts';
 import { tokenTransfer } from '../../../dev/tron/drafts.ts';
 import { scanChainWorkflowId, watchDepositWorkflowId } from '../../../workflows/messages.ts';
 import {
@@ -123,37 +122,6 @@ describe('the scan of a chain', function () {
     assert.equal(json.total, opened.length * CENTS);
   });
 
-  it('leaves a payment to an operator that either of two nodes denies, and continues', async () => {
-    deposits = await startDepositStack({}, { nodes: ['one', 'two'] });
-    const { chain, nodes, stack } = deposits;
-    const partner = await stack.createPartner();
-    const [denied, forged, fine] = [
-      await openAddress(partner, CENTS),
-      await openAddress(partner, CENTS),
-      await openAddress(partner, CENTS),
-    ];
-    const hidden = chain.mine([pays(denied.address)]);
-    nodes[1]?.view.hideLogs(hidden.transactions[0]?.id ?? '');
-    nodes[0]?.view.forge(chain.mine().number, pays(forged.address));
-    chain.solidify();
-    await untilDeposit(partner, denied.id, 'needs_review');
-    await untilDeposit(partner, forged.id, 'needs_review');
-    for (const { view } of nodes) view.reform();
-    chain.mine([pays(fine.address)]);
-    chain.solidify();
-    await untilDeposit(partner, fine.id, 'confirmed');
-    for (const { id } of [denied, forged]) {
-      assert.deepEqual((await readLeft(deposits, partner, id)).payments, ['nodes_disagree']);
-    }
-    const [{ denied_by } = { denied_by: '' }] = await query<{ denied_by: string }>(
-      stack.orm.em.fork(),
-      'SELECT denied_by FROM deposit_payment WHERE deposit_id = $1',
-      [denied.id],
-    );
-    assert.equal(denied_by, new URL(nodes[1]?.url ?? '').host);
-    assert.match(stack.logLines.join('\n'), /TRON nodes disagree on a payment/);
-  });
-
   it('reads again from the block that an operator names while it runs, and finds nothing twice', async () => {
     deposits = await startDepositStack();
     const { chain, stack } = deposits;
@@ -183,23 +151,6 @@ describe('the scan of a chain', function () {
       `SELECT actor, subject, detail->>'fromBlock' AS from_block FROM audit_entry WHERE action = 'tron.rescan'`,
     );
     assert.deepEqual(audited, { actor: 'test', subject: 'private', from_block: '2' });
-  });
-
-  it('skips a node whose blocks do not follow, and does not credit what it denies', async () => {
-    deposits = await startDepositStack({}, { nodes: ['one', 'two'] });
-    const { chain, nodes, stack } = deposits;
-    const partner = await stack.createPartner();
-    const first = await paidDeposit(partner);
-    await untilDeposit(partner, first.id, 'confirmed');
-    const [forked] = nodes;
-    assert.ok(forked);
-    forked.view.forksAt = chain.solidNumber();
-    const denied = await paidDeposit(partner);
-    await untilDeposit(partner, denied.id, 'needs_review');
-    assert.deepEqual((await readLeft(deposits, partner, denied.id)).payments, ['nodes_disagree']);
-    forked.view.reform();
-    const again = await paidDeposit(partner);
-    await untilDeposit(partner, again.id, 'confirmed');
   });
 
   it('continues as new after some rounds, so that its history stays short, and each run replays', async () => {

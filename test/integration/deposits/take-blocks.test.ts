@@ -63,6 +63,7 @@ describe('takeBlocks', () => {
       after: { number: from - 1, hash: hashOf(from - 1) },
       last: { number: to, hash: hashOf(to), time },
       payments,
+      unconfirmed: [],
     };
     return takeBlocks(commands.context.orm, run);
   };
@@ -79,19 +80,19 @@ describe('takeBlocks', () => {
     const payments = [
       paymentFor(one, partnerId, { txHash, logIndex: 0 }),
       paymentFor(one, partnerId, { txHash, logIndex: 3, valueMicroUsdt: 2n ** 200n }),
-      paymentFor(two, partnerId, { txHash, logIndex: 7, deniedBy: 'node-b' }),
+      paymentFor(two, partnerId, { txHash, logIndex: 7 }),
     ];
     assert.equal((await take(101, 103, payments)).found, 3);
     assert.equal(await cursor(), 103);
     const { rows } = await commands.owner.query(
-      `SELECT deposit_id, log_index, value_micro_usdt, block_number, denied_by, status, review_reason
+      `SELECT deposit_id, log_index, value_micro_usdt, block_number, status, review_reason
        FROM deposit_payment ORDER BY log_index`,
     );
     const common = { block_number: '101', status: 'found', review_reason: null };
     assert.deepEqual(rows, [
-      { deposit_id: one, log_index: 0, value_micro_usdt: '25000000', denied_by: null, ...common },
-      { deposit_id: one, log_index: 3, value_micro_usdt: String(2n ** 200n), denied_by: null, ...common },
-      { deposit_id: two, log_index: 7, value_micro_usdt: '25000000', denied_by: 'node-b', ...common },
+      { deposit_id: one, log_index: 0, value_micro_usdt: '25000000', ...common },
+      { deposit_id: one, log_index: 3, value_micro_usdt: String(2n ** 200n), ...common },
+      { deposit_id: two, log_index: 7, value_micro_usdt: '25000000', ...common },
     ]);
     await rescanFrom(commands.operator, { network: NETWORK, fromBlock: 101 });
     const again: RunOfBlocks = {
@@ -99,6 +100,7 @@ describe('takeBlocks', () => {
       after: { number: 100, hash: null },
       last: { number: 103, hash: hashOf(103), time: new Date() },
       payments,
+      unconfirmed: [],
     };
     assert.equal((await takeBlocks(commands.context.orm, again)).found, 0);
     assert.equal((await readDeposits(commands.owner)).get(one)?.payments.length, 2);
@@ -112,6 +114,7 @@ describe('takeBlocks', () => {
       after: { number: 100, hash: hashOf(999) },
       last: { number: 101, hash: hashOf(101), time: new Date() },
       payments: [paymentFor(id, partnerId)],
+      unconfirmed: [],
     };
     await assert.rejects(takeBlocks(commands.context.orm, other), CursorMoved);
     assert.deepEqual((await readDeposits(commands.owner)).get(id)?.payments, []);
@@ -194,7 +197,7 @@ describe('takeBlocks', () => {
       await holder.query('SELECT FROM deposit WHERE id = ANY ($1) FOR NO KEY UPDATE', [[paid, held]]);
       await holder.query('SELECT FROM ledger.account FOR UPDATE');
       const taken = await take(101, 101, [paymentFor(paid, partnerId)]);
-      assert.deepEqual(taken, { found: 1, expired: 1, awaitingAgain: 0 });
+      assert.deepEqual(taken, { found: 1, confirming: 0, expired: 1, awaitingAgain: 0 });
       await holder.query('ROLLBACK');
     } finally {
       await holder.end();
@@ -218,7 +221,9 @@ describe('takeBlocks', () => {
     const payments = paid.map((id, index) => paymentFor(id, partnerId, { transactionIndex: index }));
     const statements = countStatements(commands.operatorUrl);
     try {
-      assert.deepEqual(await take(101, 101, payments), { found: 5_000, expired: 5_000, awaitingAgain: 0 });
+      assert.deepEqual(await take(101, 101, payments), {
+        ...{ found: 5_000, confirming: 0, expired: 5_000, awaitingAgain: 0 },
+      });
     } finally {
       statements.stop();
     }

@@ -25,6 +25,7 @@ const WAITED_MINUTES: Record<AttentionKind, number> = {
   // Its event is of just now.
   webhook_endpoint: 0,
   deposit: 12,
+  deposit_confirmation: 17,
   deposit_payment: 13,
   deposit_workflow: 14,
   chain_scan: 15,
@@ -158,6 +159,14 @@ describe('the metrics of what waits for a person', function () {
       stack,
       `UPDATE deposit_payment SET found_at = ${minutesAgo('deposit_payment')} WHERE deposit_id = $1`,
       [paid],
+    );
+    await asOwner(
+      stack,
+      `INSERT INTO unconfirmed_payment (network, tx_hash, log_index, deposit_id, value_micro_usdt, partner_id, mode,
+         block_number, block_hash, transaction_index, block_time, says, seen_at)
+       VALUES ('private', '${'ab'.repeat(32)}', 0, $1, 24000000, $2, 'live', 100, '${'cd'.repeat(32)}', 0, now(), '[]',
+         ${minutesAgo('deposit_confirmation')})`,
+      [paid, partner.id],
     );
     const outdated = await seedDeposit(stack, partner.id, { status: 'expired' });
     await change(

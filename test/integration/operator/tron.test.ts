@@ -102,6 +102,7 @@ describe('operator tron', () => {
           after: { number: 100, hash: after },
           last: { number: 101, hash: hash(101), time: new Date() },
           payments: [payment],
+          unconfirmed: [],
         });
       await take(hash(100));
       const before = await readDepositState(commands.context.orm, id);

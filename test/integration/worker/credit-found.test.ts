@@ -39,6 +39,7 @@ describe('the crediting of found payments', function () {
       after: { number, hash: cursor?.hash ?? null },
       last: { number: number + 1, hash: String(number + 1).padStart(64, '0'), time: new Date() },
       payments: ids.map((id) => paymentFor(id, partnerId)),
+      unconfirmed: [],
     });
     crediting?.wake();
     return { partnerId, ids };

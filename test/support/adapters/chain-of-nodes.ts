@@ -27,7 +27,8 @@ const TIMINGS: ChainTimings = {
     runMs: 20_000,
     overdueMs: 50,
     checkEveryMs: 10,
-    corroborationMs: 100,
+    confirmationMs: 5_000,
+    rememberedMs: 1_000,
   },
   ...{ firstBackoffMs: 1, mostBackoffMs: 50, recoveryMs: 200 },
 };
@@ -46,8 +47,9 @@ export async function startChainOfNodes(
   nodeOptions: FakeNodeOptions[] = [{}],
   {
     timings = {},
+    confirmingNodes = 1,
     chain = new HandChain({ solidAfterBlocks: 2 }),
-  }: { timings?: Partial<ChainTimings>; chain?: HandChain } = {},
+  }: { timings?: Partial<ChainTimings>; chain?: HandChain; confirmingNodes?: number } = {},
 ): Promise<ChainOfNodes> {
   const nodes = await Promise.all(nodeOptions.map((one) => startFakeNode(chain, one)));
   const { log, logger } = keptLog();
@@ -57,6 +59,7 @@ export async function startChainOfNodes(
         const [full = '', solidity = full] = url.split('|');
         return { full, solidity };
       }),
+      confirmingNodes,
       apiKey: null,
       usdtContract: FAKE_USDT_CONTRACT,
     },

@@ -41,6 +41,7 @@ export const tronConfigOf = (nodes: readonly FakeNode[]): TronConfig => ({
   ...TEST_TRON,
   usdtContract: FAKE_USDT_CONTRACT,
   scanIntervalMs: 100,
+  confirmingNodes: Math.min(2, nodes.length),
   nodes: nodes.map(({ url }) => {
     const [full = '', solidity = full] = url.split('|');
     return { full, solidity };

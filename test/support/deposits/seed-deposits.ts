@@ -14,6 +14,7 @@ export const TEST_TRON: TronConfig & { xpub: string } = {
   apiKey: null,
   usdtContract: 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf',
   xpub: 'xpub6BuRy7ZmkGfP2RWhoor1kWB1w9DvrtmJbFBvnC1bQ4SB5NbCHTyQYCJSXZtxDbFyHTmC7wkU2he3nYYdpZ3Vf6qUAkXSnL6RPif4BDtDEKr',
+  confirmingNodes: 1,
   scanIntervalMs: 1_000,
 };
 
@@ -151,7 +152,6 @@ export function paymentFor(
     blockNumber: 101,
     blockTime: new Date(),
     valueMicroUsdt: 25_000_000n,
-    deniedBy: null,
     ...more,
     owner: { depositId, partnerId, mode: 'live' },
   };

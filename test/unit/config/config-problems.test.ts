@@ -218,6 +218,23 @@ describe('an invalid configuration', () => {
     assert.match(problemsOf({ ...NEEDED, TRON_XPUB: 'xprv9s21ZrQH143K' })[0] ?? '', /private key/);
   });
 
+  it('refuses more confirming nodes than there are, or none', () => {
+    const problems = (set: Record<string, string>) =>
+      problemsOf({ ...NEEDED, TRON_NETWORK: 'nile', TRON_XPUB: XPUB, ...set });
+    assert.deepEqual(problems({ TRON_CONFIRMING_NODES: '2' }), [
+      'TRON_CONFIRMING_NODES: is 2, but TRON_NODE_URLS has one node',
+    ]);
+    const TRON_NODE_URLS = 'http://a,http://b';
+    assert.deepEqual(problems({ TRON_NODE_URLS, TRON_CONFIRMING_NODES: '2' }), []);
+    assert.deepEqual(problems({ TRON_NODE_URLS, TRON_CONFIRMING_NODES: '3' }), [
+      'TRON_CONFIRMING_NODES: is 3, but TRON_NODE_URLS has 2 nodes',
+    ]);
+    for (const TRON_CONFIRMING_NODES of ['0', '-1', '1.5', 'all'])
+      assert.deepEqual(problems({ TRON_NODE_URLS, TRON_CONFIRMING_NODES }), [
+        'TRON_CONFIRMING_NODES: must be a whole number from 1',
+      ]);
+  });
+
   it('includes a contract or a node of another TRON network', () => {
     const [mainnet, nile] = ['TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t', 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf'];
     const own = 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6';

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readHeader } from '../../../../adapters/tron/read-block.ts';
 import { ChainUnreadable } from '../../../../adapters/tron/tron-chain.ts';
 import { addressOf, hashOfName } from '../../../../dev/tron/address.ts';
 import { HandChain } from '../../../../dev/tron/chain.ts';
@@ -10,6 +11,7 @@ import {
   BOB_HASH,
   type ChainOfNodes,
   NEVER,
+  nameOf,
   readUpTo,
   startChainOfNodes,
 } from '../../../support/adapters/chain-of-nodes.ts';
@@ -36,7 +38,10 @@ describe('the blocks of a TRON chain', () => {
     chain.solidify();
     const [read, ...more] = await tron.readBlocks(START, 1, NEVER);
     assert.deepEqual(more, []);
-    const [, one, several, huge] = block.transactions.map(({ id }) => ({ txHash: id, blockNumber: 1 }));
+    const [, one, several, huge] = block.transactions.map(({ id }) => ({
+      ...{ txHash: id, blockNumber: 1 },
+      shownBy: [nameOf(all.nodes[0])],
+    }));
     assert.deepEqual(read, {
       ...{ number: 1, hash: block.hash, parentHash: chain.block(0)?.hash, time: new Date(block.timeMs) },
       node: tron.state().node,
@@ -239,4 +244,69 @@ describe('blocks that are not solid yet', () => {
     assert.equal((await tron.readBlocks(START, 10, NEVER)).length, 3);
     assert.deepEqual(tron.state().nodes[0]?.state, 'in_use');
   });
+});
+
+/** Headers of mainnet and of test networks, from version 3 to 37, with their hashes. */
+const REAL_HEADERS: [hash: string, rawData: Record<string, unknown>][] = [
+  [
+    '00000000003a5bbda4aea15cb5d99230674463e9d5f2c0c647316839b25fd5b9',
+    {
+      number: 3824573,
+      txTrieRoot: '31ee3e2ed28f843bf1d53495beece2f5b9c76480772f0106e17156fb0066c3a2',
+      witness_address: '41f70386347e689e6308e4172ed7319c49c0f66e0b',
+      parentHash: '00000000003a5bbc1e78e3144ad52f01a27b8f7acceb98d3ca09c1abea5cd32a',
+      version: 3,
+      timestamp: 1541425827000,
+    },
+  ],
+  [
+    '0000000003b6b891043be54ac0ae1ef579fad5e6e1732cb0ac4237a873b8453e',
+    {
+      number: 62306449,
+      txTrieRoot: '7cb6ddff8ada79c91baf6667cc8ead757b39205a8dc8ae097298dbb0587bddb7',
+      witness_address: '4114f2c09d3de3fe82a71960da65d4935a30b24e1f',
+      parentHash: '0000000003b6b890d8e1d886520dcad1820f4313a435ad593a80c549ea883054',
+      version: 30,
+      timestamp: 1717563117000,
+    },
+  ],
+  [
+    '000000000335f6219b675cfb09a93b99a53729b80b188dcde464eb41625c3d0c',
+    {
+      number: 53868065,
+      txTrieRoot: '0000000000000000000000000000000000000000000000000000000000000000',
+      witness_address: '41711cf6683d28621ae12030fd541b288c61d682cd',
+      parentHash: '000000000335f620ef6509d67751753763be896f7ac569fc1d1cfa059cecf619',
+      version: 31,
+      timestamp: 1745423034000,
+    },
+  ],
+  [
+    '00000000043725ef3720be45f1e46cd7e7adb91ce947e01afdf04aa8b1b7dea9',
+    {
+      number: 70723055,
+      txTrieRoot: 'd1bbfae077b62cf0017bdfa1ef40ce5d9f03db5dc5d76d85de1c200a1fad7e69',
+      witness_address: '41d4492e1c6e4850c11d196d0826be66d1542c44ec',
+      parentHash: '00000000043725eea3f45bf7b9b5bee5da5a6a74b1b49bda3033dfdf190a2474',
+      version: 37,
+      timestamp: 1788689508000,
+    },
+  ],
+];
+
+describe('the hash of a block', () => {
+  for (const [hash, rawData] of REAL_HEADERS) {
+    it(`is recomputed from its header, as for block ${rawData.number} of the real chain`, () => {
+      const read = readHeader({ blockID: hash, block_header: { raw_data: rawData } });
+      assert.deepEqual([read?.hash, read?.number], [hash, rawData.number]);
+      for (const [field, value] of Object.entries(rawData)) {
+        const other =
+          typeof value === 'number'
+            ? value + 1
+            : String(value).replace(/.$/, (digit) => (digit === 'f' ? 'e' : 'f'));
+        const forged = { blockID: hash, block_header: { raw_data: { ...rawData, [field]: other } } };
+        assert.throws(() => readHeader(forged), /wrong_hash/, field);
+      }
+    });
+  }
 });

@@ -37,6 +37,7 @@ describe('TRON_API_KEY', () => {
     const url = `${node.url}/key-in-the-path`;
     const config = {
       nodes: [{ full: url, solidity: url }],
+      confirmingNodes: 1,
       apiKey: 'key-of-trongrid',
       usdtContract: FAKE_USDT_CONTRACT,
     };
