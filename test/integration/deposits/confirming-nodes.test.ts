@@ -168,6 +168,8 @@ describe('payments that two nodes have to show', () => {
   it('are credited though the two nodes are never up at the same time', async () => {
     await start(2);
     const { nodes } = deposits;
+    const first = await paid();
+    await untilDeposit(partner, first.id, 'confirmed');
     for (const [up, down] of [
       [0, 1],
       [1, 0],
