@@ -3,7 +3,7 @@ import { API_ROLE, OPERATOR_ROLE, SERVICE_ROLE, WORKER_ROLE } from '../db/login.
 import { type Reader, readStatement } from '../db/sql.ts';
 
 /** At most this many violations of each invariant are reported: the first few show what is wrong. */
-const MOST_EACH = 100;
+export const MOST_EACH = 100;
 
 export interface Violation {
   /** Its number in the design of the ledger, "Invariants". */

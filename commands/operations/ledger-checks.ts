@@ -1,5 +1,6 @@
 import type { Orm } from '../../db/orm.ts';
 import { checkLedger, INVARIANT_NUMBERS, type Violation } from '../../ledger/check-ledger.ts';
+import { BOOKS_INVARIANT, checkBooks } from './check-books.ts';
 import { recordMeasurement } from './measurements.ts';
 
 /** The result of a check of the whole ledger. */
@@ -11,7 +12,7 @@ export interface LedgerCheck {
 }
 
 /**
- * Checks the whole ledger and stores the result, which every process then exports.
+ * Checks the whole ledger, also against the rows that its postings are for, and stores the result, which every process then exports.
  * @param options.reader the database to read from, since the statements take long
  * @param options.nextAt when the next check is due; null leaves the time already set
  * @param options.beforeEach is called before each invariant's statement
@@ -21,8 +22,11 @@ export async function checkAndRecord(
   options: { reader: Orm; nextAt: Date | null; beforeEach?: () => Promise<void> },
 ): Promise<Violation[]> {
   const startedAt = performance.now();
-  const violations = await checkLedger(options.reader.em.fork(), options.beforeEach);
-  const counts = INVARIANT_NUMBERS.map((number) => [
+  const violations = [
+    ...(await checkLedger(options.reader.em.fork(), options.beforeEach)),
+    ...(await checkBooks(options.reader.em.fork(), options.beforeEach)),
+  ];
+  const counts = [...INVARIANT_NUMBERS, BOOKS_INVARIANT].map((number) => [
     number,
     violations.filter(({ invariant }) => invariant === number).length,
   ]);

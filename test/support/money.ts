@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { adjustBalance } from '../../commands/accounts/balance.ts';
+import { checkBooks } from '../../commands/operations/check-books.ts';
 import { DEFAULT_FEE_PLAN, type FundingKind, quoteFunding } from '../../domain/fees.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { readBalance } from '../../ledger/balances.ts';
@@ -46,9 +47,10 @@ export async function assertBalance(
   });
 }
 
-/** Asserts every invariant of the ledger. */
+/** Asserts every invariant of the ledger, and that each posting has its row. */
 export async function assertLedgerClean(stack: TestStack): Promise<void> {
   assert.deepEqual(await checkLedger(stack.orm.em.fork()), []);
+  assert.deepEqual(await checkBooks(stack.orm.em.fork()), []);
 }
 
 /** What the ledger's transfers of an operation are for. */
