@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
@@ -220,6 +221,10 @@ export const IN_FILES: readonly string[] = [
   ...['TRON_NODE_URLS', 'TRON_API_KEY', 'TRON_XPUB'],
 ];
 
+/** How long ENCRYPTION_KEYS_COMMAND may take, and how much it may print. */
+const COMMAND_TIMEOUT_MS = 30_000;
+const MAX_COMMAND_BYTES = 65_536;
+
 /** Names every problem of the environment at once, and never repeats a value: it may be secret. */
 export class ConfigurationError extends StartRefused {
   constructor(problems: string[]) {
@@ -243,7 +248,9 @@ export function parseEnvironment<T extends object>(
 ): { set: NodeJS.ProcessEnv; values: T } {
   const asked = withoutEmpty(env);
   const given = { ...withoutEmpty(defaults), ...asked };
-  const { set, problems } = readSecretFiles(given, (name) => name in schema.shape);
+  const isRead = (name: string) => name in schema.shape;
+  const { set, problems } = readSecretFiles(given, isRead);
+  if (isRead('ENCRYPTION_KEYS')) problems.push(...runKeysCommand(set, asked));
   const parsed = schema.safeParse(set);
   if (!parsed.success) problems.push(...parsed.error.issues.map((issue) => describeIssue(issue, set)));
   problems.push(...misspeltProblems(asked, VARIABLE_NAMES, IN_FILES), ...alsoWrong(set));
@@ -277,6 +284,39 @@ function readSecretFiles(
     }
   }
   return { set, problems };
+}
+
+/**
+ * Takes ENCRYPTION_KEYS from what ENCRYPTION_KEYS_COMMAND prints, so that Vault or a cloud's KMS can serve them. What it
+ * prints is never repeated; its standard error goes to this process's, for the person who starts it.
+ */
+function runKeysCommand(set: NodeJS.ProcessEnv, asked: NodeJS.ProcessEnv): string[] {
+  const command = asked.ENCRYPTION_KEYS_COMMAND;
+  if (command === undefined) return [];
+  delete set.ENCRYPTION_KEYS_COMMAND;
+  if (asked.ENCRYPTION_KEYS !== undefined || asked.ENCRYPTION_KEYS_FILE !== undefined)
+    return ['ENCRYPTION_KEYS, ENCRYPTION_KEYS_FILE, ENCRYPTION_KEYS_COMMAND: set only one of the three'];
+  const { status, signal, error, stdout } = spawnSync('/bin/sh', ['-c', command], {
+    encoding: 'utf8',
+    env: process.env,
+    maxBuffer: MAX_COMMAND_BYTES,
+    stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: COMMAND_TIMEOUT_MS,
+  });
+  const code = (error as NodeJS.ErrnoException | undefined)?.code;
+  if (code === 'ETIMEDOUT')
+    return [
+      `ENCRYPTION_KEYS_COMMAND: took longer than ${COMMAND_TIMEOUT_MS / 1_000} s; run it by hand to see why`,
+    ];
+  if (code !== undefined || status !== 0)
+    return [
+      `ENCRYPTION_KEYS_COMMAND: failed (${code ?? signal ?? `exit code ${status}`}); run it by hand to see why`,
+    ];
+  const printed = stdout.trim();
+  if (printed === '')
+    return ['ENCRYPTION_KEYS_COMMAND: printed nothing; it has to print id:base64(32 bytes), comma-separated'];
+  set.ENCRYPTION_KEYS = printed;
+  return [];
 }
 
 function describeIssue(issue: z.core.$ZodIssue, set: NodeJS.ProcessEnv): string {

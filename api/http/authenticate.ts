@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { isApiKeyShaped, modeOfApiKey } from '../../crypto/api-key.ts';
+import { lowestId } from '../../crypto/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
 import { anyOf, readStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
@@ -11,10 +12,17 @@ import type { Admission } from './admission.ts';
 const CACHE_MS = 2_000;
 
 /**
- * Keys that this process has not seen yet are looked up on behalf of one pseudo-account, so that a flood of them slows nobody
- * else.
+ * Keys that may be made up are looked up on behalf of one pseudo-account, so that a flood of them slows nobody else.
  */
 const STRANGERS = 'strangers';
+
+/** How many genuine keys a process knows by their hashes, the newest ones. More than that take the strangers' turns. */
+const MAX_KNOWN_KEYS = 200_000;
+const KEYS_AT_ONCE = 10_000;
+/** How often new keys are read while unknown keys arrive. */
+const REFRESH_MS = 1_000;
+/** A key that was inserted earlier may be committed later, by this much at most. */
+const COMMIT_DELAY_MS = 60_000;
 
 /** Who sent a request: an account in one mode, with one of its keys. */
 export interface Caller extends Tenant {
@@ -32,7 +40,7 @@ export type KeyUses = Map<string, number>;
 /**
  * Finds callers by their API key. Only keyed hashes are compared. A key with a wrong checksum costs no query, and
  * concurrent requests with one key share one.
- * @throws ApiError `invalid_api_key`; for a key that is new here, also what {@link Admission} throws
+ * @throws ApiError `invalid_api_key`; for a key that does not exist, also what {@link Admission} throws
  */
 export function createAuthenticate(
   orm: Orm,
@@ -41,6 +49,7 @@ export function createAuthenticate(
 ): Authenticate {
   const seen = new LRUCache<string, { caller: Caller; readAtMs: number }>({ max: 10_000 });
   const lookUps = new Map<string, Promise<Caller>>();
+  const genuine = new GenuineKeys(orm);
 
   return async (authorization) => {
     const key = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
@@ -52,7 +61,7 @@ export function createAuthenticate(
     if (known !== undefined && performance.now() - known.readAtMs < CACHE_MS) return known.caller;
     const underWay = lookUps.get(digest);
     if (underWay !== undefined) return underWay;
-    const lookUp = known === undefined ? lookUpInTurn(digest, key, mode) : lookUpNow(digest, key);
+    const lookUp = known === undefined ? lookUpFirst(digest, key, mode) : lookUpNow(digest, key);
     lookUps.set(digest, lookUp);
     return lookUp.finally(() => lookUps.delete(digest));
   };
@@ -71,6 +80,12 @@ export function createAuthenticate(
     return caller;
   }
 
+  /** A genuine key never waits behind made-up ones, not even after a restart, when this process has seen none yet. */
+  async function lookUpFirst(digest: string, key: string, mode: Mode): Promise<Caller> {
+    const isGenuine = await genuine.has(await hashes(key));
+    return isGenuine ? lookUpNow(digest, key) : lookUpInTurn(digest, key, mode);
+  }
+
   async function lookUpInTurn(digest: string, key: string, mode: Mode): Promise<Caller> {
     const visit = admission.arrive({ partnerId: STRANGERS, mode });
     try {
@@ -81,6 +96,57 @@ export function createAuthenticate(
     }
   }
 }
+
+/** The keyed hashes of the keys that exist, which tell a genuine key from a made-up one without asking the database for it. */
+class GenuineKeys {
+  readonly #orm: Orm;
+  readonly #known = new LRUCache<string, true>({ max: MAX_KNOWN_KEYS });
+  /** The keys generated before this are known. */
+  #knownUntil = new Date(0);
+  #refreshedAtMs = Number.NEGATIVE_INFINITY;
+  #refreshing: Promise<void> | undefined;
+
+  constructor(orm: Orm) {
+    this.#orm = orm;
+  }
+
+  async has(hashes: readonly Buffer[]): Promise<boolean> {
+    if (this.#hasNow(hashes)) return true;
+    if (performance.now() - this.#refreshedAtMs < REFRESH_MS) return false;
+    this.#refreshing ??= this.#refresh().finally(() => {
+      this.#refreshing = undefined;
+    });
+    await this.#refreshing;
+    return this.#hasNow(hashes);
+  }
+
+  #hasNow(hashes: readonly Buffer[]): boolean {
+    return hashes.some((one) => this.#known.has(one.toString('base64')));
+  }
+
+  async #refresh(): Promise<void> {
+    const startedAt = Date.now();
+    let after: string = lowestId('key', this.#knownUntil);
+    for (;;) {
+      const keys = await keysAfter(this.#orm.em.fork(), { after, limit: KEYS_AT_ONCE });
+      for (const key of keys) this.#known.set(key.hash.toString('base64'), true);
+      if (keys.length < KEYS_AT_ONCE) break;
+      after = keys[keys.length - 1]?.id ?? after;
+    }
+    this.#knownUntil = new Date(startedAt - COMMIT_DELAY_MS);
+    this.#refreshedAtMs = performance.now();
+  }
+}
+
+const keysAfter = readStatement((db, { after, limit }: { after: string; limit: number }) =>
+  db
+    .selectFrom('api_key')
+    .select(['id', 'hash'])
+    .where('id', '>', after)
+    .where('revoked_at', 'is', null)
+    .orderBy('id')
+    .limit(limit),
+);
 
 /** What anybody can tell from the header alone, so saying it gives nothing away. It never repeats the header. */
 function malformed(authorization: string, key: string | undefined): ApiError {

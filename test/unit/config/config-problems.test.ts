@@ -285,4 +285,26 @@ describe('an invalid configuration', () => {
       'ENCRYPTION_KEYS: is required',
     ]);
   });
+
+  it('is reported with the command for the keys that fails, prints nothing or is beside the keys, never its output', () => {
+    const { ENCRYPTION_KEYS: _, ...others } = NEEDED;
+    const problems = (command: string) =>
+      problemsOf({ ...others, ENCRYPTION_KEYS_COMMAND: command }).filter((one) => /COMMAND|must/.test(one));
+    assert.deepEqual(problemsOf({ ...NEEDED, ENCRYPTION_KEYS_COMMAND: 'true' }), [
+      'ENCRYPTION_KEYS, ENCRYPTION_KEYS_FILE, ENCRYPTION_KEYS_COMMAND: set only one of the three',
+    ]);
+    assert.deepEqual(problems('echo secret; exit 3'), [
+      'ENCRYPTION_KEYS_COMMAND: failed (exit code 3); run it by hand to see why',
+    ]);
+    assert.deepEqual(problems('true'), [
+      'ENCRYPTION_KEYS_COMMAND: printed nothing; it has to print id:base64(32 bytes), comma-separated',
+    ]);
+    assert.deepEqual(problems('head -c 100000 /dev/zero'), [
+      'ENCRYPTION_KEYS_COMMAND: failed (ENOBUFS); run it by hand to see why',
+    ]);
+    assert.deepEqual(problems('echo not-a-key'), [
+      'ENCRYPTION_KEYS: must be id:base64(32 bytes), comma-separated, the current key first',
+    ]);
+    assert.deepEqual(problems(`echo '${KEY}'`), []);
+  });
 });
