@@ -68,6 +68,8 @@ export interface FundingDependencies extends FundingContext {
    */
   answered(claimId: string, response: StoredResponse | null): void;
   logger: Logger;
+  /** Who sent the workflow's newest signal with such an input; null if Temporal doesn't say. */
+  signalSender(signal: string, isThis: (input: unknown) => boolean): Promise<string | null>;
   /** Called after the money is held, before the network is asked. Does not throw. */
   opened?(claimId: string): void;
 }
@@ -160,7 +162,7 @@ function networkFunding<Asked extends { token: string }, Answer extends { status
   at: AtNetwork<Asked, Answer>,
   deadlineMs: number,
 ) {
-  const { orm, liveNetwork, answered, opened, logger } = dependencies;
+  const { orm, liveNetwork, answered, opened, logger, signalSender } = dependencies;
   const { kind } = at;
 
   async function request(claimId: string, isHeld = false): Promise<NetworkProgress> {
@@ -184,7 +186,7 @@ function networkFunding<Asked extends { token: string }, Answer extends { status
     }
     // An operator's command may have died after it recorded a decision and before it signalled the workflow.
     if (decision === null) return 'accepted';
-    const resolved = await apply(claimId, decision, answer === null ? null : asked.token);
+    const resolved = await apply(claimId, decision, answer === null ? null : asked.token, NOBODY);
     return resolved.over ? resolved.end : 'accepted';
   }
 
@@ -249,12 +251,18 @@ function networkFunding<Asked extends { token: string }, Answer extends { status
   /**
    * Applies an operator's decision. A definite answer from the network takes precedence.
    * @param token what to ask the network about; null if there is no need to ask
+   * @param sending who signalled it; null if an operator's command recorded it, or nobody knows
    */
-  async function apply(claimId: string, decision: Decision, token: string | null): Promise<Resolved> {
+  async function apply(
+    claimId: string,
+    decision: Decision,
+    token: string | null,
+    sending: Promise<string | null>,
+  ): Promise<Resolved> {
     const answer = token === null ? null : await heard(liveNetwork, (network) => at.lookUp(network, token));
     const end = answer === null ? null : await follow(claimId, answer);
     if (end !== null) return { over: true, end };
-    const known = { deadlineMs, evidence: at.evidence(answer) };
+    const known = { deadlineMs, evidence: at.evidence(answer), sentBy: await sending };
     const { verdict, response } = await applyResolution(kind, dependencies, claimId, decision, known).catch(
       async (error: unknown) => {
         if (!isLasting(error)) throw error;
@@ -270,9 +278,21 @@ function networkFunding<Asked extends { token: string }, Answer extends { status
   return {
     request,
     async applyResolution(claimId: string, decision: Decision) {
+      const sending = signalSender('resolve', (input) => isSameDecision(input, decision));
+      // It is awaited after the network has answered, and not at all if that decides.
+      sending.catch(() => {});
       const pending = await at.readPending(dependencies, claimId);
-      return apply(claimId, decision, pending?.asked.token ?? null);
+      return apply(claimId, decision, pending?.asked.token ?? null, sending);
     },
     flagOverdue: (claimId: string) => flagOverdue(orm, kind.table, { claimId, deadlineMs }),
   };
+}
+
+/** A recorded decision has its audit entry already. */
+const NOBODY = Promise.resolve(null);
+
+/** A signal can contain anything. */
+function isSameDecision(sent: unknown, { outcome, networkCardId }: Decision): boolean {
+  const told = (sent ?? {}) as Partial<Record<keyof Decision, unknown>>;
+  return told.outcome === outcome && (told.networkCardId ?? undefined) === networkCardId;
 }

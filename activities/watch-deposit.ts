@@ -25,8 +25,14 @@ export interface WatchDepositActivities {
 /** The actor recorded for decisions sent as signals, since anybody with access to Temporal can send one. */
 const ACTOR = 'temporal';
 
-/** The activities of `watchDeposit`. Each can be repeated at any point. */
-export function createWatchDepositActivities(orm: Orm): WatchDepositActivities {
+/**
+ * The activities of `watchDeposit`. Each can be repeated at any point.
+ * @param signalSender who sent the workflow's newest signal with such an input; null if Temporal doesn't say
+ */
+export function createWatchDepositActivities(
+  orm: Orm,
+  signalSender: (signal: string, isThis: (input: unknown) => boolean) => Promise<string | null>,
+): WatchDepositActivities {
   return {
     async readDeposit(depositId, { hasLooked } = { hasLooked: true }) {
       const deposit = await readWatchedDeposit(orm, depositId);
@@ -38,7 +44,10 @@ export function createWatchDepositActivities(orm: Orm): WatchDepositActivities {
     async resolveDepositByHand(depositId, decision) {
       if (!Label(500).safeParse(decision.reason).success)
         return { resolved: false, because: 'unreadable_reason' };
-      const verdict = await resolveDeposit({ orm, actor: ACTOR }, { depositId, ...decision });
+      const { outcome, reason, version } = decision;
+      const sentBy = await signalSender('resolve', (input) => isSameDecision(input, decision));
+      const decided = { depositId, outcome, reason, version, sentBy };
+      const verdict = await resolveDeposit({ orm, actor: ACTOR }, decided);
       if (!verdict?.resolved) return verdict;
       await notifyEvents(orm);
       // The workflow reads the row next. A signal about this change could start it again after it ends.
@@ -46,4 +55,10 @@ export function createWatchDepositActivities(orm: Orm): WatchDepositActivities {
       return verdict;
     },
   };
+}
+
+/** A signal can contain anything. If it has no version, it is about the one that was shown. */
+function isSameDecision(sent: unknown, { outcome, reason, version }: VersionedDecision): boolean {
+  const told = (sent ?? {}) as Partial<Record<keyof VersionedDecision, unknown>>;
+  return told.outcome === outcome && told.reason === reason && (told.version ?? version) === version;
 }

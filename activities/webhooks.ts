@@ -13,8 +13,16 @@ export interface WebhookActivities {
   requeueEvent(eventId: string): Promise<boolean>;
 }
 
-/** The activities of `deliverWebhook`. @param wake tells this process's relay that there is something to send */
-export function createWebhookActivities(orm: Orm, wake: () => void): WebhookActivities {
+/**
+ * The activities of `deliverWebhook`.
+ * @param wake tells this process's relay that there is something to send
+ * @param signalSender who sent the workflow's newest signal of this name; null if Temporal doesn't say
+ */
+export function createWebhookActivities(
+  orm: Orm,
+  wake: () => void,
+  signalSender: (signal: string, isThis: () => boolean) => Promise<string | null>,
+): WebhookActivities {
   return {
     async queueRetry(eventId, attemptCount) {
       const exists = await queueRetry(orm, eventId, attemptCount);
@@ -22,7 +30,8 @@ export function createWebhookActivities(orm: Orm, wake: () => void): WebhookActi
       return exists;
     },
     async requeueEvent(eventId) {
-      const found = await requeueEvents(orm, [eventId], { by: 'workflow' });
+      const sentBy = await signalSender('requeue', () => true);
+      const found = await requeueEvents(orm, [eventId], { by: 'workflow', sentBy });
       wake();
       return found > 0;
     },

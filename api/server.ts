@@ -33,6 +33,7 @@ import { connectLazily } from '../temporal/connection.ts';
 import type { EagerWorker } from '../temporal/eager-worker.ts';
 import { TemporalPlugin } from '../temporal/plugin.ts';
 import { readSdkMetrics } from '../temporal/sdk-metrics.ts';
+import { createReadSignalSender } from '../temporal/signal-sender.ts';
 import { createApps } from './app.ts';
 import { createAdmission } from './http/admission.ts';
 import { createAuthenticate, type KeyUses } from './http/authenticate.ts';
@@ -229,7 +230,12 @@ export async function startApi(
     servers.push(await serveHttp(apps.operations, config.operations, 'OPERATIONS_PORT'));
   const { hostWorker } = options;
   if (hostWorker !== undefined && serves('partner')) {
-    const activities = createCardActivities({ ...operations, logger, ...liveWork.reported });
+    const activities = createCardActivities({
+      ...operations,
+      logger,
+      ...liveWork.reported,
+      signalSender: createReadSignalSender(client),
+    });
     liveWork.host(() => hostWorker(activities, tracing));
   }
 

@@ -21,4 +21,5 @@ const NOUNS: Partial<Record<IdPrefix, string>> = {
   evt: 'event',
   dep: 'deposit',
   nmsg: 'kept transaction',
+  adj: 'adjustment that waits for a second operator',
 };

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
+import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import { StartRefused } from '../process/run-process.ts';
 import { ApiParts } from './api-parts.ts';
 import { parseDuration } from './duration.ts';
@@ -194,6 +195,7 @@ export const Environment = z.object({
   OTEL_EXPORTER_OTLP_HEADERS: ExporterHeaders,
   OTEL_TRACES_SAMPLER_ARG: Ratio,
   LEDGER_CHECK_AT: LedgerCheckAt.default({ hour: 3, minute: 0 }),
+  ADJUSTMENT_APPROVAL_CENTS: wholeNumber(0, MAX_AMOUNT_CENTS).optional(),
   OPERATOR: z
     .string()
     .regex(

@@ -30,6 +30,8 @@ export interface OperatorConfig {
   issuanceDeadlineMs: number;
   topUpDeadlineMs: number;
   webhookAllowLoopbackHttp: boolean;
+  /** A larger adjustment waits for a second operator; null: none does, unless the database has a limit. */
+  adjustmentApprovalCents: number | null;
   /** Who runs the command line, if they say so. */
   operator: string | null;
   /** Null if unknown; only `tron` uses it. */
@@ -51,6 +53,7 @@ export const OperatorEnvironment = Environment.pick({
   WEBHOOK_ALLOW_LOOPBACK_HTTP: true,
   TRON_NETWORK: true,
   OPERATOR: true,
+  ADJUSTMENT_APPROVAL_CENTS: true,
 }).partial({ TEMPORAL_ADDRESS: true, ENCRYPTION_KEYS: true });
 
 // The local stack's files in DATA_DIR: how to reach it, and the secrets that it generated.
@@ -124,6 +127,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
     issuanceDeadlineMs: values.ISSUANCE_DEADLINE,
     topUpDeadlineMs: values.TOPUP_DEADLINE,
     webhookAllowLoopbackHttp: values.WEBHOOK_ALLOW_LOOPBACK_HTTP === 'true',
+    adjustmentApprovalCents: values.ADJUSTMENT_APPROVAL_CENTS ?? null,
     operator: values.OPERATOR ?? null,
     tronNetwork: values.TRON_NETWORK ?? null,
   };

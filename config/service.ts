@@ -204,6 +204,8 @@ function temporalConfig(set: NodeJS.ProcessEnv): ClientConnectConfig {
 export interface MigrationConfig {
   databaseUrl: string;
   firstProduct: { code: string; bin: string; network: string } | null;
+  /** The database books no larger adjustment without an approval from then on; null: leave it as it is. */
+  adjustmentApprovalCents: number | null;
   /** Null if it is not configured. Nothing is registered there then. */
   temporal: ClientConnectConfig | null;
 }
@@ -215,6 +217,7 @@ export const MigrationEnvironment = Environment.pick({
   PRODUCT_NETWORK: true,
   TEMPORAL_ADDRESS: true,
   TEMPORAL_NAMESPACE: true,
+  ADJUSTMENT_APPROVAL_CENTS: true,
   TEMPORAL_API_KEY: true,
 }).partial({ TEMPORAL_ADDRESS: true });
 
@@ -227,6 +230,7 @@ export function readMigrationConfig(env: NodeJS.ProcessEnv = process.env): Migra
   const { PRODUCT_CODE: code, PRODUCT_BIN: bin, PRODUCT_NETWORK: network } = values;
   return {
     databaseUrl: values.DATABASE_URL,
+    adjustmentApprovalCents: values.ADJUSTMENT_APPROVAL_CENTS ?? null,
     firstProduct: code && bin && network ? { code, bin, network } : null,
     temporal: values.TEMPORAL_ADDRESS === undefined ? null : temporalConfig(set),
   };

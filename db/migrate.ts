@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import pg from 'pg';
 import { isLockTimeout } from './is-retryable.ts';
 import { CLIENT_KEEPALIVE, MIGRATION_LIMITS, startupOptions } from './session.ts';
 
@@ -48,6 +49,21 @@ export async function migrate(
       attempt += 1;
       await sleep(PAUSE_MS);
     }
+  }
+}
+
+/** As the owner: from now on, the database books no larger adjustment without an approval (docs/decisions/two-persons.md). */
+export async function setAdjustmentLimit(databaseUrl: string, limitCents: number): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl, options: startupOptions(MIGRATION_LIMITS) });
+  await client.connect();
+  try {
+    await client.query(
+      `INSERT INTO adjustment_limit (limit_cents) VALUES ($1)
+       ON CONFLICT (only_one) DO UPDATE SET limit_cents = excluded.limit_cents`,
+      [limitCents],
+    );
+  } finally {
+    await client.end();
   }
 }
 

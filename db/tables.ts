@@ -21,6 +21,8 @@ const TABLES = {
   api_process: accounts.ApiProcessEntity,
   faucet_credit: accounts.FaucetCreditEntity,
   balance_adjustment: accounts.BalanceAdjustmentEntity,
+  adjustment_request: accounts.AdjustmentRequestEntity,
+  adjustment_limit: accounts.AdjustmentLimitEntity,
   audit_entry: accounts.AuditEntryEntity,
   audit_unchained: accounts.AuditUnchainedEntity,
   audit_chain: accounts.AuditChainEntity,

@@ -1,7 +1,7 @@
 import { createFirstProduct } from '../commands/products/products.ts';
 import { type MigrationConfig, readMigrationConfig } from '../config/service.ts';
 import { OPERATOR_ROLE } from '../db/login.ts';
-import { migrate } from '../db/migrate.ts';
+import { migrate, setAdjustmentLimit } from '../db/migrate.ts';
 import { openOrm } from '../db/orm.ts';
 import { OPERATOR_LIMITS } from '../db/session.ts';
 import { runOnce, StartRefused } from '../process/run-process.ts';
@@ -10,9 +10,16 @@ await runOnce('migration', async () => {
   const config = readMigrationConfig();
   const applied = await migrate(config.databaseUrl);
   console.log(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`);
+  await limitAdjustments(config);
   await createProduct(config);
   await prepareTemporal(config);
 });
+
+async function limitAdjustments({ databaseUrl, adjustmentApprovalCents }: MigrationConfig): Promise<void> {
+  if (adjustmentApprovalCents === null) return;
+  await setAdjustmentLimit(databaseUrl, adjustmentApprovalCents);
+  console.log(`Adjustments above ${adjustmentApprovalCents} cents need two operators.`);
+}
 
 async function createProduct({ databaseUrl, firstProduct }: MigrationConfig): Promise<void> {
   if (firstProduct === null) return;

@@ -86,6 +86,10 @@ type Noun = (noun: Command, verbs: Verbs) => void;
 /** What each noun is about, and its module. */
 const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]> = {
   partner: ["partners' accounts", async () => (await import('./nouns/partner.ts')).partnerNoun],
+  adjustment: [
+    'large adjustments that need a second operator',
+    async () => (await import('./nouns/adjustment.ts')).adjustmentNoun,
+  ],
   key: ["partners' API keys", async () => (await import('./nouns/key.ts')).keyNoun],
   'key-ring': [
     'the encryption keys of the service',

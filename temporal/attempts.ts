@@ -7,18 +7,27 @@ import { asAccount, asPartOf, asService, untilAborted } from '../process/work-co
 import type { EncryptionCodec } from './encryption-codec.ts';
 import { readWorkHeader } from './work-header.ts';
 
+type ActivityInfo = Parameters<ActivityInterceptorsFactory>[0]['info'];
+
 /** A margin so that Temporal, if it still knows the attempt, times it out first. */
 const MARGIN_MS = 500;
 
 /** How often an attempt sends a heartbeat, if its options ask for one. */
 export const SIGN_OF_LIFE_MS = 1_500;
 
-const progress = new AsyncLocalStorage<{ latest: unknown }>();
+const progress = new AsyncLocalStorage<{ latest: unknown; info: ActivityInfo }>();
 
 /** Records the attempt's progress, which its next heartbeat sends to Temporal. */
 export function reportProgress(latest: unknown): void {
   const own = progress.getStore();
   if (own !== undefined) own.latest = latest;
+}
+
+/** The attempt that is running. @throws Error outside of one */
+export function currentAttempt(): ActivityInfo {
+  const own = progress.getStore();
+  if (own === undefined) throw new Error('no attempt of an activity is running');
+  return own.info;
 }
 
 /** The interceptors around every attempt of an activity. */
@@ -57,7 +66,7 @@ const untilGivenUp: ActivityInterceptorsFactory = (context) => ({
   inbound: {
     async execute(input, next) {
       const { info, cancellationSignal } = context;
-      const reported = { latest: undefined as unknown };
+      const reported = { latest: undefined as unknown, info };
       const life = info.heartbeatTimeoutMs
         ? setInterval(() => context.heartbeat(reported.latest), SIGN_OF_LIFE_MS)
         : undefined;

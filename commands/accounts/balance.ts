@@ -3,7 +3,7 @@ import { newId } from '../../crypto/new-id.ts';
 import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import type { Mode, Tenant } from '../../domain/mode.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
@@ -14,20 +14,17 @@ import { lockTestTerms } from '../funding/test-mode.ts';
 import { answerOnce, answerWith, type KeyedAnswer } from '../idempotency/answer-once.ts';
 import type { KeyedRequest } from '../idempotency/claim.ts';
 import { Refusal } from '../refusal.ts';
+import {
+  type BalanceAdjustment,
+  needsApproval,
+  requestApproval,
+  requestOfKey,
+  type WaitingAdjustment,
+} from './adjustment-requests.ts';
 import { type Operator, recordAudit } from './operator-context.ts';
 import { lockPartner } from './partners.ts';
 
-interface BalanceAdjustment {
-  partnerId: string;
-  mode: Mode;
-  /** Positive for a credit, negative for a debit. */
-  amountCents: number;
-  reason: string;
-  /** Makes the adjustment idempotent within the account and mode. */
-  key: string | null;
-}
-
-interface AdjustedBalance {
+export interface AdjustedBalance {
   adjustmentId: string;
   createdAt: Date;
   /** Right after the adjustment. */
@@ -36,38 +33,56 @@ interface AdjustedBalance {
 
 /**
  * Credits or debits the prepaid balance by hand. The same adjustment with the same key takes effect once and returns the
- * same result.
- * @throws Refusal if there is no such account, the available balance does not cover a debit, or the key was used for a
- * different adjustment. Nothing has changed then.
+ * same result. A large one only waits for another operator (docs/decisions/two-persons.md).
+ * @param approvalCents above this amount it waits; null: it never does, unless the database has a limit of its own
+ * @throws Refusal if there is no such account, the available balance does not cover a debit, the key was used for a
+ * different adjustment, or the adjustment was rejected. Nothing has changed then.
  */
 export function adjustBalance(
   { orm, actor }: Operator,
   adjustment: BalanceAdjustment,
-): Promise<AdjustedBalance> {
+  approvalCents: number | null = null,
+): Promise<AdjustedBalance | WaitingAdjustment> {
   const { partnerId, mode, amountCents, reason, key } = adjustment;
   return transaction(orm, async (tx) => {
     // Of two adjustments with one key, the second waits here and then finds the first.
     await lockPartner(tx, partnerId);
     const earlier = key === null ? undefined : await findAdjustment(tx, adjustment, key);
-    const { id, created_at } = earlier ?? (await createAdjustment(tx, adjustment));
-    const balance = await moveMoney(tx, adjustmentOperation(id, adjustment), () => {
-      throw new Refusal('The balance would exceed its maximum: adjust it by less.');
-    });
-    if (balance === 'insufficient_funds') {
-      throw new Refusal(
-        `The available ${mode} balance does not cover this debit, so nothing has changed: see ` +
-          `"operator ledger balance ${partnerId} --mode ${mode}".`,
-      );
-    }
-    if (earlier === undefined) {
-      const detail = { adjustmentId: id, mode, amountCents, reason, key };
-      recordAudit(tx, actor, 'partner.adjust', partnerId, detail);
-    }
-    return { adjustmentId: id, createdAt: new Date(created_at), balance };
+    if (earlier !== undefined) return bookAdjustment(tx, earlier, adjustment);
+    const requested = await requestOfKey(tx, adjustment);
+    if (requested !== null) return requested;
+    if (await needsApproval(tx, amountCents, approvalCents)) return requestApproval(tx, actor, adjustment);
+    const created = await createAdjustment(tx, newId('adj'), adjustment);
+    const booked = await bookAdjustment(tx, created, adjustment);
+    const detail = { adjustmentId: created.id, mode, amountCents, reason, key };
+    recordAudit(tx, actor, 'partner.adjust', partnerId, detail);
+    return booked;
   });
 }
 
-interface AdjustmentRow {
+/**
+ * Moves the money of an adjustment, once. @returns the balance right after that
+ * @throws Refusal if the balance does not cover it, or would exceed its maximum
+ */
+export async function bookAdjustment(
+  tx: Transactor,
+  { id, created_at }: AdjustmentRow,
+  adjustment: BalanceAdjustment,
+): Promise<AdjustedBalance> {
+  const { partnerId, mode } = adjustment;
+  const balance = await moveMoney(tx, adjustmentOperation(id, adjustment), () => {
+    throw new Refusal('The balance would exceed its maximum: adjust it by less.');
+  });
+  if (balance === 'insufficient_funds') {
+    throw new Refusal(
+      `The available ${mode} balance does not cover this debit, so nothing has changed: see ` +
+        `"operator ledger balance ${partnerId} --mode ${mode}".`,
+    );
+  }
+  return { adjustmentId: id, createdAt: new Date(created_at), balance };
+}
+
+export interface AdjustmentRow {
   id: string;
   created_at: string;
 }
@@ -97,11 +112,13 @@ const adjustmentWithKey = readStatement((db, { partnerId, mode, key }: Tenant & 
     .where('key', '=', key),
 );
 
-async function createAdjustment(
+/** Only writes the row: {@link bookAdjustment} moves the money. */
+export async function createAdjustment(
   tx: Transactor,
+  id: string,
   { amountCents, ...adjustment }: BalanceAdjustment,
 ): Promise<AdjustmentRow> {
-  const row = { ...adjustment, id: newId('adj'), amountCents: String(amountCents) };
+  const row = { ...adjustment, id, amountCents: String(amountCents) };
   const [created] = await insertAdjustment(tx, row);
   return created as AdjustmentRow;
 }

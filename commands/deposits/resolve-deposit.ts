@@ -11,6 +11,8 @@ import { creditOperation, type LockedDeposit, lockDeposits, writeDeposits } from
 
 export interface DepositByHand extends DepositDecision {
   depositId: string;
+  /** Whom Temporal recorded as the sender, if a signal decided it. */
+  sentBy?: string | null;
 }
 
 /**
@@ -23,7 +25,7 @@ export interface DepositByHand extends DepositDecision {
  */
 export function resolveDeposit(
   { orm, actor }: Operator,
-  { depositId, outcome, reason, version }: DepositByHand,
+  { depositId, outcome, reason, version, sentBy }: DepositByHand,
 ): Promise<DepositVerdict | null> {
   return transaction(orm, async (tx): Promise<DepositVerdict | null> => {
     const [deposit] = await lockDeposits(tx, [depositId], 'wait');
@@ -54,6 +56,7 @@ export function resolveDeposit(
         resolved.reduce((sum, { value_micro_usdt }) => sum + BigInt(value_micro_usdt), 0n),
         2,
       ),
+      ...(sentBy !== undefined && { identity: sentBy }),
     });
     return { resolved: true, creditedCents, repeated: false };
   });

@@ -146,14 +146,15 @@ interface Resolution {
  * without one it could never be frozen, blocked or topped up. The effect and its audit entry are one transaction. A funding
  * that is over is left as it is.
  * @param told the decision as the workflow received it
- * @param evidence what the network says about the card
+ * @param known.evidence what the network says about the card
+ * @param known.sentBy whom Temporal recorded as the sender of the decision
  */
 export function applyResolution<Row extends FundingRow, Evidence>(
   kind: FundingKind<Row, unknown, object, string, Evidence>,
   { orm, ring }: CommandContext,
   claimId: string,
   told: Decision,
-  { deadlineMs, evidence }: { deadlineMs: number; evidence: Evidence },
+  { deadlineMs, evidence, sentBy }: { deadlineMs: number; evidence: Evidence; sentBy: string | null },
 ): Promise<Resolution> {
   return transaction(orm, async (tx) => {
     const pending = await lockPendingAndUsage(kind, tx, claimId);
@@ -180,7 +181,12 @@ export function applyResolution<Row extends FundingRow, Evidence>(
     // An operator's command has written its own audit entry.
     if (!isRecorded) {
       const { outcome, networkCardId } = decision;
-      const detail = { ...about, outcome, ...(networkCardId !== undefined && { networkCardId }) };
+      const detail = {
+        ...about,
+        outcome,
+        ...(networkCardId !== undefined && { networkCardId }),
+        identity: sentBy,
+      };
       recordAudit(tx, 'temporal', `${kind.table}.resolve`, row.id, detail);
     }
     return { verdict: { over: true }, response };

@@ -22,8 +22,8 @@ type Requester =
   | { by: 'partner'; tenant: Tenant }
   /** An operator. `audit` is null if an earlier call has recorded the whole request. */
   | { by: 'operator'; actor: string; audit: { subject: string; detail: Record<string, unknown> } | null }
-  /** The event's workflow, which is told of the result. */
-  | { by: 'workflow' };
+  /** The event's workflow, which is told of the result, after a signal. `sentBy` is whom Temporal recorded as its sender. */
+  | { by: 'workflow'; sentBy: string | null };
 
 /**
  * Sends events again at once, whatever their status, and restarts their retry schedule. The relay makes the attempts, within
@@ -42,6 +42,11 @@ export function requeueEvents(orm: Orm, eventIds: readonly string[], requester: 
       recordAudit(tx, requester.actor, 'webhook.requeue', subject, detail);
     }
     const found = await requeue(tx, { eventIds, hasWorkflow: requester.by === 'workflow' });
+    if (requester.by === 'workflow') {
+      const { sentBy } = requester;
+      for (const { event_id } of found)
+        recordAudit(tx, 'temporal', 'webhook.requeue', event_id, { identity: sentBy });
+    }
     return found.length;
   });
 }

@@ -125,6 +125,39 @@ export const BalanceAdjustmentEntity = defineEntity({
   },
 });
 
+/** An adjustment that waits for a second operator, or was decided. Its id is that of the adjustment it becomes. */
+export const AdjustmentRequestEntity = defineEntity({
+  name: 'AdjustmentRequest',
+  tableName: 'adjustment_request',
+  properties: {
+    id: p.text().collation('C').primary(),
+    partnerId: p.text(),
+    mode: p.text().$type<Mode>(),
+    amountCents: p.bigint('string'),
+    reason: p.text(),
+    key: p.text().nullable(),
+    status: p.text().$type<'pending' | 'approved' | 'rejected'>().default('pending'),
+    requestedBy: p.text(),
+    /** The database fills in both logins, and when it was decided. */
+    requestedLogin: p.text().defaultRaw('session_user'),
+    createdAt: p.datetime().defaultRaw('now()'),
+    decidedBy: p.text().nullable(),
+    decidedLogin: p.text().nullable(),
+    decidedAt: p.datetime().nullable(),
+    decisionReason: p.text().nullable(),
+  },
+});
+
+/** One row: above this amount, the database books no adjustment without an approved request. */
+export const AdjustmentLimitEntity = defineEntity({
+  name: 'AdjustmentLimit',
+  tableName: 'adjustment_limit',
+  properties: {
+    onlyOne: p.boolean().default(true).primary(),
+    limitCents: p.bigint('string'),
+  },
+});
+
 /** Who changed what, and when; written in the transaction of the change. */
 export const AuditEntryEntity = defineEntity({
   name: 'AuditEntry',

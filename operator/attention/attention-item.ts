@@ -17,6 +17,7 @@ export const ATTENTION_KINDS = [
   'network_transaction',
   'network_transactions_full',
   'default_partition',
+  'adjustment',
 ] as const;
 export type AttentionKind = (typeof ATTENTION_KINDS)[number];
 

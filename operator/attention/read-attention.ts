@@ -2,6 +2,7 @@ import type { OperatorConfig } from '../../config/operator.ts';
 import type { WorkerQueue } from '../../config/task-queues.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readPartnerNames } from '../reads/partners.ts';
+import { readWaitingAdjustments } from './adjustments.ts';
 import type { AttentionItem, NamedAttentionItem, UnfinishedItem } from './attention-item.ts';
 import { readWaitingDeposits } from './deposits.ts';
 import { readKept } from './kept-transactions.ts';
@@ -25,6 +26,7 @@ export async function readItems(orm: Orm, config: AttentionConfig): Promise<Unfi
     readWaitingDeposits(orm, config.taskQueuePrefix),
     readKept(orm),
     readWithoutPartition(orm),
+    readWaitingAdjustments(orm),
   ]);
   return found.flat().sort((a, b) => (`${a.since} ${a.id}` < `${b.since} ${b.id}` ? -1 : 1));
 }

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { z } from 'zod';
 import { adjustBalance } from '../../commands/accounts/balance.ts';
+import { eraseCardholder } from '../../commands/accounts/erase-cardholder.ts';
 import type { Operator } from '../../commands/accounts/operator-context.ts';
 import {
   createPartner,
@@ -15,6 +16,7 @@ import { AccountLimits } from '../../domain/limits.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { WrongUsage } from '../errors.ts';
 import { ModeName, OnOff, read, SignedCents, Text, WholeNumber } from '../flag-values.ts';
+import { readRequest } from '../reads/adjustments.ts';
 import { FEE_FIELDS, LIMIT_FIELDS, type PlanField, readPartner, readPartners } from '../reads/partners.ts';
 import { presentAmounts } from '../render.ts';
 import type { Verbs } from '../verbs.ts';
@@ -131,6 +133,32 @@ export function partnerNoun(partner: Command, verbs: Verbs): void {
     change: negotiateLimits,
   });
   adjustVerb(partner, verbs);
+
+  partner
+    .command('erase-cardholder')
+    .description("blank a cardholder's names and e-mail address for good; money and ids stay")
+    .argument('<card>', 'id of the card')
+    .requiredOption('--reason <reason>', 'why, for the audit log; without the names', read(Text(500)))
+    .addHelpText('after', examples('partner erase-cardholder card_01k0… --reason "request 4711"'))
+    .action(
+      verb(async (cardId: string, { reason }: { reason: string }) => {
+        const erased = await eraseCardholder(await session.withKeys(), cardId, reason);
+        return {
+          value: {
+            id: cardId,
+            object: 'cardholder_erasure',
+            partner_id: erased.partnerId,
+            mode: erased.mode,
+            responses_blanked: erased.responsesBlanked,
+            events_blanked: erased.eventsBlanked,
+            events_sent_before: erased.eventsSentBefore,
+          },
+          note:
+            'The partner keeps what it was sent before, the card network keeps what it has, and backups keep what they have ' +
+            'until they expire: see docs/operating.md, "Erasing a cardholder".',
+        };
+      }),
+    );
 }
 
 interface AdjustFlags {
@@ -164,7 +192,14 @@ function adjustVerb(partner: Command, { session, verb, examples }: Verbs): void 
       verb(async (partnerId: string, { mode, amount, reason, key = null }: AdjustFlags) => {
         const operator = await session.operator();
         const adjustment = { partnerId, mode, amountCents: amount, reason, key };
-        const { adjustmentId, createdAt, balance } = await adjustBalance(operator, adjustment);
+        const { adjustmentApprovalCents } = session.config;
+        const adjusted = await adjustBalance(operator, adjustment, adjustmentApprovalCents);
+        if (!('balance' in adjusted)) {
+          const value = await readRequest(await session.orm(), adjusted.adjustmentId);
+          const note = `Nothing is booked yet: another operator has to run "operator adjustment approve ${value.id}".`;
+          return { value, note };
+        }
+        const { adjustmentId, createdAt, balance } = adjusted;
         return {
           value: {
             id: adjustmentId,

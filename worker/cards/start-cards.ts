@@ -5,6 +5,7 @@ import { cardsTaskQueue } from '../../config/task-queues.ts';
 import type { CardNetwork } from '../../domain/card-network.ts';
 import { describeError } from '../../process/describe-error.ts';
 import { SIGN_OF_LIFE_MS } from '../../temporal/attempts.ts';
+import { createReadSignalSender } from '../../temporal/signal-sender.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
 import { startBookingKept } from './book-kept.ts';
 import { startIdentifying } from './identify-cards.ts';
@@ -34,6 +35,7 @@ export async function startCards(options: CardsOptions): Promise<WorkerPart> {
     ...{ orm, ring, logger, liveNetwork, liveNetworkConfigured: liveNetwork !== null },
     issuanceDeadlineMs: config.issuanceDeadlineMs,
     topUpDeadlineMs: config.topUpDeadlineMs,
+    signalSender: createReadSignalSender(client),
     answered: createResponseNotifier(orm, (claimId, error) =>
       logger.warn(
         { claimId, error: describeError(error) },

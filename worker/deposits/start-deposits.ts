@@ -15,6 +15,7 @@ import { describeError } from '../../process/describe-error.ts';
 import { repeat } from '../../process/repeat.ts';
 import { reportProgress, SIGN_OF_LIFE_MS } from '../../temporal/attempts.ts';
 import { ensureScan, tellDeposit } from '../../temporal/deposits.ts';
+import { createReadSignalSender } from '../../temporal/signal-sender.ts';
 import { tellInTurns } from '../tell-in-turns.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
 import { startCrediting } from './credit-found.ts';
@@ -58,7 +59,7 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
     chain: createTronChain(config.tron, logger),
   };
   const activities = {
-    ...createWatchDepositActivities(orm),
+    ...createWatchDepositActivities(orm, createReadSignalSender(client)),
     ...createScanChainActivities({
       ...{ orm, tron, logger, changed: notifyOfDeposits, report: reportProgress },
       stopping: stopping.signal,

@@ -2,6 +2,7 @@ import { createWebhookActivities } from '../../activities/webhooks.ts';
 import { createWebhookClient } from '../../adapters/webhooks/webhook-client.ts';
 import { webhooksTaskQueue } from '../../config/task-queues.ts';
 import { EVENT_WRITTEN, listen } from '../../db/notifications.ts';
+import { createReadSignalSender } from '../../temporal/signal-sender.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
 import { MOST_SLOTS } from './endpoint-concurrency.ts';
 import { startRelay } from './relay.ts';
@@ -22,7 +23,7 @@ export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
   const worker = await createPartWorker(options, {
     taskQueue,
     versioning: 'AUTO_UPGRADE',
-    activities: createWebhookActivities(orm, () => relay.wake()),
+    activities: createWebhookActivities(orm, () => relay.wake(), createReadSignalSender(client)),
     maxCachedWorkflows: 200,
   });
   const relay = startRelay({

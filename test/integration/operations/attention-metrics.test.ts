@@ -33,6 +33,7 @@ const WAITED_MINUTES: Record<AttentionKind, number> = {
   network_transaction: 17,
   network_transactions_full: 17,
   network_contradiction: 17,
+  adjustment: 18,
 };
 
 const PAYMENT = { valueMicroUsdt: 24_000_000n, blockNumber: 100, blockTime: new Date() };
@@ -184,6 +185,13 @@ describe('the metrics of what waits for a person', function () {
          (id, network, kind, message_id, fingerprint, body, size_bytes, network_card_id, reason, created_at)
        SELECT 'nmsg_' || n, 'simulated', 'transaction', n::text, '', '', 1, 'net', 'card_unknown',
          ${minutesAgo('network_transaction')} FROM generate_series(1, 8000) n`,
+    );
+
+    await asOwner(
+      stack,
+      `INSERT INTO adjustment_request (id, partner_id, mode, amount_cents, reason, requested_by, created_at)
+       VALUES ($1, $2, 'live', 5000000, 'wire 7', 'ada', ${minutesAgo('adjustment')})`,
+      [newId('adj'), partner.id],
     );
 
     // As a process with a clock far ahead would write it.

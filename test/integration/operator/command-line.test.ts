@@ -100,10 +100,19 @@ describe('the operator’s command line', () => {
   });
 
   const VERBS = [
-    ...['create', 'list', 'show', 'update', 'suspend', 'resume', 'fees', 'limits', 'adjust'].map((verb) => [
-      'partner',
-      verb,
-    ]),
+    ...[
+      'create',
+      'list',
+      'show',
+      'update',
+      'suspend',
+      'resume',
+      'fees',
+      'limits',
+      'adjust',
+      'erase-cardholder',
+    ].map((verb) => ['partner', verb]),
+    ...['list', 'approve', 'reject'].map((verb) => ['adjustment', verb]),
     ...['create', 'list', 'revoke'].map((verb) => ['key', verb]),
     ['key-ring', 'reseal'],
     ...['list', 'set-current', 'allow', 'retire'].map((verb) => ['product', verb]),

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { WorkflowHandle } from '@temporalio/client';
 import { requeueEvents } from '../../../commands/webhooks/send-on-request.ts';
+import { query } from '../../../db/sql.ts';
 import { deliverWebhookWorkflowId, requeue } from '../../../workflows/messages.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
@@ -90,6 +91,12 @@ describe('the schedule of a failing webhook', function () {
       return attempt_count === 6 && workflow === 'told';
     });
     assert.equal((await readRow(stack, id)).status, 'retrying');
+    const [entry] = await query<{ actor: string; identity: string }>(
+      stack.orm.em.fork(),
+      `SELECT actor, detail ->> 'identity' AS identity FROM audit_entry WHERE action = 'webhook.requeue' AND subject = $1`,
+      [id],
+    );
+    assert.deepEqual(entry, { actor: 'temporal', identity: stack.client.options.identity });
     receiver.behave(answer(200));
     await skipTime(workflow, DELAYS_MS[0] ?? 0);
     assert.deepEqual(await workflow.result(), { outcome: 'delivered', attempts: 7 });

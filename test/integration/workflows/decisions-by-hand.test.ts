@@ -41,6 +41,22 @@ describe('a decision that is signalled by hand', function () {
       return metadata.currentDetails?.includes(words);
     });
 
+  /** Waits until it has tried to apply so many decisions. */
+  const untilLookedAt = (workflow: WorkflowHandle, decisions: number) =>
+    until(`it has looked at ${decisions} decisions`, async () => {
+      const { events } = await workflow.fetchHistory();
+      const scheduled = (events ?? []).filter((event) =>
+        /^apply\w+Resolution$/.test(event.activityTaskScheduledEventAttributes?.activityType?.name ?? ''),
+      );
+      const completed = (events ?? []).filter((event) =>
+        scheduled.some(
+          ({ eventId }) =>
+            String(eventId) === String(event.activityTaskCompletedEventAttributes?.scheduledEventId),
+        ),
+      );
+      return completed.length === decisions;
+    });
+
   /** Actor and outcome of every decision in the audit, oldest first. */
   const audited = async ({ id }: Silent): Promise<[string, string][]> => {
     const rows = await query<{ actor: string; outcome: string }>(
@@ -93,9 +109,10 @@ describe('a decision that is signalled by hand', function () {
     it(`changes nothing about ${name} before its deadline, whatever deadline the workflow was given`, async () => {
       const silent = await begin(stack);
       const foreign = await startForeign(type, await claimOf(stack, silent.id));
-      for (const outcome of [yes, 'failed']) {
-        for (const workflow of [foreign, silent.workflow]) {
+      for (const workflow of [foreign, silent.workflow]) {
+        for (const [index, outcome] of [yes, 'failed'].entries()) {
           await workflow.signal('resolve', { outcome });
+          await untilLookedAt(workflow, index + 1);
           await untilSaid(workflow, 'A decision arrived before the deadline');
         }
       }
@@ -107,6 +124,32 @@ describe('a decision that is signalled by hand', function () {
       await assertEnded(silent, kind, yes, 'temporal');
       await silent.workflow.signal(networkResult);
       await silent.workflow.result();
+      await assertEnded(silent, kind, yes, 'temporal');
+    });
+
+    it(`names in the audit log whom Temporal recorded as the sender of a signal about ${name}`, async () => {
+      const silent = await begin(stack);
+      await silent.age();
+      const { workflowService, options } = stack.client;
+      const send = (identity: string, outcome: string) =>
+        workflowService.signalWorkflowExecution({
+          namespace: options.namespace,
+          workflowExecution: { workflowId: silent.workflow.workflowId },
+          signalName: 'resolve',
+          input: {
+            payloads: [stack.client.options.loadedDataConverter.payloadConverter.toPayload({ outcome })],
+          },
+          identity,
+        });
+      await send('mallory@example.com', 'nonsense');
+      await send('ada@example.com\u202e', yes);
+      await silent.workflow.result();
+      const [entry] = await query<{ identity: string }>(
+        stack.orm.em.fork(),
+        `SELECT detail ->> 'identity' AS identity FROM audit_entry WHERE subject = $1`,
+        [silent.id],
+      );
+      assert.equal(entry?.identity, 'ada@example.com?');
       await assertEnded(silent, kind, yes, 'temporal');
     });
 

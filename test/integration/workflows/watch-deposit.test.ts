@@ -210,6 +210,12 @@ describe('the workflow that watches a deposit', function () {
     });
     assert.equal(await credited(), before + 1_000);
     assert.deepEqual(await audited(one), [{ actor: 'temporal', ...CREDIT }]);
+    const [sent] = await query<{ identity: string }>(
+      stack.orm.em.fork(),
+      `SELECT detail ->> 'identity' AS identity FROM audit_entry WHERE subject = $1`,
+      [id],
+    );
+    assert.equal(sent?.identity, stack.client.options.identity);
     assert.equal((await depositEvents(stack.orm, id)).length, 1);
   });
 

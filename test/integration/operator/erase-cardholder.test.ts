@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { newId } from '../../../crypto/new-id.ts';
+import { reveal, revealingPartner } from '../../support/api/reveals.ts';
+import { createCard } from '../../support/cards.ts';
+import { assertLedgerClean } from '../../support/money.ts';
+import { environmentOf, type Operate, operateIn } from '../../support/operator/operate.ts';
+import { NEVER_FINISHES } from '../../support/operator/resolving.ts';
+import { asOwner } from '../../support/postgres.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
+import { answer, startReceiver } from '../../support/webhooks/receiver.ts';
+
+const FIRST = 'Ada "the Countess" \\';
+const LAST = 'Lovelace-Übermut';
+const EMAIL = 'ada.lovelace@example.com';
+const PERSON = { cardholder_first_name: FIRST, cardholder_last_name: LAST, email: EMAIL };
+const ERASED = { cardholder_first_name: null, cardholder_last_name: null, email: null };
+
+describe('operator partner erase-cardholder', function () {
+  this.timeout(180_000);
+  let stack: TestStack;
+  let operate: Operate;
+  let partner: TestPartner;
+  before(async () => {
+    stack = await startTestStack();
+    operate = operateIn(environmentOf(stack.config));
+  });
+  beforeEach(async () => {
+    partner = await revealingPartner(stack);
+  });
+  after(async () => {
+    await assertLedgerClean(stack);
+    await stack.stop();
+  });
+
+  const erase = (cardId: string) =>
+    operate('partner', 'erase-cardholder', cardId, '--reason', 'request 4711');
+  const withoutPerson = (card: object) => ({ ...card, ...ERASED });
+
+  for (const mode of ['test', 'live'] as const) {
+    it(`blanks a ${mode} card, its events and its stored responses, and keeps money and ids`, async () => {
+      const idempotencyKey = `order-${mode}`;
+      const body = { amount: 1_000, external_ref: `ref-${mode}`, ...PERSON };
+      const first = await partner.call('POST', '/cards', { mode, idempotencyKey, body });
+      assert.equal(first.status, 201, first.text);
+      const { id } = first.json;
+      assert.equal(first.json.email, EMAIL);
+      await until('it has its event', async () =>
+        (await partner.call('GET', '/events', { mode })).text.includes(EMAIL),
+      );
+      const other = await createCard(partner, { amount: 1_000, external_ref: 'other', ...PERSON }, { mode });
+      const [balance, card] = await Promise.all(
+        ['/balance', `/cards/${id}`].map((path) => partner.call('GET', path, { mode })),
+      );
+
+      const { code, json, err, out } = await erase(id);
+      assert.equal(code, 0, err);
+      assert.deepEqual(
+        { ...json, events_blanked: json.events_blanked > 0 },
+        {
+          ...{ id, object: 'cardholder_erasure', partner_id: partner.id, mode },
+          ...{ responses_blanked: 1, events_blanked: true, events_sent_before: 0 },
+        },
+      );
+      assert.ok(!out.includes('Lovelace'));
+
+      assert.deepEqual((await partner.call('GET', `/cards/${id}`, { mode })).json, withoutPerson(card?.json));
+      assert.deepEqual((await partner.call('GET', '/balance', { mode })).json, balance?.json);
+      const replayed = await partner.call('POST', '/cards', { mode, idempotencyKey, body });
+      assert.equal(replayed.headers.get('idempotent-replayed'), 'true');
+      assert.deepEqual(replayed.json, withoutPerson(first.json));
+      assert.deepEqual(Object.keys(replayed.json), Object.keys(first.json));
+      assert.equal((await reveal(partner, id, mode)).json.cardholder_name, null);
+
+      const rows = await asOwner<{ body: string; card_id: string }>(
+        stack,
+        'SELECT body, card_id FROM event WHERE partner_id = $1 AND mode = $2',
+        [partner.id, mode],
+      );
+      for (const { body: text, card_id } of rows) {
+        const event = JSON.parse(text);
+        if (card_id === id) assert.ok(!text.includes('Lovelace') && !text.includes(EMAIL), text);
+        else if (event.data.card !== undefined) assert.equal(event.data.card.email, EMAIL);
+      }
+      assert.equal((await partner.call('GET', `/cards/${other.json.id}`, { mode })).json.email, EMAIL);
+
+      const again = await erase(id);
+      assert.deepEqual([again.code, again.json.events_blanked, again.json.responses_blanked], [0, 0, 0]);
+      const audit = await operate('audit', 'list', '--subject', id);
+      const entries = audit.json.filter(
+        ({ action }: { action: string }) => action === 'partner.erase-cardholder',
+      );
+      assert.deepEqual(
+        entries.map(({ detail }: { detail: object }) => detail),
+        [{ partnerId: partner.id, mode, reason: 'request 4711' }],
+      );
+      assert.ok(!audit.out.includes('Lovelace') && !audit.out.includes(EMAIL));
+    });
+  }
+
+  it('sends what is still to be delivered without the names, and says what was sent before', async () => {
+    const receiver = await startReceiver();
+    try {
+      receiver.behave((_request, response) => response.writeHead(500).end(`I don't know ${LAST}`));
+      await operate('webhook-endpoint', 'set', partner.id, '--url', receiver.url, '--mode', 'test');
+      const { json: card } = await createCard(partner, { amount: 1_000, ...PERSON });
+      await until('the first attempt failed', async () => receiver.received.length === 1);
+      assert.ok(receiver.received[0]?.body.includes(EMAIL));
+      const [event] = (await partner.call('GET', '/events')).json.data;
+      await until('it is recorded', async () => {
+        const shown = await operate('webhook', 'show', event.id);
+        return shown.json.attempts.length === 1;
+      });
+      const { json } = await erase(card.id);
+      assert.deepEqual([json.events_blanked, json.events_sent_before], [1, 1]);
+      assert.ok(!(await operate('webhook', 'show', event.id)).out.includes('Lovelace'));
+
+      receiver.behave(answer(200));
+      await operate('webhook', 'requeue', event.id);
+      await until('it is sent again', async () => receiver.received.length === 2);
+      const [sent] = receiver.received.slice(1);
+      assert.deepEqual(JSON.parse(sent?.body ?? '').data.card, withoutPerson(card));
+    } finally {
+      await receiver.stop();
+    }
+  });
+
+  it('is refused while the network may still be asked with the name, and for an unknown card', async () => {
+    const amount = NEVER_FINISHES;
+    const { json: card } = await createCard(partner, { amount, ...PERSON }, { mode: 'live' });
+    const { code, err } = await erase(card.id);
+    assert.deepEqual([code, /once the card is active or has failed/.test(err)], [1, true]);
+    assert.equal((await partner.call('GET', `/cards/${card.id}`, { mode: 'live' })).json.email, EMAIL);
+    for (const unknown of [newId('card'), 'card_1']) assert.equal((await erase(unknown)).code, 1);
+  });
+});
