@@ -273,7 +273,7 @@ describe('creditPayments', () => {
     } finally {
       statements.stop();
     }
-    assert.equal(statements.texts.length, 8);
+    assert.equal(statements.texts.length, 7);
     while ((await credit(dusty)).judged > 0);
     const { status, cents, micro, payments, events } = await left(dusty);
     assert.deepEqual([status, cents, micro, events], ['needs_review', '2500', '25001200', 1]);
