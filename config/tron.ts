@@ -101,7 +101,7 @@ export function tronProblems(
     ...(set.TRON_NETWORK === 'private' && needsNodes && !set.TRON_NODE_URLS
       ? ['TRON_NODE_URLS: is required with TRON_NETWORK=private']
       : []),
-    ...confirmingProblems(set),
+    ...(needsNodes ? confirmingProblems(set) : []),
     ...foreignProblems(set),
   ];
 }

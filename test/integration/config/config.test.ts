@@ -182,7 +182,8 @@ describe('readConfig', () => {
     const { xpub } = TEST_TRON;
     const files = {
       ...{ CODEC_TOKENS_FILE: '/none', TRON_API_KEY_FILE: '/none', TRON_NODE_URLS_FILE: '/none' },
-      TRON_NETWORK: 'mainnet',
+      // Of nodes that only the worker knows.
+      ...{ TRON_NETWORK: 'mainnet', TRON_CONFIRMING_NODES: '2' },
     };
     const api = readApiConfig({ ...NEEDED, ...files, TRON_XPUB: xpub });
     assert.deepEqual([api.tron?.xpub, api.apiParts], [xpub, ['partner', 'reveal', 'network']]);
@@ -296,6 +297,7 @@ describe('readMigrationConfig', () => {
     assert.deepEqual(readMigrationConfig(DATABASE), {
       databaseUrl: DATABASE.DATABASE_URL,
       firstProduct: null,
+      adjustmentApprovalCents: null,
       temporal: null,
     });
     assert.deepEqual(problemsOf({}, readMigrationConfig), ['DATABASE_URL: is required']);
