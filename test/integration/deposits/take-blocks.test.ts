@@ -228,7 +228,7 @@ describe('takeBlocks', () => {
       statements.stop();
     }
     assert.deepEqual(statements.texts.map(firstWords), [
-      ...['UPDATE chain_scan', 'WITH recorded', 'WITH due', 'WITH due', 'commit'],
+      ...['begin', 'UPDATE chain_scan', 'WITH recorded', 'WITH due', 'WITH due', 'commit'],
     ]);
   });
 
