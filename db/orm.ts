@@ -58,6 +58,8 @@ export async function openOrm(options: OrmOptions): Promise<Orm> {
     entities: ENTITIES,
     pool: { min: 0, max: options.poolSize, idleTimeoutMillis: 30_000 },
     driverOptions: {
+      // MikroORM takes only host, port, login and database from the URL. The driver reads all of it, sslmode included.
+      connectionString: options.databaseUrl,
       // Behind a transaction pooler, statements prepared on another server connection don't exist, and `options` don't work.
       ...(pooled
         ? { Client: ReleasingClient }

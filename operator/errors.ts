@@ -18,6 +18,11 @@ const HINTS: readonly [code: RegExp, hint: string][] = [
     /^(55P03|25P03|25P04)$/,
     'is busy: another session held a lock for too long. Nothing was done. Run the command again',
   ],
+  [
+    /CERT|^UNABLE_TO_VERIFY/,
+    'has a certificate that can not be verified: add sslrootcert=FILE, the certificate of its authority, to DATABASE_URL, ' +
+      'and use the host name that the certificate is for (docs/operating.md, "Connections in clear")',
+  ],
   [/^28/, 'rejected this login: correct DATABASE_URL'],
   [/^3D000$/, 'has no such database: correct DATABASE_URL'],
   [/^(42P01|42703|42883|3F000|22023)$/, 'has a different schema version: run npm run migrate first'],
