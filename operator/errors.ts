@@ -20,7 +20,7 @@ const HINTS: readonly [code: RegExp, hint: string][] = [
   ],
   [
     /CERT|^UNABLE_TO_VERIFY/,
-    'has a certificate that can not be verified: add sslrootcert=FILE, the certificate of its authority, to DATABASE_URL, ' +
+    "has a certificate that can't be verified: add sslrootcert=FILE, the certificate of its authority, to DATABASE_URL, " +
       'and use the host name that the certificate is for (docs/operating.md, "Connections in clear")',
   ],
   [/^28/, 'rejected this login: correct DATABASE_URL'],
