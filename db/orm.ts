@@ -2,6 +2,7 @@ import { MikroORM } from '@mikro-orm/postgresql';
 import type { ClientBase, Pool } from 'pg';
 import type { Logger } from 'pino';
 import { lendInTurns, type PoolShares, type PoolUsage } from './fair-pool.ts';
+import { readLoggedValues } from './logged-values.ts';
 import {
   type API_ROLE,
   checkLogin,
@@ -150,6 +151,13 @@ export async function openServiceDatabase(
     usage = of;
   };
   const orm = await openOrm({ ...options, ...allowed, databaseUrl, pooled, onPool, onSharedLogin });
+  // The start does not wait for it. If PostgreSQL is down, `attention list` still says it.
+  void readLoggedValues(orm.em.fork()).then(
+    (why) => {
+      if (why !== null) logger.warn({ why }, "PostgreSQL's log can have cardholders' names in it");
+    },
+    () => {},
+  );
   return {
     orm,
     poolUsage: () => usage,

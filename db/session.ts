@@ -29,6 +29,9 @@ const KEEPALIVES = {
   tcp_user_timeout: '25s',
 };
 
+/** Values that are bound to a statement stay out of the server's log if it fails. */
+const LOGGING = { log_parameter_max_length_on_error: '0' };
+
 /** The same for our end. */
 export const CLIENT_KEEPALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 } as const;
 
@@ -36,7 +39,7 @@ export const CLIENT_KEEPALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 
 export function startupOptions(limits: TimeLimits, others: Record<string, string> = {}): string {
   const timeouts = limitNames.map((limit): [string, string] => [SETTINGS[limit], `${limits[limit]}ms`]);
   return (
-    [...Object.entries(others), ...timeouts, ...Object.entries(KEEPALIVES)]
+    [...Object.entries(others), ...timeouts, ...Object.entries(KEEPALIVES), ...Object.entries(LOGGING)]
       // A space would end the value.
       .map(([name, value]) => `-c ${name}=${value.replace(/[\\\s]/g, '\\$&')}`)
       .join(' ')

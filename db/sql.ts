@@ -97,8 +97,9 @@ export const ASYNCHRONOUS_COMMIT = sql.raw(
 
 /**
  * Runs one statement with bound parameters (`$1`, `$2` …) in the EntityManager's transaction, or on a pooled
- * connection outside one, and returns its rows. Values never become part of the statement's text, so neither an
- * error message nor a server log can carry them (MikroORM's own `em.execute` writes them into the text).
+ * connection outside one, and returns its rows. Values never become part of the statement's text, as MikroORM's own
+ * `em.execute` writes them. So no error message has them, and the server's log only if its settings say so, which the start
+ * warns about (docs/operating.md, "PostgreSQL's log").
  */
 export async function query<Row>(em: Reader, text: string, values: readonly unknown[] = []): Promise<Row[]> {
   const executor =

@@ -45,6 +45,10 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<R
     'max_connections=200',
     'listen_addresses=127.0.0.1',
     'unix_socket_directories=',
+    // Neither values that are bound to statements nor rows that violate a constraint.
+    'log_parameter_max_length=0',
+    'log_parameter_max_length_on_error=0',
+    'log_error_verbosity=terse',
     ...(options.settings ?? []),
   ];
   const child = await startChild({

@@ -18,6 +18,7 @@ export const ATTENTION_KINDS = [
   'network_transactions_full',
   'default_partition',
   'adjustment',
+  'server_log',
 ] as const;
 export type AttentionKind = (typeof ATTENTION_KINDS)[number];
 

@@ -9,6 +9,7 @@ import { readKept } from './kept-transactions.ts';
 import { readContradictions } from './late-answers.ts';
 import { readWaitingOperations } from './operations.ts';
 import { readWithoutPartition } from './partitions.ts';
+import { readServerLog } from './server-log.ts';
 import { readGivenUp, readParked } from './webhooks.ts';
 
 export type AttentionConfig = Pick<
@@ -27,6 +28,7 @@ export async function readItems(orm: Orm, config: AttentionConfig): Promise<Unfi
     readKept(orm),
     readWithoutPartition(orm),
     readWaitingAdjustments(orm),
+    readServerLog(orm),
   ]);
   return found.flat().sort((a, b) => (`${a.since} ${a.id}` < `${b.since} ${b.id}` ? -1 : 1));
 }
