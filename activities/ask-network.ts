@@ -1,5 +1,39 @@
 import type { NetworkEvidence } from '../commands/funding/network-card.ts';
+import type { StoredResponse } from '../commands/idempotency/response.ts';
 import { type CardNetwork, CardNetworkUnavailable, type LookUpAnswer } from '../domain/card-network.ts';
+import type { Decision, Verdict } from '../domain/decision.ts';
+
+/**
+ * How an operation ended. `refused`: our rules refused it before the network was asked. `failed`: the network's definite no,
+ * or an operator's decision. The reason is a code.
+ */
+export interface FundingEnd {
+  outcome: 'issued' | 'succeeded' | 'failed' | 'refused';
+  reason?: string;
+}
+
+/**
+ * `accepted`: the network is working on it, and the request has been answered with 202. Otherwise, the operation has ended.
+ */
+export type NetworkProgress = 'accepted' | FundingEnd;
+
+/** The result of an operator's decision. */
+export type Resolved = { over: true; end: FundingEnd } | Exclude<Verdict, { over: true }>;
+
+export const NOT_RECORDED =
+  'an operation\'s end could not be recorded, so it stays pending; "operator attention list" has it, with what to do';
+
+/** Whether a signal's input is this decision. A signal can contain anything. */
+export function isSameDecision(sent: unknown, { outcome, networkCardId }: Decision): boolean {
+  const told = (sent ?? {}) as Partial<Record<keyof Decision, unknown>>;
+  return told.outcome === outcome && (told.networkCardId ?? undefined) === networkCardId;
+}
+
+/** A refusal, by its code. The rest of the response is for the partner. */
+export function refusedWith({ body }: StoredResponse): FundingEnd {
+  const { code: reason } = (JSON.parse(body) as { error: { code: string } }).error;
+  return { outcome: reason === 'provider_declined' ? 'failed' : 'refused', reason };
+}
 
 /** Live mode has no card network configured, but operations are pending at one. */
 class NoCardNetwork extends Error {

@@ -3,14 +3,19 @@ import {
   type CardStatusDependencies,
   createCardStatusActivities,
 } from './card-status.ts';
-import { createFundingActivities, type FundingActivities, type FundingDependencies } from './fundings.ts';
+import { createIssuanceActivities, type IssuanceActivities, type IssuanceDependencies } from './issuance.ts';
+import { createTopUpActivities, type TopUpActivities, type TopUpDependencies } from './topup.ts';
 
 /** The activities on the cards task queue. */
-export interface CardActivities extends FundingActivities, CardStatusActivities {}
+export interface CardActivities extends IssuanceActivities, TopUpActivities, CardStatusActivities {}
 
-interface CardActivityDependencies extends FundingDependencies, CardStatusDependencies {}
+interface CardActivityDependencies extends IssuanceDependencies, TopUpDependencies, CardStatusDependencies {}
 
 /** The first argument of every activity is the claim's id. */
 export function createCardActivities(dependencies: CardActivityDependencies): CardActivities {
-  return { ...createFundingActivities(dependencies), ...createCardStatusActivities(dependencies) };
+  return {
+    ...createIssuanceActivities(dependencies),
+    ...createTopUpActivities(dependencies),
+    ...createCardStatusActivities(dependencies),
+  };
 }

@@ -1,6 +1,12 @@
 import { type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
-import { issueInTestMode, type TestIssuanceContext } from '../commands/funding/test-mode.ts';
+import { acceptIssuance } from '../commands/funding/end-issuance.ts';
+import {
+  beginIssuance,
+  type FundingContext,
+  issueInTestMode,
+  type TestIssuanceContext,
+} from '../commands/funding/issuance.ts';
 import { CARD_COLUMNS, of } from '../db/columns.ts';
 import { newestRows } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
@@ -13,7 +19,7 @@ import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { CardResource, type CardRow, CreateCardRequest, presentCard } from '../resources/card.ts';
 import { issueCardWorkflowId } from '../workflows/messages.ts';
-import { type FundingDependencies, issueCard } from './fund-card.ts';
+import { type AnsweringDependencies, answerClaimed } from './http/claimed-work.ts';
 import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
 import {
   cursorOf,
@@ -82,37 +88,56 @@ const listCards = declare({
   examples: { 200: EXAMPLES.listOf(EXAMPLES.CARD) },
 });
 
-export const cards = resource(
-  { createCard, getCard, listCards },
-  (dependencies: FundingDependencies & TestIssuanceContext & { readList: ReadList }) => ({
-    async createCard(input) {
-      const { partnerId, mode } = input.caller;
-      const request = keyedRequest('create_card', input, null);
-      if (mode === 'test') {
-        const answer = await issueInTestMode(dependencies, request, input.body);
-        return replyOnce(answer, dependencies.eventsWritten);
-      }
-      const claim = await claimOperation(dependencies, request, input.body);
-      if (claim.outcome === 'replay') return replay(claim.response);
-      const { claimId, resourceId: cardId } = claim;
-      input.log({ workflowId: issueCardWorkflowId(cardId) });
-      return issueCard(dependencies, { claimId, cardId, partnerId, mode }, input.passTurn);
-    },
+export interface CardDependencies extends AnsweringDependencies, FundingContext, TestIssuanceContext {
+  readList: ReadList;
+  issuanceDeadlineMs: number;
+}
 
-    getCard: async ({ caller, params }) => ({
-      status: 200,
-      body: await readCard(dependencies.orm, caller, params.cardId ?? ''),
-    }),
+export const cards = resource({ createCard, getCard, listCards }, (dependencies: CardDependencies) => ({
+  async createCard(input) {
+    const { partnerId, mode } = input.caller;
+    const request = keyedRequest('create_card', input, null);
+    if (mode === 'test') {
+      const answer = await issueInTestMode(dependencies, request, input.body);
+      return replyOnce(answer, dependencies.eventsWritten);
+    }
+    const claim = await claimOperation(dependencies, request, input.body);
+    if (claim.outcome === 'replay') return replay(claim.response);
+    const { claimId, resourceId: cardId } = claim;
+    input.log({ workflowId: issueCardWorkflowId(cardId) });
+    const { taskQueue, issuanceDeadlineMs: deadlineMs } = dependencies;
+    const workflow = {
+      operation: 'create_card',
+      claimId,
+      cardId,
+      partnerId,
+      mode,
+      taskQueue,
+      deadlineMs,
+    } as const;
+    return answerClaimed(dependencies, workflow, {
+      passTurn: input.passTurn,
+      // If no worker has held the money in time, it is held here, so that every 202 has money behind it.
+      async answer() {
+        await beginIssuance(dependencies, claimId);
+        await acceptIssuance(dependencies, claimId);
+      },
+    });
+  },
 
-    async listCards({ caller, query }) {
-      const { limit, starting_after: startingAfter, external_ref: externalRef, status } = query;
-      const cards = await dependencies.readList((orm) =>
-        readCardPage(orm, caller, { limit, startingAfter, externalRef, status }),
-      );
-      return { status: 200, body: presentList(cards, limit) };
-    },
+  getCard: async ({ caller, params }) => ({
+    status: 200,
+    body: await readCard(dependencies.orm, caller, params.cardId ?? ''),
   }),
-);
+
+  async listCards({ caller, query }) {
+    const { limit, starting_after: startingAfter, external_ref: externalRef, status } = query;
+    const cards = await dependencies.readList((orm) =>
+      readCardPage(orm, caller, { limit, startingAfter, externalRef, status }),
+    );
+    return { status: 200, body: presentList(cards, limit) };
+  },
+}));
 
 interface ReadRow extends CardRow {
   balance_cents: string | null;

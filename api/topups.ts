@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { z } from 'zod';
-import { topUpInTestMode } from '../commands/funding/test-mode.ts';
+import { acceptTopUp } from '../commands/funding/end-topup.ts';
+import { beginTopUp, topUpInTestMode } from '../commands/funding/topup.ts';
 import { of, TOPUP_COLUMNS } from '../db/columns.ts';
 import { newestRows } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
@@ -12,7 +13,7 @@ import type { Tenant } from '../domain/mode.ts';
 import { presentTopUp, TopUpRequest, TopUpResource, type TopUpRow } from '../resources/topup.ts';
 import { topUpCardWorkflowId } from '../workflows/messages.ts';
 import { cardIdOf, readCard } from './cards.ts';
-import { type FundingDependencies, topUpCard } from './fund-card.ts';
+import { type AnsweringDependencies, answerClaimed } from './http/claimed-work.ts';
 import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
 import {
   cursorOfCard,
@@ -72,47 +73,57 @@ const listTopUps = declare({
   errors: ['card_not_found'],
 });
 
-export const topups = resource(
-  { createTopUp, getTopUp, listTopUps },
-  (dependencies: FundingDependencies & { readList: ReadList }) => ({
-    async createTopUp(input) {
-      const { partnerId, mode } = input.caller;
-      if (mode === 'test') {
-        const request = keyedRequest('top_up_card', input, cardIdOf(input));
-        const answer = await topUpInTestMode(dependencies, request, input.body);
-        return replyOnce(answer, dependencies.eventsWritten);
-      }
-      const { id: cardId } = await readCard(dependencies.orm, input.caller, input.params.cardId ?? '');
-      if (!dependencies.liveNetworkConfigured) {
-        throw new ApiError('unavailable', {
-          message: 'No card network is configured for live mode. Contact us.',
-        });
-      }
-      const claim = await claimOperation(
-        dependencies,
-        keyedRequest('top_up_card', input, cardId),
-        input.body,
-      );
-      if (claim.outcome === 'replay') return replay(claim.response);
-      const { claimId, resourceId: topUpId } = claim;
-      input.log({ workflowId: topUpCardWorkflowId(topUpId) });
-      return topUpCard(dependencies, { claimId, topUpId, cardId, partnerId, mode }, input.passTurn);
-    },
+export interface TopUpDependencies extends AnsweringDependencies {
+  /** Whether live mode has a card network. */
+  liveNetworkConfigured: boolean;
+  readList: ReadList;
+  topUpDeadlineMs: number;
+}
 
-    getTopUp: async ({ caller, params }) => ({
-      status: 200,
-      body: await readTopUp(dependencies.orm, caller, params.topupId ?? ''),
-    }),
+export const topups = resource({ createTopUp, getTopUp, listTopUps }, (dependencies: TopUpDependencies) => ({
+  async createTopUp(input) {
+    const { partnerId, mode } = input.caller;
+    if (mode === 'test') {
+      const request = keyedRequest('top_up_card', input, cardIdOf(input));
+      const answer = await topUpInTestMode(dependencies, request, input.body);
+      return replyOnce(answer, dependencies.eventsWritten);
+    }
+    const { id: cardId } = await readCard(dependencies.orm, input.caller, input.params.cardId ?? '');
+    if (!dependencies.liveNetworkConfigured) {
+      throw new ApiError('unavailable', {
+        message: 'No card network is configured for live mode. Contact us.',
+      });
+    }
+    const claim = await claimOperation(dependencies, keyedRequest('top_up_card', input, cardId), input.body);
+    if (claim.outcome === 'replay') return replay(claim.response);
+    const { claimId, resourceId: topUpId } = claim;
+    input.log({ workflowId: topUpCardWorkflowId(topUpId) });
+    const { taskQueue, topUpDeadlineMs: deadlineMs } = dependencies;
+    const about = { claimId, topUpId, cardId, partnerId, mode };
+    const workflow = { ...about, operation: 'top_up_card', taskQueue, deadlineMs } as const;
+    return answerClaimed(dependencies, workflow, {
+      passTurn: input.passTurn,
+      // If no worker has held the money in time, it is held here, so that every 202 has money behind it.
+      async answer() {
+        await beginTopUp(dependencies, claimId);
+        await acceptTopUp(dependencies, claimId);
+      },
+    });
+  },
 
-    async listTopUps({ caller, params, query: { limit, starting_after: startingAfter } }) {
-      const cardId = params.cardId ?? '';
-      const topUps = await dependencies.readList((orm) =>
-        readTopUpPage(orm, caller, { cardId, limit, startingAfter }),
-      );
-      return { status: 200, body: presentList(topUps, limit) };
-    },
+  getTopUp: async ({ caller, params }) => ({
+    status: 200,
+    body: await readTopUp(dependencies.orm, caller, params.topupId ?? ''),
   }),
-);
+
+  async listTopUps({ caller, params, query: { limit, starting_after: startingAfter } }) {
+    const cardId = params.cardId ?? '';
+    const topUps = await dependencies.readList((orm) =>
+      readTopUpPage(orm, caller, { cardId, limit, startingAfter }),
+    );
+    return { status: 200, body: presentList(topUps, limit) };
+  },
+}));
 
 interface ReadRow extends TopUpRow {
   balance_cents: string | null;

@@ -1,19 +1,20 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
-import type { FundingActivities, FundingEnd } from '../activities/fundings.ts';
+import type { FundingEnd } from '../activities/ask-network.ts';
+import type { IssuanceActivities } from '../activities/issuance.ts';
 import { LOCAL_NETWORK_CALL, NETWORK_REQUEST, RETRIED_FOR_EVER, summarized } from './activity-options.ts';
 import { type NetworkOperationInput, resolveIssuance } from './messages.ts';
 import { runNetworkOperation } from './network-operation.ts';
 
-const { requestIssuance: firstRequest } = proxyLocalActivities<FundingActivities>(
+const { requestIssuance: firstRequest } = proxyLocalActivities<IssuanceActivities>(
   summarized(LOCAL_NETWORK_CALL, 'hold the money and ask the network for the card'),
 );
-const { requestIssuance } = proxyActivities<FundingActivities>(
+const { requestIssuance } = proxyActivities<IssuanceActivities>(
   summarized(NETWORK_REQUEST, 'ask the network again'),
 );
-const { flagIssuanceOverdue } = proxyActivities<FundingActivities>(
+const { flagIssuanceOverdue } = proxyActivities<IssuanceActivities>(
   summarized(RETRIED_FOR_EVER, 'leave it to an operator, unless there is time left'),
 );
-const { applyIssuanceResolution } = proxyActivities<FundingActivities>(
+const { applyIssuanceResolution } = proxyActivities<IssuanceActivities>(
   summarized(RETRIED_FOR_EVER, "apply the operator's decision"),
 );
 

@@ -7,7 +7,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { FundingEnd, NetworkProgress, Resolved } from '../activities/fundings.ts';
+import type { FundingEnd, NetworkProgress, Resolved } from '../activities/ask-network.ts';
 import type { Decision, WhyNot } from '../domain/decision.ts';
 import {
   idOfWorkflow,

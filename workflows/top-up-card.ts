@@ -1,19 +1,20 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
-import type { FundingActivities, FundingEnd } from '../activities/fundings.ts';
+import type { FundingEnd } from '../activities/ask-network.ts';
+import type { TopUpActivities } from '../activities/topup.ts';
 import { LOCAL_NETWORK_CALL, NETWORK_REQUEST, RETRIED_FOR_EVER, summarized } from './activity-options.ts';
 import { type NetworkOperationInput, resolveTopUp } from './messages.ts';
 import { runNetworkOperation } from './network-operation.ts';
 
-const { requestTopUp: firstRequest } = proxyLocalActivities<FundingActivities>(
+const { requestTopUp: firstRequest } = proxyLocalActivities<TopUpActivities>(
   summarized(LOCAL_NETWORK_CALL, 'hold the money and ask the network to load the card'),
 );
-const { requestTopUp } = proxyActivities<FundingActivities>(
+const { requestTopUp } = proxyActivities<TopUpActivities>(
   summarized(NETWORK_REQUEST, 'ask the network again'),
 );
-const { flagTopUpOverdue } = proxyActivities<FundingActivities>(
+const { flagTopUpOverdue } = proxyActivities<TopUpActivities>(
   summarized(RETRIED_FOR_EVER, 'leave it to an operator, unless there is time left'),
 );
-const { applyTopUpResolution } = proxyActivities<FundingActivities>(
+const { applyTopUpResolution } = proxyActivities<TopUpActivities>(
   summarized(RETRIED_FOR_EVER, "apply the operator's decision"),
 );
 

@@ -10,7 +10,7 @@ import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import type { LedgerOperation } from '../../ledger/operation.ts';
 import { type BalanceCents, presentBalance } from '../../resources/balance.ts';
 import type { CommandContext } from '../command-context.ts';
-import { lockTestTerms } from '../funding/test-mode.ts';
+import { lockTestTerms } from '../funding/terms.ts';
 import { answerOnce, answerWith, type KeyedAnswer } from '../idempotency/answer-once.ts';
 import type { KeyedRequest } from '../idempotency/claim.ts';
 import { Refusal } from '../refusal.ts';
@@ -171,7 +171,7 @@ export function creditFaucet(
   const { partnerId } = request;
   return answerOnce(context, request, async (tx) => {
     // Locks the account's usage row, so that credits are counted one at a time.
-    const locked = await lockTestTerms(tx, ring, request, { counts: true });
+    const locked = await lockTestTerms({ tx, ring }, request, { counts: true });
     if ('replayed' in locked) return locked;
     await limitFaucetCredits(tx, partnerId);
     const creditId = newId('credit');
@@ -181,7 +181,7 @@ export function creditFaucet(
       throw ApiError.ofField('amount', message);
     });
     if (balance === 'insufficient_funds') throw new Error('a faucet never lacks funds');
-    return answerWith(tx, ring, request, 201, presentBalance('test', balance));
+    return answerWith({ tx, ring }, request, 201, presentBalance('test', balance));
   });
 }
 

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
-import type { KeyRing } from '../../crypto/key-ring.ts';
 import { of, TOPUP_COLUMNS } from '../../db/columns.ts';
 import { type Transactor, writeStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { topUpNotPossible } from '../../domain/topup.ts';
 import { applyOperation } from '../../ledger/apply-operation.ts';
@@ -10,9 +10,8 @@ import { readBalance, readCardBalance } from '../../ledger/balances.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import type { LedgerOperation } from '../../ledger/operation.ts';
 import type { CardRow } from '../../resources/card.ts';
-import { voidFunding } from '../funding/funding.ts';
-import { uncountOpenCard } from '../funding/terms.ts';
-import { TOPUP } from '../funding/topup.ts';
+import type { OpenCommand } from '../command-context.ts';
+import { voidTopUp } from '../funding/end-topup.ts';
 
 /**
  * Makes the changes of a block other than the status itself (partner-api.md, "States and transitions"; decisions.md,
@@ -21,11 +20,20 @@ import { TOPUP } from '../funding/topup.ts';
  * @param card the row after the block
  * @returns the other claims that got a response
  */
-export async function releaseBlockedCard(tx: Transactor, ring: KeyRing, card: CardRow): Promise<string[]> {
+export async function releaseBlockedCard(command: OpenCommand, card: CardRow): Promise<string[]> {
+  const { tx } = command;
   await uncountOpenCard(tx, { partnerId: card.partner_id, mode: card.mode });
   await releaseBalance(tx, card);
-  return failPendingTopUps(tx, ring, card);
+  return failPendingTopUps(command, card);
 }
+
+const uncountOpenCard = writeStatement((db, { partnerId, mode }: Tenant) =>
+  db
+    .updateTable('account_usage')
+    .set((eb) => ({ open_cards: eb('open_cards', '-', 1) }))
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode),
+);
 
 /**
  * Why a card can't be blocked. It is checked before the network is asked, because the card's balance must have a place to go
@@ -123,14 +131,14 @@ const lockClaims = writeStatement((db, { cardId }: { cardId: string }) =>
  * @param card the row after the block; responses and events have the card's balance from the ledger
  * @returns the claims that got a response, so that waiting requests can be notified after the commit
  */
-export async function failPendingTopUps(tx: Transactor, ring: KeyRing, card: CardRow): Promise<string[]> {
+export async function failPendingTopUps(command: OpenCommand, card: CardRow): Promise<string[]> {
+  const { tx } = command;
   const pending = await lockTopUps(tx, { cardId: card.id });
   if (pending.length === 0) return [];
   const cardCents = await readCardBalance(tx, card.id);
   const refusal = topUpNotPossible(card.status);
-  for (const { claim_id: claimId, answered, ...row } of pending) {
-    const topUp = { claimId, answered, row, card, cardCents };
-    await voidFunding(TOPUP, tx, ring, topUp, 'card_blocked', refusal);
+  for (const { claim_id: claimId, answered, ...topUp } of pending) {
+    await voidTopUp(command, { claimId, answered, topUp, card, cardCents }, 'card_blocked', refusal);
   }
   return pending.filter(({ answered }) => !answered).map(({ claim_id: claimId }) => claimId);
 }

@@ -6,8 +6,7 @@ import { statementWithOperation } from '../../ledger/apply-operation.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import { presentCard } from '../../resources/card.ts';
 import type { CommandContext } from '../command-context.ts';
-import { uncountOpenCardOfDone } from '../funding/terms.ts';
-import { lockTestTerms } from '../funding/test-mode.ts';
+import { lockTestTerms } from '../funding/terms.ts';
 import { answerOnce, type KeyedAnswer, requireStored } from '../idempotency/answer-once.ts';
 import type { KeyedRequest } from '../idempotency/claim.ts';
 import {
@@ -33,7 +32,7 @@ export function changeStatusInTestMode(
   const { operation } = request;
   const { to, event: type } = STATUS_CHANGES[operation];
   return answerOnce(context, request, async (tx) => {
-    const locked = await lockTestTerms(tx, ring, request, { counts: to === 'blocked' });
+    const locked = await lockTestTerms({ tx, ring }, request, { counts: to === 'blocked' });
     if ('replayed' in locked) return locked;
     const refusal = refusalOf(locked.card.status, operation);
     if (refusal !== null) throw refusal;
@@ -74,11 +73,15 @@ const change = forRequests((isKeyed) =>
   }),
 );
 
+const UNCOUNT_OPEN_CARD = sql`
+  UPDATE account_usage u SET open_cards = u.open_cards - 1
+  FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode`;
+
 const block = forRequests((isKeyed) =>
   writeStatement((db, values: Change) => {
     const { ctes, isStored } = outcomeOfRequest(values, isKeyed);
     return sql<{ is_stored: boolean }>`
-      WITH done AS (${changeOf(db, values)}), uncounted AS (${uncountOpenCardOfDone}), ${ctes}
+      WITH done AS (${changeOf(db, values)}), uncounted AS (${UNCOUNT_OPEN_CARD}), ${ctes}
       SELECT ${isStored} AS is_stored`;
   }),
 );
@@ -87,7 +90,7 @@ const blockAndRelease = forRequests((isKeyed) =>
   statementWithOperation((db, values: Change, ledger) => {
     const { ctes, isStored } = outcomeOfRequest(values, isKeyed);
     return sql<{ is_stored: boolean }>`
-      WITH done AS (${changeOf(db, values)}), uncounted AS (${uncountOpenCardOfDone}), ${ctes}
+      WITH done AS (${changeOf(db, values)}), uncounted AS (${UNCOUNT_OPEN_CARD}), ${ctes}
       SELECT ${ledger.answer}, ${isStored} AS is_stored FROM ${ledger.call}`;
   }),
 );

@@ -55,7 +55,7 @@ export function beginStatusChange(
         unknownToNetwork(card) ??
         (operation === 'block_card' ? await blockRefusal(tx, card) : null);
       if (refusal !== null)
-        return { state: 'answered', response: await storeError(tx, ring, claimId, refusal) };
+        return { state: 'answered', response: await storeError({ tx, ring }, claimId, refusal) };
       await setMark(tx, { cardId: card.id, claimId });
     }
     // unknownToNetwork has refused the change of a card without its id.
@@ -82,7 +82,7 @@ export function completeStatusChange(context: CommandContext, claimId: string): 
   return endStatusChange(context, claimId, async (tx, { operation, card: before }) => {
     const { to, event: type } = STATUS_CHANGES[operation];
     const card = { ...before, status: to };
-    const topUpClaimIds = to === 'blocked' ? await releaseBlockedCard(tx, context.ring, card) : [];
+    const topUpClaimIds = to === 'blocked' ? await releaseBlockedCard({ tx, ring: context.ring }, card) : [];
     const resource = presentCard(card, await readCardBalance(tx, card.id));
     const outcome: Outcome = {
       ...{ type, mode: card.mode, cardId: card.id, data: { card: resource } },
@@ -99,7 +99,7 @@ export function refuseStatusChange(context: CommandContext, claimId: string): Pr
     await setMark(tx, { cardId: card.id, claimId: null });
     const message = `The card network refused the change. The card is still ${card.status}.`;
     const refusal = new ApiError('invalid_state', { message });
-    return { response: await storeError(tx, context.ring, claimId, refusal), topUpClaimIds: [] };
+    return { response: await storeError({ tx, ring: context.ring }, claimId, refusal), topUpClaimIds: [] };
   });
 }
 

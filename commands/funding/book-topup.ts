@@ -12,8 +12,8 @@ import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { lockCard } from '../card-status/lock-card.ts';
 import { Refusal } from '../refusal.ts';
 import { newEvent } from '../webhooks/new-event.ts';
-import { loadedTopUp, TOPUP, topUpOutcome } from './topup.ts';
-import { ledgerOperation } from './write-funding.ts';
+import { loadedTopUp, topUpFunding, topUpOutcome } from './end-topup.ts';
+import { fundingOperation } from './ledger-operation.ts';
 
 /**
  * Records what an operator decided about an operation that the network contradicts our record of. To book a top-up is left to a
@@ -92,7 +92,7 @@ export function bookTopUp(orm: Orm, id: string): Promise<boolean> {
       completed_at: null,
     };
     const booked = { ...loadedTopUp(failed, await readCardBalance(tx, card.id)), failure_code: null };
-    const operation = ledgerOperation(TOPUP.funding(booked), 'single');
+    const operation = fundingOperation(topUpFunding(booked), 'single');
     // Under the id of the top-up's hold, which was released: so it is booked at most once.
     const transfers = operation.transfers.map((transfer) => ({
       ...transfer,

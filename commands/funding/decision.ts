@@ -8,6 +8,7 @@ import {
   writeStatement,
 } from '../../db/sql.ts';
 import type { Decision, NotRecorded, RecordedDecision, Verdict, WhyNot } from '../../domain/decision.ts';
+import { lockClaim } from '../idempotency/claim.ts';
 
 export type DecidedTable = 'card' | 'topup';
 
@@ -103,6 +104,12 @@ export async function noteNotRecorded(
 ): Promise<void> {
   const { reason, networkCardId = null } = why;
   await STATEMENTS[table].note(orm, { claimId, reason, networkCardId });
+}
+
+/** An operation that is not pending is over, unless it has not begun yet: then its claim still waits for a response. */
+export async function verdictOfMissing(tx: Transactor, claimId: string): Promise<Verdict> {
+  const claim = await lockClaim(tx, claimId);
+  return claim === null || claim.answered ? { over: true } : { over: false, because: 'too_early' };
 }
 
 /** Marks a pending operation as past its deadline, in the caller's transaction. */

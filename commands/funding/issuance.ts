@@ -1,20 +1,45 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { timeOf } from '../../crypto/new-id.ts';
 import { CARD_COLUMNS, of } from '../../db/columns.ts';
-import { readStatement } from '../../db/sql.ts';
-import { type CardFailureCode, cardholderName, chooseProduct, type IssuedCard } from '../../domain/card.ts';
+import { readStatement, type Writes, writeStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import { cardholderName, chooseProduct, type IssuedCard } from '../../domain/card.ts';
 import type { IssuanceDecision } from '../../domain/decision.ts';
 import { type Fee, quoteFunding } from '../../domain/fees.ts';
 import { checkLimits } from '../../domain/limits.ts';
-import { type CardRow, CreateCardRequest, presentCard } from '../../resources/card.ts';
-import { lockCard } from '../card-status/lock-card.ts';
+import { statementWithOperation } from '../../ledger/apply-operation.ts';
+import { type CardRow, CreateCardRequest } from '../../resources/card.ts';
 import type { CommandContext } from '../command-context.ts';
-import type { Outcome } from '../idempotency/outcome.ts';
+import { answerOnce, type KeyedAnswer, requireStored } from '../idempotency/answer-once.ts';
+import { type KeyedRequest, lockUsageAndClaim } from '../idempotency/claim.ts';
+import {
+  type KeyedOutcomeValues,
+  outcomeOfRequest,
+  requestOutcome,
+  responseOf,
+} from '../idempotency/outcome.ts';
+import { openRequest, type StoredResponse, storeError } from '../idempotency/response.ts';
 import { issuableIn, issuableProducts, type Product } from '../products/issuable-products.ts';
-import type { FundingKind } from './funding.ts';
-import { type NetworkEvidence, networkCardOf } from './network-card.ts';
-import { type ClaimedTerms, type FundingTerms, termsReader } from './terms.ts';
-import { type FundingTable, fundingWriter } from './write-funding.ts';
+import {
+  activeCard,
+  type BoundCard,
+  boundCard,
+  issuanceFunding,
+  issuanceOutcome,
+  lockPendingIssuance,
+} from './end-issuance.ts';
+import { fundingOperation, refuseTooLarge, requireFunds } from './ledger-operation.ts';
+import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from './terms.ts';
+
+// An issuance creates a card and loads its first money. In live mode, the money is held while the card network decides, and
+// end-issuance.ts has what follows. In test mode, all of it is one transaction.
+
+/** The context of funding a card in live mode. */
+export interface FundingContext extends CommandContext {
+  /** Whether live mode has a card network. Without one, it can fund nothing. */
+  liveNetworkConfigured: boolean;
+}
 
 /** The request to the network. Its token is the card's id. */
 export interface AskedIssuance {
@@ -33,65 +58,75 @@ interface KeptIssuance {
   named: boolean;
 }
 
-/** What a pending issuance asks the network for, and what an operator has decided meanwhile; null if it is not pending. */
-export async function readPendingIssuance(
-  { orm }: CommandContext,
-  claimId: string,
-): Promise<{ asked: AskedIssuance; decision: IssuanceDecision | null } | null> {
-  const [card] = await pendingCard(orm.em.fork(), { claimId });
-  return card === undefined ? null : { asked: askedFor(card, keptOf(card)), decision: card.binding };
+/**
+ * `held`: the network decides next; `asked` is the request to it, or null if an earlier run made the hold. `answered`: the
+ * issuance is over and its claim has a response, which is included if this run stored it.
+ */
+type BegunIssuance =
+  | { state: 'held'; asked: AskedIssuance | null }
+  | { state: 'answered'; response: StoredResponse | null };
+
+/**
+ * Begins an issuance in live mode: the pending card and its hold. A refusal becomes the claim's response and leaves nothing
+ * else behind. If it runs again for the same claim, it changes nothing and returns the same.
+ */
+export async function beginIssuance(context: FundingContext, claimId: string): Promise<BegunIssuance> {
+  const { orm, ring, liveNetworkConfigured } = context;
+  try {
+    return await transaction(orm, async (tx) => {
+      const [claimed] = await lockClaimedTerms(tx, { claimId });
+      // No workflow works for a test-mode claim. A process of an earlier release left this one.
+      if (claimed === undefined || claimed.mode === 'test') return { state: 'answered', response: null };
+      if (claimed.is_pending) return { state: 'held', asked: null };
+      if (claimed.answered) return { state: 'answered', response: null };
+      const { card, bin } = draftCard(claimed.resource_id, {
+        ...fundingTerms(claimed.partner_id, claimed.mode, claimed),
+        request: CreateCardRequest.parse(openRequest(ring, claimId, claimed.request)),
+        products: issuableIn(claimed.mode, claimed.products, liveNetworkConfigured),
+      });
+      const kept = { bin, named: cardholderName(card) !== null };
+      const values = { ...boundCard(card), claimId, asked: JSON.stringify(kept) };
+      const funding = issuanceFunding(card);
+      const held = await holdCard(tx, fundingOperation(funding, 'pending'), values).catch(refuseTooLarge);
+      if (!held.wrote.made) throw new ApiError('external_ref_taken');
+      await requireFunds(tx, funding, held.moved);
+      return { state: 'held', asked: askedFor(card, kept) };
+    });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return transaction(orm, async (tx) => {
+      if ((await lockUsageAndClaim(tx, claimId)) === null) return { state: 'answered', response: null };
+      // Another run of the same claim may have got further in the meantime, and its result stands.
+      if ((await lockPendingIssuance(tx, claimId)) !== null) return { state: 'held', asked: null };
+      return { state: 'answered', response: await storeError({ tx, ring }, claimId, error) };
+    });
+  }
 }
 
-/** A process of the last release kept nothing: then the product's BIN is the best guess. */
-const keptOf = (card: CardRow & { asked: KeptIssuance | null; bin: string }): KeptIssuance =>
-  card.asked ?? { bin: card.bin, named: cardholderName(card) !== null };
-
-const pendingCard = readStatement((db, { claimId }: { claimId: string }) =>
-  db
-    .selectFrom('card as c')
-    .innerJoin('product as p', 'p.code', 'c.product_code')
-    .select(of('c', CARD_COLUMNS))
-    .select([
-      'c.asked',
-      'p.bin',
-      sql<IssuanceDecision | null>`CASE WHEN NOT c.decision ? 'refused' THEN c.decision END`.as('binding'),
-    ])
-    .where('c.claim_id', '=', claimId)
-    .where('c.status', '=', 'funding_pending'),
+const lockClaimedTerms = writeStatement(
+  (_, { claimId }: { claimId: string }) => sql<ClaimedTermsColumns & { products: Product[] }>`
+    SELECT f.*, ${issuableProducts(sql.ref('f.partner_id'))} AS products FROM lock_funding_terms(${claimId}) f`,
 );
-
-function askedFor(card: CardRow, { bin, named }: KeptIssuance): AskedIssuance {
-  return {
-    token: card.id,
-    productCode: card.product_code,
-    bin,
-    amountCents: Number(card.funding_cents),
-    cardholderName: named ? cardholderName(card) : null,
-  };
-}
 
 /** The state that an issuance is decided on. */
 interface IssuanceTerms extends FundingTerms {
   request: CreateCardRequest;
-  /** The products the account can issue, the current one first (decisions.md, "Products"). */
+  /** The products the account can issue, the current one first (docs/partners/products.md). */
   products: Product[];
 }
 
 /**
  * The pending card of an issuance on these terms. Everything that can be refused without the ledger is refused here, so
- * limits come before the balance (decisions.md, "422 limit_exceeded").
+ * limits come before the balance (docs/partners/money-fees-and-limits.md).
  * @throws ApiError `no_product_configured`, `product_not_allowed`, `limit_exceeded`, `validation_failed` (amount and fees
  * past the largest integer).
  */
-export function draftCard(
-  cardId: string,
-  terms: IssuanceTerms,
-): { row: CardRow; asked: AskedIssuance; kept: KeptIssuance } {
+function draftCard(cardId: string, terms: IssuanceTerms): { card: CardRow; bin: string } {
   const { request } = terms;
   const product = chooseProduct(terms.products, request.product_code);
   const { fees } = quoteFunding(terms.feePlan, 'card_issue', request.amount);
   checkLimits(terms.limits, terms.usage, { amountCents: request.amount, newCards: 1 });
-  const row: CardRow = {
+  const card: CardRow = {
     id: cardId,
     partner_id: terms.partnerId,
     mode: terms.mode,
@@ -113,126 +148,136 @@ export function draftCard(
     overdue_since: null,
     created_at: timeOf(cardId).toISOString(),
   };
-  const kept = { bin: product.bin, named: cardholderName(row) !== null };
-  return { row, asked: askedFor(row, kept), kept };
+  return { card, bin: product.bin };
 }
 
-/** The row of a card that the network has issued. */
-export const issuedCard = (card: CardRow, issued: IssuedCard): CardRow => ({
-  ...card,
-  status: 'active',
-  network_card_id: issued.networkCardId,
-  last4: issued.last4,
-  exp_month: issued.expMonth,
-  exp_year: issued.expYear,
-});
-
-/** How an issuance ended. @param card the row as it will be written */
-export function issuanceOutcome(card: CardRow): Outcome {
-  const isActive = card.status === 'active';
-  const resource = presentCard(card, isActive ? Number(card.funding_cents) : 0);
+function askedFor(card: CardRow, { bin, named }: KeptIssuance): AskedIssuance {
   return {
-    type: isActive ? 'card.issued' : 'card.issue_failed',
-    mode: card.mode,
-    cardId: card.id,
-    data: { card: resource },
-    response: { status: 201, resource },
+    token: card.id,
+    productCode: card.product_code,
+    bin,
+    amountCents: Number(card.funding_cents),
+    cardholderName: named ? cardholderName(card) : null,
   };
 }
 
-const TABLE: FundingTable<CardRow> = {
-  newCards: 1,
-  funding: (card) => ({
-    operationId: `issue/${card.id}`,
-    partnerId: card.partner_id,
+/** A column of CARD_COLUMNS that is missing here is a type error. */
+const newCard = (card: BoundCard) =>
+  ({
+    id: card.id,
+    partner_id: card.partner_id,
     mode: card.mode,
-    cardId: card.id,
-    load: { step: 'load', code: 'issue_load' },
-    amountCents: Number(card.funding_cents),
-    fees: card.fees,
-  }),
-  insert: (db, card, claimId) =>
-    db
-      .insertInto('card')
-      .values({
-        id: card.id,
-        partner_id: card.partner_id,
-        mode: card.mode,
-        claim_id: claimId,
-        status: card.status,
-        external_ref: card.external_ref,
-        card_name: card.card_name,
-        cardholder_first_name: card.cardholder_first_name,
-        cardholder_last_name: card.cardholder_last_name,
-        email: card.email,
-        product_code: card.product_code,
-        network: card.network,
-        network_card_id: card.network_card_id,
-        last4: card.last4,
-        exp_month: card.exp_month,
-        exp_year: card.exp_year,
-        funding_cents: card.funding_cents,
-        fees: sql<Fee[]>`${card.fees}::jsonb`,
-        asked: sql<KeptIssuance | null>`${card.asked}::jsonb`,
-        created_at: card.created_at,
-      })
-      .onConflict((conflict) =>
-        conflict
-          .columns(['partner_id', 'mode', 'external_ref'])
-          .where('status', '<>', sql.lit('failed'))
-          .doNothing(),
-      )
-      .returning(['partner_id', 'mode', 'funding_cents as loaded_cents', 'counted_on as today']),
-  end: (db, card) =>
-    db
-      .updateTable('card')
-      .set({
-        status: card.status,
-        network_card_id: card.network_card_id,
-        last4: card.last4,
-        exp_month: card.exp_month,
-        exp_year: card.exp_year,
-        failure_code: card.failure_code,
-        claim_id: null,
-        overdue_since: null,
-        not_recorded: null,
-      })
-      .where('id', '=', card.id)
-      .where('status', '=', 'funding_pending')
-      .returning(['partner_id', 'mode']),
-};
+    status: card.status,
+    external_ref: card.external_ref,
+    card_name: card.card_name,
+    cardholder_first_name: card.cardholder_first_name,
+    cardholder_last_name: card.cardholder_last_name,
+    email: card.email,
+    product_code: card.product_code,
+    network: card.network,
+    network_card_id: card.network_card_id,
+    last4: card.last4,
+    exp_month: card.exp_month,
+    exp_year: card.exp_year,
+    failure_code: card.failure_code,
+    funding_cents: card.funding_cents,
+    fees: sql<Fee[]>`${card.fees}::jsonb`,
+    overdue_since: card.overdue_since,
+    created_at: card.created_at,
+  }) satisfies Record<(typeof CARD_COLUMNS)[number], unknown>;
 
-const lockTerms = termsReader(
-  CreateCardRequest,
-  sql<{ products: Product[] }>`${issuableProducts(sql.ref('f.partner_id'))} AS products`,
+/** Inserts a card and returns what is counted of it; nothing if its external_ref is taken. */
+const insertCard = (
+  db: Writes,
+  card: BoundCard,
+  pending: { claim_id: string; asked: RawBuilder<KeptIssuance> } | null,
+) =>
+  db
+    .insertInto('card')
+    .values({ ...newCard(card), ...pending })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['partner_id', 'mode', 'external_ref'])
+        .where('status', '<>', sql.lit('failed'))
+        .doNothing(),
+    )
+    .returning(['partner_id', 'mode', 'funding_cents', 'counted_on']);
+
+/** Counts the inserted card towards its account's limits. */
+const COUNT_CARD = sql`
+  UPDATE account_usage u SET open_cards = u.open_cards + 1, loaded_on = greatest(u.loaded_on, done.counted_on),
+    loaded_cents = CASE WHEN u.loaded_on >= done.counted_on THEN u.loaded_cents ELSE 0 END + done.funding_cents
+  FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode`;
+
+const holdCard = statementWithOperation(
+  (db, card: BoundCard & { claimId: string; asked: string }, ledger) => sql<{ made: boolean }>`
+    WITH done AS (${insertCard(db, card, { claim_id: card.claimId, asked: sql<KeptIssuance>`${card.asked}::jsonb` })}), counted AS (${COUNT_CARD})
+    SELECT ${ledger.answer}, EXISTS (SELECT FROM done) AS made FROM ${ledger.call}`,
 );
 
-/** An issuance: it creates a card and loads its first money. */
-export const ISSUANCE: FundingKind<
-  CardRow,
-  AskedIssuance,
-  IssuedCard,
-  CardFailureCode,
-  NetworkEvidence,
-  ClaimedTerms<CreateCardRequest, { products: Product[] }>
-> = {
-  ...TABLE,
-  table: 'card',
-  pendingStatus: 'funding_pending',
-  writer: fundingWriter(TABLE),
-  lockTerms,
-  async draft(_, { liveNetworkConfigured }, { more, ...terms }) {
-    const products = issuableIn(terms.mode, more.products, liveNetworkConfigured);
-    return draftCard(terms.resourceId, { ...terms, products });
-  },
-  async lock(tx, cardId, held) {
-    const card = held ?? (await lockCard(tx, cardId));
-    return card?.id === cardId ? { row: card, cardCents: 0 } : null;
-  },
-  loaded: ({ row }, issued) => issuedCard(row, issued),
-  failed: ({ row }, failure) => ({ ...row, status: 'failed', failure_code: failure }),
-  loadedByHand: (tx, card, decision, evidence) =>
-    networkCardOf(tx, card.id, evidence, decision.networkCardId),
-  outcome: issuanceOutcome,
-  present: (card) => presentCard(card, 0),
-};
+/** What a pending issuance asks the network for, and what an operator has decided meanwhile; null if it is not pending. */
+export async function readPendingIssuance(
+  { orm }: CommandContext,
+  claimId: string,
+): Promise<{ asked: AskedIssuance; decision: IssuanceDecision | null } | null> {
+  const [card] = await pendingCard(orm.em.fork(), { claimId });
+  if (card === undefined) return null;
+  // A process of the last release kept nothing: then the product's BIN is the best guess.
+  const kept = card.asked ?? { bin: card.bin, named: cardholderName(card) !== null };
+  return { asked: askedFor(card, kept), decision: card.binding };
+}
+
+const pendingCard = readStatement((db, { claimId }: { claimId: string }) =>
+  db
+    .selectFrom('card as c')
+    .innerJoin('product as p', 'p.code', 'c.product_code')
+    .select(of('c', CARD_COLUMNS))
+    .select([
+      'c.asked',
+      'p.bin',
+      sql<IssuanceDecision | null>`CASE WHEN NOT c.decision ? 'refused' THEN c.decision END`.as('binding'),
+    ])
+    .where('c.claim_id', '=', claimId)
+    .where('c.status', '=', 'funding_pending'),
+);
+
+export interface TestIssuanceContext extends CommandContext {
+  /** Test mode's network: arithmetic on the card's id, fast enough to run inside a transaction. */
+  issueTestCard(cardId: string): Promise<IssuedCard>;
+}
+
+/**
+ * Issues a test card in one transaction: test mode's network always says yes, so there is nothing to wait for.
+ * @throws ApiError `idempotency_conflict`, `validation_failed` (amount and fees past the largest integer). Other
+ * refusals are returned as the stored response.
+ */
+export function issueInTestMode(
+  context: TestIssuanceContext,
+  request: KeyedRequest<'create_card'>,
+  asked: CreateCardRequest,
+): Promise<KeyedAnswer> {
+  const { ring, issueTestCard } = context;
+  const { resourceId: cardId } = request;
+  return answerOnce(context, request, async (tx) => {
+    const locked = await lockTestTerms({ tx, ring }, request, { counts: true });
+    if ('replayed' in locked) return locked;
+    const { terms, products } = locked;
+    const draft = draftCard(cardId, { ...terms, request: asked, products });
+    const card = activeCard(draft.card, await issueTestCard(cardId));
+    const outcome = issuanceOutcome(card);
+    const values = { ...boundCard(card), ...requestOutcome(ring, request, outcome) };
+    const funding = issuanceFunding(card);
+    const funded = await fundCard(tx, fundingOperation(funding, 'single'), values).catch(refuseTooLarge);
+    if (!funded.wrote.made) throw new ApiError('external_ref_taken');
+    await requireFunds(tx, funding, funded.moved);
+    requireStored(funded.wrote.is_stored);
+    return { replayed: false, response: responseOf(outcome) };
+  });
+}
+
+const fundCard = statementWithOperation((db, card: BoundCard & KeyedOutcomeValues, ledger) => {
+  const { ctes, isStored } = outcomeOfRequest(card, true);
+  return sql<{ made: boolean; is_stored: boolean }>`
+    WITH done AS (${insertCard(db, card, null)}), counted AS (${COUNT_CARD}), ${ctes}
+    SELECT ${ledger.answer}, EXISTS (SELECT FROM done) AS made, ${isStored} AS is_stored FROM ${ledger.call}`;
+});

@@ -1,22 +1,12 @@
-import type { Transactor } from '../../db/sql.ts';
+import { TOPUP_COLUMNS } from '../../db/columns.ts';
+import { writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
-import type { Decision, IssuanceDecision, TopUpDecision, Verdict } from '../../domain/decision.ts';
+import type { IssuanceDecision, TopUpDecision } from '../../domain/decision.ts';
 import type { CardRow } from '../../resources/card.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
-import type { CommandContext } from '../command-context.ts';
-import { lockClaim } from '../idempotency/claim.ts';
-import type { StoredResponse } from '../idempotency/response.ts';
+import { lockCard } from '../card-status/lock-card.ts';
 import { Refusal, unknownId } from '../refusal.ts';
-import { checkDecision, markOverdue, recordDecision, refuseDecision } from './decision.ts';
-import {
-  endFunding,
-  type FundingKind,
-  type FundingRow,
-  lockPendingAndUsage,
-  voidFunding,
-} from './funding.ts';
-import { ISSUANCE } from './issuance.ts';
-import { watchDecided } from './late-answers.ts';
+import { markOverdue, recordDecision } from './decision.ts';
 import {
   correctNetworkId,
   isGivenByHand,
@@ -24,7 +14,6 @@ import {
   isUnidentified,
   lookUpSoon,
 } from './network-card.ts';
-import { TOPUP } from './topup.ts';
 
 interface ByOperator {
   reason: string;
@@ -48,9 +37,8 @@ interface TopUpByHand extends TopUpDecision, ByOperator {
 export function decideIssuance({ orm, actor }: Operator, decision: IssuanceByHand): Promise<void> {
   const { cardId, outcome, networkCardId, reason, deadlineMs } = decision;
   return transaction(orm, async (tx) => {
-    const locked = await ISSUANCE.lock(tx, cardId, null);
-    if (locked === null) throw unknownId('card', cardId, 'run "operator attention list"');
-    const { row: card } = locked;
+    const card = await lockCard(tx, cardId);
+    if (card === undefined) throw unknownId('card', cardId, 'run "operator attention list"');
     const isBlocked = card.status === 'blocked' && isGivenByHand(card);
     if (card.status === 'funding_pending') {
       requireOverdue(card, deadlineMs);
@@ -103,9 +91,8 @@ const idMissing = ({ id, status }: CardRow): Refusal =>
 export function decideTopUp({ orm, actor }: Operator, decision: TopUpByHand): Promise<void> {
   const { topUpId, outcome, reason, deadlineMs } = decision;
   return transaction(orm, async (tx) => {
-    const locked = await TOPUP.lock(tx, topUpId, null);
-    if (locked === null) throw unknownId('topup', topUpId, 'run "operator attention list"');
-    const { row: topUp } = locked;
+    const [topUp] = await lockTopUp(tx, { topUpId });
+    if (topUp === undefined) throw unknownId('topup', topUpId, 'run "operator attention list"');
     if (topUp.status !== 'pending') {
       throw new Refusal(`${topUpId} has already ${topUp.status}: there is nothing to resolve.`);
     }
@@ -116,6 +103,10 @@ export function decideTopUp({ orm, actor }: Operator, decision: TopUpByHand): Pr
     recordAudit(tx, actor, 'topup.resolve', topUpId, { partnerId, mode, cardId, outcome, reason });
   });
 }
+
+const lockTopUp = writeStatement((db, { topUpId }: { topUpId: string }) =>
+  db.selectFrom('topup').select(TOPUP_COLUMNS).where('id', '=', topUpId).forNoKeyUpdate(),
+);
 
 /**
  * An operation is past its deadline if a worker has marked it, or if it is old enough.
@@ -132,69 +123,4 @@ function requireOverdue(
       `${pending.id} is not past its deadline, ${dueAt.toISOString()}: the network may still respond until then.`,
     );
   }
-}
-
-/** What became of a decision, and the response that it stored for the claim, if any. */
-interface Resolution {
-  verdict: Verdict;
-  response: StoredResponse | null;
-}
-
-/**
- * Applies somebody's decision about a funding that the network never answered. These must hold: the funding is past its
- * deadline by `deadlineMs`, no operator has decided otherwise, and a card that becomes active has a network id, since
- * without one it could never be frozen, blocked or topped up. The effect and its audit entry are one transaction. A funding
- * that is over is left as it is.
- * @param told the decision as the workflow received it
- * @param known.evidence what the network says about the card
- * @param known.sentBy whom Temporal recorded as the sender of the decision
- */
-export function applyResolution<Row extends FundingRow, Evidence>(
-  kind: FundingKind<Row, unknown, object, string, Evidence>,
-  { orm, ring }: CommandContext,
-  claimId: string,
-  told: Decision,
-  { deadlineMs, evidence, sentBy }: { deadlineMs: number; evidence: Evidence; sentBy: string | null },
-): Promise<Resolution> {
-  return transaction(orm, async (tx) => {
-    const pending = await lockPendingAndUsage(kind, tx, claimId);
-    if (pending === null) return { verdict: await verdictOfMissing(tx, claimId), response: null };
-    const { row, card } = pending;
-    const { partner_id: partnerId, mode } = row;
-    const about = { partnerId, mode, ...(card.id !== row.id && { cardId: card.id }) };
-    const checked = await checkDecision(tx, { table: kind.table, id: row.id }, told, deadlineMs);
-    if ('because' in checked) return { verdict: checked, response: null };
-    const { decision, isRecorded } = checked;
-
-    let response: StoredResponse | null;
-    if (decision.outcome === 'failed') {
-      response = await voidFunding(kind, tx, ring, pending, 'operator_failed');
-    } else {
-      const loaded = await kind.loadedByHand(tx, row, decision, evidence);
-      if (typeof loaded === 'string') {
-        return { verdict: await refuseDecision(tx, kind.table, row.id, loaded), response: null };
-      }
-      response = await endFunding(kind, tx, ring, pending, 'post', kind.loaded(pending, loaded));
-    }
-    const { cardId, amountCents, fees } = kind.funding(row);
-    await watchDecided(tx, { kind: kind.table, id: row.id, partnerId, cardId, amountCents, fees });
-    // An operator's command has written its own audit entry.
-    if (!isRecorded) {
-      const { outcome, networkCardId } = decision;
-      const detail = {
-        ...about,
-        outcome,
-        ...(networkCardId !== undefined && { networkCardId }),
-        identity: sentBy,
-      };
-      recordAudit(tx, 'temporal', `${kind.table}.resolve`, row.id, detail);
-    }
-    return { verdict: { over: true }, response };
-  });
-}
-
-/** A funding that is not pending is over, unless it has not begun yet: then its claim still waits for a response. */
-async function verdictOfMissing(tx: Transactor, claimId: string): Promise<Verdict> {
-  const claim = await lockClaim(tx, claimId);
-  return claim === null || claim.answered ? { over: true } : { over: false, because: 'too_early' };
 }

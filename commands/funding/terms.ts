@@ -1,12 +1,17 @@
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
+import { CARD_COLUMNS, of } from '../../db/columns.ts';
 import { type Transactor, writeStatement } from '../../db/sql.ts';
+import { ApiError } from '../../domain/api-error.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../../domain/fees.ts';
 import { AccountLimits, DEFAULT_LIMITS, type Usage } from '../../domain/limits.ts';
-import type { Mode, Tenant } from '../../domain/mode.ts';
-import type { CommandContext } from '../command-context.ts';
-import { openRequest } from '../idempotency/response.ts';
+import type { Mode } from '../../domain/mode.ts';
+import type { CardRow } from '../../resources/card.ts';
+import type { OpenCommand } from '../command-context.ts';
+import { type KeyedAnswer, replayOf } from '../idempotency/answer-once.ts';
+import type { FoundClaim, KeyedRequest } from '../idempotency/claim.ts';
+import { issuableProducts, type Product } from '../products/issuable-products.ts';
 
-/** The state that any funding of a card is decided on. */
+/** The account's state that any funding of a card is decided on. */
 export interface FundingTerms {
   partnerId: string;
   mode: Mode;
@@ -23,7 +28,7 @@ export interface TermsColumns {
   loaded_today_cents: string;
 }
 
-export function fundingTermsOf(partnerId: string, mode: Mode, row: TermsColumns): FundingTerms {
+export function fundingTerms(partnerId: string, mode: Mode, row: TermsColumns): FundingTerms {
   return {
     partnerId,
     mode,
@@ -33,116 +38,81 @@ export function fundingTermsOf(partnerId: string, mode: Mode, row: TermsColumns)
   };
 }
 
-/** The terms of a claim whose work a workflow does. */
-export interface ClaimedTerms<Request = unknown, More = unknown> extends FundingTerms {
-  request: Request;
-  /** The id of what it makes. */
-  resourceId: string;
-  answered: boolean;
-  /** The card the request is about, if there was one before it; it is locked as well. */
-  cardId: string | null;
-  /** The balance of that card. */
-  cardCents: number;
-  /** What its pending top-ups would add. */
-  arrivingCents: bigint;
-  /** Whether an earlier run has already created it, so that the network decides next. */
-  isPending: boolean;
-  more: More;
-}
-
 /**
- * Creates a function that locks a claim and its account's usage, then reads everything a funding is decided on.
- * @param schema of its request
- * @param more more columns to read, in a statement where `f` has the terms. Their values may be as old as its start.
- * @returns null if there is no such claim any more
+ * What `lock_funding_terms` returns for a live claim. It locks the account's usage, the claim and, if the request is about
+ * one, the card.
  */
-export function termsReader<Request, More>(
-  schema: { parse(request: unknown): Request },
-  more: RawBuilder<More> | null,
-): (tx: Transactor, context: CommandContext, claimId: string) => Promise<ClaimedTerms<Request, More> | null> {
-  const lock = writeStatement(
-    (_, values: { claimId: string }) => sql<ClaimedRow & More>`
-      SELECT f.*${more === null ? sql`` : sql`, ${more}`} FROM lock_funding_terms(${values.claimId}) f`,
-  );
-  return async (tx, { ring }, claimId) => {
-    const [row] = await lock(tx, { claimId });
-    // No workflow works for a test-mode claim. A process of an earlier release left this one.
-    if (row === undefined || row.mode === 'test') return null;
-    if (row.resource_id === null) throw new Error(`${claimId} funds nothing`);
-    return {
-      ...fundingTermsOf(row.partner_id, row.mode, row),
-      request: schema.parse(openRequest(ring, claimId, row.request)),
-      resourceId: row.resource_id,
-      answered: row.answered,
-      isPending: row.is_pending,
-      cardId: row.card_id,
-      cardCents: Number(row.card_cents),
-      arrivingCents: BigInt(row.arriving_cents),
-      more: row,
-    };
-  };
-}
-
-interface ClaimedRow extends TermsColumns {
+export interface ClaimedTermsColumns extends TermsColumns {
   partner_id: string;
   mode: Mode;
+  /** The partner's request, sealed. */
   request: Buffer;
+  /** Whether the claim has a response. */
   answered: boolean;
-  resource_id: string | null;
+  /** The id of what the request makes. */
+  resource_id: string;
+  /** Whether an earlier run has already made it, so that the network decides next. */
   is_pending: boolean;
   card_id: string | null;
   card_cents: string;
+  /** What the card's pending top-ups would add. */
   arriving_cents: string;
 }
 
-/**
- * An UPDATE that counts a funding towards its account's limits, for a statement whose CTE `done` has its partner_id, mode,
- * `loaded_cents` and `today`, the UTC day it is counted on.
- * @param newCards how many open cards it adds
- */
-export const countFunding = (newCards: 0 | 1): RawBuilder<unknown> => sql`
-  UPDATE account_usage u SET open_cards = u.open_cards + ${sql.lit(newCards)}, loaded_on = greatest(u.loaded_on, done.today),
-    loaded_cents = CASE WHEN u.loaded_on >= done.today THEN u.loaded_cents ELSE 0 END + done.loaded_cents
-  FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode`;
-
-/**
- * Takes a failed funding out of its account's usage: the open card it counted as and, on the day it was counted, its cents.
- * @param funding the card or top-up; its row still exists
- */
-export async function uncountFunding(
-  tx: Transactor,
-  funding: { id: string; partner_id: string; mode: Mode },
-  loadedCents: number,
-  newCards: 0 | 1,
-): Promise<void> {
-  const { id: fundingId, partner_id: partnerId, mode } = funding;
-  await uncount(tx, { partnerId, mode, fundingId, loadedCents, newCards });
+/** What a test-mode operation is decided on. */
+interface TestTerms {
+  terms: FundingTerms;
+  /** What the account may issue, the current product first (docs/partners/products.md). */
+  products: Product[];
+  /** The card that the request is about. */
+  card: CardRow;
+  /** The balance of that card. */
+  cardCents: number;
 }
 
-const uncount = writeStatement(
-  (_, values: Tenant & { fundingId: string; loadedCents: number; newCards: number }) => sql`
-    UPDATE account_usage SET open_cards = open_cards - ${values.newCards}::int,
-      loaded_cents = loaded_cents - CASE WHEN loaded_on = coalesce(
-        (SELECT counted_on FROM card WHERE id = ${values.fundingId}),
-        (SELECT counted_on FROM topup WHERE id = ${values.fundingId}))
-        THEN ${values.loadedCents}::bigint ELSE 0 END
-    WHERE partner_id = ${values.partnerId} AND mode = ${values.mode}`,
+/**
+ * Locks the account's usage, if the operation counts something, and the card it is about, then looks the key up and
+ * reads what the operation is decided on.
+ * @returns the stored response if the key has one
+ * @throws ApiError `card_not_found`, `idempotency_conflict`
+ */
+export async function lockTestTerms(
+  { tx, ring }: OpenCommand,
+  request: KeyedRequest,
+  { counts }: { counts: boolean },
+): Promise<TestTerms | KeyedAnswer> {
+  const { partnerId, key, cardId } = request;
+  const [row] = await testTerms(tx, { partnerId, key, cardId, counts });
+  if (row === undefined) throw new Error(`there is no account ${partnerId}`);
+  if (cardId !== null && row.id === null) throw new ApiError('card_not_found');
+  const terms = fundingTerms(partnerId, 'test', row);
+  const { products } = row;
+  return replayOf(ring, request, row) ?? { terms, products, card: row, cardCents: Number(row.card_cents) };
+}
+
+const testTerms = writeStatement(
+  (_, values: { partnerId: string; key: string | null; cardId: string | null; counts: boolean }) => sql<
+    FoundClaim & TermsColumns & CardRow & { card_cents: string; products: Product[] }
+  >`
+    SELECT f.claim_id, f.fingerprint, f.response_status, f.response_body, f.card_cents, f.fee_plan, f.limits,
+      f.open_cards, f.loaded_today_cents, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))},
+      CASE WHEN ${values.cardId}::text IS NULL THEN ${issuableProducts(sql.ref('a.partner_id'))} END AS products
+    FROM (SELECT ${values.partnerId}::text AS partner_id) a CROSS JOIN LATERAL
+      lock_test_terms(a.partner_id, ${values.key}, ${values.cardId}, ${values.counts}) f`,
 );
 
-/** Stops counting a blocked card as open. */
-export async function uncountOpenCard(tx: Transactor, tenant: Tenant): Promise<void> {
-  await uncountCard(tx, tenant);
+/** Locks the usage of a claim's account: the first lock of whoever takes a funding out of it. */
+export async function lockUsageOfClaim(tx: Transactor, claimId: string): Promise<void> {
+  await lockUsage(tx, { claimId });
 }
 
-const uncountCard = writeStatement((db, { partnerId, mode }: Tenant) =>
+const lockUsage = writeStatement((db, { claimId }: { claimId: string }) =>
   db
-    .updateTable('account_usage')
-    .set((eb) => ({ open_cards: eb('open_cards', '-', 1) }))
-    .where('partner_id', '=', partnerId)
-    .where('mode', '=', mode),
+    .selectFrom('account_usage as u')
+    .innerJoin('idempotency_claim as c', (join) =>
+      join.onRef('c.partner_id', '=', 'u.partner_id').onRef('c.mode', '=', 'u.mode'),
+    )
+    .select('u.mode')
+    .where('c.id', '=', claimId)
+    .forNoKeyUpdate('u'),
 );
-
-/** {@link uncountOpenCard} as an UPDATE of a statement whose CTE `done` has the card's partner_id and mode. */
-export const uncountOpenCardOfDone: RawBuilder<unknown> = sql`
-  UPDATE account_usage u SET open_cards = u.open_cards - 1
-  FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode`;

@@ -1,21 +1,41 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { timeOf } from '../../crypto/new-id.ts';
-import { of, TOPUP_COLUMNS } from '../../db/columns.ts';
-import { readStatement, writeStatement } from '../../db/sql.ts';
+import type { TOPUP_COLUMNS } from '../../db/columns.ts';
+import { readStatement, type Writes, writeStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TopUpDecision } from '../../domain/decision.ts';
 import { type Fee, quoteFunding } from '../../domain/fees.ts';
 import { checkLimits } from '../../domain/limits.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
-import { type TopUpFailureCode, topUpNotPossible, topUpOfUnknownCard } from '../../domain/topup.ts';
-import { type CardRow, presentCard } from '../../resources/card.ts';
-import { presentTopUp, TopUpRequest, type TopUpRow } from '../../resources/topup.ts';
+import { topUpNotPossible, topUpOfUnknownCard } from '../../domain/topup.ts';
+import { statementWithOperation } from '../../ledger/apply-operation.ts';
+import type { CardRow } from '../../resources/card.ts';
+import { TopUpRequest, type TopUpRow } from '../../resources/topup.ts';
 import { lockCard } from '../card-status/lock-card.ts';
 import type { CommandContext } from '../command-context.ts';
-import type { Outcome } from '../idempotency/outcome.ts';
-import type { FundingKind } from './funding.ts';
-import { type ClaimedTerms, type FundingTerms, termsReader } from './terms.ts';
-import { type FundingTable, fundingWriter } from './write-funding.ts';
+import { answerOnce, type KeyedAnswer, requireStored } from '../idempotency/answer-once.ts';
+import { type KeyedRequest, lockUsageAndClaim } from '../idempotency/claim.ts';
+import {
+  type KeyedOutcomeValues,
+  outcomeOfRequest,
+  requestOutcome,
+  responseOf,
+} from '../idempotency/outcome.ts';
+import { openRequest, type StoredResponse, storeError } from '../idempotency/response.ts';
+import {
+  type BoundTopUp,
+  boundTopUp,
+  loadedTopUp,
+  lockPendingTopUp,
+  topUpFunding,
+  topUpOutcome,
+} from './end-topup.ts';
+import { fundingOperation, refuseTooLarge, requireFunds } from './ledger-operation.ts';
+import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from './terms.ts';
+
+// A top-up loads money on an existing card. In live mode, the money is held while the card network decides, and end-topup.ts
+// has what follows. In test mode, all of it is one transaction.
 
 /** The request to the network. Its token is the top-up's id. */
 export interface AskedTopUp {
@@ -24,33 +44,64 @@ export interface AskedTopUp {
   amountCents: number;
 }
 
-/** What a pending top-up asks the network for, and what an operator has decided meanwhile; null if it is not pending. */
-export async function readPendingTopUp(
-  { orm }: CommandContext,
-  claimId: string,
-): Promise<{ asked: AskedTopUp; decision: TopUpDecision | null } | null> {
-  const [row] = await pendingTopUp(orm.em.fork(), { claimId });
-  return row === undefined
-    ? null
-    : { asked: askedFor(row, row.asked?.networkCardId ?? row.network_card_id), decision: row.binding };
+/** What a pending top-up's row keeps of the request, so that a repeated one is the same whatever has changed. */
+interface KeptTopUp {
+  networkCardId: string;
 }
 
-const pendingTopUp = readStatement((db, { claimId }: { claimId: string }) =>
-  db
-    .selectFrom('topup as t')
-    .innerJoin('card as c', 'c.id', 't.card_id')
-    .select([
-      ...(['t.id', 't.amount_cents', 't.asked', 'c.network_card_id'] as const),
-      sql<TopUpDecision | null>`CASE WHEN NOT t.decision ? 'refused' THEN t.decision END`.as('binding'),
-    ])
-    .where('t.claim_id', '=', claimId)
-    .where('t.status', '=', 'pending'),
+/**
+ * `held`: the network decides next; `asked` is the request to it, or null if an earlier run made the hold. `answered`: the
+ * top-up is over and its claim has a response, which is included if this run stored it.
+ */
+type BegunTopUp =
+  | { state: 'held'; asked: AskedTopUp | null }
+  | { state: 'answered'; response: StoredResponse | null };
+
+/**
+ * Begins a top-up in live mode: the pending row and its hold. A refusal becomes the claim's response and leaves nothing else
+ * behind. If it runs again for the same claim, it changes nothing and returns the same.
+ */
+export async function beginTopUp({ orm, ring }: CommandContext, claimId: string): Promise<BegunTopUp> {
+  try {
+    return await transaction(orm, async (tx) => {
+      const [claimed] = await lockClaimedTerms(tx, { claimId });
+      // No workflow works for a test-mode claim. A process of an earlier release left this one.
+      if (claimed === undefined || claimed.mode === 'test') return { state: 'answered', response: null };
+      if (claimed.is_pending) return { state: 'held', asked: null };
+      if (claimed.answered) return { state: 'answered', response: null };
+      const { resource_id: topUpId, card_id: cardId } = claimed;
+      if (cardId === null) throw new Error(`the claim of ${topUpId} names no card`);
+      const card = await lockCard(tx, cardId);
+      if (card === undefined) throw new Error(`the card ${cardId} of a top-up is gone`);
+      const topUp = draftTopUp(topUpId, card, {
+        ...fundingTerms(claimed.partner_id, claimed.mode, claimed),
+        request: TopUpRequest.parse(openRequest(ring, claimId, claimed.request)),
+        cardCents: Number(claimed.card_cents),
+        arrivingCents: BigInt(claimed.arriving_cents),
+      });
+      const asked = askedFor(topUp, card.network_card_id);
+      const kept = JSON.stringify({ networkCardId: asked.networkCardId } satisfies KeptTopUp);
+      const values = { ...boundTopUp(topUp), claimId, asked: kept };
+      const funding = topUpFunding(topUp);
+      const held = await holdTopUp(tx, fundingOperation(funding, 'pending'), values).catch(refuseTooLarge);
+      await requireFunds(tx, funding, held.moved);
+      return { state: 'held', asked };
+    });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return transaction(orm, async (tx) => {
+      if ((await lockUsageAndClaim(tx, claimId)) === null) return { state: 'answered', response: null };
+      // Another run of the same claim may have got further in the meantime, and its result stands.
+      if ((await lockPendingTopUp(tx, claimId)) !== null) return { state: 'held', asked: null };
+      return { state: 'answered', response: await storeError({ tx, ring }, claimId, error) };
+    });
+  }
+}
+
+const lockClaimedTerms = writeStatement(
+  (_, { claimId }: { claimId: string }) => sql<ClaimedTermsColumns>`
+    SELECT f.* FROM lock_funding_terms(${claimId}) f`,
 );
-
-function askedFor(topUp: Pick<TopUpRow, 'id' | 'amount_cents'>, networkCardId: string | null): AskedTopUp {
-  if (networkCardId === null) throw new Error(`${topUp.id} is for a card that the network does not know`);
-  return { token: topUp.id, networkCardId, amountCents: Number(topUp.amount_cents) };
-}
 
 /** The state that a top-up is decided on, in addition to the card's row. */
 interface TopUpTerms extends FundingTerms {
@@ -63,11 +114,11 @@ interface TopUpTerms extends FundingTerms {
 
 /**
  * The pending top-up on these terms. Everything that can be refused without the ledger is refused here, so limits come before
- * the balance (decisions.md, "422 limit_exceeded").
+ * the balance (docs/partners/money-fees-and-limits.md).
  * @throws ApiError `validation_failed` (amount and fees, or the card's balance, past the largest integer), `invalid_state`,
  * `limit_exceeded`.
  */
-export function draftTopUp(topUpId: string, terms: TopUpTerms, card: CardRow): TopUpRow {
+function draftTopUp(topUpId: string, card: CardRow, terms: TopUpTerms): TopUpRow {
   const { amount } = terms.request;
   const { fees } = quoteFunding(terms.feePlan, 'card_topup', amount);
   if (BigInt(terms.cardCents + amount) + terms.arrivingCents > BigInt(MAX_AMOUNT_CENTS)) {
@@ -95,127 +146,108 @@ export function draftTopUp(topUpId: string, terms: TopUpTerms, card: CardRow): T
   };
 }
 
-/** The row of a top-up whose money is on the card. @param cardCents the card's balance before */
-export const loadedTopUp = (topUp: TopUpRow, cardCents: number): TopUpRow => ({
-  ...topUp,
-  status: 'succeeded',
-  card_balance_cents: String(cardCents + Number(topUp.amount_cents)),
-  completed_at: new Date().toISOString(),
-});
-
-/** How a top-up ended. @param topUp and card the rows as they will be written */
-export function topUpOutcome(topUp: TopUpRow, card: CardRow): Outcome {
-  const balanceCents = Number(topUp.card_balance_cents);
-  const topup = presentTopUp(topUp, balanceCents);
-  return {
-    type: topUp.status === 'succeeded' ? 'topup.succeeded' : 'topup.failed',
-    mode: topUp.mode,
-    cardId: card.id,
-    data: { topup, card: presentCard(card, balanceCents) },
-    response: { status: 201, resource: topup },
-  };
+function askedFor(topUp: Pick<TopUpRow, 'id' | 'amount_cents'>, networkCardId: string | null): AskedTopUp {
+  if (networkCardId === null) throw new Error(`${topUp.id} is for a card that the network does not know`);
+  return { token: topUp.id, networkCardId, amountCents: Number(topUp.amount_cents) };
 }
 
-const TABLE: FundingTable<TopUpRow> = {
-  newCards: 0,
-  funding: (topUp) => ({
-    operationId: `topup/${topUp.id}`,
-    partnerId: topUp.partner_id,
+/** A column of TOPUP_COLUMNS that is missing here is a type error. */
+const newTopUp = (topUp: BoundTopUp) =>
+  ({
+    id: topUp.id,
+    partner_id: topUp.partner_id,
     mode: topUp.mode,
-    cardId: topUp.card_id,
-    load: { step: 'topup', code: 'topup' },
-    amountCents: Number(topUp.amount_cents),
-    fees: topUp.fees,
-  }),
-  insert: (db, topUp, claimId) =>
-    db
-      .insertInto('topup')
-      .values({
-        id: topUp.id,
-        partner_id: topUp.partner_id,
-        mode: topUp.mode,
-        card_id: topUp.card_id,
-        claim_id: claimId,
-        status: topUp.status,
-        amount_cents: topUp.amount_cents,
-        fees: sql<Fee[]>`${topUp.fees}::jsonb`,
-        asked: sql<{ networkCardId: string } | null>`${topUp.asked}::jsonb`,
-        card_balance_cents: topUp.card_balance_cents,
-        created_at: topUp.created_at,
-        completed_at: topUp.completed_at,
-      })
-      .returning(['partner_id', 'mode', 'amount_cents as loaded_cents', 'counted_on as today']),
-  end: (db, topUp) =>
-    db
-      .updateTable('topup')
-      .set({
-        status: topUp.status,
-        failure_code: topUp.failure_code,
-        card_balance_cents: topUp.card_balance_cents,
-        completed_at: topUp.completed_at,
-        claim_id: null,
-        overdue_since: null,
-        not_recorded: null,
-      })
-      .where('id', '=', topUp.id)
-      .where('status', '=', 'pending')
-      .returning(['partner_id', 'mode']),
-};
+    card_id: topUp.card_id,
+    status: topUp.status,
+    failure_code: topUp.failure_code,
+    amount_cents: topUp.amount_cents,
+    fees: sql<Fee[]>`${topUp.fees}::jsonb`,
+    card_balance_cents: topUp.card_balance_cents,
+    overdue_since: topUp.overdue_since,
+    created_at: topUp.created_at,
+    completed_at: topUp.completed_at,
+  }) satisfies Record<(typeof TOPUP_COLUMNS)[number], unknown>;
 
-/** A top-up: it loads money on an existing card. */
-export const TOPUP: FundingKind<
-  TopUpRow,
-  AskedTopUp,
-  object,
-  TopUpFailureCode,
-  null,
-  ClaimedTerms<TopUpRequest>
-> = {
-  ...TABLE,
-  table: 'topup',
-  pendingStatus: 'pending',
-  writer: fundingWriter(TABLE),
-  lockTerms: termsReader(TopUpRequest, null),
-  async draft(tx, _, terms) {
-    const { resourceId: topUpId } = terms;
-    if (terms.cardId === null) throw new Error(`the claim of ${topUpId} names no card`);
-    const card = await lockCard(tx, terms.cardId);
-    if (card === undefined) throw new Error(`the card ${terms.cardId} of a top-up is gone`);
-    const row = draftTopUp(topUpId, terms, card);
-    const asked = askedFor(row, card.network_card_id);
-    return { row, asked, kept: { networkCardId: asked.networkCardId } };
-  },
-  async lock(tx, topUpId) {
-    const [found] = await lockWithBalance(tx, { topUpId });
-    if (found === undefined) return null;
-    const { card_cents: cardCents, ...row } = found;
-    return { row, cardCents: Number(cardCents) };
-  },
-  loaded: ({ row, cardCents }) => loadedTopUp(row, cardCents),
-  failed: ({ row, cardCents }, failure) => ({
-    ...row,
-    status: 'failed',
-    failure_code: failure,
-    card_balance_cents: String(cardCents),
-    completed_at: new Date().toISOString(),
-  }),
-  loadedByHand: async () => ({}),
-  outcome: topUpOutcome,
-  present: presentTopUp,
-};
+/** Inserts a top-up and returns what is counted of it. */
+const insertTopUp = (
+  db: Writes,
+  topUp: BoundTopUp,
+  pending: { claim_id: string; asked: RawBuilder<KeptTopUp> } | null,
+) =>
+  db
+    .insertInto('topup')
+    .values({ ...newTopUp(topUp), ...pending })
+    .returning(['partner_id', 'mode', 'amount_cents', 'counted_on']);
 
-// Every change of a card's balance holds the card's lock, and the caller has taken it before this statement begins.
-const lockWithBalance = writeStatement((db, { topUpId }: { topUpId: string }) =>
+/** Counts the inserted top-up towards its account's limits. */
+const COUNT_TOPUP = sql`
+  UPDATE account_usage u SET loaded_on = greatest(u.loaded_on, done.counted_on),
+    loaded_cents = CASE WHEN u.loaded_on >= done.counted_on THEN u.loaded_cents ELSE 0 END + done.amount_cents
+  FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode`;
+
+const holdTopUp = statementWithOperation(
+  (db, topUp: BoundTopUp & { claimId: string; asked: string }, ledger) => sql`
+    WITH done AS (${insertTopUp(db, topUp, { claim_id: topUp.claimId, asked: sql<KeptTopUp>`${topUp.asked}::jsonb` })}), counted AS (${COUNT_TOPUP})
+    SELECT ${ledger.answer} FROM ${ledger.call}`,
+);
+
+/** What a pending top-up asks the network for, and what an operator has decided meanwhile; null if it is not pending. */
+export async function readPendingTopUp(
+  { orm }: CommandContext,
+  claimId: string,
+): Promise<{ asked: AskedTopUp; decision: TopUpDecision | null } | null> {
+  const [row] = await pendingTopUp(orm.em.fork(), { claimId });
+  if (row === undefined) return null;
+  // A process of the last release kept nothing.
+  const networkCardId = row.asked?.networkCardId ?? row.network_card_id;
+  return { asked: askedFor(row, networkCardId), decision: row.binding };
+}
+
+const pendingTopUp = readStatement((db, { claimId }: { claimId: string }) =>
   db
     .selectFrom('topup as t')
-    .select(of('t', TOPUP_COLUMNS))
-    .select((t) =>
-      t
-        .selectFrom('ledger.account as a')
-        .select(({ fn, val }) => fn.coalesce('a.posted', val('0')).as('posted'))
-        .whereRef('a.card_id', '=', 't.card_id')
-        .as('card_cents'),
-    )
-    .where('t.id', '=', topUpId)
-    .forNoKeyUpdate('t'),
+    .innerJoin('card as c', 'c.id', 't.card_id')
+    .select(['t.id', 't.amount_cents', 't.asked', 'c.network_card_id'])
+    .select(sql<TopUpDecision | null>`CASE WHEN NOT t.decision ? 'refused' THEN t.decision END`.as('binding'))
+    .where('t.claim_id', '=', claimId)
+    .where('t.status', '=', 'pending'),
 );
+
+/**
+ * Tops a test card up in one transaction: test mode's network always says yes, so there is nothing to wait for.
+ * @throws ApiError `card_not_found`, `idempotency_conflict`, `validation_failed` (a sum past the largest integer).
+ * Other refusals are returned as the stored response.
+ */
+export function topUpInTestMode(
+  context: CommandContext,
+  request: KeyedRequest<'top_up_card'>,
+  asked: TopUpRequest,
+): Promise<KeyedAnswer> {
+  const { ring } = context;
+  return answerOnce(context, request, async (tx) => {
+    const locked = await lockTestTerms({ tx, ring }, request, { counts: true });
+    if ('replayed' in locked) return locked;
+    const { terms, card, cardCents } = locked;
+    const draft = draftTopUp(request.resourceId, card, {
+      ...terms,
+      request: asked,
+      cardCents,
+      arrivingCents: 0n,
+    });
+    const topUp = loadedTopUp(draft, cardCents);
+    const outcome = topUpOutcome(topUp, card);
+    const values = { ...boundTopUp(topUp), ...requestOutcome(ring, request, outcome) };
+    const funding = topUpFunding(topUp);
+    const funded = await fundTopUp(tx, fundingOperation(funding, 'single'), values).catch(refuseTooLarge);
+    await requireFunds(tx, funding, funded.moved);
+    requireStored(funded.wrote.is_stored);
+    return { replayed: false, response: responseOf(outcome) };
+  });
+}
+
+const fundTopUp = statementWithOperation((db, topUp: BoundTopUp & KeyedOutcomeValues, ledger) => {
+  const { ctes, isStored } = outcomeOfRequest(topUp, true);
+  return sql<{ is_stored: boolean }>`
+    WITH done AS (${insertTopUp(db, topUp, null)}), counted AS (${COUNT_TOPUP}), ${ctes}
+    SELECT ${ledger.answer}, ${isStored} AS is_stored FROM ${ledger.call}`;
+});

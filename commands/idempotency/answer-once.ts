@@ -7,7 +7,7 @@ import { ApiError } from '../../domain/api-error.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { presentError } from '../../resources/error.ts';
-import type { CommandContext } from '../command-context.ts';
+import type { CommandContext, OpenCommand } from '../command-context.ts';
 import {
   claimUnderKey,
   type FoundClaim,
@@ -91,8 +91,7 @@ export function replayOf(ring: KeyRing, request: KeyedRequest, found: FoundClaim
 
 /** Stores a request's response, and its claim with it, in the caller's transaction. */
 export async function answerWith(
-  tx: Transactor,
-  ring: KeyRing,
+  { tx, ring }: OpenCommand,
   request: KeyedRequest,
   status: number,
   resource: unknown,

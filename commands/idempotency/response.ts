@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { CLAIM_ANSWERED, EVENT_WRITTEN } from '../../db/notifications.ts';
-import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { readStatement, writeStatement } from '../../db/sql.ts';
 import type { ApiError } from '../../domain/api-error.ts';
 import { presentError } from '../../resources/error.ts';
-import type { CommandContext } from '../command-context.ts';
+import type { CommandContext, OpenCommand } from '../command-context.ts';
 
 /** The response to a request exactly as it is sent: the status and the body's text. */
 export interface StoredResponse {
@@ -36,8 +36,7 @@ export const openBody = (ring: KeyRing, claimId: string, sealed: Buffer): string
  * @returns the response, or null if it was not stored
  */
 export async function storeResponse(
-  tx: Transactor,
-  ring: KeyRing,
+  { tx, ring }: OpenCommand,
   claimId: string,
   status: number,
   resource: unknown,
@@ -49,14 +48,13 @@ export async function storeResponse(
 
 /** {@link storeResponse} with the error's body, which has the id of the request that made the claim. */
 export async function storeError(
-  tx: Transactor,
-  ring: KeyRing,
+  command: OpenCommand,
   claimId: string,
   error: ApiError,
 ): Promise<StoredResponse | null> {
-  const [claim] = await requestOf(tx, { claimId });
+  const [claim] = await requestOf(command.tx, { claimId });
   if (claim === undefined) throw new Error(`there is no idempotency claim ${claimId}`);
-  return storeResponse(tx, ring, claimId, error.status, presentError(error, claim.request_id));
+  return storeResponse(command, claimId, error.status, presentError(error, claim.request_id));
 }
 
 const store = writeStatement((db, response: { claimId: string; status: number; body: Buffer }) =>

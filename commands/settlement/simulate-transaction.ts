@@ -3,7 +3,7 @@ import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import type { CommandContext } from '../command-context.ts';
-import { lockTestTerms } from '../funding/test-mode.ts';
+import { lockTestTerms } from '../funding/terms.ts';
 import { answerOnce, answerWith, type KeyedAnswer } from '../idempotency/answer-once.ts';
 import type { KeyedRequest } from '../idempotency/claim.ts';
 import { Refusal } from '../refusal.ts';
@@ -21,10 +21,10 @@ export function simulateTransaction(
   settlement: Settlement,
 ): Promise<KeyedAnswer> {
   return answerOnce(context, request, async (tx) => {
-    const locked = await lockTestTerms(tx, context.ring, request, { counts: false });
+    const locked = await lockTestTerms({ tx, ring: context.ring }, request, { counts: false });
     if ('replayed' in locked) return locked;
     const { transaction } = await settleTransaction(tx, settlement);
-    return answerWith(tx, context.ring, request, 201, transaction);
+    return answerWith({ tx, ring: context.ring }, request, 201, transaction);
   });
 }
 

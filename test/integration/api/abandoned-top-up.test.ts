@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { fingerprintOf } from '../../../api/http/keyed.ts';
+import { acceptTopUp, completeTopUp } from '../../../commands/funding/end-topup.ts';
+import { beginTopUp } from '../../../commands/funding/topup.ts';
 import { claimIdempotencyKey } from '../../../commands/idempotency/claim.ts';
 import { sealRequest } from '../../../commands/idempotency/response.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { resourceOf } from '../../support/claims.ts';
-import { acceptTopUp, beginTopUp, completeTopUp } from '../../support/commands/fundings.ts';
 import { begun } from '../../support/commands/open-commands.ts';
 import { balanceOf } from '../../support/money.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';

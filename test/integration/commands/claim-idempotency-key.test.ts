@@ -26,7 +26,7 @@ describe('claimIdempotencyKey', () => {
   };
   const answer = (claimId: string, status: number, body: unknown) =>
     transaction(commands.context.orm, (tx) =>
-      storeResponse(tx, commands.context.ring, claimId, status, body),
+      storeResponse({ tx, ring: commands.context.ring }, claimId, status, body),
     );
   const rejectsWith = (attempt: Promise<unknown>, code: string) =>
     assert.rejects(attempt, (error: unknown) => error instanceof ApiError && error.code === code);

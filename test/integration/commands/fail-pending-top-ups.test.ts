@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { failPendingTopUps, lockPendingTopUps } from '../../../commands/card-status/block-card.ts';
 import { lockCard } from '../../../commands/card-status/lock-card.ts';
+import { acceptTopUp, completeTopUp } from '../../../commands/funding/end-topup.ts';
+import { beginTopUp } from '../../../commands/funding/topup.ts';
 import { query } from '../../../db/sql.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { acceptTopUp, beginTopUp, completeTopUp } from '../../support/commands/fundings.ts';
 import { begun, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import { stateOf, type TopUpCase } from '../../support/commands/top-ups.ts';
 
@@ -40,7 +41,7 @@ describe('failPendingTopUps', () => {
       const row = await lockCard(tx, card.cardId);
       assert.ok(row);
       await query(tx, `UPDATE card SET status = 'blocked' WHERE id = $1`, [card.cardId]);
-      return failPendingTopUps(tx, commands.context.ring, { ...row, status: 'blocked' });
+      return failPendingTopUps({ tx, ring: commands.context.ring }, { ...row, status: 'blocked' });
     });
   const state = (claimId: string) => stateOf(commands, { ...card, claimId });
   const RELEASED = { cents: [FUNDS, 0], card: 1_000, usage: [1, 1_000] };

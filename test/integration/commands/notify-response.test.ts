@@ -20,7 +20,7 @@ describe('notifyResponse', () => {
     const about = { partnerId, mode: 'test', cardId: newId('card') } as const;
     const claimId = await commands.claimOf('freeze_card', about, {});
     if (resource !== undefined) {
-      await transaction(orm, (tx) => storeResponse(tx, ring, claimId, 201, resource));
+      await transaction(orm, (tx) => storeResponse({ tx, ring: ring }, claimId, 201, resource));
     }
     const listener = await commands.connect();
     try {

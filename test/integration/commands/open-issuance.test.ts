@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { acceptIssuance } from '../../../commands/funding/end-issuance.ts';
+import { beginIssuance } from '../../../commands/funding/issuance.ts';
 import { readClaimResponse } from '../../../commands/idempotency/response.ts';
 import { query } from '../../../db/sql.ts';
 import { readBalance } from '../../../ledger/balances.ts';
-import { acceptIssuance, beginIssuance } from '../../support/commands/fundings.ts';
 import { begun, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
 const REQUEST = { amount: 1_000, external_ref: 'r-1' };

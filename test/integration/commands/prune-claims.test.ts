@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
+import { acceptIssuance } from '../../../commands/funding/end-issuance.ts';
+import { acceptTopUp, completeTopUp } from '../../../commands/funding/end-topup.ts';
+import { beginIssuance } from '../../../commands/funding/issuance.ts';
+import { beginTopUp } from '../../../commands/funding/topup.ts';
 import { pruneClaims } from '../../../commands/idempotency/abandoned-claims.ts';
 import { query } from '../../../db/sql.ts';
-import {
-  acceptIssuance,
-  acceptTopUp,
-  beginIssuance,
-  beginTopUp,
-  completeTopUp,
-} from '../../support/commands/fundings.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
 const BODY = { amount: 1_000, external_ref: 'r' };

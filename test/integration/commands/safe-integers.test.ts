@@ -4,7 +4,8 @@ import { adjustBalance } from '../../../commands/accounts/balance.ts';
 import { negotiateFees, negotiateLimits } from '../../../commands/accounts/partners.ts';
 import { changeStatusInTestMode } from '../../../commands/card-status/change-in-test-mode.ts';
 import { beginStatusChange, completeStatusChange } from '../../../commands/card-status/change-status.ts';
-import { topUpInTestMode } from '../../../commands/funding/test-mode.ts';
+import { completeTopUp, failTopUp } from '../../../commands/funding/end-topup.ts';
+import { beginTopUp, topUpInTestMode } from '../../../commands/funding/topup.ts';
 import { readClaimResponse } from '../../../commands/idempotency/response.ts';
 import { Refusal } from '../../../commands/refusal.ts';
 import { settleTransaction } from '../../../commands/settlement/settle-transactions.ts';
@@ -15,7 +16,6 @@ import { MAX_AMOUNT_CENTS as MAX } from '../../../domain/money.ts';
 import { readBalance, readCardBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { seedCard, settlementOf } from '../../support/commands/cards.ts';
-import { beginTopUp, completeTopUp, failTopUp } from '../../support/commands/fundings.ts';
 import {
   begun,
   keyedRequest,

@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict';
+import { acceptIssuance, completeIssuance, failIssuance } from '../../../commands/funding/end-issuance.ts';
+import { beginIssuance } from '../../../commands/funding/issuance.ts';
 import { readClaimResponse } from '../../../commands/idempotency/response.ts';
 import { query } from '../../../db/sql.ts';
 import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import {
-  acceptIssuance,
-  activateCard,
-  beginIssuance,
-  failIssuance,
-} from '../../support/commands/fundings.ts';
 import { begun, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
 const FUNDS = 10_000;
@@ -39,7 +35,7 @@ describe('a live issuance', () => {
   });
 
   const accept = () => acceptIssuance(commands.context, claimId);
-  const activate = () => activateCard(commands.context, claimId, { ...ISSUED, networkCardId: claimId });
+  const activate = () => completeIssuance(commands.context, claimId, { ...ISSUED, networkCardId: claimId });
   const fail = () => failIssuance(commands.context, claimId, 'issuance_failed');
   /** Status of the card, its events, status of the answer, available and held cents, open cards and loaded cents. */
   const state = async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { acceptTopUp, completeTopUp, failTopUp } from '../../../commands/funding/end-topup.ts';
+import { beginTopUp } from '../../../commands/funding/topup.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { acceptTopUp, beginTopUp, completeTopUp, failTopUp } from '../../support/commands/fundings.ts';
 import { begun, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import { stateOf, type TopUpCase } from '../../support/commands/top-ups.ts';
 

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { changeStatusInTestMode } from '../../../commands/card-status/change-in-test-mode.ts';
 import { beginStatusChange } from '../../../commands/card-status/change-status.ts';
-import { issueInTestMode, topUpInTestMode } from '../../../commands/funding/test-mode.ts';
+import { beginIssuance, issueInTestMode } from '../../../commands/funding/issuance.ts';
+import { beginTopUp, topUpInTestMode } from '../../../commands/funding/topup.ts';
 import { answerOnce, answerWith } from '../../../commands/idempotency/answer-once.ts';
 import { claimIdempotencyKey, type KeyedRequest } from '../../../commands/idempotency/claim.ts';
 import { readClaimResponse, sealRequest } from '../../../commands/idempotency/response.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { beginIssuance, beginTopUp } from '../../support/commands/fundings.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
 const REQUEST = { amount: 1_000, external_ref: 'r-1' };
@@ -112,7 +112,12 @@ describe('operations in test mode', () => {
         if (tries > 1) throw new Error('the key is looked for again');
         looked.resolve();
         await taken.promise;
-        return answerWith(tx, commands.context.ring, { ...request, claimId: `${request.claimId}x` }, 200, {});
+        return answerWith(
+          { tx, ring: commands.context.ring },
+          { ...request, claimId: `${request.claimId}x` },
+          200,
+          {},
+        );
       },
     );
     await looked.promise;

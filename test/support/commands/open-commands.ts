@@ -5,8 +5,13 @@ import { testCardIssuer } from '../../../adapters/card-network/derived-cards.ts'
 import { adjustBalance } from '../../../commands/accounts/balance.ts';
 import type { OperatorContext } from '../../../commands/accounts/operator-context.ts';
 import { createPartner } from '../../../commands/accounts/partners.ts';
-import type { FundingContext } from '../../../commands/funding/funding.ts';
-import { issueInTestMode, type TestIssuanceContext } from '../../../commands/funding/test-mode.ts';
+import { completeIssuance } from '../../../commands/funding/end-issuance.ts';
+import {
+  beginIssuance,
+  type FundingContext,
+  issueInTestMode,
+  type TestIssuanceContext,
+} from '../../../commands/funding/issuance.ts';
 import {
   type Claim,
   claimIdempotencyKey,
@@ -23,7 +28,6 @@ import type { ClaimOperation } from '../../../domain/claim-operation.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import type { CreateCardRequest } from '../../../resources/card.ts';
 import { createTestDatabase, openOperatorOrm, operatorUrlOf, ownerUrlOf } from '../postgres.ts';
-import { activateCard, beginIssuance } from './fundings.ts';
 
 export interface TestCommands {
   /** As the service works. */
@@ -145,7 +149,7 @@ export async function openCommands(): Promise<TestCommands> {
       assert.ok(claimed.outcome === 'claimed');
       await beginIssuance(context, claimed.claimId);
       const issued = { networkCardId: claimed.claimId, last4: '4242', expMonth: 12, expYear: 2030 };
-      await activateCard(context, claimed.claimId, issued);
+      await completeIssuance(context, claimed.claimId, issued);
       return claimed.resourceId;
     },
     async close() {

@@ -1,0 +1,273 @@
+import { sql } from 'kysely';
+import { CARD_COLUMNS, of } from '../../db/columns.ts';
+import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import type { CardFailureCode, IssuedCard } from '../../domain/card.ts';
+import type { IssuanceDecision, Verdict } from '../../domain/decision.ts';
+import { applyOperation, statementWithOperation } from '../../ledger/apply-operation.ts';
+import { type CardRow, presentCard } from '../../resources/card.ts';
+import { recordAudit } from '../accounts/operator-context.ts';
+import type { CommandContext, OpenCommand } from '../command-context.ts';
+import {
+  claimOutcome,
+  type Outcome,
+  type OutcomeValues,
+  outcomeOfClaim,
+  responseOf,
+} from '../idempotency/outcome.ts';
+import { type StoredResponse, storeError, storeResponse } from '../idempotency/response.ts';
+import { checkDecision, refuseDecision, verdictOfMissing } from './decision.ts';
+import { watchDecided } from './late-answers.ts';
+import { type Funding, fundingOperation } from './ledger-operation.ts';
+import { type NetworkEvidence, networkCardOf } from './network-card.ts';
+import { lockUsageOfClaim } from './terms.ts';
+
+/**
+ * Answers an issuance that is still pending with 202. After this, a failure is a `failed` card and an event instead of a
+ * refusal.
+ * @returns the response if this run stored it, as with the functions below
+ */
+export function acceptIssuance(
+  { orm, ring }: CommandContext,
+  claimId: string,
+): Promise<StoredResponse | null> {
+  return transaction(orm, async (tx) => {
+    const pending = await lockPendingIssuance(tx, claimId);
+    if (pending === null) return null;
+    return storeResponse({ tx, ring }, claimId, 202, presentCard(pending.card, 0));
+  });
+}
+
+/**
+ * The network has issued the card: posts the hold, activates the card, writes the event, and answers the claim with 201 if
+ * it has no response yet. An issuance that is not pending is left as it is.
+ */
+export function completeIssuance(
+  { orm, ring }: CommandContext,
+  claimId: string,
+  issued: IssuedCard,
+): Promise<StoredResponse | null> {
+  return transaction(orm, async (tx) => {
+    const pending = await lockPendingIssuance(tx, claimId);
+    return pending && endIssuance({ tx, ring }, pending, 'post', activeCard(pending.card, issued));
+  });
+}
+
+/**
+ * The network definitely said no: releases every held cent. If the claim has no response yet, the refusal is its response,
+ * 402 `provider_declined`, and no card is left behind; after a 202 the card is `failed` and an event says so
+ * (docs/partners/cards.md). An issuance that is not pending is left as it is.
+ */
+export function failIssuance(
+  { orm, ring }: CommandContext,
+  claimId: string,
+  failure: CardFailureCode,
+): Promise<StoredResponse | null> {
+  return transaction(orm, async (tx) => {
+    await lockUsageOfClaim(tx, claimId);
+    const pending = await lockPendingIssuance(tx, claimId);
+    return pending && voidIssuance({ tx, ring }, pending, failure);
+  });
+}
+
+/**
+ * Applies somebody's decision about an issuance that the network never answered. These must hold: it is past its deadline by
+ * `deadlineMs`, no operator has decided otherwise, and a card that becomes active has a network id, since without one it
+ * could never be frozen, blocked or topped up. The effect and its audit entry are one transaction. An issuance that is over
+ * is left as it is.
+ * @param told the decision as the workflow received it
+ * @param known.evidence what the network says about the card
+ * @param known.sentBy whom Temporal recorded as the sender of the decision
+ */
+export function resolveIssuance(
+  { orm, ring }: CommandContext,
+  claimId: string,
+  told: IssuanceDecision,
+  known: { deadlineMs: number; evidence: NetworkEvidence; sentBy: string | null },
+): Promise<{ verdict: Verdict; response: StoredResponse | null }> {
+  return transaction(orm, async (tx) => {
+    await lockUsageOfClaim(tx, claimId);
+    const pending = await lockPendingIssuance(tx, claimId);
+    if (pending === null) return { verdict: await verdictOfMissing(tx, claimId), response: null };
+    const { card } = pending;
+    const checked = await checkDecision(tx, { table: 'card', id: card.id }, told, known.deadlineMs);
+    if ('because' in checked) return { verdict: checked, response: null };
+    const { decision, isRecorded } = checked;
+
+    let response: StoredResponse | null;
+    if (decision.outcome === 'failed') {
+      response = await voidIssuance({ tx, ring }, pending, 'operator_failed');
+    } else {
+      const issued = await networkCardOf(tx, card.id, known.evidence, decision.networkCardId);
+      if (typeof issued === 'string') {
+        return { verdict: await refuseDecision(tx, 'card', card.id, issued), response: null };
+      }
+      response = await endIssuance({ tx, ring }, pending, 'post', activeCard(card, issued));
+    }
+    const { id, partner_id: partnerId, mode, fees } = card;
+    const amountCents = Number(card.funding_cents);
+    await watchDecided(tx, { kind: 'card', id, partnerId, cardId: id, amountCents, fees });
+    // An operator's command has written its own audit entry.
+    if (!isRecorded) {
+      const { outcome, networkCardId } = decision;
+      const about = { partnerId, mode, outcome, identity: known.sentBy };
+      const detail = networkCardId === undefined ? about : { ...about, networkCardId };
+      recordAudit(tx, 'temporal', 'card.resolve', card.id, detail);
+    }
+    return { verdict: { over: true }, response };
+  });
+}
+
+/** A pending issuance, whose claim and card the transaction holds. */
+interface PendingIssuance {
+  claimId: string;
+  /** Whether its claim has a response. */
+  answered: boolean;
+  card: CardRow;
+}
+
+/** Locks a claim, then the card it creates. @returns null if that card is not pending, or not there */
+export async function lockPendingIssuance(tx: Transactor, claimId: string): Promise<PendingIssuance | null> {
+  const [locked] = await lockClaimAndCard(tx, { claimId });
+  if (locked === undefined || locked.status !== 'funding_pending') return null;
+  const { answered, ...card } = locked;
+  return { claimId, answered, card };
+}
+
+const lockClaimAndCard = writeStatement((db, { claimId }: { claimId: string }) =>
+  db
+    .selectFrom('idempotency_claim as c')
+    .innerJoin('card as k', 'k.id', 'c.resource_id')
+    .select(of('k', CARD_COLUMNS))
+    .select((eb) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'))
+    .where('c.id', '=', claimId)
+    .forNoKeyUpdate(),
+);
+
+/** Releases the money of a pending issuance, in the caller's transaction, which holds the account's usage as well. */
+async function voidIssuance(
+  command: OpenCommand,
+  pending: PendingIssuance,
+  failure: CardFailureCode,
+): Promise<StoredResponse | null> {
+  const { claimId, answered, card } = pending;
+  await uncountCard(command.tx, { cardId: card.id });
+  if (answered) {
+    return endIssuance(command, pending, 'void', { ...card, status: 'failed', failure_code: failure });
+  }
+  await applyOperation(command.tx, fundingOperation(issuanceFunding(card), 'void'));
+  await deleteCard(command.tx, { cardId: card.id });
+  return storeError(command, claimId, new ApiError('provider_declined'));
+}
+
+/** Takes a failed card out of its account's usage: the open card and, on the day it was counted, its cents. */
+const uncountCard = writeStatement(
+  (_, { cardId }: { cardId: string }) => sql`
+    UPDATE account_usage u SET open_cards = u.open_cards - 1,
+      loaded_cents = u.loaded_cents - CASE WHEN u.loaded_on = c.counted_on THEN c.funding_cents ELSE 0 END
+    FROM card c WHERE c.id = ${cardId} AND u.partner_id = c.partner_id AND u.mode = c.mode`,
+);
+
+const deleteCard = writeStatement((db, { cardId }: { cardId: string }) =>
+  db.deleteFrom('card').where('id', '=', cardId),
+);
+
+/**
+ * Ends a pending issuance in the caller's transaction: posts or voids its hold, writes the card and the event, and answers
+ * the claim if it has no response yet.
+ * @param card the row as it will be written
+ * @returns the response if there was none yet
+ */
+async function endIssuance(
+  { tx, ring }: OpenCommand,
+  { claimId, answered }: PendingIssuance,
+  phase: 'post' | 'void',
+  card: CardRow,
+): Promise<StoredResponse | null> {
+  const outcome = issuanceOutcome(card);
+  await endCard(tx, fundingOperation(issuanceFunding(card), phase), {
+    ...boundCard(card),
+    ...claimOutcome(ring, claimId, outcome),
+  });
+  return answered ? null : responseOf(outcome);
+}
+
+const endCard = statementWithOperation(
+  (db, card: BoundCard & OutcomeValues, ledger) => sql`
+    WITH done AS (${db
+      .updateTable('card')
+      .set({
+        status: card.status,
+        network_card_id: card.network_card_id,
+        last4: card.last4,
+        exp_month: card.exp_month,
+        exp_year: card.exp_year,
+        failure_code: card.failure_code,
+        claim_id: null,
+        overdue_since: null,
+        not_recorded: null,
+      })
+      .where('id', '=', card.id)
+      .where('status', '=', 'funding_pending')
+      .returning(['partner_id', 'mode'])}), ${outcomeOfClaim(card)}
+    SELECT ${ledger.answer} FROM ${ledger.call}`,
+);
+
+/** The row of a card that the network has issued. */
+export const activeCard = (card: CardRow, issued: IssuedCard): CardRow => ({
+  ...card,
+  status: 'active',
+  network_card_id: issued.networkCardId,
+  last4: issued.last4,
+  exp_month: issued.expMonth,
+  exp_year: issued.expYear,
+});
+
+/** How an issuance ended. @param card the row as it will be written */
+export function issuanceOutcome(card: CardRow): Outcome {
+  const isActive = card.status === 'active';
+  const resource = presentCard(card, isActive ? Number(card.funding_cents) : 0);
+  return {
+    type: isActive ? 'card.issued' : 'card.issue_failed',
+    mode: card.mode,
+    cardId: card.id,
+    data: { card: resource },
+    response: { status: 201, resource },
+  };
+}
+
+/**
+ * How an issuance ended, according to its card.
+ * @returns null if there is no card: it was refused, or failed before its request had a response
+ */
+export async function readIssuanceEnd(
+  { orm }: CommandContext,
+  claimId: string,
+): Promise<{ failure: CardFailureCode | null } | null> {
+  const [card] = await issuanceEnd(orm.em.fork(), { claimId });
+  return card === undefined ? null : { failure: card.failure_code };
+}
+
+const issuanceEnd = readStatement((db, { claimId }: { claimId: string }) =>
+  db
+    .selectFrom('idempotency_claim as c')
+    .innerJoin('card as k', 'k.id', 'c.resource_id')
+    .select('k.failure_code')
+    .where('c.id', '=', claimId),
+);
+
+/** A card as it is bound to a statement: JSON as text. */
+export type BoundCard = Omit<CardRow, 'fees'> & { fees: string };
+export const boundCard = (card: CardRow): BoundCard => ({ ...card, fees: JSON.stringify(card.fees) });
+
+/** What the ledger moves for an issuance. */
+export const issuanceFunding = (card: CardRow): Funding => ({
+  operationId: `issue/${card.id}`,
+  partnerId: card.partner_id,
+  mode: card.mode,
+  cardId: card.id,
+  load: { step: 'load', code: 'issue_load' },
+  amountCents: Number(card.funding_cents),
+  fees: card.fees,
+});
