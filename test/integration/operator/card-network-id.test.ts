@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { hostname } from 'node:os';
 import { decideIssuance } from '../../../commands/funding/resolution.ts';
 import { CardNetworkUnavailable, type LookUpAnswer } from '../../../domain/card-network.ts';
 import { issueCardWorkflowId, networkResult } from '../../../workflows/messages.ts';
@@ -221,7 +222,14 @@ describe("the network's id of a card that an operator resolves as issued", funct
     assert.deepEqual([status, network_card_id], ['active', networkCardId]);
     assert.deepEqual(await lastAudit(operate), {
       ...{ actor: 'temporal', action: 'card.resolve', subject: cardId },
-      detail: { partnerId: partner.id, mode: 'live', outcome: 'issued', networkCardId },
+      detail: {
+        partnerId: partner.id,
+        mode: 'live',
+        outcome: 'issued',
+        networkCardId,
+        // As Temporal recorded the client that sent the signal.
+        identity: `${process.pid}@${hostname()}`,
+      },
     });
   });
 
