@@ -19,7 +19,7 @@ import { describeError } from '../process/describe-error.ts';
 import { declare, resource } from './http/route.ts';
 import * as EXAMPLES from './openapi/examples.ts';
 
-/** The response to a reveal (decisions.md, "Secure details"). Secret: it goes to the partner and nowhere else. */
+/** The response to a reveal (docs/partners/secure-details.md). Secret: it goes to the partner and nowhere else. */
 const SecureDetails = z
   .object({
     card_id: z.string().describe("The card's id."),
@@ -88,7 +88,7 @@ async function revealCard(dependencies: RevealDependencies, attempt: RevealAttem
   };
 }
 
-/** If the reveal cannot be counted, the response is 429, never the card (decisions.md, "Reveal limit"). */
+/** If the reveal cannot be counted, the response is 429, never the card (docs/decisions/reveals-are-no-workflow.md). */
 async function admitOrRefuse(
   dependencies: RevealDependencies,
   attempt: RevealAttempt,

@@ -25,7 +25,7 @@ const CreditRequest = z
 /** The most a refund or a forced transaction can move, as no balance limits it. It is the same as one faucet credit. */
 const MAX_UNCHECKED_CENTS = 10_000_000;
 
-/** decisions.md, "Resources". `refund` and `force` are additions to the contract. */
+/** docs/partners/transactions.md says what each type and `force` do. */
 const SimulateTransactionRequest = z
   .strictObject({
     type: TransactionType.describe('What to simulate.'),

@@ -125,7 +125,7 @@ const CidrBlocks = z
   )
   .default([]);
 
-/** Every variable of the service, with its default (operations.md, "Configuration"). */
+/** Every variable of the service, with its default (docs/operating.md, "Configuration"). */
 export const Environment = z.object({
   HOST: Text.default('127.0.0.1'),
   PORT: Port.default(3000),

@@ -1,4 +1,4 @@
-/** Task queues (architecture.md, "Runtime"). A prefix keeps several installations in one namespace apart. */
+/** Task queues (WORKER_QUEUES in docs/operating.md). A prefix keeps several installations in one namespace apart. */
 export function cardsTaskQueue(prefix: string): string {
   return `${prefix}cards`;
 }

@@ -56,7 +56,7 @@ export interface TronConfig {
 
 type TronValues = z.infer<z.ZodObject<typeof TRON_VARIABLES>> & { TRON_SCAN_INTERVAL: number };
 
-/** The public nodes and the USDT contract of each network (design/deposits.md). */
+/** The public nodes and the USDT contract of each network (TRON_NODE_URLS and TRON_USDT_CONTRACT in docs/operating.md). */
 const KNOWN_NETWORKS: Partial<Record<TronNetwork, { node: string; usdtContract?: string }>> = {
   mainnet: { node: 'https://api.trongrid.io', usdtContract: 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t' },
   nile: { node: 'https://nile.trongrid.io', usdtContract: 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf' },

@@ -7,7 +7,7 @@ const RANDOM_LENGTH = 36;
 const CHECKSUM_LENGTH = 6;
 const SHAPE = /^sk_(test|live)_[0-9A-Za-z]{42}$/;
 
-/** `sk_<mode>_`, 36 random characters (214 bits) and a checksum of 6 (decisions.md, "Keys"). */
+/** `sk_<mode>_`, 36 random characters (214 bits) and a checksum of 6. */
 export function generateApiKey(mode: Mode): string {
   const random = Array.from({ length: RANDOM_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
   const body = `sk_${mode}_${random}`;

@@ -49,8 +49,9 @@ interface EventToSign {
 }
 
 /**
- * The headers that let a receiver verify one attempt. `X-Service-Signature` is one digest (partner-api.md, "Signature"),
- * always with the current secret; `webhook-signature` has one signature per secret (standardwebhooks.com, version 1).
+ * The headers that let a receiver verify one attempt. `X-Service-Signature` is one digest
+ * (docs/partners/verifying-webhooks.md), always with the current secret; `webhook-signature` has one signature per secret
+ * (standardwebhooks.com, version 1).
  */
 export function signEvent(event: EventToSign): Record<string, string> {
   const { eventId, body, secrets, nowMs } = event;

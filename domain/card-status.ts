@@ -3,7 +3,7 @@ import { ApiError } from './api-error.ts';
 import type { WorkflowOperation } from './claim-operation.ts';
 import type { EventType } from './event.ts';
 
-/** partner-api.md, "States and transitions"; `failed` is from decisions.md, "Resources". */
+/** docs/partners/cards.md says what each status means. */
 export const CardStatus = z.enum(['funding_pending', 'active', 'frozen', 'blocked', 'failed']).meta({
   id: 'CardStatus',
   description:
@@ -28,7 +28,7 @@ interface StatusChange {
   participle: string;
 }
 
-/** The card status machine: partner-api.md, "States and transitions"; decisions.md, "Rules", for the statuses before. */
+/** Which changes a status allows, and what they lead to (docs/partners/card-status.md). */
 export const STATUS_CHANGES: Readonly<Record<StatusChangeOperation, StatusChange>> = {
   freeze_card: { from: ['active'], to: 'frozen', event: 'card.frozen', participle: 'frozen' },
   unfreeze_card: { from: ['frozen'], to: 'active', event: 'card.unfrozen', participle: 'unfrozen' },

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ApiError } from './api-error.ts';
 
-/** Why a card that was accepted could not be issued (decisions.md, "Resources"). */
+/** Why a card that was accepted could not be issued (docs/partners/cards.md). */
 export const CardFailureCode = z.enum(['provider_declined', 'issuance_failed', 'operator_failed']).meta({
   id: 'CardFailureCode',
   description:
@@ -32,8 +32,8 @@ export interface NetworkCard {
 export type IssuedCard = { [Field in keyof NetworkCard]: NetworkCard[Field] | null };
 
 /**
- * The product a card is issued from (partner-api.md, "POST /cards body"): the requested one, or the current one, which
- * comes first in `products`.
+ * The product a card is issued from (docs/partners/products.md): the requested one, or the current one, which comes first
+ * in `products`.
  * @throws ApiError `no_product_configured` if the account can issue none, `product_not_allowed` if it can't issue the
  * requested one.
  */

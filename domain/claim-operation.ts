@@ -1,4 +1,4 @@
-/** What an Idempotency-Key can be used for (partner-api.md, "Idempotency"; decisions.md). */
+/** What an Idempotency-Key can be used for (docs/partners/idempotency.md). */
 export type ClaimOperation = WorkflowOperation | 'credit_faucet' | 'simulate_transaction' | 'create_deposit';
 
 /** The operations that a workflow carries out in live mode. */

@@ -48,8 +48,8 @@ export function usdt(valueMicroUsdt: bigint, leastPlaces: number): string {
 type Judged = { status: 'credited' } | { status: 'in_review'; reason: ReviewReason };
 
 /**
- * Judges a payment (decisions.md, "Deposit": "The first payment of the exact amount, in a block not later than
- * `expires_at`, is credited; everything else … puts the deposit into needs_review").
+ * Judges a payment (docs/partners/funding.md): the first payment of the exact amount, in a block not later than
+ * `expires_at`, is credited; everything else is reviewed.
  * @param isPaid whether an earlier payment of the exact amount was credited automatically
  */
 export function judgePayment(

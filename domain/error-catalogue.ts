@@ -17,7 +17,7 @@ interface CatalogueEntry {
   message: string;
 }
 
-/** Every error a partner can meet: partner-api.md, "Errors", and decisions.md, "Envelope". */
+/** Every error a partner can meet (docs/partners/errors.md). */
 export const ERRORS = {
   validation_failed: { status: 400, type: 'invalid_request', message: 'The request is not valid.' },
   idempotency_key_missing: {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** The kinds of events (partner-api.md, "Event kinds"), and `ping`, which POST /webhook-endpoint/test sends. */
+/** The types of events (docs/partners/webhooks.md), and `ping`, which POST /webhook-endpoint/test sends. */
 export const EventType = z
   .enum([
     'card.issued',
@@ -17,7 +17,7 @@ export const EventType = z
   .meta({ id: 'EventType', description: 'The kind of event.' });
 export type EventType = z.infer<typeof EventType>;
 
-/** The delivery status of an event (decisions.md, "Event"). */
+/** The delivery status of an event (docs/partners/webhooks.md). */
 export const DeliveryStatus = z
   .enum(['pending', 'delivered', 'retrying', 'given_up', 'parked', 'no_endpoint'])
   .meta({
@@ -30,5 +30,5 @@ export const DeliveryStatus = z
   });
 export type DeliveryStatus = z.infer<typeof DeliveryStatus>;
 
-/** How long events are kept, in days (decisions.md, "Event"). */
+/** How long events are kept, in days (docs/partners/webhooks.md). */
 export const EVENTS_KEPT_DAYS = 30;

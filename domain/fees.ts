@@ -5,7 +5,7 @@ import { basisPointsOf, MAX_AMOUNT_CENTS } from './money.ts';
 const Cents = z.int().min(0).max(MAX_AMOUNT_CENTS);
 const BasisPoints = z.int().min(0).max(10_000);
 
-/** What an account pays (decisions.md, "Fees"). A negotiated plan replaces the default as a whole. */
+/** What an account pays (docs/partners/money-fees-and-limits.md). A negotiated plan replaces the default as a whole. */
 export const FeePlan = z.strictObject({
   cardActivationCents: Cents,
   cardFundingBasisPoints: BasisPoints,
@@ -58,8 +58,8 @@ export function insufficientFunds(totalDebitedCents: number, availableCents: num
 }
 
 /**
- * What it costs to put `amountCents` on a card. Quotes, holds and debits are all computed here (decisions.md, "Fees").
- * A fee of zero is left out.
+ * What it costs to put `amountCents` on a card. Quotes, holds and debits are all computed here
+ * (docs/partners/money-fees-and-limits.md). A fee of zero is left out.
  * @throws ApiError `validation_failed` if the sum exceeds the largest safe integer.
  */
 export function quoteFunding(plan: FeePlan, kind: FundingKind, amountCents: number): Quote {

@@ -16,7 +16,7 @@ export const amountBetween = (least: number, most: number) => {
     .max(most, inRange);
 };
 
-/** Integer cents, 1 to 2^53 − 1 (decisions.md, "Envelope"). */
+/** Integer cents, 1 to 2^53 − 1 (docs/partners/money-fees-and-limits.md). */
 export const AmountCents = amountBetween(1, MAX_AMOUNT_CENTS);
 
 /** An id that the card network assigned. */

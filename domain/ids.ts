@@ -1,4 +1,4 @@
-/** Prefixes of the public ids (decisions.md, "Envelope"), and of ids that only operators see. */
+/** Prefixes of the public ids (docs/partners/versioning.md), and of ids that only operators see. */
 export type IdPrefix =
   | 'card'
   | 'topup'

@@ -4,7 +4,7 @@ import { MAX_AMOUNT_CENTS } from './money.ts';
 
 const Cents = z.int().min(1).max(MAX_AMOUNT_CENTS);
 
-/** Limits of an account, counted per mode (decisions.md, "422 limit_exceeded"). */
+/** Limits of an account, counted per mode (docs/partners/money-fees-and-limits.md). */
 export const AccountLimits = z.strictObject({
   minCardCents: Cents,
   maxCardCents: Cents,

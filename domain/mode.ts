@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Test and live share code and tables; the mode is part of every key (partner-api.md, "Authentication"). */
+/** Test and live share code and tables; the mode is part of every key (docs/partners/keys-and-modes.md). */
 export const Mode = z.enum(['test', 'live']).meta({
   id: 'Mode',
   description: 'Whether this is test or live data. The API key determines it.',

@@ -1,4 +1,4 @@
-/** The largest amount or sum of cents in the service (decisions.md, "Envelope"): 2^53 − 1. */
+/** The largest amount or sum of cents in the service (docs/partners/money-fees-and-limits.md): 2^53 − 1. */
 export const MAX_AMOUNT_CENTS = Number.MAX_SAFE_INTEGER;
 
 /** `amountCents` × basis points, rounded half up, exact for every safe integer. */

@@ -7,8 +7,8 @@ const CLOUD_SERVICES: readonly string[] = ['168.63.129.16'];
 const PUBLIC_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * Whether a machine on the public internet can have this address (design "Outbound safety"). An address in an unusual
- * spelling (leading zeros, short forms, zones) does not count as public.
+ * Whether a machine on the public internet can have this address (docs/decisions/outbound-safety.md). An address in an
+ * unusual spelling (leading zeros, short forms, zones) does not count as public.
  * @param address IPv4 in four decimal parts, or IPv6 without brackets
  */
 export function isPublicAddress(address: string): boolean {

@@ -10,7 +10,7 @@ export const TopUpStatus = z.enum(['pending', 'succeeded', 'failed']).meta({
 });
 export type TopUpStatus = z.infer<typeof TopUpStatus>;
 
-/** Why a top-up that was accepted failed (decisions.md, "Resources"). */
+/** Why a top-up that was accepted failed (docs/partners/topups.md). */
 export const TopUpFailureCode = z
   .enum(['provider_declined', 'topup_failed', 'card_blocked', 'operator_failed'])
   .meta({
@@ -23,7 +23,7 @@ export const TopUpFailureCode = z
   });
 export type TopUpFailureCode = z.infer<typeof TopUpFailureCode>;
 
-/** Only an `active` card can be topped up (partner-api.md, "States and transitions"). */
+/** Only an `active` card can be topped up (docs/partners/topups.md). */
 export function topUpNotPossible(status: CardStatus): ApiError {
   const canBecomeActive = status === 'funding_pending' || status === 'frozen';
   return new ApiError('invalid_state', {

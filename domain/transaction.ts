@@ -68,7 +68,7 @@ export interface TransactionDecision {
 }
 
 /**
- * Decides the outcome of a transaction on a card (decisions.md, "Rules" and "Fees").
+ * Decides the outcome of a transaction on a card (docs/partners/transactions.md).
  * @param card `arrivingCents`: what its pending top-ups will add; a refund has to leave room for it
  * @throws ApiError `invalid_state` if the card was not issued or, for a simulated transaction, is not active;
  * `validation_failed` if the card's balance or the fee would exceed the largest safe integer.
@@ -120,8 +120,8 @@ function refuseState(status: CardStatus, simulated: boolean): void {
 }
 
 /**
- * What a transaction costs the partner on top of its amount (decisions.md, "Fees"): a flat fee and basis points for a
- * purchase, a flat fee for a decline, nothing for a refund. A fee of zero is left out.
+ * What a transaction costs the partner on top of its amount (docs/partners/money-fees-and-limits.md): a flat fee and basis
+ * points for a purchase, a flat fee for a decline, nothing for a refund. A fee of zero is left out.
  * @throws ApiError `validation_failed` if the fee exceeds the largest safe integer.
  */
 export function transactionFees(

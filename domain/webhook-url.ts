@@ -36,8 +36,8 @@ const SILENTLY_CHANGED = /[\p{Cc}\p{Cs}\p{Z}\\]/u;
 const PUBLIC_NAME = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+$/;
 
 /**
- * The rules for a webhook endpoint's URL that need no look-up (operations.md, "WEBHOOK_ALLOW_LOOPBACK_HTTP"; design
- * "Outbound safety"). Apply it when an endpoint is registered and again at each attempt.
+ * The rules for a webhook endpoint's URL that need no look-up (docs/partners/verifying-webhooks.md;
+ * docs/decisions/outbound-safety.md). Apply it when an endpoint is registered and again at each attempt.
  * @param allowLoopbackHttp also allows http to 127.0.0.0/8, ::1 and localhost, for local work
  */
 export function parseWebhookUrl(

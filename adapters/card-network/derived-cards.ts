@@ -8,7 +8,7 @@ import type { RevealedCard, RevealRequest } from '../../domain/card-network.ts';
 // Cards in test mode and on the simulated network are derived from a key and the card's id, so nothing secret about them has
 // to be stored.
 
-/** Numbers with this prefix exist on no network, whatever the product's BIN (partner-api.md, "Behaviours"). */
+/** Numbers with this prefix exist on no network, whatever the product's BIN (docs/partners/secure-details.md). */
 const TEST_NUMBER_PREFIX = '4242';
 const NUMBER_DIGITS = 16;
 const SHORTEST_LIFE_MONTHS = 36;

@@ -21,7 +21,7 @@ export const SUCCESS: Behaviour = {
 
 export const DECLINED: Behaviour = { ...SUCCESS, outcome: 'declined' };
 
-/** By the last two digits of the amount: operations.md, "Simulated network, live mode". */
+/** By the last two digits of the amount (docs/partners/testing.md). */
 const BY_LAST_DIGITS: Readonly<Record<number, Behaviour>> = {
   41: { ...SUCCESS, completesAfterMs: 2_000, callbackDelaysMs: [0] },
   42: DECLINED,

@@ -32,8 +32,8 @@ interface RunningSimulatedNetwork {
 }
 
 /**
- * Runs the simulated card network (operations.md, "Simulated network, live mode") on loopback. All its state is in
- * PostgreSQL, so any number of processes can run it, concurrently or in turn, and together they are one network.
+ * Runs the simulated card network (docs/partners/testing.md) on loopback. All its state is in PostgreSQL, so any number of
+ * processes can run it, concurrently or in turn, and together they are one network.
  */
 export async function startSimulatedNetwork(
   options: SimulatedNetworkOptions,

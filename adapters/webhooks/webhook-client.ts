@@ -32,7 +32,7 @@ const ANSWER_GRACE_MS = 1_000;
 export interface WebhookClientOptions {
   /** From the DNS look-up to the status line. */
   timeoutMs: number;
-  /** Also allows http to loopback addresses (operations.md, WEBHOOK_ALLOW_LOOPBACK_HTTP). */
+  /** Also allows http to loopback addresses (WEBHOOK_ALLOW_LOOPBACK_HTTP in docs/operating.md). */
   allowLoopbackHttp: boolean;
   /** Connections to one endpoint. Further attempts wait, and their time starts when they get a connection. */
   connectionsPerEndpoint?: number;

@@ -8,7 +8,7 @@ import { ApiError } from '../../domain/api-error.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';
 import type { Admission } from './admission.ts';
 
-/** A revoked key, or a suspended account's, may still work for this long (decisions.md, "Keys": at most 5 s). */
+/** A revoked key, or a suspended account's, may still work for this long: docs/partners/keys-and-modes.md promises 5 s. */
 const CACHE_MS = 2_000;
 
 /**

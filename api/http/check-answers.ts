@@ -15,7 +15,7 @@ export function checkAnswers(
   answer: RouterMiddleware<RequestState>,
 ): RouterMiddleware<RequestState> {
   const { method, path } = declaration;
-  // Every route refuses a header that is sent twice, even one it does not use (decisions.md, "Envelope").
+  // Every route refuses a header that is sent twice, even one it does not use (docs/partners/errors.md).
   const codes: readonly string[] = [...errorCodesOf(declaration), 'idempotency_key_invalid'];
   return async (ctx: RouterContext<RequestState>, next) => {
     try {

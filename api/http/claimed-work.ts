@@ -62,7 +62,7 @@ export async function answerClaimed(
     if (late === null) throw new ApiError('unavailable');
     return late;
   });
-  // A 400 is not kept (decisions.md, "Idempotency"), not even this one, which needed the account's fees to be found.
+  // A 400 is not kept (docs/partners/idempotency.md), not even this one, which needed the account's fees to be found.
   if (answer.status === 400) await forgetClaim(dependencies.orm, claimId);
   return answer;
 }

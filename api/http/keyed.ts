@@ -60,13 +60,13 @@ export function replyOnce({ replayed, response }: KeyedAnswer, eventsWritten?: (
   return response;
 }
 
-/** The stored response of a finished request, byte for byte (decisions.md, "Idempotency"). */
+/** The stored response of a finished request, byte for byte (docs/partners/idempotency.md). */
 export function replay(response: StoredResponse): StoredReply {
   return { ...response, headers: { 'Idempotent-Replayed': 'true' } };
 }
 
 /**
- * What makes two requests the same (decisions.md, "Idempotency"): method, path and the parsed body. A validated body has
+ * What makes two requests the same (docs/partners/idempotency.md): method, path and the parsed body. A validated body has
  * its fields in the schema's order, whatever order they came in.
  */
 export function fingerprintOf(method: string, path: string, body: unknown): Buffer {

@@ -6,7 +6,7 @@ import { ObjectType } from '../../domain/fields.ts';
 import { type IdPrefix, idPattern } from '../../domain/ids.ts';
 import type { Tenant } from '../../domain/mode.ts';
 
-/** The list envelope of decisions.md, "Envelope". The API document names it after its items: `CardList`. */
+/** What every list looks like (docs/partners/lists.md). The API document names it after its items: `CardList`. */
 export const listOf = <Item extends z.ZodType>(item: Item) =>
   z
     .object({

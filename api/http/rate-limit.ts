@@ -32,9 +32,9 @@ interface Bucket {
 }
 
 /**
- * The general limit (decisions.md, "Reveal limit …"), counted per key: the generic cell rate algorithm, a token bucket that
- * keeps one number, the time at which the bucket will be full again. A request never waits for the count: processes
- * exchange their counts afterwards (docs/decisions/rate-limit-across-processes.md).
+ * The general limit (docs/partners/money-fees-and-limits.md), counted per key: the generic cell rate algorithm, a token
+ * bucket that keeps one number, the time at which the bucket will be full again. A request never waits for the count:
+ * processes exchange their counts afterwards (docs/decisions/rate-limit-across-processes.md).
  * @param now milliseconds of a monotonic clock
  */
 export function createRateLimit(

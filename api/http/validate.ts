@@ -81,7 +81,7 @@ export function timesSent(req: IncomingMessage, name: string): number {
 
 /**
  * Refuses a header that was sent twice, even if the route does not use it: nobody knows which one was meant
- * (decisions.md, "Envelope").
+ * (docs/partners/errors.md).
  * @throws ApiError `idempotency_key_invalid`, `validation_failed`
  */
 export function refuseRepeated(req: IncomingMessage): void {
@@ -91,8 +91,8 @@ export function refuseRepeated(req: IncomingMessage): void {
 }
 
 /**
- * The Idempotency-Key of a request (decisions.md, "Envelope" and "Idempotency"). An empty one counts as missing. The
- * result is empty if the key is missing and not required.
+ * The Idempotency-Key of a request (docs/partners/idempotency.md). An empty one counts as missing. The result is empty if
+ * the key is missing and not required.
  * @throws ApiError `idempotency_key_missing`, `idempotency_key_invalid`
  */
 export function idempotencyKeyOf(req: IncomingMessage, use: 'required' | 'accepted' | undefined): string {

@@ -71,7 +71,7 @@ export const HEADERS = {
   },
 };
 
-/** Responses found before the key is read, or not stored, are never replayed (decisions.md, "Idempotency"). */
+/** Responses found before the key is read, or not stored, are never replayed (docs/partners/idempotency.md). */
 const NEVER_REPLAYED = [400, 401, 403, 404, 413, 415, 429, 431, 500, 503];
 
 function headersOf({ idempotencyKey }: Declaration, status: number): object {

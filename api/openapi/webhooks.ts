@@ -43,7 +43,7 @@ function operationOf(type: EventType, schema: object): object {
   };
 }
 
-/** When an event of each type is sent (partner-api.md, "Event kinds"). */
+/** When an event of each type is sent (docs/partners/webhooks.md). */
 const SUMMARIES: Record<EventType, string> = {
   'card.issued': 'A card was issued',
   'card.issue_failed': 'A card could not be issued',

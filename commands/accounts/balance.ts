@@ -158,8 +158,8 @@ function adjustmentOperation(
 const FAUCET_CREDITS_PER_HOUR = 60;
 
 /**
- * Credits pretend money to a test balance, at most 60 times in any hour (partner-api.md, "Limits"). A refused request is
- * not stored and does not count.
+ * Credits pretend money to a test balance, at most 60 times in any hour (docs/partners/money-fees-and-limits.md). A refused
+ * request is not stored and does not count.
  * @throws ApiError `rate_limited`, `idempotency_conflict`, or `validation_failed` if the balance would exceed its maximum.
  */
 export function creditFaucet(

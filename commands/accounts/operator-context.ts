@@ -13,7 +13,7 @@ export interface OperatorContext extends CommandContext {
 export type Operator = Pick<OperatorContext, 'orm' | 'actor'>;
 
 /**
- * Records an operator's change in the change's own transaction (operations.md: who, when, what).
+ * Records an operator's change in the change's own transaction (docs/operating.md, "Who did it").
  * @param subject the id of what was changed
  * @param detail must not contain a secret, a cardholder's name or an email address
  */

@@ -14,9 +14,9 @@ import type { OpenCommand } from '../command-context.ts';
 import { voidTopUp } from '../funding/end-topup.ts';
 
 /**
- * Makes the changes of a block other than the status itself (partner-api.md, "States and transitions"; decisions.md,
- * "Rules"): moves the card's balance to the prepaid balance, fails its pending top-ups, and stops counting it as open. It
- * runs in the caller's transaction, which holds the locks of {@link lockPendingTopUps} and the card's.
+ * Makes the changes of a block other than the status itself (docs/partners/card-status.md): moves the card's balance to the
+ * prepaid balance, fails its pending top-ups, and stops counting it as open. It runs in the caller's transaction, which
+ * holds the locks of {@link lockPendingTopUps} and the card's.
  * @param card the row after the block
  * @returns the other claims that got a response
  */

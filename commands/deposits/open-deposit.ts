@@ -34,8 +34,8 @@ export interface DepositTerms {
 }
 
 /**
- * Gives out a new address for a deposit (partner-api.md, "Deposit instruction"). It needs neither Temporal nor a node: the
- * worker finds the row.
+ * Gives out a new address for a deposit (docs/partners/funding.md). It needs neither Temporal nor a node: the worker finds
+ * the row.
  * @throws ApiError `limit_exceeded`, `idempotency_in_flight`, `idempotency_conflict`
  */
 export function openDeposit(
@@ -86,7 +86,7 @@ async function takeIndex(
 ): Promise<{ index: number } | KeyedAnswer> {
   const [row] = await indexUnder(tx, request, { key: request.key });
   if (row === undefined) throw new Error('a statement without a table gave no row');
-  // A second request does not wait for the first, but is told that it is running (decisions.md, "Idempotency").
+  // A second request does not wait for the first, but is told that it is running (docs/partners/funding.md).
   if (!row.is_first) throw new ApiError('idempotency_in_flight');
   const replay = replayOf(ring, request, row);
   if (replay !== null) return replay;

@@ -31,8 +31,9 @@ export async function putClaimOff(orm: Orm, claimId: string, pauseMs: number): P
 }
 
 /**
- * Deletes claims after 31 days (decisions.md: kept for at least 30) that have a response and no pending card or top-up. A
- * claim of test mode without a response was left by a process of an earlier release, and nothing was done under it.
+ * Deletes claims after 31 days (docs/partners/idempotency.md promises 30) that have a response and no pending card or
+ * top-up. A claim of test mode without a response was left by a process of an earlier release, and nothing was done under
+ * it.
  * @returns how many, at most `limit`
  */
 export async function pruneClaims(orm: Orm, limit: number): Promise<number> {

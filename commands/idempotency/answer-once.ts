@@ -31,9 +31,9 @@ class KeyTaken extends Error {}
 const ATTEMPTS = 5;
 
 /**
- * Runs an operation that touches only our database. The operation, the key's claim and the response are one transaction, so a
- * retry finds either nothing or the response, and two requests with one key wait for each other. A refusal that is stored
- * (decisions.md, "Idempotency": 402, 409, 422) leaves nothing else behind. Without a key, nothing is stored.
+ * Runs an operation that touches only our database. The operation, the key's claim and the response are one transaction, so
+ * a retry finds either nothing or the response, and two requests with one key wait for each other. A refusal that is stored
+ * (docs/partners/idempotency.md: 402, 409, 422) leaves nothing else behind. Without a key, nothing is stored.
  * @param work looks the key up once it holds its locks ({@link replayOf}), and stores its response with the key's claim
  * ({@link answerWith}, or {@link insertAnsweredClaim} in another statement)
  * @throws ApiError what is not stored, `idempotency_conflict`

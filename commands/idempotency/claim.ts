@@ -70,8 +70,8 @@ export type Claim<Operation extends ClaimOperation = ClaimOperation> =
   | { outcome: 'replay'; response: StoredResponse };
 
 /**
- * Claims an Idempotency-Key for a request whose work is done by a workflow (decisions.md, "Idempotency"), in a separate
- * transaction. It takes one statement if the key is new.
+ * Claims an Idempotency-Key for a request whose work is done by a workflow
+ * (docs/decisions/claims-hold-request-and-answer.md), in a separate transaction. It takes one statement if the key is new.
  * @throws ApiError `idempotency_in_flight` while another request runs under the key, `idempotency_conflict` if it
  * was used for another request.
  */

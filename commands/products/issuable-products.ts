@@ -8,7 +8,7 @@ export interface Product {
   network: string;
 }
 
-/** The products that an account can issue, the current one first (decisions.md, "Products"). */
+/** The products that an account can issue, the current one first (docs/partners/products.md). */
 export async function readIssuableProducts(em: Reader, partnerId: string): Promise<Product[]> {
   const [row] = await productsOfPartner(em, { partnerId });
   return row?.products ?? [];
@@ -33,7 +33,7 @@ export function issuableProducts(partnerId: unknown): RawBuilder<Product[]> {
         WHERE allowed.partner_id = ${partnerId} AND allowed.product_code = issuable.code)))`;
 }
 
-/** Live mode can issue nothing without a network (decisions.md, "Live mode with no network configured"). */
+/** Live mode can issue nothing without a network (CARD_NETWORK in docs/operating.md). */
 export function issuableIn(mode: Mode, products: Product[], liveNetworkConfigured: boolean): Product[] {
   return mode === 'live' && !liveNetworkConfigured ? [] : products;
 }

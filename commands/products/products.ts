@@ -15,7 +15,7 @@ interface NewCurrentProduct {
 
 /**
  * Makes a product the platform's current one; creates it, or brings it back if it was retired. It takes effect with the
- * next request (partner-api.md, "Versioning"). Cards keep the product they were issued with.
+ * next request (docs/partners/products.md). Cards keep the product they were issued with.
  */
 export function setCurrentProduct({ orm, actor }: Operator, product: NewCurrentProduct): Promise<void> {
   return transaction(orm, async (tx) => {
@@ -42,7 +42,7 @@ export async function createFirstProduct(context: Operator, product: NewCurrentP
 }
 
 /**
- * Lets an account issue more products than the current one (decisions.md, "Products"); none of them if one is refused.
+ * Lets an account issue more products than the current one (docs/operating.md, "Products"); none of them if one is refused.
  * @throws Refusal if there is no such account or product, or a product is retired.
  */
 export function allowProducts(

@@ -27,8 +27,8 @@ export interface RevealAttempt extends Tenant {
 export type AdmittedCard = CardRow & { network_card_id: string };
 
 /**
- * Lets one reveal through and counts it (decisions.md, "Reveal limit"), whatever the network then says. Once this has
- * returned, the attempt is on record. One that it refuses is recorded by {@link recordRefusedReveal}.
+ * Lets one reveal through and counts it (docs/decisions/reveals-are-no-workflow.md), whatever the network then says. Once
+ * this has returned, the attempt is on record. One that it refuses is recorded by {@link recordRefusedReveal}.
  * @throws ApiError `secure_details_disabled`, `card_not_found`, `invalid_state`, `reveal_limit_reached`. Any other error
  *   means that nothing could be counted: show no card.
  */

@@ -24,9 +24,9 @@ import {
 } from './settlement.ts';
 
 /**
- * The one place that settles transactions (decisions.md, "Rules"): simulated ones and those that the network reports, of any
- * accounts and modes, decided in order, in the caller's transaction. It takes four statements, however many settlements there
- * are: lock, read, the ledger's call, insert. A settlement that is repeated returns the same transaction.
+ * The one place that settles transactions (docs/partners/transactions.md): simulated ones and those that the network
+ * reports, of any accounts and modes, decided in order, in the caller's transaction. It takes four statements, however many
+ * settlements there are: lock, read, the ledger's call, insert. A settlement that is repeated returns the same transaction.
  * @param longestLockWaitMs how long to wait for a lock before PostgreSQL's error; null for the session's limit
  * @returns the outcome of each, in order; a refusal (`card_not_found`, `invalid_state`, `idempotency_conflict`,
  *   `validation_failed`) does not affect the others

@@ -163,9 +163,9 @@ const record = autocommitStatement(
 );
 
 /**
- * Deletes events after 30 days (decisions.md, "Event"). Their deliveries are deleted in small batches without long locks,
- * except those that are still being sent or are locked, which are left for the next time. Once a week of events has no
- * deliveries left, it is dropped with all attempts. An event without a delivery is shown nowhere.
+ * Deletes events after 30 days (docs/partners/webhooks.md). Their deliveries are deleted in small batches without long
+ * locks, except those that are still being sent or are locked, which are left for the next time. Once a week of events has
+ * no deliveries left, it is dropped with all attempts. An event without a delivery is shown nowhere.
  * @returns what {@link dropOldEvents} dropped
  */
 export async function pruneEvents(

@@ -84,7 +84,7 @@ const disableAtUrl = autocommitStatement(
 
 /**
  * Enables an account's endpoints and makes its parked events pending, in the caller's transaction, which holds the
- * account's lock (decisions.md, "Rules").
+ * account's lock (docs/partners/webhooks.md).
  */
 export async function enableEndpoints(
   tx: Transactor,
@@ -125,9 +125,9 @@ const unpark = writeStatement((db, { partnerId, modes }: Endpoints) =>
 );
 
 /**
- * Parks events whose endpoint is disabled or deleted (decisions.md, "Rules"). If the endpoint has been enabled or created in
- * the meantime, they become pending again. The accounts stay locked until the commit, so that no endpoint is enabled between
- * the check and the parking.
+ * Parks events whose endpoint is disabled or deleted (docs/partners/webhooks.md). If the endpoint has been enabled or
+ * created in the meantime, they become pending again. The accounts stay locked until the commit, so that no endpoint is
+ * enabled between the check and the parking.
  */
 export function parkDeliveries(orm: Orm, eventIds: readonly string[]): Promise<void> {
   return transaction(orm, async (tx) => {

@@ -6,7 +6,7 @@ import type { Mode } from '../../domain/mode.ts';
  * Creates an event, to be written in the same transaction as the change it reports.
  * @param event.created defaults to the time in its id
  * @param id defaults to a new one
- * @returns `body`: what every attempt sends (partner-api.md, "Webhook event envelope")
+ * @returns `body`: what every attempt sends (docs/partners/webhooks.md)
  */
 export function newEvent(
   event: { type: EventType; mode: Mode; data: object; created?: string },
