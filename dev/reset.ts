@@ -5,7 +5,7 @@ import { describeFailure } from './process/describe-failure.ts';
 import { ChildRegistry, stopOrphans } from './process/orphans.ts';
 import { dataFolder, takeDataFolder } from './stack/data-folder.ts';
 
-/** `npm run reset`: deletes the local data (operations.md, "Commands"). */
+/** `npm run reset`: deletes the local data (README.md, "Start it"). */
 try {
   await resetStack(process.env.DATA_DIR || '.data', (line) => console.log(line));
 } catch (error) {

@@ -3,11 +3,11 @@ import { describeFailure } from './process/describe-failure.ts';
 import { readSettings } from './stack/settings.ts';
 import { type StartedStack, startStack } from './stack/start-stack.ts';
 
-/** `npm start`: the whole service on one machine (operations.md, "Commands"). */
+/** `npm start`: the whole service on one machine (README.md, "Start it"). */
 const report = (line: string) => console.log(line);
 const disposables = new AsyncDisposableStack();
 let stoppingSince: number | undefined;
-/** Within the 15 s of operations.md. */
+/** README.md, "Start it", promises 15 s. */
 const LONGEST_STOP_MS = 14_000;
 
 // The reader of our output may go away (`npm start | head`); the stack keeps running.

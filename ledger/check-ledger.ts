@@ -6,7 +6,7 @@ import { type Reader, readStatement } from '../db/sql.ts';
 export const MOST_EACH = 100;
 
 export interface Violation {
-  /** Its number in the design of the ledger, "Invariants". */
+  /** Its number, as in `ledger check` and the metric `ledger_check_violations`. */
   invariant: number;
   /** What violates it: an account, a transfer or an operation. */
   subject: string;
@@ -40,7 +40,7 @@ const violationsThat = (finds: string) =>
   );
 
 interface Invariant {
-  /** Its number in the design of the ledger, "Invariants". Number 12 is about processes, not rows. */
+  /** Its number. Number 12 is about processes, not rows. */
   invariant: number;
   /** A query whose rows are the violations: subject and message, both text. */
   finds: string;

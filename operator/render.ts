@@ -93,7 +93,7 @@ function align(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** A balance as the command line shows it (operations.md), in cents. */
+/** A balance as the command line shows it, in cents. */
 export function presentAmounts(balance: BalanceCents): { available: number; held: number; total: number } {
   return { available: balance.availableCents, held: balance.heldCents, total: balance.totalCents };
 }

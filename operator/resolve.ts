@@ -202,7 +202,7 @@ const claimOf = { card: claimIn('card'), topup: claimIn('topup') };
 
 /**
  * What a failed operation would look like. Its row is deleted if its request had no response yet: that request gets 402,
- * and a refused card or top-up is not shown to the partner (decisions.md, "Resources").
+ * and a refused card or top-up is not shown to the partner (docs/partners/cards.md, docs/partners/topups.md).
  */
 function asFailed<Resource extends Pending>(before: Resource): Resource {
   return { ...before, status: 'failed', failure_code: 'provider_declined', overdue_since: null };

@@ -36,7 +36,7 @@ export const BalanceTransactionSource = z
   .meta({ id: 'BalanceTransactionSource', description: 'The object that changed the balance.' });
 export type BalanceTransactionSource = z.infer<typeof BalanceTransactionSource>;
 
-/** One change to the prepaid balance (decisions.md, "Resources"). All changes add up to its total. */
+/** One change to the prepaid balance (docs/partners/balance.md). All changes add up to its total. */
 export const BalanceTransactionResource = z
   .object({
     id: z.string().describe('Prefix `btx_`. Ids sort in the order of the changes.'),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { ObjectType, Usd } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
 
-/** decisions.md, "Resources": available + held = total. */
+/** available + held = total (docs/partners/money-fees-and-limits.md). */
 export const BalanceResource = z
   .object({
     object: ObjectType('balance'),

@@ -6,7 +6,7 @@ import { CardStatus } from '../domain/card-status.ts';
 import { AmountCents, Label, Line, ObjectType, Usd } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
 
-/** A card as partners see it (partner-api.md, "Card"; decisions.md, "Resources"). */
+/** A card as partners see it (docs/partners/cards.md). */
 export const CardResource = z
   .object({
     id: z.string().describe('Prefix `card_`.'),
@@ -49,7 +49,7 @@ export type CardResource = z.infer<typeof CardResource>;
 /** The columns of a card's row that {@link presentCard} needs. */
 export type CardRow = Row<'card', (typeof CARD_COLUMNS)[number]>;
 
-/** partner-api.md, "POST /cards body". */
+/** The body of POST /cards (docs/partners/cards.md). */
 export const CreateCardRequest = z
   .strictObject({
     amount: AmountCents.describe('Cents to put on the card.'),

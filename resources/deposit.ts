@@ -32,7 +32,7 @@ const Payment = z
   })
   .meta({ id: 'DepositPayment', description: 'A USDT payment that reached the address of a deposit.' });
 
-/** Both the deposit instruction and the history entry (decisions.md, "Deposit"). */
+/** Both the deposit instruction and the history entry (docs/partners/funding.md). */
 export const DepositResource = z
   .object({
     id: z.string().describe('Prefix `dep_`.'),

@@ -9,7 +9,7 @@ const ErrorIssue = z
   })
   .meta({ id: 'ErrorIssue', description: 'One thing that is wrong with a request.' });
 
-/** decisions.md, "Envelope": the body of every error. */
+/** The body of every error (docs/partners/errors.md). */
 export const ErrorBody = z
   .object({
     error: z

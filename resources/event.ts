@@ -82,7 +82,7 @@ function listed(types: readonly string[]): string {
   return new Intl.ListFormat('en', { type: 'disjunction' }).format(types.map((type) => `\`${type}\``));
 }
 
-/** An event: the body we send, and its delivery (decisions.md, "Event"). */
+/** An event: the body we send, and its delivery (docs/partners/webhooks.md). */
 export const EventResource = z
   .discriminatedUnion('type', [CARD.shown, TOPUP.shown, TRANSACTION.shown, DEPOSIT.shown, PING.shown])
   .meta({ id: 'Event', description: 'Something that happened, and its delivery so far.' });

@@ -6,7 +6,7 @@ import { AmountCents, ObjectType } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
 import { TopUpFailureCode, TopUpStatus } from '../domain/topup.ts';
 
-/** A top-up as partners see it (decisions.md, "Resources"). */
+/** A top-up as partners see it (docs/partners/topups.md). */
 export const TopUpResource = z
   .object({
     id: z.string().describe('Prefix `topup_`.'),

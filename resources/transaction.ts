@@ -21,7 +21,7 @@ export type Merchant = z.infer<typeof Merchant>;
 
 export const NO_MERCHANT: Merchant = { name: null, category_code: null, city: null, country: null };
 
-/** A transaction as partners see it (decisions.md, "Resources"). */
+/** A transaction as partners see it (docs/partners/transactions.md). */
 export const TransactionResource = z
   .object({
     id: z.string().describe('Prefix `txn_`.'),

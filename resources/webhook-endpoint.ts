@@ -3,7 +3,7 @@ import type { Row } from '../db/tables.ts';
 import { ObjectType } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
 
-/** Where an account's events go, as partners see it (decisions.md, "Webhook endpoint"). */
+/** Where an account's events go, as partners see it (docs/partners/webhooks.md). */
 export const WebhookEndpointResource = z
   .object({
     object: ObjectType('webhook_endpoint'),

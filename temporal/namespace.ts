@@ -17,7 +17,7 @@ const PERMISSION_DENIED = 7;
 const UNIMPLEMENTED = 12;
 const UNAVAILABLE = 14;
 
-/** As long as idempotency keys are kept (decisions.md, "Rules"). */
+/** As long as idempotency keys are kept (docs/partners/idempotency.md). */
 export const RETENTION = msToTs('30 days');
 
 /** Numbers of temporal.api.enums.v1.IndexedValueType. */

@@ -29,7 +29,7 @@ export interface DeliveryEnd {
 }
 
 /**
- * Waits between the attempts to deliver an event, on the schedule of partner-api.md, "Delivery rules". The relay makes the
+ * Waits between the attempts to deliver an event, on the schedule of docs/partners/webhooks.md. The relay makes the
  * attempts, working from the event's row, and signals the result of each. When the event is given up, the workflow waits 30
  * days for somebody to send it again.
  */

@@ -15,7 +15,7 @@ export interface DataFolder {
   ports: string;
   children: string;
   demoPartner: string;
-  /** What other programs read about a running stack (operations.md). */
+  /** What other programs read about a running stack (README.md, "Start it"). */
   stack: string;
   postgres: string;
   /** Where PostgreSQL's data is when it can't be here. */

@@ -25,7 +25,7 @@ const StackEnvironment = Environment.extend({
   TEMPORAL_SERVER: TemporalServer.default('cli'),
 }).partial({ DATABASE_URL: true, TEMPORAL_ADDRESS: true, ENCRYPTION_KEYS: true });
 
-/** The environment as the local stack reads it (operations.md, "Configuration"). */
+/** The environment as the local stack reads it (docs/operating.md, "Configuration"). */
 export type Settings = ReturnType<typeof readSettings>;
 
 /**

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { DemoPartner } from '../demo-partner.ts';
 import { readJsonFile, writePrivateFile } from '../process/files.ts';
 
-/** What other programs read about a running stack (operations.md, "Commands"). */
+/** What other programs read about a running stack (README.md, "Start it"). */
 const StackFile = z.object({
   /** The login of the API. */
   databaseUrl: z.string(),

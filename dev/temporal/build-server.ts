@@ -133,7 +133,7 @@ interface GoPackage {
   version: string;
 }
 
-/** What is built, the slowest first (design/runtime.md). */
+/** What is built, the slowest first. */
 const PACKAGES: readonly GoPackage[] = [
   { binary: 'server', path: 'go.temporal.io/server/cmd/server', version: `v${SERVER_VERSION}` },
   { binary: 'sqlTool', path: 'go.temporal.io/server/cmd/tools/sql', version: `v${SERVER_VERSION}` },

@@ -79,7 +79,7 @@ async function isExecutable(path: string): Promise<boolean> {
   }
 }
 
-/** The oldest server that supports time skipping in workflows (design/runtime.md). */
+/** The oldest server that supports time skipping in workflows. */
 const OLDEST_SERVER = '1.32';
 
 /** The version of the server in a `temporal` executable, which prints `temporal version 1.9.0 (Server 1.32.0, …)`. */

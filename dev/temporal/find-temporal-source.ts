@@ -4,8 +4,8 @@ import { cachedCli, cliOnPath, namedCli } from './find-cli.ts';
 import type { Look, TemporalSearch, TemporalSource } from './temporal-source.ts';
 
 /**
- * In the order of design/runtime.md. Earlier downloads and builds come before the network, so that a machine without
- * internet does not wait for it at every start.
+ * In this order. What is there already comes before the network, so that a machine without internet does not wait for it at
+ * every start.
  */
 const LOOKS: readonly Look[] = [
   existingServer,

@@ -10,7 +10,7 @@ import type { TemporalSource } from './temporal-source.ts';
 
 /**
  * Starts a Temporal server that has the namespace and the search attributes, from the first source that is available
- * (design/runtime.md).
+ * (README.md, "Start it").
  */
 export async function startTemporal(options: TemporalOptions): Promise<RunningTemporal> {
   const source = options.source ?? (await findTemporalSource(options));
