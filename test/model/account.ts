@@ -4,7 +4,7 @@ import type { Decision, DepositState, DepositTerms, Transfer } from './rules/dep
 import type { Operation } from './rules/operation.ts';
 import type { Prices } from './rules/prices.ts';
 
-/** decisions.md, "422 limit_exceeded". */
+/** docs/partners/money-fees-and-limits.md. */
 export interface Limits {
   minCents: number;
   maxCents: number;

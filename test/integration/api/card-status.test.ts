@@ -16,7 +16,7 @@ import { fundedPartner } from '../../support/money.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
 
-/** decisions.md, "Rules": what each makes of a card; in every other status it is refused. */
+/** What each makes of a card (docs/partners/card-status.md); in every other status it is refused. */
 const ALLOWED: Record<Verb, Partial<Record<CardStatus, CardStatus>>> = {
   freeze: { active: 'frozen' },
   unfreeze: { frozen: 'active' },

@@ -17,7 +17,7 @@ const REQUESTS = Number(process.env.FUZZ_REQUESTS || 3_000);
 const SEED = Number(process.env.FUZZ_SEED || Date.now() % 2 ** 31);
 const AT_ONCE = 12;
 const BATCH = 1_000;
-/** Of an amount above it the fees can take the sum past the largest integer: 400 (decisions.md, "Rules"). */
+/** With the fees of a larger amount, the sum can be too large: 400 (docs/partners/money-fees-and-limits.md). */
 const AMOUNT_WITH_FEES = 8e15;
 
 interface Answered {

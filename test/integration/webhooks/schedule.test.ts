@@ -12,7 +12,7 @@ import { detailsOf, skipTime } from '../../support/workflows.ts';
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const DAY_MS = 24 * 60 * MINUTE_MS;
-/** partner-api.md, "Delivery rules". */
+/** The schedule that docs/partners/webhooks.md promises. */
 const DELAYS_MS = [30 * SECOND_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 120 * MINUTE_MS];
 
 /** Time is skipped on the real server. */

@@ -13,7 +13,7 @@ import {
 } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
 
-/** operations.md, "Simulated network, live mode". */
+/** The table of docs/partners/testing.md. */
 const OUTCOMES = [
   { digits: 0, answer: 201, ends: 'active' },
   { digits: 41, answer: 202, ends: 'active' },

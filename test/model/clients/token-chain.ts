@@ -110,7 +110,7 @@ export async function startTokenChain(): Promise<TokenChain> {
   };
 }
 
-/** The transfers of a transaction by design/deposits.md: it succeeded, with logs of the token's contract above zero. */
+/** The transfers of a transaction (docs/decisions/tron-nodes.md): it succeeded, with logs of the token above zero. */
 function transfersOf({ draft }: Transaction): { toHash: string; microUsdt: bigint; logIndex: number }[] {
   if (draft.result !== 'SUCCESS') return [];
   return draft.logs

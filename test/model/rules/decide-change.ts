@@ -9,7 +9,7 @@ const FROM: Record<Verb, CardState['status'][]> = {
 };
 const TO = { freeze: 'frozen', unfreeze: 'active', block: 'blocked' } as const;
 
-/** decisions.md, "Rules". */
+/** The rules of docs/partners/card-status.md. */
 export function decideChange(
   state: CardState,
   { op, verb, answer }: { op: string; verb: Verb; answer: Answer },

@@ -56,7 +56,7 @@ export function decideTransaction(
   ];
 }
 
-/** decisions.md, "Rules"; null: it is settled. */
+/** The rules of docs/partners/transactions.md; null: it is settled. */
 function declineReason(
   { status, balance }: CardState,
   { type, forced, simulated, cents }: Transaction,

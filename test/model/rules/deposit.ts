@@ -61,7 +61,7 @@ export function explainDeposit(
   return transfer === undefined && decisions.length === 0 ? [state] : decided;
 }
 
-/** decisions.md, "Deposit": the first payment of the exact amount, not later than `expires_at`, is credited. */
+/** docs/partners/funding.md: the first payment of the exact amount, not later than `expires_at`, is credited. */
 function arrive(
   { amountCents, expiresAtMs }: DepositTerms,
   state: DepositState,

@@ -51,7 +51,7 @@ function byThemselves(state: CardState, left: readonly Operation[], { mode }: Ci
   return [...ends, { ...state, networkBlocked: true }];
 }
 
-/** The ends by the last two digits (operations.md, "Simulated network, live mode"). The network loads no blocked card. */
+/** The ends by the last two digits (docs/partners/testing.md). The network loads no blocked card. */
 function endings(state: CardState, pending: Pending): CardState[] {
   const failed = pending.what === 'card' ? 'issuance_failed' : 'topup_failed';
   if (pending.tooLate) return [fail(state, pending, 'provider_declined')];

@@ -1,4 +1,4 @@
-/** What an account pays: decisions.md, "Fees". The model's own copy of the rules, so none of the service's code is here. */
+/** docs/partners/money-fees-and-limits.md. The model's own copy of the rules, so none of the service's code is here. */
 export interface Prices {
   activationCents: number;
   fundingBasisPoints: number;

@@ -7,7 +7,7 @@ import type { DepositStatus, PaymentStatus } from '../../../domain/deposit.ts';
 import { asOwner } from '../postgres.ts';
 import type { TestStack } from '../stack.ts';
 
-/** Deposits on a private chain whose only node nobody runs. The xpub is that of design/deposits.md, test … junk. */
+/** Deposits on a private chain whose only node nobody runs. The xpub is that of the public mnemonic test … junk. */
 export const TEST_TRON: TronConfig & { xpub: string } = {
   network: 'private',
   nodes: [{ full: 'http://127.0.0.1:9', solidity: 'http://127.0.0.1:9' }],

@@ -4,7 +4,7 @@ import type { TestStack } from '../stack.ts';
 import { untilHolds } from '../until.ts';
 import { environmentOf, type Operate, type Outcome, operateIn } from './operate.ts';
 
-/** Accepted by the simulated network, which then never finishes (operations.md). */
+/** Accepted by the simulated network, which then never finishes (docs/partners/testing.md). */
 export const NEVER_FINISHES = 10_047;
 
 /** An operation that an operator can resolve, and its names. */

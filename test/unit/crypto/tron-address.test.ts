@@ -3,7 +3,7 @@ import { pbkdf2Sync } from 'node:crypto';
 import { HDKey } from '@scure/bip32';
 import { deriveDepositAddress, tronAddressHash, xpubProblem } from '../../../crypto/tron-address.ts';
 
-/** design/deposits.md: mnemonics, and the addresses /0/0 and /0/1 below their account m/44'/195'/0'. */
+/** Public mnemonics, and the addresses /0/0 and /0/1 below their account m/44'/195'/0'. */
 const VECTORS = [
   {
     mnemonic: `${'test '.repeat(11)}junk`,

@@ -6,7 +6,7 @@ import { describeError } from '../../../process/describe-error.ts';
 import { presentError } from '../../../resources/error.ts';
 
 describe('the error catalogue', () => {
-  // partner-api.md, "Errors", and decisions.md, "Envelope", as far as there are routes for it.
+  // Partners branch on the codes (docs/partners/errors.md), so they are written out once more.
   const BY_STATUS: Record<number, string> = {
     400: 'validation_failed idempotency_key_missing idempotency_key_invalid',
     401: 'invalid_api_key',
