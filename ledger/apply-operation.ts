@@ -114,7 +114,8 @@ function answerOf(operationId: string, row: AnswerRow | undefined): LedgerAnswer
       return new LedgerRejected(operationId, row.reason as RejectionReason);
     case 'insufficient_funds':
       return { outcome: row.outcome };
-    default:
+    case 'applied':
+    case 'replayed':
       return { outcome: row.outcome, prepaid: prepaidOf(row) };
   }
 }

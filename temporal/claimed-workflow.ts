@@ -87,7 +87,9 @@ function start(
       return client.start<typeof issueCard>(ISSUE_CARD, { ...options, args: funding });
     case 'top_up_card':
       return client.start<typeof topUpCard>(TOP_UP_CARD, { ...options, args: funding });
-    default:
+    case 'freeze_card':
+    case 'unfreeze_card':
+    case 'block_card':
       return client.start<typeof changeCardStatus>(CHANGE_CARD_STATUS, { ...options, args: [{ claimId }] });
   }
 }
@@ -135,7 +137,9 @@ export function workflowIdOf({ operation, claimId, cardId, topUpId }: ClaimedWor
     case 'top_up_card':
       if (topUpId === undefined) throw new Error(`${claimId} has no id for its top-up`);
       return topUpCardWorkflowId(topUpId);
-    default:
+    case 'freeze_card':
+    case 'unfreeze_card':
+    case 'block_card':
       return changeCardStatusWorkflowId(cardId, claimId);
   }
 }
@@ -159,6 +163,14 @@ const TITLES: Record<WorkflowOperation, string> = {
   block_card: 'Block',
 };
 
+const REUSE_POLICIES = {
+  create_card: 'ALLOW_DUPLICATE_FAILED_ONLY',
+  top_up_card: 'ALLOW_DUPLICATE_FAILED_ONLY',
+  freeze_card: 'ALLOW_DUPLICATE',
+  unfreeze_card: 'ALLOW_DUPLICATE',
+  block_card: 'ALLOW_DUPLICATE',
+} as const satisfies Record<WorkflowOperation, string>;
+
 /**
  * The start options of a claim's workflow. A funding's is not started again once it has completed. One that was terminated
  * is: its request waits, and money may be held for it. A status change is always started again: other changes of its card
@@ -166,13 +178,12 @@ const TITLES: Record<WorkflowOperation, string> = {
  */
 function optionsOf(workflow: ClaimedWorkflow) {
   const { operation, cardId, partnerId, mode, taskQueue } = workflow;
-  const isFunding = operation === 'create_card' || operation === 'top_up_card';
   return {
     taskQueue,
     workflowId: workflowIdOf(workflow),
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
     workflowIdConflictPolicy: 'USE_EXISTING',
-    workflowIdReusePolicy: isFunding ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE',
+    workflowIdReusePolicy: REUSE_POLICIES[operation],
     staticSummary: `${TITLES[operation]} ${cardId} (${mode})`,
     staticDetails: `Partner \`${partnerId}\`. On the command line: \`npm run operator -- ${shownBy(workflow)}\`.`,
     // If tasks queue up in Temporal, partners take turns.

@@ -15,7 +15,9 @@ export async function lookUpIssuance(em: Reader, token: string): Promise<LookUpA
     case 'succeeded':
       if (card === null) throw new Error('the simulated network lost a card that it issued');
       return { status: 'issued', ...card };
-    default:
+    case 'declined':
+    case 'failed':
+    case 'unknown':
       return unsuccessful(state);
   }
 }

@@ -69,7 +69,8 @@ async function lookUp(
       return { answer: 'no', networkCardId: null };
     case 'unknown':
       return { answer: 'unknown', networkCardId: null };
-    default:
+    case 'accepted':
+    case undefined:
       return { answer: 'none', networkCardId: null };
   }
 }
