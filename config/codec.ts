@@ -1,5 +1,6 @@
 import type { RingKey } from '../crypto/key-ring.ts';
 import { Environment, parseEnvironment } from './environment.ts';
+import { jwksProblems } from './plaintext.ts';
 
 /** The configuration of the codec endpoint. */
 export interface CodecConfig {
@@ -25,6 +26,7 @@ export const CodecEnvironment = Environment.pick({
     CODEC_ALLOWED_ORIGINS: true,
   },
   ...{ CODEC_JWKS_URL: true, CODEC_JWT_ISSUER: true, CODEC_JWT_AUDIENCE: true },
+  ALLOW_PLAINTEXT_JWKS: true,
   ...{ HOST: true, TEMPORAL_NAMESPACE: true, LOG_LEVEL: true },
 }).required({ CODEC_KEYS: true });
 
@@ -54,5 +56,6 @@ function codecProblems(set: NodeJS.ProcessEnv): string[] {
     ...(given === 0 && !set.CODEC_TOKENS
       ? ['CODEC_TOKENS: is required unless CODEC_JWKS_URL is set: without either, anybody could decrypt']
       : []),
+    ...jwksProblems(set),
   ];
 }

@@ -8,6 +8,7 @@ import { StartRefused } from '../process/run-process.ts';
 import { ApiParts } from './api-parts.ts';
 import { parseDuration } from './duration.ts';
 import { misspeltProblems } from './misspelt.ts';
+import { plaintextProblems } from './plaintext.ts';
 import { WORKER_QUEUES } from './task-queues.ts';
 import { parseTimeOfDay } from './time-of-day.ts';
 import { TRON_VARIABLES } from './tron.ts';
@@ -60,6 +61,7 @@ const Keys = z.string().transform((text, ctx): RingKey[] => {
   return keys;
 });
 
+const YesOrNo = z.enum(['true', 'false'], 'must be true or false').default('false');
 const HTTP = { protocol: /^https?$/, error: 'must be an http(s) URL' };
 const Ratio = z
   .string()
@@ -139,7 +141,11 @@ export const Environment = z.object({
   DATABASE_URL: PostgresUrl,
   DATABASE_DIRECT_URL: PostgresUrl.optional(),
   READ_DATABASE_URL: PostgresUrl.optional(),
-  ALLOW_OWNER_LOGIN: z.enum(['true', 'false'], 'must be true or false').default('false'),
+  ALLOW_OWNER_LOGIN: YesOrNo,
+  ALLOW_PLAINTEXT_POSTGRES: YesOrNo,
+  ALLOW_PLAINTEXT_TEMPORAL: YesOrNo,
+  ALLOW_PLAINTEXT_HISTORIES: YesOrNo,
+  ALLOW_PLAINTEXT_JWKS: YesOrNo,
   TEMPORAL_ADDRESS: Text,
   TEMPORAL_NAMESPACE: Text.default('default'),
   TEMPORAL_API_KEY: Text.optional(),
@@ -180,7 +186,7 @@ export const Environment = z.object({
   TOPUP_DEADLINE: Duration.default(24 * 3_600_000),
   WEBHOOK_RETRY_SCHEDULE: Durations.default([30_000, 300_000, 1_800_000, 7_200_000]),
   WEBHOOK_TIMEOUT: WebhookTimeout.default(10_000),
-  WEBHOOK_ALLOW_LOOPBACK_HTTP: z.enum(['true', 'false'], 'must be true or false').default('false'),
+  WEBHOOK_ALLOW_LOOPBACK_HTTP: YesOrNo,
   RATE_LIMIT_PER_SECOND: wholeNumber(0, 1_000_000).default(100),
   RATE_LIMIT_BURST: wholeNumber(0, 1_000_000).default(200),
   ACCOUNT_CONCURRENCY: wholeNumber(1, 1_000).default(16),
@@ -189,7 +195,7 @@ export const Environment = z.object({
   DEPOSIT_ADDRESS_TTL: durationUpTo(30 * 24 * 3_600_000, '720h').default(8 * 3_600_000),
   // A longer interval would by itself be a lag that alerts operators.
   TRON_SCAN_INTERVAL: durationUpTo(60_000, '1m').default(3_000),
-  OTEL_SDK_DISABLED: z.enum(['true', 'false'], 'must be true or false').default('false'),
+  OTEL_SDK_DISABLED: YesOrNo,
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url(HTTP).optional(),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: z.url(HTTP).optional(),
   OTEL_EXPORTER_OTLP_HEADERS: ExporterHeaders,
@@ -207,7 +213,7 @@ export const Environment = z.object({
     .string()
     .regex(/^\w+(\s*,\s*\w+)*$/, 'must be names of variables, comma-separated')
     .optional(),
-  CHECK_ANSWERS: z.enum(['true', 'false'], 'must be true or false').default('false'),
+  CHECK_ANSWERS: YesOrNo,
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
 });
 
@@ -256,6 +262,7 @@ export function parseEnvironment<T extends object>(
   const parsed = schema.safeParse(set);
   if (!parsed.success) problems.push(...parsed.error.issues.map((issue) => describeIssue(issue, set)));
   problems.push(...misspeltProblems(asked, VARIABLE_NAMES, IN_FILES), ...alsoWrong(set));
+  problems.push(...plaintextProblems(set, isRead));
   if (!parsed.success || problems.length > 0) throw new ConfigurationError(problems);
   return { set, values: parsed.data };
 }

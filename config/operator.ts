@@ -41,6 +41,9 @@ export interface OperatorConfig {
 export const OperatorEnvironment = Environment.pick({
   DATABASE_URL: true,
   ALLOW_OWNER_LOGIN: true,
+  ALLOW_PLAINTEXT_POSTGRES: true,
+  ALLOW_PLAINTEXT_TEMPORAL: true,
+  ALLOW_PLAINTEXT_HISTORIES: true,
   TEMPORAL_ADDRESS: true,
   TEMPORAL_NAMESPACE: true,
   TEMPORAL_API_KEY: true,

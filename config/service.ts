@@ -212,6 +212,8 @@ export interface MigrationConfig {
 
 export const MigrationEnvironment = Environment.pick({
   DATABASE_URL: true,
+  ALLOW_PLAINTEXT_POSTGRES: true,
+  ALLOW_PLAINTEXT_TEMPORAL: true,
   PRODUCT_CODE: true,
   PRODUCT_BIN: true,
   PRODUCT_NETWORK: true,

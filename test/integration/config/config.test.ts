@@ -9,8 +9,8 @@ import { TEST_TRON } from '../../support/deposits/seed-deposits.ts';
 const SECRET = Buffer.alloc(32, 7);
 const KEY = `k1:${SECRET.toString('base64')}`;
 const NEEDED = {
-  DATABASE_URL: 'postgres://user:pass@db:5432/cards',
-  TEMPORAL_ADDRESS: 'temporal:7233',
+  DATABASE_URL: 'postgres://user:pass@127.0.0.1:5432/cards',
+  TEMPORAL_ADDRESS: '127.0.0.1:7233',
   ENCRYPTION_KEYS: KEY,
 };
 
@@ -40,7 +40,10 @@ describe('readConfig', () => {
         return [`${name}_FILE`, join(folder, name)];
       }),
     );
-    const { databaseUrl, encryptionKeys } = readConfig({ TEMPORAL_ADDRESS: 'temporal:7233', ...files });
+    const { databaseUrl, encryptionKeys } = readConfig({
+      TEMPORAL_ADDRESS: NEEDED.TEMPORAL_ADDRESS,
+      ...files,
+    });
     assert.deepEqual([databaseUrl, encryptionKeys], [NEEDED.DATABASE_URL, [{ id: 'k1', secret: SECRET }]]);
   });
 
@@ -48,7 +51,7 @@ describe('readConfig', () => {
     const { temporal, ...config } = readConfig(NEEDED);
     assert.deepEqual(
       [temporal.connectionOptions?.address, temporal.connectionOptions?.tls, temporal.namespace],
-      ['temporal:7233', undefined, undefined],
+      ['127.0.0.1:7233', undefined, undefined],
     );
     assert.deepEqual(config, {
       host: '127.0.0.1',
@@ -86,7 +89,7 @@ describe('readConfig', () => {
   });
 
   it('treats DATABASE_URL as a pooler if DATABASE_DIRECT_URL is another URL', () => {
-    const direct = 'postgres://user:pass@db:5433/cards';
+    const direct = 'postgres://user:pass@db:5433/cards?sslmode=verify-full';
     const config = (DATABASE_DIRECT_URL: string) => readConfig({ ...NEEDED, DATABASE_DIRECT_URL });
     assert.equal(config(direct).databaseDirectUrl, direct);
     assert.equal(config(NEEDED.DATABASE_URL).databaseDirectUrl, null);
@@ -305,7 +308,12 @@ describe('readMigrationConfig', () => {
 
   it('reads how to reach Temporal, if that is given', () => {
     const { temporal } = readMigrationConfig({
-      ...{ ...DATABASE, TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_NAMESPACE: 'cards' },
+      ...{
+        ...DATABASE,
+        TEMPORAL_ADDRESS: 'temporal:7233',
+        TEMPORAL_TLS: 'true',
+        TEMPORAL_NAMESPACE: 'cards',
+      },
     });
     assert.equal(temporal?.connectionOptions?.address, 'temporal:7233');
     assert.equal(temporal?.namespace, 'cards');

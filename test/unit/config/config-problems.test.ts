@@ -13,8 +13,9 @@ const XPUB =
 const XPUB_OF_DEPTH_1 =
   'xpub68Gmy5EdvgibQVfPdqkBBCHxA5htiqg55crXYuXoQRKfDBFA1WEjWgP6LHhwBZeNK1VTsfTFUHCdrfp1bgwQ9xv5ski8PX9rL2dZXvgGDnw';
 const NEEDED = {
-  DATABASE_URL: 'postgres://user:pass@db:5432/cards',
+  DATABASE_URL: 'postgres://user:pass@db:5432/cards?sslmode=verify-full',
   TEMPORAL_ADDRESS: 'temporal:7233',
+  TEMPORAL_TLS: 'true',
   ENCRYPTION_KEYS: KEY,
 };
 

@@ -49,10 +49,11 @@ describe('readOperatorConfig', () => {
   }
 
   it('ignores the local stack if DATABASE_URL names another database', () => {
-    const config = readOperatorConfig({ DATA_DIR: dataDir, DATABASE_URL: 'postgres://db.example/service' });
+    const DATABASE_URL = 'postgres://db.example/service?sslmode=verify-full';
+    const config = readOperatorConfig({ DATA_DIR: dataDir, DATABASE_URL });
     assert.deepEqual(
       [config.databaseUrl, config.temporal, config.encryptionKeys, config.cardNetwork],
-      ['postgres://db.example/service', null, null, 'none'],
+      [DATABASE_URL, null, null, 'none'],
     );
   });
 
@@ -60,6 +61,7 @@ describe('readOperatorConfig', () => {
     const config = readOperatorConfig({
       DATA_DIR: dataDir,
       TEMPORAL_ADDRESS: 'temporal.example:7233',
+      TEMPORAL_TLS: 'true',
       ENCRYPTION_KEYS: `k2:${randomBytes(32).toString('base64')}`,
       ISSUANCE_DEADLINE: '2h',
       TASK_QUEUE_PREFIX: 'blue-',
@@ -124,7 +126,7 @@ describe('readOperatorConfig', () => {
   });
 
   it('requires OPERATOR in production, where everybody is the same system user', () => {
-    const env = { DATA_DIR: dataDir, NODE_ENV: 'production' };
+    const env = { DATA_DIR: dataDir, NODE_ENV: 'production', CODEC_KEYS: KEYS };
     assert.throws(() => readOperatorConfig(env), /OPERATOR: is required/);
     assert.equal(readOperatorConfig({ ...env, OPERATOR: 'ada@example.com' }).operator, 'ada@example.com');
     assert.equal(readOperatorConfig({ DATA_DIR: dataDir }).operator, null);

@@ -67,7 +67,7 @@ describe('the settings of the local stack', () => {
 
   it('choose the production server unless another one is named as well', () => {
     assert.equal(readSettings({ TEMPORAL_SERVER: 'production' }).TEMPORAL_SERVER, 'production');
-    const others = { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_CLI: '/usr/bin/temporal' };
+    const others = { TEMPORAL_ADDRESS: '127.0.0.1:7233', TEMPORAL_CLI: '/usr/bin/temporal' };
     assert.deepEqual(
       problemsOf({ ...others, TEMPORAL_SERVER: 'production' }, readSettings),
       Object.keys(others).map(
