@@ -21,7 +21,7 @@ const HINTS: readonly [code: RegExp, hint: string][] = [
   [
     /CERT|^UNABLE_TO_VERIFY/,
     "has a certificate that can't be verified: add sslrootcert=FILE, the certificate of its authority, to DATABASE_URL, " +
-      'and use the host name that the certificate is for (docs/operating.md, "Connections in clear")',
+      'and use the host name that the certificate is for (docs/security.md, "Who might attack, and what stops them")',
   ],
   [/^28/, 'rejected this login: correct DATABASE_URL'],
   [/^3D000$/, 'has no such database: correct DATABASE_URL'],
