@@ -87,12 +87,27 @@ export function createAuthenticate(
   }
 
   async function lookUpInTurn(digest: string, key: string, mode: Mode): Promise<Caller> {
-    const visit = admission.arrive({ partnerId: STRANGERS, mode });
+    const visit = arriveAsStranger(mode);
     try {
       await visit.begin(false);
       return await lookUpNow(digest, key);
     } finally {
       visit.end();
+    }
+  }
+
+  /** Made-up keys have no account, so what admission says of one is not true of them. */
+  function arriveAsStranger(mode: Mode) {
+    try {
+      return admission.arrive({ partnerId: STRANGERS, mode });
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== 'rate_limited') throw error;
+      throw new ApiError('rate_limited', {
+        message:
+          'Too many API keys that this service does not know are being looked up at the moment, and this is one of them. ' +
+          'Check the key. If it is new, retry after the number of seconds in Retry-After, with the same Idempotency-Key.',
+        retryAfterSeconds: 1,
+      });
     }
   }
 }

@@ -531,10 +531,12 @@ describe('the API, under more requests than it admits,', () => {
     const hold = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
     await hold.connect();
     try {
-      const ask = (key: string) =>
-        fetch(`${fresh.url}/ping`, { headers: { authorization: `Bearer ${key}` } }).then(
-          ({ status }) => status,
-        );
+      const refusals: string[] = [];
+      const ask = async (key: string) => {
+        const response = await fetch(`${fresh.url}/ping`, { headers: { authorization: `Bearer ${key}` } });
+        if (response.status === 429) refusals.push(await response.text());
+        return response.status;
+      };
       // It reads which keys there are; the lock keeps it from looking one up.
       assert.equal(await ask(generateApiKey('test')), 401);
       await hold.query('BEGIN; LOCK TABLE partner IN ACCESS EXCLUSIVE MODE');
@@ -548,6 +550,7 @@ describe('the API, under more requests than it admits,', () => {
         [401, 429].map((expected) => statuses.filter((status) => status === expected).length),
         [216, 1],
       );
+      assert.match(refusals.join(), /Too many API keys that this service does not know/);
     } finally {
       await hold.end();
       await fresh.stop();
