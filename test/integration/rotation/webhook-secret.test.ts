@@ -44,7 +44,8 @@ describe('a rotation of a webhook secret while events are sent', () => {
         return false;
       }
     };
-    const service = secrets.map((secret) => verifies(() => webhooks.verify(body, sent, secret)));
+    const { 'webhook-signature': _, ...own } = sent;
+    const service = secrets.map((secret) => verifies(() => webhooks.verify(body, own, secret)));
     // While they change, a receiver knows the old one and the new one.
     assert.ok(verifies(() => webhooks.verify(body, sent, secrets.slice(-2))));
     return {
