@@ -26,10 +26,10 @@ import { UnsolidBlocks } from './unsolid-blocks.ts';
 /** How long one run of the activity takes. */
 const ROUND_MS = 20_000;
 /** Blocks in one transaction, while the next ones are being fetched. */
-const MOST_BLOCKS = 50;
+const MAX_BLOCKS = 50;
 /** The pause before the first retry when the chain can't be read. */
 const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 10_000;
+const MAX_PAUSE_MS = 10_000;
 /** The chain's state is recorded at most this often. */
 const RECORD_EVERY_MS = 1_000;
 /** How far the clock of the process that gave out the first address may be ahead of the chain's. */
@@ -157,7 +157,7 @@ class Round {
       // An operator may have requested a rescan in the meantime.
       this.#cursor = await readCursor(this.#dependencies.orm.em.fork(), this.#tron.network);
       if (this.#cursor !== null) this.#unsolid.look(this.#cursor.number, this.#signal);
-      this.#pauseMs = Math.min(Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2), LONGEST_PAUSE_MS);
+      this.#pauseMs = Math.min(Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2), MAX_PAUSE_MS);
       return this.#pauseMs;
     }
   }
@@ -198,7 +198,7 @@ class Round {
   }
 
   #read(after: { number: number; hash: string | null }): Promise<SolidBlock[]> {
-    return this.#tron.chain.readBlocks(after, MOST_BLOCKS, this.#signal);
+    return this.#tron.chain.readBlocks(after, MAX_BLOCKS, this.#signal);
   }
 
   async #commit(after: ScanCursor, blocks: readonly SolidBlock[], last: SolidBlock): Promise<void> {

@@ -75,7 +75,7 @@ interface ApiOptions {
 /**
  * How long requests may still wait for their turn after the process stops accepting; the rest of the 10 s is for their work.
  */
-const LONGEST_QUEUE_MS = 2_000;
+const MAX_QUEUE_MS = 2_000;
 
 /** Opens what the API needs and listens, then starts the worker it hosts without waiting for it. */
 export async function startApi(
@@ -246,7 +246,7 @@ export async function startApi(
       for (const server of servers) server.drain();
       await sleep(config.drainDelayMs);
       // Refuse the requests that are still waiting for their turn, rather than cut them off later.
-      const impatience = setTimeout(() => admission.stop(), LONGEST_QUEUE_MS);
+      const impatience = setTimeout(() => admission.stop(), MAX_QUEUE_MS);
       for (const server of servers) await server.stop();
       clearTimeout(impatience);
       await exchange.stop();

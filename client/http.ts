@@ -59,9 +59,9 @@ export type Operation<D extends OperationData> = Pick<D, 'url' | 'path' | 'query
 };
 
 const FIRST_DELAY_MS = 500;
-const LONGEST_DELAY_MS = 8_000;
+const MAX_DELAY_MS = 8_000;
 /** If the API asks for a longer pause, the call fails at once, so that the caller can decide. */
-const LONGEST_RETRY_AFTER_SECONDS = 60;
+const MAX_RETRY_AFTER_SECONDS = 60;
 
 /** Sends requests, and retries temporary failures with the same Idempotency-Key. */
 export class HttpClient {
@@ -219,7 +219,7 @@ function errorOf(
 
 function isWorthRepeating(error: unknown, once: boolean): boolean {
   if (!(error instanceof CardIssuingError)) return false;
-  if ((error.retryAfterSeconds ?? 0) > LONGEST_RETRY_AFTER_SECONDS) return false;
+  if ((error.retryAfterSeconds ?? 0) > MAX_RETRY_AFTER_SECONDS) return false;
   if (error.status === 429) return true;
   if (once) return false;
   // A 2xx whose body is not JSON was cut off in transit.
@@ -233,7 +233,7 @@ function isWorthRepeating(error: unknown, once: boolean): boolean {
 
 /** Doubles after each attempt, minus up to half at random, so that many clients don't retry at the same moment. */
 function pauseMs(attempt: number, error: unknown): number {
-  const longest = Math.min(FIRST_DELAY_MS * 2 ** attempt, LONGEST_DELAY_MS);
+  const longest = Math.min(FIRST_DELAY_MS * 2 ** attempt, MAX_DELAY_MS);
   const asked = error instanceof CardIssuingError ? (error.retryAfterSeconds ?? 0) * 1_000 : 0;
   return Math.max(longest * (1 - Math.random() / 2), asked);
 }

@@ -9,7 +9,7 @@ export interface WaitOptions extends RequestOptions {
 }
 
 const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 10_000;
+const MAX_PAUSE_MS = 10_000;
 
 /**
  * Reads a card or top-up again and again until it is settled. While the API is out of reach, it keeps trying.
@@ -26,7 +26,7 @@ export async function waitUntilSettled<T extends { status: string }>(
   const either = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
   let failure: unknown;
   try {
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 1.5, LONGEST_PAUSE_MS)) {
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 1.5, MAX_PAUSE_MS)) {
       let askedToWaitMs = 0;
       try {
         const found = await read({ ...perRequest, signal: either });

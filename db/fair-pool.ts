@@ -5,10 +5,10 @@ import type { ReleasingClient } from './pg-client.ts';
 import { Turns } from './turns.ts';
 
 /** Short enough that a request which also waits for a lock can still be answered in time. */
-const LONGEST_WAIT_MS = 4_000;
+const MAX_WAIT_MS = 4_000;
 
 /** After this time, a pool counts as ended even if a connection was leaked, which then ends with the process. */
-const LONGEST_END_MS = 2_000;
+const MAX_END_MS = 2_000;
 
 /** How many of the service's own connections no single part of it can take. */
 const SPARE = 2;
@@ -67,10 +67,10 @@ export function lendInTurns(pool: Pool, size: number, shares: PoolShares | undef
   // MikroORM creates the pool itself, and only uses `connect` and `end`.
   pool.connect = connect as Pool['connect'];
   // A pool that is ended while it opens connections waits for them indefinitely.
-  pool.end = (() => Promise.race([end(), sleep(LONGEST_END_MS, undefined, { ref: false })])) as Pool['end'];
+  pool.end = (() => Promise.race([end(), sleep(MAX_END_MS, undefined, { ref: false })])) as Pool['end'];
   return { accounts: ofAccounts, service: ofService };
 }
 
 function turnsOf(places: number, each = places): Turns {
-  return new Turns({ places, each: Math.max(each, 1), longestWaitMs: LONGEST_WAIT_MS });
+  return new Turns({ places, each: Math.max(each, 1), longestWaitMs: MAX_WAIT_MS });
 }

@@ -26,7 +26,7 @@ export const CARD_IDENTIFIED = 'card_identified';
 
 /** The interval between one process's notifications. Under load, a few hundred transactions share one. */
 const PAUSE_MS = 10;
-const LONGEST_PAUSE_MS = 5_000;
+const MAX_PAUSE_MS = 5_000;
 
 /**
  * Tells the webhook relays that there are events to send. It is a separate statement after the commit, because PostgreSQL
@@ -105,7 +105,7 @@ export function listen(options: {
     await ended;
   };
   const running = (async () => {
-    for (let pauseMs = 100; !stopping.signal.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+    for (let pauseMs = 100; !stopping.signal.aborted; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
       try {
         await hold();
         pauseMs = 100;

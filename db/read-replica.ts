@@ -12,10 +12,10 @@ import { query } from './sql.ts';
 export type ReadList = <T>(read: (orm: Orm) => Promise<T>) => Promise<T>;
 
 /** How long a list waits for the replica to catch up with what the primary had when the list was requested. */
-const LONGEST_LAG_MS = 100;
+const MAX_LAG_MS = 100;
 const LOOK_EVERY_MS = 5;
 /** How long a list waits for its rows, including its account's turn, before it asks the primary. */
-const LONGEST_READ_MS = 1_000;
+const MAX_READ_MS = 1_000;
 /** After this time, one list tries a replica again that was down or too far behind. */
 const REST_MS = 2_000;
 
@@ -62,7 +62,7 @@ export function readListsFrom(replica: Orm, primary: Orm, logger: Logger): ReadL
     if (isResting && performance.now() < triedAtMs + REST_MS) return false;
     triedAtMs = performance.now();
     try {
-      if (!(await catchUp(null))) return rest({ message: `it is more than ${LONGEST_LAG_MS} ms behind` });
+      if (!(await catchUp(null))) return rest({ message: `it is more than ${MAX_LAG_MS} ms behind` });
     } catch (error) {
       return rest(describeError(error));
     }
@@ -80,7 +80,7 @@ export function readListsFrom(replica: Orm, primary: Orm, logger: Logger): ReadL
   return async (read) => {
     if (!(await isFit())) return read(primary);
     try {
-      return await within(LONGEST_READ_MS, () => read(replica));
+      return await within(MAX_READ_MS, () => read(replica));
     } catch (error) {
       if (error instanceof ApiError) throw error;
       // Replay may cancel a query that reads deleted rows.
@@ -93,8 +93,8 @@ export function readListsFrom(replica: Orm, primary: Orm, logger: Logger): ReadL
 /** Whether the replica has replayed what the primary has committed by now. It must be a standby of the same cluster. */
 async function hasCaughtUp(replica: Orm, primary: Orm): Promise<boolean> {
   const [now] = await query<{ flushed: string; cluster: string }>(primary.em.fork(), NOW);
-  for (const startedMs = performance.now(); performance.now() < startedMs + LONGEST_LAG_MS; ) {
-    const [row] = await within(LONGEST_READ_MS, () =>
+  for (const startedMs = performance.now(); performance.now() < startedMs + MAX_LAG_MS; ) {
+    const [row] = await within(MAX_READ_MS, () =>
       query<{ reached: boolean }>(replica.em.fork(), REACHED, [now?.flushed, now?.cluster]),
     );
     if (row?.reached) return true;

@@ -8,7 +8,7 @@ const report = (line: string) => console.log(line);
 const disposables = new AsyncDisposableStack();
 let stoppingSince: number | undefined;
 /** README.md, "Start it", promises 15 s. */
-const LONGEST_STOP_MS = 14_000;
+const MAX_STOP_MS = 14_000;
 
 // The reader of our output may go away (`npm start | head`); the stack keeps running.
 for (const stream of [process.stdout, process.stderr]) {
@@ -42,9 +42,9 @@ async function stop(exitCode: number, reason: string): Promise<void> {
   stoppingSince = Date.now();
   report(reason);
   setTimeout(() => {
-    report(`not everything has ended after ${LONGEST_STOP_MS / 1000} s; killing the rest`);
+    report(`not everything has ended after ${MAX_STOP_MS / 1000} s; killing the rest`);
     process.exit(1);
-  }, LONGEST_STOP_MS);
+  }, MAX_STOP_MS);
   try {
     await disposables.disposeAsync();
     if (exitCode === 0) report('stopped');

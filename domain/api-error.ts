@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorCode } from './error-catalogue.ts';
 
-const MOST_IN_MESSAGE = 10;
+const MAX_IN_MESSAGE = 10;
 
 export interface FieldIssue {
   /** Where the problem is: a body field, a query parameter or a header. */
@@ -39,7 +39,7 @@ export class ApiError extends Error {
     const byPath = new Map<string, FieldIssue>();
     for (const issue of found) if (!byPath.has(issue.path)) byPath.set(issue.path, issue);
     const issues = [...byPath.values()];
-    const shown = issues.slice(0, MOST_IN_MESSAGE).map((issue) => issue.message);
+    const shown = issues.slice(0, MAX_IN_MESSAGE).map((issue) => issue.message);
     const more = issues.length - shown.length;
     const message = [...shown, ...(more > 0 ? [`and ${more} more, see issues`] : [])].join('; ');
     return new ApiError('validation_failed', { message, issues });

@@ -3,7 +3,7 @@ import { API_ROLE, OPERATOR_ROLE, SERVICE_ROLE, WORKER_ROLE } from '../db/login.
 import { type Reader, readStatement } from '../db/sql.ts';
 
 /** At most this many violations of each invariant are reported: the first few show what is wrong. */
-export const MOST_EACH = 100;
+export const MAX_EACH = 100;
 
 export interface Violation {
   /** Its number, as in `ledger check` and the metric `ledger_check_violations`. */
@@ -26,7 +26,7 @@ export async function checkLedger(
   const violations: Violation[] = [];
   for (const { invariant, finds } of INVARIANTS) {
     await beforeEach();
-    const rows = await violationsThat(finds)(em, { most: MOST_EACH });
+    const rows = await violationsThat(finds)(em, { most: MAX_EACH });
     violations.push(...rows.map((row) => ({ invariant, ...row })));
   }
   return violations;

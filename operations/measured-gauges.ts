@@ -13,9 +13,9 @@ import { describeError } from '../process/describe-error.ts';
 import { asService } from '../process/work-context.ts';
 
 /** The longest that a scrape waits for PostgreSQL. */
-const LONGEST_WAIT_MS = 2_000;
+const MAX_WAIT_MS = 2_000;
 /** A measurement older than this is left out. */
-const LONGEST_KEPT_MS = 300_000;
+const MAX_KEPT_MS = 300_000;
 
 /** Gauges of the whole database. One process measures them for all, and every process exports them. */
 export interface Measured<Result> {
@@ -74,8 +74,8 @@ export function measuredGauges<Result>(
       .finally(() => {
         reading = undefined;
       });
-    await Promise.race([reading, sleep(LONGEST_WAIT_MS, undefined, { ref: false })]);
-    const isTooOld = source !== null && latest !== null && Date.now() - +latest.measuredAt > LONGEST_KEPT_MS;
+    await Promise.race([reading, sleep(MAX_WAIT_MS, undefined, { ref: false })]);
+    const isTooOld = source !== null && latest !== null && Date.now() - +latest.measuredAt > MAX_KEPT_MS;
     return isTooOld ? null : latest;
   }
 

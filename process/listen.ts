@@ -8,7 +8,7 @@ export interface HttpAddress {
 }
 
 /** How long the requests in progress may take when the server stops. */
-const LONGEST_STOP_MS = 10_000;
+const MAX_STOP_MS = 10_000;
 
 export interface Listening {
   /** Its origin, without a path. */
@@ -56,7 +56,7 @@ export async function listen(
       drain();
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeIdleConnections();
-      const impatience = setTimeout(() => server.closeAllConnections(), LONGEST_STOP_MS);
+      const impatience = setTimeout(() => server.closeAllConnections(), MAX_STOP_MS);
       await closed;
       clearTimeout(impatience);
     },

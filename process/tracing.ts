@@ -42,7 +42,7 @@ export interface Tracing {
   stop(): Promise<void>;
 }
 
-const LONGEST_STOP_MS = 3_000;
+const MAX_STOP_MS = 3_000;
 
 export async function startTracing(
   service: 'card-issuing-api' | 'card-issuing-worker',
@@ -121,7 +121,7 @@ export async function startTracing(
       const stopped = provider.shutdown().catch((error: unknown) => {
         logger.warn({ error: describeError(error) }, 'the last spans could not be exported');
       });
-      await Promise.race([stopped, new Promise((resolve) => setTimeout(resolve, LONGEST_STOP_MS).unref())]);
+      await Promise.race([stopped, new Promise((resolve) => setTimeout(resolve, MAX_STOP_MS).unref())]);
     },
   };
 }

@@ -4,7 +4,7 @@ import { tsToMs } from '@temporalio/common/lib/time.js';
 const TIMEOUT_MS = 3_000;
 const WORKFLOW_TASK_QUEUE = 1;
 /** A worker asks for tasks at least once a minute. Temporal lists it for five minutes after it has stopped. */
-const LONGEST_SILENCE_MS = 120_000;
+const MAX_SILENCE_MS = 120_000;
 
 /**
  * How many workers poll a task queue. One that died counts for two more minutes.
@@ -19,7 +19,7 @@ export async function countWorkers(client: Client, taskQueue: string): Promise<n
     }),
   );
   const alive = (pollers ?? []).filter(
-    ({ lastAccessTime }) => Date.now() - tsToMs(lastAccessTime) < LONGEST_SILENCE_MS,
+    ({ lastAccessTime }) => Date.now() - tsToMs(lastAccessTime) < MAX_SILENCE_MS,
   );
   return alive.length;
 }

@@ -4,7 +4,7 @@ import type { RuntimeOptions } from '@temporalio/worker';
 /** Below Linux's ephemeral ports. */
 const LOWEST_PORT = 10_000;
 const HIGHEST_PORT = 20_000;
-const LONGEST_READ_MS = 2_000;
+const MAX_READ_MS = 2_000;
 
 // A process has only one runtime of the SDK.
 let port: number | undefined;
@@ -30,7 +30,7 @@ export const sdkMetrics: NonNullable<RuntimeOptions['telemetryOptions']>['metric
 /** The SDK's metrics as text for Prometheus; empty if no worker of this process has started yet. */
 export async function readSdkMetrics(): Promise<string> {
   if (port === undefined) return '';
-  const signal = AbortSignal.timeout(LONGEST_READ_MS);
+  const signal = AbortSignal.timeout(MAX_READ_MS);
   const response = await fetch(`http://127.0.0.1:${port}/metrics`, { signal }).catch((error: unknown) => {
     // The runtime ended with its last worker, or is busy.
     if (error instanceof TypeError || error instanceof DOMException) return undefined;

@@ -10,7 +10,7 @@ import { untilAborted } from '../process/work-context.ts';
 
 const LOOK_EVERY_MS = 60_000;
 /** Each invariant's statement reads the whole ledger. */
-const LONGEST_STATEMENT_MS = 25 * 60_000;
+const MAX_STATEMENT_MS = 25 * 60_000;
 /** If the worker that runs the check dies, another one starts over after this. */
 const LEASE_MS = 30 * 60_000;
 
@@ -30,7 +30,7 @@ export function startCheckingLedger(options: {
     const reader = await openOrm({
       ...direct,
       poolSize: 1,
-      limits: { ...SERVICE_LIMITS, statementMs: LONGEST_STATEMENT_MS },
+      limits: { ...SERVICE_LIMITS, statementMs: MAX_STATEMENT_MS },
       applicationName: 'card-issuing-ledger-check',
     });
     try {

@@ -15,7 +15,7 @@ import { type ChangeCardStatusInput, STATUS_CHANGE_PATIENCE_MS } from './message
 import { needsAttentionAttribute, outcomeAttribute } from './search-attributes.ts';
 
 const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 60_000;
+const MAX_PAUSE_MS = 60_000;
 
 /**
  * A change usually gets its turn soon, so the first attempts are local: the worker pauses between them, for 4 s in all,
@@ -92,7 +92,7 @@ async function persist(claimId: string, first: Waiting): Promise<StatusChangeEnd
     const answer = await requestOnce(claimId).catch(whatItWaitsFor);
     if ('outcome' in answer) return answer;
     // Once it is this change's turn, the card's other changes wait for it, so the pauses start over.
-    pauseMs = answer === waiting ? Math.min(pauseMs * 2, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
+    pauseMs = answer === waiting ? Math.min(pauseMs * 2, MAX_PAUSE_MS) : FIRST_PAUSE_MS;
     waiting = answer;
   }
   upsertSearchAttributes([{ key: needsAttentionAttribute, value: true }]);

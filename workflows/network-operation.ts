@@ -19,9 +19,9 @@ import {
 import { needsAttentionAttribute, outcomeAttribute } from './search-attributes.ts';
 
 const FIRST_POLL_MS = 1_000;
-const LONGEST_POLL_MS = 3_600_000;
+const MAX_POLL_MS = 3_600_000;
 /** After the deadline. At 10 events per poll, it takes a history 14 years to fill up. */
-const LONGEST_OVERDUE_POLL_MS = 86_400_000;
+const MAX_OVERDUE_POLL_MS = 86_400_000;
 
 /** The activities of one kind of operation. Each takes the claim's id. */
 interface OperationSteps<Outcome extends string> {
@@ -115,7 +115,7 @@ export async function runNetworkOperation<Outcome extends string>(
   }
 
   function nextPollMs(pollMs: number): number {
-    return Math.min(pollMs * 2, overdue ? LONGEST_OVERDUE_POLL_MS : LONGEST_POLL_MS);
+    return Math.min(pollMs * 2, overdue ? MAX_OVERDUE_POLL_MS : MAX_POLL_MS);
   }
 
   /** @returns null if the decision could not be applied */

@@ -15,7 +15,7 @@ import type { ScanChainInput } from './messages.ts';
 import { needsAttentionAttribute } from './search-attributes.ts';
 
 /** Each adds 6 events to the history and lasts 20 s. */
-const MOST_ROUNDS = 150;
+const MAX_ROUNDS = 150;
 const PAUSE_AFTER_FAILURE = '10s';
 
 /** A worker that died or froze stops sending heartbeats. Another worker's round then continues from the committed block. */
@@ -32,7 +32,7 @@ const { scanBlocks } = proxyActivities<ScanChainActivities>({
  */
 export async function scanChain({ network }: ScanChainInput): Promise<{ outcome: 'not_configured' }> {
   show(`Reading the solid blocks of ${network}.`, needsAttentionShown());
-  for (let round = 0; round < MOST_ROUNDS; round++) {
+  for (let round = 0; round < MAX_ROUNDS; round++) {
     const report = await scanBlocks(network).catch(failureOf);
     if (report.state === 'failed') {
       show(

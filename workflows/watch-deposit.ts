@@ -26,9 +26,9 @@ const { resolveDepositByHand } = proxyActivities<WatchDepositActivities>(
  * doubles each time nothing has changed.
  */
 const FIRST_PAUSE_MS = 120_000;
-const LONGEST_PAUSE_MS = 6 * 3_600_000;
+const MAX_PAUSE_MS = 6 * 3_600_000;
 /** Reading the row adds 7 events, and applying a decision 11. */
-const LONGEST_HISTORY = 1_000;
+const MAX_HISTORY = 1_000;
 
 const OVER = ['confirmed', 'expired', 'returned'] as const satisfies WatchedDeposit['status'][];
 
@@ -39,8 +39,8 @@ export interface DepositEnd {
 }
 
 /** More pending decisions than anybody sends on purpose. Further ones are dropped. */
-const MOST_TOLD = 50;
-const LONGEST_REASON = 1_000;
+const MAX_TOLD = 50;
+const MAX_REASON = 1_000;
 
 /**
  * Shows operators a deposit's state, from its row, and takes their decision on payments in review. It changes nothing by
@@ -58,7 +58,7 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
   setHandler(resolveDeposit, (sent: unknown) => {
     const decision = decisionOf(sent);
     // A decision without a version is about the version that is shown.
-    if (told.length < MOST_TOLD) told.push({ decision, version: decision?.version ?? version });
+    if (told.length < MAX_TOLD) told.push({ decision, version: decision?.version ?? version });
   });
 
   for (let pauseMs = FIRST_PAUSE_MS; ; ) {
@@ -67,17 +67,17 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
     isChanged = false;
     // A run that continues as new reads without having looked: until the next run has, nobody notifies it again. A signal
     // would undo the end of this one, and a steady stream of them would keep it from ever ending.
-    const isLastRead = workflowInfo().historyLength > LONGEST_HISTORY;
+    const isLastRead = workflowInfo().historyLength > MAX_HISTORY;
     const deposit = await readDeposit(depositId, { hasLooked: !isLastRead });
     if (deposit === null) return { outcome: 'deleted' };
-    pauseMs = deposit.version === version ? Math.min(pauseMs * 2, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
+    pauseMs = deposit.version === version ? Math.min(pauseMs * 2, MAX_PAUSE_MS) : FIRST_PAUSE_MS;
     version = deposit.version;
     show(depositId, deposit, remark);
 
     // If a signal arrives before the server has recorded the end of the run, the end is undone and the signal handled first.
     const isNews = () => isChanged || told.length > 0;
     if (isOver(deposit) && !isNews()) return { outcome: deposit.status, creditedUsd: deposit.creditedUsd };
-    if (workflowInfo().historyLength > LONGEST_HISTORY)
+    if (workflowInfo().historyLength > MAX_HISTORY)
       await continueAsNew<typeof watchDeposit>({ depositId, continued: { version, remark, told } });
     if (isNews()) continue;
     const untilExpiryMs = Date.parse(deposit.expiresAt) - Date.now();
@@ -107,7 +107,7 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
 function decisionOf(sent: unknown): DepositDecision | null {
   const { outcome, reason, version } = (sent ?? {}) as Partial<Record<keyof DepositDecision, unknown>>;
   if (outcome !== 'credited' && outcome !== 'returned') return null;
-  if (typeof reason !== 'string' || reason.length > LONGEST_REASON) return null;
+  if (typeof reason !== 'string' || reason.length > MAX_REASON) return null;
   if (version === undefined) return { outcome, reason };
   return typeof version === 'number' ? { outcome, reason, version } : null;
 }

@@ -7,7 +7,7 @@ import type { Orm } from '../../db/orm.ts';
 import { autocommitStatement } from '../../db/sql.ts';
 import type { NetworkCallback } from '../../domain/card-network.ts';
 
-const MOST_ATTEMPTS = 5;
+const MAX_ATTEMPTS = 5;
 
 interface CallbackOptions {
   orm: Orm;
@@ -76,7 +76,7 @@ type DueCallback = Awaited<ReturnType<typeof takeDue>>[number];
 async function sendCallback(options: CallbackOptions, callback: DueCallback): Promise<void> {
   const { id, token, type, attempts } = callback;
   const refusal = await post(options, { token, type });
-  const isLast = refusal === null || attempts >= MOST_ATTEMPTS;
+  const isLast = refusal === null || attempts >= MAX_ATTEMPTS;
   await (isLast ? remove : putOff)(options.orm, { id });
   if (refusal === null || !isLast) return;
   options.logger.warn(

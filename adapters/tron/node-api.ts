@@ -14,10 +14,10 @@ const CODES: Record<string, string> = {
   ...{ UND_ERR_SOCKET: 'disconnected', UND_ERR_CONNECT_TIMEOUT: 'timeout' },
 };
 /** Concurrent calls to one node. Further ones wait their turn, within their timeout. */
-const MOST_CALLS = 16;
+const MAX_CALLS = 16;
 /** How long to pause for a node that rate limits us without saying for how long. */
 const LIMITED_MS = 5_000;
-const LONGEST_RETRY_AFTER_MS = 300_000;
+const MAX_RETRY_AFTER_MS = 300_000;
 
 /**
  * The calls to one node. Anything wrong with a response is thrown as a {@link NodeProblem}; if `signal` is aborted, its
@@ -42,7 +42,7 @@ export function openNodeApi(
   timeoutMs: number,
 ): NodeApi {
   const agent = new Agent({
-    ...{ connections: MOST_CALLS, keepAliveTimeout: 4_000, maxResponseSize: ANSWER_LIMIT_BYTES },
+    ...{ connections: MAX_CALLS, keepAliveTimeout: 4_000, maxResponseSize: ANSWER_LIMIT_BYTES },
     // Each call has its own timeout, which covers the whole response.
     ...{ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: timeoutMs } },
   });
@@ -160,7 +160,7 @@ function parseJson(text: string): unknown {
 
 function retryAfterMs(header: unknown): number {
   const seconds = /^\d{1,6}$/.test(String(header)) ? Number(header) : 0;
-  return Math.min(LONGEST_RETRY_AFTER_MS, Math.max(LIMITED_MS, seconds * 1_000));
+  return Math.min(MAX_RETRY_AFTER_MS, Math.max(LIMITED_MS, seconds * 1_000));
 }
 
 /** Only the error's code: the error itself contains the request, and so the API key. */

@@ -23,13 +23,13 @@ export interface ChainTimings extends Recovery {
 }
 
 /** Blocks fetched at once, and so in memory with all their transactions. */
-const MOST_AT_ONCE = 8;
+const MAX_AT_ONCE = 8;
 /** After an overload, the number of concurrent requests to a node is halved, and not raised again for this long. */
 const SLOWED_MS = 60_000;
 /** A minute of blocks. Several nodes behind one address differ by a few. */
 export const BEHIND_BLOCKS = 20;
 /** Blocks that are not solid yet to look at in one call. */
-const MOST_UNSOLID = 5;
+const MAX_UNSOLID = 5;
 
 /** One node and its health. It throws only {@link NodeProblem}s, or the reason of an aborted signal. */
 export class TronNode {
@@ -43,7 +43,7 @@ export class TronNode {
   readonly #api: NodeApi;
   readonly #usdtHash: string;
   readonly #timings: ChainTimings;
-  #atOnce = MOST_AT_ONCE;
+  #atOnce = MAX_AT_ONCE;
   #slowedAtMs = 0;
   /** The block that it claims to have but did not return, and since when. */
   #missing: { number: number; sinceMs: number } | null = null;
@@ -169,7 +169,7 @@ export class TronNode {
     if (newest === null) throw new NodeProblem('failing', 'no_blocks');
     const { number } = newest;
     if (after !== null && number <= after) return { number: after, transfers: [] };
-    const from = Math.max(after === null ? number : after + 1, number - MOST_UNSOLID + 1);
+    const from = Math.max(after === null ? number : after + 1, number - MAX_UNSOLID + 1);
     const earlier = Array.from({ length: number - from }, (_, at) => from + at);
     const answers = await Promise.all(earlier.map((one) => this.#api.block(one, signal)));
     const transfers = [...answers, answer].flatMap((one, at) => readCalls(one, from + at, this.#usdtHash));
@@ -211,7 +211,7 @@ export class TronNode {
   }
 
   #mayAskAtOnce(): number {
-    if (this.#atOnce < MOST_AT_ONCE && performance.now() - this.#slowedAtMs > SLOWED_MS) {
+    if (this.#atOnce < MAX_AT_ONCE && performance.now() - this.#slowedAtMs > SLOWED_MS) {
       this.#atOnce *= 2;
       this.#slowedAtMs = performance.now();
     }

@@ -5,9 +5,9 @@ import { connectFailure } from './delivery-result.ts';
 
 /** How long an idle connection is kept, unless the receiver says otherwise. */
 const IDLE_MS = 10_000;
-const LONGEST_IDLE_MS = 30_000;
+const MAX_IDLE_MS = 30_000;
 /** A connection is replaced after this time, so that we notice when a receiver moves to another address. */
-const LONGEST_LIFE_MS = 300_000;
+const MAX_LIFE_MS = 300_000;
 const LARGEST_HEADERS_BYTES = 16_384;
 
 /** The connections of one endpoint: one for each attempt in progress, up to a limit. They are kept for later attempts. */
@@ -66,7 +66,7 @@ export function createEndpointConnections(
       return open();
     },
     release: (connection, { reusable }) => {
-      const keep = reusable && !retired && performance.now() - connection.createdAtMs < LONGEST_LIFE_MS;
+      const keep = reusable && !retired && performance.now() - connection.createdAtMs < MAX_LIFE_MS;
       if (keep) connection.used = true;
       else connection.destroy();
       const next = waiting.shift();
@@ -96,7 +96,7 @@ function createConnection(target: WebhookTarget, network: Network): Connection {
     allowH2: false,
     pipelining: 1,
     keepAliveTimeout: IDLE_MS,
-    keepAliveMaxTimeout: LONGEST_IDLE_MS,
+    keepAliveMaxTimeout: MAX_IDLE_MS,
     maxHeaderSize: LARGEST_HEADERS_BYTES,
     // One deadline covers the whole attempt.
     headersTimeout: 0,

@@ -20,7 +20,7 @@ import {
 import type { FoundClaim, KeyedRequest } from '../idempotency/claim.ts';
 
 /** The limit of an account's open deposits. Each is an address to watch, and a workflow. */
-const MOST_OPEN_DEPOSITS = 10_000;
+const MAX_OPEN_DEPOSITS = 10_000;
 
 /** The terms of new deposits. */
 export interface DepositTerms {
@@ -92,7 +92,7 @@ async function takeIndex(
   if (replay !== null) return replay;
   if (row.address_index === null) {
     throw new ApiError('limit_exceeded', {
-      message: `Limit exceeded: this account already has ${MOST_OPEN_DEPOSITS} deposits awaiting payment. Pay some of them, or wait until some expire. If you sent an Idempotency-Key, use a new one then: it keeps this response.`,
+      message: `Limit exceeded: this account already has ${MAX_OPEN_DEPOSITS} deposits awaiting payment. Pay some of them, or wait until some expire. If you sent an Idempotency-Key, use a new one then: it keeps this response.`,
     });
   }
   return { index: row.address_index };
@@ -109,8 +109,8 @@ const indexUnder = tenantStatement(
         SELECT count(*) FROM (
           SELECT FROM deposit d
           WHERE d.partner_id = ${partnerId} AND d.mode = ${mode} AND d.status IN ('awaiting_payment', 'confirming')
-          LIMIT ${sql.lit(MOST_OPEN_DEPOSITS)}) open
-      ) < ${sql.lit(MOST_OPEN_DEPOSITS)} THEN nextval('deposit_address_index')::int END AS address_index
+          LIMIT ${sql.lit(MAX_OPEN_DEPOSITS)}) open
+      ) < ${sql.lit(MAX_OPEN_DEPOSITS)} THEN nextval('deposit_address_index')::int END AS address_index
     FROM (SELECT ${key}::text IS NULL OR pg_try_advisory_xact_lock(
         hashtextextended(concat_ws('/', ${partnerId}::text, ${mode}::text, ${key}::text), 0)) AS is_first) first
       LEFT JOIN idempotency_claim c ON c.partner_id = ${partnerId} AND c.mode = ${mode} AND c.key = ${key}`,

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { type Reader, readStatement } from '../../db/sql.ts';
-import { MOST_EACH, type Violation } from '../../ledger/check-ledger.ts';
+import { MAX_EACH, type Violation } from '../../ledger/check-ledger.ts';
 
 /** The number of the invariant: every posting has the row it is for, and every such row its posting. */
 export const BOOKS_INVARIANT = 13;
@@ -17,10 +17,10 @@ export async function checkBooks(
   const violations: Violation[] = [];
   for (const book of BOOKS) {
     await beforeEach();
-    const rows = await differences(book)(em, { most: MOST_EACH });
+    const rows = await differences(book)(em, { most: MAX_EACH });
     violations.push(...rows.map((row) => ({ invariant: BOOKS_INVARIANT, ...row })));
   }
-  return violations.slice(0, MOST_EACH);
+  return violations.slice(0, MAX_EACH);
 }
 
 interface Book {

@@ -5,11 +5,11 @@ import { asAccount, asService } from '../../process/work-context.ts';
 import { settleTransaction, settleTransactions } from './settle-transactions.ts';
 import type { Settled, Settlement, SettlementOutcome } from './settlement.ts';
 
-const MOST_TOGETHER = 100;
+const MAX_TOGETHER = 100;
 /** If more transactions run at once on one server, each takes that much longer. */
-const MOST_UNDER_WAY = 4;
+const MAX_UNDER_WAY = 4;
 /** How long others may have to wait for an account they share a transaction with. */
-const LONGEST_LOCK_WAIT_MS = 250;
+const MAX_LOCK_WAIT_MS = 250;
 
 export interface SettlementQueue {
   /**
@@ -28,14 +28,12 @@ export interface SettlementQueue {
  */
 export function createSettlementQueue(orm: Orm, eventsWritten: () => void): SettlementQueue {
   const settle = coalesce<Settlement, Settled>({
-    mostTogether: MOST_TOGETHER,
-    mostUnderWay: MOST_UNDER_WAY,
+    mostTogether: MAX_TOGETHER,
+    mostUnderWay: MAX_UNDER_WAY,
     laneOf: accountOf,
     async run(settlements) {
       try {
-        const outcomes = await asService('settlements', () =>
-          settleTogether(settlements, LONGEST_LOCK_WAIT_MS),
-        );
+        const outcomes = await asService('settlements', () => settleTogether(settlements, MAX_LOCK_WAIT_MS));
         return outcomes.map(settledOf);
       } catch {
         // The error need not be everybody's.

@@ -106,11 +106,11 @@ async function endsWithin(exited: Promise<string>, graceMs: number): Promise<boo
   return ended;
 }
 
-const LONGEST_LINE = 300;
+const MAX_LINE = 300;
 
 /** The error for a child that ended instead of starting its work. */
 export function endedAtOnce(child: Child, how: string): Error {
-  const words = child.lastLines().map((line) => line.slice(0, LONGEST_LINE));
+  const words = child.lastLines().map((line) => line.slice(0, MAX_LINE));
   return new Error(`${child.name} ended at once (${how}). Its last words:\n${words.join('\n')}`);
 }
 

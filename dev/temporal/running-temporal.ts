@@ -74,7 +74,7 @@ async function setRetention(connection: Connection, namespace: string): Promise<
   });
 }
 
-const LONGEST_START_MS = 120_000;
+const MAX_START_MS = 120_000;
 
 /** Connects to the server that `server` starts. Fails if the process ends instead. */
 async function connectWhenServing(address: string, server: Child): Promise<Connection> {
@@ -82,7 +82,7 @@ async function connectWhenServing(address: string, server: Child): Promise<Conne
   void server.exited.then((how) => {
     ended = how;
   });
-  const giveUpAt = Date.now() + LONGEST_START_MS;
+  const giveUpAt = Date.now() + MAX_START_MS;
   while (ended === undefined) {
     try {
       return await Connection.connect({ address, connectTimeout: '1s' });

@@ -19,7 +19,7 @@ const INTERVAL_MS = 1_000;
 const STARTS_AT_ONCE = 16;
 const START_TIMEOUT_MS = 3_000;
 /** How long a claim is left alone after it was started, and at most after it could not be. */
-const LONGEST_PAUSE_MS = 60_000;
+const MAX_PAUSE_MS = 60_000;
 /** The pause after the first failure; it doubles with each further one. Until it ends, no other worker takes the claim. */
 const FIRST_PAUSE_MS = START_TIMEOUT_MS + 2_000;
 const LOG_EVERY_MS = 10_000;
@@ -87,12 +87,12 @@ async function startOne(dependencies: SweepDependencies, tally: Tally, claim: Ab
       client.withDeadline(Date.now() + START_TIMEOUT_MS, () => startClaimed(client, workflow)),
     );
     tally.started += 1;
-    await putClaimOff(orm, claim.id, LONGEST_PAUSE_MS);
+    await putClaimOff(orm, claim.id, MAX_PAUSE_MS);
   } catch (error) {
     tally.fail(claim.id, error);
     // This says nothing about the claim, which should get its turn soon after Temporal is back.
     if (isTemporalAway(error)) return;
-    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (claim.attempts - 1), LONGEST_PAUSE_MS);
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (claim.attempts - 1), MAX_PAUSE_MS);
     await putClaimOff(orm, claim.id, pauseMs).catch((another: unknown) => tally.fail(claim.id, another));
   }
 }

@@ -11,16 +11,16 @@ import { asAccount, asService } from '../../process/work-context.ts';
 import { Waker } from '../waker.ts';
 
 /** Accounts served at once, each with one transaction, because the lock on its balance allows no more. */
-const MOST_AT_ONCE = 6;
+const MAX_AT_ONCE = 6;
 /** How often it looks without being notified. */
 const IDLE_MS = 1_000;
 /** How long an account waits if another process serves it, or its transaction failed. */
 const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 30_000;
+const MAX_PAUSE_MS = 30_000;
 /** The longest pause of an account whose balance is locked: it may be free at any time. */
-const LONGEST_LOCKED_PAUSE_MS = 2_000;
+const MAX_LOCKED_PAUSE_MS = 2_000;
 /** How long a locked account may keep others from its slot: it is tried again soon. */
-const LONGEST_LOCK_WAIT_MS = 250;
+const MAX_LOCK_WAIT_MS = 250;
 const LOCK_NOT_AVAILABLE = '55P03';
 
 export interface Crediting {
@@ -53,7 +53,7 @@ export function startCrediting(dependencies: { orm: Orm; logger: Logger; credite
     for (const [partnerId, { againAtMs, failures }] of served)
       if (againAtMs <= now && failures === 0) served.delete(partnerId);
     const except = [...served].filter(([, { againAtMs }]) => againAtMs > now).map(([partnerId]) => partnerId);
-    const limit = MOST_AT_ONCE - underWay.size;
+    const limit = MAX_AT_ONCE - underWay.size;
     if (limit === 0) return;
     const found = await asService('deposits', () => findUncredited(orm.em.fork(), { after, except, limit }));
     // After the last account it begins again with the first.
@@ -83,7 +83,7 @@ export function startCrediting(dependencies: { orm: Orm; logger: Logger; credite
       return { againAtMs: performance.now() + (judged > 0 ? 0 : FIRST_PAUSE_MS), failures: 0 };
     } catch (error) {
       const isLocked = (error as { code?: unknown }).code === LOCK_NOT_AVAILABLE;
-      const longestMs = isLocked ? LONGEST_LOCKED_PAUSE_MS : LONGEST_PAUSE_MS;
+      const longestMs = isLocked ? MAX_LOCKED_PAUSE_MS : MAX_PAUSE_MS;
       const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failures, longestMs);
       logger.error(
         { partnerId, deposits: depositIds.length, error: describeError(error), againInMs: pauseMs },
@@ -96,7 +96,7 @@ export function startCrediting(dependencies: { orm: Orm; logger: Logger; credite
   /** If deposits fail together, tries each alone, so that one does not hold up the others. @throws the last error */
   async function creditTogetherOrApart(depositIds: readonly string[]): Promise<CreditedPayments> {
     try {
-      return await creditPayments(orm, depositIds, LONGEST_LOCK_WAIT_MS);
+      return await creditPayments(orm, depositIds, MAX_LOCK_WAIT_MS);
     } catch (error) {
       const { code } = error as { code?: unknown };
       if (depositIds.length === 1 || code === LOCK_NOT_AVAILABLE) throw error;
@@ -106,7 +106,7 @@ export function startCrediting(dependencies: { orm: Orm; logger: Logger; credite
     for (const depositId of depositIds) {
       if (waker.stopped) break;
       try {
-        const one = await creditPayments(orm, [depositId], LONGEST_LOCK_WAIT_MS);
+        const one = await creditPayments(orm, [depositId], MAX_LOCK_WAIT_MS);
         all.judged += one.judged;
         all.credited += one.credited;
       } catch (error) {

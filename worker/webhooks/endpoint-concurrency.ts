@@ -4,8 +4,8 @@ import type { Tenant } from '../../domain/mode.ts';
 const INITIAL_SLOTS = 8;
 const FEWEST_SLOTS = 2;
 /** Twice the number of an endpoint's connections, so that they need not wait for the next read of events. */
-export const MOST_SLOTS = 128;
-const MOST_ACCOUNTS = 10_000;
+export const MAX_SLOTS = 128;
+const MAX_ACCOUNTS = 10_000;
 
 interface Endpoint {
   slots: number;
@@ -19,7 +19,7 @@ interface Endpoint {
 export class EndpointConcurrency {
   /** The slots of an account without recent attempts. */
   readonly initialSlots = INITIAL_SLOTS;
-  readonly #endpoints = new LRUCache<string, Endpoint>({ max: MOST_ACCOUNTS });
+  readonly #endpoints = new LRUCache<string, Endpoint>({ max: MAX_ACCOUNTS });
 
   acquire(account: Tenant): void {
     const key = keyOf(account);
@@ -33,7 +33,7 @@ export class EndpointConcurrency {
     if (endpoint === undefined) return;
     endpoint.inFlight -= 1;
     endpoint.slots = succeeded
-      ? Math.min(endpoint.slots * 2, MOST_SLOTS)
+      ? Math.min(endpoint.slots * 2, MAX_SLOTS)
       : Math.max(Math.floor(endpoint.slots / 2), FEWEST_SLOTS);
   }
 

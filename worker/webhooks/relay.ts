@@ -17,9 +17,9 @@ import { Waker } from '../waker.ts';
 import { EndpointConcurrency } from './endpoint-concurrency.ts';
 import { createRelayMetrics } from './relay-metrics.ts';
 
-const MOST_IN_FLIGHT = 2_000;
-const MOST_TAKEN = 250;
-const MOST_RECORDED = 500;
+const MAX_IN_FLIGHT = 2_000;
+const MAX_TAKEN = 250;
+const MAX_RECORDED = 500;
 /** A fallback for notifications, which can be lost. */
 const POLL_MS = 500;
 /**
@@ -66,7 +66,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
   let after: Tenant | null = null;
 
   async function take(): Promise<Delivery[]> {
-    const limit = Math.min(MOST_TAKEN, MOST_IN_FLIGHT - inProgress.size);
+    const limit = Math.min(MAX_TAKEN, MAX_IN_FLIGHT - inProgress.size);
     const freeSlots = concurrency.freeSlots();
     const request = {
       freeSlots,
@@ -199,7 +199,7 @@ function createAttemptRecorder({
   logger,
 }: RelayDependencies): (attempt: Attempt) => Promise<void> {
   return coalesce<Attempt, void>({
-    mostTogether: MOST_RECORDED,
+    mostTogether: MAX_RECORDED,
     async run(attempts) {
       try {
         await recordAttempts({ orm, ring }, attempts);

@@ -4,7 +4,7 @@ import { webhooksTaskQueue } from '../../config/task-queues.ts';
 import { EVENT_WRITTEN, listen } from '../../db/notifications.ts';
 import { createReadSignalSender } from '../../temporal/signal-sender.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
-import { MOST_SLOTS } from './endpoint-concurrency.ts';
+import { MAX_SLOTS } from './endpoint-concurrency.ts';
 import { startRelay } from './relay.ts';
 import { startTellingWorkflows } from './tell-workflows.ts';
 
@@ -18,7 +18,7 @@ export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
   const webhooks = createWebhookClient({
     timeoutMs: config.webhookTimeoutMs,
     allowLoopbackHttp: config.webhookAllowLoopbackHttp,
-    connectionsPerEndpoint: MOST_SLOTS / 2,
+    connectionsPerEndpoint: MAX_SLOTS / 2,
   });
   const worker = await createPartWorker(options, {
     taskQueue,
