@@ -8,6 +8,9 @@ import { CLIENT_KEEPALIVE, MIGRATION_LIMITS, startupOptions } from './session.ts
 
 export const MIGRATIONS_FOLDER = new URL('./migrations/', import.meta.url);
 
+/** The database was migrated with other files than these. The message says what to do. */
+export class OtherMigrations extends Error {}
+
 const ATTEMPTS = 15;
 /** The pause in which the sessions that waited behind the migration can proceed. */
 const PAUSE_MS = 2_000;
@@ -16,6 +19,7 @@ const PAUSE_MS = 2_000;
  * Applies the migrations that are still missing, each in its own transaction, under an advisory lock. A migration that can't
  * lock a table soon lets the sessions waiting behind it proceed, and tries again for about a minute.
  * @returns the names of the migrations it applied
+ * @throws OtherMigrations if the database has others than this version's, in another order. Nothing is changed then.
  */
 export async function migrate(
   databaseUrl: string,
@@ -44,7 +48,7 @@ export async function migrate(
       applied.push(migration.name);
       attempt = 1;
     } catch (error) {
-      if (!isLockTimeout(error)) throw error;
+      if (!isLockTimeout(error)) throw otherMigrations(error) ?? error;
       if (attempt === ATTEMPTS) throw lockHeld(applied, error);
       attempt += 1;
       await sleep(PAUSE_MS);
@@ -74,6 +78,20 @@ export async function expectedMigrations(): Promise<string[]> {
     .filter((file) => file.endsWith('.sql'))
     .map((file) => basename(file, '.sql'))
     .sort();
+}
+
+/** node-pg-migrate's error if the migrations that were applied are not the first ones of this version. */
+const OTHER_ORDER = /^Not run migration (\S+) is preceding already run migration (\S+)$/;
+
+function otherMigrations(cause: unknown): OtherMigrations | null {
+  const [, ours, applied] = OTHER_ORDER.exec(cause instanceof Error ? cause.message : '') ?? [];
+  if (applied === undefined) return null;
+  return new OtherMigrations(
+    `The database has the migration ${applied} where this version has ${ours}: another version created it, and this one can't ` +
+      'continue from there. Nothing was changed. Start with an empty database: "npm run reset" empties the local stack\'s; ' +
+      'otherwise, create a new one and set DATABASE_URL. To keep this database, run the version that created it.',
+    { cause },
+  );
 }
 
 function lockHeld(applied: string[], cause: unknown): Error {

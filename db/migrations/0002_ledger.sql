@@ -1,8 +1,8 @@
 -- Up Migration
 
--- Double entry, append-only. apply_operations() is the only writer; docs/decisions/ledger-one-function.md says why it
--- looks the way it does. Tables have few CHECKs and no foreign keys among them: both are paid for at every call, and a
--- key-share lock would make a hot row of each account of the platform's side.
+-- Double entry, append-only, with apply_operations() as the only writer: docs/decisions/ledger-one-function.md says
+-- why. The tables have few CHECKs and no foreign keys among them. Every call would pay for both, and the key-share
+-- locks of foreign keys would make each of the platform's accounts a hot row.
 CREATE SCHEMA ledger;
 
 CREATE TYPE ledger.account_kind AS ENUM
@@ -10,7 +10,8 @@ CREATE TYPE ledger.account_kind AS ENUM
 CREATE TYPE ledger.phase AS ENUM ('single', 'pending', 'post', 'void');
 CREATE TYPE ledger.side AS ENUM ('debit', 'credit');
 
--- Tracked accounts carry a balance and take a row lock. The others are derived from their entries, so none is hot.
+-- Tracked accounts have a balance, and a lock on their row. The balance of any other is the sum of its entries, so its
+-- row is never hot.
 CREATE TABLE ledger.account (
   -- <kind>/<mode>/<partnerId>, or card/<cardId>
   id text COLLATE "C" PRIMARY KEY,
@@ -19,49 +20,61 @@ CREATE TABLE ledger.account (
   kind ledger.account_kind NOT NULL,
   card_id text COLLATE "C",
   tracked boolean NOT NULL GENERATED ALWAYS AS (kind IN ('prepaid', 'card')) STORED,
-  -- Cents: credits less debits, and how much of that unresolved pending transfers reserve.
+  -- In cents: credits minus debits, and how much of that unresolved pending transfers reserve.
   posted bigint NOT NULL DEFAULT 0 CHECK (posted BETWEEN -9007199254740991 AND 9007199254740991),
   held bigint NOT NULL DEFAULT 0 CHECK (held BETWEEN 0 AND 9007199254740991),
   -- How many entries it has.
   version bigint NOT NULL DEFAULT 0,
-  -- What posted - held may not go below, but for codes that may overdraw; no code overdraws a card.
+  -- posted - held may not go below this, except with codes that may overdraw. No code overdraws a card.
   floor bigint NOT NULL DEFAULT 0,
   CHECK ((kind = 'card') = (card_id IS NOT NULL)),
   CONSTRAINT card_not_overdrawn CHECK (kind <> 'card' OR posted - held >= floor)
 ) WITH (fillfactor = 50);
 CREATE UNIQUE INDEX account_card ON ledger.account (card_id) WHERE card_id IS NOT NULL;
 
--- The chart of allowed flows.
+-- The chart of accounts: which flows are allowed.
 CREATE TABLE ledger.code (
   code text COLLATE "C" PRIMARY KEY,
   debit_kind ledger.account_kind NOT NULL,
   credit_kind ledger.account_kind NOT NULL,
-  -- May take the debited account below its floor.
+  -- It may take the debited account below its floor.
   may_overdraw boolean NOT NULL,
-  -- May be pending first, then posted or voided.
+  -- It may be pending first, then posted or voided.
   may_hold boolean NOT NULL,
+  mode text CHECK (mode IN ('test', 'live')),
+  posted_by text[] NOT NULL DEFAULT '{}',
   CHECK (debit_kind IN ('prepaid', 'card') OR credit_kind IN ('prepaid', 'card')),
   CHECK (NOT may_hold OR (debit_kind IN ('prepaid', 'card') AND NOT may_overdraw))
 );
-INSERT INTO ledger.code (code, debit_kind, credit_kind, may_overdraw, may_hold) VALUES
-  ('fund_faucet', 'faucet', 'prepaid', false, false),
-  ('fund_usdt', 'crypto_clearing', 'prepaid', false, false),
-  ('issue_load', 'prepaid', 'card', false, true),
-  ('topup', 'prepaid', 'card', false, true),
-  ('fee_activation', 'prepaid', 'fee_revenue', false, true),
-  ('fee_funding', 'prepaid', 'fee_revenue', false, true),
-  ('purchase', 'card', 'network', false, false),
-  ('refund', 'network', 'card', false, false),
-  ('fee_transaction', 'prepaid', 'fee_revenue', true, false),
-  ('fee_decline', 'prepaid', 'fee_revenue', true, false),
-  ('block_release', 'card', 'prepaid', false, false),
-  ('late_debit', 'prepaid', 'network', true, false),
-  ('adjustment_credit', 'adjustment', 'prepaid', false, false),
-  ('adjustment_debit', 'prepaid', 'adjustment', false, false);
+COMMENT ON COLUMN ledger.code.mode IS 'The one mode it may be used in; NULL: both.';
+COMMENT ON COLUMN ledger.code.posted_by IS 'The roles whose logins may post it; none, unless it is said.';
+
+-- The API runs the first tasks of the workflows it starts, so it posts what they post.
+INSERT INTO ledger.code (code, debit_kind, credit_kind, may_overdraw, may_hold, posted_by) VALUES
+  ('issue_load', 'prepaid', 'card', false, true, '{card_issuing_api,card_issuing_worker}'),
+  ('topup', 'prepaid', 'card', false, true, '{card_issuing_api,card_issuing_worker}'),
+  ('fee_activation', 'prepaid', 'fee_revenue', false, true, '{card_issuing_api,card_issuing_worker}'),
+  ('fee_funding', 'prepaid', 'fee_revenue', false, true, '{card_issuing_api,card_issuing_worker}'),
+  ('block_release', 'card', 'prepaid', false, false, '{card_issuing_api,card_issuing_worker}');
+-- The API receives the network's transactions. For the simulated network, an operator sends them.
+INSERT INTO ledger.code (code, debit_kind, credit_kind, may_overdraw, may_hold, posted_by) VALUES
+  ('purchase', 'card', 'network', false, false, '{card_issuing_api,card_issuing_worker,card_issuing_operator}'),
+  ('refund', 'network', 'card', false, false, '{card_issuing_api,card_issuing_worker,card_issuing_operator}'),
+  ('fee_transaction', 'prepaid', 'fee_revenue', true, false, '{card_issuing_api,card_issuing_worker,card_issuing_operator}'),
+  ('fee_decline', 'prepaid', 'fee_revenue', true, false, '{card_issuing_api,card_issuing_worker,card_issuing_operator}'),
+  -- A purchase and a refund that reach a blocked card.
+  ('late_debit', 'prepaid', 'network', true, false, '{card_issuing_api,card_issuing_worker,card_issuing_operator}'),
+  ('late_refund', 'network', 'prepaid', false, false, '{card_issuing_api,card_issuing_worker,card_issuing_operator}');
+-- Pretend money exists in test mode only, and money from a chain in live mode only.
+INSERT INTO ledger.code (code, debit_kind, credit_kind, may_overdraw, may_hold, mode, posted_by) VALUES
+  ('fund_faucet', 'faucet', 'prepaid', false, false, 'test', '{card_issuing_api}'),
+  ('fund_usdt', 'crypto_clearing', 'prepaid', false, false, 'live', '{card_issuing_worker,card_issuing_operator}'),
+  ('adjustment_credit', 'adjustment', 'prepaid', false, false, NULL, '{card_issuing_operator}'),
+  ('adjustment_debit', 'prepaid', 'adjustment', false, false, NULL, '{card_issuing_operator}');
 
 CREATE TABLE ledger.transfer (
   id uuid PRIMARY KEY,
-  -- SHA-256 of all the transfers of the call that made it: a retry brings the same again.
+  -- SHA-256 of all transfers of the operation. A retry has the same.
   fingerprint bytea NOT NULL,
   seq bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
   operation_id text COLLATE "C" NOT NULL,
@@ -69,52 +82,73 @@ CREATE TABLE ledger.transfer (
   mode text NOT NULL,
   code text COLLATE "C" NOT NULL,
   phase ledger.phase NOT NULL,
-  -- The pending transfer a post or a void resolves.
+  -- The pending transfer that a post or a void resolves.
   pending_id uuid,
   debit_id text COLLATE "C" NOT NULL,
   credit_id text COLLATE "C" NOT NULL,
   amount bigint NOT NULL CHECK (amount BETWEEN 1 AND 9007199254740991),
-  -- The prepaid balance right after it, where it touches one: the answer a retry gets again.
+  -- The prepaid balance right after it, if it touches one. A retry gets the same again.
   prepaid_posted bigint,
   prepaid_held bigint,
-  created_at timestamptz NOT NULL DEFAULT now(),
+  -- Transfers of an account are made one after the other, under its lock. Their transactions may have begun long
+  -- before.
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  -- The day of the transaction that made it, in UTC. A transfer and its entries have the same day, so that the entries
+  -- of one transfer are in one partition, where the primary key sees them all.
+  booked_on date NOT NULL DEFAULT (now() AT TIME ZONE 'UTC')::date,
   CHECK ((phase IN ('post', 'void')) = (pending_id IS NOT NULL))
 );
 CREATE UNIQUE INDEX transfer_resolves_once ON ledger.transfer (pending_id) WHERE pending_id IS NOT NULL;
 
+-- Partitioned by year (docs/decisions/time-partitions.md). Nobody may drop a partition.
 CREATE TABLE ledger.entry (
   transfer_id uuid NOT NULL,
   side ledger.side NOT NULL,
   account_id text COLLATE "C" NOT NULL,
   amount bigint NOT NULL CHECK (amount BETWEEN 1 AND 9007199254740991),
-  -- Of tracked accounts alone: the balance it leaves, and its number in the account's chain.
+  -- If the account is tracked: its balance after this entry, and the number of the entry in the account's chain.
   balance_after bigint,
   account_version bigint,
-  PRIMARY KEY (transfer_id, side)
-);
-CREATE UNIQUE INDEX entry_chain ON ledger.entry (account_id, account_version) WHERE account_version IS NOT NULL;
+  booked_on date NOT NULL DEFAULT (now() AT TIME ZONE 'UTC')::date,
+  PRIMARY KEY (transfer_id, side, booked_on)
+) PARTITION BY RANGE (booked_on);
+CREATE TABLE ledger.entry_default PARTITION OF ledger.entry DEFAULT;
+DO $$
+BEGIN
+  EXECUTE format('CREATE TABLE ledger.entry_first PARTITION OF ledger.entry FOR VALUES FROM (MINVALUE) TO (%L)',
+    (date_trunc('year', now() AT TIME ZONE 'UTC') + interval '1 year')::date);
+END $$;
+-- An account's chain is unique within each year. From one year to the next, the version in the account's row continues
+-- it.
+CREATE UNIQUE INDEX entry_default_chain ON ledger.entry_default (account_id, account_version)
+  WHERE account_version IS NOT NULL;
+-- squawk-ignore require-concurrent-index-creation -- The table is new: the block above creates it.
+CREATE UNIQUE INDEX entry_first_chain ON ledger.entry_first (account_id, account_version) WHERE account_version IS NOT NULL;
 
 CREATE FUNCTION ledger.deny_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'ledger.% is append-only, % is not allowed: correct it with another transfer', TG_TABLE_NAME, TG_OP
     USING ERRCODE = 'restrict_violation';
 END $$;
+CREATE TRIGGER never_removed BEFORE DELETE OR TRUNCATE ON ledger.account
+  FOR EACH STATEMENT EXECUTE FUNCTION ledger.deny_change();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger.transfer
   FOR EACH STATEMENT EXECUTE FUNCTION ledger.deny_change();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger.entry
   FOR EACH STATEMENT EXECUTE FUNCTION ledger.deny_change();
-CREATE TRIGGER never_removed BEFORE DELETE OR TRUNCATE ON ledger.account
+-- Also for statements that name a partition: partitions don't inherit triggers for each statement.
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger.entry_default
+  FOR EACH STATEMENT EXECUTE FUNCTION ledger.deny_change();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger.entry_first
   FOR EACH STATEMENT EXECUTE FUNCTION ledger.deny_change();
 
--- At commit a transfer that moved money has exactly its two entries, and another has none. As the primary key allows
--- one entry a side, both directions together say so.
 CREATE FUNCTION ledger.check_transfer() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
   expected integer := CASE WHEN NEW.phase IN ('single', 'post') THEN 2 ELSE 0 END;
   present integer;
 BEGIN
-  SELECT count(*) INTO present FROM ledger.entry e WHERE e.transfer_id = NEW.id;
+  SELECT count(*) INTO present FROM ledger.entry e WHERE e.transfer_id = NEW.id AND e.booked_on = NEW.booked_on;
   IF present <> expected THEN
     RAISE EXCEPTION 'transfer % (%) has % entries, it needs %', NEW.id, NEW.phase, present, expected
       USING ERRCODE = 'integrity_constraint_violation';
@@ -129,6 +163,7 @@ SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
   PERFORM FROM ledger.transfer t
     WHERE t.id = NEW.transfer_id AND t.phase IN ('single', 'post') AND t.amount = NEW.amount
+      AND t.booked_on = NEW.booked_on
       AND NEW.account_id = CASE NEW.side WHEN 'debit' THEN t.debit_id ELSE t.credit_id END;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'the % entry of transfer % does not match it', NEW.side, NEW.transfer_id
@@ -139,7 +174,35 @@ END $$;
 CREATE CONSTRAINT TRIGGER balanced AFTER INSERT ON ledger.entry DEFERRABLE INITIALLY DEFERRED
   FOR EACH ROW EXECUTE FUNCTION ledger.check_entry();
 
--- What apply_operations() works with. Row types of tables would do, but unnesting those copies their constraints.
+CREATE FUNCTION ledger.check_deposit_credit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  -- deposit/<network>/<tx hash>/<log index>/<deposit>, or deposit/resolve/<version>/<deposit>
+  part text[] := string_to_array(NEW.operation_id, '/');
+BEGIN
+  IF pg_has_role(session_user, current_user, 'MEMBER') THEN
+    RETURN NULL;
+  ELSIF part[2] = 'resolve' THEN
+    PERFORM FROM public.deposit_resolution r JOIN public.deposit d ON d.id = r.deposit_id
+      WHERE r.deposit_id = part[4] AND r.version::text = part[3] AND r.outcome = 'credited' AND r.credited_cents = NEW.amount
+        AND d.partner_id = NEW.partner_id AND d.mode = NEW.mode AND r.xmin = pg_current_xact_id()::xid;
+  ELSE
+    PERFORM FROM public.deposit_payment p
+      WHERE p.network = part[2] AND p.tx_hash = part[3] AND p.log_index::text = part[4] AND p.deposit_id = part[5]
+        AND p.status = 'credited' AND p.value_micro_usdt = NEW.amount * 10000::numeric
+        AND p.partner_id = NEW.partner_id AND p.mode = NEW.mode AND p.xmin = pg_current_xact_id()::xid;
+  END IF;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'transfer % (fund_usdt) has no payment or resolution of % cents in its transaction', NEW.id, NEW.amount
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER deposit_credit AFTER INSERT ON ledger.transfer DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW WHEN (NEW.code = 'fund_usdt') EXECUTE FUNCTION ledger.check_deposit_credit();
+
+-- What apply_operations() works with. The row types of the tables would do, but it copies these often, so they are
+-- small.
 CREATE TYPE ledger.step AS (
   operation integer, operation_id text, partner_id text, mode text,
   id uuid, code text, phase ledger.phase, pending_id uuid, debit_id text, credit_id text, amount bigint,
@@ -149,23 +212,20 @@ CREATE TYPE ledger.account_state AS (
   id text, partner_id text, mode text, kind ledger.account_kind, tracked boolean,
   posted bigint, held bigint, version bigint, floor bigint
 );
+-- Of a code: is_permitted says whether the caller may post it.
+CREATE TYPE ledger.flow AS (
+  code text, debit_kind ledger.account_kind, credit_kind ledger.account_kind, may_overdraw boolean, may_hold boolean,
+  mode text, is_permitted boolean
+);
 CREATE TYPE ledger.new_entry AS (
   transfer_id uuid, side ledger.side, account_id text, amount bigint, balance_after bigint, account_version bigint
 );
 
--- Applies operations, each all or nothing, in the order they come, and answers one row for each:
---   outcome 'applied' | 'replayed' (the same was applied before) | 'insufficient_funds'
---           | 'conflict' (an id was used for something else) | 'rejected' (reason says why)
---   prepaid_posted, prepaid_held: the prepaid balance after it, NULL where it touches none.
--- request is an array of ledger.step in JSON (operation_id … amount); operation numbers which steps belong together.
--- What the rules forbid is an answer, so it aborts neither the other operations nor the caller's work; an error is left
--- for what cannot be a step at all.
--- A unique violation says that another transaction was first to use an id this one saw unused: retry the transaction.
 CREATE FUNCTION ledger.apply_operations(request jsonb)
 RETURNS TABLE (outcome text, reason text, prepaid_posted bigint, prepaid_held bigint)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
--- Planned once a session, and never as a scan of a table that was small at the time.
+-- Planned once in a session, and never as a scan of a table that was small at the time.
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 AS $$
@@ -174,7 +234,7 @@ DECLARE
   max_cents CONSTANT bigint := 9007199254740991;
   steps ledger.step[];
   codes text[];
-  chart ledger.code[];
+  chart ledger.flow[];
   account_ids text[];
   accounts ledger.account_state[];
   new_account_ids text[];
@@ -185,7 +245,7 @@ DECLARE
   pending_ids uuid[];
   resolved_ids uuid[] := '{}';
   entries ledger.new_entry[] := '{}';
-  -- Where to go back to if an operation fails midway.
+  -- What to return to if an operation fails midway.
   accounts_before ledger.account_state[];
   transfers_before integer;
   entries_before integer;
@@ -195,28 +255,37 @@ DECLARE
   content text;
   digest bytea;
   step ledger.step;
-  flow ledger.code;
+  flow ledger.flow;
   known_at integer;
   debit_at integer;
   credit_at integer;
   debited ledger.account_state;
   credited ledger.account_state;
   hold ledger.step;
+  caller name := CASE WHEN current_setting('role') IN ('none', 'card_issuing_app') THEN session_user
+    ELSE current_setting('role') END;
+  posts_as text[] := array_remove(ARRAY[
+    CASE WHEN pg_has_role(caller, 'card_issuing_api', 'MEMBER') THEN 'card_issuing_api' END,
+    CASE WHEN pg_has_role(caller, 'card_issuing_worker', 'MEMBER') THEN 'card_issuing_worker' END,
+    CASE WHEN pg_has_role(caller, 'card_issuing_operator', 'MEMBER') THEN 'card_issuing_operator' END], NULL);
 BEGIN
   SELECT array_agg(r), array_agg(r.code), array_agg(r.debit_id) || array_agg(r.credit_id), array_agg(r.id),
       array_agg(r.pending_id) FILTER (WHERE r.pending_id IS NOT NULL)
     INTO steps, codes, account_ids, transfer_ids, pending_ids
     FROM jsonb_populate_recordset(NULL::ledger.step, request) r;
 
-  -- Lock first, in the order of ids; what follows reads with snapshots taken after the wait.
+  -- Lock first, in the order of ids. The statements after it see what was committed during the wait.
   PERFORM FROM ledger.account a WHERE a.id = ANY (account_ids) AND a.tracked ORDER BY a.id FOR NO KEY UPDATE;
 
-  SELECT array_agg(f.code), array_agg(f) INTO codes, chart FROM ledger.code f WHERE f.code = ANY (codes);
+  SELECT array_agg(f.code), array_agg(ROW(f.code, f.debit_kind, f.credit_kind, f.may_overdraw, f.may_hold, f.mode,
+      f.posted_by && posts_as)::ledger.flow)
+    INTO codes, chart
+    FROM ledger.code f WHERE f.code = ANY (codes);
 
   SELECT array_agg(n.id), array_agg(CASE
       WHEN a.id IS NOT NULL
         THEN ROW(a.id, a.partner_id, a.mode, a.kind, a.tracked, a.posted, a.held, a.version, a.floor)::ledger.account_state
-      -- A card is opened by whoever uses it first.
+      -- Whoever uses a card's account first opens it.
       WHEN n.id LIKE 'card/%' THEN ROW(n.id, NULL, NULL, 'card', true, 0, 0, 0, 0)::ledger.account_state
       ELSE ROW(n.id, split_part(n.id, '/', 3), split_part(n.id, '/', 2), split_part(n.id, '/', 1),
         n.id LIKE 'prepaid/%', 0, 0, 0, 0)::ledger.account_state
@@ -259,7 +328,7 @@ BEGIN
       step := steps[i];
       known_at := array_position(transfer_ids, step.id);
       IF known_at IS NOT NULL OR outcome = 'replayed' THEN
-        -- All of the call was made before, or this is another call under its id.
+        -- Either all of this operation was applied before, or another one used its id.
         IF known_at IS NULL OR known_at > transfers_before OR transfers[known_at].fingerprint <> digest THEN
           outcome := 'conflict';
           EXIT;
@@ -281,9 +350,11 @@ BEGIN
       credited.mode := coalesce(credited.mode, step.mode);
       reason := CASE
         WHEN flow.code IS NULL THEN 'unknown_code'
+        WHEN NOT flow.is_permitted THEN 'not_permitted'
         WHEN debited.kind <> flow.debit_kind OR credited.kind <> flow.credit_kind THEN 'wrong_accounts'
         WHEN debited.partner_id <> step.partner_id OR credited.partner_id <> step.partner_id
           OR debited.mode <> step.mode OR credited.mode <> step.mode THEN 'other_owner'
+        WHEN flow.mode <> step.mode THEN 'wrong_mode'
         WHEN step.phase = 'pending' AND NOT flow.may_hold THEN 'hold_not_allowed'
       END;
       EXIT WHEN reason IS NOT NULL;
@@ -373,7 +444,8 @@ BEGIN
       SELECT a.id, a.partner_id, a.mode, a.kind
       FROM unnest(accounts) a WHERE a.id = ANY (new_account_ids) AND NOT a.tracked ORDER BY a.id
       ON CONFLICT DO NOTHING;
-    -- Another transaction that opened the same one has changed it too: that has to fail, not to be overwritten.
+    -- A transaction that has just opened the same account has also changed it. The insert has to fail then, not
+    -- overwrite that.
     INSERT INTO ledger.account (id, partner_id, mode, kind, card_id)
       SELECT a.id, a.partner_id, a.mode, a.kind, CASE a.kind WHEN 'card' THEN substr(a.id, 6) END
       FROM unnest(accounts) a WHERE a.id = ANY (new_account_ids) AND a.tracked ORDER BY a.id;
@@ -389,7 +461,6 @@ BEGIN
     WHERE a.id = n.id AND n.tracked AND (a.posted, a.held, a.version) IS DISTINCT FROM (n.posted, n.held, n.version);
 END $$;
 
-GRANT USAGE ON SCHEMA ledger TO card_issuing_app;
-GRANT SELECT ON ALL TABLES IN SCHEMA ledger TO card_issuing_app;
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ledger FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION ledger.apply_operations (jsonb) TO card_issuing_app;
+GRANT USAGE ON SCHEMA ledger TO card_issuing_app, card_issuing_operator;
+GRANT SELECT ON ledger.account, ledger.code, ledger.transfer, ledger.entry TO card_issuing_app, card_issuing_operator;
+GRANT EXECUTE ON FUNCTION ledger.apply_operations TO card_issuing_app, card_issuing_operator;

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { API_ROLE, OPERATOR_ROLE, WORKER_ROLE } from '../../db/login.ts';
-import { migrate } from '../../db/migrate.ts';
+import { migrate, OtherMigrations } from '../../db/migrate.ts';
 import { placeCluster } from '../postgres/cluster.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from '../postgres/embedded-postgres.ts';
 import { createLogin, urlFor } from '../postgres/logins.ts';
@@ -66,6 +66,7 @@ export async function migrateDatabase(databaseUrl: string, report: (line: string
   try {
     applied = await migrate(databaseUrl);
   } catch (error) {
+    if (error instanceof OtherMigrations) throw new Error(error.message);
     const { host, pathname } = new URL(databaseUrl);
     throw new Error(
       `database ${pathname.slice(1)} at ${host} can't be migrated; make sure that it is running, or correct DATABASE_URL`,

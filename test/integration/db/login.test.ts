@@ -121,7 +121,7 @@ describe('a login', () => {
 });
 
 describe('a login that is both API and worker', () => {
-  it('is warned about, since an installation before there were two has one', async () => {
+  it('is warned about, since it can do what only one of them has to', async () => {
     const lines: string[] = [];
     const logger = pino({ level: 'warn' }, { write: (line: string) => lines.push(line) });
     const config = await testConfig();
@@ -225,7 +225,6 @@ describe('the database rights', () => {
     `SET ROLE ${OPERATOR_ROLE}`,
     'SET ROLE postgres',
     'SELECT ledger.deny_change()',
-    'SELECT narrow_service_rights()',
   ];
   const REVEAL = `INSERT INTO card_reveal (id, partner_id, mode, card_id, api_key_id, request_id) VALUES ('r', 'prt_1', 'test', 'c', 'key_1', 'q')`;
   const URLS = { [API_ROLE]: apiUrlOf, [WORKER_ROLE]: workerUrlOf, [OPERATOR_ROLE]: operatorUrlOf };

@@ -1,0 +1,9 @@
+-- Trigger of card, when a live card was issued or got its id at the network: tells the workers if the network's
+-- messages wait for it. It notifies only then, because PostgreSQL commits transactions that notify one after another.
+CREATE OR REPLACE FUNCTION hint_at_network_messages() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF EXISTS (SELECT FROM network_message WHERE status = 'waiting' AND network_card_id = NEW.network_card_id) THEN
+    PERFORM pg_notify('card_identified', NEW.network_card_id);
+  END IF;
+  RETURN NULL;
+END $$;
