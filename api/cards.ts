@@ -176,7 +176,12 @@ export async function readCardPage(orm: Orm, tenant: Tenant, page: CardPage): Pr
 const one = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
   db
     .selectFrom('card as c')
-    .leftJoin('ledger.account as a', 'a.card_id', 'c.id')
+    .leftJoin('ledger.account as a', (join) =>
+      join
+        .onRef('a.card_id', '=', 'c.id')
+        .onRef('a.partner_id', '=', 'c.partner_id')
+        .onRef('a.mode', '=', 'c.mode'),
+    )
     .select(of('c', CARD_COLUMNS))
     .select('a.posted as balance_cents')
     .where('c.partner_id', '=', partnerId)
@@ -213,6 +218,8 @@ const pageOf = (newest: (values: CardPageValues) => RawBuilder<CardRow>) =>
             .selectFrom('ledger.account')
             .select('posted')
             .whereRef('card_id', '=', 'page.id')
+            .where('partner_id', '=', values.partnerId)
+            .where('mode', '=', values.mode)
             .limit(sql.lit(1))
             .as('a'),
         (join) => join.onTrue(),

@@ -156,7 +156,12 @@ const one = tenantStatement(
   (db, { partnerId, mode, eventId, from }: Tenant & { eventId: string; from: Date }) =>
     db
       .selectFrom('event as e')
-      .innerJoin('delivery as d', 'd.event_id', 'e.id')
+      .innerJoin('delivery as d', (join) =>
+        join
+          .onRef('d.event_id', '=', 'e.id')
+          .onRef('d.partner_id', '=', 'e.partner_id')
+          .onRef('d.mode', '=', 'e.mode'),
+      )
       .innerJoinLateral(attemptsOf(sql.ref('e.id')), (join) => join.onTrue())
       .select(['e.id', 'e.body', 'd.status', 'd.next_attempt_at', 'made.attempts'])
       .where('e.partner_id', '=', partnerId)
@@ -195,7 +200,8 @@ const pageOfAll = pageOf(({ partnerId, mode, from, before, limit }) => {
     where: { partner_id: partnerId, mode },
   });
   return sql`(select e.*, d.status, d.next_attempt_at from ${newest} e
-    cross join lateral (select status, next_attempt_at from delivery where event_id = e.id limit 1) d)`;
+    cross join lateral (select status, next_attempt_at from delivery
+      where event_id = e.id and partner_id = ${partnerId} and mode = ${mode} limit 1) d)`;
 });
 
 // Reads a page of each requested status and type through the index on both, and keeps the newest.
@@ -213,5 +219,6 @@ const pageOfFiltered = pageOf(({ partnerId, mode, from, before, limit, statuses,
         cross join unnest(${types}::text[]) wanted_type (type)
         cross join lateral ${ofEach} one
       order by one.event_id desc limit ${limit}
-    ) d cross join lateral (select body from event where id = d.event_id limit 1) e)`;
+    ) d cross join lateral (select body from event
+      where id = d.event_id and partner_id = ${partnerId} and mode = ${mode} limit 1) e)`;
 });

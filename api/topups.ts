@@ -156,7 +156,12 @@ export async function readTopUpPage(orm: Orm, tenant: Tenant, page: TopUpPage): 
 const one = tenantStatement((db, { partnerId, mode, topUpId }: Tenant & { topUpId: string }) =>
   db
     .selectFrom('topup as t')
-    .leftJoin('ledger.account as a', 'a.card_id', 't.card_id')
+    .leftJoin('ledger.account as a', (join) =>
+      join
+        .onRef('a.card_id', '=', 't.card_id')
+        .onRef('a.partner_id', '=', 't.partner_id')
+        .onRef('a.mode', '=', 't.mode'),
+    )
     .select(of('t', TOPUP_COLUMNS))
     .select('a.posted as balance_cents')
     .where('t.partner_id', '=', partnerId)
@@ -176,7 +181,12 @@ const pageOf = tenantStatement((db, values: Tenant & PageValues & { cardId: stri
       }).as('page'),
       (join) => join.onTrue(),
     )
-    .leftJoin('ledger.account as a', 'a.card_id', 'c.id')
+    .leftJoin('ledger.account as a', (join) =>
+      join
+        .onRef('a.card_id', '=', 'c.id')
+        .onRef('a.partner_id', '=', 'c.partner_id')
+        .onRef('a.mode', '=', 'c.mode'),
+    )
     .select(cursorOfCard('topup', values))
     .selectAll('page')
     .select('a.posted as balance_cents')

@@ -37,16 +37,16 @@ type Statement<Row> = Compilable<Row> | RawBuilder<Row>;
  * other statement has to, and a test reads each with PostgreSQL's own grammar (docs/decisions/tenant-guard.md).
  */
 export const ACROSS_TENANTS = {
-  operator: 'An operator looks at or changes any account, and gives a resource by its id or all of them.',
+  operator: 'An operator looks at any account, or names what to change by its id alone.',
   queue: 'The worker takes due work of all accounts in turns, or prunes what is over.',
-  measurement: 'A metric, an alert or a check of all accounts.',
-  id: 'The id comes from a row of ours, or from the workflow that was started for it, never from a request.',
+  measurement: 'A metric, what waits for a person, or a check, of all accounts.',
+  id: 'The id is from a row that was read before, or of a claim that the process or workflow holds, never from a request.',
   network: 'The card network names a card or a transaction of any account by its own id.',
   chain: 'A transfer on the chain names only its address.',
-  key: 'An API key is looked up, to find out whose it is.',
+  key: 'API keys are looked up to find out whose they are, and their use is recorded.',
 } as const;
 
-interface StatementOptions {
+export interface StatementOptions {
   acrossTenants?: keyof typeof ACROSS_TENANTS;
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { type RawBuilder, sql } from 'kysely';
 import { isRetryable } from '../db/is-retryable.ts';
-import { type Transactor, type Writes, writeStatement } from '../db/sql.ts';
+import { type StatementOptions, type Transactor, type Writes, writeStatement } from '../db/sql.ts';
 import { type Balance, balanceOf } from './balances.ts';
 import { LedgerConflict, LedgerRejected, type RejectionReason } from './ledger-error.ts';
 import { type EncodedOperation, encodeOperation, type LedgerOperation } from './operation.ts';
@@ -67,13 +67,15 @@ export function statementWithOperation<Values extends object, Wrote>(
     values: Values,
     ledger: { answer: RawBuilder<unknown>; call: RawBuilder<unknown> },
   ) => RawBuilder<Wrote>,
+  options: StatementOptions = {},
 ): (
   tx: Transactor,
   operation: LedgerOperation,
   values: Values,
 ) => Promise<{ moved: LedgerResult; wrote: Wrote }> {
-  const run = writeStatement((db, values: Values & { request: string }) =>
-    build(db, values, { answer: ANSWER, call: callOf(values) }),
+  const run = writeStatement(
+    (db, values: Values & { request: string }) => build(db, values, { answer: ANSWER, call: callOf(values) }),
+    options,
   );
   return async (tx, operation, values) => {
     const [row] = await run(tx, { ...values, request: requestOf([encodeOperation(operation)]) });

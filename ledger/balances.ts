@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import { type Reader, readStatement } from '../db/sql.ts';
-import type { Mode } from '../domain/mode.ts';
+import { type Reader, tenantStatement } from '../db/sql.ts';
+import type { Mode, Tenant } from '../domain/mode.ts';
 import { accountId, type TransferCode, transferId } from './operation.ts';
 
 export interface Balance {
@@ -20,13 +20,13 @@ export function balanceOf(posted: string, held: string): Balance {
 
 /** The partner's prepaid balance in one mode: zeros if nothing has touched it yet. */
 export async function readBalance(em: Reader, partnerId: string, mode: Mode): Promise<Balance> {
-  const [row] = await account(em, { id: accountId('prepaid', partnerId, mode) });
+  const [row] = await account(em, { partnerId, mode }, { id: accountId('prepaid', partnerId, mode) });
   return balanceOf(row?.posted ?? '0', row?.held ?? '0');
 }
 
 /** Cents on a card: 0 if nothing has touched it yet. */
-export async function readCardBalance(em: Reader, cardId: string): Promise<number> {
-  const [row] = await accountOfCard(em, { cardId });
+export async function readCardBalance(em: Reader, tenant: Tenant, cardId: string): Promise<number> {
+  const [row] = await accountOfCard(em, tenant, { cardId });
   return Number(row?.posted ?? 0);
 }
 
@@ -51,7 +51,11 @@ export async function readPrepaidEntries(
   { limit, fromVersion = MAX_BIGINT }: { limit: number; fromVersion?: bigint | undefined },
 ): Promise<PrepaidEntry[]> {
   const id = accountId('prepaid', partnerId, mode);
-  const rows = await entries(em, { accountId: id, fromVersion: String(fromVersion), limit });
+  const rows = await entries(
+    em,
+    { partnerId, mode },
+    { accountId: id, fromVersion: String(fromVersion), limit },
+  );
   return rows.map(presentEntry);
 }
 
@@ -70,24 +74,35 @@ export async function readEntriesOfOperations(
   const transferIds = operations.flatMap(({ operationId, steps }) =>
     steps.map((step) => transferId(operationId, step)),
   );
-  const rows = await entriesOfTransfers(em, {
-    transferIds,
-    accountId: accountId('prepaid', partnerId, mode),
-  });
+  const rows = await entriesOfTransfers(
+    em,
+    { partnerId, mode },
+    { transferIds, accountId: accountId('prepaid', partnerId, mode) },
+  );
   return rows.map(presentEntry);
 }
 
-const account = readStatement((db, { id }: { id: string }) =>
-  db.selectFrom('ledger.account').select(['posted', 'held']).where('id', '=', id),
+const account = tenantStatement((db, { partnerId, mode, id }: Tenant & { id: string }) =>
+  db
+    .selectFrom('ledger.account')
+    .select(['posted', 'held'])
+    .where('id', '=', id)
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode),
 );
 
-const accountOfCard = readStatement((db, { cardId }: { cardId: string }) =>
-  db.selectFrom('ledger.account').select('posted').where('card_id', '=', cardId),
+const accountOfCard = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
+  db
+    .selectFrom('ledger.account')
+    .select('posted')
+    .where('card_id', '=', cardId)
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode),
 );
 
-type EntriesAsked = { accountId: string; fromVersion: string; limit: number };
+type EntriesAsked = Tenant & { accountId: string; fromVersion: string; limit: number };
 
-const entries = readStatement((db, { accountId, fromVersion, limit }: EntriesAsked) =>
+const entries = tenantStatement((db, { partnerId, mode, accountId, fromVersion, limit }: EntriesAsked) =>
   db
     .selectFrom(({ selectFrom }) =>
       selectFrom('ledger.entry')
@@ -105,6 +120,8 @@ const entries = readStatement((db, { accountId, fromVersion, limit }: EntriesAsk
         selectFrom('ledger.transfer')
           .select(['operation_id', 'code', 'created_at'])
           .whereRef('id', '=', 'e.transfer_id')
+          .where('partner_id', '=', partnerId)
+          .where('mode', '=', mode)
           .limit(sql.lit(1))
           .as('t'),
       (join) => join.onTrue(),
@@ -116,12 +133,15 @@ const entries = readStatement((db, { accountId, fromVersion, limit }: EntriesAsk
 
 type EntryRow = Awaited<ReturnType<typeof entries>>[number];
 
-const entriesOfTransfers = readStatement(
-  (_, { transferIds, accountId }: { transferIds: string[]; accountId: string }) => sql<EntryRow>`
+const entriesOfTransfers = tenantStatement(
+  (
+    _,
+    { partnerId, mode, transferIds, accountId }: Tenant & { transferIds: string[]; accountId: string },
+  ) => sql<EntryRow>`
     SELECT e.account_version, e.transfer_id, e.side, e.amount, e.balance_after, t.operation_id, t.code, t.created_at
     FROM unnest(${transferIds}::uuid[]) wanted (id)
       CROSS JOIN LATERAL (SELECT operation_id, code, created_at, booked_on FROM ledger.transfer
-        WHERE id = wanted.id LIMIT 1) t
+        WHERE id = wanted.id AND partner_id = ${partnerId} AND mode = ${mode} LIMIT 1) t
       CROSS JOIN LATERAL (SELECT account_version, transfer_id, side, amount, balance_after FROM ledger.entry
         WHERE transfer_id = wanted.id AND booked_on = t.booked_on AND account_id = ${accountId} AND account_version IS NOT NULL LIMIT 1) e
     ORDER BY e.account_version DESC`,

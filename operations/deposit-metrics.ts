@@ -101,4 +101,5 @@ const waitingOfEach = readStatement(
     UNION ALL ${waitingIn('confirmation', 'deposit', 'confirming')}
     UNION ALL ${waitingIn('credit', 'deposit_payment', 'found')}
     UNION ALL ${waitingIn('review', 'deposit', 'needs_review')}`,
+  { acrossTenants: 'measurement' },
 );

@@ -66,4 +66,5 @@ const waitingOfEach = readStatement(
     ${waiting('relay', sql`status = 'pending'`, DUE_AT)}
     UNION ALL ${waiting('handover', sql`status = 'retrying' AND next_attempt_at < now()`, DUE_AT)}
     UNION ALL ${waiting('workflow', sql`workflow = 'untold' AND status <> 'pending'`, sql`NULL::timestamptz`)}`,
+  { acrossTenants: 'measurement' },
 );

@@ -134,6 +134,7 @@ const knownIn = (table: 'audit_entry' | 'card_reveal' | 'refused_reveal') =>
       FROM (SELECT id FROM ${sql.table(table)} WHERE id > ${after} ORDER BY id LIMIT ${limit}) e
         LEFT JOIN audit_chain c ON c.id = e.id LEFT JOIN audit_unchained q ON q.id = e.id
       ORDER BY e.id`,
+    { acrossTenants: 'measurement' },
   );
 const entriesIn = {
   audit_entry: knownIn('audit_entry'),

@@ -125,13 +125,15 @@ async function askAgain(session: Session, networkCardId: string): Promise<void> 
   }
 }
 
-const waitingFor = readStatement((db, { networkCardId }: { networkCardId: string }) =>
-  db
-    .selectFrom('card')
-    .select('id')
-    // A literal, for the partial index of pending cards.
-    .where('status', '=', sql.lit<CardStatus>('funding_pending'))
-    .where(sql`not_recorded ->> 'networkCardId'`, '=', networkCardId),
+const waitingFor = readStatement(
+  (db, { networkCardId }: { networkCardId: string }) =>
+    db
+      .selectFrom('card')
+      .select('id')
+      // A literal, for the partial index of pending cards.
+      .where('status', '=', sql.lit<CardStatus>('funding_pending'))
+      .where(sql`not_recorded ->> 'networkCardId'`, '=', networkCardId),
+  { acrossTenants: 'operator' },
 );
 
 /** A card or a top-up that the network has not confirmed. */
@@ -189,13 +191,15 @@ async function resolvePending<Resource extends Pending>(
 }
 
 const claimIn = (table: DecidedTable) =>
-  readStatement((db, { id }: { id: string }) =>
-    db
-      .selectFrom(table)
-      .select('claim_id')
-      .where('id', '=', id)
-      .where('claim_id', 'is not', null)
-      .$narrowType<{ claim_id: string }>(),
+  readStatement(
+    (db, { id }: { id: string }) =>
+      db
+        .selectFrom(table)
+        .select('claim_id')
+        .where('id', '=', id)
+        .where('claim_id', 'is not', null)
+        .$narrowType<{ claim_id: string }>(),
+    { acrossTenants: 'operator' },
   );
 /** The claim of what is pending. */
 const claimOf = { card: claimIn('card'), topup: claimIn('topup') };

@@ -153,14 +153,16 @@ class GenuineKeys {
   }
 }
 
-const keysAfter = readStatement((db, { after, limit }: { after: string; limit: number }) =>
-  db
-    .selectFrom('api_key')
-    .select(['id', 'hash'])
-    .where('id', '>', after)
-    .where('revoked_at', 'is', null)
-    .orderBy('id')
-    .limit(limit),
+const keysAfter = readStatement(
+  (db, { after, limit }: { after: string; limit: number }) =>
+    db
+      .selectFrom('api_key')
+      .select(['id', 'hash'])
+      .where('id', '>', after)
+      .where('revoked_at', 'is', null)
+      .orderBy('id')
+      .limit(limit),
+  { acrossTenants: 'key' },
 );
 
 /** What anybody can tell from the header alone, so saying it gives nothing away. It never repeats the header. */
@@ -199,11 +201,13 @@ async function readCaller(orm: Orm, hashes: Buffer[]): Promise<Caller | undefine
   };
 }
 
-const callerWith = readStatement((db, { hashes }: { hashes: Buffer[] }) =>
-  db
-    .selectFrom('api_key as k')
-    .innerJoin('partner as p', 'p.id', 'k.partner_id')
-    .select(['k.id as key_id', 'k.partner_id', 'k.mode', 'p.name', 'p.suspended_at'])
-    .where('k.hash', '=', anyOf(hashes))
-    .where('k.revoked_at', 'is', null),
+const callerWith = readStatement(
+  (db, { hashes }: { hashes: Buffer[] }) =>
+    db
+      .selectFrom('api_key as k')
+      .innerJoin('partner as p', 'p.id', 'k.partner_id')
+      .select(['k.id as key_id', 'k.partner_id', 'k.mode', 'p.name', 'p.suspended_at'])
+      .where('k.hash', '=', anyOf(hashes))
+      .where('k.revoked_at', 'is', null),
+  { acrossTenants: 'key' },
 );

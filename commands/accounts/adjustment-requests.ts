@@ -117,8 +117,10 @@ export async function lockRequest(tx: Transactor, id: string): Promise<Adjustmen
   return request;
 }
 
-const lock = writeStatement((db, { id }: { id: string }) =>
-  db.selectFrom('adjustment_request').selectAll().where('id', '=', id).forNoKeyUpdate(),
+const lock = writeStatement(
+  (db, { id }: { id: string }) =>
+    db.selectFrom('adjustment_request').selectAll().where('id', '=', id).forNoKeyUpdate(),
+  { acrossTenants: 'operator' },
 );
 
 export const decideRequest = writeStatement(
@@ -134,4 +136,5 @@ export const decideRequest = writeStatement(
         decision_reason: decision.decisionReason,
       })
       .where('id', '=', decision.id),
+  { acrossTenants: 'operator' },
 );

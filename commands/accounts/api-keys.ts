@@ -53,6 +53,8 @@ export function revokeApiKey({ orm, actor }: Operator, keyId: string): Promise<v
   });
 }
 
-const lockKey = writeStatement((db, { keyId }: { keyId: string }) =>
-  db.selectFrom('api_key').select('id').where('id', '=', keyId).forNoKeyUpdate(),
+const lockKey = writeStatement(
+  (db, { keyId }: { keyId: string }) =>
+    db.selectFrom('api_key').select('id').where('id', '=', keyId).forNoKeyUpdate(),
+  { acrossTenants: 'operator' },
 );

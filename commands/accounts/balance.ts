@@ -208,6 +208,7 @@ const faucetCreditsInLastHour = readStatement((db, { partnerId }: { partnerId: s
       ),
     ])
     .where('partner_id', '=', partnerId)
+    .where('mode', '=', 'test')
     .where('created_at', '>', sql<string>`clock_timestamp() - ${HOUR}`),
 );
 

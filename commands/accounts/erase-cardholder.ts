@@ -70,20 +70,26 @@ async function blankCard(tx: Transactor, actor: string, cardId: string, reason: 
   return { partnerId, mode };
 }
 
-const lockCard = writeStatement((db, { cardId }: { cardId: string }) =>
-  db
-    .selectFrom('card')
-    .select(['partner_id', 'mode', 'status'])
-    .select(sql<boolean>`num_nonnulls(cardholder_first_name, cardholder_last_name, email) > 0`.as('has_data'))
-    .where('id', '=', cardId)
-    .forNoKeyUpdate(),
+const lockCard = writeStatement(
+  (db, { cardId }: { cardId: string }) =>
+    db
+      .selectFrom('card')
+      .select(['partner_id', 'mode', 'status'])
+      .select(
+        sql<boolean>`num_nonnulls(cardholder_first_name, cardholder_last_name, email) > 0`.as('has_data'),
+      )
+      .where('id', '=', cardId)
+      .forNoKeyUpdate(),
+  { acrossTenants: 'operator' },
 );
 
-const eraseCard = writeStatement((db, { cardId }: { cardId: string }) =>
-  db
-    .updateTable('card')
-    .set({ cardholder_first_name: null, cardholder_last_name: null, email: null })
-    .where('id', '=', cardId),
+const eraseCard = writeStatement(
+  (db, { cardId }: { cardId: string }) =>
+    db
+      .updateTable('card')
+      .set({ cardholder_first_name: null, cardholder_last_name: null, email: null })
+      .where('id', '=', cardId),
+  { acrossTenants: 'operator' },
 );
 
 const claimsOf = readStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
@@ -108,20 +114,24 @@ function blanked(ring: KeyRing, sealed: Buffer | null, context: string): Buffer 
 
 type Replaced = { id: string; before: Buffer | null; after: Buffer };
 
-const replaceRequest = autocommitStatement((db, { id, before, after }: Replaced) =>
-  db
-    .updateTable('idempotency_claim')
-    .set({ request: after })
-    .where('id', '=', id)
-    .where('request', '=', before),
+const replaceRequest = autocommitStatement(
+  (db, { id, before, after }: Replaced) =>
+    db
+      .updateTable('idempotency_claim')
+      .set({ request: after })
+      .where('id', '=', id)
+      .where('request', '=', before),
+  { acrossTenants: 'operator' },
 );
 
-const replaceResponse = autocommitStatement((db, { id, before, after }: Replaced) =>
-  db
-    .updateTable('idempotency_claim')
-    .set({ response_body: after })
-    .where('id', '=', id)
-    .where('response_body', '=', before),
+const replaceResponse = autocommitStatement(
+  (db, { id, before, after }: Replaced) =>
+    db
+      .updateTable('idempotency_claim')
+      .set({ response_body: after })
+      .where('id', '=', id)
+      .where('response_body', '=', before),
+  { acrossTenants: 'operator' },
 );
 
 const blankEvents = autocommitStatement(

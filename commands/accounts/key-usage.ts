@@ -44,4 +44,5 @@ const recordUse = autocommitStatement(
     FROM unnest(${keyIds}::text[], ${usedMs}::float8[]) AS given (key_id, used_ms)) used
   WHERE k.id = used.key_id AND (k.last_used_at IS NULL OR k.last_used_at < used.at)
     AND k.id IN (SELECT id FROM api_key WHERE id = ANY (${keyIds}) FOR NO KEY UPDATE SKIP LOCKED)`,
+  { acrossTenants: 'key' },
 );

@@ -41,7 +41,10 @@ const uncountOpenCard = writeStatement((db, { partnerId, mode }: Tenant) =>
  */
 export async function blockRefusal(tx: Transactor, card: CardRow): Promise<ApiError | null> {
   const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
-  const fits = BigInt(totalCents) + BigInt(await readCardBalance(tx, card.id)) <= BigInt(MAX_AMOUNT_CENTS);
+  const fits =
+    BigInt(totalCents) +
+      BigInt(await readCardBalance(tx, { partnerId: card.partner_id, mode: card.mode }, card.id)) <=
+    BigInt(MAX_AMOUNT_CENTS);
   return fits ? null : releaseNotPossible();
 }
 
@@ -70,7 +73,7 @@ export function releaseOperation(card: CardRow, amountCents: number): LedgerOper
  * Money that does not fit stays on the card.
  */
 async function releaseBalance(tx: Transactor, card: CardRow): Promise<void> {
-  const cardCents = await readCardBalance(tx, card.id);
+  const cardCents = await readCardBalance(tx, { partnerId: card.partner_id, mode: card.mode }, card.id);
   if (cardCents === 0 || (await release(tx, card, cardCents))) return;
   // The ledger's call has locked the balance.
   const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
@@ -94,30 +97,36 @@ async function release(tx: Transactor, card: CardRow, amountCents: number): Prom
  * Takes the locks that {@link failPendingTopUps} needs and that come before the card in the order of locks: the account's
  * usage, so that no top-up can begin, and the claims of the pending ones. The caller locks the card next.
  */
-export async function lockPendingTopUps(tx: Transactor, cardId: string): Promise<void> {
-  await lockUsage(tx, { cardId });
+export async function lockPendingTopUps(
+  tx: Transactor,
+  { partnerId, mode }: Tenant,
+  cardId: string,
+): Promise<void> {
+  await lockUsage(tx, { partnerId, mode });
   // In a separate statement, because waiting for a lock does not refresh the snapshot of its own statement.
-  await lockClaims(tx, { cardId });
+  await lockClaims(tx, { partnerId, mode, cardId });
 }
 
-const lockUsage = writeStatement((db, { cardId }: { cardId: string }) =>
+const lockUsage = writeStatement((db, { partnerId, mode }: Tenant) =>
   db
-    .selectFrom('account_usage as u')
-    .innerJoin('card as k', (join) =>
-      join.onRef('k.partner_id', '=', 'u.partner_id').onRef('k.mode', '=', 'u.mode'),
-    )
-    .select('u.mode')
-    .where('k.id', '=', cardId)
-    .forNoKeyUpdate('u'),
+    .selectFrom('account_usage')
+    .select('mode')
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .forNoKeyUpdate(),
 );
 
-const lockClaims = writeStatement((db, { cardId }: { cardId: string }) =>
+const lockClaims = writeStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
   db
     .selectFrom('idempotency_claim')
     .select('id')
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
     .where('id', 'in', ({ selectFrom }) =>
       selectFrom('topup')
         .select('claim_id')
+        .where('partner_id', '=', partnerId)
+        .where('mode', '=', mode)
         .where('card_id', '=', cardId)
         .where('status', '=', sql.lit<'pending'>('pending')),
     )
@@ -133,9 +142,9 @@ const lockClaims = writeStatement((db, { cardId }: { cardId: string }) =>
  */
 export async function failPendingTopUps(command: OpenCommand, card: CardRow): Promise<string[]> {
   const { tx } = command;
-  const pending = await lockTopUps(tx, { cardId: card.id });
+  const pending = await lockTopUps(tx, { partnerId: card.partner_id, mode: card.mode, cardId: card.id });
   if (pending.length === 0) return [];
-  const cardCents = await readCardBalance(tx, card.id);
+  const cardCents = await readCardBalance(tx, { partnerId: card.partner_id, mode: card.mode }, card.id);
   const refusal = topUpNotPossible(card.status);
   for (const { claim_id: claimId, answered, ...topUp } of pending) {
     await voidTopUp(command, { claimId, answered, topUp, card, cardCents }, 'card_blocked', refusal);
@@ -143,12 +152,19 @@ export async function failPendingTopUps(command: OpenCommand, card: CardRow): Pr
   return pending.filter(({ answered }) => !answered).map(({ claim_id: claimId }) => claimId);
 }
 
-const lockTopUps = writeStatement((db, { cardId }: { cardId: string }) =>
+const lockTopUps = writeStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
   db
     .selectFrom('topup as t')
-    .innerJoin('idempotency_claim as c', 'c.id', 't.claim_id')
+    .innerJoin('idempotency_claim as c', (join) =>
+      join
+        .onRef('c.id', '=', 't.claim_id')
+        .onRef('c.partner_id', '=', 't.partner_id')
+        .onRef('c.mode', '=', 't.mode'),
+    )
     .select(of('t', TOPUP_COLUMNS))
     .select(['c.id as claim_id', sql<boolean>`c.response_status IS NOT NULL`.as('answered')])
+    .where('t.partner_id', '=', partnerId)
+    .where('t.mode', '=', mode)
     .where('t.card_id', '=', cardId)
     .where('t.status', '=', sql.lit<'pending'>('pending'))
     .orderBy('t.id')

@@ -62,8 +62,14 @@ export function changeStatusInTestMode(
 
 type Change = KeyedOutcomeValues & { status: CardStatus };
 
-const changeOf = (db: Writes, { eventCardId: cardId, status }: Change) =>
-  db.updateTable('card').set({ status }).where('id', '=', cardId).returning(['partner_id', 'mode']);
+const changeOf = (db: Writes, { partnerId, mode, eventCardId: cardId, status }: Change) =>
+  db
+    .updateTable('card')
+    .set({ status })
+    .where('id', '=', cardId)
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .returning(['partner_id', 'mode']);
 
 const change = forRequests((isKeyed) =>
   writeStatement((db, values: Change) => {

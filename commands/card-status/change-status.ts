@@ -10,6 +10,7 @@ import {
   STATUS_CHANGES,
   type StatusChangeOperation,
 } from '../../domain/card-status.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
 import { type CardRow, presentCard } from '../../resources/card.ts';
 import type { CommandContext } from '../command-context.ts';
@@ -56,7 +57,7 @@ export function beginStatusChange(
         (operation === 'block_card' ? await blockRefusal(tx, card) : null);
       if (refusal !== null)
         return { state: 'answered', response: await storeError({ tx, ring }, claimId, refusal) };
-      await setMark(tx, { cardId: card.id, claimId });
+      await setMark(tx, { ...tenantOf(card), cardId: card.id, claimId });
     }
     // unknownToNetwork has refused the change of a card without its id.
     const networkCardId = card.network_card_id as string;
@@ -83,12 +84,16 @@ export function completeStatusChange(context: CommandContext, claimId: string): 
     const { to, event: type } = STATUS_CHANGES[operation];
     const card = { ...before, status: to };
     const topUpClaimIds = to === 'blocked' ? await releaseBlockedCard({ tx, ring: context.ring }, card) : [];
-    const resource = presentCard(card, await readCardBalance(tx, card.id));
+    const resource = presentCard(card, await readCardBalance(tx, tenantOf(card), card.id));
     const outcome: Outcome = {
       ...{ type, mode: card.mode, cardId: card.id, data: { card: resource } },
       response: { status: 200, resource },
     };
-    await writeChange(tx, { ...claimOutcome(context.ring, claimId, outcome), status: to });
+    await writeChange(tx, {
+      ...tenantOf(card),
+      ...claimOutcome(context.ring, claimId, outcome),
+      status: to,
+    });
     return { response: responseOf(outcome), topUpClaimIds };
   });
 }
@@ -96,7 +101,7 @@ export function completeStatusChange(context: CommandContext, claimId: string): 
 /** Ends a change that the network has refused: nothing changes, and the claim's answer is 409 `invalid_state`. */
 export function refuseStatusChange(context: CommandContext, claimId: string): Promise<StatusChangeAnswers> {
   return endStatusChange(context, claimId, async (tx, { card }) => {
-    await setMark(tx, { cardId: card.id, claimId: null });
+    await setMark(tx, { ...tenantOf(card), cardId: card.id, claimId: null });
     const message = `The card network refused the change. The card is still ${card.status}.`;
     const refusal = new ApiError('invalid_state', { message });
     return { response: await storeError({ tx, ring: context.ring }, claimId, refusal), topUpClaimIds: [] };
@@ -133,40 +138,55 @@ async function lockStatusChange(tx: Transactor, claimId: string): Promise<Locked
   const [claim] = await lockClaim(tx, { claimId });
   if (claim === undefined || claim.response_status !== null || claim.mode === 'test') return null;
   const { operation, card_id: cardId } = claim;
-  if (operation === 'block_card') await lockPendingTopUps(tx, cardId);
-  const [card] = await lockMarkedCard(tx, { cardId });
+  const tenant = { partnerId: claim.partner_id, mode: claim.mode };
+  if (operation === 'block_card') await lockPendingTopUps(tx, tenant, cardId);
+  const [card] = await lockMarkedCard(tx, { ...tenant, cardId });
   if (card === undefined) throw new Error(`claim ${claimId} is about a card that is not there`);
   return { operation, card };
 }
 
-const lockClaim = writeStatement((db, { claimId }: { claimId: string }) =>
-  db
-    .selectFrom('idempotency_claim')
-    .select(['operation', 'mode', 'card_id', 'response_status'])
-    .where('id', '=', claimId)
-    .forNoKeyUpdate()
-    .$narrowType<{ operation: StatusChangeOperation; card_id: string }>(),
+const lockClaim = writeStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('idempotency_claim')
+      .select(['operation', 'partner_id', 'mode', 'card_id', 'response_status'])
+      .where('id', '=', claimId)
+      .forNoKeyUpdate()
+      .$narrowType<{ operation: StatusChangeOperation; card_id: string }>(),
+  { acrossTenants: 'id' },
 );
 
-const lockMarkedCard = writeStatement((db, { cardId }: { cardId: string }) =>
+const lockMarkedCard = writeStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
   db
     .selectFrom('card')
     .select([...CARD_COLUMNS, 'status_change_claim_id'])
     .where('id', '=', cardId)
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
     .forNoKeyUpdate(),
 );
 
-const setMark = writeStatement((db, { cardId, claimId }: { cardId: string; claimId: string | null }) =>
-  db.updateTable('card').set({ status_change_claim_id: claimId }).where('id', '=', cardId),
+const tenantOf = (card: CardRow): Tenant => ({ partnerId: card.partner_id, mode: card.mode });
+
+const setMark = writeStatement(
+  (db, { partnerId, mode, cardId, claimId }: Tenant & { cardId: string; claimId: string | null }) =>
+    db
+      .updateTable('card')
+      .set({ status_change_claim_id: claimId })
+      .where('id', '=', cardId)
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', mode),
 );
 
 /** Writes the card's new status, removes its mark, and writes the outcome. */
 const writeChange = writeStatement(
-  (db, values: OutcomeValues & { status: CardStatus }) => sql`
+  (db, values: Tenant & OutcomeValues & { status: CardStatus }) => sql`
     WITH done AS (${db
       .updateTable('card')
       .set({ status: values.status, status_change_claim_id: null })
       .where('id', '=', values.eventCardId)
+      .where('partner_id', '=', values.partnerId)
+      .where('mode', '=', values.mode)
       .returning(['partner_id', 'mode'])}), ${outcomeOfClaim(values)}
     SELECT FROM done`,
 );

@@ -158,22 +158,26 @@ const scanOf = readStatement((db, { network }: OfNetwork) =>
   db.selectFrom('chain_scan').select(SCAN_COLUMNS).where('network', '=', network),
 );
 
-const firstDeposit = readStatement((db, { network }: OfNetwork) =>
-  db
-    .selectFrom('deposit')
-    .select('created_at')
-    .where('network', '=', network)
-    .orderBy('id')
-    .limit(sql.lit(1)),
+const firstDeposit = readStatement(
+  (db, { network }: OfNetwork) =>
+    db
+      .selectFrom('deposit')
+      .select('created_at')
+      .where('network', '=', network)
+      .orderBy('id')
+      .limit(sql.lit(1)),
+  { acrossTenants: 'chain' },
 );
 
-const awaited = readStatement((db, { network }: OfNetwork) =>
-  db
-    .selectFrom('deposit')
-    .select('id')
-    .where('network', '=', network)
-    .where('status', '=', sql.lit('awaiting_payment'))
-    .limit(sql.lit(1)),
+const awaited = readStatement(
+  (db, { network }: OfNetwork) =>
+    db
+      .selectFrom('deposit')
+      .select('id')
+      .where('network', '=', network)
+      .where('status', '=', sql.lit('awaiting_payment'))
+      .limit(sql.lit(1)),
+  { acrossTenants: 'chain' },
 );
 
 type Beginning = OfNetwork & { number: string; hash: string | null; time: Date | null };
@@ -212,6 +216,7 @@ const confirming = autocommitStatement(
       FOR NO KEY UPDATE OF d SKIP LOCKED)
     UPDATE deposit d SET status = 'confirming', seen_block_number = due.block_number, version = version + 1, changed_at = now()
     FROM due WHERE d.id = due.id RETURNING d.id`,
+  { acrossTenants: 'chain' },
 );
 
 const lockScan = writeStatement((db, { network }: OfNetwork) =>

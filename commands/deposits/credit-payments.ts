@@ -139,6 +139,7 @@ const markJudged = writeStatement(
     UPDATE deposit_payment p SET status = j.status, review_reason = j.review_reason
     FROM json_to_recordset(${rows}) AS j (network text, tx_hash text, log_index integer, status text, review_reason text)
     WHERE p.network = j.network AND p.tx_hash = j.tx_hash AND p.log_index = j.log_index`,
+  { acrossTenants: 'queue' },
 );
 
 type Uncredited = { after: string; except: readonly string[]; limit: number };
@@ -160,4 +161,5 @@ const uncredited = readStatement(
       SELECT DISTINCT p.deposit_id FROM deposit_payment p WHERE p.status = 'found' AND p.partner_id = a.partner_id
       ORDER BY p.deposit_id LIMIT ${sql.lit(MOST_AT_ONCE)}) AS deposit_ids
     FROM account a ORDER BY a.partner_id`,
+  { acrossTenants: 'queue' },
 );

@@ -119,6 +119,7 @@ const lockStatement = (locked: 'wait' | 'skip') =>
       )
       SELECT d.id FROM patience, deposit d WHERE d.id = ANY (${depositIds}) ORDER BY d.id
       FOR NO KEY UPDATE OF d ${locked === 'skip' ? sql`SKIP LOCKED` : sql``}`,
+    { acrossTenants: 'id' },
   );
 const LOCKS = { wait: lockStatement('wait'), skip: lockStatement('skip') };
 
@@ -126,36 +127,40 @@ const READ_COLUMNS = [...DEPOSIT_COLUMNS, ...(['review_since', 'version'] as con
 
 const ONE_EXACT = sql`d.amount_cents * ${sql.lit(Number(MICRO_USDT_PER_CENT))}::numeric`;
 
-const readLocked = readStatement((db, { depositIds }: { depositIds: readonly string[] }) =>
-  db
-    .selectFrom('deposit as d')
-    .innerJoinLateral(
-      ({ selectFrom }) =>
-        selectFrom('deposit_payment as p')
-          .select([
-            sql<string>`coalesce(sum(p.value_micro_usdt), 0)::text`.as('received_micro_usdt'),
-            sql<
-              JudgedStatus[]
-            >`coalesce(json_agg(DISTINCT p.status) FILTER (WHERE p.status <> 'found'), '[]')`.as('statuses'),
-            sql<string>`coalesce(sum(p.value_micro_usdt) FILTER (WHERE p.status IN ('credited', 'in_review')), 0)::text`.as(
-              'kept_micro_usdt',
-            ),
-            sql<boolean>`coalesce(bool_or(p.status = 'credited' AND p.value_micro_usdt = ${ONE_EXACT}), false)`.as(
-              'is_paid',
-            ),
-          ])
-          .whereRef('p.deposit_id', '=', 'd.id')
-          .as('arrived'),
-      (join) => join.onTrue(),
-    )
-    .select(of('d', READ_COLUMNS))
-    .selectAll('arrived')
-    .select([
-      paymentsOf('d').as('payments'),
-      paymentsOf('d', { status: 'found', limit: MOST_FOUND }).as('found'),
-    ])
-    .where('d.id', '=', anyOf(depositIds))
-    .orderBy('d.id'),
+const readLocked = readStatement(
+  (db, { depositIds }: { depositIds: readonly string[] }) =>
+    db
+      .selectFrom('deposit as d')
+      .innerJoinLateral(
+        ({ selectFrom }) =>
+          selectFrom('deposit_payment as p')
+            .select([
+              sql<string>`coalesce(sum(p.value_micro_usdt), 0)::text`.as('received_micro_usdt'),
+              sql<
+                JudgedStatus[]
+              >`coalesce(json_agg(DISTINCT p.status) FILTER (WHERE p.status <> 'found'), '[]')`.as(
+                'statuses',
+              ),
+              sql<string>`coalesce(sum(p.value_micro_usdt) FILTER (WHERE p.status IN ('credited', 'in_review')), 0)::text`.as(
+                'kept_micro_usdt',
+              ),
+              sql<boolean>`coalesce(bool_or(p.status = 'credited' AND p.value_micro_usdt = ${ONE_EXACT}), false)`.as(
+                'is_paid',
+              ),
+            ])
+            .whereRef('p.deposit_id', '=', 'd.id')
+            .as('arrived'),
+        (join) => join.onTrue(),
+      )
+      .select(of('d', READ_COLUMNS))
+      .selectAll('arrived')
+      .select([
+        paymentsOf('d').as('payments'),
+        paymentsOf('d', { status: 'found', limit: MOST_FOUND }).as('found'),
+      ])
+      .where('d.id', '=', anyOf(depositIds))
+      .orderBy('d.id'),
+  { acrossTenants: 'id' },
 );
 
 // Written out for the recordsets.
@@ -167,6 +172,7 @@ const write = writeStatement(
     FROM json_to_recordset(${rows}) AS w (id text, status text, received_micro_usdt numeric, credited_cents bigint,
       confirmed_at timestamptz, review_since timestamptz)
     WHERE d.id = w.id`,
+  { acrossTenants: 'id' },
 );
 
 const insertEvents = writeStatement(
@@ -174,4 +180,5 @@ const insertEvents = writeStatement(
     INSERT INTO event (id, partner_id, mode, type, body, created_at)
     SELECT id, partner_id, mode, ${type}, body, created_at
     FROM json_to_recordset(${events}) AS e (id text, partner_id text, mode text, body text, created_at timestamptz)`,
+  { acrossTenants: 'id' },
 );

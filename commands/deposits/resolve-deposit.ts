@@ -80,25 +80,29 @@ async function credit(tx: Transactor, deposit: LockedDeposit): Promise<number | 
 
 const refused = (because: WhyNotResolved): DepositVerdict => ({ resolved: false, because });
 
-const disputed = readStatement((db, { depositId }: { depositId: string }) =>
-  db
-    .selectFrom('deposit_payment')
-    .select('tx_hash')
-    .where('deposit_id', '=', depositId)
-    .where('status', '=', sql.lit('in_review'))
-    .where('review_reason', '=', sql.lit('nodes_disagree'))
-    .limit(sql.lit(1)),
+const disputed = readStatement(
+  (db, { depositId }: { depositId: string }) =>
+    db
+      .selectFrom('deposit_payment')
+      .select('tx_hash')
+      .where('deposit_id', '=', depositId)
+      .where('status', '=', sql.lit('in_review'))
+      .where('review_reason', '=', sql.lit('nodes_disagree'))
+      .limit(sql.lit(1)),
+  { acrossTenants: 'operator' },
 );
 
 type OfDeposit = { depositId: string; outcome: DepositDecision['outcome'] };
 
-const resolvePayments = writeStatement((db, { depositId, outcome }: OfDeposit) =>
-  db
-    .updateTable('deposit_payment')
-    .set({ status: outcome })
-    .where('deposit_id', '=', depositId)
-    .where('status', '=', sql.lit('in_review'))
-    .returning('value_micro_usdt'),
+const resolvePayments = writeStatement(
+  (db, { depositId, outcome }: OfDeposit) =>
+    db
+      .updateTable('deposit_payment')
+      .set({ status: outcome })
+      .where('deposit_id', '=', depositId)
+      .where('status', '=', sql.lit('in_review'))
+      .returning('value_micro_usdt'),
+  { acrossTenants: 'operator' },
 );
 
 type Decided = OfDeposit & { version: number; reason: string; actor: string };

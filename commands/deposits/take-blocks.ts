@@ -123,12 +123,14 @@ function unconfirmedRowOf({ blockHash, says, ...payment }: UnconfirmedFound) {
 
 type OfNetwork = { network: TronNetwork };
 
-const ownersOf = readStatement((db, { network, hashes }: OfNetwork & { hashes: string[] }) =>
-  db
-    .selectFrom('deposit')
-    .select(['id', 'partner_id', 'mode', sql<string>`encode(address_hash, 'hex')`.as('hash')])
-    .where('network', '=', network)
-    .where('address_hash', '=', sql<Buffer>`any(${hashes}::bytea[])`),
+const ownersOf = readStatement(
+  (db, { network, hashes }: OfNetwork & { hashes: string[] }) =>
+    db
+      .selectFrom('deposit')
+      .select(['id', 'partner_id', 'mode', sql<string>`encode(address_hash, 'hex')`.as('hash')])
+      .where('network', '=', network)
+      .where('address_hash', '=', sql<Buffer>`any(${hashes}::bytea[])`),
+  { acrossTenants: 'chain' },
 );
 
 type Move = OfNetwork & {
@@ -162,6 +164,7 @@ const record = writeStatement(
     ON CONFLICT (network, tx_hash, log_index) DO NOTHING
     RETURNING 1)
     SELECT count(*)::int FROM recorded`,
+  { acrossTenants: 'chain' },
 );
 
 // Written out for the recordset. A payment that was recorded before, and is found again by a rescan, stays as it is. A deposit
@@ -187,6 +190,7 @@ const keepUnconfirmed = writeStatement(
         changed_at = now()
       FROM due WHERE d.id = due.id RETURNING d.id)
     SELECT count(*)::int FROM changed`,
+  { acrossTenants: 'chain' },
 );
 
 const COUNT = sql<number>`count(*)::int`.as('count');
@@ -198,54 +202,58 @@ const NO_PAYMENT = sql<boolean>`NOT EXISTS (SELECT FROM deposit_payment p WHERE 
   AND NOT EXISTS (SELECT FROM unconfirmed_payment u WHERE u.deposit_id = deposit.id)`;
 
 // Deposits that another transaction holds are left to the next run.
-const awaitAgain = writeStatement((db, { network, number }: OfNetwork & { number: string }) =>
-  db
-    .with('due', (due) =>
-      due
-        .selectFrom('deposit')
-        .select('id')
-        .where('network', '=', network)
-        .where('status', '=', sql.lit('confirming'))
-        .where('seen_block_number', '<=', number)
-        .where(NO_PAYMENT)
-        .forNoKeyUpdate()
-        .skipLocked(),
-    )
-    .with('changed', (changed) =>
-      changed
-        .updateTable('deposit as d')
-        .from('due')
-        .set({ status: 'awaiting_payment', seen_block_number: null, ...CHANGED })
-        .whereRef('d.id', '=', 'due.id')
-        .returning('d.id'),
-    )
-    .selectFrom('changed')
-    .select(COUNT),
+const awaitAgain = writeStatement(
+  (db, { network, number }: OfNetwork & { number: string }) =>
+    db
+      .with('due', (due) =>
+        due
+          .selectFrom('deposit')
+          .select('id')
+          .where('network', '=', network)
+          .where('status', '=', sql.lit('confirming'))
+          .where('seen_block_number', '<=', number)
+          .where(NO_PAYMENT)
+          .forNoKeyUpdate()
+          .skipLocked(),
+      )
+      .with('changed', (changed) =>
+        changed
+          .updateTable('deposit as d')
+          .from('due')
+          .set({ status: 'awaiting_payment', seen_block_number: null, ...CHANGED })
+          .whereRef('d.id', '=', 'due.id')
+          .returning('d.id'),
+      )
+      .selectFrom('changed')
+      .select(COUNT),
+  { acrossTenants: 'chain' },
 );
 
-const expire = writeStatement((db, { network, time }: OfNetwork & { time: Date }) =>
-  db
-    .with('due', (due) =>
-      due
-        .selectFrom('deposit')
-        .select('id')
-        .where('network', '=', network)
-        .where('status', '=', sql.lit('awaiting_payment'))
-        .where('expires_at', '<', sql<string>`${time}`)
-        .where(NO_PAYMENT)
-        .orderBy('expires_at')
-        .limit(sql.lit(MOST_EXPIRED))
-        .forNoKeyUpdate()
-        .skipLocked(),
-    )
-    .with('changed', (changed) =>
-      changed
-        .updateTable('deposit as d')
-        .from('due')
-        .set({ status: 'expired', ...CHANGED })
-        .whereRef('d.id', '=', 'due.id')
-        .returning('d.id'),
-    )
-    .selectFrom('changed')
-    .select(COUNT),
+const expire = writeStatement(
+  (db, { network, time }: OfNetwork & { time: Date }) =>
+    db
+      .with('due', (due) =>
+        due
+          .selectFrom('deposit')
+          .select('id')
+          .where('network', '=', network)
+          .where('status', '=', sql.lit('awaiting_payment'))
+          .where('expires_at', '<', sql<string>`${time}`)
+          .where(NO_PAYMENT)
+          .orderBy('expires_at')
+          .limit(sql.lit(MOST_EXPIRED))
+          .forNoKeyUpdate()
+          .skipLocked(),
+      )
+      .with('changed', (changed) =>
+        changed
+          .updateTable('deposit as d')
+          .from('due')
+          .set({ status: 'expired', ...CHANGED })
+          .whereRef('d.id', '=', 'due.id')
+          .returning('d.id'),
+      )
+      .selectFrom('changed')
+      .select(COUNT),
+  { acrossTenants: 'chain' },
 );

@@ -63,22 +63,24 @@ export async function settleUnconfirmed(
 
 type OfNetwork = { network: TronNetwork };
 
-const unconfirmed = readStatement((db, { network }: OfNetwork) =>
-  db
-    .selectFrom('unconfirmed_payment as u')
-    .innerJoin('deposit as d', 'd.id', 'u.deposit_id')
-    .select([
-      'u.tx_hash',
-      'u.log_index',
-      'u.deposit_id',
-      'u.value_micro_usdt',
-      'u.block_number',
-      'u.block_hash',
-    ])
-    .select(sql<string>`encode(d.address_hash, 'hex')`.as('to_hash'))
-    .where('u.network', '=', network)
-    .orderBy('u.asked_at')
-    .limit(sql.lit(MAX_ASKED)),
+const unconfirmed = readStatement(
+  (db, { network }: OfNetwork) =>
+    db
+      .selectFrom('unconfirmed_payment as u')
+      .innerJoin('deposit as d', 'd.id', 'u.deposit_id')
+      .select([
+        'u.tx_hash',
+        'u.log_index',
+        'u.deposit_id',
+        'u.value_micro_usdt',
+        'u.block_number',
+        'u.block_hash',
+      ])
+      .select(sql<string>`encode(d.address_hash, 'hex')`.as('to_hash'))
+      .where('u.network', '=', network)
+      .orderBy('u.asked_at')
+      .limit(sql.lit(MAX_ASKED)),
+  { acrossTenants: 'chain' },
 );
 
 // Written out for the recordset.
@@ -103,4 +105,5 @@ const settle = autocommitStatement(
     UPDATE unconfirmed_payment u SET says = s.says, asked_at = now() FROM said s
     WHERE u.network = ${network} AND u.tx_hash = s.tx_hash AND u.log_index = s.log_index
       AND u.deposit_id = s.deposit_id AND u.value_micro_usdt = s.value_micro_usdt AND s.outcome = 'open'`,
+  { acrossTenants: 'chain' },
 );

@@ -130,32 +130,34 @@ function reviewOf(row: WatchedRow): PaymentsInReview {
   };
 }
 
-const watched = readStatement((db, { depositId }: { depositId: string }) =>
-  db
-    .selectFrom('deposit as d')
-    .leftJoin('chain_scan as s', 's.network', 'd.network')
-    .innerJoinLateral(
-      ({ selectFrom }) =>
-        selectFrom('deposit_payment as p')
-          .select([
-            sql<boolean>`coalesce(bool_or(p.status = 'found'), false)`.as('is_judging'),
-            sql<number>`count(*) FILTER (WHERE p.status = 'in_review')::int`.as('review_count'),
-            sql<string>`coalesce(sum(p.value_micro_usdt) FILTER (WHERE p.status = 'in_review'), 0)::text`.as(
-              'review_micro_usdt',
-            ),
-            sql<string>`coalesce(sum(p.value_micro_usdt) FILTER (WHERE p.status IN ('credited', 'in_review')), 0)::text`.as(
-              'kept_micro_usdt',
-            ),
-          ])
-          .whereRef('p.deposit_id', '=', 'd.id')
-          .as('arrived'),
-      (join) => join.onTrue(),
-    )
-    .select(['d.version', 'd.status', 'd.network', 'd.address', 'd.amount_cents', 'd.credited_cents'])
-    .select(['d.expires_at', 'd.seen_block_number', 's.block_time as scanned_until'])
-    .selectAll('arrived')
-    .select(paymentsOf('d', { status: 'in_review', limit: MOST_SHOWN }).as('in_review'))
-    .where('d.id', '=', depositId),
+const watched = readStatement(
+  (db, { depositId }: { depositId: string }) =>
+    db
+      .selectFrom('deposit as d')
+      .leftJoin('chain_scan as s', 's.network', 'd.network')
+      .innerJoinLateral(
+        ({ selectFrom }) =>
+          selectFrom('deposit_payment as p')
+            .select([
+              sql<boolean>`coalesce(bool_or(p.status = 'found'), false)`.as('is_judging'),
+              sql<number>`count(*) FILTER (WHERE p.status = 'in_review')::int`.as('review_count'),
+              sql<string>`coalesce(sum(p.value_micro_usdt) FILTER (WHERE p.status = 'in_review'), 0)::text`.as(
+                'review_micro_usdt',
+              ),
+              sql<string>`coalesce(sum(p.value_micro_usdt) FILTER (WHERE p.status IN ('credited', 'in_review')), 0)::text`.as(
+                'kept_micro_usdt',
+              ),
+            ])
+            .whereRef('p.deposit_id', '=', 'd.id')
+            .as('arrived'),
+        (join) => join.onTrue(),
+      )
+      .select(['d.version', 'd.status', 'd.network', 'd.address', 'd.amount_cents', 'd.credited_cents'])
+      .select(['d.expires_at', 'd.seen_block_number', 's.block_time as scanned_until'])
+      .selectAll('arrived')
+      .select(paymentsOf('d', { status: 'in_review', limit: MOST_SHOWN }).as('in_review'))
+      .where('d.id', '=', depositId),
+  { acrossTenants: 'queue' },
 );
 
 // Written out, because it finds the accounts by a skip scan of the index. A deposit that another transaction holds comes
@@ -183,20 +185,25 @@ const take = autocommitStatement(
     SELECT a.partner_id, l.id, l.mode, l.version
     FROM asynchronous_commit, account a LEFT JOIN leased l ON l.partner_id = a.partner_id
     ORDER BY a.partner_id, l.id`,
+  { acrossTenants: 'queue' },
 );
 
-const markTold = autocommitStatement((db, { id, version }: { id: string; version: number }) =>
-  db
-    .updateTable('deposit')
-    .set({ told_version: version, lease_expires_at: sql`'-infinity'` })
-    .where('id', '=', id)
-    .where('told_version', '<', version),
+const markTold = autocommitStatement(
+  (db, { id, version }: { id: string; version: number }) =>
+    db
+      .updateTable('deposit')
+      .set({ told_version: version, lease_expires_at: sql`'-infinity'` })
+      .where('id', '=', id)
+      .where('told_version', '<', version),
+  { acrossTenants: 'queue' },
 );
 
-const extendLease = autocommitStatement((db, { id, version }: { id: string; version: number }) =>
-  db
-    .updateTable('deposit')
-    .set({ lease_expires_at: sql`clock_timestamp() + ${sql.lit(LOOK_SECONDS)} * interval '1 second'` })
-    .where('id', '=', id)
-    .where('told_version', '<', version),
+const extendLease = autocommitStatement(
+  (db, { id, version }: { id: string; version: number }) =>
+    db
+      .updateTable('deposit')
+      .set({ lease_expires_at: sql`clock_timestamp() + ${sql.lit(LOOK_SECONDS)} * interval '1 second'` })
+      .where('id', '=', id)
+      .where('told_version', '<', version),
+  { acrossTenants: 'queue' },
 );

@@ -9,7 +9,7 @@ import { applyOperation } from '../../ledger/apply-operation.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
 import type { TopUpRow } from '../../resources/topup.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
-import { lockCard } from '../card-status/lock-card.ts';
+import { lockAnyCard } from '../card-status/lock-card.ts';
 import { Refusal } from '../refusal.ts';
 import { newEvent } from '../webhooks/new-event.ts';
 import { loadedTopUp, topUpFunding, topUpOutcome } from './end-topup.ts';
@@ -69,7 +69,7 @@ const decide = writeStatement(
 export function bookTopUp(orm: Orm, id: string): Promise<boolean> {
   return transaction(orm, async (tx) => {
     const [found] = await cardOfLate(tx, { id });
-    const card = found?.card_id == null ? undefined : await lockCard(tx, found.card_id);
+    const card = found?.card_id == null ? undefined : await lockAnyCard(tx, found.card_id);
     const [row] = await lockTopUp(tx, { id });
     const [late] = await lockLate(tx, { id });
     if (late?.said !== 'yes' || late.decision?.outcome !== 'booked' || late.decision.refused !== undefined)
@@ -91,7 +91,13 @@ export function bookTopUp(orm: Orm, id: string): Promise<boolean> {
       created_at: timeOf(id).toISOString(),
       completed_at: null,
     };
-    const booked = { ...loadedTopUp(failed, await readCardBalance(tx, card.id)), failure_code: null };
+    const booked = {
+      ...loadedTopUp(
+        failed,
+        await readCardBalance(tx, { partnerId: card.partner_id, mode: card.mode }, card.id),
+      ),
+      failure_code: null,
+    };
     const operation = fundingOperation(topUpFunding(booked), 'single');
     // Under the id of the top-up's hold, which was released: so it is booked at most once.
     const transfers = operation.transfers.map((transfer) => ({
@@ -130,12 +136,14 @@ const cardOfLate = writeStatement((db, { id }: { id: string }) =>
   db.selectFrom('late_answer').select('card_id').where('id', '=', id).where('kind', '=', 'topup'),
 );
 
-const lockTopUp = writeStatement((db, { id }: { id: string }) =>
-  db
-    .selectFrom('topup')
-    .select([...TOPUP_COLUMNS])
-    .where('id', '=', id)
-    .forNoKeyUpdate(),
+const lockTopUp = writeStatement(
+  (db, { id }: { id: string }) =>
+    db
+      .selectFrom('topup')
+      .select([...TOPUP_COLUMNS])
+      .where('id', '=', id)
+      .forNoKeyUpdate(),
+  { acrossTenants: 'operator' },
 );
 
 type Booked = Omit<TopUpRow, 'fees'> & { fees: string } & ReturnType<typeof eventOf>;
@@ -156,4 +164,5 @@ const write = writeStatement(
         ${values.eventCreatedAt}::timestamptz FROM done
     )
     DELETE FROM late_answer WHERE id = ${values.id}`,
+  { acrossTenants: 'operator' },
 );

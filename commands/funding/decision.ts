@@ -127,34 +127,41 @@ const statementsOf = (name: DecidedTable) => {
       }>`
         SELECT decision, created_at <= now() - ${deadlineMs} * interval '1 millisecond' AS is_overdue
         FROM ${table} WHERE id = ${id}`,
+      { acrossTenants: 'id' },
     ),
     record: writeStatement(
       (_, values: { id: string; outcome: string; networkCardId: string | null }) => sql`
         UPDATE ${table} SET decision = jsonb_strip_nulls(
           jsonb_build_object('outcome', ${values.outcome}::text, 'networkCardId', ${values.networkCardId}::text))
         WHERE id = ${values.id}`,
+      { acrossTenants: 'id' },
     ),
     refuse: writeStatement(
       (_, { id, because }: { id: string; because: WhyNot }) => sql`
         UPDATE ${table} SET decision = decision || jsonb_build_object('refused', ${because}::text) WHERE id = ${id}`,
+      { acrossTenants: 'id' },
     ),
     refuseOfClaim: autocommitStatement(
       (_, { claimId }: { claimId: string }) => sql`
         UPDATE ${table} SET decision = decision || '{"refused": "not_recordable"}' WHERE claim_id = ${claimId}`,
+      { acrossTenants: 'id' },
     ),
     note: autocommitStatement(
       (_, values: { claimId: string; reason: string; networkCardId: string | null }) => sql`
         UPDATE ${table} SET not_recorded = jsonb_strip_nulls(jsonb_build_object('reason', ${values.reason}::text,
           'networkCardId', ${values.networkCardId}::text, 'at', coalesce(not_recorded ->> 'at', to_jsonb(now()) #>> '{}')))
         WHERE claim_id = ${values.claimId}`,
+      { acrossTenants: 'id' },
     ),
     mark: writeStatement(
       (_, { id }: { id: string }) => sql`
         UPDATE ${table} SET overdue_since = coalesce(overdue_since, now()) WHERE id = ${id}`,
+      { acrossTenants: 'id' },
     ),
     unflag: writeStatement(
       (_, { id }: { id: string }) => sql`
         UPDATE ${table} SET overdue_since = NULL WHERE id = ${id} AND overdue_since IS NOT NULL`,
+      { acrossTenants: 'id' },
     ),
     flag: autocommitStatement(
       (_, values: { claimId: string; deadlineMs: number }) => sql<{ remaining_ms: number }>`
@@ -164,6 +171,7 @@ const statementsOf = (name: DecidedTable) => {
         WHERE claim_id = ${values.claimId}
         RETURNING greatest(0, ceil(extract(epoch FROM created_at - now()) * 1000 + ${values.deadlineMs}))::float
           AS remaining_ms`,
+      { acrossTenants: 'id' },
     ),
   };
 };

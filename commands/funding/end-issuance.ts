@@ -135,14 +135,16 @@ export async function lockPendingIssuance(tx: Transactor, claimId: string): Prom
   return { claimId, answered, card };
 }
 
-const lockClaimAndCard = writeStatement((db, { claimId }: { claimId: string }) =>
-  db
-    .selectFrom('idempotency_claim as c')
-    .innerJoin('card as k', 'k.id', 'c.resource_id')
-    .select(of('k', CARD_COLUMNS))
-    .select((eb) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'))
-    .where('c.id', '=', claimId)
-    .forNoKeyUpdate(),
+const lockClaimAndCard = writeStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('idempotency_claim as c')
+      .innerJoin('card as k', 'k.id', 'c.resource_id')
+      .select(of('k', CARD_COLUMNS))
+      .select((eb) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'))
+      .where('c.id', '=', claimId)
+      .forNoKeyUpdate(),
+  { acrossTenants: 'id' },
 );
 
 /** Releases the money of a pending issuance, in the caller's transaction, which holds the account's usage as well. */
@@ -167,10 +169,12 @@ const uncountCard = writeStatement(
     UPDATE account_usage u SET open_cards = u.open_cards - 1,
       loaded_cents = u.loaded_cents - CASE WHEN u.loaded_on = c.counted_on THEN c.funding_cents ELSE 0 END
     FROM card c WHERE c.id = ${cardId} AND u.partner_id = c.partner_id AND u.mode = c.mode`,
+  { acrossTenants: 'id' },
 );
 
-const deleteCard = writeStatement((db, { cardId }: { cardId: string }) =>
-  db.deleteFrom('card').where('id', '=', cardId),
+const deleteCard = writeStatement(
+  (db, { cardId }: { cardId: string }) => db.deleteFrom('card').where('id', '=', cardId),
+  { acrossTenants: 'id' },
 );
 
 /**
@@ -212,6 +216,7 @@ const endCard = statementWithOperation(
       .where('status', '=', 'funding_pending')
       .returning(['partner_id', 'mode'])}), ${outcomeOfClaim(card)}
     SELECT ${ledger.answer} FROM ${ledger.call}`,
+  { acrossTenants: 'id' },
 );
 
 /** The row of a card that the network has issued. */
@@ -249,12 +254,14 @@ export async function readIssuanceEnd(
   return card === undefined ? null : { failure: card.failure_code };
 }
 
-const issuanceEnd = readStatement((db, { claimId }: { claimId: string }) =>
-  db
-    .selectFrom('idempotency_claim as c')
-    .innerJoin('card as k', 'k.id', 'c.resource_id')
-    .select('k.failure_code')
-    .where('c.id', '=', claimId),
+const issuanceEnd = readStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('idempotency_claim as c')
+      .innerJoin('card as k', 'k.id', 'c.resource_id')
+      .select('k.failure_code')
+      .where('c.id', '=', claimId),
+  { acrossTenants: 'id' },
 );
 
 /** A card as it is bound to a statement: JSON as text. */

@@ -128,32 +128,36 @@ export async function lockPendingTopUp(tx: Transactor, claimId: string): Promise
   return { claimId, answered, topUp, card, cardCents: Number(cardCents) };
 }
 
-const lockClaimAndCard = writeStatement((db, { claimId }: { claimId: string }) =>
-  db
-    .selectFrom('idempotency_claim as c')
-    .innerJoin('card as k', 'k.id', 'c.card_id')
-    .select(of('k', CARD_COLUMNS))
-    .select('c.resource_id as topup_id')
-    .select((eb) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'))
-    .where('c.id', '=', claimId)
-    .$narrowType<{ topup_id: string }>()
-    .forNoKeyUpdate(),
+const lockClaimAndCard = writeStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('idempotency_claim as c')
+      .innerJoin('card as k', 'k.id', 'c.card_id')
+      .select(of('k', CARD_COLUMNS))
+      .select('c.resource_id as topup_id')
+      .select((eb) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'))
+      .where('c.id', '=', claimId)
+      .$narrowType<{ topup_id: string }>()
+      .forNoKeyUpdate(),
+  { acrossTenants: 'id' },
 );
 
 // Every change of a card's balance holds the card's lock, and the caller has taken it before this statement begins.
-const lockTopUp = writeStatement((db, { topUpId }: { topUpId: string }) =>
-  db
-    .selectFrom('topup as t')
-    .select(of('t', TOPUP_COLUMNS))
-    .select((t) =>
-      t
-        .selectFrom('ledger.account as a')
-        .select(({ fn, val }) => fn.coalesce('a.posted', val('0')).as('posted'))
-        .whereRef('a.card_id', '=', 't.card_id')
-        .as('card_cents'),
-    )
-    .where('t.id', '=', topUpId)
-    .forNoKeyUpdate('t'),
+const lockTopUp = writeStatement(
+  (db, { topUpId }: { topUpId: string }) =>
+    db
+      .selectFrom('topup as t')
+      .select(of('t', TOPUP_COLUMNS))
+      .select((t) =>
+        t
+          .selectFrom('ledger.account as a')
+          .select(({ fn, val }) => fn.coalesce('a.posted', val('0')).as('posted'))
+          .whereRef('a.card_id', '=', 't.card_id')
+          .as('card_cents'),
+      )
+      .where('t.id', '=', topUpId)
+      .forNoKeyUpdate('t'),
+  { acrossTenants: 'id' },
 );
 
 /**
@@ -188,10 +192,12 @@ const uncountTopUp = writeStatement(
     UPDATE account_usage u SET loaded_cents = u.loaded_cents - t.amount_cents
     FROM topup t WHERE t.id = ${topUpId} AND u.partner_id = t.partner_id AND u.mode = t.mode
       AND u.loaded_on = t.counted_on`,
+  { acrossTenants: 'id' },
 );
 
-const deleteTopUp = writeStatement((db, { topUpId }: { topUpId: string }) =>
-  db.deleteFrom('topup').where('id', '=', topUpId),
+const deleteTopUp = writeStatement(
+  (db, { topUpId }: { topUpId: string }) => db.deleteFrom('topup').where('id', '=', topUpId),
+  { acrossTenants: 'id' },
 );
 
 /**
@@ -229,6 +235,7 @@ const writeEnd = statementWithOperation(
       .where('status', '=', 'pending')
       .returning(['partner_id', 'mode'])}), ${outcomeOfClaim(topUp)}
     SELECT ${ledger.answer} FROM ${ledger.call}`,
+  { acrossTenants: 'id' },
 );
 
 /** The row of a top-up whose money is on the card. @param cardCents the card's balance before */
@@ -264,12 +271,14 @@ export async function readTopUpEnd(
   return topUp === undefined ? null : { failure: topUp.failure_code };
 }
 
-const topUpEnd = readStatement((db, { claimId }: { claimId: string }) =>
-  db
-    .selectFrom('idempotency_claim as c')
-    .innerJoin('topup as t', 't.id', 'c.resource_id')
-    .select('t.failure_code')
-    .where('c.id', '=', claimId),
+const topUpEnd = readStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('idempotency_claim as c')
+      .innerJoin('topup as t', 't.id', 'c.resource_id')
+      .select('t.failure_code')
+      .where('c.id', '=', claimId),
+  { acrossTenants: 'id' },
 );
 
 /** A top-up as it is bound to a statement: JSON as text. */

@@ -227,18 +227,20 @@ export async function readPendingIssuance(
   return { asked: askedFor(card, kept), decision: card.binding };
 }
 
-const pendingCard = readStatement((db, { claimId }: { claimId: string }) =>
-  db
-    .selectFrom('card as c')
-    .innerJoin('product as p', 'p.code', 'c.product_code')
-    .select(of('c', CARD_COLUMNS))
-    .select([
-      'c.asked',
-      'p.bin',
-      sql<IssuanceDecision | null>`CASE WHEN NOT c.decision ? 'refused' THEN c.decision END`.as('binding'),
-    ])
-    .where('c.claim_id', '=', claimId)
-    .where('c.status', '=', 'funding_pending'),
+const pendingCard = readStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('card as c')
+      .innerJoin('product as p', 'p.code', 'c.product_code')
+      .select(of('c', CARD_COLUMNS))
+      .select([
+        'c.asked',
+        'p.bin',
+        sql<IssuanceDecision | null>`CASE WHEN NOT c.decision ? 'refused' THEN c.decision END`.as('binding'),
+      ])
+      .where('c.claim_id', '=', claimId)
+      .where('c.status', '=', 'funding_pending'),
+  { acrossTenants: 'id' },
 );
 
 export interface TestIssuanceContext extends CommandContext {

@@ -117,6 +117,7 @@ const lockLate = writeStatement(
       LEFT JOIN card k ON l.kind = 'card' AND k.id = l.id
       LEFT JOIN topup t ON l.kind = 'topup' AND t.id = l.id
     WHERE l.id = ${id} FOR UPDATE OF l`,
+  { acrossTenants: 'id' },
 );
 
 const forget = writeStatement((db, { id }: { id: string }) =>
@@ -132,4 +133,5 @@ const contradict = writeStatement(
     FROM late_answer self LEFT JOIN card k ON self.kind = 'card' AND k.id = self.id
       LEFT JOIN topup t ON self.kind = 'topup' AND t.id = self.id
     WHERE l.id = ${values.id} AND self.id = l.id`,
+  { acrossTenants: 'id' },
 );

@@ -5,7 +5,7 @@ import { transaction } from '../../db/transaction.ts';
 import type { IssuedCard } from '../../domain/card.ts';
 import type { WhyNot } from '../../domain/decision.ts';
 import type { CardRow } from '../../resources/card.ts';
-import { lockCard } from '../card-status/lock-card.ts';
+import { lockAnyCard } from '../card-status/lock-card.ts';
 import { readDecision, refuseDecision } from './decision.ts';
 
 /** What the network says about a card it never reported as issued: the card, null for none, `away` if it did not answer. */
@@ -34,13 +34,15 @@ export async function isIdOfAnother(tx: Transactor, cardId: string, networkCardI
   return (await others(tx, { cardId, networkCardId })).length > 0;
 }
 
-const others = readStatement((db, { cardId, networkCardId }: { cardId: string; networkCardId: string }) =>
-  db
-    .selectFrom('card')
-    .select('id')
-    .where('network_card_id', '=', networkCardId)
-    .where('mode', '=', sql.lit('live'))
-    .where('id', '<>', cardId),
+const others = readStatement(
+  (db, { cardId, networkCardId }: { cardId: string; networkCardId: string }) =>
+    db
+      .selectFrom('card')
+      .select('id')
+      .where('network_card_id', '=', networkCardId)
+      .where('mode', '=', sql.lit('live'))
+      .where('id', '<>', cardId),
+  { acrossTenants: 'network' },
 );
 
 /** Whether we lack a card's network id or its last four digits: then a worker looks it up, and an operator can give the id. */
@@ -63,6 +65,7 @@ export async function correctNetworkId(tx: Transactor, cardId: string, networkCa
 const setNetworkId = writeStatement(
   (db, { cardId, networkCardId }: { cardId: string; networkCardId: string }) =>
     db.updateTable('card').set({ network_card_id: networkCardId }).where('id', '=', cardId),
+  { acrossTenants: 'queue' },
 );
 
 /** Has a worker look a card up at the network as soon as it can. */
@@ -70,8 +73,10 @@ export async function lookUpSoon(tx: Transactor, cardId: string): Promise<void> 
   await dueNow(tx, { cardId });
 }
 
-const dueNow = writeStatement((db, { cardId }: { cardId: string }) =>
-  db.updateTable('card').set({ look_up_after: sql`'-infinity'` }).where('id', '=', cardId),
+const dueNow = writeStatement(
+  (db, { cardId }: { cardId: string }) =>
+    db.updateTable('card').set({ look_up_after: sql`'-infinity'` }).where('id', '=', cardId),
+  { acrossTenants: 'queue' },
 );
 
 /**
@@ -93,6 +98,7 @@ const take = autocommitStatement(
         AND look_up_after < now()
       ORDER BY look_up_after LIMIT ${limit} FOR NO KEY UPDATE SKIP LOCKED)
     RETURNING id`,
+  { acrossTenants: 'queue' },
 );
 
 /**
@@ -102,7 +108,7 @@ const take = autocommitStatement(
  */
 export function identifyCard(orm: Orm, cardId: string, evidence: NetworkEvidence): Promise<boolean> {
   return transaction(orm, async (tx) => {
-    const card = await lockCard(tx, cardId);
+    const card = await lockAnyCard(tx, cardId);
     if (card === undefined || !isUnidentified(card)) return false;
     const recorded = await readDecision(tx, 'card', cardId);
     const given = recorded?.refused === undefined ? recorded?.networkCardId : undefined;
@@ -126,17 +132,20 @@ const noteTakenId = writeStatement(
   UPDATE card SET not_recorded = jsonb_build_object('reason', 'another card has its network id', 'networkCardId',
     ${values.networkCardId}::text, 'at', coalesce(not_recorded ->> 'at', to_jsonb(now()) #>> '{}'))
   WHERE id = ${values.cardId}`,
+  { acrossTenants: 'network' },
 );
 
-const identify = writeStatement((db, card: IssuedCard & { cardId: string }) =>
-  db
-    .updateTable('card')
-    .set({
-      network_card_id: card.networkCardId,
-      last4: card.last4,
-      exp_month: card.expMonth,
-      exp_year: card.expYear,
-      not_recorded: null,
-    })
-    .where('id', '=', card.cardId),
+const identify = writeStatement(
+  (db, card: IssuedCard & { cardId: string }) =>
+    db
+      .updateTable('card')
+      .set({
+        network_card_id: card.networkCardId,
+        last4: card.last4,
+        exp_month: card.expMonth,
+        exp_year: card.expYear,
+        not_recorded: null,
+      })
+      .where('id', '=', card.cardId),
+  { acrossTenants: 'queue' },
 );

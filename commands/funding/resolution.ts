@@ -4,7 +4,7 @@ import { transaction } from '../../db/transaction.ts';
 import type { IssuanceDecision, TopUpDecision } from '../../domain/decision.ts';
 import type { CardRow } from '../../resources/card.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
-import { lockCard } from '../card-status/lock-card.ts';
+import { lockAnyCard } from '../card-status/lock-card.ts';
 import { Refusal, unknownId } from '../refusal.ts';
 import { markOverdue, recordDecision } from './decision.ts';
 import {
@@ -37,7 +37,7 @@ interface TopUpByHand extends TopUpDecision, ByOperator {
 export function decideIssuance({ orm, actor }: Operator, decision: IssuanceByHand): Promise<void> {
   const { cardId, outcome, networkCardId, reason, deadlineMs } = decision;
   return transaction(orm, async (tx) => {
-    const card = await lockCard(tx, cardId);
+    const card = await lockAnyCard(tx, cardId);
     if (card === undefined) throw unknownId('card', cardId, 'run "operator attention list"');
     const isBlocked = card.status === 'blocked' && isGivenByHand(card);
     if (card.status === 'funding_pending') {
@@ -104,8 +104,10 @@ export function decideTopUp({ orm, actor }: Operator, decision: TopUpByHand): Pr
   });
 }
 
-const lockTopUp = writeStatement((db, { topUpId }: { topUpId: string }) =>
-  db.selectFrom('topup').select(TOPUP_COLUMNS).where('id', '=', topUpId).forNoKeyUpdate(),
+const lockTopUp = writeStatement(
+  (db, { topUpId }: { topUpId: string }) =>
+    db.selectFrom('topup').select(TOPUP_COLUMNS).where('id', '=', topUpId).forNoKeyUpdate(),
+  { acrossTenants: 'operator' },
 );
 
 /**

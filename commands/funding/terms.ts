@@ -106,13 +106,15 @@ export async function lockUsageOfClaim(tx: Transactor, claimId: string): Promise
   await lockUsage(tx, { claimId });
 }
 
-const lockUsage = writeStatement((db, { claimId }: { claimId: string }) =>
-  db
-    .selectFrom('account_usage as u')
-    .innerJoin('idempotency_claim as c', (join) =>
-      join.onRef('c.partner_id', '=', 'u.partner_id').onRef('c.mode', '=', 'u.mode'),
-    )
-    .select('u.mode')
-    .where('c.id', '=', claimId)
-    .forNoKeyUpdate('u'),
+const lockUsage = writeStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('account_usage as u')
+      .innerJoin('idempotency_claim as c', (join) =>
+        join.onRef('c.partner_id', '=', 'u.partner_id').onRef('c.mode', '=', 'u.mode'),
+      )
+      .select('u.mode')
+      .where('c.id', '=', claimId)
+      .forNoKeyUpdate('u'),
+  { acrossTenants: 'id' },
 );

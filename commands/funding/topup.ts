@@ -71,7 +71,7 @@ export async function beginTopUp({ orm, ring }: CommandContext, claimId: string)
       if (claimed.answered) return { state: 'answered', response: null };
       const { resource_id: topUpId, card_id: cardId } = claimed;
       if (cardId === null) throw new Error(`the claim of ${topUpId} names no card`);
-      const card = await lockCard(tx, cardId);
+      const card = await lockCard(tx, { partnerId: claimed.partner_id, mode: claimed.mode }, cardId);
       if (card === undefined) throw new Error(`the card ${cardId} of a top-up is gone`);
       const topUp = draftTopUp(topUpId, card, {
         ...fundingTerms(claimed.partner_id, claimed.mode, claimed),
@@ -203,14 +203,18 @@ export async function readPendingTopUp(
   return { asked: askedFor(row, networkCardId), decision: row.binding };
 }
 
-const pendingTopUp = readStatement((db, { claimId }: { claimId: string }) =>
-  db
-    .selectFrom('topup as t')
-    .innerJoin('card as c', 'c.id', 't.card_id')
-    .select(['t.id', 't.amount_cents', 't.asked', 'c.network_card_id'])
-    .select(sql<TopUpDecision | null>`CASE WHEN NOT t.decision ? 'refused' THEN t.decision END`.as('binding'))
-    .where('t.claim_id', '=', claimId)
-    .where('t.status', '=', 'pending'),
+const pendingTopUp = readStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('topup as t')
+      .innerJoin('card as c', 'c.id', 't.card_id')
+      .select(['t.id', 't.amount_cents', 't.asked', 'c.network_card_id'])
+      .select(
+        sql<TopUpDecision | null>`CASE WHEN NOT t.decision ? 'refused' THEN t.decision END`.as('binding'),
+      )
+      .where('t.claim_id', '=', claimId)
+      .where('t.status', '=', 'pending'),
+  { acrossTenants: 'id' },
 );
 
 /**

@@ -77,12 +77,14 @@ const take = writeStatement(
     SET sweep_after = now() + ${taking.leaseMs} * interval '1 millisecond', sweep_attempts = c.sweep_attempts + 1
     FROM taken WHERE c.id = taken.id
     RETURNING c.id, c.partner_id, c.mode, c.operation, c.resource_id, c.card_id, c.request_id, c.sweep_attempts AS attempts`,
+  { acrossTenants: 'queue' },
 );
 
 const putOff = autocommitStatement(
   (_, { claimId, pauseMs }: { claimId: string; pauseMs: number }) => sql`
     UPDATE idempotency_claim SET sweep_after = now() + ${pauseMs} * interval '1 millisecond'
     WHERE id = ${claimId} AND response_status IS NULL`,
+  { acrossTenants: 'queue' },
 );
 
 const prune = autocommitStatement(
@@ -94,4 +96,5 @@ const prune = autocommitStatement(
         AND NOT EXISTS (SELECT FROM topup WHERE topup.claim_id = idempotency_claim.id)
       ORDER BY created_at LIMIT ${limit} FOR UPDATE SKIP LOCKED)
     RETURNING id`,
+  { acrossTenants: 'queue' },
 );

@@ -155,6 +155,7 @@ const renew = autocommitStatement(
     UPDATE idempotency_claim SET lease_expires_at = now() + ${leaseMs} * interval '1 millisecond'
     WHERE id = ${claimId} AND response_status IS NULL
     RETURNING id`,
+  { acrossTenants: 'id' },
 );
 
 /** Frees a key whose request turned out to be invalid. Any other response stays. */
@@ -162,8 +163,10 @@ export async function forgetClaim(orm: Orm, claimId: string): Promise<void> {
   await forget(orm, { claimId });
 }
 
-const forget = autocommitStatement((db, { claimId }: { claimId: string }) =>
-  db.deleteFrom('idempotency_claim').where('id', '=', claimId).where('response_status', '=', 400),
+const forget = autocommitStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db.deleteFrom('idempotency_claim').where('id', '=', claimId).where('response_status', '=', 400),
+  { acrossTenants: 'id' },
 );
 
 /**
@@ -228,24 +231,31 @@ export async function lockUsageAndClaim(tx: Transactor, claimId: string): Promis
   return claim ?? null;
 }
 
-const lock = writeStatement((db, { claimId }: { claimId: string }) =>
-  db
-    .selectFrom('idempotency_claim')
-    .select(['resource_id', (eb) => eb('response_status', 'is not', null).$castTo<boolean>().as('answered')])
-    .where('id', '=', claimId)
-    .forNoKeyUpdate(),
+const lock = writeStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('idempotency_claim')
+      .select([
+        'resource_id',
+        (eb) => eb('response_status', 'is not', null).$castTo<boolean>().as('answered'),
+      ])
+      .where('id', '=', claimId)
+      .forNoKeyUpdate(),
+  { acrossTenants: 'id' },
 );
 
-const lockBoth = writeStatement((db, { claimId }: { claimId: string }) =>
-  db
-    .selectFrom('account_usage as u')
-    .innerJoin('idempotency_claim as c', (join) =>
-      join.onRef('c.partner_id', '=', 'u.partner_id').onRef('c.mode', '=', 'u.mode'),
-    )
-    .select([
-      'c.resource_id',
-      (eb) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'),
-    ])
-    .where('c.id', '=', claimId)
-    .forNoKeyUpdate(),
+const lockBoth = writeStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('account_usage as u')
+      .innerJoin('idempotency_claim as c', (join) =>
+        join.onRef('c.partner_id', '=', 'u.partner_id').onRef('c.mode', '=', 'u.mode'),
+      )
+      .select([
+        'c.resource_id',
+        (eb) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'),
+      ])
+      .where('c.id', '=', claimId)
+      .forNoKeyUpdate(),
+  { acrossTenants: 'id' },
 );

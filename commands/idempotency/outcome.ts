@@ -36,8 +36,9 @@ export type KeyedOutcomeValues = OutcomeValues & AnsweredClaim;
 export const outcomeOfClaim = (
   values: OutcomeValues,
 ): RawBuilder<unknown> => sql`${eventCte(values)}, answered AS (
-  UPDATE idempotency_claim SET response_status = ${values.responseStatus}, response_body = ${values.responseBody}
-  WHERE id = ${values.claimId} AND response_status IS NULL AND EXISTS (SELECT FROM done))`;
+  UPDATE idempotency_claim c SET response_status = ${values.responseStatus}, response_body = ${values.responseBody}
+  FROM done WHERE c.id = ${values.claimId} AND c.partner_id = done.partner_id AND c.mode = done.mode
+    AND c.response_status IS NULL)`;
 
 /**
  * The same for a request, whose key, if it has one, is claimed together with the response.

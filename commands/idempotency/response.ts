@@ -57,17 +57,21 @@ export async function storeError(
   return storeResponse(command, claimId, error.status, presentError(error, claim.request_id));
 }
 
-const store = writeStatement((db, response: { claimId: string; status: number; body: Buffer }) =>
-  db
-    .updateTable('idempotency_claim')
-    .set({ response_status: response.status, response_body: response.body })
-    .where('id', '=', response.claimId)
-    .where('response_status', 'is', null)
-    .returning('id'),
+const store = writeStatement(
+  (db, response: { claimId: string; status: number; body: Buffer }) =>
+    db
+      .updateTable('idempotency_claim')
+      .set({ response_status: response.status, response_body: response.body })
+      .where('id', '=', response.claimId)
+      .where('response_status', 'is', null)
+      .returning('id'),
+  { acrossTenants: 'id' },
 );
 
-const requestOf = readStatement((db, { claimId }: { claimId: string }) =>
-  db.selectFrom('idempotency_claim').select('request_id').where('id', '=', claimId),
+const requestOf = readStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db.selectFrom('idempotency_claim').select('request_id').where('id', '=', claimId),
+  { acrossTenants: 'id' },
 );
 
 /** The stored response of a claim; null while it has none. */
@@ -81,13 +85,15 @@ export async function readClaimResponse(
     : { status: row.response_status, body: openBody(ring, claimId, row.response_body) };
 }
 
-const responseOf = readStatement((db, { claimId }: { claimId: string }) =>
-  db
-    .selectFrom('idempotency_claim')
-    .select(['response_status', 'response_body'])
-    .where('id', '=', claimId)
-    .where('response_status', 'is not', null)
-    .$narrowType<{ response_status: number; response_body: Buffer }>(),
+const responseOf = readStatement(
+  (db, { claimId }: { claimId: string }) =>
+    db
+      .selectFrom('idempotency_claim')
+      .select(['response_status', 'response_body'])
+      .where('id', '=', claimId)
+      .where('response_status', 'is not', null)
+      .$narrowType<{ response_status: number; response_body: Buffer }>(),
+  { acrossTenants: 'id' },
 );
 
 /** PostgreSQL takes payloads of up to 8,000 bytes; base64 makes 6,800 of these. */
@@ -108,6 +114,7 @@ const notify = readStatement(
         (SELECT concat_ws(' ', c.response_status, encode(c.response_body, 'base64')) FROM idempotency_claim c
          WHERE c.id = ${claimId} AND octet_length(c.response_body) <= ${sql.lit(MOST_BYTES)}))),
       CASE WHEN EXISTS (SELECT FROM delivery WHERE status = 'pending') THEN pg_notify(${sql.lit(EVENT_WRITTEN)}, '') END`,
+  { acrossTenants: 'id' },
 );
 
 /** {@link notifyResponse} for callers that do not wait. @param onError receives the error if a notification was lost */

@@ -247,6 +247,7 @@ function statementsOf({ table, key, column, hasTime }: Place) {
         FROM ${sql.table(table)}
         WHERE ${whole} > ${place(sql`${values.first}::text`, sql`${values.second}::text`)}
         ORDER BY ${sql.join(key.map((part) => sql.ref(part)))} LIMIT ${sql.lit(BATCH)}`,
+      { acrossTenants: 'operator' },
     ),
     write: writeStatement(
       (_, batch: Batch) => sql<{ done: number }>`
@@ -260,6 +261,7 @@ function statementsOf({ table, key, column, hasTime }: Place) {
         )
         UPDATE ${sql.table(table)} SET ${sql.ref(column)} = held.resealed FROM held
         WHERE ${whole} = ${place(sql`held.first`, sql`held.second`)} RETURNING 1 AS done`,
+      { acrossTenants: 'operator' },
     ),
   };
 }

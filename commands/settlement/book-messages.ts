@@ -197,6 +197,7 @@ const take = autocommitStatement(
       ORDER BY w.retry_after, w.id LIMIT ${limit} FOR NO KEY UPDATE OF w SKIP LOCKED
     ) due
     WHERE m.id = due.id RETURNING m.id, due.partner_id, m.network_card_id`,
+  { acrossTenants: 'network' },
 );
 
 /** Makes the messages for a card due at once. */
@@ -227,13 +228,15 @@ const ownerOf = ({ id, partner_id, status }: FoundCard): NetworkCardOwner => ({
   status,
 });
 
-const liveCardWith = readStatement((db, { networkCardId }: { networkCardId: string }) =>
-  db
-    .selectFrom('card')
-    .select(['id', 'partner_id', 'status'])
-    .where('network_card_id', '=', networkCardId)
-    // A literal, so that the planner can use the partial index.
-    .where('mode', '=', sql.lit<'live'>('live')),
+const liveCardWith = readStatement(
+  (db, { networkCardId }: { networkCardId: string }) =>
+    db
+      .selectFrom('card')
+      .select(['id', 'partner_id', 'status'])
+      .where('network_card_id', '=', networkCardId)
+      // A literal, so that the planner can use the partial index.
+      .where('mode', '=', sql.lit<'live'>('live')),
+  { acrossTenants: 'network' },
 );
 
 interface LookedUp {
@@ -250,4 +253,5 @@ const lookUp = readStatement(
     SELECT c.id, c.partner_id, c.status, EXISTS (SELECT FROM network_message
       WHERE network = ${network} AND kind = 'transaction' AND message_id = ${networkTransactionId}) AS has_messages
     FROM (VALUES (1)) one LEFT JOIN card c ON c.network_card_id = ${networkCardId} AND c.mode = 'live'`,
+  { acrossTenants: 'network' },
 );

@@ -114,12 +114,14 @@ async function cardOf(
   return { ...given, mode: 'live' };
 }
 
-const liveCard = readStatement((db, { cardId }: { cardId: string }) =>
-  db
-    .selectFrom('card')
-    .select(['id as cardId', 'partner_id as partnerId', 'status'])
-    .where('id', '=', cardId)
-    .where('mode', '=', sql.lit<'live'>('live')),
+const liveCard = readStatement(
+  (db, { cardId }: { cardId: string }) =>
+    db
+      .selectFrom('card')
+      .select(['id as cardId', 'partner_id as partnerId', 'status'])
+      .where('id', '=', cardId)
+      .where('mode', '=', sql.lit<'live'>('live')),
+  { acrossTenants: 'operator' },
 );
 
 /** What the network reported, with what the operator gives in its place. */

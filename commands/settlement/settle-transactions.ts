@@ -116,6 +116,7 @@ const lockCards = writeStatement(
       )
       .orderBy('c.id')
       .forNoKeyUpdate(),
+  { acrossTenants: 'network' },
 );
 
 interface TermsAsked {
@@ -145,6 +146,7 @@ const readTerms = readStatement(
       WHERE mode = s.mode AND network_transaction_id = s.network_transaction_id LIMIT 1
     ) t ON true
     ORDER BY s.place`,
+  { acrossTenants: 'network' },
 );
 
 async function moveMoney(tx: Transactor, made: readonly NewTransaction[]): Promise<void> {
@@ -188,9 +190,10 @@ async function insertTransactions(tx: Transactor, made: readonly NewTransaction[
 }
 
 // Written out because it inserts into two tables, any number of rows each, which arrive as one JSON array for each.
-const insertRows = writeStatement((_, rows: { transactions: string; events: string }) => {
-  const columns = sql.join(TRANSACTION_COLUMNS.map((column) => sql.ref(column)));
-  return sql`
+const insertRows = writeStatement(
+  (_, rows: { transactions: string; events: string }) => {
+    const columns = sql.join(TRANSACTION_COLUMNS.map((column) => sql.ref(column)));
+    return sql`
     WITH inserted AS (
       INSERT INTO card_transaction (${columns})
       SELECT ${columns} FROM json_populate_recordset(NULL::card_transaction, ${rows.transactions})
@@ -198,4 +201,6 @@ const insertRows = writeStatement((_, rows: { transactions: string; events: stri
     INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
     SELECT id, partner_id, mode, type, card_id, body, created_at
     FROM json_populate_recordset(NULL::event, ${rows.events})`;
-});
+  },
+  { acrossTenants: 'network' },
+);

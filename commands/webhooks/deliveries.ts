@@ -86,6 +86,7 @@ const take = autocommitStatement(
   FROM asynchronous_commit, leased l JOIN event e ON e.id = l.event_id
     LEFT JOIN webhook_endpoint w ON w.partner_id = l.partner_id AND w.mode = l.mode
   ORDER BY l.partner_id, l.mode, l.event_id`,
+  { acrossTenants: 'queue' },
 );
 
 /** One attempt to send an event, and the event's status afterwards. */
@@ -160,6 +161,7 @@ const record = autocommitStatement(
   INSERT INTO delivery_attempt (event_id, number, started_at, duration_ms, delivered, http_status, error, answer_start)
   SELECT c.event_id, c.attempt_count, a.started_at, a.duration_ms, a.error IS NULL, a.http_status, a.error, a.answer_start
   FROM counted c JOIN attempt a ON a.event_id = c.event_id`,
+  { acrossTenants: 'queue' },
 );
 
 /**

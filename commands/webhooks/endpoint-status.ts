@@ -136,17 +136,19 @@ export function parkDeliveries(orm: Orm, eventIds: readonly string[]): Promise<v
   });
 }
 
-const lockAccountsOf = writeStatement((db, { eventIds }: { eventIds: readonly string[] }) =>
-  db
-    .selectFrom('partner')
-    .select('id')
-    .where('id', 'in', ({ selectFrom }) =>
-      selectFrom('delivery')
-        .select(({ ref }) => sql<string>`${ref('partner_id')} COLLATE "default"`.as('partner_id'))
-        .where('event_id', '=', anyOf(eventIds)),
-    )
-    .orderBy('id')
-    .forShare(),
+const lockAccountsOf = writeStatement(
+  (db, { eventIds }: { eventIds: readonly string[] }) =>
+    db
+      .selectFrom('partner')
+      .select('id')
+      .where('id', 'in', ({ selectFrom }) =>
+        selectFrom('delivery')
+          .select(({ ref }) => sql<string>`${ref('partner_id')} COLLATE "default"`.as('partner_id'))
+          .where('event_id', '=', anyOf(eventIds)),
+      )
+      .orderBy('id')
+      .forShare(),
+  { acrossTenants: 'queue' },
 );
 
 // Written out: it joins the table it changes with its endpoint, which may be missing.
@@ -159,4 +161,5 @@ const parkOrQueue = writeStatement(
   FROM delivery k LEFT JOIN webhook_endpoint w
     ON w.partner_id = k.partner_id AND w.mode = k.mode AND w.status = 'enabled'
   WHERE k.event_id = ANY (${eventIds}) AND d.event_id = k.event_id AND d.status <> 'delivered'`,
+  { acrossTenants: 'queue' },
 );

@@ -98,6 +98,7 @@ const take = autocommitStatement(
     (SELECT t.error FROM delivery_attempt t WHERE t.event_id = l.event_id AND t.number = l.attempt_count) AS error
   FROM asynchronous_commit, account a LEFT JOIN leased l ON l.partner_id = a.partner_id AND l.mode = a.mode
   ORDER BY a.partner_id, a.mode, l.event_id`,
+  { acrossTenants: 'queue' },
 );
 
 /** Records that a workflow was told of this state. If the state has changed since, the workflow is still to be told. */
@@ -122,6 +123,7 @@ const mark = autocommitStatement(
       .where('event_id', '=', eventId)
       .where('status', '=', status)
       .where('attempt_count', '=', attemptCount),
+  { acrossTenants: 'queue' },
 );
 
 /**
@@ -148,6 +150,7 @@ const queueIfDue = autocommitStatement(
   ) known
   WHERE d.event_id = known.event_id
   RETURNING d.event_id`,
+  { acrossTenants: 'queue' },
 );
 
 /**
@@ -175,4 +178,5 @@ const queueOverdue = autocommitStatement(
   ) overdue
   WHERE d.event_id = overdue.event_id
   RETURNING d.event_id`,
+  { acrossTenants: 'queue' },
 );

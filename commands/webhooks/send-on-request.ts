@@ -86,6 +86,7 @@ const requeue = writeStatement(
       })
       .where('event_id', '=', anyOf(eventIds))
       .returning('event_id'),
+  { acrossTenants: 'id' },
 );
 
 /**

@@ -18,10 +18,12 @@ export async function readWaitingAdjustments(orm: Orm): Promise<AttentionItem[]>
   }));
 }
 
-const pendingRequests = readStatement((db) =>
-  db
-    .selectFrom('adjustment_request')
-    .select(['id', 'partner_id', 'mode', 'amount_cents', 'requested_by', 'created_at'])
-    .where('status', '=', sql.lit('pending' as const))
-    .orderBy('created_at'),
+const pendingRequests = readStatement(
+  (db) =>
+    db
+      .selectFrom('adjustment_request')
+      .select(['id', 'partner_id', 'mode', 'amount_cents', 'requested_by', 'created_at'])
+      .where('status', '=', sql.lit('pending' as const))
+      .orderBy('created_at'),
+  { acrossTenants: 'measurement' },
 );

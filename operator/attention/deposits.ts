@@ -43,25 +43,27 @@ async function readInReview(orm: Orm): Promise<UnfinishedItem[]> {
 
 const COUNT = sql<number>`count(*)::int`.as('count');
 
-const inReview = readStatement((db) =>
-  db
-    .selectFrom('deposit as d')
-    .innerJoin('deposit_payment as p', 'p.deposit_id', 'd.id')
-    .select([
-      'd.id',
-      'd.partner_id',
-      'd.version',
-      'd.amount_cents',
-      sql<string>`d.review_since`.as('since'),
-      COUNT,
-    ])
-    .select(({ fn }) => [
-      sql<string>`${fn.sum('p.value_micro_usdt')}::text`.as('micro_usdt'),
-      sql<boolean>`bool_or(p.review_reason = 'nodes_disagree')`.as('is_denied'),
-    ])
-    .where('d.status', '=', 'needs_review')
-    .where('p.status', '=', 'in_review')
-    .groupBy('d.id'),
+const inReview = readStatement(
+  (db) =>
+    db
+      .selectFrom('deposit as d')
+      .innerJoin('deposit_payment as p', 'p.deposit_id', 'd.id')
+      .select([
+        'd.id',
+        'd.partner_id',
+        'd.version',
+        'd.amount_cents',
+        sql<string>`d.review_since`.as('since'),
+        COUNT,
+      ])
+      .select(({ fn }) => [
+        sql<string>`${fn.sum('p.value_micro_usdt')}::text`.as('micro_usdt'),
+        sql<boolean>`bool_or(p.review_reason = 'nodes_disagree')`.as('is_denied'),
+      ])
+      .where('d.status', '=', 'needs_review')
+      .where('p.status', '=', 'in_review')
+      .groupBy('d.id'),
+  { acrossTenants: 'measurement' },
 );
 
 const CHECK_WORKER = {
@@ -126,17 +128,21 @@ const scanItem = (network: TronNetwork, since: string | Date, taskQueuePrefix: s
     workflow_id: scanChainWorkflowId(network, taskQueuePrefix),
   }) as const;
 
-const unscannedChains = readStatement((db) =>
-  db
-    .selectFrom('deposit as d')
-    .select(({ fn }) => ['d.network', fn.min('d.created_at').as('since')])
-    // A literal, for the partial index of deposits that can expire.
-    .where('d.status', '=', sql.lit<'awaiting_payment'>('awaiting_payment'))
-    .where('d.created_at', '<', sql<string>`now() - interval '2 minutes'`)
-    .where(({ exists, not, selectFrom }) =>
-      not(exists(selectFrom('chain_scan as s').select('s.network').whereRef('s.network', '=', 'd.network'))),
-    )
-    .groupBy('d.network'),
+const unscannedChains = readStatement(
+  (db) =>
+    db
+      .selectFrom('deposit as d')
+      .select(({ fn }) => ['d.network', fn.min('d.created_at').as('since')])
+      // A literal, for the partial index of deposits that can expire.
+      .where('d.status', '=', sql.lit<'awaiting_payment'>('awaiting_payment'))
+      .where('d.created_at', '<', sql<string>`now() - interval '2 minutes'`)
+      .where(({ exists, not, selectFrom }) =>
+        not(
+          exists(selectFrom('chain_scan as s').select('s.network').whereRef('s.network', '=', 'd.network')),
+        ),
+      )
+      .groupBy('d.network'),
+  { acrossTenants: 'measurement' },
 );
 
 /** Workers normally do this within seconds, so anything older needs attention. */
@@ -181,29 +187,33 @@ const confirmationItem = (depositId: string, partnerId: string, since: string) =
 /** Items of each kind of these that are listed, the oldest first: one bad node can be behind any number of them. */
 const MAX_CONFIRMATIONS = 100;
 
-const unconfirmed = readStatement((db) =>
-  db
-    .selectFrom('unconfirmed_payment')
-    .select(['deposit_id', 'partner_id', 'value_micro_usdt', 'block_number', 'says', 'seen_at'])
-    .where('seen_at', '<', LONG_AGO)
-    .orderBy('seen_at')
-    .limit(sql.lit(MAX_CONFIRMATIONS)),
+const unconfirmed = readStatement(
+  (db) =>
+    db
+      .selectFrom('unconfirmed_payment')
+      .select(['deposit_id', 'partner_id', 'value_micro_usdt', 'block_number', 'says', 'seen_at'])
+      .where('seen_at', '<', LONG_AGO)
+      .orderBy('seen_at')
+      .limit(sql.lit(MAX_CONFIRMATIONS)),
+  { acrossTenants: 'measurement' },
 );
 
-const unagreed = readStatement((db) =>
-  db
-    .selectFrom('deposit as d')
-    .innerJoin('chain_scan as s', 's.network', 'd.network')
-    .select(['d.id', 'd.partner_id', 'd.seen_block_number', 'd.changed_at', 's.nodes'])
-    // A literal, for the partial index.
-    .where('d.status', '=', sql.lit<'confirming'>('confirming'))
-    .where('d.changed_at', '<', LONG_AGO)
-    .where(
-      sql<boolean>`NOT EXISTS (SELECT FROM unconfirmed_payment u WHERE u.deposit_id = d.id)
+const unagreed = readStatement(
+  (db) =>
+    db
+      .selectFrom('deposit as d')
+      .innerJoin('chain_scan as s', 's.network', 'd.network')
+      .select(['d.id', 'd.partner_id', 'd.seen_block_number', 'd.changed_at', 's.nodes'])
+      // A literal, for the partial index.
+      .where('d.status', '=', sql.lit<'confirming'>('confirming'))
+      .where('d.changed_at', '<', LONG_AGO)
+      .where(
+        sql<boolean>`NOT EXISTS (SELECT FROM unconfirmed_payment u WHERE u.deposit_id = d.id)
         AND NOT EXISTS (SELECT FROM deposit_payment p WHERE p.deposit_id = d.id)`,
-    )
-    .orderBy('d.changed_at')
-    .limit(sql.lit(MAX_CONFIRMATIONS)),
+      )
+      .orderBy('d.changed_at')
+      .limit(sql.lit(MAX_CONFIRMATIONS)),
+  { acrossTenants: 'measurement' },
 );
 
 /** Payments that were found but neither credited nor put into review: one item an account. */
@@ -222,14 +232,16 @@ async function readUnprocessedPayments(orm: Orm): Promise<UnfinishedItem[]> {
   }));
 }
 
-const unprocessedPayments = readStatement((db) =>
-  db
-    .selectFrom('deposit_payment')
-    .select(({ fn }) => ['partner_id', COUNT, fn.min('found_at').as('since')])
-    // A literal, for the partial index of payments that are not processed.
-    .where('status', '=', sql.lit<'found'>('found'))
-    .where('found_at', '<', LONG_AGO)
-    .groupBy('partner_id'),
+const unprocessedPayments = readStatement(
+  (db) =>
+    db
+      .selectFrom('deposit_payment')
+      .select(({ fn }) => ['partner_id', COUNT, fn.min('found_at').as('since')])
+      // A literal, for the partial index of payments that are not processed.
+      .where('status', '=', sql.lit<'found'>('found'))
+      .where('found_at', '<', LONG_AGO)
+      .groupBy('partner_id'),
+  { acrossTenants: 'measurement' },
 );
 
 /** Deposits whose workflows show an older state, which delays no money: one item an account. */
@@ -248,11 +260,13 @@ async function readOutdatedWorkflows(orm: Orm): Promise<UnfinishedItem[]> {
   }));
 }
 
-const outdatedWorkflows = readStatement((db) =>
-  db
-    .selectFrom('deposit')
-    .select(({ fn }) => ['partner_id', COUNT, fn.min('id').as('first'), fn.min('changed_at').as('since')])
-    .whereRef('told_version', '<', 'version')
-    .where('changed_at', '<', LONG_AGO)
-    .groupBy('partner_id'),
+const outdatedWorkflows = readStatement(
+  (db) =>
+    db
+      .selectFrom('deposit')
+      .select(({ fn }) => ['partner_id', COUNT, fn.min('id').as('first'), fn.min('changed_at').as('since')])
+      .whereRef('told_version', '<', 'version')
+      .where('changed_at', '<', LONG_AGO)
+      .groupBy('partner_id'),
+  { acrossTenants: 'measurement' },
 );

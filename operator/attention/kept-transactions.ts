@@ -124,4 +124,5 @@ const waiting = readStatement(
   WHERE n.count <= ${maxSingle}
   UNION ALL
   SELECT NULL, reason, NULL, count, since FROM counted WHERE count > ${maxSingle}`,
+  { acrossTenants: 'measurement' },
 );

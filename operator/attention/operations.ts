@@ -48,33 +48,37 @@ const holderFor = (table: 'card' | 'topup') =>
     AND h.network_card_id = ${sql.ref(`${table}.not_recorded`)} ->> 'networkCardId')`.as('holder');
 
 const overdueIn = (table: 'card' | 'topup', pendingStatus: CardStatus | TopUpStatus) =>
-  readStatement((db, { deadlineMs }: { deadlineMs: number }) =>
-    db
-      .selectFrom(table)
-      .select(({ eb, fn, ref }) => [
-        'id',
-        'partner_id',
-        eb('overdue_since', 'is not', null).as('flagged'),
-        sql<string | null>`CASE WHEN NOT decision ? 'refused' THEN decision ->> 'outcome' END`.as('decided'),
-        'not_recorded',
-        holderFor(table),
-        fn
-          .coalesce(
-            'overdue_since',
-            sql<string | null>`(not_recorded ->> 'at')::timestamptz`,
-            later(ref('created_at'), deadlineMs),
-          )
-          .as('since'),
-      ])
-      // A literal, for the partial index of pending rows.
-      .where('status', '=', sql.lit(pendingStatus))
-      .where(({ eb, or }) =>
-        or([
-          eb('overdue_since', 'is not', null),
-          eb('created_at', '<', ago(deadlineMs)),
-          eb('not_recorded', 'is not', null),
-        ]),
-      ),
+  readStatement(
+    (db, { deadlineMs }: { deadlineMs: number }) =>
+      db
+        .selectFrom(table)
+        .select(({ eb, fn, ref }) => [
+          'id',
+          'partner_id',
+          eb('overdue_since', 'is not', null).as('flagged'),
+          sql<string | null>`CASE WHEN NOT decision ? 'refused' THEN decision ->> 'outcome' END`.as(
+            'decided',
+          ),
+          'not_recorded',
+          holderFor(table),
+          fn
+            .coalesce(
+              'overdue_since',
+              sql<string | null>`(not_recorded ->> 'at')::timestamptz`,
+              later(ref('created_at'), deadlineMs),
+            )
+            .as('since'),
+        ])
+        // A literal, for the partial index of pending rows.
+        .where('status', '=', sql.lit(pendingStatus))
+        .where(({ eb, or }) =>
+          or([
+            eb('overdue_since', 'is not', null),
+            eb('created_at', '<', ago(deadlineMs)),
+            eb('not_recorded', 'is not', null),
+          ]),
+        ),
+    { acrossTenants: 'measurement' },
   );
 
 const REASON = '--reason "…"';
@@ -184,26 +188,28 @@ async function readStatusChanges(orm: Orm): Promise<UnfinishedItem[]> {
 
 const STATUS_CHANGE_OPERATIONS = Object.keys(STATUS_CHANGES) as StatusChangeOperation[];
 
-const slowStatusChanges = readStatement((db, { patienceMs }: { patienceMs: number }) =>
-  db
-    .selectFrom('idempotency_claim as c')
-    .innerJoin('card as k', 'k.id', 'c.card_id')
-    .distinctOn('k.id')
-    .select(({ eb, ref }) => [
-      'k.id',
-      'k.partner_id',
-      'c.id as claim_id',
-      'c.operation',
-      eb('k.status_change_claim_id', 'is not', null).as('asked'),
-      later(ref('c.created_at'), patienceMs).as('since'),
-    ])
-    .where('c.response_status', 'is', null)
-    .where('c.operation', 'in', STATUS_CHANGE_OPERATIONS)
-    .where('c.created_at', '<', ago(patienceMs))
-    .orderBy('k.id')
-    .orderBy(({ eb, ref }) => eb('c.id', 'is distinct from', ref('k.status_change_claim_id')))
-    .orderBy('c.created_at')
-    .$narrowType<{ operation: StatusChangeOperation }>(),
+const slowStatusChanges = readStatement(
+  (db, { patienceMs }: { patienceMs: number }) =>
+    db
+      .selectFrom('idempotency_claim as c')
+      .innerJoin('card as k', 'k.id', 'c.card_id')
+      .distinctOn('k.id')
+      .select(({ eb, ref }) => [
+        'k.id',
+        'k.partner_id',
+        'c.id as claim_id',
+        'c.operation',
+        eb('k.status_change_claim_id', 'is not', null).as('asked'),
+        later(ref('c.created_at'), patienceMs).as('since'),
+      ])
+      .where('c.response_status', 'is', null)
+      .where('c.operation', 'in', STATUS_CHANGE_OPERATIONS)
+      .where('c.created_at', '<', ago(patienceMs))
+      .orderBy('k.id')
+      .orderBy(({ eb, ref }) => eb('c.id', 'is distinct from', ref('k.status_change_claim_id')))
+      .orderBy('c.created_at')
+      .$narrowType<{ operation: StatusChangeOperation }>(),
+  { acrossTenants: 'measurement' },
 );
 
 /** Active cards whose id at the network is unknown. Workers ask the network for it every ten minutes. */
@@ -224,15 +230,17 @@ async function readWithoutNetworkId(orm: Orm): Promise<AttentionItem[]> {
   }));
 }
 
-const withoutNetworkId = readStatement((db) =>
-  db
-    .selectFrom('card')
-    .select(['id', 'partner_id', 'created_at as since', 'not_recorded', holderFor('card')])
-    // The partial index's own condition.
-    .where('mode', '=', sql.lit('live'))
-    .where('status', 'in', [sql.lit<CardStatus>('active'), sql.lit<CardStatus>('frozen')])
-    .where(({ eb, or }) => or([eb('network_card_id', 'is', null), eb('last4', 'is', null)]))
-    .where('network_card_id', 'is', null),
+const withoutNetworkId = readStatement(
+  (db) =>
+    db
+      .selectFrom('card')
+      .select(['id', 'partner_id', 'created_at as since', 'not_recorded', holderFor('card')])
+      // The partial index's own condition.
+      .where('mode', '=', sql.lit('live'))
+      .where('status', 'in', [sql.lit<CardStatus>('active'), sql.lit<CardStatus>('frozen')])
+      .where(({ eb, or }) => or([eb('network_card_id', 'is', null), eb('last4', 'is', null)]))
+      .where('network_card_id', 'is', null),
+  { acrossTenants: 'measurement' },
 );
 
 /** A worker restarts a request every minute. One that has not started by then needs attention. */
@@ -255,23 +263,25 @@ async function readNotStarted(orm: Orm): Promise<AttentionItem[]> {
   }));
 }
 
-const notStarted = readStatement((db, { patienceMs }: { patienceMs: number }) =>
-  db
-    .selectFrom('idempotency_claim as c')
-    .select(({ fn }) => [
-      'c.partner_id',
-      'c.mode',
-      sql<number>`count(*)::int`.as('count'),
-      later(fn.min('c.created_at'), patienceMs).as('since'),
-    ])
-    .where('c.response_status', 'is', null)
-    .where('c.operation', 'in', ['create_card', 'top_up_card'])
-    .where('c.created_at', '<', ago(patienceMs))
-    .where(({ exists, not, selectFrom }) =>
-      not(exists(selectFrom('card as k').select('k.id').whereRef('k.claim_id', '=', 'c.id'))),
-    )
-    .where(({ exists, not, selectFrom }) =>
-      not(exists(selectFrom('topup as t').select('t.id').whereRef('t.claim_id', '=', 'c.id'))),
-    )
-    .groupBy(['c.partner_id', 'c.mode']),
+const notStarted = readStatement(
+  (db, { patienceMs }: { patienceMs: number }) =>
+    db
+      .selectFrom('idempotency_claim as c')
+      .select(({ fn }) => [
+        'c.partner_id',
+        'c.mode',
+        sql<number>`count(*)::int`.as('count'),
+        later(fn.min('c.created_at'), patienceMs).as('since'),
+      ])
+      .where('c.response_status', 'is', null)
+      .where('c.operation', 'in', ['create_card', 'top_up_card'])
+      .where('c.created_at', '<', ago(patienceMs))
+      .where(({ exists, not, selectFrom }) =>
+        not(exists(selectFrom('card as k').select('k.id').whereRef('k.claim_id', '=', 'c.id'))),
+      )
+      .where(({ exists, not, selectFrom }) =>
+        not(exists(selectFrom('topup as t').select('t.id').whereRef('t.claim_id', '=', 'c.id'))),
+      )
+      .groupBy(['c.partner_id', 'c.mode']),
+  { acrossTenants: 'measurement' },
 );

@@ -60,6 +60,7 @@ const parked = readStatement(
     SELECT count(*)::int AS count, min(event_id) AS first FROM delivery d
     WHERE d.status = 'parked' AND d.partner_id = w.partner_id AND d.mode = w.mode) waiting
   WHERE w.status = 'disabled' AND waiting.count > 0`,
+  { acrossTenants: 'measurement' },
 );
 
 interface GivenUpRow {
@@ -86,4 +87,5 @@ const givenUp = readStatement(
   FROM item i JOIN event e ON e.id = i.event_id
     LEFT JOIN LATERAL (SELECT error, started_at FROM delivery_attempt a WHERE a.event_id = i.event_id
       ORDER BY number DESC LIMIT 1) last ON true`,
+  { acrossTenants: 'measurement' },
 );

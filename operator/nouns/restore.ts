@@ -100,6 +100,7 @@ const pendingClaims = readStatement(
       OR EXISTS (SELECT FROM card k WHERE k.claim_id = c.id)
       OR EXISTS (SELECT FROM topup t WHERE t.claim_id = c.id))
     ORDER BY c.id`,
+  { acrossTenants: 'operator' },
 );
 
 const BATCH = 500;
@@ -167,4 +168,5 @@ const knownAmong = readStatement(
     UNION SELECT id FROM deposit WHERE id = ANY (${ids}) UNION SELECT id FROM idempotency_claim WHERE id = ANY (${ids})
     UNION SELECT asked.id FROM unnest(${ids}::text[]) asked (id)
       WHERE EXISTS (SELECT FROM idempotency_claim c WHERE c.resource_id = asked.id)`,
+  { acrossTenants: 'operator' },
 );

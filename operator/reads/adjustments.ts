@@ -52,13 +52,18 @@ const requests = (db: Reads) =>
     .selectAll('r')
     .select('p.name as partner_name');
 
-const newest = readStatement((db, { limit }: { limit: number }) =>
-  requests(db).orderBy('r.id', 'desc').limit(limit),
+const newest = readStatement(
+  (db, { limit }: { limit: number }) => requests(db).orderBy('r.id', 'desc').limit(limit),
+  { acrossTenants: 'operator' },
 );
-const newestWithStatus = readStatement((db, { status, limit }: { status: string; limit: number }) =>
-  requests(db).where(sql<string>`r.status`, '=', status).orderBy('r.id', 'desc').limit(limit),
+const newestWithStatus = readStatement(
+  (db, { status, limit }: { status: string; limit: number }) =>
+    requests(db).where(sql<string>`r.status`, '=', status).orderBy('r.id', 'desc').limit(limit),
+  { acrossTenants: 'operator' },
 );
-const requestOf = readStatement((db, { id }: { id: string }) => requests(db).where('r.id', '=', id));
+const requestOf = readStatement((db, { id }: { id: string }) => requests(db).where('r.id', '=', id), {
+  acrossTenants: 'operator',
+});
 
 type Found = Awaited<ReturnType<typeof requestOf>>[number];
 

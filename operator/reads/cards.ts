@@ -182,14 +182,16 @@ export async function findCard(orm: Orm, cardId: string): Promise<OperatorCard |
   };
 }
 
-const cardOf = readStatement((db, { cardId }: { cardId: string }) =>
-  db
-    .selectFrom('card as c')
-    .innerJoin('partner as p', 'p.id', 'c.partner_id')
-    .leftJoin('ledger.account as a', 'a.card_id', 'c.id')
-    .leftJoin('idempotency_claim as s', 's.id', 'c.status_change_claim_id')
-    .select(of('c', CARD_COLUMNS))
-    .select(['p.name as partner_name', 'a.posted as balance_cents'])
-    .select(['s.id as change_id', 's.operation as change_operation', 's.created_at as change_since'])
-    .where('c.id', '=', cardId),
+const cardOf = readStatement(
+  (db, { cardId }: { cardId: string }) =>
+    db
+      .selectFrom('card as c')
+      .innerJoin('partner as p', 'p.id', 'c.partner_id')
+      .leftJoin('ledger.account as a', 'a.card_id', 'c.id')
+      .leftJoin('idempotency_claim as s', 's.id', 'c.status_change_claim_id')
+      .select(of('c', CARD_COLUMNS))
+      .select(['p.name as partner_name', 'a.posted as balance_cents'])
+      .select(['s.id as change_id', 's.operation as change_operation', 's.created_at as change_since'])
+      .where('c.id', '=', cardId),
+  { acrossTenants: 'operator' },
 );

@@ -59,17 +59,23 @@ const DEPOSIT = [
 const depositsIn = (db: Reads, ids: Expression<string>) =>
   db.selectFrom('deposit as d').select(DEPOSIT).where('d.id', 'in', ids).orderBy('d.id', 'desc');
 
-const newest = readStatement((db, { limit }: { limit: number }) => {
-  const ids = db.selectFrom('deposit').select('id').orderBy('id', 'desc').limit(limit);
-  return depositsIn(db, ids.$asScalar());
-});
+const newest = readStatement(
+  (db, { limit }: { limit: number }) => {
+    const ids = db.selectFrom('deposit').select('id').orderBy('id', 'desc').limit(limit);
+    return depositsIn(db, ids.$asScalar());
+  },
+  { acrossTenants: 'operator' },
+);
 
-const newestWithStatus = readStatement((db, { status, limit }: { status: DepositStatus; limit: number }) => {
-  const ids = newestRows({
-    ...{ table: 'deposit', columns: ['id'], where: { status }, id: 'id', limit, most: 10_001 },
-  });
-  return depositsIn(db, sql<string>`${ids}`);
-});
+const newestWithStatus = readStatement(
+  (db, { status, limit }: { status: DepositStatus; limit: number }) => {
+    const ids = newestRows({
+      ...{ table: 'deposit', columns: ['id'], where: { status }, id: 'id', limit, most: 10_001 },
+    });
+    return depositsIn(db, sql<string>`${ids}`);
+  },
+  { acrossTenants: 'operator' },
+);
 
 // One partner has few enough deposits to look through them all.
 const newestOfPartner = readStatement(
@@ -181,22 +187,24 @@ export async function readDeposit(orm: Orm, depositId: string): Promise<DepositD
   };
 }
 
-const depositDetail = readStatement((db, { depositId }: { depositId: string }) =>
-  db
-    .selectFrom('deposit as d')
-    .select(DEPOSIT)
-    .select(['d.address_index', 'd.seen_block_number', 'd.version'])
-    .select(({ selectFrom }) => {
-      const payments = selectFrom('deposit_payment as m').whereRef('m.deposit_id', '=', 'd.id');
-      return [
-        payments.select(sql<number>`count(*)::int`.as('count')).as('payment_count'),
-        payments
-          .where('m.status', 'in', ['credited', 'in_review'])
-          .select(({ fn }) => sql<string>`coalesce(${fn.sum('m.value_micro_usdt')}, 0)::text`.as('kept'))
-          .as('kept_micro_usdt'),
-      ];
-    })
-    .where('d.id', '=', depositId),
+const depositDetail = readStatement(
+  (db, { depositId }: { depositId: string }) =>
+    db
+      .selectFrom('deposit as d')
+      .select(DEPOSIT)
+      .select(['d.address_index', 'd.seen_block_number', 'd.version'])
+      .select(({ selectFrom }) => {
+        const payments = selectFrom('deposit_payment as m').whereRef('m.deposit_id', '=', 'd.id');
+        return [
+          payments.select(sql<number>`count(*)::int`.as('count')).as('payment_count'),
+          payments
+            .where('m.status', 'in', ['credited', 'in_review'])
+            .select(({ fn }) => sql<string>`coalesce(${fn.sum('m.value_micro_usdt')}, 0)::text`.as('kept'))
+            .as('kept_micro_usdt'),
+        ];
+      })
+      .where('d.id', '=', depositId),
+  { acrossTenants: 'operator' },
 );
 
 const resolutionsOf = readStatement((db, { depositId }: { depositId: string }) =>
@@ -207,11 +215,13 @@ const resolutionsOf = readStatement((db, { depositId }: { depositId: string }) =
     .orderBy('version'),
 );
 
-const unconfirmedOf = readStatement((db, { depositId }: { depositId: string }) =>
-  db
-    .selectFrom('unconfirmed_payment')
-    .select(['tx_hash', 'log_index', 'value_micro_usdt', 'block_number', 'says', 'seen_at'])
-    .where('deposit_id', '=', depositId)
-    .orderBy('seen_at')
-    .limit(sql.lit(MOST_PAYMENTS_SHOWN)),
+const unconfirmedOf = readStatement(
+  (db, { depositId }: { depositId: string }) =>
+    db
+      .selectFrom('unconfirmed_payment')
+      .select(['tx_hash', 'log_index', 'value_micro_usdt', 'block_number', 'says', 'seen_at'])
+      .where('deposit_id', '=', depositId)
+      .orderBy('seen_at')
+      .limit(sql.lit(MOST_PAYMENTS_SHOWN)),
+  { acrossTenants: 'operator' },
 );

@@ -75,9 +75,12 @@ const KEPT = sql`SELECT m.id, m.transaction_id, m.status, m.reason, m.message_id
 const newestOf = readStatement(
   (_, { status, reason, limit }: KeptFilter) => sql<KeptRow>`
     ${KEPT} WHERE m.status = ${status} AND m.reason = coalesce(${reason}, m.reason) ORDER BY m.id DESC LIMIT ${limit}`,
+  { acrossTenants: 'operator' },
 );
 
-const withId = readStatement((_, { id }: { id: string }) => sql<KeptRow>`${KEPT} WHERE m.id = ${id}`);
+const withId = readStatement((_, { id }: { id: string }) => sql<KeptRow>`${KEPT} WHERE m.id = ${id}`, {
+  acrossTenants: 'operator',
+});
 
 function present({ created_at, ended_at, body: _, ...row }: KeptRow): KeptTransaction {
   return {

@@ -200,6 +200,7 @@ const claimsUnderKey = readStatement(
       CROSS JOIN LATERAL (SELECT ${columnsOf('idempotency_claim', CLAIM_COLUMNS)} FROM idempotency_claim
         WHERE partner_id = account.id AND mode = wanted.mode AND key = ${key} LIMIT 1) c
     ORDER BY c.id DESC`,
+  { acrossTenants: 'operator' },
 );
 
 interface InTime {
@@ -208,28 +209,34 @@ interface InTime {
   until: string;
 }
 
-const claimsInTime = readStatement((db, { requestId, from, until }: InTime) =>
-  db
-    .selectFrom('idempotency_claim')
-    .select(CLAIM_COLUMNS)
-    .where('id', '>=', from)
-    .where('id', '<', until)
-    .where('request_id', '=', requestId)
-    .orderBy('id', 'desc'),
+const claimsInTime = readStatement(
+  (db, { requestId, from, until }: InTime) =>
+    db
+      .selectFrom('idempotency_claim')
+      .select(CLAIM_COLUMNS)
+      .where('id', '>=', from)
+      .where('id', '<', until)
+      .where('request_id', '=', requestId)
+      .orderBy('id', 'desc'),
+  { acrossTenants: 'operator' },
 );
 
-const revealsInTime = readStatement((db, { requestId, from, until }: InTime) =>
-  db
-    .selectFrom('card_reveal')
-    .select(REVEAL_COLUMNS)
-    .where('id', '>=', from)
-    .where('id', '<', until)
-    .where('request_id', '=', requestId)
-    .orderBy('id', 'desc'),
+const revealsInTime = readStatement(
+  (db, { requestId, from, until }: InTime) =>
+    db
+      .selectFrom('card_reveal')
+      .select(REVEAL_COLUMNS)
+      .where('id', '>=', from)
+      .where('id', '<', until)
+      .where('request_id', '=', requestId)
+      .orderBy('id', 'desc'),
+  { acrossTenants: 'operator' },
 );
 
-const accountOfKey = readStatement((db, { apiKeyId }: { apiKeyId: string }) =>
-  db.selectFrom('api_key').select(['partner_id', 'mode']).where('id', '=', apiKeyId),
+const accountOfKey = readStatement(
+  (db, { apiKeyId }: { apiKeyId: string }) =>
+    db.selectFrom('api_key').select(['partner_id', 'mode']).where('id', '=', apiKeyId),
+  { acrossTenants: 'operator' },
 );
 
 interface OfKey {
@@ -284,4 +291,5 @@ const makersOf = readStatement(
         wanted (resource_id, from_id, until_id)
       CROSS JOIN LATERAL (SELECT request_id, key, api_key_id, client_address FROM idempotency_claim
         WHERE id >= wanted.from_id AND id < wanted.until_id AND resource_id = wanted.resource_id LIMIT 1) c`,
+  { acrossTenants: 'operator' },
 );

@@ -105,14 +105,16 @@ function presentForOperators(row: OperatorRow): OperatorTopUp {
   };
 }
 
-const topUpOf = readStatement((db, { topUpId }: { topUpId: string }) =>
-  db
-    .selectFrom('topup as t')
-    .innerJoin('partner as p', 'p.id', 't.partner_id')
-    .leftJoin('ledger.account as a', 'a.card_id', 't.card_id')
-    .select(of('t', TOPUP_COLUMNS))
-    .select(['p.name as partner_name', 'a.posted as balance_cents'])
-    .where('t.id', '=', topUpId),
+const topUpOf = readStatement(
+  (db, { topUpId }: { topUpId: string }) =>
+    db
+      .selectFrom('topup as t')
+      .innerJoin('partner as p', 'p.id', 't.partner_id')
+      .leftJoin('ledger.account as a', 'a.card_id', 't.card_id')
+      .select(of('t', TOPUP_COLUMNS))
+      .select(['p.name as partner_name', 'a.posted as balance_cents'])
+      .where('t.id', '=', topUpId),
+  { acrossTenants: 'operator' },
 );
 
 interface Page {

@@ -143,6 +143,7 @@ const findOne = readStatement(
   FROM delivery d JOIN event e ON e.id = d.event_id
     LEFT JOIN webhook_endpoint w ON w.partner_id = d.partner_id AND w.mode = d.mode
   WHERE d.event_id = ${eventId}`,
+  { acrossTenants: 'operator' },
 );
 
 const attemptsOf = readStatement((db, { eventId }: { eventId: string }) =>

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { readCardBalance } from '../../ledger/balances.ts';
 import { cardIn } from '../support/card-status.ts';
 import { eventTypes } from '../support/cards.ts';
 import { askUntilEnd, END_TITLES, ENDS, type End } from '../support/crash/ask-until-end.ts';
 import { scratchFolder } from '../support/crash/processes.ts';
 import { inParallel } from '../support/in-parallel.ts';
-import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
+import { assertBalance, assertLedgerClean, balanceOfCard, fundedPartner, priceOf } from '../support/money.ts';
 import { startTestStack, type TestStack } from '../support/stack.ts';
 
 const CARD_CENTS = 10_000;
@@ -77,7 +76,7 @@ describe('a request in test mode', function () {
 
     const id: string = cardId ?? retry.json.id;
     assert.deepEqual(await eventTypes(stack, id), [...before, event]);
-    assert.equal(await readCardBalance(stack.orm.em.fork(), id), loaded);
+    assert.equal(await balanceOfCard(stack.orm.em.fork(), id), loaded);
     const cards = await partner.call('GET', '/cards');
     assert.deepEqual(
       cards.json.data.map((card: { id: string; balance: number }) => [card.id, card.balance]),

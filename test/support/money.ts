@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { adjustBalance } from '../../commands/accounts/balance.ts';
 import { checkBooks } from '../../commands/operations/check-books.ts';
+import { query, type Reader } from '../../db/sql.ts';
 import { DEFAULT_FEE_PLAN, type FundingKind, quoteFunding } from '../../domain/fees.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { readBalance } from '../../ledger/balances.ts';
@@ -61,4 +62,12 @@ export async function transferCodes(stack: TestStack, operationId: string): Prom
     [operationId],
   );
   return rows.map(({ code }) => code);
+}
+
+/** Cents on a card, whosever it is. */
+export async function balanceOfCard(em: Reader, cardId: string): Promise<number> {
+  const [row] = await query<{ posted: string }>(em, 'SELECT posted FROM ledger.account WHERE card_id = $1', [
+    cardId,
+  ]);
+  return Number(row?.posted ?? 0);
 }

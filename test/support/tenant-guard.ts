@@ -55,7 +55,8 @@ export const isOfTenants = (schema: Schema, table: string): boolean =>
 export async function unboundTables(schema: Schema, statement: BuiltStatement): Promise<string[]> {
   await loadModule();
   const reading = new Reading(schema, statement.names);
-  for (const { stmt } of parseSync(statement.text).stmts ?? []) reading.statement(stmt as Tree, null, NO_CTES);
+  for (const { stmt } of parseSync(statement.text).stmts ?? [])
+    reading.statement(stmt as Tree, null, NO_CTES);
   return reading.unbound();
 }
 
@@ -119,7 +120,7 @@ class Reading {
   }
 
   #known(): number {
-    return this.#facts.values().reduce((sum, { size }) => sum + size, 0);
+    return [...this.#facts.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
   #of(column: Column): Iterable<string> {
@@ -161,7 +162,8 @@ class Reading {
     const known = this.#ctes(tree.withClause, outer, ctes);
     if (type === 'SelectStmt') return this.#select(tree, outer, known);
     if (type === 'InsertStmt') return this.#insert(tree, outer, known);
-    if (type !== 'UpdateStmt' && type !== 'DeleteStmt') throw new Error(`the tenant guard can't read a ${type}`);
+    if (type !== 'UpdateStmt' && type !== 'DeleteStmt')
+      throw new Error(`the tenant guard can't read a ${type}`);
     const level: Level = { sources: new Map(), places: new Set(), outer };
     this.#from({ RangeVar: tree.relation }, level, NO_CTES);
     for (const item of tree.fromClause ?? tree.usingClause ?? []) this.#from(item, level, known);
@@ -256,7 +258,8 @@ class Reading {
     const cte = type === 'RangeVar' && tree.schemaname === undefined ? ctes.get(tree.relname) : undefined;
     if (cte !== undefined) source = cte;
     else if (type === 'RangeVar') {
-      const schema = tree.schemaname === undefined || tree.schemaname === 'public' ? '' : `${tree.schemaname}.`;
+      const schema =
+        tree.schemaname === undefined || tree.schemaname === 'public' ? '' : `${tree.schemaname}.`;
       const table = `${schema}${tree.relname}`;
       const columns = [...(this.#schema.columns.get(table) ?? [])];
       source = { columns: columns.map((name) => ({ name, column: `${place}.${name}` })) };
@@ -285,7 +288,9 @@ class Reading {
     this.#conditions(tree.quals, level, places, ctes);
     this.#nested(tree.quals, level, ctes);
     for (const { String: using } of tree.usingClause ?? []) {
-      const [a, b] = [left, right].map(({ columns }) => columns.find(({ name }) => name === using.sval)?.column);
+      const [a, b] = [left, right].map(
+        ({ columns }) => columns.find(({ name }) => name === using.sval)?.column,
+      );
       this.#equal(a, b, places);
     }
     return both;
@@ -293,8 +298,12 @@ class Reading {
 
   /** Reads the conditions that are all true of a row. `places` are those that they bind. */
   #conditions(tree: Tree | undefined, level: Level, places: ReadonlySet<string>, ctes: Ctes): void {
-    const ranges: { operator: string; left: string; columns: (Column | null)[]; limits: (Column | null)[] }[] =
-      [];
+    const ranges: {
+      operator: string;
+      left: string;
+      columns: (Column | null)[];
+      limits: (Column | null)[];
+    }[] = [];
     for (const condition of conjuncts(tree)) {
       const { A_Expr: comparison, SubLink: link } = condition;
       if (link?.subLinkType === 'ANY_SUBLINK' && link.operName === undefined) {
@@ -328,11 +337,7 @@ class Reading {
     }
   }
 
-  #equal(
-    a: Column | null | undefined,
-    b: Column | null | undefined,
-    places: ReadonlySet<string>,
-  ): void {
+  #equal(a: Column | null | undefined, b: Column | null | undefined, places: ReadonlySet<string>): void {
     if (typeof a !== 'string' || typeof b !== 'string') return;
     const isOf = (column: Column) => places.has(column.split('.', 1)[0] ?? '');
     if (isOf(a)) this.#edges.push([a, b]);
@@ -366,7 +371,8 @@ class Reading {
       const fields: Tree[] = val.ColumnRef?.fields ?? [];
       if (fields.at(-1)?.A_Star !== undefined) {
         const [alias] = fields;
-        const starred = fields.length === 1 ? [...level.sources.values()] : [level.sources.get(alias?.String.sval)];
+        const starred =
+          fields.length === 1 ? [...level.sources.values()] : [level.sources.get(alias?.String.sval)];
         return starred.flatMap((source) => source?.columns ?? []);
       }
       const column = this.#column(val, level, ctes) ?? this.#fresh();

@@ -37,8 +37,8 @@ describe('failPendingTopUps', () => {
   /** What a block does of it: the card's status, and this. */
   const block = () =>
     transaction(commands.context.orm, async (tx) => {
-      await lockPendingTopUps(tx, card.cardId);
-      const row = await lockCard(tx, card.cardId);
+      await lockPendingTopUps(tx, card, card.cardId);
+      const row = await lockCard(tx, card, card.cardId);
       assert.ok(row);
       await query(tx, `UPDATE card SET status = 'blocked' WHERE id = $1`, [card.cardId]);
       return failPendingTopUps({ tx, ring: commands.context.ring }, { ...row, status: 'blocked' });

@@ -13,7 +13,7 @@ import { transaction } from '../../../db/transaction.ts';
 import { ApiError } from '../../../domain/api-error.ts';
 import type { Tenant } from '../../../domain/mode.ts';
 import { MAX_AMOUNT_CENTS as MAX } from '../../../domain/money.ts';
-import { readBalance, readCardBalance } from '../../../ledger/balances.ts';
+import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { seedCard, settlementOf } from '../../support/commands/cards.ts';
 import {
@@ -22,6 +22,7 @@ import {
   openCommands,
   type TestCommands,
 } from '../../support/commands/open-commands.ts';
+import { balanceOfCard } from '../../support/money.ts';
 
 const CARD_CENTS = 1_000;
 const FREE_FUNDING = { cardActivationCents: 0, cardFundingBasisPoints: 0, cardFundingMinCents: 0 };
@@ -58,7 +59,7 @@ describe('the service, with sums at the limit of safe integers,', function () {
   const operator = () => commands.operator;
   const balance = ({ partnerId, mode }: Tenant) =>
     readBalance(commands.context.orm.em.fork(), partnerId, mode);
-  const onCard = (cardId: string) => readCardBalance(commands.context.orm.em.fork(), cardId);
+  const onCard = (cardId: string) => balanceOfCard(commands.context.orm.em.fork(), cardId);
   const adjust = ({ partnerId, mode }: Tenant, amountCents: number) =>
     adjustBalance(operator(), { partnerId, mode, amountCents, reason: 'a test', key: null });
 

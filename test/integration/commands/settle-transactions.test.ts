@@ -4,11 +4,12 @@ import type { Settled, Settlement, SettlementOutcome } from '../../../commands/s
 import { transaction } from '../../../db/transaction.ts';
 import { ApiError } from '../../../domain/api-error.ts';
 import type { Tenant } from '../../../domain/mode.ts';
-import { readBalance, readCardBalance } from '../../../ledger/balances.ts';
+import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { TransactionResource } from '../../../resources/transaction.ts';
 import { seedCard, settlementOf } from '../../support/commands/cards.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { balanceOfCard } from '../../support/money.ts';
 
 const FUNDS = 100_000;
 
@@ -31,7 +32,7 @@ describe('settleTransactions', () => {
   const settled = async (...settlements: Settlement[]) => (await settle(...settlements)).map(transactionOf);
   const total = async (of: Tenant = tenant) =>
     (await readBalance(commands.context.orm.em.fork(), of.partnerId, of.mode)).totalCents;
-  const onCard = (cardId: string) => readCardBalance(commands.context.orm.em.fork(), cardId);
+  const onCard = (cardId: string) => balanceOfCard(commands.context.orm.em.fork(), cardId);
   const eventsOf = async (cardId: string) =>
     (
       await commands.owner.query('SELECT id, type, mode, body FROM event WHERE card_id = $1 ORDER BY id', [

@@ -6,10 +6,11 @@ import {
 } from '../../../commands/settlement/settlement-queue.ts';
 import { ApiError } from '../../../domain/api-error.ts';
 import type { Tenant } from '../../../domain/mode.ts';
-import { readBalance, readCardBalance } from '../../../ledger/balances.ts';
+import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { seedCard, settlementOf } from '../../support/commands/cards.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
+import { balanceOfCard } from '../../support/money.ts';
 
 describe('the settlement queue', () => {
   let commands: TestCommands;
@@ -27,7 +28,7 @@ describe('the settlement queue', () => {
     await commands.close();
   });
 
-  const onCard = (cardId: string) => readCardBalance(commands.context.orm.em.fork(), cardId);
+  const onCard = (cardId: string) => balanceOfCard(commands.context.orm.em.fork(), cardId);
   const settleAll = (settlements: Settlement[]) =>
     Promise.allSettled(settlements.map((settlement) => queue.settle(settlement)));
   const transactionsOf = async (cardId: string) =>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { EntityManager } from '@mikro-orm/postgresql';
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import pg from 'pg';
 import { newId } from '../../../crypto/new-id.ts';
 import { newestRows } from '../../../db/newest.ts';
@@ -10,14 +10,11 @@ import {
   columnsOf,
   query,
   type Reader,
-  type Reads,
   readStatement,
-  tenantStatement,
   writeStatement,
 } from '../../../db/sql.ts';
 import type { Row } from '../../../db/tables.ts';
 import { transaction } from '../../../db/transaction.ts';
-import type { Tenant } from '../../../domain/mode.ts';
 import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
 
 describe('a query', () => {
@@ -45,30 +42,6 @@ describe('a query', () => {
     } finally {
       await owner.end();
     }
-  });
-
-  it('for a tenant is refused before it runs if it does not name the account', async () => {
-    const tenant = { partnerId: 'prt_1', mode: 'test' } as const;
-    type Written = (values: Tenant & { other: string }) => RawBuilder<unknown>;
-    const refused: Written[] = [
-      () => sql`SELECT * FROM card`,
-      ({ partnerId }) => sql`SELECT * FROM card WHERE partner_id = ${partnerId}`,
-      ({ partnerId, mode }) => sql`SELECT * FROM card WHERE mode = ${mode} AND partner_id = ${partnerId}`,
-      ({ partnerId, other }) => sql`SELECT * FROM card WHERE partner_id = ${partnerId} AND mode = ${other}`,
-      ({ partnerId, mode }) => sql`SELECT * FROM card WHERE partner_id = ${partnerId} OR mode = ${mode}`,
-    ];
-    for (const written of refused) {
-      assert.throws(
-        () => tenantStatement((_, values: Tenant & { other: string }) => written(values)),
-        /must filter by/,
-      );
-    }
-    const read = tenantStatement(
-      (_, { partnerId, mode, other }: Tenant & { other: string }) => sql`
-        SELECT ${partnerId}::text AS a, ${mode}::text AS b, ${other}::text AS c FROM (VALUES (1)) v (n)
-        WHERE true OR EXISTS (SELECT FROM card c WHERE c.partner_id = ${partnerId} AND c.mode = ${mode})`,
-    );
-    assert.deepEqual(await read(orm.em.fork(), tenant, { other: 'x' }), [{ a: 'prt_1', b: 'test', c: 'x' }]);
   });
 
   it('in a transaction takes effect with all others or not at all', async () => {
@@ -201,41 +174,6 @@ describe('statements', () => {
       /"name" is not known while the statement is built/,
     );
     assert.throws(() => insert((values) => ({ ...values })), /has to name each value/);
-  });
-
-  it('for a tenant are refused if they do not name the account', async () => {
-    const select = (db: Reads) => db.selectFrom('card').select('id');
-    assert.throws(() => tenantStatement((db) => select(db)), /must filter by/);
-    assert.throws(
-      () => tenantStatement((db, { partnerId }) => select(db).where('partner_id', '=', partnerId)),
-      /must filter by/,
-    );
-    assert.throws(
-      () =>
-        tenantStatement((db, { partnerId, mode }) =>
-          select(db).where('mode', '=', mode).where('partner_id', '=', partnerId),
-        ),
-      /must filter by/,
-    );
-    assert.throws(
-      () =>
-        tenantStatement((db, { partnerId }) =>
-          select(db).where('partner_id', '=', partnerId).where('mode', '=', 'test'),
-        ),
-      /must filter by/,
-    );
-    const cards = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
-      select(db).where('partner_id', '=', partnerId).where('mode', '=', mode).where('id', '=', cardId),
-    );
-    assert.throws(
-      () =>
-        tenantStatement(
-          (_, { mode }) => sql`SELECT id FROM card c WHERE c.partner_id = ${mode} AND c.mode = ${mode}`,
-        ),
-      /must filter by/,
-    );
-    const tenant = { partnerId: newId('prt'), mode: 'test' } as const;
-    assert.deepEqual(await cards(orm.em.fork(), tenant, { cardId: newId('card') }), []);
   });
 });
 

@@ -2,9 +2,10 @@ import { readClaimResponse } from '../../../commands/idempotency/response.ts';
 import { of, TOPUP_COLUMNS } from '../../../db/columns.ts';
 import { query } from '../../../db/sql.ts';
 import type { Mode } from '../../../domain/mode.ts';
-import { readBalance, readCardBalance } from '../../../ledger/balances.ts';
+import { readBalance } from '../../../ledger/balances.ts';
 import type { TopUpRow } from '../../../resources/topup.ts';
 import { resourceOf } from '../claims.ts';
+import { balanceOfCard } from '../money.ts';
 import { readUsage, type TestCommands } from './open-commands.ts';
 
 export interface TopUpCase {
@@ -41,7 +42,7 @@ export async function stateOf(commands: TestCommands, { partnerId, mode, cardId,
         ? null
         : [answer.status, JSON.parse(answer.body).error?.code ?? JSON.parse(answer.body).status],
     cents: [availableCents, heldCents],
-    card: await readCardBalance(em, cardId),
+    card: await balanceOfCard(em, cardId),
     usage: await readUsage(commands, partnerId, mode),
   };
 }
