@@ -139,7 +139,7 @@ interface RecordValues {
   nextAttemptsMs: (number | null)[];
 }
 
-// Written out: it writes two tables. An event that is delivered at its first attempt never has a workflow.
+// Row "attempted" of the table in domain/event.ts. Written out: it writes two tables.
 const record = autocommitStatement(
   (_, values: RecordValues) => sql`
   WITH ${ASYNCHRONOUS_COMMIT}, attempt AS (

@@ -104,6 +104,7 @@ const enable = writeStatement((db, { partnerId, modes }: Endpoints) =>
     .where('status', '=', 'disabled'),
 );
 
+// Row "unparked" of the table in domain/event.ts.
 const unpark = writeStatement((db, { partnerId, modes }: Endpoints) =>
   db
     .updateTable('delivery')
@@ -151,7 +152,8 @@ const lockAccountsOf = writeStatement(
   { acrossTenants: 'queue' },
 );
 
-// Written out: it joins the table it changes with its endpoint, which may be missing.
+// Row "parked" of the table in domain/event.ts. Written out: it joins the table it changes with its endpoint, which may be
+// missing.
 const parkOrQueue = writeStatement(
   (_, { eventIds }: { eventIds: readonly string[] }) => sql`
   UPDATE delivery d SET lease_expires_at = '-infinity',

@@ -107,6 +107,7 @@ export async function markTold(orm: Orm, told: UntoldDelivery): Promise<void> {
   await mark(orm, { eventId, status, attemptCount });
 }
 
+// Row "notified" of the table in domain/event.ts.
 const mark = autocommitStatement(
   (
     db,
@@ -137,7 +138,7 @@ export async function queueRetry(orm: Orm, eventId: string, attemptCount: number
   return found.length > 0;
 }
 
-// A pending event's workflow is told of the next attempt anyway.
+// Row "due" of the table in domain/event.ts. A pending event's workflow is notified of the next attempt anyway.
 const queueIfDue = autocommitStatement(
   (_, { eventId, attemptCount }: { eventId: string; attemptCount: number }) => sql<{ event_id: string }>`
   UPDATE delivery d SET
@@ -167,6 +168,7 @@ export async function queueOverdueRetries(orm: Orm): Promise<number> {
   }
 }
 
+// Row "overdue" of the table in domain/event.ts.
 const queueOverdue = autocommitStatement(
   (_, { batch }: { batch: number }) => sql<{ event_id: string }>`
   UPDATE delivery d SET status = 'pending', lease_expires_at = '-infinity'

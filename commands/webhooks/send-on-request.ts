@@ -73,6 +73,7 @@ const findEvent = readStatement(
 const unlessPending = <Value>(column: keyof Tables['delivery'], value: RawBuilder<Value>) =>
   sql<Value>`CASE WHEN status = 'pending' THEN ${sql.ref(column)} ELSE ${value} END`;
 
+// Row "requeued" of the table in domain/event.ts.
 const requeue = writeStatement(
   (db, { eventIds, hasWorkflow }: { eventIds: readonly string[]; hasWorkflow: boolean }) =>
     db

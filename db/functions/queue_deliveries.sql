@@ -1,5 +1,5 @@
--- Trigger of event: the transaction that writes an event also writes its delivery, so no event is lost in between.
--- Events of an account without an endpoint are only sent on request.
+-- Row "written" of the table in domain/event.ts. Trigger of event: the transaction that writes an event also writes its
+-- delivery, so no event is lost in between. Events of an account without an endpoint are only sent on request.
 CREATE OR REPLACE FUNCTION queue_deliveries() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO delivery (event_id, partner_id, mode, type, status)
