@@ -18,7 +18,7 @@ import {
 import type { NodeState } from '../db/entities/deposits.ts';
 import type { Orm } from '../db/orm.ts';
 import type { TronNetwork } from '../domain/deposit.ts';
-import { LONGEST_LAG_SECONDS, type ScanLag, scanLag } from '../domain/scan-lag.ts';
+import { MAX_LAG_SECONDS, type ScanLag, scanLag } from '../domain/scan-lag.ts';
 import { currentWork } from '../process/work-context.ts';
 import { UnconfirmedPayments } from './unconfirmed-payments.ts';
 import { UnsolidBlocks } from './unsolid-blocks.ts';
@@ -256,7 +256,7 @@ class Round {
       cursor === null
         ? { blocks: null, seconds: null }
         : scanLag({ blockNumber: cursor.number, blockTime: cursor.time, solidBlockNumber });
-    if (this.#unreadable !== null || (lag.seconds ?? 0) > LONGEST_LAG_SECONDS) {
+    if (this.#unreadable !== null || (lag.seconds ?? 0) > MAX_LAG_SECONDS) {
       const at = { network: this.#tron.network, block: cursor?.number ?? null, solidBlockNumber, lag, node };
       this.#dependencies.logger.warn({ ...at, unreadable: this.#unreadable }, 'the scan is behind the chain');
     }

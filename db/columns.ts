@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { MOST_PAYMENTS_SHOWN, type PaymentStatus } from '../domain/deposit.ts';
+import { MAX_PAYMENTS_SHOWN, type PaymentStatus } from '../domain/deposit.ts';
 import type { Row, Tables } from './tables.ts';
 
 /**
@@ -52,7 +52,7 @@ type PaymentOfDeposit = Row<
  */
 export const paymentsOf = (
   deposit: string,
-  { status, limit = MOST_PAYMENTS_SHOWN }: { status?: PaymentStatus; limit?: number } = {},
+  { status, limit = MAX_PAYMENTS_SHOWN }: { status?: PaymentStatus; limit?: number } = {},
 ) => {
   const which = status === undefined ? sql`true` : sql`p.status = ${sql.lit(status)}`;
   // Large numbers as text: JSON's would be rounded.

@@ -30,7 +30,7 @@ export type ReviewReason =
 export const MICRO_USDT_PER_CENT = 10_000n;
 
 /** How many payments of a deposit are shown. Nobody has more unless they send dust on purpose. */
-export const MOST_PAYMENTS_SHOWN = 100;
+export const MAX_PAYMENTS_SHOWN = 100;
 
 /** Rounded down, and capped at the largest amount of cents, which a private chain's token can exceed. */
 export function wholeCents(valueMicroUsdt: bigint): number {

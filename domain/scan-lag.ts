@@ -7,7 +7,7 @@ export interface ScanLag {
 }
 
 /** Operators are told of a lag of more seconds than this. */
-export const LONGEST_LAG_SECONDS = 60;
+export const MAX_LAG_SECONDS = 60;
 
 /** A block is solid about 57 s after it was produced; no scan can take it earlier. */
 const SOLID_AFTER_SECONDS = 60;

@@ -16,7 +16,7 @@ export type LedgerResult =
 
 export type LedgerAnswer = LedgerResult | LedgerConflict | LedgerRejected;
 
-const MOST_ATTEMPTS = 10;
+const MAX_ATTEMPTS = 10;
 
 /**
  * Applies one operation, all or nothing, in one round trip, in the transaction of `tx`. Idempotent by operation id and
@@ -48,7 +48,7 @@ export async function applyOperations(
       const rows = await apply(tx, { request });
       return operations.map(({ operationId }, index) => answerOf(operationId, rows[index]));
     } catch (error) {
-      if (tx.isInTransaction() || attempt === MOST_ATTEMPTS || !isRetryable(error)) throw error;
+      if (tx.isInTransaction() || attempt === MAX_ATTEMPTS || !isRetryable(error)) throw error;
       // A random pause, so that the transactions that deadlocked don't do so again at once.
       await setTimeout(Math.random() * attempt * 10);
     }

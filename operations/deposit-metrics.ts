@@ -7,7 +7,7 @@ import { type ScanLag, scanLag } from '../domain/scan-lag.ts';
 import type { Measured, MeasuredGauge } from './measured-gauges.ts';
 
 /** Counting stops here: for an operator, more makes no difference. */
-const MOST_COUNTED = 10_000;
+const MAX_COUNTED = 10_000;
 
 /** How far the chain has been scanned. */
 interface ScanProgress {
@@ -72,7 +72,7 @@ export function depositsMeasured(orm: Orm, network: TronNetwork | null): Measure
       },
       {
         name: 'deposits_waiting',
-        help: `Deposits that are waiting, up to ${MOST_COUNTED}, by what they wait for; payments, if they wait for credit`,
+        help: `Deposits that are waiting, up to ${MAX_COUNTED}, by what they wait for; payments, if they wait for credit`,
         labels: ['for'],
         samples: ({ waiting }) => waiting.map((one) => [[one.for], one.count]),
       },
@@ -92,7 +92,7 @@ interface Waiting {
 
 const waitingIn = (what: Waiting['for'], table: 'deposit' | 'deposit_payment', status: string) => sql`
   SELECT ${sql.lit(what)} AS for, count(*)::int AS count
-  FROM (SELECT FROM ${sql.table(table)} WHERE status = ${sql.lit(status)} LIMIT ${sql.lit(MOST_COUNTED)}) w`;
+  FROM (SELECT FROM ${sql.table(table)} WHERE status = ${sql.lit(status)} LIMIT ${sql.lit(MAX_COUNTED)}) w`;
 
 // Written out, so that an index counts each part.
 const waitingOfEach = readStatement(

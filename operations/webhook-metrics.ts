@@ -5,7 +5,7 @@ import { readStatement } from '../db/sql.ts';
 import type { Measured } from './measured-gauges.ts';
 
 /** Counting stops here: for an operator, more makes no difference. */
-const MOST_COUNTED = 10_000;
+const MAX_COUNTED = 10_000;
 
 /** How many events are waiting for delivery, of how many accounts, and for how long. */
 export function webhooksMeasured(orm: Orm): Measured<Waiting[]> {
@@ -25,7 +25,7 @@ export function webhooksMeasured(orm: Orm): Measured<Waiting[]> {
     gauges: [
       gauge(
         'webhook_events_waiting',
-        `Events that are waiting, up to ${MOST_COUNTED}`,
+        `Events that are waiting, up to ${MAX_COUNTED}`,
         ({ events }) => events,
       ),
       gauge('webhook_accounts_waiting', 'Accounts with waiting events', ({ accounts }) => accounts),
@@ -56,7 +56,7 @@ const waiting = (what: Waiting['for'], where: RawBuilder<unknown>, dueAt: RawBui
   SELECT ${sql.lit(what)} AS for, count(*)::int AS events, count(DISTINCT (partner_id, mode))::int AS accounts,
     min(${dueAt}) AS due_at, min(event_id) FILTER (WHERE ${dueAt} IS NULL AND status = 'pending') AS first_id
   FROM (SELECT partner_id, mode, event_id, status, next_attempt_at FROM delivery
-    WHERE ${where} LIMIT ${sql.lit(MOST_COUNTED)}) d`;
+    WHERE ${where} LIMIT ${sql.lit(MAX_COUNTED)}) d`;
 
 const DUE_AT = sql.ref('next_attempt_at');
 

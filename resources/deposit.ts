@@ -3,8 +3,8 @@ import type { DEPOSIT_COLUMNS } from '../db/columns.ts';
 import type { Row } from '../db/tables.ts';
 import {
   DepositStatus,
+  MAX_PAYMENTS_SHOWN,
   MICRO_USDT_PER_CENT,
-  MOST_PAYMENTS_SHOWN,
   usdt,
   wholeCents,
 } from '../domain/deposit.ts';
@@ -54,7 +54,7 @@ export const DepositResource = z
     tx_hash: z.string().nullable().describe('The transaction of the first payment. Null until one arrives.'),
     payments: z
       .array(Payment)
-      .describe(`What arrived, oldest first. At most the first ${MOST_PAYMENTS_SHOWN} payments.`),
+      .describe(`What arrived, oldest first. At most the first ${MAX_PAYMENTS_SHOWN} payments.`),
     mode: z.literal('live').describe('Always `live`: test mode has no deposits.'),
     created: z.iso.datetime().describe('When you requested the address.'),
     expires_at: z.iso.datetime().describe('The payment has to be in a block by this time.'),
@@ -83,7 +83,7 @@ export interface PaymentRow
   block_number: number | string;
 }
 export function presentDeposit(row: DepositRow): DepositResource {
-  const payments = (row.payments ?? []).slice(0, MOST_PAYMENTS_SHOWN);
+  const payments = (row.payments ?? []).slice(0, MAX_PAYMENTS_SHOWN);
   return {
     id: row.id,
     object: 'deposit',

@@ -10,7 +10,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { ScanChainActivities, ScanProgress } from '../activities/scan-chain.ts';
-import { LONGEST_LAG_SECONDS } from '../domain/scan-lag.ts';
+import { MAX_LAG_SECONDS } from '../domain/scan-lag.ts';
 import type { ScanChainInput } from './messages.ts';
 import { needsAttentionAttribute } from './search-attributes.ts';
 
@@ -69,7 +69,7 @@ function failureOf(error: unknown): Failed {
 }
 
 const isBehind = ({ lag, unreadable }: ScanProgress): boolean =>
-  unreadable !== null || (lag.seconds ?? 0) > LONGEST_LAG_SECONDS;
+  unreadable !== null || (lag.seconds ?? 0) > MAX_LAG_SECONDS;
 
 const needsAttentionShown = (): boolean =>
   workflowInfo().typedSearchAttributes.get(needsAttentionAttribute) ?? false;

@@ -129,7 +129,7 @@ export function rescanFrom(
  * About 20 minutes of blocks, beside those made since the last one taken. Some 20 blocks are not solid at any time, so a node
  * that claims more is not believed.
  */
-const MOST_AHEAD = 400;
+const MAX_AHEAD = 400;
 const SECONDS_PER_BLOCK = 3;
 
 const SCAN_COLUMNS = [
@@ -209,7 +209,7 @@ const confirming = autocommitStatement(
       SELECT d.id, s.block_number
       FROM chain_scan c
         JOIN json_to_recordset(${seen}) AS s (hash text, block_number bigint)
-          ON s.block_number BETWEEN c.block_number + 1 AND c.block_number + ${sql.lit(MOST_AHEAD)}
+          ON s.block_number BETWEEN c.block_number + 1 AND c.block_number + ${sql.lit(MAX_AHEAD)}
             + coalesce(extract(epoch FROM now() - c.block_time) / ${sql.lit(SECONDS_PER_BLOCK)}, 0)
         JOIN deposit d ON d.network = c.network AND d.address_hash = decode(s.hash, 'hex')
       WHERE c.network = ${network} AND d.status = 'awaiting_payment'

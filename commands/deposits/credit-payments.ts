@@ -16,7 +16,7 @@ import {
 } from './deposit-state.ts';
 
 /** Deposits of an account in one transaction. */
-const MOST_AT_ONCE = 100;
+const MAX_AT_ONCE = 100;
 
 /** The judgement of a payment. */
 interface Verdict {
@@ -159,7 +159,7 @@ const uncredited = readStatement(
     )
     SELECT a.partner_id, array(
       SELECT DISTINCT p.deposit_id FROM deposit_payment p WHERE p.status = 'found' AND p.partner_id = a.partner_id
-      ORDER BY p.deposit_id LIMIT ${sql.lit(MOST_AT_ONCE)}) AS deposit_ids
+      ORDER BY p.deposit_id LIMIT ${sql.lit(MAX_AT_ONCE)}) AS deposit_ids
     FROM account a ORDER BY a.partner_id`,
   { acrossTenants: 'queue' },
 );

@@ -9,7 +9,7 @@ import { type DepositRow, type PaymentRow, presentDeposit } from '../../resource
 import { newEvent } from '../webhooks/new-event.ts';
 
 /** Payments of one deposit that one transaction judges. Nobody has more unless they send dust on purpose. */
-const MOST_FOUND = 500;
+const MAX_FOUND = 500;
 
 type JudgedStatus = Exclude<PaymentStatus, 'found'>;
 
@@ -156,7 +156,7 @@ const readLocked = readStatement(
       .selectAll('arrived')
       .select([
         paymentsOf('d').as('payments'),
-        paymentsOf('d', { status: 'found', limit: MOST_FOUND }).as('found'),
+        paymentsOf('d', { status: 'found', limit: MAX_FOUND }).as('found'),
       ])
       .where('d.id', '=', anyOf(depositIds))
       .orderBy('d.id'),

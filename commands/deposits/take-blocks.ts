@@ -7,7 +7,7 @@ import type { TronNetwork } from '../../domain/deposit.ts';
 import type { Mode } from '../../domain/mode.ts';
 
 /** Deposits that expire in one transaction; the rest expire in the next ones. */
-const MOST_EXPIRED = 5_000;
+const MAX_EXPIRED = 5_000;
 
 /** A transfer to one of our addresses. */
 export interface FoundPayment {
@@ -241,7 +241,7 @@ const expire = writeStatement(
           .where('expires_at', '<', sql<string>`${time}`)
           .where(NO_PAYMENT)
           .orderBy('expires_at')
-          .limit(sql.lit(MOST_EXPIRED))
+          .limit(sql.lit(MAX_EXPIRED))
           .forNoKeyUpdate()
           .skipLocked(),
       )

@@ -101,9 +101,9 @@ export async function markDepositTold(
 }
 
 /** Payments shown of those in review; the command line shows them all. */
-const MOST_SHOWN = 5;
+const MAX_SHOWN = 5;
 /** Deposits of an account in one turn, and accounts in one turn. */
-const MOST_EACH = 4;
+const MAX_EACH = 4;
 const ACCOUNTS = 8;
 /** Longer than it takes to notify a workflow. */
 const LEASE_SECONDS = 15;
@@ -155,7 +155,7 @@ const watched = readStatement(
       .select(['d.version', 'd.status', 'd.network', 'd.address', 'd.amount_cents', 'd.credited_cents'])
       .select(['d.expires_at', 'd.seen_block_number', 's.block_time as scanned_until'])
       .selectAll('arrived')
-      .select(paymentsOf('d', { status: 'in_review', limit: MOST_SHOWN }).as('in_review'))
+      .select(paymentsOf('d', { status: 'in_review', limit: MAX_SHOWN }).as('in_review'))
       .where('d.id', '=', depositId),
   { acrossTenants: 'queue' },
 );
@@ -176,7 +176,7 @@ const take = autocommitStatement(
       SELECT d.id FROM account a CROSS JOIN LATERAL (
         SELECT u.id FROM deposit u
         WHERE u.told_version < u.version AND u.partner_id = a.partner_id AND u.lease_expires_at <= clock_timestamp()
-        ORDER BY u.id LIMIT ${sql.lit(MOST_EACH)} FOR NO KEY UPDATE SKIP LOCKED) d
+        ORDER BY u.id LIMIT ${sql.lit(MAX_EACH)} FOR NO KEY UPDATE SKIP LOCKED) d
     ), leased AS (
       UPDATE deposit d SET lease_expires_at = clock_timestamp() + ${sql.lit(LEASE_SECONDS)} * interval '1 second'
       FROM due WHERE d.id = due.id

@@ -97,7 +97,7 @@ const responseOf = readStatement(
 );
 
 /** PostgreSQL takes payloads of up to 8,000 bytes; base64 makes 6,800 of these. */
-const MOST_BYTES = 5_000;
+const MAX_BYTES = 5_000;
 
 /**
  * Notifies the process that waits for a claim's response, before Temporal has recorded the workflow task that produced it,
@@ -112,7 +112,7 @@ const notify = readStatement(
   (_, { claimId }: { claimId: string }) => sql`
     SELECT pg_notify(${sql.lit(CLAIM_ANSWERED)}, concat_ws(' ', ${claimId}::text,
         (SELECT concat_ws(' ', c.response_status, encode(c.response_body, 'base64')) FROM idempotency_claim c
-         WHERE c.id = ${claimId} AND octet_length(c.response_body) <= ${sql.lit(MOST_BYTES)}))),
+         WHERE c.id = ${claimId} AND octet_length(c.response_body) <= ${sql.lit(MAX_BYTES)}))),
       CASE WHEN EXISTS (SELECT FROM delivery WHERE status = 'pending') THEN pg_notify(${sql.lit(EVENT_WRITTEN)}, '') END`,
   { acrossTenants: 'id' },
 );

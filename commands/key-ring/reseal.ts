@@ -10,7 +10,7 @@ import { messageContext } from '../settlement/kept-messages.ts';
 /** How many rows one statement reads. */
 const BATCH = 1_000;
 /** Locked rows are left for the next pass. */
-const MOST_PASSES = 10;
+const MAX_PASSES = 10;
 
 /** The result for one table's sealed column. */
 interface Resealed {
@@ -104,7 +104,7 @@ export async function resealEverything(
   const places: Resealed[] = [];
   for (const place of PLACES) {
     const total: Resealed = { place: place.name, rows: 0, resealed: 0, left: 0, unreadable: 0 };
-    for (let pass = 1; pass === 1 || (total.left > 0 && pass <= MOST_PASSES); pass++) {
+    for (let pass = 1; pass === 1 || (total.left > 0 && pass <= MAX_PASSES); pass++) {
       total.rows = 0;
       total.left = 0;
       total.unreadable = 0;

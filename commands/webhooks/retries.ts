@@ -7,8 +7,8 @@ import type { DeliveryStatus } from '../../domain/event.ts';
 import type { Tenant } from '../../domain/mode.ts';
 
 /** How many workflows of an account can be told at once; with one more every 62.5 ms, at most 20 in any second. */
-const MOST_AT_ONCE = 4;
-const ALLOWANCE = tokenBucket('w.workflows_full_at', { size: MOST_AT_ONCE, perSecond: 16 });
+const MAX_AT_ONCE = 4;
+const ALLOWANCE = tokenBucket('w.workflows_full_at', { size: MAX_AT_ONCE, perSecond: 16 });
 /** How many accounts have a turn together. */
 const ACCOUNTS = 8;
 /** Longer than it takes to tell a workflow. */
@@ -76,7 +76,7 @@ const take = autocommitStatement(
   ), allowed AS (
     SELECT a.partner_id, a.mode, CASE
       WHEN EXISTS (SELECT FROM webhook_endpoint w WHERE w.partner_id = a.partner_id AND w.mode = a.mode)
-        THEN greatest(0, coalesce(e.allowance, 0)) ELSE ${sql.lit(MOST_AT_ONCE)} END AS allowance
+        THEN greatest(0, coalesce(e.allowance, 0)) ELSE ${sql.lit(MAX_AT_ONCE)} END AS allowance
     FROM account a LEFT JOIN endpoint e ON e.partner_id = a.partner_id AND e.mode = a.mode
   ), due AS MATERIALIZED (
     SELECT d.event_id FROM allowed a CROSS JOIN LATERAL (

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
 import { MICRO_USDT_PER_CENT, type TronNetwork, usdt } from '../../domain/deposit.ts';
-import { LONGEST_LAG_SECONDS } from '../../domain/scan-lag.ts';
+import { MAX_LAG_SECONDS } from '../../domain/scan-lag.ts';
 import { scanChainWorkflowId, watchDepositWorkflowId } from '../../workflows/messages.ts';
 import { readScans, type ScanResource } from '../reads/chain-scans.ts';
 import { decisionCommands, NO_CHOICE, type UnfinishedItem } from './attention-item.ts';
@@ -73,7 +73,7 @@ const CHECK_WORKER = {
 } as const;
 
 /** A scan reports every time it reads the chain, which is every few seconds. */
-const LONGEST_SILENCE_MS = 120_000;
+const MAX_SILENCE_MS = 120_000;
 
 /** Chains whose payments would be credited too late. */
 async function readLateScans(orm: Orm, taskQueuePrefix: string): Promise<UnfinishedItem[]> {
@@ -94,8 +94,8 @@ async function readLateScans(orm: Orm, taskQueuePrefix: string): Promise<Unfinis
 
 function lateScan(scan: ScanResource, taskQueuePrefix: string): UnfinishedItem[] {
   const { network, lag_seconds: lagSeconds, checked_at: checkedAt, block_time: blockTime } = scan;
-  const isSilent = checkedAt !== null && Date.now() - Date.parse(checkedAt) > LONGEST_SILENCE_MS;
-  if (!isSilent && (lagSeconds ?? 0) <= LONGEST_LAG_SECONDS) return [];
+  const isSilent = checkedAt !== null && Date.now() - Date.parse(checkedAt) > MAX_SILENCE_MS;
+  if (!isSilent && (lagSeconds ?? 0) <= MAX_LAG_SECONDS) return [];
   return [
     {
       ...scanItem(network, (isSilent ? checkedAt : blockTime) ?? new Date(), taskQueuePrefix),

@@ -7,11 +7,11 @@ import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
 import { type AttentionItem, NO_CHOICE } from './attention-item.ts';
 
 /** If an account has more than this, they share one line, with one command for all of them. */
-const MOST_SINGLE = 20;
+const MAX_SINGLE = 20;
 
 /** Events that were given up: one item each, or one for an account that has many. */
 export async function readGivenUp(orm: Orm): Promise<AttentionItem[]> {
-  const rows = await givenUp(orm.em.fork(), { mostSingle: MOST_SINGLE });
+  const rows = await givenUp(orm.em.fork(), { mostSingle: MAX_SINGLE });
   return rows.map(({ id, partner_id, count, error, since }) => ({
     kind: 'webhook',
     id: id ?? partner_id,

@@ -8,7 +8,7 @@ import { type Reads, readStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import {
   type DepositStatus,
-  MOST_PAYMENTS_SHOWN,
+  MAX_PAYMENTS_SHOWN,
   type TronNetwork,
   usdt,
   wholeCents,
@@ -222,6 +222,6 @@ const unconfirmedOf = readStatement(
       .select(['tx_hash', 'log_index', 'value_micro_usdt', 'block_number', 'says', 'seen_at'])
       .where('deposit_id', '=', depositId)
       .orderBy('seen_at')
-      .limit(sql.lit(MOST_PAYMENTS_SHOWN)),
+      .limit(sql.lit(MAX_PAYMENTS_SHOWN)),
   { acrossTenants: 'operator' },
 );

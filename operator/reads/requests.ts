@@ -43,12 +43,12 @@ export async function findByIdempotencyKey(
 }
 
 /** A request has this long between getting its id and being recorded: to send its body, and to wait for its turn. */
-const LONGEST_REQUEST_MS = 90_000;
+const MAX_REQUEST_MS = 90_000;
 
 /** @param requestId which has its time, so nothing needs an index on it */
 export async function findByRequestId(orm: Orm, requestId: string): Promise<OperatorRequest[]> {
   const from = timeOf(requestId);
-  const until = new Date(from.getTime() + LONGEST_REQUEST_MS);
+  const until = new Date(from.getTime() + MAX_REQUEST_MS);
   const em = orm.em.fork();
   const claims = await claimsInTime(em, {
     requestId,
