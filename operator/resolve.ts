@@ -19,6 +19,7 @@ import { NOT_BOOKED } from './attention/late-answers.ts';
 import { findCard, type OperatorCard, readCard } from './reads/cards.ts';
 import { findTopUp, type OperatorTopUp, readTopUp } from './reads/topups.ts';
 import type { Session } from './session.ts';
+import { checkOf, SEE_LOG } from './worker-check.ts';
 
 /**
  * Resolves an issuance that is past its deadline, or gives an active card its missing id at the network, and waits until
@@ -104,8 +105,8 @@ export async function bookTopUp(
     throw new Refusal(`The card network now says that it has not carried out ${id}, so nothing was booked.`);
   }
   throw new Refusal(
-    `The decision is recorded, but ${id} is not booked yet: check that a worker is running, then look again with ` +
-      `"operator topup show ${id}".`,
+    `The decision is recorded, but ${id} is not booked yet: ${await checkOf(SEE_LOG, session.countWorkers)}. Then look ` +
+      `again with "operator topup show ${id}".`,
   );
 }
 
@@ -234,8 +235,8 @@ async function untilApplied<Resource>(
     if (decision?.refused !== undefined) throw new Refusal(`${id}: ${WHY_NOT_APPLIED[decision.refused]}`);
   }
   throw new Refusal(
-    `The decision is recorded and was passed to the workflow, but ${id} has not changed yet: check that a worker is ` +
-      `running, then look again with "operator ${noun} show ${id}".`,
+    `The decision is recorded and was passed to the workflow, but ${id} has not changed yet: ` +
+      `${await checkOf(SEE_LOG, session.countWorkers)}. Then look again with "operator ${noun} show ${id}".`,
   );
 }
 

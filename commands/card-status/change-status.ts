@@ -13,7 +13,7 @@ import {
 import type { Tenant } from '../../domain/mode.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
 import { type CardRow, presentCard } from '../../resources/card.ts';
-import type { CommandContext } from '../command-context.ts';
+import type { CommandContext, OpenCommand } from '../command-context.ts';
 import {
   claimOutcome,
   type Outcome,
@@ -24,8 +24,9 @@ import {
 import { type StoredResponse, storeError } from '../idempotency/response.ts';
 import { blockRefusal, lockPendingTopUps, releaseBlockedCard } from './block-card.ts';
 
-// A freeze, unfreeze or block in live mode. Changes of one card take turns: while the card network is asked for one, the
-// card's row carries its claim as a mark, and the others wait (docs/decisions/status-changes-one-at-a-time.md).
+// A freeze, unfreeze or block by a workflow: all of live mode, and an operator's in test mode. Changes of one live card take
+// turns: while the card network is asked for one, the card's row carries its claim as a mark, and the others wait
+// (docs/decisions/status-changes-one-at-a-time.md).
 
 /**
  * `begun`: the network is to be asked next. `busy`: another change of the card is under way at the network, and this one has
@@ -38,7 +39,8 @@ type BegunStatusChange =
 
 /**
  * Begins a change: marks the card, so that no other change is asked for meanwhile. If the card's status does not allow
- * the change, the claim gets the refusal as its answer. Run again, it changes nothing and returns the same.
+ * the change, the claim gets the refusal as its answer. A test card is changed at once, because no network has it. Run again,
+ * it changes nothing and returns the same.
  */
 export function beginStatusChange(
   { orm, ring }: CommandContext,
@@ -53,10 +55,14 @@ export function beginStatusChange(
     if (underWay === null) {
       const refusal =
         refusalOf(card.status, operation) ??
-        unknownToNetwork(card) ??
+        (card.mode === 'live' ? unknownToNetwork(card) : null) ??
         (operation === 'block_card' ? await blockRefusal(tx, card) : null);
       if (refusal !== null)
         return { state: 'answered', response: await storeError({ tx, ring }, claimId, refusal) };
+      if (card.mode === 'test') {
+        const { response } = await apply({ tx, ring }, claimId, locked);
+        return { state: 'answered', response };
+      }
       await setMark(tx, { ...tenantOf(card), cardId: card.id, claimId });
     }
     // unknownToNetwork has refused the change of a card without its id.
@@ -80,22 +86,30 @@ interface StatusChangeAnswers {
  * @throws Error if the change has not begun
  */
 export function completeStatusChange(context: CommandContext, claimId: string): Promise<StatusChangeAnswers> {
-  return endStatusChange(context, claimId, async (tx, { operation, card: before }) => {
-    const { to, event: type } = STATUS_CHANGES[operation];
-    const card = { ...before, status: to };
-    const topUpClaimIds = to === 'blocked' ? await releaseBlockedCard({ tx, ring: context.ring }, card) : [];
-    const resource = presentCard(card, await readCardBalance(tx, tenantOf(card), card.id));
-    const outcome: Outcome = {
-      ...{ type, mode: card.mode, cardId: card.id, data: { card: resource } },
-      response: { status: 200, resource },
-    };
-    await writeChange(tx, {
-      ...tenantOf(card),
-      ...claimOutcome(context.ring, claimId, outcome),
-      status: to,
-    });
-    return { response: responseOf(outcome), topUpClaimIds };
-  });
+  return endStatusChange(context, claimId, (tx, locked) =>
+    apply({ tx, ring: context.ring }, claimId, locked),
+  );
+}
+
+async function apply(
+  command: OpenCommand,
+  claimId: string,
+  { operation, card: before }: LockedStatusChange,
+): Promise<StatusChangeAnswers> {
+  const { tx, ring } = command;
+  const { to, event: type } = STATUS_CHANGES[operation];
+  const card = { ...before, status: to };
+  const topUpClaimIds = to === 'blocked' ? await releaseBlockedCard(command, card) : [];
+  const resource = presentCard(card, await readCardBalance(tx, tenantOf(card), card.id));
+  const outcome: Outcome = {
+    type,
+    mode: card.mode,
+    cardId: card.id,
+    data: { card: resource },
+    response: { status: 200, resource },
+  };
+  await writeChange(tx, { ...tenantOf(card), ...claimOutcome(ring, claimId, outcome), status: to });
+  return { response: responseOf(outcome), topUpClaimIds };
 }
 
 /** Ends a change that the network has refused: nothing changes, and the claim's answer is 409 `invalid_state`. */
@@ -132,11 +146,12 @@ interface LockedStatusChange {
 
 /**
  * Locks the claim of a status change and its card, and between them what else a block changes. Null if the claim is
- * answered, or forgotten, or of test mode, whose changes no workflow makes: a process of an earlier release left it.
+ * answered, or forgotten, or a partner's of test mode, whose changes no workflow makes: a process of an earlier release left it.
  */
 async function lockStatusChange(tx: Transactor, claimId: string): Promise<LockedStatusChange | null> {
   const [claim] = await lockClaim(tx, { claimId });
-  if (claim === undefined || claim.response_status !== null || claim.mode === 'test') return null;
+  if (claim === undefined || claim.response_status !== null) return null;
+  if (claim.mode === 'test' && !claim.by_operator) return null;
   const { operation, card_id: cardId } = claim;
   const tenant = { partnerId: claim.partner_id, mode: claim.mode };
   if (operation === 'block_card') await lockPendingTopUps(tx, tenant, cardId);
@@ -149,7 +164,7 @@ const lockClaim = writeStatement(
   (db, { claimId }: { claimId: string }) =>
     db
       .selectFrom('idempotency_claim')
-      .select(['operation', 'partner_id', 'mode', 'card_id', 'response_status'])
+      .select(['operation', 'partner_id', 'mode', 'by_operator', 'card_id', 'response_status'])
       .where('id', '=', claimId)
       .forNoKeyUpdate()
       .$narrowType<{ operation: StatusChangeOperation; card_id: string }>(),

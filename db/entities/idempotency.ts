@@ -28,6 +28,8 @@ export const IdempotencyClaimEntity = defineEntity({
     resourceId: p.text().collation('C').nullable(),
     /** The card it is about. */
     cardId: p.text().collation('C').nullable(),
+    /** Whether an operator asked for it, who has no key and no API key. */
+    byOperator: p.boolean().default(false),
     sweepAfter: p.datetime().defaultRaw("'-infinity'"),
     sweepAttempts: p.integer().default(0),
   },

@@ -1,4 +1,4 @@
-import type { WorkerQueue } from '../../config/task-queues.ts';
+import type { WorkerCheck } from '../worker-check.ts';
 
 export const ATTENTION_KINDS = [
   'card_issuance',
@@ -43,12 +43,7 @@ export interface AttentionItem {
  * An item whose reason goes on with what to check: whether a worker is running, or, if one is, why it has not done its work.
  */
 export interface UnfinishedItem extends AttentionItem {
-  worker?: {
-    /** The task queue of the workers that should have done it; null if any worker should have. */
-    queue: WorkerQueue | null;
-    absent: string;
-    present: string;
-  };
+  worker?: WorkerCheck;
 }
 
 /** With the partner's name, which `attention list` shows. */

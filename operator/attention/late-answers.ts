@@ -7,7 +7,7 @@ import type { AttentionItem } from './attention-item.ts';
 /** Operations that have ended, about which the network says something else than our record. */
 export async function readContradictions(orm: Orm): Promise<AttentionItem[]> {
   const rows = await contradictions(orm.em.fork(), {});
-  return rows.map(({ id, kind, said, partner_id, network_card_id, since, decision }) => {
+  return rows.map(({ id, kind, said, partner_id, network_card_id, can_be_blocked, since, decision }) => {
     const item = {
       kind: 'network_contradiction' as const,
       id,
@@ -25,6 +25,14 @@ export async function readContradictions(orm: Orm): Promise<AttentionItem[]> {
         or_command: dismiss,
       };
     }
+    if (can_be_blocked && said === 'no') {
+      return {
+        ...item,
+        reason: CARD_NOT_ISSUED,
+        command: `npm run operator -- card block ${id} --reason "…"`,
+        or_command: dismiss,
+      };
+    }
     const reason =
       kind === 'topup' ? TOP_UP_NOT_LOADED : said === 'yes' ? cardIssued(network_card_id) : CARD_NOT_ISSUED;
     return { ...item, reason, command: dismiss, or_command: null };
@@ -34,8 +42,8 @@ export async function readContradictions(orm: Orm): Promise<AttentionItem[]> {
 const cardIssued = (networkCardId: string | null): string =>
   `by our record the issuance failed, and the network has issued the card as ${networkCardId}: have the network close it, then dismiss this`;
 const CARD_NOT_ISSUED =
-  'by our record the card is issued, and the network says that it is not: have it blocked, which returns its balance, give ' +
-  'its fees back with "partner adjust", then dismiss this';
+  'by our record the card is issued, and the network says that it is not: block it, which returns its balance, give its ' +
+  'fees back with "partner adjust", then dismiss this';
 const TOP_UP_NOT_LOADED =
   'by our record the top-up succeeded, and the network says that it has not loaded the card: have the network load it, then ' +
   'dismiss this';
@@ -54,12 +62,15 @@ interface Contradiction {
   said: 'yes' | 'no';
   partner_id: string | null;
   network_card_id: string | null;
+  can_be_blocked: boolean;
   since: string;
   decision: LateDecision | null;
 }
 
 const contradictions = readStatement(
   () => sql<Contradiction>`
-    SELECT id, kind, said, partner_id, network_card_id, contradicts_since AS since, decision FROM late_answer
+    SELECT id, kind, said, partner_id, network_card_id, contradicts_since AS since, decision,
+      EXISTS (SELECT FROM card k WHERE k.id = late_answer.id AND k.status IN ('active', 'frozen')) AS can_be_blocked
+    FROM late_answer
     WHERE contradicts_since IS NOT NULL AND decision ->> 'outcome' IS DISTINCT FROM 'dismissed'`,
 );

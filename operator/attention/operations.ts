@@ -11,6 +11,7 @@ import {
   STATUS_CHANGE_PATIENCE_MS,
   topUpCardWorkflowId,
 } from '../../workflows/messages.ts';
+import { CHECK_WORKER, SEE_LOG } from '../worker-check.ts';
 import { type AttentionItem, decisionCommands, NO_CHOICE, type UnfinishedItem } from './attention-item.ts';
 
 /** Issuances, top-ups and status changes that take too long, and cards whose id at the network is missing. */
@@ -99,8 +100,6 @@ const TOP_UPS: Overdue = {
   workflowIdOf: topUpCardWorkflowId,
 };
 
-const CHECK_WORKER = { queue: 'cards', absent: 'check that a worker is running' } as const;
-const SEE_LOG = { ...CHECK_WORKER, present: 'a worker is running, so see its log for the reason' } as const;
 const NOT_FLAGGED = {
   reason: 'past its deadline, but its workflow has not noticed',
   worker: {

@@ -1,7 +1,7 @@
 import type { OperatorConfig } from '../../config/operator.ts';
-import type { WorkerQueue } from '../../config/task-queues.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readPartnerNames } from '../reads/partners.ts';
+import { type CountWorkers, checkOf } from '../worker-check.ts';
 import { readWaitingAdjustments } from './adjustments.ts';
 import type { AttentionItem, NamedAttentionItem, UnfinishedItem } from './attention-item.ts';
 import { readWaitingDeposits } from './deposits.ts';
@@ -33,9 +33,6 @@ export async function readItems(orm: Orm, config: AttentionConfig): Promise<Unfi
   return found.flat().sort((a, b) => (`${a.since} ${a.id}` < `${b.since} ${b.id}` ? -1 : 1));
 }
 
-/** How many workers poll a queue, or any queue; null if Temporal can't say. */
-export type CountWorkers = (queue: WorkerQueue | null) => Promise<number | null>;
-
 /** {@link readItems}, with the partners' names, and with what to check where a worker should have done its work. */
 export async function readAttention(
   orm: Orm,
@@ -61,9 +58,5 @@ async function withCheck(
   countWorkers: CountWorkers,
 ): Promise<AttentionItem> {
   if (worker === undefined) return item;
-  const count = await countWorkers(worker.queue);
-  if (count === null) {
-    return { ...item, reason: `${item.reason}: Temporal does not say whether a worker is running` };
-  }
-  return { ...item, reason: `${item.reason}: ${count === 0 ? worker.absent : worker.present}` };
+  return { ...item, reason: `${item.reason}: ${await checkOf(worker, countWorkers)}` };
 }

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { CardStatus } from '../../domain/card-status.ts';
+import { CardStatus, type StatusChangeOperation } from '../../domain/card-status.ts';
 import { NetworkId } from '../../domain/fields.ts';
 import { isId } from '../../domain/ids.ts';
 import { WrongUsage } from '../errors.ts';
@@ -12,7 +12,7 @@ import { type ListedTopUp, readTopUps } from '../reads/topups.ts';
 import { listNewest, type Verbs, waitingFor, withLimit } from '../verbs.ts';
 
 export function cardNoun(card: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
-  card.addHelpText('after', examples('card list --partner prt_01k0…', 'card show card_01k0…'));
+  card.addHelpText('after', examples('card list --partner prt_01k0…', 'card block --help'));
 
   const list = card
     .command('list')
@@ -111,6 +111,21 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
       }),
     );
 
+  for (const [name, operation, description] of STATUS_CHANGES) {
+    card
+      .command(name)
+      .description(description)
+      .argument('<id>', 'of the card')
+      .requiredOption('--reason <reason>', 'why, for the audit log', read(Text(500)))
+      .addHelpText('after', examples(`card ${name} card_01k0… --reason "key leaked, ticket 4711"`))
+      .action(
+        verb(async (cardId: string, { reason }: { reason: string }) => {
+          const { changeCardStatus } = await import('../change-card-status.ts');
+          return { value: await changeCardStatus(session, { cardId, operation, reason }, resolveWaitMs) };
+        }),
+      );
+  }
+
   card
     .command('dismiss')
     .description(
@@ -135,6 +150,16 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
       }),
     );
 }
+
+const STATUS_CHANGES: readonly [verb: string, StatusChangeOperation, description: string][] = [
+  ['freeze', 'freeze_card', 'freeze an active card, as the partner could: authorizations decline'],
+  ['unfreeze', 'unfreeze_card', 'unfreeze a frozen card, as the partner could'],
+  [
+    'block',
+    'block_card',
+    'block a card for ever, as the partner could: its balance goes back to the prepaid balance',
+  ],
+];
 
 const MAX_TOP_UPS_SHOWN = 20;
 

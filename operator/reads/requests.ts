@@ -9,7 +9,7 @@ import type { ClaimOperation } from '../../domain/claim-operation.ts';
 import { Mode } from '../../domain/mode.ts';
 import { readPartnerNames } from './partners.ts';
 
-/** A partner's request that was recorded: with an Idempotency-Key, or a change of a live card's status, or a reveal. */
+/** A request that was recorded: with an Idempotency-Key, or a change of a live card's status, or a reveal. */
 export interface OperatorRequest {
   /** Of its record. */
   id: string;
@@ -26,6 +26,8 @@ export interface OperatorRequest {
   card_id: string | null;
   /** Of the first response; null as long as there is none, and for a reveal. */
   response_status: number | null;
+  /** Whether an operator asked for it ("audit list --subject CARD" has who), rather than the partner. */
+  by_operator: boolean;
   /** Null if an operator requested it, or if it is from before these were recorded. */
   api_key_id: string | null;
   client_address: string | null;
@@ -131,7 +133,14 @@ const tailOf = (id: string): string => id.slice(id.indexOf('_') + 1);
 
 const CLAIM_COLUMNS = [
   ...(['id', 'partner_id', 'mode', 'key', 'operation', 'resource_id', 'card_id'] as const),
-  ...(['request_id', 'api_key_id', 'client_address', 'response_status', 'created_at'] as const),
+  ...([
+    'request_id',
+    'api_key_id',
+    'client_address',
+    'by_operator',
+    'response_status',
+    'created_at',
+  ] as const),
 ] as const;
 type ClaimRow = Row<'idempotency_claim', (typeof CLAIM_COLUMNS)[number]>;
 
@@ -162,6 +171,7 @@ function presentClaim(row: ClaimRow): Unnamed {
     resource_id: wasRefused ? null : row.resource_id,
     card_id: row.card_id,
     response_status: row.response_status,
+    by_operator: row.by_operator,
     api_key_id: row.api_key_id,
     client_address: row.client_address,
     created: new Date(row.created_at).toISOString(),
@@ -180,6 +190,7 @@ function presentReveal(row: RevealRow): Unnamed {
     resource_id: null,
     card_id: row.card_id,
     response_status: null,
+    by_operator: false,
     api_key_id: row.api_key_id,
     client_address: row.client_address,
     created: new Date(row.created_at).toISOString(),

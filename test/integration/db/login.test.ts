@@ -225,6 +225,7 @@ describe('the database rights', () => {
     `SET ROLE ${OPERATOR_ROLE}`,
     'SET ROLE postgres',
     'SELECT ledger.deny_change()',
+    `SELECT claim_status_change('a', 'b', 'c', 'd')`,
   ];
   const REVEAL = `INSERT INTO card_reveal (id, partner_id, mode, card_id, api_key_id, request_id) VALUES ('r', 'prt_1', 'test', 'c', 'key_1', 'q')`;
   const URLS = { [API_ROLE]: apiUrlOf, [WORKER_ROLE]: workerUrlOf, [OPERATOR_ROLE]: operatorUrlOf };
@@ -258,7 +259,10 @@ describe('the database rights', () => {
       'DELETE FROM webhook_endpoint',
       REVEAL,
       'UPDATE account_usage SET loaded_cents = 0',
+      'INSERT INTO idempotency_claim SELECT * FROM idempotency_claim',
       'UPDATE idempotency_claim SET response_status = 200',
+      'UPDATE idempotency_claim SET by_operator = true',
+      `SELECT lock_test_terms('a', 'b', 'c', true)`,
       'SELECT * FROM simulated_network.card',
       `SET ROLE ${WORKER_ROLE}`,
       'SET ROLE postgres',
@@ -293,6 +297,7 @@ describe('the database rights', () => {
         `SELECT lock_funding_terms('a')`,
         `SELECT lock_test_terms('a', 'b', 'c', true)`,
         `SELECT ledger.apply_operations('[]')`,
+        `SELECT claim_status_change('a', 'b', 'c', 'd')`,
       ]) {
         await assert.rejects(nobody.query(statement), INSUFFICIENT_PRIVILEGE, statement);
       }

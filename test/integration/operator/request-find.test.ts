@@ -54,6 +54,7 @@ describe('operator request find', () => {
         resource_id: card.json.id,
         card_id: null,
         response_status: 201,
+        by_operator: false,
         api_key_id: keyIds[mode],
         client_address: '127.0.0.1',
       });

@@ -163,6 +163,25 @@ describe('the network, if it contradicts a decision made by hand,', function () 
     assert.match(again.err, /there is nothing to dismiss/);
   });
 
+  it('has an issued card listed that it has not issued, with the command that blocks it', async () => {
+    const { json } = await createCard(partner, { amount: NEVER_FINISHES }, { mode: 'live' });
+    await untilListed(json.id, 'card_issuance');
+    const given = ['--issued', '--network-card-id', `nowhere-${json.id}`, '--reason', 'r'];
+    const resolved = await operate('card', 'resolve', json.id, ...given);
+    assert.equal(resolved.code, 0, resolved.err);
+    await complete(json.id, 'failed');
+    await callBack(json.id, 'card.issuance');
+    const item = await untilListed(json.id, 'network_contradiction');
+    assert.match(item.reason, /the network says that it is not: block it, which returns its balance/);
+    assert.equal(item.command, `npm run operator -- card block ${json.id} --reason "…"`);
+    const dismiss = `npm run operator -- card dismiss ${json.id} --reason "…"`;
+    assert.equal(item.or_command, dismiss);
+    const blocked = await operate('card', 'block', json.id, '--reason', 'r');
+    assert.deepEqual([blocked.code, blocked.json?.status], [0, 'blocked'], blocked.err);
+    const left = await itemOf(json.id);
+    assert.deepEqual([left.command, left.or_command], [dismiss, null]);
+  });
+
   it('is not taken at its word: a callback about an end that a look-up confirms, or about nothing, changes nothing', async () => {
     const { json } = await createCard(partner, { amount: CARD_CENTS }, { mode: 'live' });
     const test = await createCard(partner, { amount: CARD_CENTS });
