@@ -24,8 +24,9 @@ export function askForStatusChange(
 ): Promise<{ claimId: string; requestId: string }> {
   const { cardId, operation, reason } = asked;
   return transaction(orm, async (tx) => {
-    const claimId = newId('claim');
+    // In this order, because a request's claim is looked for from the time of the request's id on.
     const requestId = newId('req');
+    const claimId = newId('claim');
     const [card] = await claim(tx, { claimId, cardId, operation, requestId });
     if (card === undefined) throw unknownId('card', cardId, 'run "operator card list"');
     const { partner_id: partnerId, mode } = card;

@@ -116,7 +116,7 @@ describe('the operator’s command line', () => {
     ...['create', 'list', 'revoke'].map((verb) => ['key', verb]),
     ['key-ring', 'reseal'],
     ...['list', 'set-current', 'allow', 'retire'].map((verb) => ['product', verb]),
-    ...['list', 'show', 'resolve', 'dismiss'].map((verb) => ['card', verb]),
+    ...['list', 'show', 'resolve', 'freeze', 'unfreeze', 'block', 'dismiss'].map((verb) => ['card', verb]),
     ...['list', 'show', 'resolve', 'book', 'dismiss'].map((verb) => ['topup', verb]),
     ...['list', 'show', 'resolve'].map((verb) => ['deposit', verb]),
     ...['status', 'rescan'].map((verb) => ['tron', verb]),

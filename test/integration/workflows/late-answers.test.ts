@@ -166,8 +166,7 @@ describe('the network, if it contradicts a decision made by hand,', function () 
   it('has an issued card listed that it has not issued, with the command that blocks it', async () => {
     const { json } = await createCard(partner, { amount: NEVER_FINISHES }, { mode: 'live' });
     await untilListed(json.id, 'card_issuance');
-    const given = ['--issued', '--network-card-id', `nowhere-${json.id}`, '--reason', 'r'];
-    const resolved = await operate('card', 'resolve', json.id, ...given);
+    const resolved = await operate('card', 'resolve', json.id, '--issued', '--reason', 'r');
     assert.equal(resolved.code, 0, resolved.err);
     await complete(json.id, 'failed');
     await callBack(json.id, 'card.issuance');
