@@ -73,4 +73,5 @@ const contradictions = readStatement(
       EXISTS (SELECT FROM card k WHERE k.id = late_answer.id AND k.status IN ('active', 'frozen')) AS can_be_blocked
     FROM late_answer
     WHERE contradicts_since IS NOT NULL AND decision ->> 'outcome' IS DISTINCT FROM 'dismissed'`,
+  { acrossTenants: 'measurement' },
 );
