@@ -8,6 +8,8 @@ import { isOfTenants, readSchema, type Schema, unboundTables } from '../../suppo
 
 /** Where statements are built that no process of production runs. */
 const ELSEWHERE = /^(node_modules|test|bench|soak|dev|client)\//;
+/** The folder of the tests, as it stands in a stack. */
+const TESTS = new URL('../../', import.meta.url).href;
 const BUILDS = /(Statement|statementWithOperation)\(/;
 
 describe('the tenant guard', () => {
@@ -23,8 +25,10 @@ describe('the tenant guard', () => {
     /** Whether a place in the code that gives a reason needs it: it can build a statement for each of several tables. */
     const reasons = new Map<string, boolean>();
     for (const statement of BUILT_STATEMENTS) {
-      const tables = await unboundTables(schema, statement);
       const place = placeOf(statement);
+      // Tests that ran earlier in this process have built statements of their own.
+      if (place.includes(TESTS)) continue;
+      const tables = await unboundTables(schema, statement);
       if (statement.acrossTenants !== undefined) {
         reasons.set(place, reasons.get(place) === true || tables.length > 0);
       } else if (tables.length > 0) {
