@@ -80,14 +80,15 @@ export function createAuthenticate(
     return caller;
   }
 
-  /** A genuine key never waits behind made-up ones, not even after a restart, when this process has seen none yet. */
+  /** If made-up keys fill the line, a genuine one goes past it, even right after a restart, when this process has seen none. */
   async function lookUpFirst(digest: string, key: string, mode: Mode): Promise<Caller> {
-    const isGenuine = await genuine.has(await hashes(key));
-    return isGenuine ? lookUpNow(digest, key) : lookUpInTurn(digest, key, mode);
-  }
-
-  async function lookUpInTurn(digest: string, key: string, mode: Mode): Promise<Caller> {
-    const visit = arriveAsStranger(mode);
+    let visit: ReturnType<typeof arriveAsStranger>;
+    try {
+      visit = arriveAsStranger(mode);
+    } catch (error) {
+      if (await genuine.has(await hashes(key))) return lookUpNow(digest, key);
+      throw error;
+    }
     try {
       await visit.begin(false);
       return await lookUpNow(digest, key);
