@@ -3,6 +3,7 @@ import { createCard } from '../../support/cards.ts';
 import { TEST_TRON } from '../../support/deposits/seed-deposits.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { startTestStack, type TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 
 /** Fewer than an account can have waiting, so that none waits too long on a slow machine. */
 const AT_ONCE = 80;
@@ -33,6 +34,8 @@ describe('a flood of requests for deposit addresses by one account', function ()
         addresses.push(json.address);
       } while (!isOver);
     });
+    // The first round of the flood is ahead of the first card, and opens its connections.
+    await until('the flood is under way', async () => addresses.length >= AT_ONCE);
     const servedMeanwhile: number[] = [];
     for (let request = 0; request < REQUESTS; request++) {
       const before = addresses.length;
