@@ -80,15 +80,14 @@ export function createAuthenticate(
     return caller;
   }
 
-  /** If made-up keys fill the line, a genuine one goes past it, even right after a restart, when this process has seen none. */
+  /** A genuine key never waits behind made-up ones, not even after a restart, when this process has seen none yet. */
   async function lookUpFirst(digest: string, key: string, mode: Mode): Promise<Caller> {
-    let visit: ReturnType<typeof arriveAsStranger>;
-    try {
-      visit = arriveAsStranger(mode);
-    } catch (error) {
-      if (await genuine.has(await hashes(key))) return lookUpNow(digest, key);
-      throw error;
-    }
+    const isGenuine = await genuine.has(await hashes(key));
+    return isGenuine ? lookUpNow(digest, key) : lookUpInTurn(digest, key, mode);
+  }
+
+  async function lookUpInTurn(digest: string, key: string, mode: Mode): Promise<Caller> {
+    const visit = arriveAsStranger(mode);
     try {
       await visit.begin(false);
       return await lookUpNow(digest, key);
