@@ -24,6 +24,7 @@ COPY package.json ./
 COPY activities activities
 COPY adapters adapters
 COPY api api
+COPY attention attention
 COPY codec codec
 COPY commands commands
 COPY config config
@@ -31,7 +32,7 @@ COPY crypto crypto
 COPY db db
 COPY domain domain
 COPY ledger ledger
-COPY operations operations
+COPY monitoring monitoring
 COPY operator operator
 COPY process process
 COPY resources resources

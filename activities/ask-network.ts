@@ -25,8 +25,8 @@ export const NOT_RECORDED =
 
 /** Whether a signal's input is this decision. A signal can contain anything. */
 export function isSameDecision(sent: unknown, { outcome, networkCardId }: Decision): boolean {
-  const told = (sent ?? {}) as Partial<Record<keyof Decision, unknown>>;
-  return told.outcome === outcome && (told.networkCardId ?? undefined) === networkCardId;
+  const received = (sent ?? {}) as Partial<Record<keyof Decision, unknown>>;
+  return received.outcome === outcome && (received.networkCardId ?? undefined) === networkCardId;
 }
 
 /** A refusal, by its code. The rest of the response is for the partner. */
@@ -84,7 +84,7 @@ export async function heard<Answer>(
 }
 
 /** What a look-up says about the card that the network created for a token. */
-export function evidenceOf(answer: LookUpAnswer | null): NetworkEvidence {
+export function toEvidence(answer: LookUpAnswer | null): NetworkEvidence {
   if (answer === null) return 'away';
   if (answer.status === 'issued') return { card: answer };
   return { card: (answer.status === 'accepted' && answer.card) || null };

@@ -47,7 +47,7 @@ export function createCardStatusActivities(dependencies: CardStatusDependencies)
       if (begun.state === 'busy') throw cardBusy();
       if (begun.state === 'answered') {
         answered(claimId, begun.response);
-        return endOf(claimId, begun.response);
+        return readEnd(claimId, begun.response);
       }
       opened?.(claimId);
       const { status } = await configured(liveNetwork).changeCardStatus(begun.asked);
@@ -55,13 +55,13 @@ export function createCardStatusActivities(dependencies: CardStatusDependencies)
       const { response, topUpClaimIds } = await end(dependencies, claimId);
       answered(claimId, response);
       for (const topUpClaimId of topUpClaimIds) answered(topUpClaimId, null);
-      if (response === null) return endOf(claimId, null);
+      if (response === null) return readEnd(claimId, null);
       return { outcome: status === 'applied' ? 'applied' : 'refused_by_network' };
     },
   };
 
   /** How a change that is over has ended, by its response. @param stored null if another run stored it */
-  async function endOf(claimId: string, stored: StoredResponse | null): Promise<StatusChangeEnd> {
+  async function readEnd(claimId: string, stored: StoredResponse | null): Promise<StatusChangeEnd> {
     const response = stored ?? (await readClaimResponse(dependencies, claimId));
     if (response === null) return { outcome: 'forgotten' };
     return { outcome: response.status === 200 ? 'applied' : 'refused' };

@@ -21,7 +21,6 @@ import { describeError } from '../process/describe-error.ts';
 import {
   askOrLookUp,
   configured,
-  evidenceOf,
   type FundingEnd,
   heard,
   isSameDecision,
@@ -29,6 +28,7 @@ import {
   NOT_RECORDED,
   type Resolved,
   refusedWith,
+  toEvidence,
 } from './ask-network.ts';
 
 /** The activities of `issueCard`. Each can be repeated at any point, and then does only what is left to do. */
@@ -144,10 +144,9 @@ export function createIssuanceActivities(dependencies: IssuanceDependencies): Is
       if (!isLasting(error)) throw error;
       const described = describeError(error);
       logger.error({ claimId, error: described }, NOT_RECORDED);
-      const networkCardId = answer.status === 'issued' ? answer.networkCardId : null;
       await noteNotRecorded(orm, 'card', claimId, {
         reason: described.summary,
-        ...(networkCardId !== null && { networkCardId }),
+        networkCardId: answer.status === 'issued' ? answer.networkCardId : undefined,
       });
       return null;
     }
@@ -171,7 +170,7 @@ export function createIssuanceActivities(dependencies: IssuanceDependencies): Is
     const answer = token === null ? null : await heard(liveNetwork, (it) => it.lookUpIssuance(token));
     const end = answer === null ? null : await follow(claimId, answer);
     if (end !== null) return { over: true, end };
-    const known = { deadlineMs, evidence: evidenceOf(answer), sentBy: await sending };
+    const known = { deadlineMs, evidence: toEvidence(answer), sentBy: await sending };
     const { verdict, response } = await resolveIssuance(dependencies, claimId, decision, known).catch(
       async (error: unknown) => {
         if (!isLasting(error)) throw error;

@@ -17,7 +17,7 @@ import {
 } from '../commands/deposits/take-blocks.ts';
 import type { NodeState } from '../db/entities/deposits.ts';
 import type { Orm } from '../db/orm.ts';
-import type { TronNetwork } from '../domain/deposit.ts';
+import type { ChainName } from '../domain/deposit.ts';
 import { MAX_LAG_SECONDS, type ScanLag, scanLag } from '../domain/scan-lag.ts';
 import { currentWork } from '../process/work-context.ts';
 import { UnconfirmedPayments } from './unconfirmed-payments.ts';
@@ -37,7 +37,7 @@ const CLOCK_SKEW_MS = 300_000;
 
 export interface ScanChainActivities {
   /** Takes solid blocks, and waits for new ones, for {@link ROUND_MS}. It can be repeated at any point, even concurrently. */
-  scanBlocks(network: TronNetwork): Promise<ScanReport>;
+  scanBlocks(network: ChainName): Promise<ScanReport>;
 }
 
 /** The state of a chain's scan after a round. */
@@ -63,7 +63,7 @@ export interface ScanProgress {
 interface ScanDependencies {
   orm: Orm;
   /** Null if this installation reads no chain. */
-  tron: { network: TronNetwork; scanIntervalMs: number; chain: TronChain } | null;
+  tron: { network: ChainName; scanIntervalMs: number; chain: TronChain } | null;
   logger: Logger;
   /** Called when there are payments to judge, or deposits have changed. */
   changed(): void;
@@ -113,11 +113,10 @@ class Round {
     this.#dependencies = dependencies;
     this.#unsolid = unsolid;
     this.#unconfirmed = unconfirmed;
+    const signals = [this.#over.signal, dependencies.stopping];
     const attempt = currentWork().signal;
-    this.#signal = AbortSignal.any([
-      ...[this.#over.signal, dependencies.stopping],
-      ...(attempt === null ? [] : [attempt]),
-    ]);
+    if (attempt !== null) signals.push(attempt);
+    this.#signal = AbortSignal.any(signals);
   }
 
   async run(): Promise<ScanReport> {
@@ -263,7 +262,9 @@ class Round {
     return {
       state: 'scanning',
       block: cursor && { number: cursor.number, time: cursor.time?.toISOString() ?? null },
-      ...{ lag, solidBlockNumber, node },
+      lag,
+      solidBlockNumber,
+      node,
       nodes: nodes.map(({ name, state, problem }) => ({ name, state, problem })),
       unreadable: this.#unreadable,
     };

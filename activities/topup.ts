@@ -39,7 +39,7 @@ export interface TopUpActivities {
   flagTopUpOverdue(claimId: string): Promise<number>;
 }
 
-export interface TopUpDependencies extends CommandContext {
+export interface TopUpActivityDependencies extends CommandContext {
   /** Live mode's network; null if none is configured, in which case no money is ever held for it. */
   liveNetwork: CardNetwork | null;
   topUpDeadlineMs: number;
@@ -55,7 +55,7 @@ export interface TopUpDependencies extends CommandContext {
   opened?(claimId: string): void;
 }
 
-export function createTopUpActivities(dependencies: TopUpDependencies): TopUpActivities {
+export function createTopUpActivities(dependencies: TopUpActivityDependencies): TopUpActivities {
   const {
     orm,
     liveNetwork,

@@ -6,7 +6,7 @@ import {
   settleUnconfirmed,
 } from '../commands/deposits/unconfirmed-payments.ts';
 import type { Orm } from '../db/orm.ts';
-import type { TronNetwork } from '../domain/deposit.ts';
+import type { ChainName } from '../domain/deposit.ts';
 import { describeError } from '../process/describe-error.ts';
 
 /** How often the nodes are asked about the same payments, at most. */
@@ -14,7 +14,7 @@ const ASK_EVERY_MS = 5_000;
 
 interface UnconfirmedDependencies {
   orm: Orm;
-  tron: { network: TronNetwork; scanIntervalMs: number; chain: TronChain };
+  tron: { network: ChainName; scanIntervalMs: number; chain: TronChain };
   logger: Logger;
   /** Called when there are payments to judge. */
   changed(): void;

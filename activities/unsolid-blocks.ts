@@ -3,12 +3,12 @@ import type { TronChain } from '../adapters/tron/tron-chain.ts';
 import { isAnyAwaited, markConfirming } from '../commands/deposits/chain-scan.ts';
 import { findOwners } from '../commands/deposits/take-blocks.ts';
 import type { Orm } from '../db/orm.ts';
-import type { TronNetwork } from '../domain/deposit.ts';
+import type { ChainName } from '../domain/deposit.ts';
 import { describeError } from '../process/describe-error.ts';
 
 interface UnsolidDependencies {
   orm: Orm;
-  tron: { network: TronNetwork; chain: TronChain };
+  tron: { network: ChainName; chain: TronChain };
   logger: Logger;
   /** Called when deposits have changed. */
   changed(): void;

@@ -1,6 +1,6 @@
 import { resolveDeposit } from '../commands/deposits/resolve-deposit.ts';
 import {
-  markDepositTold,
+  markDepositNotified,
   readWatchedDeposit,
   type WatchedDeposit,
 } from '../commands/deposits/watched-deposits.ts';
@@ -37,7 +37,7 @@ export function createWatchDepositActivities(
     async readDeposit(depositId, { hasLooked } = { hasLooked: true }) {
       const deposit = await readWatchedDeposit(orm, depositId);
       if (deposit !== null && hasLooked)
-        await markDepositTold(orm, { id: depositId, version: deposit.version });
+        await markDepositNotified(orm, { id: depositId, version: deposit.version });
       return deposit;
     },
 
@@ -51,7 +51,7 @@ export function createWatchDepositActivities(
       if (!verdict?.resolved) return verdict;
       await notifyEvents(orm);
       // The workflow reads the row next. A signal about this change could start it again after it ends.
-      await markDepositTold(orm, { id: depositId, version: decision.version + 1 });
+      await markDepositNotified(orm, { id: depositId, version: decision.version + 1 });
       return verdict;
     },
   };
@@ -59,6 +59,8 @@ export function createWatchDepositActivities(
 
 /** A signal can contain anything. If it has no version, it is about the one that was shown. */
 function isSameDecision(sent: unknown, { outcome, reason, version }: VersionedDecision): boolean {
-  const told = (sent ?? {}) as Partial<Record<keyof VersionedDecision, unknown>>;
-  return told.outcome === outcome && told.reason === reason && (told.version ?? version) === version;
+  const received = (sent ?? {}) as Partial<Record<keyof VersionedDecision, unknown>>;
+  return (
+    received.outcome === outcome && received.reason === reason && (received.version ?? version) === version
+  );
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Mode } from '../domain/mode.ts';
+import * as EXAMPLES from '../resources/examples.ts';
 import { declare, resource } from './http/route.ts';
-import * as EXAMPLES from './openapi/examples.ts';
 
 const Ping = z
   .object({

@@ -4,22 +4,17 @@ import helmet from 'koa-helmet';
 import { Histogram } from 'prom-client';
 import type { ApiPart } from '../config/api-parts.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { health, type ReadinessDependencies, readiness } from '../operations/health.ts';
-import type { ProcessMetrics } from '../operations/metrics.ts';
+import { health, type ReadinessDependencies, readiness } from '../monitoring/health.ts';
+import type { ProcessMetrics } from '../monitoring/metrics.ts';
 import { describeError } from '../process/describe-error.ts';
 import type { Tracing } from '../process/tracing.ts';
-import { checkAnswers } from './http/check-answers.ts';
+import { checkResponses } from './http/check-responses.ts';
 import type { ReadClientAddress } from './http/client-address.ts';
-import { answerErrors } from './http/errors.ts';
+import { respondWithErrors } from './http/errors.ts';
 import { type GuardDependencies, guard } from './http/guard.ts';
 import { refuseUnreadable } from './http/http-server.ts';
 import { logRequest, type RequestDurations, type RequestState, traceRequest } from './http/log-request.ts';
-import {
-  type CallbackDependencies,
-  type NetworkTransactionDependencies,
-  networkCallbacks,
-  networkTransactions,
-} from './network.ts';
+import { type NetworkDependencies, networkRoutes } from './network.ts';
 import { openApiDocument } from './openapi/document.ts';
 import { reference } from './openapi/reference.ts';
 import { DECLARATIONS, partnerRoutes, type RouteDependencies, revealRoutes } from './routes.ts';
@@ -29,8 +24,7 @@ interface AppDependencies
   extends RouteDependencies,
     RevealDependencies,
     GuardDependencies,
-    CallbackDependencies,
-    NetworkTransactionDependencies,
+    NetworkDependencies,
     ReadinessDependencies {
   /** What this process serves (API_PARTS). */
   parts: readonly ApiPart[];
@@ -43,11 +37,11 @@ interface AppDependencies
   metrics: ProcessMetrics;
   readClientAddress: ReadClientAddress;
   /** For tests: whether to check every response against its declaration. */
-  checkAnswers: boolean;
+  checkResponses: boolean;
 }
 
 interface Apps {
-  /** /v1 for partners, the reference, and the card network's callbacks and transactions. */
+  /** /v1 for partners, the reference, and what the card network posts. */
   api: Koa<RequestState>;
   /** Readiness and metrics, if they have their own address; otherwise `api` serves them. */
   operations: Koa<RequestState>;
@@ -72,7 +66,7 @@ export function createApps(dependencies: AppDependencies): Apps {
   for (const route of routes) {
     const { method, path } = route.declaration;
     const guarded = guard(route, dependencies);
-    v1[method](path, dependencies.checkAnswers ? checkAnswers(route.declaration, guarded) : guarded);
+    v1[method](path, dependencies.checkResponses ? checkResponses(route.declaration, guarded) : guarded);
   }
   const ready = readiness(() => (dependencies.isStopping() ? 'is stopping' : dependencies));
   metrics.add([ready.metric]);
@@ -81,7 +75,7 @@ export function createApps(dependencies: AppDependencies): Apps {
     v1,
     health(),
     ...(dependencies.operationsApart ? [] : ofOperators),
-    ...(parts.includes('network') ? [networkCallbacks(dependencies), networkTransactions(dependencies)] : []),
+    ...(parts.includes('network') ? [networkRoutes(dependencies)] : []),
     ...(parts.includes('partner') ? [reference(openApiDocument(DECLARATIONS))] : []),
   ]);
   api.use(notServedHere(dependencies));
@@ -103,7 +97,7 @@ function createApp(
   });
   app.use(logRequest(logger, durations, readClientAddress));
   if (tracing !== null) app.use(traceRequest(tracing));
-  app.use(answerErrors(logger));
+  app.use(respondWithErrors(logger));
   app.use(refuseUnreadable);
   app.use(
     helmet({

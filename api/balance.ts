@@ -7,12 +7,12 @@ import { readBalance, readPrepaidEntries } from '../ledger/balances.ts';
 import { BalanceResource, presentBalance } from '../resources/balance.ts';
 import {
   BalanceTransactionResource,
+  parseVersion,
   presentBalanceTransaction,
-  versionOf,
 } from '../resources/balance-transaction.ts';
-import { Limit, listOf, presentList, StartingAfter } from './http/list-envelope.ts';
+import * as EXAMPLES from '../resources/examples.ts';
+import { Limit, listEnvelope, presentList, StartingAfter } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
-import * as EXAMPLES from './openapi/examples.ts';
 
 const getBalance = declare({
   method: 'get',
@@ -34,8 +34,8 @@ const listBalanceTransactions = declare({
     'Every change to your balance, newest first. The amounts add up to its `total`. Money on hold is not listed until it is ' +
     'debited.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('btx') }),
-  responses: { 200: listOf(BalanceTransactionResource) },
-  examples: { 200: EXAMPLES.listOf(EXAMPLES.BALANCE_TRANSACTION) },
+  responses: { 200: listEnvelope(BalanceTransactionResource) },
+  examples: { 200: EXAMPLES.exampleList(EXAMPLES.BALANCE_TRANSACTION) },
 });
 
 export const balance = resource(
@@ -70,7 +70,7 @@ export async function readBalanceTransactionPage(
     const entries = await readPrepaidEntries(em, partnerId, mode, { limit: limit + 1 });
     return entries.map((entry) => presentBalanceTransaction(entry, mode));
   }
-  const fromVersion = versionOf(startingAfter);
+  const fromVersion = parseVersion(startingAfter);
   const entries = await readPrepaidEntries(em, partnerId, mode, { limit: limit + 2, fromVersion });
   const [after, ...page] = entries.map((entry) => presentBalanceTransaction(entry, mode));
   if (after?.id !== startingAfter) {

@@ -5,14 +5,19 @@ import type { StoredResponse } from '../commands/idempotency/response.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type { StatusChangeOperation } from '../domain/card-status.ts';
 import { CardResource } from '../resources/card.ts';
+import * as EXAMPLES from '../resources/examples.ts';
 import type { ClaimedWorkflow } from '../temporal/claimed-workflow.ts';
 import { changeCardStatusWorkflowId } from '../workflows/messages.ts';
-import { cardIdOf, readCard } from './cards.ts';
-import { type AnsweringDependencies, answerClaimed } from './http/claimed-work.ts';
+import { requestedCardId, requireCard } from './cards.ts';
+import { type RespondingDependencies, respondToClaimed } from './http/claimed-work.ts';
 import { isOutage } from './http/errors.ts';
 import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
 import { type Declaration, declare, type Reply, type RouteInput, resource } from './http/route.ts';
-import * as EXAMPLES from './openapi/examples.ts';
+
+/** The body of a request that says everything in its path. */
+export const NoFields = z
+  .strictObject({})
+  .meta({ id: 'NoFields', description: 'An empty object. You can leave it out.' });
 
 const IN_LIVE_MODE =
   'In live mode the card network has to confirm the change. If it takes too long, you get 503 `unavailable` and the change ' +
@@ -38,13 +43,13 @@ const blockCard = declareChange({
   path: '/cards/:cardId/block',
   operationId: 'cards.block',
   summary: 'Block a card permanently',
-  description: `The card has to be active or frozen. Its remaining balance goes back to your balance. ${IN_LIVE_MODE}`,
+  description: `The card has to be active or frozen. Its available balance goes back to your balance. ${IN_LIVE_MODE}`,
   examples: { 200: EXAMPLES.BLOCKED_CARD },
 });
 
 export const cardStatus = resource(
   { freezeCard, unfreezeCard, blockCard },
-  (dependencies: AnsweringDependencies) => {
+  (dependencies: RespondingDependencies) => {
     const changing = (operation: StatusChangeOperation) => (input: RouteInput) =>
       change(dependencies, operation, input);
     return {
@@ -64,7 +69,7 @@ function declareChange(
     idempotencyKey: 'accepted',
     liveIsWorkflow: true,
     query: z.strictObject({}),
-    body: z.strictObject({}).meta({ id: 'NoFields', description: 'An empty object. You can leave it out.' }),
+    body: NoFields,
     bodyIsOptional: true,
     responses: { 200: CardResource },
     errors: ['card_not_found', 'invalid_state', 'idempotency_in_flight', 'idempotency_conflict'],
@@ -72,17 +77,17 @@ function declareChange(
 }
 
 async function change(
-  dependencies: AnsweringDependencies,
+  dependencies: RespondingDependencies,
   operation: StatusChangeOperation,
   input: RouteInput,
 ): Promise<Reply<{ 200: typeof CardResource }>> {
   const { partnerId, mode } = input.caller;
   if (mode === 'test') {
-    const request = keyedRequest(operation, input, cardIdOf(input));
-    const answer = await changeStatusInTestMode(dependencies, request);
-    return replyOnce(answer, dependencies.eventsWritten);
+    const request = keyedRequest(operation, input, requestedCardId(input));
+    const response = await changeStatusInTestMode(dependencies, request);
+    return replyOnce(response, dependencies.eventsWritten);
   }
-  const { id: cardId } = await readCard(dependencies.orm, input.caller, input.params.cardId ?? '');
+  const { id: cardId } = await requireCard(dependencies.orm, input.caller, input.params.cardId ?? '');
   const claim = await claimOperation(dependencies, keyedRequest(operation, input, cardId), null);
   if (claim.outcome === 'replay') return replay(claim.response);
   const { claimId } = claim;
@@ -102,12 +107,12 @@ async function change(
  * @throws ApiError `unavailable` if the outcome is not known yet.
  */
 async function changeInLiveMode(
-  dependencies: AnsweringDependencies,
+  dependencies: RespondingDependencies,
   workflow: ClaimedWorkflow,
   passTurn: () => void,
 ): Promise<StoredResponse> {
   try {
-    return await answerClaimed(dependencies, workflow, {
+    return await respondToClaimed(dependencies, workflow, {
       passTurn,
       answer: async () => void (await beginStatusChange(dependencies, workflow.claimId)),
     });

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
+import { updateCard as changeCard } from '../commands/cards/update-card.ts';
 import { acceptIssuance } from '../commands/funding/end-issuance.ts';
 import {
   beginIssuance,
@@ -17,23 +18,29 @@ import { CardStatus } from '../domain/card-status.ts';
 import { Line } from '../domain/fields.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
-import { CardResource, type CardRow, CreateCardRequest, presentCard } from '../resources/card.ts';
+import {
+  CardResource,
+  type CardRow,
+  CreateCardRequest,
+  presentCard,
+  UpdateCardRequest,
+} from '../resources/card.ts';
+import * as EXAMPLES from '../resources/examples.ts';
 import { issueCardWorkflowId } from '../workflows/messages.ts';
-import { type AnsweringDependencies, answerClaimed } from './http/claimed-work.ts';
+import { type RespondingDependencies, respondToClaimed } from './http/claimed-work.ts';
 import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
 import {
-  cursorOf,
   Limit,
-  listOf,
+  listEnvelope,
   type PageRequest,
   type PageValues,
+  pageRows,
   pageValues,
   presentList,
-  rowsOfPage,
+  requireStartingAfter,
   StartingAfter,
 } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
-import * as EXAMPLES from './openapi/examples.ts';
 
 const createCard = declare({
   method: 'post',
@@ -49,15 +56,33 @@ const createCard = declare({
   query: z.strictObject({}),
   body: CreateCardRequest,
   responses: { 201: CardResource, 202: CardResource },
-  examples: {
-    body: EXAMPLES.CREATE_CARD,
-    201: EXAMPLES.CARD,
-    202: EXAMPLES.PENDING_CARD,
-  },
+  examples: { body: EXAMPLES.CREATE_CARD, 201: EXAMPLES.CARD, 202: EXAMPLES.PENDING_CARD },
   errors: [
-    ...(['insufficient_funds', 'provider_declined', 'external_ref_taken', 'idempotency_in_flight'] as const),
-    ...(['no_product_configured', 'limit_exceeded', 'idempotency_conflict', 'product_not_allowed'] as const),
+    'insufficient_funds',
+    'provider_declined',
+    'external_ref_taken',
+    'idempotency_in_flight',
+    'no_product_configured',
+    'limit_exceeded',
+    'idempotency_conflict',
+    'product_not_allowed',
   ],
+});
+
+const updateCard = declare({
+  method: 'patch',
+  path: '/cards/:cardId',
+  operationId: 'cards.update',
+  summary: 'Change a card',
+  description:
+    'Changes the fields that you send. Null removes a field. In `metadata`, null removes a key, and keys that you leave out ' +
+    'stay. `spending_controls` are replaced whole. The card can have any status but `failed`. If anything changes, an event `card.updated` tells of it.',
+  idempotencyKey: 'accepted',
+  query: z.strictObject({}),
+  body: UpdateCardRequest,
+  responses: { 200: CardResource },
+  examples: { body: EXAMPLES.UPDATE_CARD, 200: EXAMPLES.UPDATED_CARD },
+  errors: ['card_not_found', 'invalid_state', 'idempotency_in_flight', 'idempotency_conflict'],
 });
 
 const getCard = declare({
@@ -84,73 +109,83 @@ const listCards = declare({
     external_ref: Line(255).optional().describe('Only the card with this `external_ref`.'),
     status: CardStatus.optional().describe('Only cards with this status.'),
   }),
-  responses: { 200: listOf(CardResource) },
-  examples: { 200: EXAMPLES.listOf(EXAMPLES.CARD) },
+  responses: { 200: listEnvelope(CardResource) },
+  examples: { 200: EXAMPLES.exampleList(EXAMPLES.CARD) },
 });
 
-export interface CardDependencies extends AnsweringDependencies, FundingContext, TestIssuanceContext {
+export interface CardDependencies extends RespondingDependencies, FundingContext, TestIssuanceContext {
   readList: ReadList;
   issuanceDeadlineMs: number;
 }
 
-export const cards = resource({ createCard, getCard, listCards }, (dependencies: CardDependencies) => ({
-  async createCard(input) {
-    const { partnerId, mode } = input.caller;
-    const request = keyedRequest('create_card', input, null);
-    if (mode === 'test') {
-      const answer = await issueInTestMode(dependencies, request, input.body);
-      return replyOnce(answer, dependencies.eventsWritten);
-    }
-    const claim = await claimOperation(dependencies, request, input.body);
-    if (claim.outcome === 'replay') return replay(claim.response);
-    const { claimId, resourceId: cardId } = claim;
-    input.log({ workflowId: issueCardWorkflowId(cardId) });
-    const { taskQueue, issuanceDeadlineMs: deadlineMs } = dependencies;
-    const workflow = {
-      operation: 'create_card',
-      claimId,
-      cardId,
-      partnerId,
-      mode,
-      taskQueue,
-      deadlineMs,
-    } as const;
-    return answerClaimed(dependencies, workflow, {
-      passTurn: input.passTurn,
-      // If no worker has held the money in time, it is held here, so that every 202 has money behind it.
-      async answer() {
-        await beginIssuance(dependencies, claimId);
-        await acceptIssuance(dependencies, claimId);
-      },
-    });
-  },
+export const cards = resource(
+  { createCard, updateCard, getCard, listCards },
+  (dependencies: CardDependencies) => ({
+    async createCard(input) {
+      const { partnerId, mode } = input.caller;
+      const request = keyedRequest('create_card', input, null);
+      if (mode === 'test') {
+        const response = await issueInTestMode(dependencies, request, input.body);
+        return replyOnce(response, dependencies.eventsWritten);
+      }
+      const claim = await claimOperation(dependencies, request, input.body);
+      if (claim.outcome === 'replay') return replay(claim.response);
+      const { claimId, resourceId: cardId } = claim;
+      input.log({ workflowId: issueCardWorkflowId(cardId) });
+      const { taskQueue, issuanceDeadlineMs: deadlineMs } = dependencies;
+      const workflow = {
+        operation: 'create_card',
+        claimId,
+        cardId,
+        partnerId,
+        mode,
+        taskQueue,
+        deadlineMs,
+      } as const;
+      return respondToClaimed(dependencies, workflow, {
+        passTurn: input.passTurn,
+        // If no worker has held the money in time, it is held here, so that every 202 has money behind it.
+        async answer() {
+          await beginIssuance(dependencies, claimId);
+          await acceptIssuance(dependencies, claimId);
+        },
+      });
+    },
 
-  getCard: async ({ caller, params }) => ({
-    status: 200,
-    body: await readCard(dependencies.orm, caller, params.cardId ?? ''),
+    async updateCard(input) {
+      const cardId = requestedCardId(input);
+      const request = { ...keyedRequest('update_card', input, cardId), cardId };
+      return replyOnce(await changeCard(dependencies, request, input.body), dependencies.eventsWritten);
+    },
+
+    getCard: async ({ caller, params }) => ({
+      status: 200,
+      body: await requireCard(dependencies.orm, caller, params.cardId ?? ''),
+    }),
+
+    async listCards({ caller, query }) {
+      const { limit, starting_after: startingAfter, external_ref: externalRef, status } = query;
+      const cards = await dependencies.readList((orm) =>
+        readCardPage(orm, caller, { limit, startingAfter, externalRef, status }),
+      );
+      return { status: 200, body: presentList(cards, limit) };
+    },
   }),
-
-  async listCards({ caller, query }) {
-    const { limit, starting_after: startingAfter, external_ref: externalRef, status } = query;
-    const cards = await dependencies.readList((orm) =>
-      readCardPage(orm, caller, { limit, startingAfter, externalRef, status }),
-    );
-    return { status: 200, body: presentList(cards, limit) };
-  },
-}));
+);
 
 interface ReadRow extends CardRow {
   balance_cents: string | null;
+  held_cents: string | null;
 }
 
 /** The card's id in a path. @throws ApiError `card_not_found` if it has another shape, since no such card can exist. */
-export function cardIdOf({ params: { cardId = '' } }: { params: Record<string, string> }): string {
+export function requestedCardId({ params: { cardId = '' } }: { params: Record<string, string> }): string {
   if (!isId('card', cardId)) throw new ApiError('card_not_found');
   return cardId;
 }
 
 /** @throws ApiError `card_not_found`, for an id of another shape as well. */
-export async function readCard(orm: Orm, tenant: Tenant, cardId: string): Promise<CardResource> {
+export async function requireCard(orm: Orm, tenant: Tenant, cardId: string): Promise<CardResource> {
   const [row] = isId('card', cardId) ? await one(orm.em.fork(), tenant, { cardId }) : [];
   if (row === undefined) throw new ApiError('card_not_found');
   return present(row);
@@ -167,10 +202,11 @@ interface CardPage extends PageRequest {
  */
 export async function readCardPage(orm: Orm, tenant: Tenant, page: CardPage): Promise<CardResource[]> {
   const { externalRef = '', status } = page;
-  const read = page.externalRef !== undefined ? pageOfRef : status !== undefined ? pageOfStatus : pageOfAll;
+  const read =
+    page.externalRef !== undefined ? selectPageByRef : status !== undefined ? selectPageByStatus : selectPage;
   const statuses = status === undefined ? CardStatus.options : [status];
   const rows = await read(orm.em.fork(), tenant, { ...pageValues(page), externalRef, statuses, status });
-  return rowsOfPage<ReadRow>(rows, 'a card').map(present);
+  return pageRows<ReadRow>(rows, 'a card').map(present);
 }
 
 const one = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
@@ -183,7 +219,7 @@ const one = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId:
         .onRef('a.mode', '=', 'c.mode'),
     )
     .select(of('c', CARD_COLUMNS))
-    .select('a.posted as balance_cents')
+    .select(['a.posted as balance_cents', 'a.held as held_cents'])
     .where('c.partner_id', '=', partnerId)
     .where('c.mode', '=', mode)
     .where('c.id', '=', cardId),
@@ -200,14 +236,18 @@ type Key = Parameters<typeof newestRows<'card', never>>[0]['where'];
 
 const newestCards = ({ partnerId, mode, before, limit }: CardPageValues, where: Key) =>
   newestRows({
-    ...{ table: 'card', columns: CARD_COLUMNS, id: 'id', before, limit },
+    table: 'card',
+    columns: CARD_COLUMNS,
+    id: 'id',
+    before,
+    limit,
     where: { partner_id: partnerId, mode, ...where },
   });
 
-const pageOf = (newest: (values: CardPageValues) => RawBuilder<CardRow>) =>
+const pageStatement = (newest: (values: CardPageValues) => RawBuilder<CardRow>) =>
   tenantStatement((db, values: CardPageValues) =>
     db
-      .selectFrom(cursorOf('card', values).as('k'))
+      .selectFrom(requireStartingAfter('card', values).as('k'))
       .leftJoin(newest(values).as('page'), (join) =>
         join.on('page.partner_id', '=', values.partnerId).on('page.mode', '=', values.mode),
       )
@@ -216,7 +256,7 @@ const pageOf = (newest: (values: CardPageValues) => RawBuilder<CardRow>) =>
         (eb) =>
           eb
             .selectFrom('ledger.account')
-            .select('posted')
+            .select(['posted', 'held'])
             .whereRef('card_id', '=', 'page.id')
             .where('partner_id', '=', values.partnerId)
             .where('mode', '=', values.mode)
@@ -226,16 +266,16 @@ const pageOf = (newest: (values: CardPageValues) => RawBuilder<CardRow>) =>
       )
       .select('k.known')
       .selectAll('page')
-      .select('a.posted as balance_cents')
+      .select(['a.posted as balance_cents', 'a.held as held_cents'])
       .orderBy('page.id', 'desc'),
   );
 
-const pageOfAll = pageOf((values) => newestCards(values, {}));
+const selectPage = pageStatement((values) => newestCards(values, {}));
 
-const pageOfStatus = pageOf((values) => newestCards(values, { status: values.status }));
+const selectPageByStatus = pageStatement((values) => newestCards(values, { status: values.status }));
 
 // Failed cards can share a reference, so this reads a page of each status through the index on both, and keeps the newest.
-const pageOfRef = pageOf((values) => {
+const selectPageByRef = pageStatement((values) => {
   const { externalRef, statuses, limit } = values;
   const ofStatus = newestCards(values, { external_ref: externalRef, status: sql.ref('wanted.status') });
   return sql`(select one.* from unnest(${statuses}::text[]) wanted (status) cross join lateral ${ofStatus} one
@@ -243,5 +283,6 @@ const pageOfRef = pageOf((values) => {
 });
 
 function present(row: ReadRow): CardResource {
-  return presentCard(row, Number(row.balance_cents ?? 0));
+  const { balance_cents: balance, held_cents: held } = row;
+  return presentCard(row, { balanceCents: Number(balance ?? 0), heldCents: Number(held ?? 0) });
 }

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { z } from 'zod';
 import type { CommandContext } from '../commands/command-context.ts';
 import { type DepositTerms, openDeposit } from '../commands/deposits/open-deposit.ts';
-import { DEPOSIT_COLUMNS, of, paymentsOf, receivedBy } from '../db/columns.ts';
+import { DEPOSIT_COLUMNS, of, receivedBy, selectPayments } from '../db/columns.ts';
 import { newestRows } from '../db/newest.ts';
 import type { Orm } from '../db/orm.ts';
 import type { ReadList } from '../db/read-replica.ts';
@@ -11,11 +11,11 @@ import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
 import { DepositRequest, DepositResource, type DepositRow, presentDeposit } from '../resources/deposit.ts';
+import * as EXAMPLES from '../resources/examples.ts';
 import { watchDepositWorkflowId } from '../workflows/messages.ts';
 import { keyedRequest, replyOnce } from './http/keyed.ts';
-import { Limit, listOf, presentList, StartingAfter } from './http/list-envelope.ts';
+import { Limit, listEnvelope, presentList, StartingAfter } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
-import * as EXAMPLES from './openapi/examples.ts';
 
 export interface DepositDependencies extends CommandContext {
   /** Null if this installation takes no deposits. */
@@ -50,8 +50,8 @@ const listDeposits = declare({
   description:
     'Every deposit address you created, with its status and the payments it received, newest first. Empty in test mode.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('dep') }),
-  responses: { 200: listOf(DepositResource) },
-  examples: { 200: EXAMPLES.listOf(EXAMPLES.CONFIRMED_DEPOSIT) },
+  responses: { 200: listEnvelope(DepositResource) },
+  examples: { 200: EXAMPLES.exampleList(EXAMPLES.CONFIRMED_DEPOSIT) },
 });
 
 const getDeposit = declare({
@@ -77,9 +77,9 @@ export const deposits = resource(
         });
       }
       const request = keyedRequest('create_deposit', input, null);
-      const answer = await openDeposit(dependencies, depositTerms, request, input.body.amount);
-      if (!answer.replayed) input.log({ workflowId: watchDepositWorkflowId(request.resourceId) });
-      return replyOnce(answer, dependencies.depositsChanged);
+      const response = await openDeposit(dependencies, depositTerms, request, input.body.amount);
+      if (!response.replayed) input.log({ workflowId: watchDepositWorkflowId(request.resourceId) });
+      return replyOnce(response, dependencies.depositsChanged);
     },
 
     async listDeposits({ caller, query: { limit, starting_after: startingAfter } }) {
@@ -130,7 +130,10 @@ const page = (isFirst: boolean) =>
       )
       .leftJoin(
         newestRows({
-          ...{ table: 'deposit', columns: DEPOSIT_COLUMNS, id: 'id', limit },
+          table: 'deposit',
+          columns: DEPOSIT_COLUMNS,
+          id: 'id',
+          limit,
           where: { partner_id: partnerId, mode },
           before: isFirst ? undefined : startingAfter,
         }).as('page'),
@@ -138,7 +141,7 @@ const page = (isFirst: boolean) =>
       )
       .select('k.known')
       .selectAll('page')
-      .select([receivedBy('page').as('received_micro_usdt'), paymentsOf('page').as('payments')])
+      .select([receivedBy('page').as('received_micro_usdt'), selectPayments('page').as('payments')])
       .orderBy('page.id', 'desc'),
   );
 const FIRST_PAGE = page(true);
@@ -148,7 +151,7 @@ const one = tenantStatement((db, { partnerId, mode, depositId }: Tenant & { depo
   db
     .selectFrom('deposit as d')
     .select(of('d', DEPOSIT_COLUMNS))
-    .select([receivedBy('d').as('received_micro_usdt'), paymentsOf('d').as('payments')])
+    .select([receivedBy('d').as('received_micro_usdt'), selectPayments('d').as('payments')])
     .where('d.partner_id', '=', partnerId)
     .where('d.mode', '=', mode)
     .where('d.id', '=', depositId),

@@ -8,23 +8,24 @@ import type { ReadList } from '../db/read-replica.ts';
 import { tenantStatement } from '../db/sql.ts';
 import type { Row } from '../db/tables.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { DeliveryStatus, EVENTS_KEPT_DAYS, EventType } from '../domain/event.ts';
+import { DeliveryStatus, EVENTS_KEPT_DAYS } from '../domain/event.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
-import { EventResource, type EventRow, presentEvent } from '../resources/event.ts';
+import { EventResource, type EventRow, eventExample, presentEvent } from '../resources/event.ts';
+import { EventType } from '../resources/event-types.ts';
+import * as EXAMPLES from '../resources/examples.ts';
 import {
-  cursorOf,
   Limit,
-  listOf,
+  listEnvelope,
   type PageRequest,
   type PageValues,
+  pageRows,
   pageValues,
   presentList,
-  rowsOfPage,
+  requireStartingAfter,
   StartingAfter,
 } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
-import * as EXAMPLES from './openapi/examples.ts';
 
 const Timestamp = z.iso
   .datetime({
@@ -49,8 +50,8 @@ const listEvents = declare({
     created_gte: Timestamp.describe('Only events created at this time or later.'),
     created_lte: Timestamp.describe('Only events created at this time or earlier.'),
   }),
-  responses: { 200: listOf(EventResource) },
-  examples: { 200: EXAMPLES.listOf(EXAMPLES.EVENT) },
+  responses: { 200: listEnvelope(EventResource) },
+  examples: { 200: EXAMPLES.exampleList(eventExample('card.issued')) },
 });
 
 const getEvent = declare({
@@ -61,7 +62,7 @@ const getEvent = declare({
   description: 'The event with every attempt to deliver it.',
   query: z.strictObject({}),
   responses: { 200: EventResource },
-  examples: { 200: EXAMPLES.EVENT },
+  examples: { 200: eventExample('card.issued') },
   errors: ['event_not_found'],
 });
 
@@ -74,7 +75,7 @@ const resendEvent = declare({
     'Sends the event now, with the same id and body. If that attempt fails, the retry schedule starts over.',
   query: z.strictObject({}),
   responses: { 202: EventResource },
-  examples: { 202: EXAMPLES.RESENT_EVENT },
+  examples: { 202: eventExample('card.issued', { status: 'pending' }) },
   errors: ['event_not_found', 'webhook_endpoint_not_found', 'invalid_state'],
 });
 
@@ -137,16 +138,18 @@ export async function readEventPage(orm: Orm, tenant: Tenant, page: EventPage): 
   // An event's id contains the time it was created, so the id alone says whether the event is in the range.
   const until = page.until && lowestId('evt', new Date(page.until.getTime() + 1));
   const [before = '~'] = [page.startingAfter, until].filter((id) => id !== undefined).sort();
-  const read = status === undefined && type === undefined ? pageOfAll : pageOfFiltered;
+  const read = status === undefined && type === undefined ? selectPage : selectFilteredPage;
   const rows = await read(orm.em.fork(), tenant, {
-    ...{ ...pageValues(page), from, before },
+    ...pageValues(page),
+    from,
+    before,
     statuses: status === undefined ? DeliveryStatus.options : [status],
     types: type === undefined ? EventType.options : [type],
   });
-  return rowsOfPage<EventRow>(rows, 'an event').map(presentEvent);
+  return pageRows<EventRow>(rows, 'an event').map(presentEvent);
 }
 
-const attemptsOf = (eventId: RawBuilder<unknown>) =>
+const selectAttempts = (eventId: RawBuilder<unknown>) =>
   sql<Pick<EventRow, 'attempts'>>`(
     select json_agg(json_build_object('number', a.number, 'delivered', a.delivered, 'http_status', a.http_status,
       'started_at', a.started_at, 'duration_ms', a.duration_ms, 'error', a.error) order by a.number) as attempts
@@ -162,7 +165,7 @@ const one = tenantStatement(
           .onRef('d.partner_id', '=', 'e.partner_id')
           .onRef('d.mode', '=', 'e.mode'),
       )
-      .innerJoinLateral(attemptsOf(sql.ref('e.id')), (join) => join.onTrue())
+      .innerJoinLateral(selectAttempts(sql.ref('e.id')), (join) => join.onTrue())
       .select(['e.id', 'e.body', 'd.status', 'd.next_attempt_at', 'made.attempts'])
       .where('e.partner_id', '=', partnerId)
       .where('e.mode', '=', mode)
@@ -180,23 +183,28 @@ type EventPageValues = Tenant &
 type PageRow = Row<'event', 'partner_id' | 'mode' | 'id' | 'body'> &
   Row<'delivery', 'status' | 'next_attempt_at'>;
 
-const pageOf = (newest: (values: EventPageValues) => RawBuilder<PageRow>) =>
+const pageStatement = (newest: (values: EventPageValues) => RawBuilder<PageRow>) =>
   tenantStatement((db, values: EventPageValues) =>
     db
-      .selectFrom(cursorOf('event', values).as('k'))
+      .selectFrom(requireStartingAfter('event', values).as('k'))
       .leftJoin(newest(values).as('page'), (join) =>
         join.on('page.partner_id', '=', values.partnerId).on('page.mode', '=', values.mode),
       )
-      .leftJoinLateral(attemptsOf(sql.ref('page.id')), (join) => join.onTrue())
+      .leftJoinLateral(selectAttempts(sql.ref('page.id')), (join) => join.onTrue())
       .select(['k.known', 'page.id', 'page.body', 'page.status', 'page.next_attempt_at', 'made.attempts'])
       .orderBy('page.id', 'desc'),
   );
 
 // LIMIT 1 keeps the planner from joining whole tables to read a page of rows, however wrong its estimates are.
 
-const pageOfAll = pageOf(({ partnerId, mode, from, before, limit }) => {
+const selectPage = pageStatement(({ partnerId, mode, from, before, limit }) => {
   const newest = newestRows({
-    ...{ table: 'event', columns: ['partner_id', 'mode', 'id', 'body'], id: 'id', from, before, limit },
+    table: 'event',
+    columns: ['partner_id', 'mode', 'id', 'body'],
+    id: 'id',
+    from,
+    before,
+    limit,
     where: { partner_id: partnerId, mode },
   });
   return sql`(select e.*, d.status, d.next_attempt_at from ${newest} e
@@ -205,14 +213,20 @@ const pageOfAll = pageOf(({ partnerId, mode, from, before, limit }) => {
 });
 
 // Reads a page of each requested status and type through the index on both, and keeps the newest.
-const pageOfFiltered = pageOf(({ partnerId, mode, from, before, limit, statuses, types }) => {
+const selectFilteredPage = pageStatement(({ partnerId, mode, from, before, limit, statuses, types }) => {
   const ofEach = newestRows({
-    ...{ table: 'delivery', columns: ['partner_id', 'mode', 'event_id', 'status', 'next_attempt_at'] },
+    table: 'delivery',
+    columns: ['partner_id', 'mode', 'event_id', 'status', 'next_attempt_at'],
     where: {
-      ...{ partner_id: partnerId, mode },
-      ...{ status: sql.ref('wanted_status.status'), type: sql.ref('wanted_type.type') },
+      partner_id: partnerId,
+      mode,
+      status: sql.ref('wanted_status.status'),
+      type: sql.ref('wanted_type.type'),
     },
-    ...{ id: 'event_id', from, before, limit },
+    id: 'event_id',
+    from,
+    before,
+    limit,
   });
   return sql`(select d.partner_id, d.mode, d.event_id as id, e.body, d.status, d.next_attempt_at from (
       select one.* from unnest(${statuses}::text[]) wanted_status (status)

@@ -1,113 +1,161 @@
 import Router from '@koa/router';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { Logger } from 'pino';
+import { takeMessage } from '../commands/authorizations/network-messages.ts';
 import { expectLateAnswer } from '../commands/funding/late-answers.ts';
-import { receiveTransaction } from '../commands/settlement/book-messages.ts';
+import {
+  findNetworkCard,
+  receiveTransaction,
+  toAuthorizationMessage,
+} from '../commands/settlement/book-messages.ts';
 import type { SettlementQueue } from '../commands/settlement/settlement-queue.ts';
 import type { KeyRing } from '../crypto/key-ring.ts';
 import type { Orm } from '../db/orm.ts';
+import { transaction } from '../db/transaction.ts';
 import { ApiError } from '../domain/api-error.ts';
-import { NetworkCallback } from '../domain/card-network.ts';
-import { isId } from '../domain/ids.ts';
-import { NetworkTransaction, readReport } from '../domain/network-transaction.ts';
-import { parseJson } from '../domain/parse-json.ts';
-import { issueCardWorkflowId, networkResult, topUpCardWorkflowId } from '../workflows/messages.ts';
-import { readSignedBody, readSignedBytes, type VerifyCallback } from './http/body.ts';
+import type {
+  IngressRoute,
+  MessageResult,
+  OutcomeMessage,
+  RequestMessage,
+  TransactionMessage,
+} from '../domain/card-network.ts';
+import { asAccount } from '../process/work-context.ts';
+import {
+  issueCardWorkflowId,
+  networkResult,
+  topUpCardWorkflowId,
+  withdrawFromCardWorkflowId,
+} from '../workflows/messages.ts';
+import { readBytes } from './http/body.ts';
 import type { RequestState } from './http/log-request.ts';
-import { validate } from './http/validate.ts';
 
-/** What a callback of each type is about. */
-const SUBJECTS = {
-  'card.issuance': { kind: 'card', prefix: 'card', workflowId: issueCardWorkflowId },
-  'card.topup': { kind: 'topup', prefix: 'topup', workflowId: topUpCardWorkflowId },
-} as const;
-
-const Callback = NetworkCallback.refine(({ token, type }) => isId(SUBJECTS[type].prefix, token), {
-  path: ['token'],
-});
-
-/** The network repeats a callback that gets 503, and Temporal's own patience would keep it waiting for half a minute. */
+/** The network repeats a message that gets 503, and Temporal's own patience would keep it waiting for half a minute. */
 const SIGNAL_TIMEOUT_MS = 3_000;
+/** How long a decision waits for a card that is locked. */
+const MAX_DECISION_WAIT_MS = 1_500;
 
-export interface CallbackDependencies {
-  orm: Orm;
-  client: Client;
-  verifyCallback: VerifyCallback;
-}
-
-/**
- * `POST /network/callbacks`, outside /v1: the card network has an outcome for an issuance or a top-up. This is only a hint:
- * the workflow asks the network itself, so a callback that is lost, repeated, late or forged changes no outcome. One about an
- * operation that has ended makes a worker look it up (docs/decisions/decisions-by-hand.md).
- */
-export function networkCallbacks({
-  orm,
-  client,
-  verifyCallback,
-}: CallbackDependencies): Router<RequestState> {
-  const router = new Router<RequestState>();
-  router.post('/network/callbacks', async (ctx) => {
-    const { token, type } = await readSignedBody(ctx, verifyCallback, Callback);
-    const workflowId = SUBJECTS[type].workflowId(token);
-    ctx.state.logFields.workflowId = workflowId;
-    try {
-      await client.withDeadline(Date.now() + SIGNAL_TIMEOUT_MS, () =>
-        client.workflow.getHandle(workflowId).signal(networkResult),
-      );
-    } catch (error) {
-      if (!(error instanceof WorkflowNotFoundError)) throw error;
-      // The operation has ended. The network may still contradict its end, so a worker looks it up.
-      await expectLateAnswer(orm, SUBJECTS[type].kind, token);
-    }
-    ctx.status = 204;
-  });
-  return router;
-}
-
-export interface NetworkTransactionDependencies {
+export interface NetworkDependencies {
   orm: Orm;
   ring: KeyRing;
+  client: Client;
   settlements: SettlementQueue;
-  verifyCallback: VerifyCallback;
+  /** CARD_NETWORK */
   cardNetwork: string;
-  /** Called when a kept transaction was booked: there are events to send. */
+  /** The paths on which that network posts. */
+  ingress: readonly IngressRoute[];
+  /** How long an authorization holds its amount at most. */
+  authorizationTtlMs: number;
+  /** Called when there are events to send. */
   eventsWritten(): void;
   logger: Logger;
 }
 
 /**
- * `POST /network/transactions`, outside /v1: the card network settles a transaction on a live card. 200 with the id of our
- * transaction; or 202 if it can't be booked now and is kept, so that the network need not repeat it
- * (docs/decisions/kept-network-messages.md). A repeated one gets the same response and changes nothing.
+ * What the card network posts, outside /v1. Its adapter says who sent it and what it means
+ * (docs/decisions/card-networks.md); here each message becomes a command. A repeated one gets the same response and changes
+ * nothing. If one fails, so does the whole post, and the network repeats it.
  */
-export function networkTransactions(dependencies: NetworkTransactionDependencies): Router<RequestState> {
-  const { verifyCallback, cardNetwork, logger } = dependencies;
+export function networkRoutes(dependencies: NetworkDependencies): Router<RequestState> {
   const router = new Router<RequestState>();
-  router.post('/network/transactions', async (ctx) => {
-    const { logFields } = ctx.state;
-    const body = await readSignedBytes(ctx, verifyCallback);
-    const value = parseJson(body);
-    const transaction = readReport(value);
-    if (transaction === null) throw ApiError.ofFields(validate(NetworkTransaction, value, 'body').issues);
-    const report = { network: cardNetwork, body, transaction };
-    const received = await receiveTransaction(dependencies, report, ({ partnerId, mode }) => {
-      Object.assign(logFields, { partnerId, mode });
+  for (const route of dependencies.ingress) {
+    router.post(route.path, async (ctx) => {
+      const post = { body: await readBytes(ctx.req), headers: ctx.headers };
+      if (!route.verify(post)) {
+        throw new ApiError('invalid_api_key', {
+          message: `${route.signatureHeader} does not match the body.`,
+        });
+      }
+      const results: MessageResult[] = [];
+      for (const message of await route.translate(post)) {
+        if (message.type === 'outcome') results.push(await noteOutcome(dependencies, message, ctx.state));
+        else if (message.type === 'request') results.push(await decide(dependencies, message, ctx.state));
+        else results.push(await takeTransaction(dependencies, message, ctx.state));
+      }
+      const { status, body } = route.respond(results);
+      ctx.body = body;
+      ctx.status = status;
     });
-    if ('transactionId' in received) {
-      ctx.body = { transactionId: received.transactionId };
-      return;
-    }
-    const { messageId, keptNow } = received;
-    logFields.messageId = messageId;
-    if (keptNow !== null) {
-      const { networkTransactionId } = transaction;
-      logger.warn(
-        { messageId, networkTransactionId, reason: keptNow },
-        'kept a transaction that can not be booked now',
-      );
-    }
-    ctx.status = 202;
-    ctx.body = { status: 'kept', messageId };
-  });
+  }
   return router;
+}
+
+const WORKFLOW_IDS = {
+  card: issueCardWorkflowId,
+  topup: topUpCardWorkflowId,
+  withdrawal: withdrawFromCardWorkflowId,
+} as const;
+
+/**
+ * The network has an outcome for an issuance, a top-up or a withdrawal. This is only a hint: the workflow asks the network itself, so one
+ * that is lost, repeated, late or forged changes no outcome. One about an operation that has ended makes a worker look it
+ * up (docs/decisions/decisions-by-hand.md).
+ */
+async function noteOutcome(
+  { orm, client }: NetworkDependencies,
+  { subject, token }: OutcomeMessage,
+  { logFields }: RequestState,
+): Promise<MessageResult> {
+  const workflowId = WORKFLOW_IDS[subject](token);
+  logFields.workflowId = workflowId;
+  try {
+    await client.withDeadline(Date.now() + SIGNAL_TIMEOUT_MS, () =>
+      client.workflow.getHandle(workflowId).signal(networkResult),
+    );
+  } catch (error) {
+    if (!(error instanceof WorkflowNotFoundError)) throw error;
+    // The operation has ended. The network may still contradict its end, so a worker looks it up.
+    await expectLateAnswer(orm, { kind: subject, id: token });
+  }
+  return { status: 'noted' };
+}
+
+/**
+ * The network asks whether a card pays. It is decided in one transaction, and answered within its 2 s: a card that is locked for
+ * longer gets 503, and the network decides by itself.
+ * @throws ApiError `card_not_found`, `invalid_state`, `idempotency_conflict`: what the network can't mean
+ */
+async function decide(
+  { orm, authorizationTtlMs, eventsWritten }: NetworkDependencies,
+  { request }: RequestMessage,
+  { logFields }: RequestState,
+): Promise<MessageResult> {
+  const card = await findNetworkCard(orm.em.fork(), request.networkCardId);
+  if (card === null) throw new ApiError('card_not_found');
+  logFields.partnerId = card.partnerId;
+  logFields.mode = card.mode;
+  const limits = { ttlMs: authorizationTtlMs, lockWaitMs: MAX_DECISION_WAIT_MS };
+  const { declineReason, authorization } = await asAccount(card, () =>
+    transaction(orm, (tx) => takeMessage(tx, toAuthorizationMessage(card, request), limits)),
+  );
+  eventsWritten();
+  return { status: 'decided', declineReason, authorizationId: authorization?.id ?? null };
+}
+
+/**
+ * The network settled a transaction on a live card, or reports what became of an authorization. What can't be booked now is
+ * kept, so that the network need not repeat it (docs/decisions/kept-network-messages.md).
+ */
+async function takeTransaction(
+  dependencies: NetworkDependencies,
+  { body, transaction }: TransactionMessage,
+  { logFields }: RequestState,
+): Promise<MessageResult> {
+  const report = { network: dependencies.cardNetwork, body, transaction };
+  const received = await receiveTransaction(dependencies, report, ({ partnerId, mode }) => {
+    logFields.partnerId = partnerId;
+    logFields.mode = mode;
+  });
+  if ('transactionId' in received) return { status: 'booked', transactionId: received.transactionId };
+  if ('authorizationId' in received) return { status: 'applied', authorizationId: received.authorizationId };
+  const { messageId, keptNow } = received;
+  logFields.messageId = messageId;
+  if (keptNow !== null) {
+    const { networkTransactionId } = transaction;
+    dependencies.logger.warn(
+      { messageId, networkTransactionId, reason: keptNow },
+      'kept a transaction that can not be booked now',
+    );
+  }
+  return { status: 'kept', messageId };
 }

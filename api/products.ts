@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { issuableIn, readIssuableProducts } from '../commands/products/issuable-products.ts';
 import type { Orm } from '../db/orm.ts';
-import { listOf } from './http/list-envelope.ts';
+import * as EXAMPLES from '../resources/examples.ts';
+import { listEnvelope } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
-import * as EXAMPLES from './openapi/examples.ts';
 
 const ProductResource = z
   .object({
@@ -20,8 +20,8 @@ const listProducts = declare({
   summary: 'List products',
   description: 'The products your account can issue, the current one first.',
   query: z.strictObject({}),
-  responses: { 200: listOf(ProductResource) },
-  examples: { 200: EXAMPLES.listOf(EXAMPLES.PRODUCT) },
+  responses: { 200: listEnvelope(ProductResource) },
+  examples: { 200: EXAMPLES.exampleList(EXAMPLES.PRODUCT) },
 });
 
 export const products = resource(
@@ -30,7 +30,7 @@ export const products = resource(
     async listProducts({ caller }) {
       const all = await readIssuableProducts(orm.em.fork(), caller.partnerId);
       const products = issuableIn(caller.mode, all, liveNetworkConfigured);
-      const data = products.map(({ code, bin, network }) => ({ product_code: code, bin, network }));
+      const data = products.map(({ code, bin, scheme }) => ({ product_code: code, bin, network: scheme }));
       return { status: 200, body: { object: 'list', data, has_more: false, next_cursor: null } };
     },
   }),

@@ -3,8 +3,8 @@ import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
 import { DEFAULT_FEE_PLAN, Fee, FeePlan, FundingKind, quoteFunding } from '../domain/fees.ts';
 import { AmountCents, Usd } from '../domain/fields.ts';
+import * as EXAMPLES from '../resources/examples.ts';
 import { declare, resource } from './http/route.ts';
-import * as EXAMPLES from './openapi/examples.ts';
 
 const QuoteRequest = z
   .strictObject({
@@ -37,7 +37,7 @@ const createQuote = declare({
 
 export const quotes = resource({ createQuote }, ({ orm }: { orm: Orm }) => ({
   async createQuote({ caller, body }) {
-    const [row] = await feePlanOf(orm.em.fork(), { partnerId: caller.partnerId });
+    const [row] = await selectFeePlan(orm.em.fork(), { partnerId: caller.partnerId });
     const plan = row?.fee_plan ? FeePlan.parse(row.fee_plan) : DEFAULT_FEE_PLAN;
     const { fees, totalDebitedCents } = quoteFunding(plan, body.type, body.amount);
     return {
@@ -53,6 +53,6 @@ export const quotes = resource({ createQuote }, ({ orm }: { orm: Orm }) => ({
   },
 }));
 
-const feePlanOf = readStatement((db, { partnerId }: { partnerId: string }) =>
+const selectFeePlan = readStatement((db, { partnerId }: { partnerId: string }) =>
   db.selectFrom('partner').select('fee_plan').where('id', '=', partnerId),
 );

@@ -1,4 +1,5 @@
 import { account } from './account.ts';
+import { authorizations } from './authorizations.ts';
 import { balance } from './balance.ts';
 import { cardStatus } from './card-status.ts';
 import { type CardDependencies, cards } from './cards.ts';
@@ -8,20 +9,36 @@ import type { Declaration, Route } from './http/route.ts';
 import { products } from './products.ts';
 import { quotes } from './quotes.ts';
 import { type RevealDependencies, secureDetails } from './secure-details.ts';
+import { spendingLimits } from './spending-limits.ts';
+import { type TestAuthorizationDependencies, testAuthorizations } from './test-authorizations.ts';
 import { type SimulationDependencies, testMode } from './test-mode.ts';
 import { type TopUpDependencies, topups } from './topups.ts';
 import { transactions } from './transactions.ts';
 import { type WebhookDependencies, webhooks } from './webhooks.ts';
+import { type WithdrawalDependencies, withdrawals } from './withdrawals.ts';
 
 export interface RouteDependencies
   extends CardDependencies,
     TopUpDependencies,
+    WithdrawalDependencies,
     SimulationDependencies,
+    TestAuthorizationDependencies,
     DepositDependencies,
     WebhookDependencies {}
 
 const UP_TO_CARDS = [account, balance, products, deposits, quotes, cards];
-const FROM_TOPUPS = [topups, cardStatus, transactions, webhooks, events, testMode];
+const FROM_TOPUPS = [
+  topups,
+  withdrawals,
+  cardStatus,
+  transactions,
+  authorizations,
+  spendingLimits,
+  webhooks,
+  events,
+  testMode,
+  testAuthorizations,
+];
 
 /** Everything under /v1, in the order it appears in the reference. */
 export const DECLARATIONS: readonly Declaration[] = [...UP_TO_CARDS, secureDetails, ...FROM_TOPUPS].flatMap(

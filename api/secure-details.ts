@@ -16,8 +16,8 @@ import {
   type RevealRequest,
 } from '../domain/card-network.ts';
 import { describeError } from '../process/describe-error.ts';
+import * as EXAMPLES from '../resources/examples.ts';
 import { declare, resource } from './http/route.ts';
-import * as EXAMPLES from './openapi/examples.ts';
 
 /** The response to a reveal (docs/partners/secure-details.md). Secret: it goes to the partner and nowhere else. */
 const SecureDetails = z

@@ -3,9 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
-import { testCardIssuer, testCardRevealer } from '../adapters/card-network/derived-cards.ts';
-import { startLiveNetwork } from '../adapters/live-network.ts';
-import { simulatedNetworkCredentials } from '../adapters/simulated-network/credentials.ts';
+import { testCardIssuer, testCardRevealer } from '../adapters/card-networks/derived-cards.ts';
+import { openIngress, startLiveNetwork } from '../adapters/card-networks/live-network.ts';
 import { shareActiveAccounts } from '../commands/accounts/active-accounts.ts';
 import { recordKeyUse, shareKeyUsage } from '../commands/accounts/key-usage.ts';
 import type { DepositTerms } from '../commands/deposits/open-deposit.ts';
@@ -14,8 +13,7 @@ import { createSettlementQueue } from '../commands/settlement/settlement-queue.t
 import type { ApiPart } from '../config/api-parts.ts';
 import type { Config } from '../config/service.ts';
 import { cardsTaskQueue, depositsTaskQueue, webhooksTaskQueue } from '../config/task-queues.ts';
-import { verifyCallback } from '../crypto/callback-signature.ts';
-import { apiKeyHasher, trustedNetworkSecrets } from '../crypto/derived-keys.ts';
+import { apiKeyHasher } from '../crypto/api-key.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { deriveDepositAddress } from '../crypto/tron-address.ts';
 import { API_ROLE } from '../db/login.ts';
@@ -23,9 +21,9 @@ import { createNotifier, notifyDeposits, notifyEvents } from '../db/notification
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
 import { openLists } from '../db/read-replica.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
-import { createDatabaseMetrics } from '../operations/database-metrics.ts';
-import { createProcessMetrics } from '../operations/metrics.ts';
-import { poolMetrics } from '../operations/process-metrics.ts';
+import { createDatabaseMetrics } from '../monitoring/database-metrics.ts';
+import { createProcessMetrics } from '../monitoring/metrics.ts';
+import { poolMetrics } from '../monitoring/process-metrics.ts';
 import { describeError } from '../process/describe-error.ts';
 import { repeat } from '../process/repeat.ts';
 import { startTracing, type Tracing } from '../process/tracing.ts';
@@ -40,8 +38,9 @@ import { createAuthenticate, type KeyUses } from './http/authenticate.ts';
 import { createReadClientAddress } from './http/client-address.ts';
 import { isOutage } from './http/errors.ts';
 import { serveHttp } from './http/http-server.ts';
-import { openAnswerHints, openLiveWork } from './http/live-work.ts';
+import { openLiveWork } from './http/live-work.ts';
 import { createRateLimit } from './http/rate-limit.ts';
+import { openResponseHints } from './http/response-hints.ts';
 
 /** How often the processes exchange which accounts are active. */
 const ACCOUNT_EXCHANGE_MS = 500;
@@ -103,13 +102,11 @@ export async function startApi(
   const connection = connectLazily(config.temporal.connectionOptions, plugin);
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
 
-  const answerHints = openAnswerHints(serves('partner') ? direct : null, logger);
-
-  // The worker sends its callbacks.
   const live = await startLiveNetwork({
     // A process that only takes the network's requests sends it none.
     cardNetwork: serves('partner') || serves('reveal') ? config.cardNetwork : 'none',
-    callbackUrl: null,
+    // The worker posts the messages of a network that runs in our processes.
+    apiUrl: null,
     orm,
     ring,
     logger,
@@ -129,9 +126,9 @@ export async function startApi(
 
   const admission = createAdmission({
     accountConcurrency: config.accountConcurrency,
-    longestWaitMs: config.cardCreationWaitMs,
-    longestTurnMs: 100,
-    longestStartMs: 1_000,
+    maxWaitMs: config.cardCreationWaitMs,
+    maxTurnMs: 100,
+    maxStartMs: 1_000,
   });
 
   const rateLimit = createRateLimit({ perSecond: config.rateLimitPerSecond, burst: config.rateLimitBurst });
@@ -157,15 +154,22 @@ export async function startApi(
 
   const liveNetwork = live.network && (options.aroundNetwork?.(live.network) ?? live.network);
   const operations = {
-    ...{ orm, ring, liveNetwork, liveNetworkConfigured: live.network !== null },
+    orm,
+    ring,
+    liveNetwork,
+    liveNetworkConfigured: live.network !== null,
     issuanceDeadlineMs: config.issuanceDeadlineMs,
     topUpDeadlineMs: config.topUpDeadlineMs,
+    withdrawalDeadlineMs: config.withdrawalDeadlineMs,
+    authorizationTtlMs: config.authorizationTtlMs,
   };
-  const liveWork = openLiveWork({ orm, client, answerHints, eventsWritten, logger });
-
-  const callbackSecrets = trustedNetworkSecrets(ring).map(
-    (secret) => simulatedNetworkCredentials(secret).callbackSecret,
-  );
+  const responseHints = openResponseHints({
+    orm,
+    direct: serves('partner') ? direct : null,
+    eventsWritten,
+    logger,
+  });
+  const liveWork = openLiveWork(client, logger);
 
   let isStopping = false;
   const metrics = createProcessMetrics(readSdkMetrics);
@@ -189,8 +193,8 @@ export async function startApi(
     metrics,
     operationsApart: config.operations !== null,
     tracing,
-    checkAnswers: config.checkAnswers,
-    answerHints,
+    checkResponses: config.checkResponses,
+    responseHints: responseHints,
     liveWork,
     client,
     logger,
@@ -216,14 +220,11 @@ export async function startApi(
     admission,
     eventsWritten,
     tronNetwork: config.tron?.network ?? null,
-    depositTerms: depositTermsOf(config),
+    depositTerms: depositTerms(config),
     depositsChanged,
     settlements: createSettlementQueue(orm, eventsWritten),
     cardNetwork: config.cardNetwork,
-    // Without a network, no callback can be authentic.
-    verifyCallback: (body, signature) =>
-      config.cardNetwork !== 'none' &&
-      callbackSecrets.some((secret) => verifyCallback(body, signature, secret)),
+    ingress: openIngress(config.cardNetwork, { orm, ring, logger }),
   });
   const servers = [await serveHttp(apps.api, config, 'PORT')];
   if (config.operations !== null)
@@ -233,7 +234,7 @@ export async function startApi(
     const activities = createCardActivities({
       ...operations,
       logger,
-      ...liveWork.reported,
+      ...responseHints.reported,
       signalSender: createReadSignalSender(client),
     });
     liveWork.host(() => hostWorker(activities, tracing));
@@ -257,7 +258,7 @@ export async function startApi(
       await accountExchange.stop();
       await liveWork.stop();
       await live.stop();
-      await answerHints.stop();
+      await responseHints.stop();
       await connection.close();
       await lists.close();
       await orm.close();
@@ -267,7 +268,7 @@ export async function startApi(
 }
 
 /** The terms of new deposits; null if this installation takes none. */
-function depositTermsOf({ tron, depositAddressTtlMs }: Config): DepositTerms | null {
+function depositTerms({ tron, depositAddressTtlMs }: Config): DepositTerms | null {
   if (tron === null || tron.xpub === null) return null;
   const { network, usdtContract, xpub } = tron;
   const deriveAddress = (index: number) => deriveDepositAddress(xpub, index);

@@ -1,16 +1,17 @@
 import { z } from 'zod';
-import { creditFaucet } from '../commands/accounts/balance.ts';
+import { creditFaucet } from '../commands/accounts/faucet.ts';
 import type { CommandContext } from '../commands/command-context.ts';
 import type { SettlementQueue } from '../commands/settlement/settlement-queue.ts';
 import { simulateTransaction } from '../commands/settlement/simulate-transaction.ts';
 import { AmountCents, Label } from '../domain/fields.ts';
+import { CategoryCode, CountryCode } from '../domain/merchant.ts';
 import { TransactionType } from '../domain/transaction.ts';
 import { BalanceResource } from '../resources/balance.ts';
-import { NO_MERCHANT, TransactionResource } from '../resources/transaction.ts';
-import { cardIdOf } from './cards.ts';
+import * as EXAMPLES from '../resources/examples.ts';
+import { type Merchant, TransactionResource } from '../resources/transaction.ts';
+import { requestedCardId } from './cards.ts';
 import { keyedRequest, replyOnce } from './http/keyed.ts';
 import { declare, resource } from './http/route.ts';
-import * as EXAMPLES from './openapi/examples.ts';
 
 const MAX_CREDIT_CENTS = 10_000_000;
 
@@ -22,8 +23,20 @@ const CreditRequest = z
   })
   .meta({ id: 'CreditBalanceRequest', description: 'How much to add to the test balance.' });
 
-/** The most a refund or a forced transaction can move, as no balance limits it. It is the same as one faucet credit. */
-const MAX_UNCHECKED_CENTS = 10_000_000;
+/** The most that can be simulated where no balance limits it. It is the same as one faucet credit. */
+export const MAX_UNCHECKED_CENTS = 10_000_000;
+
+/** Where a simulated transaction or authorization takes place. */
+export const MERCHANT_FIELDS = {
+  merchant_name: Label(255).optional().describe("The merchant's name."),
+  merchant_category_code: CategoryCode.optional().describe(
+    'The merchant category code: four digits (ISO 18245).',
+  ),
+  merchant_city: Label(255).optional().describe("The merchant's city."),
+  merchant_country: CountryCode.optional().describe(
+    "The merchant's country: an ISO 3166-1 alpha-2 code in capitals.",
+  ),
+};
 
 /** docs/partners/transactions.md says what each type and `force` do. */
 const SimulateTransactionRequest = z
@@ -32,12 +45,7 @@ const SimulateTransactionRequest = z
     amount: AmountCents.describe(
       'Cents. A refund or a transaction with `force` can be at most 10,000,000 cents.',
     ),
-    merchant_name: Label(255).optional().describe("The merchant's name."),
-    merchant_category_code: z
-      .string({ error: 'must be a string' })
-      .regex(/^[0-9]{4}$/, 'must be four digits')
-      .optional()
-      .describe('The merchant category code: four digits (ISO 18245).'),
+    ...MERCHANT_FIELDS,
     force: z
       .boolean({ error: 'must be true or false' })
       .optional()
@@ -94,7 +102,8 @@ const simulateCardTransaction = declare({
   summary: 'Simulate a transaction',
   description:
     'Simulates a purchase, decline or refund on a test card. The card has to be active unless you set `force`. As in live mode, ' +
-    "money moves, fees are debited, and an event is sent. A purchase above the card's balance is declined.",
+    "money moves, fees are debited, and an event is sent. A purchase that spending controls refuse, or above the card's " +
+    'available balance, is declined.',
   mode: 'test',
   idempotencyKey: 'accepted',
   query: z.strictObject({}),
@@ -120,17 +129,19 @@ export const testMode = resource(
 
     async simulateCardTransaction(input) {
       const { caller, body, requestId } = input;
-      const cardId = cardIdOf(input);
+      const cardId = requestedCardId(input);
       const { partnerId, mode } = caller;
       const { force = false } = body;
       const settlement = {
-        ...{ partnerId, mode, cardId, type: body.type, amountCents: body.amount },
-        ...{ networkTransactionId: `simulated/${requestId}`, forced: force, simulated: !force },
-        merchant: {
-          ...NO_MERCHANT,
-          name: body.merchant_name ?? null,
-          category_code: body.merchant_category_code ?? null,
-        },
+        partnerId,
+        mode,
+        cardId,
+        type: body.type,
+        amountCents: body.amount,
+        networkTransactionId: `simulated/${requestId}`,
+        forced: force,
+        simulated: !force,
+        merchant: toMerchant(body),
       };
       if (input.idempotencyKey === '') {
         const { transaction } = await dependencies.settlements.settle(settlement);
@@ -144,3 +155,18 @@ export const testMode = resource(
     },
   }),
 );
+
+interface GivenMerchant {
+  merchant_name?: string | undefined;
+  merchant_category_code?: string | undefined;
+  merchant_city?: string | undefined;
+  merchant_country?: string | undefined;
+}
+
+/** The merchant of {@link MERCHANT_FIELDS}. */
+export const toMerchant = (given: GivenMerchant): Merchant => ({
+  name: given.merchant_name ?? null,
+  category_code: given.merchant_category_code ?? null,
+  city: given.merchant_city ?? null,
+  country: given.merchant_country ?? null,
+});

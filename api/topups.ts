@@ -10,24 +10,24 @@ import { tenantStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
+import * as EXAMPLES from '../resources/examples.ts';
 import { presentTopUp, TopUpRequest, TopUpResource, type TopUpRow } from '../resources/topup.ts';
 import { topUpCardWorkflowId } from '../workflows/messages.ts';
-import { cardIdOf, readCard } from './cards.ts';
-import { type AnsweringDependencies, answerClaimed } from './http/claimed-work.ts';
+import { requestedCardId, requireCard } from './cards.ts';
+import { type RespondingDependencies, respondToClaimed } from './http/claimed-work.ts';
 import { claimOperation, keyedRequest, replay, replyOnce } from './http/keyed.ts';
 import {
-  cursorOfCard,
   Limit,
-  listOf,
+  listEnvelope,
   type PageRequest,
   type PageValues,
+  pageRows,
   pageValues,
   presentList,
-  rowsOfPage,
+  readCardCursor,
   StartingAfter,
 } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
-import * as EXAMPLES from './openapi/examples.ts';
 
 const createTopUp = declare({
   method: 'post',
@@ -44,8 +44,13 @@ const createTopUp = declare({
   responses: { 201: TopUpResource, 202: TopUpResource },
   examples: { body: { amount: 2_500 }, 201: EXAMPLES.TOPUP, 202: EXAMPLES.PENDING_TOPUP },
   errors: [
-    ...(['insufficient_funds', 'provider_declined', 'card_not_found'] as const),
-    ...(['invalid_state', 'idempotency_in_flight', 'limit_exceeded', 'idempotency_conflict'] as const),
+    'insufficient_funds',
+    'provider_declined',
+    'card_not_found',
+    'invalid_state',
+    'idempotency_in_flight',
+    'limit_exceeded',
+    'idempotency_conflict',
   ],
 });
 
@@ -68,12 +73,12 @@ const listTopUps = declare({
   summary: "List a card's top-ups",
   description: 'Newest first.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('topup') }),
-  responses: { 200: listOf(TopUpResource) },
-  examples: { 200: EXAMPLES.listOf(EXAMPLES.TOPUP) },
+  responses: { 200: listEnvelope(TopUpResource) },
+  examples: { 200: EXAMPLES.exampleList(EXAMPLES.TOPUP) },
   errors: ['card_not_found'],
 });
 
-export interface TopUpDependencies extends AnsweringDependencies {
+export interface TopUpDependencies extends RespondingDependencies {
   /** Whether live mode has a card network. */
   liveNetworkConfigured: boolean;
   readList: ReadList;
@@ -84,11 +89,11 @@ export const topups = resource({ createTopUp, getTopUp, listTopUps }, (dependenc
   async createTopUp(input) {
     const { partnerId, mode } = input.caller;
     if (mode === 'test') {
-      const request = keyedRequest('top_up_card', input, cardIdOf(input));
-      const answer = await topUpInTestMode(dependencies, request, input.body);
-      return replyOnce(answer, dependencies.eventsWritten);
+      const request = keyedRequest('top_up_card', input, requestedCardId(input));
+      const response = await topUpInTestMode(dependencies, request, input.body);
+      return replyOnce(response, dependencies.eventsWritten);
     }
-    const { id: cardId } = await readCard(dependencies.orm, input.caller, input.params.cardId ?? '');
+    const { id: cardId } = await requireCard(dependencies.orm, input.caller, input.params.cardId ?? '');
     if (!dependencies.liveNetworkConfigured) {
       throw new ApiError('unavailable', {
         message: 'No card network is configured for live mode. Contact us.',
@@ -101,7 +106,7 @@ export const topups = resource({ createTopUp, getTopUp, listTopUps }, (dependenc
     const { taskQueue, topUpDeadlineMs: deadlineMs } = dependencies;
     const about = { claimId, topUpId, cardId, partnerId, mode };
     const workflow = { ...about, operation: 'top_up_card', taskQueue, deadlineMs } as const;
-    return answerClaimed(dependencies, workflow, {
+    return respondToClaimed(dependencies, workflow, {
       passTurn: input.passTurn,
       // If no worker has held the money in time, it is held here, so that every 202 has money behind it.
       async answer() {
@@ -147,10 +152,10 @@ interface TopUpPage extends PageRequest {
 export async function readTopUpPage(orm: Orm, tenant: Tenant, page: TopUpPage): Promise<TopUpResource[]> {
   const { cardId } = page;
   const rows = isId('card', cardId)
-    ? await pageOf(orm.em.fork(), tenant, { ...pageValues(page), cardId })
+    ? await selectPage(orm.em.fork(), tenant, { ...pageValues(page), cardId })
     : [];
   if (rows.length === 0) throw new ApiError('card_not_found');
-  return rowsOfPage<ReadRow>(rows, 'a top-up of this card').map(present);
+  return pageRows<ReadRow>(rows, 'a top-up of this card').map(present);
 }
 
 const one = tenantStatement((db, { partnerId, mode, topUpId }: Tenant & { topUpId: string }) =>
@@ -170,13 +175,17 @@ const one = tenantStatement((db, { partnerId, mode, topUpId }: Tenant & { topUpI
 );
 
 // One row for each top-up of the page, with the card; if the page is empty, one row with only the card.
-const pageOf = tenantStatement((db, values: Tenant & PageValues & { cardId: string }) => {
+const selectPage = tenantStatement((db, values: Tenant & PageValues & { cardId: string }) => {
   const { partnerId, mode, cardId, before, limit } = values;
   return db
     .selectFrom('card as c')
     .leftJoinLateral(
       newestRows({
-        ...{ table: 'topup', columns: TOPUP_COLUMNS, id: 'id', before, limit },
+        table: 'topup',
+        columns: TOPUP_COLUMNS,
+        id: 'id',
+        before,
+        limit,
         where: { card_id: sql.ref('c.id') },
       }).as('page'),
       (join) => join.onTrue(),
@@ -187,7 +196,7 @@ const pageOf = tenantStatement((db, values: Tenant & PageValues & { cardId: stri
         .onRef('a.partner_id', '=', 'c.partner_id')
         .onRef('a.mode', '=', 'c.mode'),
     )
-    .select(cursorOfCard('topup', values))
+    .select(readCardCursor('topup', values))
     .selectAll('page')
     .select('a.posted as balance_cents')
     .where('c.partner_id', '=', partnerId)

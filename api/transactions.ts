@@ -8,20 +8,20 @@ import { tenantStatement } from '../db/sql.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { isId } from '../domain/ids.ts';
 import type { Tenant } from '../domain/mode.ts';
+import * as EXAMPLES from '../resources/examples.ts';
 import { presentTransaction, TransactionResource, type TransactionRow } from '../resources/transaction.ts';
 import {
-  cursorOfCard,
   Limit,
-  listOf,
+  listEnvelope,
   type PageRequest,
   type PageValues,
+  pageRows,
   pageValues,
   presentList,
-  rowsOfPage,
+  readCardCursor,
   StartingAfter,
 } from './http/list-envelope.ts';
 import { declare, resource } from './http/route.ts';
-import * as EXAMPLES from './openapi/examples.ts';
 
 const listCardTransactions = declare({
   method: 'get',
@@ -30,8 +30,8 @@ const listCardTransactions = declare({
   summary: "List a card's transactions",
   description: 'Purchases, refunds and declines, newest first.',
   query: z.strictObject({ limit: Limit, starting_after: StartingAfter('txn') }),
-  responses: { 200: listOf(TransactionResource) },
-  examples: { 200: EXAMPLES.listOf(EXAMPLES.TRANSACTION) },
+  responses: { 200: listEnvelope(TransactionResource) },
+  examples: { 200: EXAMPLES.exampleList(EXAMPLES.TRANSACTION) },
   errors: ['card_not_found'],
 });
 
@@ -56,25 +56,29 @@ export async function readTransactionPage(
   page: PageRequest,
 ): Promise<TransactionResource[]> {
   const rows = isId('card', cardId)
-    ? await pageOf(orm.em.fork(), tenant, { ...pageValues(page), cardId })
+    ? await selectPage(orm.em.fork(), tenant, { ...pageValues(page), cardId })
     : [];
   if (rows.length === 0) throw new ApiError('card_not_found');
-  return rowsOfPage<TransactionRow>(rows, 'a transaction of this card').map(presentTransaction);
+  return pageRows<TransactionRow>(rows, 'a transaction of this card').map(presentTransaction);
 }
 
 // One row for each transaction of the page, with the card; if the page is empty, one row with only the card.
-const pageOf = tenantStatement((db, values: Tenant & PageValues & { cardId: string }) => {
+const selectPage = tenantStatement((db, values: Tenant & PageValues & { cardId: string }) => {
   const { partnerId, mode, cardId, before, limit } = values;
   return db
     .selectFrom('card as c')
     .leftJoinLateral(
       newestRows({
-        ...{ table: 'card_transaction', columns: TRANSACTION_COLUMNS, id: 'id', before, limit },
+        table: 'card_transaction',
+        columns: TRANSACTION_COLUMNS,
+        id: 'id',
+        before,
+        limit,
         where: { card_id: sql.ref('c.id') },
       }).as('page'),
       (join) => join.onTrue(),
     )
-    .select(cursorOfCard('card_transaction', values))
+    .select(readCardCursor('card_transaction', values))
     .selectAll('page')
     .where('c.partner_id', '=', partnerId)
     .where('c.mode', '=', mode)

@@ -6,7 +6,8 @@ import { readEndpoints } from '../commands/webhooks/read-endpoints.ts';
 import { sendPing } from '../commands/webhooks/send-on-request.ts';
 import { ApiError } from '../domain/api-error.ts';
 import { parseWebhookUrl, WEBHOOK_URL_PROBLEMS } from '../domain/webhook-url.ts';
-import { EventResource } from '../resources/event.ts';
+import { EventResource, eventExample } from '../resources/event.ts';
+import * as EXAMPLES from '../resources/examples.ts';
 import {
   presentWebhookEndpoint,
   WebhookEndpointResource,
@@ -14,7 +15,6 @@ import {
 } from '../resources/webhook-endpoint.ts';
 import { readEvent } from './events.ts';
 import { declare, resource } from './http/route.ts';
-import * as EXAMPLES from './openapi/examples.ts';
 
 const MAX_URL_LENGTH = 2_048;
 
@@ -24,7 +24,8 @@ const SetRequest = z
       .string({ error: 'must be a string' })
       .refine((url) => [...url].length <= MAX_URL_LENGTH, 'must be at most 2,048 characters long')
       .meta({
-        ...{ format: 'uri', maxLength: MAX_URL_LENGTH },
+        format: 'uri',
+        maxLength: MAX_URL_LENGTH,
         description: 'Where to send events: an https:// URL on port 443 or above 1023, at a public address.',
       }),
     standard_webhooks: z
@@ -100,7 +101,7 @@ const testWebhookEndpoint = declare({
   description: 'Sends an event of type `ping`, which is delivered, retried and listed like any other.',
   query: z.strictObject({}),
   responses: { 202: EventResource },
-  examples: { 202: EXAMPLES.PING_EVENT },
+  examples: { 202: eventExample('ping', { status: 'pending', attempts: [] }) },
   errors: ['webhook_endpoint_not_found', 'invalid_state'],
 });
 
@@ -114,7 +115,7 @@ export const webhooks = resource(
   { getWebhookEndpoint, putWebhookEndpoint, deleteWebhookEndpoint, rotateWebhookSecret, testWebhookEndpoint },
   ({ orm, ring, webhookAllowLoopbackHttp, eventsWritten }: WebhookDependencies) => ({
     async getWebhookEndpoint({ caller }) {
-      const [row] = await readEndpoints(orm.em.fork(), caller.partnerId, [caller.mode]);
+      const [row] = await readEndpoints(orm.em.fork(), { partnerId: caller.partnerId, modes: [caller.mode] });
       return { status: 200, body: presentWebhookEndpoint(existing(row)) };
     },
 

@@ -4,7 +4,7 @@ import { Pool } from 'undici';
 import { query } from '../db/sql.ts';
 import { asOwner } from '../test/support/postgres.ts';
 import { type Account, ask, createCard, fundedAccount } from './support/accounts.ts';
-import { cpuSecondsOf, measure } from './support/measure.ts';
+import { measure, readCpuSeconds } from './support/measure.ts';
 import { type BenchService, startService } from './support/service.ts';
 import { createEndpoints, saturate } from './webhook-load/load.ts';
 import { startBenchReceiver } from './webhook-receiver/start.ts';
@@ -82,12 +82,12 @@ export async function run(): Promise<void> {
       const stop = await meter.begin();
       await measure(count, IN_FLIGHT, work);
       // The calls with which measure() warms up count too.
-      console.log(rowOf(name, await stop(Math.ceil(count / 10) + count)));
+      console.log(printedRow(name, await stop(Math.ceil(count / 10) + count)));
     }
     await saturate(service, receiver, endpoints, 5_000);
     const stop = await meter.begin();
     await saturate(service, receiver, endpoints, 5_000);
-    console.log(rowOf('webhook, delivered at once', await stop(5_000)));
+    console.log(printedRow('webhook, delivered at once', await stop(5_000)));
   } finally {
     meter?.close();
     await pool.close();
@@ -122,7 +122,7 @@ const NAMES = Object.keys(COLUMNS) as (keyof Costs)[];
 const HEADINGS = ['one of', ...Object.values(COLUMNS)]
   .map((heading, index) => (index === 0 ? heading.padEnd(28) : heading.padStart(12)))
   .join('');
-const rowOf = (name: string, costs: Costs) =>
+const printedRow = (name: string, costs: Costs) =>
   name.padEnd(28) + NAMES.map((column) => costs[column].toFixed(2).padStart(12)).join('');
 
 async function openMeter(service: BenchService) {
@@ -144,7 +144,7 @@ async function openMeter(service: BenchService) {
       .map(({ pid }) => pid);
     for (const { pid, parent, command } of all) {
       if (parent !== postmaster) continue;
-      const used = await cpuSecondsOf(pid);
+      const used = await readCpuSeconds(pid);
       if (Number.isNaN(used)) continue;
       if (command.includes(` ${database} `)) seconds.serviceDatabase.set(pid, used);
       else if (/ temporal\w* /.test(command)) seconds.temporalDatabase.set(pid, used);
@@ -156,7 +156,7 @@ async function openMeter(service: BenchService) {
     await sleep(REPORTED_AFTER_MS);
     await sample();
     const sum = (all: Iterable<number>) => 1_000 * [...all].reduce((total, one) => total + one, 0);
-    const msOf = async (pids: number[]) => sum(await Promise.all(pids.map(cpuSecondsOf)));
+    const usedMs = async (pids: number[]) => sum(await Promise.all(pids.map(readCpuSeconds)));
     const [counted] = await asOwner<{ transactions: string; wal: string; grown: string }>(
       service.databaseUrl,
       `SELECT xact_commit AS transactions, pg_current_wal_insert_lsn() - '0/0' AS wal,
@@ -164,9 +164,9 @@ async function openMeter(service: BenchService) {
        FROM pg_stat_database WHERE datname = current_database()`,
     );
     return {
-      api: await msOf(service.apiPids),
-      worker: await msOf([service.workerPid]),
-      temporal: await msOf(temporalPids),
+      api: await usedMs(service.apiPids),
+      worker: await usedMs([service.workerPid]),
+      temporal: await usedMs(temporalPids),
       serviceDatabase: sum(seconds.serviceDatabase.values()),
       temporalDatabase: sum(seconds.temporalDatabase.values()),
       transactions: Number(counted?.transactions),

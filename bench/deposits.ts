@@ -3,11 +3,11 @@ import { openNodeApi } from '../adapters/tron/node-api.ts';
 import { query } from '../db/sql.ts';
 import { FAKE_USDT_CONTRACT } from '../dev/tron/drafts.ts';
 import { TEST_TRON } from '../test/support/deposits/seed-deposits.ts';
-import { cpuSecondsOf, middleOf, monotonicMs, summarize } from './support/measure.ts';
+import { medianNumber, monotonicMs, readCpuSeconds, summarize } from './support/measure.ts';
 import { beginScan, DEPOSIT_CENTS, type Range, seedDeposits, seededDeposit } from './support/seed.ts';
 import { type BenchService, startService } from './support/service.ts';
 import { type BenchNode, startBenchNode } from './tron-node/start.ts';
-import { allReceived, createEndpoints, delaysOf } from './webhook-load/load.ts';
+import { allReceived, createEndpoints, readDelays } from './webhook-load/load.ts';
 import { type BenchReceiver, startBenchReceiver } from './webhook-receiver/start.ts';
 
 const WATCHED = [10, 1_000, 100_000];
@@ -57,8 +57,11 @@ async function withService(
   const service = await startService({
     worker: true,
     env: {
-      ...{ TRON_NETWORK: 'private', TRON_NODE_URLS: node.url, TRON_USDT_CONTRACT: FAKE_USDT_CONTRACT },
-      ...{ TRON_XPUB: TEST_TRON.xpub, TRON_SCAN_INTERVAL: scanInterval },
+      TRON_NETWORK: 'private',
+      TRON_NODE_URLS: node.url,
+      TRON_USDT_CONTRACT: FAKE_USDT_CONTRACT,
+      TRON_XPUB: TEST_TRON.xpub,
+      TRON_SCAN_INTERVAL: scanInterval,
     },
   });
   try {
@@ -82,16 +85,16 @@ async function catchUp(bench: Bench, node: BenchNode, watched: number): Promise<
       through,
       payments: numbers.map((number, i) => payment(first + i * PAID_EVERY, number)),
     });
-    const cpuBefore = await cpuSecondsOf(service.workerPid);
+    const cpuBefore = await readCpuSeconds(service.workerPid);
     const beganAtMs = await node.solidify(through);
     await untilScanned(service, through);
     const ours = (1_000 * BLOCKS) / (monotonicMs() - beganAtMs);
-    const cpuMs = (1_000 * ((await cpuSecondsOf(service.workerPid)) - cpuBefore)) / BLOCKS;
+    const cpuMs = (1_000 * ((await readCpuSeconds(service.workerPid)) - cpuBefore)) / BLOCKS;
     // The first round is a warm-up.
     const bare = await readBare(node, { from: first, to: through + 1 });
     if (round > 0) rounds.push({ ours, bare, cpuMs });
   }
-  const middle = (of: (round: (typeof rounds)[number]) => number) => middleOf(rounds.map(of));
+  const middle = (of: (round: (typeof rounds)[number]) => number) => medianNumber(rounds.map(of));
   console.log(
     `${watched.toLocaleString('en')} watched addresses`.padEnd(28) +
       `bare ${middle(({ bare }) => bare).toFixed(0)} blocks/s, the scan ${middle(({ ours }) => ours).toFixed(0)}, ` +
@@ -122,7 +125,7 @@ async function readBare(node: BenchNode, { from, to }: Range): Promise<number> {
 /** 5,000 deposits of one account within 25 blocks, and a single deposit of another account in the last of them. */
 async function payManyAtOnce(bench: Bench, node: BenchNode, receiver: BenchReceiver): Promise<void> {
   const { service } = bench;
-  const [other] = await createEndpointsOf(service, 1, receiver);
+  const [other] = await openBenchEndpoints(service, 1, receiver);
   const many = await seed(bench, [service.partnerId], 5_000);
   const one = await seed(bench, [other ?? ''], 1);
   const first = node.solidNumber + 1;
@@ -153,7 +156,7 @@ async function timeWebhooks(
   { blocks, everyMs }: { blocks: number; everyMs: number },
 ): Promise<void> {
   const { service, scanInterval } = bench;
-  const partnerIds = await createEndpointsOf(service, 20, receiver);
+  const partnerIds = await openBenchEndpoints(service, 20, receiver);
   const deposits = await seed(bench, partnerIds, blocks);
   const first = node.solidNumber + 1;
   const payments = Array.from({ length: blocks }, (_, i) => payment(first + i, deposits.from + i));
@@ -171,7 +174,7 @@ async function timeWebhooks(
     [partnerIds],
   );
   const solid = new Map(events.map(({ id, deposit_id }) => [id, solidAtMs.get(deposit_id) ?? Number.NaN]));
-  const { p50Ms, p99Ms } = summarize(delaysOf(solid, await allReceived(receiver, solid)));
+  const { p50Ms, p99Ms } = summarize(readDelays(solid, await allReceived(receiver, solid)));
   console.log(
     `from a solid block to the webhook, ${blocks} blocks, TRON_SCAN_INTERVAL=${scanInterval}: ` +
       `p50 ${p50Ms.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms`,
@@ -179,7 +182,8 @@ async function timeWebhooks(
 }
 
 const payment = (block: number, number: number): [number, string, string] => [
-  ...([block, seededDeposit(number).address] as const),
+  block,
+  seededDeposit(number).address,
   String(DEPOSIT_CENTS * 10_000),
 ];
 
@@ -191,7 +195,7 @@ async function seed(bench: Bench, partnerIds: readonly string[], count: number):
 }
 
 /** Creates partners whose live-mode webhooks go to the receiver. @returns their ids */
-async function createEndpointsOf(
+async function openBenchEndpoints(
   service: BenchService,
   count: number,
   receiver: BenchReceiver,

@@ -10,7 +10,7 @@ import { createBareIssuance } from './bare-issuance/bare-issuance.ts';
 import { createEagerStarts } from './empty-workflow/eager-starts.ts';
 import { done } from './empty-workflow/workflow.ts';
 import { type Account, createCard, fundedAccount } from './support/accounts.ts';
-import { describe, type Measurement, measure, median, middleOf } from './support/measure.ts';
+import { describe, type Measurement, measure, median, medianNumber } from './support/measure.ts';
 import { type BenchService, startService, until } from './support/service.ts';
 
 const ROUNDS = 5;
@@ -49,8 +49,9 @@ export async function run(): Promise<void> {
   const accounts = [hot];
   while (accounts.length < ACCOUNTS) accounts.push(await fundedAccount(service));
   const pool = new Pool(service.origin, { connections: 20 });
-  const createOf = (mode: Mode, of: Account[]) => inTurn(of, (account) => createCard(pool, mode, account));
-  const bareOf = (of: Account[]): Floor => ({
+  const createInTurn = (mode: Mode, of: Account[]) =>
+    inTurn(of, (account) => createCard(pool, mode, account));
+  const bareFloor = (of: Account[]): Floor => ({
     name: 'bare SQL',
     goals: 'goals: throughput at least 0.6, p50 of one in flight at most 8 ms',
     execute: inTurn(of, ({ partnerId }) => bare.issue(partnerId)),
@@ -74,7 +75,7 @@ export async function run(): Promise<void> {
           execute: eager.execute,
         },
       ],
-      create: createOf('live', [hot]),
+      create: createInTurn('live', [hot]),
       loads: [
         [1, 100],
         [20, 400],
@@ -83,15 +84,15 @@ export async function run(): Promise<void> {
     },
     {
       name: 'test, one account',
-      floors: [bareOf([hot])],
-      create: createOf('test', [hot]),
+      floors: [bareFloor([hot])],
+      create: createInTurn('test', [hot]),
       loads: testLoads,
       warmUp: 3_000,
     },
     {
       name: `test, ${ACCOUNTS} accounts`,
-      floors: [bareOf(accounts)],
-      create: createOf('test', accounts),
+      floors: [bareFloor(accounts)],
+      create: createInTurn('test', accounts),
       loads: testLoads,
       warmUp: 3_000,
     },
@@ -125,7 +126,7 @@ async function compare({ name, floors, create, loads, warmUp }: Comparison): Pro
     for (const [index, floor] of floors.entries()) {
       const measured = rounds[index] ?? [];
       const times = (of: (one: Measurement) => number) =>
-        middleOf(measured.map((one, round) => of(cards[round] as Measurement) / of(one))).toFixed(2);
+        medianNumber(measured.map((one, round) => of(cards[round] as Measurement) / of(one))).toFixed(2);
       console.log(describe(`  ${floor.name}`, median(measured)));
       console.log(
         `  ratios: p50 ${times((one) => one.p50Ms)}, throughput ${times((one) => one.perSecond)} (${floor.goals})`,

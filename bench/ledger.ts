@@ -8,15 +8,16 @@ import { openOrm } from '../db/orm.ts';
 import type { Transactor } from '../db/sql.ts';
 import { freePort } from '../dev/free-port.ts';
 import { startEmbeddedPostgres } from '../dev/postgres/embedded-postgres.ts';
-import { applyOperation } from '../ledger/apply-operation.ts';
-import type { LedgerOperation } from '../ledger/operation.ts';
+import { applyPosting } from '../ledger/apply-posting.ts';
+import type { Posting } from '../ledger/posting.ts';
 import { findPgbench, runBareClients, runPgbench } from './bare-ledger/bare-ledger.ts';
-import { describe, type Measurement, measure, median, middleOf } from './support/measure.ts';
+import { describe, type Measurement, measure, median, medianNumber } from './support/measure.ts';
+import { scaled } from './support/scale.ts';
 
-const CLIENTS = [1, 16, 64];
-const ROUNDS = 5;
-const BARE_SECONDS = 3;
-const CALLS = 2_000;
+const CLIENTS = [1, scaled(16), scaled(64)];
+const ROUNDS = scaled(5);
+const BARE_SECONDS = scaled(3);
+const CALLS = scaled(2_000);
 /** As many connections as the API and the worker each have. */
 const POOL_SIZE = 20;
 
@@ -32,13 +33,16 @@ export async function run(): Promise<void> {
   });
   await migrate(postgres.url);
   const orm = await openOrm({
-    ...{ databaseUrl: postgres.url, poolSize: POOL_SIZE, role: SERVICE_ROLE, onOwnerLogin: () => {} },
+    databaseUrl: postgres.url,
+    poolSize: POOL_SIZE,
+    role: SERVICE_ROLE,
+    onOwnerLogin: () => {},
   });
   const em = orm.em.fork() as Transactor;
   const pgbench = findPgbench();
   const bareName = pgbench === undefined ? 'bare pg clients (no pgbench here)' : 'pgbench -M prepared';
   try {
-    await applyOperation(em, funding());
+    await applyPosting(em, funding());
     for (const clients of CLIENTS) {
       console.log(`${clients} at once, one transfer a call, one prepaid account`);
       const bare: number[] = [];
@@ -58,15 +62,15 @@ export async function run(): Promise<void> {
 }
 
 function report(bareName: string, bare: number[], direct: Measurement[]): void {
-  console.log(`${`  ${bareName}`.padEnd(44)} ${`${middleOf(bare).toFixed(0)}/s`.padStart(14)}`);
-  console.log(describe('  applyOperation', median(direct)));
+  console.log(`${`  ${bareName}`.padEnd(44)} ${`${medianNumber(bare).toFixed(0)}/s`.padStart(14)}`);
+  console.log(describe('  applyPosting', median(direct)));
   // Each round is compared by itself, since the machine's other work varies.
   const ratios = direct.map((round, index) => round.perSecond / (bare[index] ?? Number.NaN));
-  console.log(`  ratio: ${middleOf(ratios).toFixed(2)} (goal at least 0.8, and at least 1200/s)`);
+  console.log(`  ratio: ${medianNumber(ratios).toFixed(2)} (goal at least 0.8, and at least 1200/s)`);
 }
 
 async function one(em: Transactor): Promise<void> {
-  const { outcome } = await applyOperation(em, {
+  const { outcome } = await applyPosting(em, {
     operationId: randomUUID(),
     partnerId: 'prt_hot',
     mode: 'test',
@@ -84,7 +88,7 @@ async function one(em: Transactor): Promise<void> {
   if (outcome !== 'applied') throw new Error(`expected "applied", got "${outcome}"`);
 }
 
-function funding(): LedgerOperation {
+function funding(): Posting {
   return {
     operationId: randomUUID(),
     partnerId: 'prt_hot',

@@ -3,12 +3,13 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { Pool } from 'undici';
 import { freePort } from '../dev/free-port.ts';
-import { describe, type Measurement, measure, median, middleOf } from './support/measure.ts';
+import { describe, type Measurement, measure, median, medianNumber } from './support/measure.ts';
+import { scaled } from './support/scale.ts';
 import { seedCards, seededCardId } from './support/seed.ts';
 import { type BenchService, startService, until } from './support/service.ts';
 
 const IN_FLIGHT = 16;
-const ROUNDS = 5;
+const ROUNDS = scaled(5);
 
 /** Compares GET /cards/{id} and a page of GET /cards with a bare Koa handler for the same query, with few and many cards. */
 export async function run(): Promise<void> {
@@ -19,14 +20,14 @@ export async function run(): Promise<void> {
   const headers = { authorization: `Bearer ${service.testKey}` };
   try {
     for (const [from, cards] of [
-      [1, 10_000],
-      [10_001, 1_000_000],
+      [1, scaled(10_000)],
+      [scaled(10_000) + 1, scaled(1_000_000)],
     ] as const) {
       await seedCards(service.databaseUrl, service.partnerId, from, cards);
       const anyCard = () => seededCardId(1 + Math.floor(Math.random() * cards));
       console.log(`${cards} cards, ${IN_FLIGHT} in flight`);
-      await compare('GET /cards/{id}', 4_000, () => `/v1/cards/${anyCard()}`);
-      await compare('GET /cards, a page of 20', 2_000, () => `/v1/cards?starting_after=${anyCard()}`);
+      await compare('GET /cards/{id}', scaled(4_000), () => `/v1/cards/${anyCard()}`);
+      await compare('GET /cards, a page of 20', scaled(2_000), () => `/v1/cards?starting_after=${anyCard()}`);
     }
   } finally {
     await Promise.all([ours.close(), floor.close()]);
@@ -49,7 +50,7 @@ export async function run(): Promise<void> {
     }
     console.log(describe(`  bare ${name}`, median(rounds.map((round) => round.floor))));
     console.log(describe(`  ${name}`, median(rounds.map((round) => round.ours))));
-    const ratio = middleOf(rounds.map((round) => round.ours.perSecond / round.floor.perSecond));
+    const ratio = medianNumber(rounds.map((round) => round.ours.perSecond / round.floor.perSecond));
     console.log(`  ratio: ${ratio.toFixed(2)} (goal at least 0.8)`);
   }
 }

@@ -7,10 +7,11 @@ import { checkLedger } from '../ledger/check-ledger.ts';
 import { NO_MERCHANT } from '../resources/transaction.ts';
 import { createTestDatabase, openOperatorOrm } from '../test/support/postgres.ts';
 import { createBareSettlement } from './bare-settlement/bare-settlement.ts';
-import { describe, type Measurement, measure, median, middleOf } from './support/measure.ts';
-import { type BenchCard, seedSettlementCards } from './support/seed.ts';
+import { describe, type Measurement, measure, median, medianNumber } from './support/measure.ts';
+import { scaled } from './support/scale.ts';
+import { type BenchCard, seedFundedCards } from './support/seed.ts';
 
-const ROUNDS = 5;
+const ROUNDS = scaled(5);
 const AMOUNT_CENTS = 100;
 /** As many connections as the API has. */
 const POOL_SIZE = 20;
@@ -22,7 +23,7 @@ export async function run(): Promise<void> {
   const orm = await openOrm({ databaseUrl, poolSize: POOL_SIZE });
   const operatorOrm = await openOperatorOrm(databaseUrl);
   const operator = { orm: operatorOrm, actor: 'bench' };
-  await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', network: 'visa' });
+  await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', scheme: 'visa' });
   const queue = createSettlementQueue(
     orm,
     createNotifier(() => notifyEvents(orm), console.error),
@@ -33,25 +34,29 @@ export async function run(): Promise<void> {
       ['one account, 50 cards', 1, 50],
       ['50 accounts, a card each', 50, 1],
     ] as const) {
-      const cards = await seedSettlementCards(operator, databaseUrl, { accounts, cardsEach });
+      const cards = await seedFundedCards(operator, orm, databaseUrl, {
+        mode: 'live',
+        accounts,
+        cardsEach,
+      });
       for (const [inFlight, count] of [
-        [1, 500],
-        [16, 1_500],
-        [64, 3_000],
+        [1, scaled(500)],
+        [16, scaled(1_500)],
+        [64, scaled(3_000)],
       ] as const) {
         const rounds: { floor: Measurement; ours: Measurement }[] = [];
         for (let round = 0; round < ROUNDS; round++) {
           rounds.push({
-            floor: await measure(count, inFlight, () => bare.settle(oneOf(cards), AMOUNT_CENTS)),
+            floor: await measure(count, inFlight, () => bare.settle(pickCard(cards), AMOUNT_CENTS)),
             ours: await measure(count, inFlight, async () => {
-              await queue.settle(purchaseOn(oneOf(cards)));
+              await queue.settle(purchaseOn(pickCard(cards)));
             }),
           });
         }
         console.log(`${name}, ${inFlight} in flight`);
         console.log(describe('  bare SQL, one transaction each', median(rounds.map((round) => round.floor))));
         console.log(describe('  the settlement queue', median(rounds.map((round) => round.ours))));
-        const ratio = middleOf(rounds.map((round) => round.ours.perSecond / round.floor.perSecond));
+        const ratio = medianNumber(rounds.map((round) => round.ours.perSecond / round.floor.perSecond));
         console.log(`  ratio: ${ratio.toFixed(2)} (goal at least 0.7)`);
       }
     }
@@ -64,11 +69,15 @@ export async function run(): Promise<void> {
   }
 }
 
-function oneOf(cards: readonly BenchCard[]): BenchCard {
+function pickCard(cards: readonly BenchCard[]): BenchCard {
   return cards[Math.floor(Math.random() * cards.length)] as BenchCard;
 }
 
 function purchaseOn(card: BenchCard) {
-  const told = { networkTransactionId: randomUUID(), type: 'purchase', amountCents: AMOUNT_CENTS } as const;
-  return { ...card, ...told, merchant: NO_MERCHANT, forced: true, simulated: false };
+  const reported = {
+    networkTransactionId: randomUUID(),
+    type: 'purchase',
+    amountCents: AMOUNT_CENTS,
+  } as const;
+  return { ...card, ...reported, merchant: NO_MERCHANT, forced: true, simulated: false };
 }

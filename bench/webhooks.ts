@@ -1,4 +1,4 @@
-import { cpuSecondsOf, describe, type Measurement, median, middleOf } from './support/measure.ts';
+import { describe, type Measurement, median, medianNumber, readCpuSeconds } from './support/measure.ts';
 import { startService } from './support/service.ts';
 import { measureFloor } from './webhook-load/floor.ts';
 import { createEndpoints, PACED_PER_SECOND, pace, saturate, stream } from './webhook-load/load.ts';
@@ -31,13 +31,13 @@ export async function run(): Promise<void> {
     }
     console.log(describe('198 endpoints, none hanging', median(rounds.map(({ alone }) => alone))));
     console.log(describe('the same beside 2 that hang', median(rounds.map(({ beside }) => beside))));
-    const ratio = middleOf(rounds.map(({ alone, beside }) => beside.p99Ms / alone.p99Ms));
+    const ratio = medianNumber(rounds.map(({ alone, beside }) => beside.p99Ms / alone.p99Ms));
     console.log(`ratio of p99: ${ratio.toFixed(2)} (goal less than 1.2)`);
     for (const endpoints of [1, 200]) {
       const to = await createEndpoints(service, receiver, { endpoints });
-      const cpuBefore = await cpuSecondsOf(service.workerPid);
+      const cpuBefore = await readCpuSeconds(service.workerPid);
       const all = await saturate(service, receiver, to, MANY);
-      const cpuMs = (1_000 * ((await cpuSecondsOf(service.workerPid)) - cpuBefore)) / MANY;
+      const cpuMs = (1_000 * ((await readCpuSeconds(service.workerPid)) - cpuBefore)) / MANY;
       console.log(describe(`events at once to ${endpoints} endpoint(s)`, all));
       console.log(
         `ratio: ${(all.perSecond / floor.perSecond).toFixed(2)} (goal at least 0.3); ${cpuMs.toFixed(2)} ms of the ` +

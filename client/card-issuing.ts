@@ -24,7 +24,10 @@ export class CardIssuing {
   readonly quotes: resources.Quotes;
   readonly cards: resources.Cards;
   readonly topups: resources.Topups;
+  readonly withdrawals: resources.Withdrawals;
   readonly transactions: resources.Transactions;
+  readonly authorizations: resources.Authorizations;
+  readonly spendingLimits: resources.SpendingLimits;
   readonly deposits: resources.Deposits;
   readonly webhookEndpoint: resources.WebhookEndpoint;
   readonly events: resources.Events;
@@ -47,7 +50,10 @@ export class CardIssuing {
     this.quotes = new resources.Quotes(http);
     this.cards = new resources.Cards(http);
     this.topups = new resources.Topups(http);
+    this.withdrawals = new resources.Withdrawals(http);
     this.transactions = new resources.Transactions(http);
+    this.authorizations = new resources.Authorizations(http);
+    this.spendingLimits = new resources.SpendingLimits(http);
     this.deposits = new resources.Deposits(http);
     this.webhookEndpoint = new resources.WebhookEndpoint(http);
     this.events = new resources.Events(http);

@@ -40,7 +40,7 @@ export interface LastResponse {
 }
 
 /** What the API returned. `lastResponse` is not enumerable, so serialization and comparison ignore it. */
-export type Answer<T> = T & { readonly lastResponse: LastResponse };
+export type ApiResponse<T> = T & { readonly lastResponse: LastResponse };
 
 /** The request as described by the operation's generated `…Data` type. */
 export interface OperationData {
@@ -51,7 +51,7 @@ export interface OperationData {
 }
 
 export type Operation<D extends OperationData> = Pick<D, 'url' | 'path' | 'query' | 'body'> & {
-  method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Whether the operation takes an Idempotency-Key. */
   keyed?: boolean;
   /** Whether doing it twice differs from doing it once. If so, it is only retried after 429. */
@@ -78,7 +78,7 @@ export class HttpClient {
   async send<D extends OperationData, R>(
     operation: Operation<D>,
     options: IdempotentRequestOptions = {},
-  ): Promise<Answer<R>> {
+  ): Promise<ApiResponse<R>> {
     const { maxRetries = this.#options.maxRetries, signal } = options;
     const key = operation.keyed === true ? (options.idempotencyKey ?? randomUUID()) : null;
     if (key !== null && !/^[\x20-\x7e]{1,255}$/.test(key))
@@ -100,7 +100,7 @@ export class HttpClient {
     operation: Operation<OperationData>,
     key: string | null,
     { timeoutMs = this.#options.timeoutMs, signal }: RequestOptions,
-  ): Promise<Answer<R>> {
+  ): Promise<ApiResponse<R>> {
     const url = this.#urlOf(operation);
     const timeout = AbortSignal.timeout(timeoutMs);
     let response: Response;
@@ -130,7 +130,7 @@ export class HttpClient {
           )
         : new CardIssuingConnectionError(
             'connection_failed',
-            `The connection to ${host} failed: ${reasonOf(error)}.${next}`,
+            `The connection to ${host} failed: ${describeCause(error)}.${next}`,
             key,
             error,
           );
@@ -141,7 +141,7 @@ export class HttpClient {
       const unexpected =
         `What responded at ${host}, with status ${response.status}, is not the API, or its response was cut off: look ` +
         `at proxies in between.${nextStep(operation, key)}`;
-      throw errorOf(response, body, key, unexpected);
+      throw toError(response, body, key, unexpected);
     }
     return withResponse(body as R, {
       status: response.status,
@@ -174,10 +174,10 @@ function parse(text: string): unknown {
   }
 }
 
-function withResponse<R>(body: R, lastResponse: LastResponse): Answer<R> {
+function withResponse<R>(body: R, lastResponse: LastResponse): ApiResponse<R> {
   if (typeof body === 'object' && body !== null)
     Object.defineProperty(body, 'lastResponse', { value: lastResponse });
-  return body as Answer<R>;
+  return body as ApiResponse<R>;
 }
 
 /** What a caller who got no response should do, so that nothing happens twice. */
@@ -189,14 +189,14 @@ function nextStep({ method }: Operation<OperationData>, key: string | null): str
 }
 
 /** `fetch` itself only says that it failed; what went wrong is the cause. */
-function reasonOf(error: unknown): string {
+function describeCause(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   if (!(cause instanceof Error)) return 'unknown reason';
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : '';
   return [code, cause.message].filter((part) => part !== '').join(', ') || cause.name;
 }
 
-function errorOf(
+function toError(
   response: Response,
   body: unknown,
   idempotencyKey: string | null,

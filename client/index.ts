@@ -7,14 +7,20 @@ export {
   WebhookVerificationError,
 } from './errors.ts';
 export type {
+  Authorization,
+  AuthorizationRequest,
+  AuthorizationStatus,
   Balance,
   BalanceTransaction,
+  CaptureAuthorizationRequest,
   Card,
   CardStatus,
   CreateCardRequest,
   CreateDepositRequest,
   CreateQuoteRequest,
+  CreateTestAuthorizationRequest,
   CreateTopupRequest,
+  CreateWithdrawalRequest,
   Deposit,
   DepositStatus,
   ErrorCode,
@@ -23,20 +29,31 @@ export type {
   Event,
   EventType,
   Fee,
+  ForceCaptureRequest,
+  IncrementAuthorizationRequest,
   Mode,
   Ping,
   Product,
   Quote,
+  ReverseAuthorizationRequest,
   SecureDetails,
   SetWebhookEndpointRequest,
   SimulateTransactionRequest,
   Topup,
   TopupStatus,
   Transaction,
+  UpdateCardRequest,
   WebhookEndpoint,
   WebhookEvent,
+  Withdrawal,
+  WithdrawalStatus,
 } from './generated/types.gen.ts';
-export type { Answer, IdempotentRequestOptions, LastResponse, RequestOptions } from './http.ts';
+export type {
+  ApiResponse as Answer,
+  IdempotentRequestOptions,
+  LastResponse,
+  RequestOptions,
+} from './http.ts';
 export type { List, Page } from './list.ts';
 export type { WaitOptions } from './settled.ts';
 export { type VerifyOptions, type WebhookHeaders, webhooks } from './webhooks.ts';

@@ -1,4 +1,4 @@
-import type { Answer } from './http.ts';
+import type { ApiResponse } from './http.ts';
 
 /** One page, newest first. */
 export interface Page<T> {
@@ -14,17 +14,17 @@ export interface Page<T> {
  * `await` it for one page, or iterate over all items of all pages with `for await`. Requests are sent as they are needed:
  * none before you start, and none after a `break`.
  */
-export class List<T> implements PromiseLike<Answer<Page<T>>>, AsyncIterable<T> {
-  readonly #fetchPage: (startingAfter?: string) => Promise<Answer<Page<T>>>;
+export class List<T> implements PromiseLike<ApiResponse<Page<T>>>, AsyncIterable<T> {
+  readonly #fetchPage: (startingAfter?: string) => Promise<ApiResponse<Page<T>>>;
 
   /** @param fetchPage called without a cursor for the first page */
-  constructor(fetchPage: (startingAfter?: string) => Promise<Answer<Page<T>>>) {
+  constructor(fetchPage: (startingAfter?: string) => Promise<ApiResponse<Page<T>>>) {
     this.#fetchPage = fetchPage;
   }
 
   // biome-ignore lint/suspicious/noThenProperty: a list can be awaited, as in other clients.
-  then<A = Answer<Page<T>>, B = never>(
-    onPage?: ((page: Answer<Page<T>>) => A | PromiseLike<A>) | null,
+  then<A = ApiResponse<Page<T>>, B = never>(
+    onPage?: ((page: ApiResponse<Page<T>>) => A | PromiseLike<A>) | null,
     onError?: ((error: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     return this.#fetchPage().then(onPage, onError);

@@ -1,6 +1,6 @@
 import type * as api from './generated/types.gen.ts';
 import type {
-  Answer,
+  ApiResponse,
   HttpClient,
   IdempotentRequestOptions,
   Operation,
@@ -26,7 +26,7 @@ abstract class Resource {
   protected send<D extends OperationData, R>(
     operation: Operation<D>,
     options?: IdempotentRequestOptions,
-  ): Promise<Answer<R>> {
+  ): Promise<ApiResponse<R>> {
     return this.#http.send<D, R>(operation, options);
   }
 
@@ -51,13 +51,13 @@ abstract class Resource {
 
 export class Account extends Resource {
   /** Tells you which account and mode the key belongs to. */
-  ping(options?: RequestOptions): Promise<Answer<api.Ping>> {
+  ping(options?: RequestOptions): Promise<ApiResponse<api.Ping>> {
     return this.send<api.AccountPingData, api.AccountPingResponse>({ method: 'GET', url: '/ping' }, options);
   }
 }
 
 export class Balance extends Resource {
-  get(options?: RequestOptions): Promise<Answer<api.Balance>> {
+  get(options?: RequestOptions): Promise<ApiResponse<api.Balance>> {
     return this.send<api.BalanceGetData, api.BalanceGetResponse>({ method: 'GET', url: '/balance' }, options);
   }
 }
@@ -84,7 +84,7 @@ export class Products extends Resource {
 
 export class Quotes extends Resource {
   /** What a card or a top-up would cost, fees included. Nothing is debited. */
-  create(body: api.CreateQuoteRequest, options?: RequestOptions): Promise<Answer<api.Quote>> {
+  create(body: api.CreateQuoteRequest, options?: RequestOptions): Promise<ApiResponse<api.Quote>> {
     return this.send<api.QuotesCreateData, api.QuotesCreateResponse>(
       { method: 'POST', url: '/quotes', body },
       options,
@@ -94,14 +94,14 @@ export class Quotes extends Resource {
 
 export class Cards extends Resource {
   /** Issues a card and funds it. If it is `funding_pending`, use {@link waitUntilSettled}, or wait for its event. */
-  create(body: api.CreateCardRequest, options?: IdempotentRequestOptions): Promise<Answer<api.Card>> {
+  create(body: api.CreateCardRequest, options?: IdempotentRequestOptions): Promise<ApiResponse<api.Card>> {
     return this.send<api.CardsCreateData, api.CardsCreateResponse>(
       { method: 'POST', url: '/cards', body, keyed: true },
       options,
     );
   }
 
-  get(cardId: string, options?: RequestOptions): Promise<Answer<api.Card>> {
+  get(cardId: string, options?: RequestOptions): Promise<ApiResponse<api.Card>> {
     return this.send<api.CardsGetData, api.CardsGetResponse>(
       { method: 'GET', url: '/cards/{cardId}', path: { cardId } },
       options,
@@ -112,14 +112,26 @@ export class Cards extends Resource {
     return this.pages<api.CardsListData, api.CardsListResponse>({ url: '/cards', query }, options);
   }
 
-  freeze(cardId: string, options?: IdempotentRequestOptions): Promise<Answer<api.Card>> {
+  /** Changes the fields that you send: null removes one, and in `metadata` a key. */
+  update(
+    cardId: string,
+    body: api.UpdateCardRequest,
+    options?: IdempotentRequestOptions,
+  ): Promise<ApiResponse<api.Card>> {
+    return this.send<api.CardsUpdateData, api.CardsUpdateResponse>(
+      { method: 'PATCH', url: '/cards/{cardId}', path: { cardId }, body, keyed: true },
+      options,
+    );
+  }
+
+  freeze(cardId: string, options?: IdempotentRequestOptions): Promise<ApiResponse<api.Card>> {
     return this.send<api.CardsFreezeData, api.CardsFreezeResponse>(
       { method: 'POST', url: '/cards/{cardId}/freeze', path: { cardId }, keyed: true },
       options,
     );
   }
 
-  unfreeze(cardId: string, options?: IdempotentRequestOptions): Promise<Answer<api.Card>> {
+  unfreeze(cardId: string, options?: IdempotentRequestOptions): Promise<ApiResponse<api.Card>> {
     return this.send<api.CardsUnfreezeData, api.CardsUnfreezeResponse>(
       { method: 'POST', url: '/cards/{cardId}/unfreeze', path: { cardId }, keyed: true },
       options,
@@ -127,7 +139,7 @@ export class Cards extends Resource {
   }
 
   /** Closes the card permanently and returns its balance to yours. */
-  block(cardId: string, options?: IdempotentRequestOptions): Promise<Answer<api.Card>> {
+  block(cardId: string, options?: IdempotentRequestOptions): Promise<ApiResponse<api.Card>> {
     return this.send<api.CardsBlockData, api.CardsBlockResponse>(
       { method: 'POST', url: '/cards/{cardId}/block', path: { cardId }, keyed: true },
       options,
@@ -138,12 +150,12 @@ export class Cards extends Resource {
    * Polls a card until it is no longer `funding_pending`. Look at its `status`: it is `failed` if it could not be issued.
    * @throws {StillPendingError} at the deadline
    */
-  waitUntilSettled(cardId: string, options: WaitOptions = {}): Promise<Answer<api.Card>> {
+  waitUntilSettled(cardId: string, options: WaitOptions = {}): Promise<ApiResponse<api.Card>> {
     return waitUntilSettled(cardId, 'funding_pending', (one) => this.get(cardId, one), options);
   }
 
   /** Number, CVV and expiry. Every attempt counts towards the limit, so the client only retries after 429. */
-  getSecureDetails(cardId: string, options?: RequestOptions): Promise<Answer<api.SecureDetails>> {
+  getSecureDetails(cardId: string, options?: RequestOptions): Promise<ApiResponse<api.SecureDetails>> {
     return this.send<api.CardsGetSecureDetailsData, api.CardsGetSecureDetailsResponse>(
       { method: 'GET', url: '/cards/{cardId}/secure-details', path: { cardId }, once: true },
       options,
@@ -157,14 +169,14 @@ export class Topups extends Resource {
     cardId: string,
     body: api.CreateTopupRequest,
     options?: IdempotentRequestOptions,
-  ): Promise<Answer<api.Topup>> {
+  ): Promise<ApiResponse<api.Topup>> {
     return this.send<api.TopupsCreateData, api.TopupsCreateResponse>(
       { method: 'POST', url: '/cards/{cardId}/topups', path: { cardId }, body, keyed: true },
       options,
     );
   }
 
-  get(topupId: string, options?: RequestOptions): Promise<Answer<api.Topup>> {
+  get(topupId: string, options?: RequestOptions): Promise<ApiResponse<api.Topup>> {
     return this.send<api.TopupsGetData, api.TopupsGetResponse>(
       { method: 'GET', url: '/topups/{topupId}', path: { topupId } },
       options,
@@ -175,13 +187,53 @@ export class Topups extends Resource {
    * Polls a top-up until it is no longer `pending`. Look at its `status`: `succeeded` or `failed`.
    * @throws {StillPendingError} at the deadline
    */
-  waitUntilSettled(topupId: string, options: WaitOptions = {}): Promise<Answer<api.Topup>> {
+  waitUntilSettled(topupId: string, options: WaitOptions = {}): Promise<ApiResponse<api.Topup>> {
     return waitUntilSettled(topupId, 'pending', (one) => this.get(topupId, one), options);
   }
 
   list(cardId: string, query: QueryOf<api.TopupsListData> = {}, options?: RequestOptions): List<api.Topup> {
     return this.pages<api.TopupsListData, api.TopupsListResponse>(
       { url: '/cards/{cardId}/topups', path: { cardId }, query },
+      options,
+    );
+  }
+}
+
+export class Withdrawals extends Resource {
+  /** Moves money from a card back to the balance. If it is `pending`, use {@link waitUntilSettled}, or wait for its event. */
+  create(
+    cardId: string,
+    body: api.CreateWithdrawalRequest,
+    options?: IdempotentRequestOptions,
+  ): Promise<ApiResponse<api.Withdrawal>> {
+    return this.send<api.WithdrawalsCreateData, api.WithdrawalsCreateResponse>(
+      { method: 'POST', url: '/cards/{cardId}/withdrawals', path: { cardId }, body, keyed: true },
+      options,
+    );
+  }
+
+  get(withdrawalId: string, options?: RequestOptions): Promise<ApiResponse<api.Withdrawal>> {
+    return this.send<api.WithdrawalsGetData, api.WithdrawalsGetResponse>(
+      { method: 'GET', url: '/withdrawals/{withdrawalId}', path: { withdrawalId } },
+      options,
+    );
+  }
+
+  /**
+   * Polls a withdrawal until it is no longer `pending`. Look at its `status`: `succeeded` or `failed`.
+   * @throws {StillPendingError} at the deadline
+   */
+  waitUntilSettled(withdrawalId: string, options: WaitOptions = {}): Promise<ApiResponse<api.Withdrawal>> {
+    return waitUntilSettled(withdrawalId, 'pending', (one) => this.get(withdrawalId, one), options);
+  }
+
+  list(
+    cardId: string,
+    query: QueryOf<api.WithdrawalsListData> = {},
+    options?: RequestOptions,
+  ): List<api.Withdrawal> {
+    return this.pages<api.WithdrawalsListData, api.WithdrawalsListResponse>(
+      { url: '/cards/{cardId}/withdrawals', path: { cardId }, query },
       options,
     );
   }
@@ -201,16 +253,50 @@ export class Transactions extends Resource {
   }
 }
 
+export class Authorizations extends Resource {
+  get(authorizationId: string, options?: RequestOptions): Promise<ApiResponse<api.Authorization>> {
+    return this.send<api.AuthorizationsGetData, api.AuthorizationsGetResponse>(
+      { method: 'GET', url: '/authorizations/{authorizationId}', path: { authorizationId } },
+      options,
+    );
+  }
+
+  /** A card's authorizations, declined ones included, newest first. */
+  list(
+    cardId: string,
+    query: QueryOf<api.AuthorizationsListData> = {},
+    options?: RequestOptions,
+  ): List<api.Authorization> {
+    return this.pages<api.AuthorizationsListData, api.AuthorizationsListResponse>(
+      { url: '/cards/{cardId}/authorizations', path: { cardId }, query },
+      options,
+    );
+  }
+}
+
+export class SpendingLimits extends Resource {
+  /** A card's limits, then your account's, each with what was spent of it. */
+  list(cardId: string, options?: RequestOptions): List<api.SpendingLimit> {
+    return this.pages<api.SpendingLimitsListData, api.SpendingLimitsListResponse>(
+      { url: '/cards/{cardId}/spending-limits', path: { cardId } },
+      options,
+    );
+  }
+}
+
 export class Deposits extends Resource {
   /** A new address for one payment of exactly `amount_usdt`. Live keys only. */
-  create(body: api.CreateDepositRequest, options?: IdempotentRequestOptions): Promise<Answer<api.Deposit>> {
+  create(
+    body: api.CreateDepositRequest,
+    options?: IdempotentRequestOptions,
+  ): Promise<ApiResponse<api.Deposit>> {
     return this.send<api.DepositsCreateData, api.DepositsCreateResponse>(
       { method: 'POST', url: '/funding/deposit-address', body, keyed: true },
       options,
     );
   }
 
-  get(depositId: string, options?: RequestOptions): Promise<Answer<api.Deposit>> {
+  get(depositId: string, options?: RequestOptions): Promise<ApiResponse<api.Deposit>> {
     return this.send<api.DepositsGetData, api.DepositsGetResponse>(
       { method: 'GET', url: '/funding/deposits/{depositId}', path: { depositId } },
       options,
@@ -227,7 +313,7 @@ export class Deposits extends Resource {
 
 export class WebhookEndpoint extends Resource {
   /** The endpoint without its secret. */
-  get(options?: RequestOptions): Promise<Answer<api.WebhookEndpoint>> {
+  get(options?: RequestOptions): Promise<ApiResponse<api.WebhookEndpoint>> {
     return this.send<api.WebhookEndpointGetData, api.WebhookEndpointGetResponse>(
       { method: 'GET', url: '/webhook-endpoint' },
       options,
@@ -235,7 +321,10 @@ export class WebhookEndpoint extends Resource {
   }
 
   /** Sets the URL and enables the endpoint. Only the first response has the `secret`: store it. */
-  set(body: api.SetWebhookEndpointRequest, options?: RequestOptions): Promise<Answer<api.WebhookEndpoint>> {
+  set(
+    body: api.SetWebhookEndpointRequest,
+    options?: RequestOptions,
+  ): Promise<ApiResponse<api.WebhookEndpoint>> {
     return this.send<api.WebhookEndpointSetData, api.WebhookEndpointSetResponse>(
       { method: 'PUT', url: '/webhook-endpoint', body },
       options,
@@ -253,7 +342,7 @@ export class WebhookEndpoint extends Resource {
    * Creates a new `secret`, which we sign with from now on. A second rotation would replace the first, so the client only
    * retries after 429.
    */
-  rotateSecret(options?: RequestOptions): Promise<Answer<api.WebhookEndpoint>> {
+  rotateSecret(options?: RequestOptions): Promise<ApiResponse<api.WebhookEndpoint>> {
     return this.send<api.WebhookEndpointRotateSecretData, api.WebhookEndpointRotateSecretResponse>(
       { method: 'POST', url: '/webhook-endpoint/rotate-secret', once: true },
       options,
@@ -261,7 +350,7 @@ export class WebhookEndpoint extends Resource {
   }
 
   /** Sends a `ping` event. */
-  test(options?: RequestOptions): Promise<Answer<api.Event>> {
+  test(options?: RequestOptions): Promise<ApiResponse<api.Event>> {
     return this.send<api.WebhookEndpointTestData, api.WebhookEndpointTestResponse>(
       { method: 'POST', url: '/webhook-endpoint/test', once: true },
       options,
@@ -275,7 +364,7 @@ export class Events extends Resource {
     return this.pages<api.EventsListData, api.EventsListResponse>({ url: '/events', query }, options);
   }
 
-  get(eventId: string, options?: RequestOptions): Promise<Answer<api.Event>> {
+  get(eventId: string, options?: RequestOptions): Promise<ApiResponse<api.Event>> {
     return this.send<api.EventsGetData, api.EventsGetResponse>(
       { method: 'GET', url: '/events/{eventId}', path: { eventId } },
       options,
@@ -283,7 +372,7 @@ export class Events extends Resource {
   }
 
   /** Sends the event again right away, whatever its delivery status. */
-  resend(eventId: string, options?: RequestOptions): Promise<Answer<api.Event>> {
+  resend(eventId: string, options?: RequestOptions): Promise<ApiResponse<api.Event>> {
     return this.send<api.EventsResendData, api.EventsResendResponse>(
       { method: 'POST', url: '/events/{eventId}/resend', path: { eventId }, once: true },
       options,
@@ -297,7 +386,7 @@ export class TestHelpers extends Resource {
   creditBalance(
     body: api.CreditBalanceRequest,
     options?: IdempotentRequestOptions,
-  ): Promise<Answer<api.Balance>> {
+  ): Promise<ApiResponse<api.Balance>> {
     return this.send<api.TestHelpersCreditBalanceData, api.TestHelpersCreditBalanceResponse>(
       { method: 'POST', url: '/test/credit', body, keyed: true },
       options,
@@ -308,11 +397,120 @@ export class TestHelpers extends Resource {
     cardId: string,
     body: api.SimulateTransactionRequest,
     options?: IdempotentRequestOptions,
-  ): Promise<Answer<api.Transaction>> {
+  ): Promise<ApiResponse<api.Transaction>> {
     return this.send<api.TestHelpersSimulateTransactionData, api.TestHelpersSimulateTransactionResponse>(
       {
         method: 'POST',
         url: '/test/cards/{cardId}/simulate-transaction',
+        path: { cardId },
+        body,
+        keyed: true,
+      },
+      options,
+    );
+  }
+
+  /** A merchant asks for money on a card: `pending` or `declined`. */
+  createAuthorization(
+    cardId: string,
+    body: api.CreateTestAuthorizationRequest,
+    options?: IdempotentRequestOptions,
+  ): Promise<ApiResponse<api.Authorization>> {
+    return this.send<api.TestHelpersCreateAuthorizationData, api.TestHelpersCreateAuthorizationResponse>(
+      {
+        method: 'POST',
+        url: '/test/cards/{cardId}/authorizations',
+        path: { cardId },
+        body,
+        keyed: true,
+      },
+      options,
+    );
+  }
+
+  /** The merchant asks for more. If that is declined, the last of `requests` says why. */
+  incrementAuthorization(
+    authorizationId: string,
+    body: api.IncrementAuthorizationRequest,
+    options?: IdempotentRequestOptions,
+  ): Promise<ApiResponse<api.Authorization>> {
+    return this.send<
+      api.TestHelpersIncrementAuthorizationData,
+      api.TestHelpersIncrementAuthorizationResponse
+    >(
+      {
+        method: 'POST',
+        url: '/test/authorizations/{authorizationId}/increment',
+        path: { authorizationId },
+        body,
+        keyed: true,
+      },
+      options,
+    );
+  }
+
+  /** The merchant takes its money: all that is left, or `amount`. */
+  captureAuthorization(
+    authorizationId: string,
+    body: api.CaptureAuthorizationRequest = {},
+    options?: IdempotentRequestOptions,
+  ): Promise<ApiResponse<api.Transaction>> {
+    return this.send<api.TestHelpersCaptureAuthorizationData, api.TestHelpersCaptureAuthorizationResponse>(
+      {
+        method: 'POST',
+        url: '/test/authorizations/{authorizationId}/capture',
+        path: { authorizationId },
+        body,
+        keyed: true,
+      },
+      options,
+    );
+  }
+
+  /** The merchant gives back all that is left, or `amount`. */
+  reverseAuthorization(
+    authorizationId: string,
+    body: api.ReverseAuthorizationRequest = {},
+    options?: IdempotentRequestOptions,
+  ): Promise<ApiResponse<api.Authorization>> {
+    return this.send<api.TestHelpersReverseAuthorizationData, api.TestHelpersReverseAuthorizationResponse>(
+      {
+        method: 'POST',
+        url: '/test/authorizations/{authorizationId}/reverse',
+        path: { authorizationId },
+        body,
+        keyed: true,
+      },
+      options,
+    );
+  }
+
+  /** The authorization expires now. */
+  expireAuthorization(
+    authorizationId: string,
+    options?: IdempotentRequestOptions,
+  ): Promise<ApiResponse<api.Authorization>> {
+    return this.send<api.TestHelpersExpireAuthorizationData, api.TestHelpersExpireAuthorizationResponse>(
+      {
+        method: 'POST',
+        url: '/test/authorizations/{authorizationId}/expire',
+        path: { authorizationId },
+        keyed: true,
+      },
+      options,
+    );
+  }
+
+  /** A merchant takes money that it never asked for. */
+  forceCapture(
+    cardId: string,
+    body: api.ForceCaptureRequest,
+    options?: IdempotentRequestOptions,
+  ): Promise<ApiResponse<api.Transaction>> {
+    return this.send<api.TestHelpersForceCaptureData, api.TestHelpersForceCaptureResponse>(
+      {
+        method: 'POST',
+        url: '/test/cards/{cardId}/force-capture',
         path: { cardId },
         body,
         keyed: true,

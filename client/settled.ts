@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CardIssuingError, StillPendingError } from './errors.ts';
 import type { RequestOptions } from './http.ts';
 
-/** How to wait for a card or top-up. `timeoutMs` and `maxRetries` are for each request. */
+/** How to wait for a card, a top-up or a withdrawal. `timeoutMs` and `maxRetries` are for each request. */
 export interface WaitOptions extends RequestOptions {
   /** How long to wait altogether. Default: five minutes. */
   deadlineMs?: number;
@@ -12,7 +12,7 @@ const FIRST_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 10_000;
 
 /**
- * Reads a card or top-up again and again until it is settled. While the API is out of reach, it keeps trying.
+ * Reads a card, a top-up or a withdrawal again and again until it is settled. While the API is out of reach, it keeps trying.
  * @throws {StillPendingError} at the deadline
  * @throws {CardIssuingError} an error that waiting does not cure, such as 404
  */

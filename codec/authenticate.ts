@@ -14,13 +14,13 @@ export interface State {
  * Accepts one of CODEC_TOKENS, in `Authorization` or as the first part of the path, and access tokens of the configured
  * issuer, which Temporal's UI passes on. Any other request gets 401.
  */
-export function createAuthenticate({
+export function createCodecAuthenticate({
   tokens,
   issuer,
 }: Pick<CodecConfig, 'tokens' | 'issuer'>): Middleware<State> {
-  const digests = tokens.map(digestOf);
+  const digests = tokens.map(digestToken);
   const isOurs = (token: string) => {
-    const digest = digestOf(token);
+    const digest = digestToken(token);
     return digests.some((known) => timingSafeEqual(known, digest));
   };
   const keys = issuer && createRemoteJWKSet(new URL(issuer.jwksUrl));
@@ -34,7 +34,8 @@ export function createAuthenticate({
     if (issuer === null || keys === null) return null;
     try {
       const { payload } = await jwtVerify(token, keys, {
-        ...{ issuer: issuer.issuer, audience: issuer.audience },
+        issuer: issuer.issuer,
+        audience: issuer.audience,
         requiredClaims: ['exp', 'sub'],
         algorithms: ['RS256', 'RS384', 'RS512', 'PS256', 'ES256', 'ES384', 'EdDSA'],
       });
@@ -58,4 +59,4 @@ export function createAuthenticate({
   };
 }
 
-const digestOf = (token: string): Buffer => hash('sha256', token, 'buffer');
+const digestToken = (token: string): Buffer => hash('sha256', token, 'buffer');

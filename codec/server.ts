@@ -7,9 +7,9 @@ import getRawBody from 'raw-body';
 import { z } from 'zod';
 import type { CodecConfig } from '../config/codec.ts';
 import { describeError } from '../process/describe-error.ts';
-import { type Listening, listen } from '../process/listen.ts';
+import { type ListeningServer, listenOnPort } from '../process/listen.ts';
 import { EncryptionCodec } from '../temporal/encryption-codec.ts';
-import { createAuthenticate, type State } from './authenticate.ts';
+import { createCodecAuthenticate, type State } from './authenticate.ts';
 
 /** More than Temporal's UI sends at once. */
 const LARGEST_BODY_BYTES = 8 * 1024 * 1024;
@@ -24,7 +24,7 @@ type JsonPayload = z.infer<typeof Body>['payloads'][number];
  * Decrypts payloads for Temporal's UI and command line, and encrypts what they send: POST /decode and /encode, in Temporal's
  * own protocol. It has the keys but no access to data: neither to the database nor to Temporal.
  */
-export async function startCodec(config: CodecConfig, logger: Logger): Promise<Listening> {
+export async function startCodec(config: CodecConfig, logger: Logger): Promise<ListeningServer> {
   const codec = new EncryptionCodec(config.keys);
   const answer = (work: (payloads: Payload[]) => Payload[]) => async (ctx: Context) => {
     const payloads = await readPayloads(ctx);
@@ -57,7 +57,7 @@ export async function startCodec(config: CodecConfig, logger: Logger): Promise<L
   };
 
   const router = new Router<State>();
-  const guard = [createAuthenticate(config), onlyFor(config.namespace)] as const;
+  const guard = [createCodecAuthenticate(config), onlyFor(config.namespace)] as const;
   // A UI without a login can send a token only as part of the endpoint's address.
   for (const prefix of ['', '/:token']) {
     router.post(`${prefix}/decode`, ...guard, answer(open));
@@ -76,7 +76,7 @@ export async function startCodec(config: CodecConfig, logger: Logger): Promise<L
   app.use(logged(logger));
   app.use(forOrigins(config.allowedOrigins));
   app.use(router.routes());
-  return listen(createServer({ requestTimeout: 30_000 }, app.callback()), config, 'CODEC_PORT');
+  return listenOnPort(createServer({ requestTimeout: 30_000 }, app.callback()), config, 'CODEC_PORT');
 }
 
 /** Logs one line for each request, with its sender and number of payloads, but not the path, which can contain a token. */
@@ -140,12 +140,12 @@ const fromJson = ({ metadata = {}, data }: JsonPayload): Payload => ({
   metadata: Object.fromEntries(
     Object.entries(metadata).map(([name, value]) => [name, Buffer.from(value, 'base64')]),
   ),
-  ...(data !== undefined && { data: Buffer.from(data, 'base64') }),
+  data: data === undefined ? undefined : Buffer.from(data, 'base64'),
 });
 
 const toJson = ({ metadata, data }: Payload): JsonPayload => ({
   metadata: Object.fromEntries(Object.entries(metadata ?? {}).map(([name, value]) => [name, base64(value)])),
-  ...(data != null && { data: base64(data) }),
+  data: data == null ? undefined : base64(data),
 });
 
 const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');

@@ -18,6 +18,8 @@ export function unknownId(prefix: IdPrefix, id: string, next: string): Refusal {
 const NOUNS: Partial<Record<IdPrefix, string>> = {
   prt: 'partner',
   topup: 'top-up',
+  wdr: 'withdrawal',
+  auth: 'authorization',
   evt: 'event',
   dep: 'deposit',
   nmsg: 'kept transaction',

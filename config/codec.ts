@@ -18,16 +18,18 @@ export interface CodecConfig {
 }
 
 export const CodecEnvironment = Environment.pick({
-  ...{
-    CODEC_HOST: true,
-    CODEC_PORT: true,
-    CODEC_KEYS: true,
-    CODEC_TOKENS: true,
-    CODEC_ALLOWED_ORIGINS: true,
-  },
-  ...{ CODEC_JWKS_URL: true, CODEC_JWT_ISSUER: true, CODEC_JWT_AUDIENCE: true },
+  CODEC_HOST: true,
+  CODEC_PORT: true,
+  CODEC_KEYS: true,
+  CODEC_TOKENS: true,
+  CODEC_ALLOWED_ORIGINS: true,
+  CODEC_JWKS_URL: true,
+  CODEC_JWT_ISSUER: true,
+  CODEC_JWT_AUDIENCE: true,
   ALLOW_PLAINTEXT_JWKS: true,
-  ...{ HOST: true, TEMPORAL_NAMESPACE: true, LOG_LEVEL: true },
+  HOST: true,
+  TEMPORAL_NAMESPACE: true,
+  LOG_LEVEL: true,
 }).required({ CODEC_KEYS: true });
 
 /** @throws ConfigurationError */
@@ -47,15 +49,15 @@ export function readCodecConfig(env: NodeJS.ProcessEnv = process.env): CodecConf
 }
 
 function codecProblems(set: NodeJS.ProcessEnv): string[] {
-  const ofIssuer = [set.CODEC_JWKS_URL, set.CODEC_JWT_ISSUER, set.CODEC_JWT_AUDIENCE];
-  const given = ofIssuer.filter(Boolean).length;
-  return [
-    ...(given !== 0 && given !== 3
-      ? ['CODEC_JWKS_URL, CODEC_JWT_ISSUER, CODEC_JWT_AUDIENCE: set all three or none']
-      : []),
-    ...(given === 0 && !set.CODEC_TOKENS
-      ? ['CODEC_TOKENS: is required unless CODEC_JWKS_URL is set: without either, anybody could decrypt']
-      : []),
-    ...jwksProblems(set),
-  ];
+  const issuerVariables = [set.CODEC_JWKS_URL, set.CODEC_JWT_ISSUER, set.CODEC_JWT_AUDIENCE];
+  const given = issuerVariables.filter(Boolean).length;
+  const problems: string[] = [];
+  if (given !== 0 && given !== 3)
+    problems.push('CODEC_JWKS_URL, CODEC_JWT_ISSUER, CODEC_JWT_AUDIENCE: set all three or none');
+  if (given === 0 && !set.CODEC_TOKENS)
+    problems.push(
+      'CODEC_TOKENS: is required unless CODEC_JWKS_URL is set: without either, anybody could decrypt',
+    );
+  problems.push(...jwksProblems(set));
+  return problems;
 }

@@ -23,10 +23,10 @@ const WebhookTimeout = Duration.refine(
   (timeoutMs) => timeoutMs >= 1 && timeoutMs <= 20_000,
   "must be a duration from 1ms to 20s, since an attempt takes up one of its endpoint's slots for that long",
 );
-const durationUpTo = (mostMs: number, most: string) =>
+const durationUpTo = (maxMs: number, max: string) =>
   Duration.refine(
-    (durationMs) => durationMs > 0 && durationMs <= mostMs,
-    `must be longer than 0 and at most ${most}`,
+    (durationMs) => durationMs > 0 && durationMs <= maxMs,
+    `must be longer than 0 and at most ${max}`,
   );
 const Durations = z
   .string()
@@ -87,30 +87,30 @@ const ExporterHeaders = z
         ]),
     ),
   );
-const listOf = (text: string): string[] => text.split(',').map((part) => part.trim());
+const splitList = (text: string): string[] => text.split(',').map((part) => part.trim());
 const Tokens = z
   .string()
-  .transform(listOf)
+  .transform(splitList)
   .pipe(z.array(z.string().regex(/^[A-Za-z0-9_-]{32,}$/, 'each must be 32 or more letters, digits, _ or -')));
 const WorkerQueues = z
   .string()
-  .transform(listOf)
+  .transform(splitList)
   .pipe(z.array(z.enum(WORKER_QUEUES, `must be of ${WORKER_QUEUES.join(', ')}, comma-separated`)))
   .refine((names) => new Set(names).size === names.length, 'must not name a queue twice')
   .default([...WORKER_QUEUES]);
 const Origins = z
   .string()
   .refine(
-    (text) => text === '' || listOf(text).every((url) => URL.canParse(url) && new URL(url).origin === url),
+    (text) => text === '' || splitList(text).every((url) => URL.canParse(url) && new URL(url).origin === url),
     'must be origins such as https://temporal.example.com, comma-separated',
   )
   .default('')
-  .transform((text) => (text === '' ? [] : listOf(text)));
+  .transform((text) => (text === '' ? [] : splitList(text)));
 
 /** Proxies' addresses as blocks. A block of everybody would let any client choose its own address. */
 const CidrBlocks = z
   .string()
-  .transform(listOf)
+  .transform(splitList)
   .pipe(
     z.array(
       z
@@ -184,6 +184,8 @@ export const Environment = z.object({
   CARD_CREATION_WAIT_MS: wholeNumber(1, 60_000).default(8_000),
   ISSUANCE_DEADLINE: Duration.default(24 * 3_600_000),
   TOPUP_DEADLINE: Duration.default(24 * 3_600_000),
+  WITHDRAWAL_DEADLINE: Duration.default(24 * 3_600_000),
+  AUTHORIZATION_TTL: durationUpTo(365 * 24 * 3_600_000, '8760h').default(168 * 3_600_000),
   WEBHOOK_RETRY_SCHEDULE: Durations.default([30_000, 300_000, 1_800_000, 7_200_000]),
   WEBHOOK_TIMEOUT: WebhookTimeout.default(10_000),
   WEBHOOK_ALLOW_LOOPBACK_HTTP: YesOrNo,
@@ -224,9 +226,17 @@ export const VARIABLE_NAMES = new Set(Object.keys(Environment.shape));
  * process opens only the files of secrets that are in its schema.
  */
 export const IN_FILES: readonly string[] = [
-  ...['DATABASE_URL', 'DATABASE_DIRECT_URL', 'READ_DATABASE_URL', 'ENCRYPTION_KEYS', 'TEMPORAL_API_KEY'],
-  ...['CODEC_KEYS', 'CODEC_TOKENS', 'OTEL_EXPORTER_OTLP_HEADERS'],
-  ...['TRON_NODE_URLS', 'TRON_API_KEY', 'TRON_XPUB'],
+  'DATABASE_URL',
+  'DATABASE_DIRECT_URL',
+  'READ_DATABASE_URL',
+  'ENCRYPTION_KEYS',
+  'TEMPORAL_API_KEY',
+  'CODEC_KEYS',
+  'CODEC_TOKENS',
+  'OTEL_EXPORTER_OTLP_HEADERS',
+  'TRON_NODE_URLS',
+  'TRON_API_KEY',
+  'TRON_XPUB',
 ];
 
 /** How long ENCRYPTION_KEYS_COMMAND may take, and how much it may print. */

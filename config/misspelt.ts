@@ -1,15 +1,29 @@
 /** A variable that begins like this but is not known is probably misspelt. */
 const OUR_PREFIX =
-  /^(DATABASE_DIRECT_|READ_DATABASE_|ALLOW_OWNER_|ALLOW_PLAINTEXT_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|ADJUSTMENT_|TRUSTED_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|API_PART|DRAIN_|WORKER_|CODEC_|LEDGER_CHECK_)/;
+  /^(DATABASE_DIRECT_|READ_DATABASE_|ALLOW_OWNER_|ALLOW_PLAINTEXT_|CARD_|PRODUCT_|ISSUANCE_|TOPUP_|WITHDRAWAL_|WEBHOOK_|TRON_|DEPOSIT_|WORKFLOW_|RATE_LIMIT_|ACCOUNT_|ADJUSTMENT_|TRUSTED_|ENCRYPTION_|TASK_QUEUE_|OPERATIONS_|API_PART|DRAIN_|WORKER_|CODEC_|LEDGER_CHECK_)/;
 
 /** Variables that the local stack reads, and those that the Temporal SDK reads itself. */
 const ALSO_KNOWN = [
-  ...['DATA_DIR', 'POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'TEMPORAL_CLI', 'TEMPORAL_SERVER'],
-  ...['TEMPORAL_API_KEY', 'TEMPORAL_PROFILE', 'TEMPORAL_CONFIG_FILE', 'TEMPORAL_CODEC_ENDPOINT'],
-  ...['TEMPORAL_CODEC_AUTH', 'TEMPORAL_TLS_CLIENT_CERT_PATH', 'TEMPORAL_TLS_CLIENT_CERT_DATA'],
-  ...['TEMPORAL_TLS_CLIENT_KEY_PATH', 'TEMPORAL_TLS_CLIENT_KEY_DATA', 'TEMPORAL_TLS_SERVER_CA_CERT_PATH'],
-  ...['TEMPORAL_TLS_SERVER_CA_CERT_DATA', 'TEMPORAL_TLS_SERVER_NAME'],
-  ...['TEMPORAL_TLS_DISABLE_HOST_VERIFICATION', 'ENCRYPTION_KEYS_COMMAND'],
+  'DATA_DIR',
+  'POSTGRES_PORT',
+  'TEMPORAL_PORT',
+  'TEMPORAL_UI_PORT',
+  'TEMPORAL_CLI',
+  'TEMPORAL_SERVER',
+  'TEMPORAL_API_KEY',
+  'TEMPORAL_PROFILE',
+  'TEMPORAL_CONFIG_FILE',
+  'TEMPORAL_CODEC_ENDPOINT',
+  'TEMPORAL_CODEC_AUTH',
+  'TEMPORAL_TLS_CLIENT_CERT_PATH',
+  'TEMPORAL_TLS_CLIENT_CERT_DATA',
+  'TEMPORAL_TLS_CLIENT_KEY_PATH',
+  'TEMPORAL_TLS_CLIENT_KEY_DATA',
+  'TEMPORAL_TLS_SERVER_CA_CERT_PATH',
+  'TEMPORAL_TLS_SERVER_CA_CERT_DATA',
+  'TEMPORAL_TLS_SERVER_NAME',
+  'TEMPORAL_TLS_DISABLE_HOST_VERIFICATION',
+  'ENCRYPTION_KEYS_COMMAND',
 ];
 
 /**
@@ -33,7 +47,7 @@ export function misspeltProblems(
   const problems: string[] = [];
   for (const name of Object.keys(env)) {
     if (known.has(name) || ignored.includes(name)) continue;
-    const near = missing.find((one) => isSlipOf(name, one));
+    const near = missing.find((one) => isSlip(name, one));
     if (near === undefined && !OUR_PREFIX.test(name)) continue;
     const question = near === undefined ? 'is it misspelt?' : `did you mean ${near}?`;
     problems.push(
@@ -47,13 +61,13 @@ export function misspeltProblems(
  * Whether somebody who meant `known` could have typed `name`. Short names are close to too many words, so only two letters
  * that changed places count there.
  */
-function isSlipOf(name: string, known: string): boolean {
-  if (known.length < 8) return isSwapOf(name, known);
+function isSlip(name: string, known: string): boolean {
+  if (known.length < 8) return isSwap(name, known);
   const slips = known.length < 16 ? 1 : 2;
   return slipsBetween(name.toUpperCase(), known, slips) <= slips;
 }
 
-function isSwapOf(name: string, known: string): boolean {
+function isSwap(name: string, known: string): boolean {
   const at = [...known].findIndex((letter, index) => name[index] !== letter);
   const swapped = known.slice(0, at) + (known[at + 1] ?? '') + known[at] + known.slice(at + 2);
   return at >= 0 && name === swapped;
@@ -61,10 +75,10 @@ function isSwapOf(name: string, known: string): boolean {
 
 /**
  * How many letters were left out, added, changed or swapped with the next one (the optimal string alignment distance).
- * @param most more than this is not counted exactly
+ * @param max more than this is not counted exactly
  */
-function slipsBetween(one: string, other: string, most: number): number {
-  if (Math.abs(one.length - other.length) > most) return most + 1;
+function slipsBetween(one: string, other: string, max: number): number {
+  if (Math.abs(one.length - other.length) > max) return max + 1;
   let beforeLast: number[] = [];
   let last = Array.from({ length: other.length + 1 }, (_, index) => index);
   for (let i = 1; i <= one.length; i++) {

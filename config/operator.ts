@@ -29,6 +29,9 @@ export interface OperatorConfig {
   cardNetwork: 'simulated' | 'none';
   issuanceDeadlineMs: number;
   topUpDeadlineMs: number;
+  withdrawalDeadlineMs: number;
+  /** How long an authorization holds its amount at most. */
+  authorizationTtlMs: number;
   webhookAllowLoopbackHttp: boolean;
   /** A larger adjustment waits for a second operator; null: none does, unless the database has a limit. */
   adjustmentApprovalCents: number | null;
@@ -53,6 +56,8 @@ export const OperatorEnvironment = Environment.pick({
   CARD_NETWORK: true,
   ISSUANCE_DEADLINE: true,
   TOPUP_DEADLINE: true,
+  WITHDRAWAL_DEADLINE: true,
+  AUTHORIZATION_TTL: true,
   WEBHOOK_ALLOW_LOOPBACK_HTTP: true,
   TRON_NETWORK: true,
   OPERATOR: true,
@@ -80,7 +85,7 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
   const dataDir = resolve(env.DATA_DIR || '.data');
   const stack = readJson(join(dataDir, 'stack.json'), StackFile);
   const isSet = Boolean(env.DATABASE_URL || env.DATABASE_URL_FILE);
-  const isLocal = stack !== undefined && (!isSet || urlsOf(stack).includes(env.DATABASE_URL ?? ''));
+  const isLocal = stack !== undefined && (!isSet || databaseUrls(stack).includes(env.DATABASE_URL ?? ''));
   if (!isSet && !isLocal) {
     throw new ConfigurationError([
       `DATABASE_URL: is not set, and no local stack has run in ${dataDir}: start one with npm start, or set DATABASE_URL`,
@@ -129,6 +134,8 @@ export function readOperatorConfig(env: NodeJS.ProcessEnv = process.env): Operat
     cardNetwork: values.CARD_NETWORK,
     issuanceDeadlineMs: values.ISSUANCE_DEADLINE,
     topUpDeadlineMs: values.TOPUP_DEADLINE,
+    withdrawalDeadlineMs: values.WITHDRAWAL_DEADLINE,
+    authorizationTtlMs: values.AUTHORIZATION_TTL,
     webhookAllowLoopbackHttp: values.WEBHOOK_ALLOW_LOOPBACK_HTTP === 'true',
     adjustmentApprovalCents: values.ADJUSTMENT_APPROVAL_CENTS ?? null,
     operator: values.OPERATOR ?? null,
@@ -155,7 +162,7 @@ export function readCodecKeys(env: NodeJS.ProcessEnv = process.env): RingKey[] |
   return parseEnvironment(Environment.pick({ CODEC_KEYS: true }), env).values.CODEC_KEYS ?? null;
 }
 
-const urlsOf = (stack: z.infer<typeof StackFile>): (string | undefined)[] => [
+const databaseUrls = (stack: z.infer<typeof StackFile>): (string | undefined)[] => [
   stack.databaseUrl,
   stack.workerDatabaseUrl,
   stack.ownerDatabaseUrl,

@@ -42,6 +42,9 @@ export interface Config {
   cardCreationWaitMs: number;
   issuanceDeadlineMs: number;
   topUpDeadlineMs: number;
+  withdrawalDeadlineMs: number;
+  /** How long an authorization holds its amount at most. */
+  authorizationTtlMs: number;
   /** The delay after each failed attempt. */
   webhookDelaysMs: number[];
   webhookTimeoutMs: number;
@@ -60,7 +63,7 @@ export interface Config {
   /** When the whole ledger is checked, every day. */
   ledgerCheckAt: TimeOfDay;
   /** For tests: whether the API checks each of its responses against its declaration. */
-  checkAnswers: boolean;
+  checkResponses: boolean;
   logLevel: string;
 }
 
@@ -91,7 +94,7 @@ export function readApiConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const schema = apiEnvironment(env);
   const problems = { needsXpub: 'TRON_XPUB' in schema.shape, needsNodes: false };
   const { set, values } = parseEnvironment(schema, env, (given) => serviceProblems(given, problems));
-  return configOf(set, values);
+  return toConfig(set, values);
 }
 
 /** The configuration of a worker. @throws ConfigurationError */
@@ -100,16 +103,16 @@ export function readWorkerConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const { set, values } = parseEnvironment(WorkerEnvironment, env, (given) =>
     serviceProblems(given, problems),
   );
-  return configOf(set, values);
+  return toConfig(set, values);
 }
 
 /** The configuration of API and worker together, as the local stack checks it. @throws ConfigurationError */
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const { set, values } = parseEnvironment(Environment, env, serviceProblems);
-  return configOf(set, values);
+  return toConfig(set, values);
 }
 
-function configOf(set: NodeJS.ProcessEnv, values: z.infer<typeof Environment>): Config {
+function toConfig(set: NodeJS.ProcessEnv, values: z.infer<typeof Environment>): Config {
   return {
     host: values.HOST,
     port: values.PORT,
@@ -136,6 +139,8 @@ function configOf(set: NodeJS.ProcessEnv, values: z.infer<typeof Environment>): 
     cardCreationWaitMs: values.CARD_CREATION_WAIT_MS,
     issuanceDeadlineMs: values.ISSUANCE_DEADLINE,
     topUpDeadlineMs: values.TOPUP_DEADLINE,
+    withdrawalDeadlineMs: values.WITHDRAWAL_DEADLINE,
+    authorizationTtlMs: values.AUTHORIZATION_TTL,
     webhookDelaysMs: values.WEBHOOK_RETRY_SCHEDULE,
     webhookTimeoutMs: values.WEBHOOK_TIMEOUT,
     webhookAllowLoopbackHttp: values.WEBHOOK_ALLOW_LOOPBACK_HTTP === 'true',
@@ -147,7 +152,7 @@ function configOf(set: NodeJS.ProcessEnv, values: z.infer<typeof Environment>): 
     tron: tronConfig(values),
     tracing: tracingConfig(values),
     ledgerCheckAt: values.LEDGER_CHECK_AT,
-    checkAnswers: values.CHECK_ANSWERS === 'true',
+    checkResponses: values.CHECK_ANSWERS === 'true',
     logLevel: values.LOG_LEVEL,
   };
 }
@@ -203,7 +208,7 @@ function temporalConfig(set: NodeJS.ProcessEnv): ClientConnectConfig {
 
 export interface MigrationConfig {
   databaseUrl: string;
-  firstProduct: { code: string; bin: string; network: string } | null;
+  firstProduct: { code: string; bin: string; scheme: string } | null;
   /** The database books no larger adjustment without an approval from then on; null: leave it as it is. */
   adjustmentApprovalCents: number | null;
   /** Null if it is not configured. Nothing is registered there then. */
@@ -229,11 +234,11 @@ export function readMigrationConfig(env: NodeJS.ProcessEnv = process.env): Migra
     ...temporalProblems(given),
     ...productProblems(given),
   ]);
-  const { PRODUCT_CODE: code, PRODUCT_BIN: bin, PRODUCT_NETWORK: network } = values;
+  const { PRODUCT_CODE: code, PRODUCT_BIN: bin, PRODUCT_NETWORK: scheme } = values;
   return {
     databaseUrl: values.DATABASE_URL,
     adjustmentApprovalCents: values.ADJUSTMENT_APPROVAL_CENTS ?? null,
-    firstProduct: code && bin && network ? { code, bin, network } : null,
+    firstProduct: code && bin && scheme ? { code, bin, scheme } : null,
     temporal: values.TEMPORAL_ADDRESS === undefined ? null : temporalConfig(set),
   };
 }

@@ -19,4 +19,4 @@ export const WORKER_QUEUES = ['cards', 'webhooks', 'deposits'] as const;
 export type WorkerQueue = (typeof WORKER_QUEUES)[number];
 
 /** The name of a task queue in an installation with this prefix. */
-export const taskQueueOf = (prefix: string, queue: WorkerQueue): string => `${prefix}${queue}`;
+export const prefixedTaskQueue = (prefix: string, queue: WorkerQueue): string => `${prefix}${queue}`;

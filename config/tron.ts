@@ -1,15 +1,15 @@
 import { z } from 'zod';
 import { tronAddressHash, xpubProblem } from '../crypto/tron-address.ts';
-import { TronNetwork } from '../domain/deposit.ts';
+import { ChainName } from '../domain/deposit.ts';
 
 const NodeUrls = z
   .string()
   .refine(
-    (text) => pairsOf(text).every((urls) => urls.length <= 2 && urls.every(isHttpUrl)),
+    (text) => splitPairs(text).every((urls) => urls.length <= 2 && urls.every(isHttpUrl)),
     'must be http(s) URLs, comma-separated; a bare node as http://host:8090|http://host:8091',
   )
   .refine((text) => {
-    const urls = pairsOf(text).map(([full = '']) => (URL.canParse(full) ? new URL(full).href : full));
+    const urls = splitPairs(text).map(([full = '']) => (URL.canParse(full) ? new URL(full).href : full));
     return new Set(urls).size === urls.length;
   }, 'must not contain a node twice: the nodes are checked against each other');
 
@@ -20,7 +20,7 @@ const Xpub = z.string().superRefine((text, ctx) => {
 
 /** The variables of deposits. */
 export const TRON_VARIABLES = {
-  TRON_NETWORK: z.enum(TronNetwork.options, 'must be mainnet, nile, shasta or private').optional(),
+  TRON_NETWORK: z.enum(ChainName.options, 'must be mainnet, nile, shasta or private').optional(),
   TRON_NODE_URLS: NodeUrls.optional(),
   TRON_CONFIRMING_NODES: z
     .string()
@@ -41,7 +41,7 @@ export const TRON_VARIABLES = {
 };
 
 export interface TronConfig {
-  network: TronNetwork;
+  network: ChainName;
   /** In order of preference: each node's URL for any block, and its URL for solid blocks. */
   nodes: { full: string; solidity: string }[];
   /** How many of them have to show a payment before it is credited. */
@@ -57,7 +57,7 @@ export interface TronConfig {
 type TronValues = z.infer<z.ZodObject<typeof TRON_VARIABLES>> & { TRON_SCAN_INTERVAL: number };
 
 /** The public nodes and the USDT contract of each network (TRON_NODE_URLS and TRON_USDT_CONTRACT in docs/operating.md). */
-const KNOWN_NETWORKS: Partial<Record<TronNetwork, { node: string; usdtContract?: string }>> = {
+const KNOWN_CHAINS: Partial<Record<ChainName, { node: string; usdtContract?: string }>> = {
   mainnet: { node: 'https://api.trongrid.io', usdtContract: 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t' },
   nile: { node: 'https://nile.trongrid.io', usdtContract: 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf' },
   shasta: { node: 'https://api.shasta.trongrid.io' },
@@ -67,8 +67,8 @@ const KNOWN_NETWORKS: Partial<Record<TronNetwork, { node: string; usdtContract?:
 export function tronConfig(values: TronValues): TronConfig | null {
   const { TRON_NETWORK: network } = values;
   if (network === undefined) return null;
-  const known = KNOWN_NETWORKS[network];
-  const urls = pairsOf(values.TRON_NODE_URLS ?? known?.node ?? '');
+  const known = KNOWN_CHAINS[network];
+  const urls = splitPairs(values.TRON_NODE_URLS ?? known?.node ?? '');
   return {
     network,
     nodes: urls.map(([full = '', solidity = full]) => ({ full, solidity })),
@@ -80,7 +80,7 @@ export function tronConfig(values: TronValues): TronConfig | null {
   };
 }
 
-const pairsOf = (urls: string): string[][] => urls.split(',').map((node) => node.trim().split('|'));
+const splitPairs = (urls: string): string[][] => urls.split(',').map((node) => node.trim().split('|'));
 
 /** What a process does with the chain: the API gives out addresses, the worker asks the nodes. */
 export interface TronNeeds {
@@ -93,46 +93,46 @@ export function tronProblems(
   set: NodeJS.ProcessEnv,
   { needsXpub, needsNodes }: TronNeeds = { needsXpub: true, needsNodes: true },
 ): string[] {
-  return [
-    ...(set.TRON_NETWORK && needsXpub && !set.TRON_XPUB ? ['TRON_XPUB: is required with TRON_NETWORK'] : []),
-    ...(['shasta', 'private'].includes(set.TRON_NETWORK ?? '') && !set.TRON_USDT_CONTRACT
-      ? [`TRON_USDT_CONTRACT: is required with TRON_NETWORK=${set.TRON_NETWORK}`]
-      : []),
-    ...(set.TRON_NETWORK === 'private' && needsNodes && !set.TRON_NODE_URLS
-      ? ['TRON_NODE_URLS: is required with TRON_NETWORK=private']
-      : []),
-    ...(needsNodes ? confirmingProblems(set) : []),
-    ...foreignProblems(set),
-  ];
+  const { TRON_NETWORK: network } = set;
+  const problems: string[] = [];
+  if (network && needsXpub && !set.TRON_XPUB) problems.push('TRON_XPUB: is required with TRON_NETWORK');
+  if (['shasta', 'private'].includes(network ?? '') && !set.TRON_USDT_CONTRACT)
+    problems.push(`TRON_USDT_CONTRACT: is required with TRON_NETWORK=${network}`);
+  if (network === 'private' && needsNodes && !set.TRON_NODE_URLS)
+    problems.push('TRON_NODE_URLS: is required with TRON_NETWORK=private');
+  if (needsNodes) problems.push(...confirmingProblems(set));
+  problems.push(...foreignProblems(set));
+  return problems;
 }
 
 function confirmingProblems({
   TRON_CONFIRMING_NODES: needed,
   TRON_NODE_URLS: urls,
 }: NodeJS.ProcessEnv): string[] {
-  const count = urls ? pairsOf(urls).length : 1;
-  return Number(needed ?? 0) > count
-    ? [
-        `TRON_CONFIRMING_NODES: is ${needed}, but TRON_NODE_URLS has ${count === 1 ? 'one node' : `${count} nodes`}`,
-      ]
-    : [];
+  const count = urls ? splitPairs(urls).length : 1;
+  // Text that is no number is another problem.
+  const hasTooFew = Number(needed ?? 0) > count;
+  const nodes = count === 1 ? 'one node' : `${count} nodes`;
+  return hasTooFew ? [`TRON_CONFIRMING_NODES: is ${needed}, but TRON_NODE_URLS has ${nodes}`] : [];
 }
 
-/** Finds the contract or a node of another network. */
+/** Finds the contract or a node of another chain. */
 function foreignProblems({ TRON_NETWORK: network, ...set }: NodeJS.ProcessEnv): string[] {
   if (network === undefined || network === 'private') return [];
   const { TRON_USDT_CONTRACT: contract, TRON_NODE_URLS: urls = '' } = set;
-  const others = Object.entries(KNOWN_NETWORKS).filter(([name]) => name !== network);
-  const ofContract = contract && others.find(([, known]) => known.usdtContract === contract)?.[0];
-  const ofNode = others.find(([, known]) => urls.includes(new URL(known.node).host))?.[0];
-  return [
-    ...(network === 'mainnet' && contract && contract !== KNOWN_NETWORKS.mainnet?.usdtContract
-      ? ['TRON_USDT_CONTRACT: is not the USDT contract on mainnet; leave it out to use the right one']
-      : ofContract
-        ? [`TRON_USDT_CONTRACT: belongs to ${ofContract}, but TRON_NETWORK is ${network}`]
-        : []),
-    ...(ofNode ? [`TRON_NODE_URLS: contains a node of ${ofNode}, but TRON_NETWORK is ${network}`] : []),
-  ];
+  const others = Object.entries(KNOWN_CHAINS).filter(([name]) => name !== network);
+  const contractChain = contract && others.find(([, known]) => known.usdtContract === contract)?.[0];
+  const nodeChain = others.find(([, known]) => urls.includes(new URL(known.node).host))?.[0];
+  const problems: string[] = [];
+  if (network === 'mainnet' && contract && contract !== KNOWN_CHAINS.mainnet?.usdtContract)
+    problems.push(
+      'TRON_USDT_CONTRACT: is not the USDT contract on mainnet; leave it out to use the right one',
+    );
+  else if (contractChain)
+    problems.push(`TRON_USDT_CONTRACT: belongs to ${contractChain}, but TRON_NETWORK is ${network}`);
+  if (nodeChain)
+    problems.push(`TRON_NODE_URLS: contains a node of ${nodeChain}, but TRON_NETWORK is ${network}`);
+  return problems;
 }
 
 function isHttpUrl(text: string): boolean {

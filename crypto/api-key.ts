@@ -1,6 +1,7 @@
-import { randomInt } from 'node:crypto';
+import { createHmac, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { Mode } from '../domain/mode.ts';
+import type { KeyRing } from './key-ring.ts';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const RANDOM_LENGTH = 36;
@@ -11,7 +12,7 @@ const SHAPE = /^sk_(test|live)_[0-9A-Za-z]{42}$/;
 export function generateApiKey(mode: Mode): string {
   const random = Array.from({ length: RANDOM_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
   const body = `sk_${mode}_${random}`;
-  return body + checksumOf(body);
+  return body + checksum(body);
 }
 
 /** Whether a text could be a key, apart from its checksum. */
@@ -20,10 +21,10 @@ export function isApiKeyShaped(text: string): boolean {
 }
 
 /** The mode of a well-formed key; undefined for a mistyped or foreign one, so that it costs no query. */
-export function modeOfApiKey(key: string): Mode | undefined {
+export function readApiKeyMode(key: string): Mode | undefined {
   const shape = SHAPE.exec(key);
   if (shape === null) return undefined;
-  if (checksumOf(key.slice(0, -CHECKSUM_LENGTH)) !== key.slice(-CHECKSUM_LENGTH)) return undefined;
+  if (checksum(key.slice(0, -CHECKSUM_LENGTH)) !== key.slice(-CHECKSUM_LENGTH)) return undefined;
   return shape[1] as Mode;
 }
 
@@ -32,7 +33,15 @@ export function apiKeyHint(key: string): string {
   return `${key.slice(0, 8)}…${key.slice(-4)}`;
 }
 
-function checksumOf(body: string): string {
+/**
+ * Returns the hashes that an API key may be stored under, the ring's current key first, so that API keys survive a rotation.
+ */
+export function apiKeyHasher(ring: KeyRing): (key: string) => Buffer[] {
+  const secrets = ring.derive('api-key-hash');
+  return (key) => secrets.map((secret) => createHmac('sha256', secret).update(key).digest());
+}
+
+function checksum(body: string): string {
   let rest = crc32(body);
   let text = '';
   for (let i = 0; i < CHECKSUM_LENGTH; i++) {

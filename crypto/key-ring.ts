@@ -17,7 +17,7 @@ export interface RingKey {
 export const rootContext = (keyId: string): string => `ring-key/${keyId}`;
 
 /** The id of the key that a value is sealed under. */
-export const keyIdOf = (sealed: Buffer): string => sealed.toString('utf8', 1, 1 + (sealed[0] ?? 0));
+export const readKeyId = (sealed: Buffer): string => sealed.toString('utf8', 1, 1 + (sealed[0] ?? 0));
 
 const hmac = (key: KeyObject | Buffer, data: Buffer | string): Buffer =>
   createHmac('sha256', key).update(data).digest();

@@ -9,27 +9,107 @@ import type { Row, Tables } from './tables.ts';
 type Columns<Table extends keyof Tables> = readonly (keyof Tables[Table])[];
 
 export const CARD_COLUMNS = [
-  ...(['id', 'partner_id', 'mode', 'status', 'external_ref', 'card_name', 'cardholder_first_name'] as const),
-  ...(['cardholder_last_name', 'email', 'product_code', 'network', 'network_card_id', 'last4'] as const),
-  ...(['exp_month', 'exp_year', 'failure_code', 'funding_cents', 'fees', 'overdue_since'] as const),
+  'id',
+  'partner_id',
+  'mode',
+  'status',
+  'external_ref',
+  'card_name',
+  'cardholder_first_name',
+  'cardholder_last_name',
+  'email',
+  'metadata',
+  'product_code',
+  'network',
+  'network_card_id',
+  'last4',
+  'exp_month',
+  'exp_year',
+  'failure_code',
+  'funding_cents',
+  'fees',
+  'overdue_since',
+  'spending_controls',
   'created_at',
 ] as const satisfies Columns<'card'>;
 
 export const TOPUP_COLUMNS = [
-  ...(['id', 'partner_id', 'mode', 'card_id', 'status', 'failure_code', 'amount_cents', 'fees'] as const),
-  ...(['card_balance_cents', 'overdue_since', 'created_at', 'completed_at'] as const),
+  'id',
+  'partner_id',
+  'mode',
+  'card_id',
+  'status',
+  'failure_code',
+  'amount_cents',
+  'fees',
+  'card_balance_cents',
+  'overdue_since',
+  'created_at',
+  'completed_at',
 ] as const satisfies Columns<'topup'>;
 
+export const WITHDRAWAL_COLUMNS = [
+  ...(['id', 'partner_id', 'mode', 'card_id', 'status', 'failure_code', 'amount_cents'] as const),
+  ...(['card_balance_cents', 'overdue_since', 'created_at', 'completed_at'] as const),
+] as const satisfies Columns<'withdrawal'>;
+
 export const TRANSACTION_COLUMNS = [
-  ...(['id', 'partner_id', 'mode', 'card_id', 'network_transaction_id', 'requested_type'] as const),
-  ...(['forced', 'type', 'amount_cents', 'fees', 'merchant_name', 'merchant_category_code'] as const),
-  ...(['merchant_city', 'merchant_country', 'decline_reason', 'charged_to'] as const),
-  ...(['card_balance_after_cents', 'created_at'] as const),
+  'id',
+  'partner_id',
+  'mode',
+  'card_id',
+  'network_transaction_id',
+  'requested_type',
+  'forced',
+  'type',
+  'amount_cents',
+  'fees',
+  'merchant_name',
+  'merchant_category_code',
+  'merchant_city',
+  'merchant_country',
+  'decline_reason',
+  'charged_to',
+  'card_balance_after_cents',
+  'created_at',
+  'authorization_id',
+  'from_hold_cents',
+  'partner_balance_cents',
 ] as const satisfies Columns<'card_transaction'>;
 
+export const AUTHORIZATION_COLUMNS = [
+  'id',
+  'partner_id',
+  'mode',
+  'card_id',
+  'network_authorization_id',
+  'status',
+  'amount_cents',
+  'held_cents',
+  'settled_cents',
+  'decline_reason',
+  'merchant_name',
+  'merchant_category_code',
+  'merchant_city',
+  'merchant_country',
+  'requests',
+  'holds',
+  'expires_at',
+  'created_at',
+] as const satisfies Columns<'card_authorization'>;
+
 export const DEPOSIT_COLUMNS = [
-  ...(['id', 'partner_id', 'mode', 'network', 'contract_address', 'address', 'amount_cents'] as const),
-  ...(['status', 'credited_cents', 'created_at', 'expires_at'] as const),
+  'id',
+  'partner_id',
+  'mode',
+  'network',
+  'contract_address',
+  'address',
+  'amount_cents',
+  'status',
+  'credited_cents',
+  'created_at',
+  'expires_at',
   'confirmed_at',
 ] as const satisfies Columns<'deposit'>;
 
@@ -50,7 +130,7 @@ type PaymentOfDeposit = Row<
  * @param deposit the alias of table `deposit` in the statement
  * @param which only those with this status; all if omitted
  */
-export const paymentsOf = (
+export const selectPayments = (
   deposit: string,
   { status, limit = MAX_PAYMENTS_SHOWN }: { status?: PaymentStatus; limit?: number } = {},
 ) => {

@@ -1,5 +1,5 @@
-import type { ClientBase } from 'pg';
-import { ReleasingClient } from './pg-client.ts';
+import pg, { type ClientBase } from 'pg';
+import { destroyClient } from './connection.ts';
 import { SessionRefused } from './session.ts';
 
 /** What API and worker have in common: their roles are members of it. The migrations create all roles, but no logins. */
@@ -74,7 +74,7 @@ export async function checkLogin(client: ClientBase, rules: LoginRules): Promise
 
 /** Runs {@link checkLogin} once for a URL that is not open yet. A database that can't be reached is not an error. */
 export async function checkLoginAt(databaseUrl: string, rules: LoginRules): Promise<void> {
-  const client = new ReleasingClient({
+  const client = new pg.Client({
     connectionString: databaseUrl,
     options: rules.role && `-c role=${rules.role}`,
     connectionTimeoutMillis: 5_000,
@@ -84,15 +84,15 @@ export async function checkLoginAt(databaseUrl: string, rules: LoginRules): Prom
     await client.connect();
     await checkLogin(client, rules);
   } catch (error) {
-    const refusal = refusalOf(error, rules.role);
+    const refusal = explainRefusedSession(error, rules.role);
     if (refusal !== undefined) throw refusal;
   } finally {
-    client.destroy();
+    destroyClient(client);
   }
 }
 
 /** Why a connection was refused, if a retry would not help; otherwise undefined. */
-export function refusalOf(error: unknown, role: Role | undefined): SessionRefused | undefined {
+export function explainRefusedSession(error: unknown, role: Role | undefined): SessionRefused | undefined {
   if (error instanceof SessionRefused) return error;
   const { code, message = '' } = error as { code?: string; message?: string };
   if (code === INSUFFICIENT_PRIVILEGE && message.includes('set role')) {

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { columnsOf } from './sql.ts';
+import { columnList } from './sql.ts';
 import type { Row, Tables } from './tables.ts';
 
 /** The largest page of a list, plus the row that says whether there are more. */
@@ -26,7 +26,7 @@ export function newestRows<Table extends keyof Tables, Column extends ColumnOf<T
   before?: unknown;
   /** How many rows to return, and a constant upper bound for that. */
   limit: unknown;
-  most?: number;
+  maxRows?: number;
 }): RawBuilder<Row<Table, Column>> {
   // Ids are lowercase letters, digits and _.
   const {
@@ -37,15 +37,15 @@ export function newestRows<Table extends keyof Tables, Column extends ColumnOf<T
     from = sql.lit(''),
     before = sql.lit('~'),
     limit,
-    most = LARGEST_PAGE,
+    maxRows = LARGEST_PAGE,
   } = wanted;
   const names = [...Object.keys(where), id].map((name) => sql.ref(name));
   const key = (last: unknown) =>
     sql`(${sql.join([...Object.values(where), last].map((value) => unseen(value)))})`;
   return sql`(select newest.* from (
-      select ${columnsOf(table, columns)} from ${sql.table(table)}
+      select ${columnList(table, columns)} from ${sql.table(table)}
       where (${sql.join(names)}) >= ${key(from)} and (${sql.join(names)}) < ${key(before)}
-      order by ${sql.join(names.map((name) => sql`${name} desc`))} limit ${sql.lit(most)}
+      order by ${sql.join(names.map((name) => sql`${name} desc`))} limit ${sql.lit(maxRows)}
     ) newest limit ${limit})`;
 }
 

@@ -1,19 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
+import pg from 'pg';
 import type { Logger } from 'pino';
 import { coalesce } from '../process/coalesce.ts';
 import { describeError } from '../process/describe-error.ts';
 import { asService } from '../process/work-context.ts';
+import { destroyClient } from './connection.ts';
 import { checkLogin } from './login.ts';
 import type { Orm, ServiceDatabase } from './orm.ts';
-import { ReleasingClient } from './pg-client.ts';
 import { CLIENT_KEEPALIVE, SERVICE_LIMITS, startupOptions } from './session.ts';
 import { autocommitStatement } from './sql.ts';
 
 // Channels of NOTIFY. A notification is a hint that saves time: a listener must also work without it.
 
 /** Payload: the id of a claim that has its response. */
-export const CLAIM_ANSWERED = 'claim_answered';
+export const CLAIM_HAS_RESPONSE = 'claim_answered';
 
 /** No payload: there are events to send. */
 export const EVENT_WRITTEN = 'event_written';
@@ -51,7 +52,7 @@ const notify = autocommitStatement(
  */
 export function createNotifier(notify: () => Promise<void>, onError: (error: unknown) => void): () => void {
   const wanted = coalesce<null, void>({
-    mostTogether: Number.POSITIVE_INFINITY,
+    maxTogether: Number.POSITIVE_INFINITY,
     run: (calls) =>
       // It serves all accounts, so it runs as the service.
       asService('notifications', async () => {
@@ -63,7 +64,7 @@ export function createNotifier(notify: () => Promise<void>, onError: (error: unk
   return () => void wanted(null);
 }
 
-export interface Listening {
+export interface NotificationListener {
   stop(): Promise<void>;
 }
 
@@ -74,19 +75,19 @@ export interface Listening {
  * @param options.on what to do with a payload, by channel
  * @param options.onListening called on every connect, so that the listener can look for what it missed
  */
-export function listen(options: {
+export function listenToNotifications(options: {
   database: ServiceDatabase['direct'];
   on: Record<string, (payload: string) => void>;
   logger: Logger;
   onListening?: () => void;
-}): Listening {
+}): NotificationListener {
   const { databaseUrl, role, onOwnerLogin } = options.database;
   const channels = Object.keys(options.on);
   const stopping = new AbortController();
-  let client: ReleasingClient | undefined;
+  let client: pg.Client | undefined;
 
   const hold = async () => {
-    client = new ReleasingClient({
+    client = new pg.Client({
       connectionString: databaseUrl,
       options: startupOptions(SERVICE_LIMITS, role && { role }),
       connectionTimeoutMillis: 5_000,
@@ -114,7 +115,7 @@ export function listen(options: {
           { channels, error: describeError(error) },
           'cannot listen for notifications from the database; trying again',
         );
-        client?.destroy();
+        if (client !== undefined) destroyClient(client);
       }
       await sleep(pauseMs, undefined, { signal: stopping.signal }).catch((error) => {
         if (!stopping.signal.aborted) throw error;
@@ -124,7 +125,7 @@ export function listen(options: {
   return {
     stop: async () => {
       stopping.abort();
-      client?.destroy();
+      if (client !== undefined) destroyClient(client);
       await running;
     },
   };

@@ -1,17 +1,18 @@
-import { MikroORM } from '@mikro-orm/postgresql';
-import type { ClientBase, Pool } from 'pg';
+import { createPostgreSqlTypeParsers, MikroORM } from '@mikro-orm/postgresql';
+import { type Dialect, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely';
+import pg from 'pg';
 import type { Logger } from 'pino';
-import { lendInTurns, type PoolShares, type PoolUsage } from './fair-pool.ts';
+import { Connection } from './connection.ts';
 import { readLoggedValues } from './logged-values.ts';
 import {
   type API_ROLE,
   checkLogin,
   checkLoginAt,
+  explainRefusedSession,
   type LoginRules,
-  refusalOf,
   type WORKER_ROLE,
 } from './login.ts';
-import { PreparedClient, ReleasingClient } from './pg-client.ts';
+import { Pool, type PoolShares, type PoolUsage } from './pool.ts';
 import {
   CLIENT_KEEPALIVE,
   checkSession,
@@ -32,8 +33,6 @@ export interface OrmOptions extends Partial<LoginRules> {
   shares?: PoolShares;
   /** The name of the connections in pg_stat_activity. */
   applicationName?: string;
-  /** Receives the usage of the connections. */
-  onPool?: (usage: PoolUsage) => void;
   /** Default: {@link SERVICE_LIMITS}. */
   limits?: TimeLimits;
   /** Further settings of each session, by name. Not behind a pooler. */
@@ -46,6 +45,36 @@ export interface OrmOptions extends Partial<LoginRules> {
  * time limits are not in force
  */
 export async function openOrm(options: OrmOptions): Promise<Orm> {
+  return openOn(createPool(options), options);
+}
+
+async function openOn(pool: Pool, { databaseUrl, role }: OrmOptions): Promise<Orm> {
+  const dialect: Dialect = {
+    createAdapter: () => new PostgresAdapter(),
+    createDriver: () => pool,
+    createIntrospector: (db) => new PostgresIntrospector(db),
+    createQueryCompiler: () => new PostgresQueryCompiler(),
+  };
+  const orm = await MikroORM.init({
+    clientUrl: databaseUrl,
+    entities: ENTITIES,
+    driverOptions: dialect,
+    forceUtcTimezone: true,
+    // A mistyped name is an error, not a new database.
+    ensureDatabase: false,
+  });
+  try {
+    await query(orm.em.fork(), 'SELECT');
+  } catch (error) {
+    const refusal = explainRefusedSession(error, role);
+    if (refusal === undefined) return orm;
+    await orm.close();
+    throw refusal;
+  }
+  return orm;
+}
+
+function createPool(options: OrmOptions): Pool {
   const {
     role,
     pooled = false,
@@ -54,55 +83,49 @@ export async function openOrm(options: OrmOptions): Promise<Orm> {
     limits = SERVICE_LIMITS,
     settings = {},
   } = options;
-  const orm = await MikroORM.init({
-    clientUrl: options.databaseUrl,
-    entities: ENTITIES,
-    pool: { min: 0, max: options.poolSize, idleTimeoutMillis: 30_000 },
-    driverOptions: {
-      // MikroORM takes only host, port, login and database from the URL. The driver reads all of it, sslmode included.
-      connectionString: options.databaseUrl,
-      // Behind a transaction pooler, statements prepared on another server connection don't exist, and `options` don't work.
-      ...(pooled
-        ? { Client: ReleasingClient }
-        : {
-            Client: PreparedClient,
-            options: startupOptions(limits, { ...(role && { role }), ...settings }),
-          }),
-      application_name: options.applicationName ?? 'card-issuing',
-      connectionTimeoutMillis: 5_000,
-      longestAnswerMs: limits.statementMs && limits.statementMs + ANSWER_MARGIN_MS,
-      ...CLIENT_KEEPALIVE,
-      onConnect: async (client: ClientBase) => {
-        await checkLogin(client, { role, pooled, onOwnerLogin, onSharedLogin });
-        await checkSession(client, limits);
-      },
-      onPoolCreated: (pool: Pool) => {
-        const usage = lendInTurns(pool, options.poolSize, options.shares);
-        options.onPool?.(usage);
-      },
+  const maxResponseMs = limits.statementMs && limits.statementMs + RESPONSE_MARGIN_MS;
+  const startup = startupOptions(limits, role === undefined ? settings : { role, ...settings });
+  const types = typeParsers();
+  return new Pool({
+    size: options.poolSize,
+    shares: options.shares,
+    create: () =>
+      new Connection({
+        connectionString: options.databaseUrl,
+        // Poolers drop or refuse it.
+        options: pooled ? undefined : startup,
+        application_name: options.applicationName ?? 'card-issuing',
+        types,
+        prepares: !pooled,
+        maxResponseMs,
+        ...CLIENT_KEEPALIVE,
+      }),
+    check: async ({ client }) => {
+      await checkLogin(client, { role, pooled, onOwnerLogin, onSharedLogin });
+      await checkSession(client, limits);
     },
-    forceUtcTimezone: true,
-    // A mistyped name is an error, not a new database.
-    ensureDatabase: false,
   });
-  try {
-    await query(orm.em.fork(), 'SELECT');
-  } catch (error) {
-    const refusal = refusalOf(error, role);
-    if (refusal === undefined) return orm;
-    await orm.close();
-    throw refusal;
-  }
-  return orm;
 }
 
 /** Added to a statement's own limit. After that, PostgreSQL or the network to it counts as gone. */
-const ANSWER_MARGIN_MS = 3_000;
+const RESPONSE_MARGIN_MS = 3_000;
+
+/** The types as MikroORM's own driver parses them: a date or a time stays text. */
+function typeParsers(): pg.TypeOverrides {
+  const types = new pg.TypeOverrides();
+  // The types of `pg` say that it parses a number.
+  const parseArray = types.getTypeParser(TEXT_ARRAY) as unknown as (text: string) => string[];
+  const parsers = createPostgreSqlTypeParsers(parseArray);
+  for (const [oid, parse] of Object.entries(parsers)) types.setTypeParser(Number(oid), parse);
+  return types;
+}
+
+const TEXT_ARRAY = 1009;
 
 export interface ServiceDatabase {
   orm: Orm;
-  /** The current usage of its connections; null before the first one was requested. */
-  poolUsage(): PoolUsage | null;
+  /** The current usage of its connections. */
+  poolUsage: PoolUsage;
   /** PostgreSQL itself, for LISTEN. */
   direct: Pick<LoginRules, 'role' | 'onOwnerLogin'> & { databaseUrl: string };
 }
@@ -121,7 +144,7 @@ export interface DatabaseConfig {
 export async function openServiceDatabase(
   config: DatabaseConfig,
   logger: Logger,
-  options: Omit<OrmOptions, 'databaseUrl' | 'pooled' | 'onOwnerLogin' | 'onSharedLogin' | 'onPool'> & {
+  options: Omit<OrmOptions, 'databaseUrl' | 'pooled' | 'onOwnerLogin' | 'onSharedLogin'> & {
     role: typeof API_ROLE | typeof WORKER_ROLE;
   },
 ): Promise<ServiceDatabase> {
@@ -146,11 +169,9 @@ export async function openServiceDatabase(
   const { databaseUrl, databaseDirectUrl } = config;
   const pooled = databaseDirectUrl !== null;
   if (pooled) await checkLoginAt(databaseDirectUrl, { role, pooled: false, ...allowed });
-  let usage: PoolUsage | null = null;
-  const onPool = (of: PoolUsage) => {
-    usage = of;
-  };
-  const orm = await openOrm({ ...options, ...allowed, databaseUrl, pooled, onPool, onSharedLogin });
+  const ormOptions = { ...options, ...allowed, databaseUrl, pooled, onSharedLogin };
+  const pool = createPool(ormOptions);
+  const orm = await openOn(pool, ormOptions);
   // The start does not wait for it. If PostgreSQL is down, `attention list` still says it.
   void readLoggedValues(orm.em.fork()).then(
     (why) => {
@@ -160,7 +181,7 @@ export async function openServiceDatabase(
   );
   return {
     orm,
-    poolUsage: () => usage,
+    poolUsage: pool.usage,
     direct: { databaseUrl: databaseDirectUrl ?? databaseUrl, role, ...allowed },
   };
 }

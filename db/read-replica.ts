@@ -51,7 +51,7 @@ export function readListsFrom(replica: Orm, primary: Orm, logger: Logger): ReadL
 
   // Lists that arrive during a check share the next one, so that every check starts after the list arrived.
   const catchUp = coalesce<null, boolean>({
-    mostTogether: 10_000,
+    maxTogether: 10_000,
     async run(lists) {
       const caughtUp = await asService('read replica', () => hasCaughtUp(replica, primary));
       return lists.map(() => caughtUp);
@@ -109,8 +109,8 @@ const REACHED = `SELECT pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= $1::
   FROM pg_control_system()`;
 
 /** @throws what `work` throws, or a TimeoutError, in which case its connection is ended */
-async function within<T>(mostMs: number, work: () => Promise<T>): Promise<T> {
-  const signal = AbortSignal.timeout(mostMs);
+async function within<T>(maxMs: number, work: () => Promise<T>): Promise<T> {
+  const signal = AbortSignal.timeout(maxMs);
   const tooLate = Promise.withResolvers<never>();
   const onAbort = () => tooLate.reject(signal.reason);
   signal.addEventListener('abort', onAbort, { once: true });

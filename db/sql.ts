@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel';
 import type { EntityManager, MikroORM } from '@mikro-orm/postgresql';
 import {
   type Compilable,
@@ -50,7 +51,7 @@ export interface StatementOptions {
   acrossTenants?: keyof typeof ACROSS_TENANTS;
 }
 
-/** A statement as it was built, for the test that checks it. */
+/** A statement as it is built, for the test that checks it. */
 export interface BuiltStatement {
   text: string;
   /** The values' names, in the order of the parameters; undefined for a constant. */
@@ -60,8 +61,8 @@ export interface BuiltStatement {
   built: Error;
 }
 
-/** Every statement of the modules that are loaded. */
-export const BUILT_STATEMENTS: BuiltStatement[] = [];
+/** Gets a {@link BuiltStatement} for each statement of the modules that are loaded from now on. */
+const statements = channel('card-issuing:statements');
 
 /**
  * Creates a statement that reads. It is built once, right here, so it costs no more than written-out SQL
@@ -110,7 +111,7 @@ export function autocommitStatement<Values extends object, Row>(
 export const anyOf = <Value>(values: readonly Value[]) => sql<Value>`any(${values})`;
 
 /** Columns of a table for a `sql` template, under the alias that the table has there. */
-export const columnsOf = <Table extends keyof Tables>(
+export const columnList = <Table extends keyof Tables>(
   table: Table,
   columns: readonly (keyof Tables[Table] & string)[],
   alias: string = table,
@@ -184,7 +185,10 @@ function compile<Values extends object>(
   });
   const { sql: text, parameters } = build(standIns).compile(BUILDER);
   const names = parameters.map((parameter) => (parameter instanceof StandIn ? parameter.name : undefined));
-  BUILT_STATEMENTS.push({ text, names, acrossTenants, built: new Error(text) });
+  if (statements.hasSubscribers) {
+    const built: BuiltStatement = { text, names, acrossTenants, built: new Error(text) };
+    statements.publish(built);
+  }
   return {
     text,
     bind: (values: Values) =>

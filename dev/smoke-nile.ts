@@ -18,7 +18,9 @@ const { values } = parseEnvironment(
 );
 const config = tronConfig({
   ...values,
-  ...{ TRON_NETWORK: 'nile', TRON_XPUB: '', TRON_SCAN_INTERVAL: 3_000 },
+  TRON_NETWORK: 'nile',
+  TRON_XPUB: '',
+  TRON_SCAN_INTERVAL: 3_000,
 });
 if (config === null) throw new Error('there is no configuration of Nile');
 const chain = createTronChain(config, pino({ level: 'warn' }));

@@ -39,10 +39,10 @@ export class ApiError extends Error {
     const byPath = new Map<string, FieldIssue>();
     for (const issue of found) if (!byPath.has(issue.path)) byPath.set(issue.path, issue);
     const issues = [...byPath.values()];
-    const shown = issues.slice(0, MAX_IN_MESSAGE).map((issue) => issue.message);
-    const more = issues.length - shown.length;
-    const message = [...shown, ...(more > 0 ? [`and ${more} more, see issues`] : [])].join('; ');
-    return new ApiError('validation_failed', { message, issues });
+    const parts = issues.slice(0, MAX_IN_MESSAGE).map((issue) => issue.message);
+    const more = issues.length - parts.length;
+    if (more > 0) parts.push(`and ${more} more, see issues`);
+    return new ApiError('validation_failed', { message: parts.join('; '), issues });
   }
 
   static ofField(path: string, message: string): ApiError {

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { ApiError } from './api-error.ts';
 import type { WorkflowOperation } from './claim-operation.ts';
-import type { EventType } from './event.ts';
 
 /** docs/partners/cards.md says what each status means. */
 export const CardStatus = z.enum(['funding_pending', 'active', 'frozen', 'blocked', 'failed']).meta({
@@ -23,7 +22,7 @@ export type SettableStatus = Extract<CardStatus, 'active' | 'frozen' | 'blocked'
 interface StatusChange {
   from: readonly CardStatus[];
   to: SettableStatus;
-  event: EventType;
+  event: 'card.frozen' | 'card.unfrozen' | 'card.blocked';
   /** As in "can be frozen". */
   participle: string;
 }
@@ -36,7 +35,7 @@ export const STATUS_CHANGES: Readonly<Record<StatusChangeOperation, StatusChange
 };
 
 /** `invalid_state`, naming the status, if a card in this status can't be changed like this; null if it can. */
-export function refusalOf(status: CardStatus, operation: StatusChangeOperation): ApiError | null {
+export function statusChangeRefusal(status: CardStatus, operation: StatusChangeOperation): ApiError | null {
   const { from, participle } = STATUS_CHANGES[operation];
   if (from.includes(status)) return null;
   return new ApiError('invalid_state', {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { MAX_AMOUNT_CENTS } from './money.ts';
 
-export const TronNetwork = z.enum(['mainnet', 'nile', 'shasta', 'private']);
-export type TronNetwork = z.infer<typeof TronNetwork>;
+export const ChainName = z.enum(['mainnet', 'nile', 'shasta', 'private']);
+export type ChainName = z.infer<typeof ChainName>;
 
 export const DepositStatus = z
   .enum(['awaiting_payment', 'confirming', 'confirmed', 'expired', 'needs_review', 'returned'])
@@ -65,7 +65,7 @@ export function judgePayment(
 }
 
 /** The status of a deposit that has payments, all of them judged. */
-export function statusOfPaid(
+export function paidStatus(
   payments: readonly { status: PaymentStatus }[],
 ): 'needs_review' | 'confirmed' | 'returned' {
   if (payments.some(({ status }) => status === 'in_review')) return 'needs_review';

@@ -43,6 +43,12 @@ export const ERRORS = {
     message:
       'The available balance does not cover the amount plus fees, and nothing was debited. Fund the balance, then send the request with a new Idempotency-Key: the one you used keeps this response.',
   },
+  insufficient_card_balance: {
+    status: 402,
+    type: 'payment',
+    message:
+      "The card's available balance does not cover the amount, and nothing was moved. Use a new Idempotency-Key for a smaller amount: the one you used keeps this response.",
+  },
   provider_declined: {
     status: 402,
     type: 'payment',
@@ -77,6 +83,16 @@ export const ERRORS = {
     status: 404,
     type: 'not_found',
     message: "This account has no top-up with this id in this key's mode.",
+  },
+  withdrawal_not_found: {
+    status: 404,
+    type: 'not_found',
+    message: "This account has no withdrawal with this id in this key's mode.",
+  },
+  authorization_not_found: {
+    status: 404,
+    type: 'not_found',
+    message: "This account has no authorization with this id in this key's mode.",
   },
   deposit_not_found: {
     status: 404,
@@ -137,7 +153,7 @@ export const ERRORS = {
     status: 422,
     type: 'conflict',
     message:
-      'This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.',
+      'This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.',
   },
   limit_exceeded: {
     status: 422,

@@ -1,22 +1,5 @@
 import { z } from 'zod';
 
-/** The types of events (docs/partners/webhooks.md), and `ping`, which POST /webhook-endpoint/test sends. */
-export const EventType = z
-  .enum([
-    'card.issued',
-    'card.issue_failed',
-    'topup.succeeded',
-    'topup.failed',
-    'card.transaction.created',
-    'card.frozen',
-    'card.unfrozen',
-    'card.blocked',
-    'deposit.confirmed',
-    'ping',
-  ])
-  .meta({ id: 'EventType', description: 'The kind of event.' });
-export type EventType = z.infer<typeof EventType>;
-
 /*
  * How a delivery moves. `status` says how the event stands. `workflow` is about the workflow that keeps the time until the next
  * attempt: `none`, the event has none; `untold`, it has yet to be started or notified of the status; `told`, it knows the status.

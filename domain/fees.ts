@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ApiError } from './api-error.ts';
-import { basisPointsOf, MAX_AMOUNT_CENTS } from './money.ts';
+import { MAX_AMOUNT_CENTS } from './money.ts';
 
 const Cents = z.int().min(0).max(MAX_AMOUNT_CENTS);
 const BasisPoints = z.int().min(0).max(10_000);
@@ -63,7 +63,10 @@ export function insufficientFunds(totalDebitedCents: number, availableCents: num
  * @throws ApiError `validation_failed` if the sum exceeds the largest safe integer.
  */
 export function quoteFunding(plan: FeePlan, kind: FundingKind, amountCents: number): Quote {
-  const funding = Math.max(basisPointsOf(amountCents, plan.cardFundingBasisPoints), plan.cardFundingMinCents);
+  const funding = Math.max(
+    applyBasisPoints(amountCents, plan.cardFundingBasisPoints),
+    plan.cardFundingMinCents,
+  );
   const fees: Fee[] = [
     { type: 'card_activation' as const, amount: kind === 'card_issue' ? plan.cardActivationCents : 0 },
     { type: 'card_funding' as const, amount: funding },
@@ -76,4 +79,9 @@ export function quoteFunding(plan: FeePlan, kind: FundingKind, amountCents: numb
     );
   }
   return { fees, totalDebitedCents: Number(total) };
+}
+
+/** `amountCents` × basis points, rounded half up, exact for every safe integer. */
+export function applyBasisPoints(amountCents: number, basisPoints: number): number {
+  return Number((BigInt(amountCents) * BigInt(basisPoints) + 5_000n) / 10_000n);
 }

@@ -33,10 +33,11 @@ const UNSEEN =
   '\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\ud800-\\udfff';
 const JOINERS = '\\u200c\\u200d';
 
-const Plain = (maxLength: number, pattern: RegExp) =>
+/** @param minLength 0 or 1 */
+const Plain = (minLength: number, maxLength: number, pattern: RegExp) =>
   z
     .string({ error: 'must be a string' })
-    .refine((text) => text !== '', 'must not be empty')
+    .refine((text) => text.length >= minLength, 'must not be empty')
     .refine(
       (text) => text.length <= maxLength || [...text].length <= maxLength,
       `must be at most ${maxLength} characters long`,
@@ -46,10 +47,15 @@ const Plain = (maxLength: number, pattern: RegExp) =>
       pattern,
       'must not contain control characters, invisible characters, or characters that change the direction of text',
     )
-    .meta({ minLength: 1, maxLength });
+    .meta({ minLength, maxLength });
 
 /** A string for machines, such as a reference: two that look the same are the same. Its length counts code points. */
-export const Line = (maxLength: number) => Plain(maxLength, new RegExp(`^[^${UNSEEN}${JOINERS}]*$`, 'u'));
+export const Line = (maxLength: number) => Plain(1, maxLength, new RegExp(`^[^${UNSEEN}${JOINERS}]*$`, 'u'));
 
 /** A name for people, on one line, in any script. Its length counts code points. */
-export const Label = (maxLength: number) => Plain(maxLength, new RegExp(`^[^${UNSEEN}]*$`, 'u'));
+export const Label = (maxLength: number) => Plain(1, maxLength, new RegExp(`^[^${UNSEEN}]*$`, 'u'));
+
+/** A {@link Label} that may be empty. */
+export const Note = (maxLength: number) => Plain(0, maxLength, new RegExp(`^[^${UNSEEN}]*$`, 'u'));
+
+export const Email = z.email({ error: 'must be a valid email address' }).max(254);

@@ -2,7 +2,9 @@
 export type IdPrefix =
   | 'card'
   | 'topup'
+  | 'wdr'
   | 'txn'
+  | 'auth'
   | 'btx'
   | 'dep'
   | 'evt'

@@ -1,3 +1,6 @@
+/** What can be looked up after its end. */
+export type LateKind = 'card' | 'topup' | 'withdrawal';
+
 /** What the network says about an operation that has ended: `yes` and `no` are definite, `none` is not. */
 export type LateAnswer = 'yes' | 'no' | 'unknown' | 'none';
 

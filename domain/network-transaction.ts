@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { AmountCents, Label, NetworkId } from './fields.ts';
+import { AmountCents, amountBetween, Label, NetworkId } from './fields.ts';
+import { MAX_AMOUNT_CENTS } from './money.ts';
 import { TransactionType } from './transaction.ts';
 
 const Words = Label(255).nullable().default(null);
@@ -7,8 +8,9 @@ const Words = Label(255).nullable().default(null);
 const NetworkMerchant = z.strictObject({ name: Words, categoryCode: Words, city: Words, country: Words });
 
 /**
- * A transaction as the card network reports it (docs/operating.md, "Transactions on the simulated network"). Strict, unlike
- * callbacks: an unknown field could mean that a different amount moves, or none.
+ * A transaction that a card network reports, in our words (docs/decisions/card-networks.md). The simulated network posts it
+ * like this; the ingress of another one translates. Strict: an unknown field could mean that a different amount moves, or
+ * none.
  */
 export const NetworkTransaction = z.strictObject({
   networkCardId: NetworkId,
@@ -21,7 +23,41 @@ export const NetworkTransaction = z.strictObject({
 });
 export type NetworkTransaction = z.infer<typeof NetworkTransaction>;
 
-/** What can be read of a report that is not a whole {@link NetworkTransaction}. */
+/** What the card network reports about an authorization (docs/operating.md, "Authorizations on the simulated network"). */
+export const NetworkAuthorizationReport = z
+  .strictObject({
+    networkCardId: NetworkId,
+    networkTransactionId: NetworkId,
+    networkAuthorizationId: NetworkId.nullable().default(null),
+    type: z.enum(['clearing', 'reversal', 'expiry']),
+    amountCents: AmountCents.nullable().default(null),
+    currency: z.literal('USD'),
+    final: z.boolean().default(true),
+    merchant: NetworkMerchant.prefault({}),
+  })
+  .refine(({ type, amountCents }) => (type === 'clearing' ? amountCents !== null : true), {
+    path: ['amountCents'],
+    message: 'is required for a clearing',
+  })
+  .refine(({ type, networkAuthorizationId }) => type === 'clearing' || networkAuthorizationId !== null, {
+    path: ['networkAuthorizationId'],
+    message: 'is required for a reversal and an expiry',
+  });
+export type NetworkAuthorizationReport = z.infer<typeof NetworkAuthorizationReport>;
+
+/** What the card network asks about an authorization: it waits for the decision. */
+export const NetworkAuthorizationRequest = z.strictObject({
+  networkCardId: NetworkId,
+  networkTransactionId: NetworkId,
+  networkAuthorizationId: NetworkId.nullable().default(null),
+  type: z.enum(['authorization', 'increment']),
+  amountCents: amountBetween(0, MAX_AMOUNT_CENTS),
+  currency: z.literal('USD'),
+  merchant: NetworkMerchant.prefault({}),
+});
+export type NetworkAuthorizationRequest = z.infer<typeof NetworkAuthorizationRequest>;
+
+/** What can be read of a report that is not a whole {@link NetworkTransaction} or {@link NetworkAuthorizationReport}. */
 const Parts = z.object({
   networkTransactionId: NetworkId,
   networkCardId: NetworkId.nullable().catch(null),
@@ -35,7 +71,7 @@ const Parts = z.object({
 /** What the network reported, as far as we understand it. A part that can't be read is null. */
 export interface ReportedTransaction extends z.infer<typeof Parts> {
   /** Null if this release does not understand all of it: an unknown type, currency or field, or an amount out of range. */
-  whole: NetworkTransaction | null;
+  whole: NetworkTransaction | NetworkAuthorizationReport | null;
   /** The names of the fields that it does not understand, at most ten. */
   unreadable: string[];
 }
@@ -46,6 +82,8 @@ export function readReport(value: unknown): ReportedTransaction | null {
   if (!parts.success) return null;
   const whole = NetworkTransaction.safeParse(value);
   if (whole.success) return { ...parts.data, whole: whole.data, unreadable: [] };
+  const report = NetworkAuthorizationReport.safeParse(value);
+  if (report.success) return { ...parts.data, whole: report.data, unreadable: [] };
   const fields = whole.error.issues.flatMap(({ path, ...issue }) =>
     issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...path, key]) : [path],
   );
@@ -57,7 +95,8 @@ export function readReport(value: unknown): ReportedTransaction | null {
  * Why a reported transaction is kept and not booked. `card_unknown`: no live card has its id at the network.
  * `card_not_issued`: its card is still being issued. `card_failed`: by our record, its card was never issued. `id_conflict`:
  * a different transaction was booked under its id. `unbookable`: a balance or a fee would leave the safe integers.
- * `not_understood`: this release does not know its type, its currency or a field.
+ * `authorization_unknown`: it ends an authorization whose request has not arrived. `not_understood`: this release does not
+ * know its type, its currency or a field.
  */
 export const WHY_KEPT = [
   'card_unknown',
@@ -65,6 +104,7 @@ export const WHY_KEPT = [
   'card_failed',
   'id_conflict',
   'unbookable',
+  'authorization_unknown',
   'not_understood',
 ] as const;
 export type WhyKept = (typeof WHY_KEPT)[number];

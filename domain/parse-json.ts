@@ -13,7 +13,7 @@ const TOKEN =
  * @throws ApiError `validation_failed`
  */
 export function parseJson(bytes: Uint8Array): unknown {
-  const text = textOf(bytes);
+  const text = decodeText(bytes);
   try {
     return parse(text);
   } catch (error) {
@@ -27,7 +27,7 @@ export function parseJson(bytes: Uint8Array): unknown {
   }
 }
 
-function textOf(bytes: Uint8Array): string {
+function decodeText(bytes: Uint8Array): string {
   let text: string;
   try {
     text = utf8.decode(bytes);

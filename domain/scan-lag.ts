@@ -6,7 +6,7 @@ export interface ScanLag {
   blocks: number | null;
 }
 
-/** Operators are told of a lag of more seconds than this. */
+/** Operators get to see a lag that is longer than this. */
 export const MAX_LAG_SECONDS = 60;
 
 /** A block is solid about 57 s after it was produced; no scan can take it earlier. */

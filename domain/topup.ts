@@ -36,7 +36,7 @@ export function topUpNotPossible(status: CardStatus): ApiError {
 }
 
 /** For a card that an operator confirmed as issued without the network's id for it. */
-export function topUpOfUnknownCard(): ApiError {
+export function unknownCardTopUp(): ApiError {
   return new ApiError('invalid_state', {
     message:
       "The card is active, but we do not have the card network's id for it, so it cannot be topped up, and nothing was " +

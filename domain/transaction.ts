@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { ApiError } from './api-error.ts';
+import { type DeclineReason, decideDecline } from './authorization.ts';
 import type { CardStatus } from './card-status.ts';
-import type { FeePlan } from './fees.ts';
-import { basisPointsOf, MAX_AMOUNT_CENTS } from './money.ts';
+import { applyBasisPoints, type FeePlan } from './fees.ts';
+import { MAX_AMOUNT_CENTS } from './money.ts';
 
 export const TransactionType = z.enum(['purchase', 'decline', 'refund']).meta({
   id: 'TransactionType',
@@ -11,28 +12,12 @@ export const TransactionType = z.enum(['purchase', 'decline', 'refund']).meta({
 });
 export type TransactionType = z.infer<typeof TransactionType>;
 
-export const DeclineReason = z
-  .enum([
-    'insufficient_card_balance',
-    'card_frozen',
-    'card_blocked',
-    'declined_by_network',
-    'simulated_decline',
-  ])
-  .meta({
-    id: 'DeclineReason',
-    description:
-      '`insufficient_card_balance`: the card held less than the purchase. `card_frozen`, `card_blocked`: the status of ' +
-      'the card at the time. `declined_by_network`: the card network declined. `simulated_decline`: you asked for a ' +
-      'decline.',
-  });
-export type DeclineReason = z.infer<typeof DeclineReason>;
-
-/** Whose money moves: the card's, or the account's prepaid balance's if the card is already blocked. */
-export const ChargedTo = z.enum(['card', 'partner_balance']).meta({
+/** Whose money moves: the card's, the account's prepaid balance's, or both if the card lacks a part of a clearing. */
+export const ChargedTo = z.enum(['card', 'partner_balance', 'both']).meta({
   id: 'ChargedTo',
   description:
-    'What the amount was taken from or returned to: the card, or your balance if the card was already blocked.',
+    'What the amount was taken from or returned to: the card, your balance, or both. See `card_amount` and ' +
+    '`partner_balance_amount`.',
 });
 export type ChargedTo = z.infer<typeof ChargedTo>;
 
@@ -62,23 +47,26 @@ export interface TransactionDecision {
   /** A purchase can become a decline. */
   type: TransactionType;
   declineReason: DeclineReason | null;
-  chargedTo: ChargedTo;
+  chargedTo: Exclude<ChargedTo, 'both'>;
   fees: TransactionFee[];
   cardBalanceAfterCents: number;
 }
 
 /**
  * Decides the outcome of a transaction on a card (docs/partners/transactions.md).
- * @param card `arrivingCents`: what its pending top-ups will add; a refund has to leave room for it
+ * @param card `heldCents`: how much of its balance authorizations and withdrawals hold. `arrivingCents`: what its pending
+ *   top-ups will add; a refund has to leave room for it
+ * @param refusedByControls why spending controls refuse a purchase; null if they don't
  * @throws ApiError `invalid_state` if the card was not issued or, for a simulated transaction, is not active;
  * `validation_failed` if the card's balance or the fee would exceed the largest safe integer.
  */
 export function decideTransaction(
   { type, amountCents, forced, simulated, byHand }: TransactionRequest,
-  card: { status: CardStatus; balanceCents: number; arrivingCents?: bigint },
+  card: { status: CardStatus; balanceCents: number; heldCents?: number; arrivingCents?: bigint },
   plan: FeePlan,
+  refusedByControls: DeclineReason | null = null,
 ): TransactionDecision {
-  const { balanceCents, arrivingCents = 0n } = card;
+  const { balanceCents, heldCents = 0, arrivingCents = 0n } = card;
   const status = byHand && card.status === 'failed' ? 'blocked' : card.status;
   refuseState(status, simulated);
 
@@ -90,10 +78,10 @@ export function decideTransaction(
     cardBalanceAfterCents: balanceCents,
   });
   if (type === 'decline') return decline(simulated ? 'simulated_decline' : 'declined_by_network');
-  if (type === 'purchase') {
-    if (status === 'frozen') return decline('card_frozen');
-    if (status === 'blocked' && !forced) return decline('card_blocked');
-    if (status === 'active' && amountCents > balanceCents) return decline('insufficient_card_balance');
+  if (type === 'purchase' && !(forced && status === 'blocked')) {
+    const availableCents = balanceCents - heldCents;
+    const reason = decideDecline({ status, availableCents }, amountCents, refusedByControls);
+    if (reason !== null) return decline(reason);
   }
 
   const chargedTo = status === 'blocked' ? 'partner_balance' : 'card';
@@ -133,7 +121,7 @@ export function transactionFees(
   const cents =
     type === 'decline'
       ? plan.declineFlatCents
-      : plan.transactionFlatCents + basisPointsOf(amountCents, plan.transactionBasisPoints);
+      : plan.transactionFlatCents + applyBasisPoints(amountCents, plan.transactionBasisPoints);
   if (cents > MAX_AMOUNT_CENTS) {
     throw ApiError.ofField('amount', `amount is too large: its fee would exceed ${MAX_AMOUNT_CENTS} cents`);
   }

@@ -1,33 +1,22 @@
 import { sql } from 'kysely';
 import { type Reader, tenantStatement } from '../db/sql.ts';
 import type { Mode, Tenant } from '../domain/mode.ts';
-import { accountId, type TransferCode, transferId } from './operation.ts';
-
-export interface Balance {
-  /** `totalCents` less `heldCents`. */
-  availableCents: number;
-  /** Reserved by operations still in flight. */
-  heldCents: number;
-  totalCents: number;
-}
-
-/** From PostgreSQL's bigint, which comes as text; the ledger's CHECKs keep it within the safe integers. */
-export function balanceOf(posted: string, held: string): Balance {
-  const totalCents = Number(posted);
-  const heldCents = Number(held);
-  return { availableCents: totalCents - heldCents, heldCents, totalCents };
-}
+import { accountId, type Balance, type TransferCode, toBalance, transferId } from './posting.ts';
 
 /** The partner's prepaid balance in one mode: zeros if nothing has touched it yet. */
 export async function readBalance(em: Reader, partnerId: string, mode: Mode): Promise<Balance> {
   const [row] = await account(em, { partnerId, mode }, { id: accountId('prepaid', partnerId, mode) });
-  return balanceOf(row?.posted ?? '0', row?.held ?? '0');
+  return toBalance(row?.posted ?? '0', row?.held ?? '0');
 }
 
-/** Cents on a card: 0 if nothing has touched it yet. */
-export async function readCardBalance(em: Reader, tenant: Tenant, cardId: string): Promise<number> {
-  const [row] = await accountOfCard(em, tenant, { cardId });
-  return Number(row?.posted ?? 0);
+/** Cents on a card, and how many of them are held: 0 if nothing has touched it yet. */
+export async function readCardBalance(
+  em: Reader,
+  tenant: Tenant,
+  cardId: string,
+): Promise<{ balanceCents: number; heldCents: number }> {
+  const [row] = await selectCardAccount(em, tenant, { cardId });
+  return { balanceCents: Number(row?.posted ?? 0), heldCents: Number(row?.held ?? 0) };
 }
 
 /** One change of a prepaid balance, as the ledger wrote it. */
@@ -65,7 +54,7 @@ const MAX_BIGINT = 2n ** 63n - 1n;
  * The entries that these operations made in a prepaid account, newest first. They are found by their ids, which are derived
  * from the operations and their steps.
  */
-export async function readEntriesOfOperations(
+export async function readEntriesOfPostings(
   em: Reader,
   partnerId: string,
   mode: Mode,
@@ -74,7 +63,7 @@ export async function readEntriesOfOperations(
   const transferIds = operations.flatMap(({ operationId, steps }) =>
     steps.map((step) => transferId(operationId, step)),
   );
-  const rows = await entriesOfTransfers(
+  const rows = await selectEntries(
     em,
     { partnerId, mode },
     { transferIds, accountId: accountId('prepaid', partnerId, mode) },
@@ -91,10 +80,10 @@ const account = tenantStatement((db, { partnerId, mode, id }: Tenant & { id: str
     .where('mode', '=', mode),
 );
 
-const accountOfCard = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
+const selectCardAccount = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
   db
     .selectFrom('ledger.account')
-    .select('posted')
+    .select(['posted', 'held'])
     .where('card_id', '=', cardId)
     .where('partner_id', '=', partnerId)
     .where('mode', '=', mode),
@@ -133,7 +122,7 @@ const entries = tenantStatement((db, { partnerId, mode, accountId, fromVersion, 
 
 type EntryRow = Awaited<ReturnType<typeof entries>>[number];
 
-const entriesOfTransfers = tenantStatement(
+const selectEntries = tenantStatement(
   (
     _,
     { partnerId, mode, transferIds, accountId }: Tenant & { transferIds: string[]; accountId: string },

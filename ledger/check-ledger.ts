@@ -26,7 +26,7 @@ export async function checkLedger(
   const violations: Violation[] = [];
   for (const { invariant, find } of CHECKS) {
     await beforeEach();
-    const rows = await find(em, { most: MAX_EACH });
+    const rows = await find(em, { limit: MAX_EACH });
     violations.push(...rows.map((row) => ({ invariant, ...row })));
   }
   return violations;
@@ -34,9 +34,9 @@ export async function checkLedger(
 
 const violationsThat = (finds: string) =>
   readStatement(
-    (_, { most }: { most: number }) => sql<Omit<Violation, 'invariant'>>`
+    (_, { limit }: { limit: number }) => sql<Omit<Violation, 'invariant'>>`
       SELECT v.subject, v.message FROM (${sql.raw(finds)}) v (subject, message)
-      ORDER BY v.subject, v.message LIMIT ${most}`,
+      ORDER BY v.subject, v.message LIMIT ${limit}`,
     { acrossTenants: 'measurement' },
   );
 
@@ -124,7 +124,8 @@ const INVARIANTS: readonly Invariant[] = [
         || '; the transfers up to it leave ' || s.posted || ' with ' || s.held || ' held'
       FROM (SELECT t.id, t.prepaid_posted, t.prepaid_held,
           sum(CASE WHEN t.phase NOT IN ('single', 'post') THEN 0 WHEN a.id = t.credit_id THEN t.amount ELSE -t.amount END) OVER w AS posted,
-          sum(CASE WHEN t.phase = 'pending' THEN t.amount ELSE coalesce(-p.amount, 0) END) OVER w AS held
+          sum(CASE WHEN a.id <> t.debit_id THEN 0 WHEN t.phase = 'pending' THEN t.amount ELSE coalesce(-p.amount, 0) END)
+            OVER w AS held
         FROM ledger.transfer t JOIN ledger.account a ON a.kind = 'prepaid' AND a.id IN (t.debit_id, t.credit_id)
           LEFT JOIN ledger.transfer p ON p.id = t.pending_id
         WINDOW w AS (PARTITION BY a.id ORDER BY t.seq)) s

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
-import { lowestId, timeOf } from '../crypto/new-id.ts';
+import { lowestId, readIdTime } from '../crypto/new-id.ts';
 import type { Orm } from '../db/orm.ts';
 import { readStatement } from '../db/sql.ts';
 import type { AuditResource } from './reads/audit.ts';
@@ -66,7 +66,7 @@ export async function verifyAudit(
       const hash = createHash('sha256').update(previous).update(text).digest();
       if (BigInt(link.seq) !== seq + 1n || !hash.equals(link.hash)) report(link.seq, 'chain_broken');
       if (link.content === null) {
-        if (since === null || timeOf(link.id) >= since) report(link.id, 'removed');
+        if (since === null || readIdTime(link.id) >= since) report(link.id, 'removed');
       } else if (createHash('sha256').update(link.content).digest('hex') !== digest) {
         report(link.id, 'changed');
       }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { checkHint, SEE_LOG } from '../attention/worker-check.ts';
 import { askForStatusChange } from '../commands/card-status/ask-as-operator.ts';
 import { openBody } from '../commands/idempotency/response.ts';
 import { Refusal } from '../commands/refusal.ts';
@@ -7,17 +8,16 @@ import { STATUS_CHANGES, type StatusChangeOperation } from '../domain/card-statu
 import { changeCardStatusWorkflowId } from '../workflows/messages.ts';
 import { type OperatorCard, readCard } from './reads/cards.ts';
 import type { Session } from './session.ts';
-import { checkOf, SEE_LOG } from './worker-check.ts';
 
 const POLL_INTERVAL_MS = 200;
 
 /**
  * Freezes, unfreezes or blocks a card as its partner could: records the request, which a worker starts within a second, and waits
- * until it is done. It needs neither Temporal nor ENCRYPTION_KEYS; without the keys, a refusal is told without its reason.
+ * until it is done. It needs neither Temporal nor ENCRYPTION_KEYS; without the keys, it can't say why a change was refused.
  * @returns the card as it is then, and the id of the request
  * @throws Refusal if the change is refused, or takes longer than `waitMs`
  */
-export async function changeCardStatus(
+export async function changeCardStatusByHand(
   session: Session,
   change: { cardId: string; operation: StatusChangeOperation; reason: string },
   waitMs: number,
@@ -35,11 +35,11 @@ export async function changeCardStatus(
   }
   const { claimId, requestId } = await askForStatusChange(await session.operator(), change);
   for (const giveUpAt = Date.now() + waitMs; Date.now() < giveUpAt; await sleep(POLL_INTERVAL_MS)) {
-    const [response] = await responseOf(orm.em.fork(), { claimId });
+    const [response] = await selectResponse(orm.em.fork(), { claimId });
     if (response === undefined) continue;
     const card = await readCard(orm, cardId);
     if (response.response_status === 200) return { ...card, request_id: requestId };
-    const why = await reasonOf(session, claimId, response.response_body);
+    const why = await readRefusal(session, claimId, response.response_body);
     throw new Refusal(`${cardId} was not ${done}: ${why} See "operator card show ${cardId}".`);
   }
   throw new Refusal(
@@ -49,7 +49,7 @@ export async function changeCardStatus(
   );
 }
 
-const responseOf = readStatement(
+const selectResponse = readStatement(
   (db, { claimId }: { claimId: string }) =>
     db
       .selectFrom('idempotency_claim')
@@ -60,7 +60,7 @@ const responseOf = readStatement(
   { acrossTenants: 'id' },
 );
 
-async function reasonOf(session: Session, claimId: string, body: Buffer): Promise<string> {
+async function readRefusal(session: Session, claimId: string, body: Buffer): Promise<string> {
   if (session.keys() === null) return 'it was refused (set ENCRYPTION_KEYS to see why).';
   const { ring } = await session.withKeys();
   return JSON.parse(openBody(ring, claimId, body)).error.message;
@@ -68,7 +68,7 @@ async function reasonOf(session: Session, claimId: string, body: Buffer): Promis
 
 async function whatItWaitsFor(session: Session, cardId: string, claimId: string): Promise<string> {
   const { status_change: underWay } = await readCard(await session.orm(), cardId);
-  if (underWay === null) return checkOf(SEE_LOG, session.countWorkers);
+  if (underWay === null) return checkHint(SEE_LOG, session.countWorkers);
   return underWay.workflow_id === changeCardStatusWorkflowId(cardId, claimId)
     ? 'the card network has not confirmed it'
     : 'another change of the card comes first, and the card network has not confirmed that';

@@ -57,8 +57,7 @@ function databaseCode(error: unknown): string | undefined {
   for (let at = error; at instanceof Error; at = at.cause) {
     const { code } = at as { code?: unknown };
     if (typeof code === 'string') return code;
-    if (/^(Connection terminated|timeout exceeded when trying to connect)/.test(at.message))
-      return 'ETIMEDOUT';
+    if (at.message.startsWith('Connection terminated')) return 'ETIMEDOUT';
   }
   return undefined;
 }

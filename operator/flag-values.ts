@@ -1,9 +1,12 @@
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { parseDuration } from '../config/duration.ts';
+import { ApiError } from '../domain/api-error.ts';
 import { Label } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
+import { parseJson } from '../domain/parse-json.ts';
+import { completeControls, SpendingControlsRequest } from '../domain/spending-controls.ts';
 
 /** Makes commander's parser of a flag or an argument. A flag that is given twice is refused. */
 export function read<T>(schema: z.ZodType<T>): (text: string, previous?: T) => T {
@@ -41,6 +44,20 @@ export const WholeNumber = (schema: z.ZodType<number, number>) =>
     .regex(/^\d{1,16}$/, 'must be a whole number')
     .transform(Number)
     .pipe(schema);
+
+/** Spending controls as JSON, as partners send them (docs/partners/spending-controls.md). */
+export const ControlsJson = z.string().transform((text, ctx) => {
+  try {
+    const parsed = SpendingControlsRequest.safeParse(parseJson(Buffer.from(text)));
+    if (parsed.success) return completeControls(parsed.data);
+    for (const { path, message } of parsed.error.issues)
+      ctx.addIssue([path.join('.'), message].join(' ').trim());
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    ctx.addIssue('must be valid JSON');
+  }
+  return z.NEVER;
+});
 
 export const SignedCents = z
   .string()

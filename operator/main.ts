@@ -17,7 +17,7 @@ process.exitCode = await runOperator(process.argv.slice(2), {
   out: (text) => process.stdout.write(text),
   outRead,
   err: (text) => process.stderr.write(text),
-  ...(process.stdin.isTTY && { confirm }),
+  confirm: process.stdin.isTTY ? confirm : undefined,
 });
 
 /** The operating system's user and the machine. */

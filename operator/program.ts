@@ -10,12 +10,12 @@ export interface OperatorOptions {
   /** The operating system's user and the machine, as user@host: the author of every change unless OPERATOR says who it is. */
   actor: string;
   out(text: string): void;
-  /** Waits until what was printed has been read; leave it out if that can't be told. Returns false if nobody reads it. */
+  /** Waits until what was printed has been read; leave it out if there is no way to know. Returns false if nobody reads it. */
   outRead?(): Promise<boolean>;
   err(text: string): void;
   /** Asks the person at the terminal; leave it out if there is nobody to ask. */
-  confirm?(question: string): Promise<boolean>;
-  /** How long `card resolve` and `topup resolve` wait for a worker to apply the decision. */
+  confirm?: ((question: string) => Promise<boolean>) | undefined;
+  /** How long `card resolve`, `topup resolve` and `withdrawal resolve` wait for a worker to apply the decision. */
   resolveWaitMs?: number;
 }
 
@@ -98,15 +98,23 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
   product: ["the platform's card products", async () => (await import('./nouns/product.ts')).productNoun],
   card: ['cards and their issuance', async () => (await import('./nouns/card.ts')).cardNoun],
   topup: ['card top-ups', async () => (await import('./nouns/topup.ts')).topUpNoun],
+  withdrawal: [
+    'withdrawals from cards to the prepaid balance',
+    async () => (await import('./nouns/withdrawal.ts')).withdrawalNoun,
+  ],
   deposit: ['USDT deposits and their payments', async () => (await import('./nouns/deposit.ts')).depositNoun],
   tron: ['the scan of the TRON chain', async () => (await import('./nouns/tron.ts')).tronNoun],
+  authorization: [
+    'what merchants hold on cards',
+    async () => (await import('./nouns/authorization.ts')).authorizationNoun,
+  ],
   transaction: ['card transactions', async () => (await import('./nouns/transaction.ts')).transactionNoun],
   request: [
     "partners' requests: what they did",
     async () => (await import('./nouns/request.ts')).requestNoun,
   ],
   'network-event': [
-    'transactions that the simulated network sends for live cards',
+    'what the simulated network says about live cards',
     async () => (await import('./nouns/network-event.ts')).networkEventNoun,
   ],
   'webhook-endpoint': [

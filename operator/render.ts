@@ -1,7 +1,7 @@
 import type { BalanceCents } from '../resources/balance.ts';
 
 /** A verb's output. */
-export interface Answer {
+export interface Output {
   /** A resource or an array of resources: all that `--json` prints. */
   value: object;
   /** The fields that the table of a list shows. */
@@ -9,7 +9,7 @@ export interface Answer {
   /** The fields that a list shows below each row, a line each, if they have a value: what is too long for a column. */
   below?: readonly string[];
   /** Printed below the text: what to do next, or why a list is empty. */
-  note?: string;
+  note?: string | undefined;
   /** Ends the command with exit code 1, even though it has output. */
   failed?: boolean;
 }
@@ -31,12 +31,13 @@ export function visible(line: string): string {
 }
 
 /** One JSON value on one line, for programs. */
-export const renderJson = ({ value }: Answer): string => `${visible(JSON.stringify(value))}\n`;
+export const renderJson = ({ value }: Output): string => `${visible(JSON.stringify(value))}\n`;
 
 /** For people: a table for a list, otherwise one field a line. */
-export function renderText({ value, columns, below, note }: Answer): string {
-  const body = Array.isArray(value) ? renderTable(value, columns ?? [], below) : renderFields(value);
-  return [...body, ...(note === undefined ? [] : [note])].map((line) => `${line}\n`).join('');
+export function renderText({ value, columns, below, note }: Output): string {
+  const lines = Array.isArray(value) ? renderTable(value, columns ?? [], below) : renderFields(value);
+  if (note !== undefined) lines.push(note);
+  return lines.map((line) => `${line}\n`).join('');
 }
 
 type Item = Record<string, unknown>;
@@ -47,26 +48,26 @@ function renderTable(
   below: readonly string[] = [],
 ): string[] {
   if (items.length === 0) return [];
-  const rows = items.map((item) => columns.map((column) => textOf(item[column])));
+  const rows = items.map((item) => columns.map((column) => toText(item[column])));
   const [head = '', ...lines] = align([columns.map((column) => column.toUpperCase()), ...rows]);
   const linesBelow = (item: Item | undefined) =>
-    below.flatMap((name) => (item?.[name] == null ? [] : [`    ${textOf(item[name])}`]));
+    below.flatMap((name) => (item?.[name] == null ? [] : [`    ${toText(item[name])}`]));
   return [head, ...lines.flatMap((line, index) => [line, ...linesBelow(items[index])])];
 }
 
-/** One field a line. A list of objects is a table of its own, below the other fields. */
+/** One field a line. A list of objects becomes a table below the other fields. */
 function renderFields(value: object): string[] {
   const fields = flatten(value, '');
   const isTable = (field: unknown): field is Item[] =>
     Array.isArray(field) && field.length > 0 && field.every((one) => typeof one === 'object' && one !== null);
   const plain = fields.filter(([, field]) => !isTable(field));
   const tables = fields.flatMap(([name, field]) =>
-    isTable(field) ? [`${name}:`, ...tableOf(field).map((line) => `  ${line}`)] : [],
+    isTable(field) ? [`${name}:`, ...toTable(field).map((line) => `  ${line}`)] : [],
   );
-  return [...align(plain.map(([name, field]) => [name, textOf(field)])), ...tables];
+  return [...align(plain.map(([name, field]) => [name, toText(field)])), ...tables];
 }
 
-const tableOf = (items: Item[]): string[] => renderTable(items, Object.keys(items[0] ?? {}));
+const toTable = (items: Item[]): string[] => renderTable(items, Object.keys(items[0] ?? {}));
 
 function flatten(value: object, prefix: string): [string, unknown][] {
   return Object.entries(value).flatMap(([name, field]): [string, unknown][] => {
@@ -75,7 +76,7 @@ function flatten(value: object, prefix: string): [string, unknown][] {
   });
 }
 
-function textOf(value: unknown): string {
+function toText(value: unknown): string {
   if (value === null || value === undefined) return '-';
   return visible(typeof value === 'object' ? JSON.stringify(value) : String(value));
 }

@@ -137,20 +137,24 @@ function statementsFor(statuses: readonly DeliveryStatus[]) {
       .where('d.event_id', '>=', from)
       .where('d.event_id', '<', until);
   return {
-    count: readStatement((db, range: Range) =>
-      wanted(db, range)
-        .select(['d.status', hasEndpoint.as('has_endpoint'), sql<number>`count(*)::int`.as('events')])
-        .groupBy(['d.status', 'has_endpoint'])
-        .orderBy('d.status'),
+    count: readStatement(
+      (db, range: Range) =>
+        wanted(db, range)
+          .select(['d.status', hasEndpoint.as('has_endpoint'), sql<number>`count(*)::int`.as('events')])
+          .groupBy(['d.status', 'has_endpoint'])
+          .orderBy('d.status'),
+      { acrossTenants: 'operator' },
     ),
     /** The next of the events that have an enabled endpoint, oldest first, by key. */
-    readPage: readStatement((db, page: Range & { after: string; limit: number }) =>
-      wanted(db, page)
-        .select('d.event_id')
-        .where('d.event_id', '>', page.after)
-        .where(hasEndpoint)
-        .orderBy('d.event_id')
-        .limit(page.limit),
+    readPage: readStatement(
+      (db, page: Range & { after: string; limit: number }) =>
+        wanted(db, page)
+          .select('d.event_id')
+          .where('d.event_id', '>', page.after)
+          .where(hasEndpoint)
+          .orderBy('d.event_id')
+          .limit(page.limit),
+      { acrossTenants: 'operator' },
     ),
   };
 }

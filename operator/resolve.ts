@@ -1,13 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
+import { NOT_BOOKED, WITHDRAWAL_NOT_BOOKED } from '../attention/late-answers.ts';
+import { checkHint, SEE_LOG } from '../attention/worker-check.ts';
 import type { Operator } from '../commands/accounts/operator-context.ts';
 import { decideContradiction } from '../commands/funding/book-topup.ts';
 import { type DecidedTable, readDecision } from '../commands/funding/decision.ts';
-import { decideIssuance, decideTopUp } from '../commands/funding/resolution.ts';
+import { decideIssuance, decideTopUp, decideWithdrawal } from '../commands/funding/resolution.ts';
 import { Refusal } from '../commands/refusal.ts';
 import { readStatement } from '../db/sql.ts';
 import type { CardStatus } from '../domain/card-status.ts';
-import type { IssuanceDecision, TopUpDecision, WhyNot } from '../domain/decision.ts';
+import type { IssuanceDecision, TopUpDecision, WhyNot, WithdrawalDecision } from '../domain/decision.ts';
 import {
   type ClaimedWorkflow,
   type OperationDecision,
@@ -15,11 +17,10 @@ import {
 } from '../temporal/claimed-workflow.ts';
 import { readWorkflowStatus } from '../temporal/workflow-status.ts';
 import { issueCardWorkflowId, networkResult } from '../workflows/messages.ts';
-import { NOT_BOOKED } from './attention/late-answers.ts';
 import { findCard, type OperatorCard, readCard } from './reads/cards.ts';
 import { findTopUp, type OperatorTopUp, readTopUp } from './reads/topups.ts';
+import { findWithdrawal, type OperatorWithdrawal, readWithdrawal } from './reads/withdrawals.ts';
 import type { Session } from './session.ts';
-import { checkOf, SEE_LOG } from './worker-check.ts';
 
 /**
  * Resolves an issuance that is past its deadline, or gives an active card its missing id at the network, and waits until
@@ -40,7 +41,7 @@ export async function resolveCard(
     decideIssuance(operator, { cardId, ...decision, reason, deadlineMs });
   if (before.status !== 'funding_pending') {
     await record(await session.operator());
-    const corrected = await untilApplied(session, waitMs, 'card', cardId, async () => {
+    const corrected = await untilApplied(session, waitMs, { noun: 'card', id: cardId }, async () => {
       const card = await readCard(orm, cardId);
       return card.network_card_id === decision.networkCardId ? card : null;
     });
@@ -62,7 +63,7 @@ export async function resolveCard(
  * @returns the top-up as it is then
  * @throws Refusal if that can't be done, or takes longer than `waitMs`.
  */
-export async function resolveTopUp(
+export async function resolveTopUpByHand(
   session: Session,
   topUpId: string,
   { outcome, reason }: TopUpDecision & { reason: string },
@@ -82,11 +83,35 @@ export async function resolveTopUp(
 }
 
 /**
+ * Resolves a withdrawal that is past its deadline, and waits until a worker has applied that.
+ * @returns the withdrawal as it is then
+ * @throws Refusal if that can't be done, or takes longer than `waitMs`.
+ */
+export async function resolveWithdrawalByHand(
+  session: Session,
+  withdrawalId: string,
+  { outcome, reason }: WithdrawalDecision & { reason: string },
+  waitMs: number,
+): Promise<OperatorWithdrawal> {
+  const orm = await session.orm();
+  const before = await readWithdrawal(orm, withdrawalId);
+  const { withdrawalDeadlineMs: deadlineMs } = session.config;
+  return resolvePending(session, waitMs, {
+    noun: 'withdrawal',
+    before,
+    about: { cardId: before.card_id, withdrawalId },
+    decided: { operation: 'withdraw_from_card', decision: { outcome } },
+    record: (operator) => decideWithdrawal(operator, { withdrawalId, outcome, reason, deadlineMs }),
+    find: () => findWithdrawal(orm, withdrawalId),
+  });
+}
+
+/**
  * Books a top-up that failed by our record, and that the network has carried out, and waits until a worker has done so.
  * @returns the top-up as it is then
  * @throws Refusal if there is nothing to book, it can't be booked, or that takes longer than `waitMs`.
  */
-export async function bookTopUp(
+export async function bookTopUpByHand(
   session: Session,
   id: string,
   reason: string,
@@ -105,8 +130,38 @@ export async function bookTopUp(
     throw new Refusal(`The card network now says that it has not carried out ${id}, so nothing was booked.`);
   }
   throw new Refusal(
-    `The decision is recorded, but ${id} is not booked yet: ${await checkOf(SEE_LOG, session.countWorkers)}. Then look ` +
+    `The decision is recorded, but ${id} is not booked yet: ${await checkHint(SEE_LOG, session.countWorkers)}. Then look ` +
       `again with "operator topup show ${id}".`,
+  );
+}
+
+/**
+ * Books a withdrawal that failed by our record, and that the network has carried out, and waits until a worker has done so.
+ * @returns the withdrawal as it is then
+ * @throws Refusal if there is nothing to book, it can't be booked, or that takes longer than `waitMs`.
+ */
+export async function bookWithdrawalByHand(
+  session: Session,
+  id: string,
+  reason: string,
+  waitMs: number,
+): Promise<OperatorWithdrawal> {
+  const orm = await session.orm();
+  const decision = { kind: 'withdrawal', id, outcome: 'booked', reason } as const;
+  await decideContradiction(await session.operator(), decision);
+  for (const giveUpAt = Date.now() + waitMs; Date.now() < giveUpAt; await sleep(POLL_INTERVAL_MS)) {
+    const [late] = await lateDecision(orm.em.fork(), { id });
+    if (late?.decision?.refused !== undefined) {
+      throw new Refusal(`${id} was not booked: ${WITHDRAWAL_NOT_BOOKED[late.decision.refused]}.`);
+    }
+    if (late !== undefined) continue;
+    const withdrawal = await findWithdrawal(orm, id);
+    if (withdrawal?.status === 'succeeded') return withdrawal;
+    throw new Refusal(`The card network now says that it has not carried out ${id}, so nothing was booked.`);
+  }
+  throw new Refusal(
+    `The decision is recorded, but ${id} is not booked yet: ${await checkHint(SEE_LOG, session.countWorkers)}. Then look ` +
+      `again with "operator withdrawal show ${id}".`,
   );
 }
 
@@ -137,7 +192,7 @@ const waitingFor = readStatement(
   { acrossTenants: 'operator' },
 );
 
-/** A card or a top-up that the network has not confirmed. */
+/** A card, a top-up or a withdrawal that the network has not confirmed. */
 interface Pending {
   id: string;
   partner_id: string;
@@ -152,7 +207,7 @@ interface Resolution<Resource extends Pending> {
   /** Its name on the command line, and its table. */
   noun: DecidedTable;
   before: Resource;
-  about: Pick<ClaimedWorkflow, 'cardId' | 'topUpId'>;
+  about: Pick<ClaimedWorkflow, 'cardId' | 'topUpId' | 'withdrawalId'>;
   decided: OperationDecision;
   /** @throws Refusal if the operation may not be resolved this way. */
   record(operator: Operator): Promise<void>;
@@ -174,12 +229,12 @@ async function resolvePending<Resource extends Pending>(
   await inTime(() => readWorkflowStatus(client, before.workflow_id));
   await record(await session.operator());
   const { taskQueue } = session;
-  const [pending] = await claimOf[noun]((await session.orm()).em.fork(), { id });
+  const [pending] = await claimStatements[noun]((await session.orm()).em.fork(), { id });
   if (pending !== undefined) {
     const claim = { ...about, claimId: pending.claim_id, partnerId, mode, taskQueue };
     await inTime(() => resolveOperation(client, claim, decided));
   }
-  return untilApplied(session, waitMs, noun, id, async () => {
+  return untilApplied(session, waitMs, { noun, id }, async () => {
     const after = (await find()) ?? asFailed(before);
     if (['funding_pending', 'pending'].includes(after.status)) return null;
     if ((after.status === 'failed') === (decided.decision.outcome === 'failed')) return after;
@@ -203,11 +258,16 @@ const claimIn = (table: DecidedTable) =>
     { acrossTenants: 'operator' },
   );
 /** The claim of what is pending. */
-const claimOf = { card: claimIn('card'), topup: claimIn('topup') };
+const claimStatements = {
+  card: claimIn('card'),
+  topup: claimIn('topup'),
+  withdrawal: claimIn('withdrawal'),
+};
 
 /**
  * What a failed operation would look like. Its row is deleted if its request had no response yet: that request gets 402,
- * and a refused card or top-up is not shown to the partner (docs/partners/cards.md, docs/partners/topups.md).
+ * and what was refused is not shown to the partner (docs/partners/cards.md, docs/partners/topups.md,
+ * docs/partners/withdrawals.md).
  */
 function asFailed<Resource extends Pending>(before: Resource): Resource {
   return { ...before, status: 'failed', failure_code: 'provider_declined', overdue_since: null };
@@ -223,8 +283,7 @@ const POLL_INTERVAL_MS = 200;
 async function untilApplied<Resource>(
   session: Session,
   waitMs: number,
-  noun: DecidedTable,
-  id: string,
+  { noun, id }: { noun: DecidedTable; id: string },
   whenApplied: () => Promise<Resource | null>,
 ): Promise<Resource> {
   const orm = await session.orm();
@@ -236,7 +295,7 @@ async function untilApplied<Resource>(
   }
   throw new Refusal(
     `The decision is recorded and was passed to the workflow, but ${id} has not changed yet: ` +
-      `${await checkOf(SEE_LOG, session.countWorkers)}. Then look again with "operator ${noun} show ${id}".`,
+      `${await checkHint(SEE_LOG, session.countWorkers)}. Then look again with "operator ${noun} show ${id}".`,
   );
 }
 

@@ -2,7 +2,7 @@ import type { Client, Connection } from '@temporalio/client';
 import type { Operator, OperatorContext } from '../commands/accounts/operator-context.ts';
 import { ConfigurationError } from '../config/environment.ts';
 import type { OperatorConfig } from '../config/operator.ts';
-import { cardsTaskQueue, taskQueueOf, WORKER_QUEUES, type WorkerQueue } from '../config/task-queues.ts';
+import { cardsTaskQueue, prefixedTaskQueue, WORKER_QUEUES, type WorkerQueue } from '../config/task-queues.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { OPERATOR_ROLE } from '../db/login.ts';
 import type { Orm } from '../db/orm.ts';
@@ -12,7 +12,7 @@ import { isTemporalError } from './errors.ts';
 
 /**
  * The connections that verbs use. Each is loaded and opened when a verb first needs it, so what a verb does not use costs no
- * time and need not be running.
+ * time and does not have to be running.
  */
 export interface Session {
   readonly config: OperatorConfig;
@@ -121,7 +121,7 @@ export function createSession(
       const prefix = session.config.taskQueuePrefix;
       try {
         const counts = (queue === null ? WORKER_QUEUES : [queue]).map((name) =>
-          countWorkers(client, taskQueueOf(prefix, name)),
+          countWorkers(client, prefixedTaskQueue(prefix, name)),
         );
         return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
       } catch (error) {
@@ -153,13 +153,13 @@ async function openAsOperator(
     applicationName: 'card-issuing-operator',
     limits: OPERATOR_LIMITS,
     role: OPERATOR_ROLE,
-    settings: whoOf(actor, operator),
+    settings: identity(actor, operator),
     onOwnerLogin: allowOwnerLogin ? (why) => err(`warning: ${why} (ALLOW_OWNER_LOGIN)\n`) : undefined,
   });
 }
 
 /** What the database records with each change (docs/decisions/audit-chain.md). @param actor user@host */
-function whoOf(actor: string, operator: string | null): Record<string, string> {
+function identity(actor: string, operator: string | null): Record<string, string> {
   const at = actor.lastIndexOf('@');
   const printable = (text: string) => text.replace(/[^\x20-\x7e]/g, '?').slice(0, 255);
   return {

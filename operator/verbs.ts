@@ -1,14 +1,14 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { read, WholeNumber } from './flag-values.ts';
-import type { Answer } from './render.ts';
+import type { Output } from './render.ts';
 import type { Session } from './session.ts';
 
 /** What a noun builds its verbs with. */
 export interface Verbs {
   session: Session;
   /** Turns a verb's work into an action for commander that prints the work's answer, as text or as JSON. */
-  verb<A extends unknown[]>(work: (...args: A) => Promise<Answer>): (...args: A) => Promise<void>;
+  verb<A extends unknown[]>(work: (...args: A) => Promise<Output>): (...args: A) => Promise<void>;
   /** Help text with complete command lines. */
   examples(...lines: string[]): string;
   /** Prints what is too long for one answer, and waits until it is read. @returns false if nobody reads any more */
@@ -70,7 +70,7 @@ export async function listNewest(
     /** Whether it has the flag `--before`. */
     isPaged?: boolean;
   },
-): Promise<Answer> {
+): Promise<Output> {
   const { noun, columns, limit = DEFAULT_LIMIT, readNewest, isPaged = false } = list;
   const found = await readNewest(limit + 1);
   const last = found[limit - 1];

@@ -6,9 +6,9 @@ interface CoalesceOptions<Item, Result> {
    */
   run(items: readonly Item[]): Promise<readonly (Result | Promise<Result>)[]>;
   /** How many items a batch can have. */
-  mostTogether: number;
+  maxTogether: number;
   /** How many batches run at once. Default: 1. */
-  mostUnderWay?: number;
+  maxUnderWay?: number;
   /** Items of one lane are never in two batches at once, and keep their order. Default: a single lane. */
   laneOf?(item: Item): string;
 }
@@ -20,8 +20,8 @@ interface CoalesceOptions<Item, Result> {
  */
 export function coalesce<Item, Result>({
   run,
-  mostTogether,
-  mostUnderWay = 1,
+  maxTogether,
+  maxUnderWay = 1,
   laneOf = () => '',
 }: CoalesceOptions<Item, Result>): (item: Item) => Promise<Result> {
   interface Waiting extends PromiseWithResolvers<Result> {
@@ -30,7 +30,7 @@ export function coalesce<Item, Result>({
   /** The lane that has waited longest is first. */
   const lanes = new Map<string, Waiting[]>();
   const busyLanes = new Set<string>();
-  let freePlaces = mostUnderWay;
+  let freePlaces = maxUnderWay;
   let isStarting = false;
 
   /** At the end of this turn of the event loop, so that what arrived together goes together. */
@@ -54,7 +54,7 @@ export function coalesce<Item, Result>({
 
   function take(ready: readonly string[]): Map<string, Waiting[]> {
     const batch = new Map<string, Waiting[]>();
-    let room = mostTogether;
+    let room = maxTogether;
     for (const lane of ready) {
       if (room === 0) break;
       const waiting = lanes.get(lane) ?? [];

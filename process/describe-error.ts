@@ -19,16 +19,16 @@ export function describeError(error: unknown): DescribedError {
   if (!(error instanceof Error)) return { name: 'NonError', summary: `a ${typeof error} was thrown` };
   if (isDatabaseError(error)) {
     const where = [error.table, error.constraint].filter((part) => part !== undefined).join('.');
-    return { name: error.name, summary: `SQLSTATE ${error.code} ${where}`.trim(), stack: framesOf(error) };
+    return { name: error.name, summary: `SQLSTATE ${error.code} ${where}`.trim(), stack: stackFrames(error) };
   }
   const summary = QUOTE_INPUT.includes(error.name)
     ? 'a value is not of the expected shape; see the stack'
-    : `${error.message}${grpcCodeOf(error.cause)}`;
-  return { name: error.name, summary, stack: framesOf(error) };
+    : `${error.message}${grpcCode(error.cause)}`;
+  return { name: error.name, summary, stack: stackFrames(error) };
 }
 
 /** The gRPC status of a failed call to Temporal, because the client's own message only names the call. */
-function grpcCodeOf(cause: unknown): string {
+function grpcCode(cause: unknown): string {
   const code = (cause as { code?: unknown } | undefined)?.code;
   return cause instanceof Error && typeof code === 'number' ? ` (gRPC status ${code})` : '';
 }
@@ -38,7 +38,7 @@ function isDatabaseError(error: Error): error is Error & DatabaseError {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code);
 }
 
-function framesOf(error: Error): string {
+function stackFrames(error: Error): string {
   return (error.stack ?? '')
     .split('\n')
     .filter((line) => line.startsWith('    at '))

@@ -10,7 +10,7 @@ export interface HttpAddress {
 /** How long the requests in progress may take when the server stops. */
 const MAX_STOP_MS = 10_000;
 
-export interface Listening {
+export interface ListeningServer {
   /** Its origin, without a path. */
   url: string;
   /**
@@ -26,11 +26,11 @@ export interface Listening {
  * @param variable the environment variable that sets the port
  * @throws StartRefused if the address is not available
  */
-export async function listen(
+export async function listenOnPort(
   server: Server,
   { host, port }: HttpAddress,
   variable: string,
-): Promise<Listening> {
+): Promise<ListeningServer> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(refusal(error, { host, port }, variable)));
     server.listen(port, host, resolve);

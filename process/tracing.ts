@@ -84,8 +84,8 @@ export async function startTracing(
     { name, kind = 'INTERNAL', parent, linked, attributes = {} }: SpanOptions,
     startTime?: Date,
   ): Span {
-    const above = contextOf(parent);
-    const links: Link[] = [contextOf(linked)]
+    const above = parseTraceparent(parent);
+    const links: Link[] = [parseTraceparent(linked)]
       .filter((context) => context !== null)
       .map((context) => ({ context }));
     return tracer.startSpan(
@@ -99,10 +99,10 @@ export async function startTracing(
     async inSpan(options, work) {
       const span = start(options);
       try {
-        return await asPartOf({ traceparent: traceparentOf(span.spanContext()) }, () => work(span));
+        return await asPartOf({ traceparent: formatTraceparent(span.spanContext()) }, () => work(span));
       } catch (error) {
         // Never its message, which can quote a row.
-        span.setAttribute('error.type', kindOf(error));
+        span.setAttribute('error.type', errorKind(error));
         span.setStatus({ code: SpanStatusCode.ERROR });
         throw error;
       } finally {
@@ -127,7 +127,7 @@ export async function startTracing(
 }
 
 /** The kind of an error: for a Temporal failure, the type that we gave it. */
-function kindOf(error: unknown): string {
+function errorKind(error: unknown): string {
   const { type } = (error ?? {}) as { type?: unknown };
   return typeof type === 'string' ? type : describeError(error).name;
 }
@@ -135,13 +135,13 @@ function kindOf(error: unknown): string {
 const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 /** @returns null if it is not a valid `traceparent` */
-function contextOf(traceparent: string | null | undefined): SpanContext | null {
+function parseTraceparent(traceparent: string | null | undefined): SpanContext | null {
   const [, traceId, spanId, flags] = TRACEPARENT.exec(traceparent ?? '') ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return null;
   return { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & 1, isRemote: true };
 }
 
-function traceparentOf({ traceId, spanId, traceFlags }: SpanContext): string {
+function formatTraceparent({ traceId, spanId, traceFlags }: SpanContext): string {
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
 }
 

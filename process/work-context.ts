@@ -23,8 +23,13 @@ interface Work extends Whole {
 }
 
 const UNNAMED: Work = {
-  ...{ requestId: null, workflowId: null, traceparent: null },
-  ...{ account: null, part: '', signal: null, inTransaction: false },
+  requestId: null,
+  workflowId: null,
+  traceparent: null,
+  account: null,
+  part: '',
+  signal: null,
+  inTransaction: false,
 };
 const current = new AsyncLocalStorage<Work>();
 

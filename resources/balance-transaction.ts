@@ -9,6 +9,7 @@ export const BalanceTransactionType = z
     'deposit',
     'card_issue',
     'card_topup',
+    'card_withdrawal',
     'card_activation_fee',
     'card_funding_fee',
     'transaction_fee',
@@ -21,15 +22,16 @@ export const BalanceTransactionType = z
   .meta({
     id: 'BalanceTransactionType',
     description:
-      "Why the balance changed. `card_release`: a blocked card's remaining balance. `late_debit` and `late_refund`: " +
-      'transactions on a card that was already blocked. `adjustment`: a correction made by us.',
+      'Why the balance changed. `card_release`: what is free on a blocked card. `late_debit`: what a card could not pay of a ' +
+      'purchase that the network had already settled. `late_refund`: a refund to a blocked card. `adjustment`: a correction ' +
+      'made by us.',
   });
 export type BalanceTransactionType = z.infer<typeof BalanceTransactionType>;
 
 export const BalanceTransactionSource = z
   .object({
     type: z
-      .enum(['card', 'topup', 'transaction', 'faucet_credit', 'deposit', 'adjustment'])
+      .enum(['card', 'topup', 'withdrawal', 'transaction', 'faucet_credit', 'deposit', 'adjustment'])
       .describe('The kind of object that changed the balance.'),
     id: z.string().describe('Its id.'),
   })
@@ -69,7 +71,7 @@ export function balanceTransactionId(version: number, transferId: string): strin
 }
 
 /** The number in the chain that an id of this shape encodes. The entry may not exist. */
-export function versionOf(balanceTransactionId: string): bigint {
+export function parseVersion(balanceTransactionId: string): bigint {
   let value = 0n;
   for (const digit of balanceTransactionId.slice('btx_'.length)) {
     value = value * 32n + BigInt(ALPHABET.indexOf(digit));
@@ -83,6 +85,7 @@ type PrepaidCode =
   | 'fund_usdt'
   | 'issue_load'
   | 'topup'
+  | 'withdrawal'
   | 'fee_activation'
   | 'fee_funding'
   | 'fee_transaction'
@@ -99,6 +102,7 @@ const TYPES: Record<PrepaidCode, BalanceTransactionType> = {
   fund_usdt: 'deposit',
   issue_load: 'card_issue',
   topup: 'card_topup',
+  withdrawal: 'card_withdrawal',
   fee_activation: 'card_activation_fee',
   fee_funding: 'card_funding_fee',
   fee_transaction: 'transaction_fee',
@@ -114,6 +118,7 @@ const TYPES: Record<PrepaidCode, BalanceTransactionType> = {
 const SOURCES: Partial<Record<IdPrefix, BalanceTransactionSource['type']>> = {
   card: 'card',
   topup: 'topup',
+  wdr: 'withdrawal',
   txn: 'transaction',
   credit: 'faucet_credit',
   dep: 'deposit',
@@ -138,13 +143,13 @@ export function presentBalanceTransaction(entry: PrepaidEntry, mode: Mode): Bala
     type: TYPES[entry.code as PrepaidCode],
     amount: entry.amountCents,
     balance_after: entry.balanceAfterCents,
-    source: sourceOf(entry.operationId),
+    source: toSource(entry.operationId),
     mode,
     created: entry.createdAt.toISOString(),
   };
 }
 
-function sourceOf(operationId: string): BalanceTransactionSource {
+function toSource(operationId: string): BalanceTransactionSource {
   const id = operationId.slice(operationId.lastIndexOf('/') + 1);
   const type = SOURCES[id.slice(0, id.indexOf('_')) as IdPrefix];
   if (type === undefined) throw new Error(`unknown ledger operation ${operationId}`);

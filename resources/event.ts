@@ -1,13 +1,9 @@
 import { z } from 'zod';
 import type { Row } from '../db/tables.ts';
-import { DeliveryStatus, type EventType } from '../domain/event.ts';
+import { DeliveryStatus } from '../domain/event.ts';
 import { ObjectType } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
-import { CardResource } from './card.ts';
-import { DepositResource } from './deposit.ts';
-import { TopUpResource } from './topup.ts';
-import { TransactionResource } from './transaction.ts';
-import { WebhookEndpointResource } from './webhook-endpoint.ts';
+import { EVENT_DATA, EVENT_TYPES, type EventData, EventType } from './event-types.ts';
 
 const DeliveryAttempt = z
   .object({
@@ -34,65 +30,103 @@ const Delivery = z
   })
   .meta({ id: 'EventDelivery', description: 'The delivery of an event so far.' });
 
-const card = CardResource.describe('The card right after the change.');
-const topup = TopUpResource.describe('The top-up right after the change.');
-const deposit = DepositResource.describe('The deposit right after the change.');
-const webhook_endpoint = WebhookEndpointResource.describe('The endpoint the ping is sent to.');
+interface Sent<Type extends EventType> {
+  id: string;
+  type: Type;
+  created: string;
+  mode: Mode;
+  data: z.infer<z.ZodObject<EventData[(typeof EVENT_TYPES)[Type]['data']]>>;
+}
 
-const CARD = eventOf(
-  'Card',
-  ['card.issued', 'card.issue_failed', 'card.frozen', 'card.unfrozen', 'card.blocked'],
-  { card },
-);
-const TOPUP = eventOf('Topup', ['topup.succeeded', 'topup.failed'], { topup, card });
-const TRANSACTION = eventOf('Transaction', ['card.transaction.created'], {
-  transaction: TransactionResource,
-  card: CardResource.describe('The card right after the transaction.'),
-});
-const DEPOSIT = eventOf('Deposit', ['deposit.confirmed'], { deposit });
-const PING = eventOf('Ping', ['ping'], { webhook_endpoint });
+/** The body we send. */
+export type WebhookEvent = { [Type in EventType]: Sent<Type> }[EventType];
 
-/** Events with the same data: the webhook we send, and the resource that GET /events shows, which has the delivery too. */
-function eventOf<const Types extends readonly EventType[], Data extends z.ZodRawShape>(
-  name: string,
-  types: Types,
-  data: Data,
-) {
+/** An event: the body we send, and its delivery (docs/partners/webhooks.md). */
+export type EventResource = WebhookEvent & { object: 'event'; delivery: z.infer<typeof Delivery> };
+
+/** For each name in EVENT_DATA, the schemas of its events: the body we send, and what GET /events shows. */
+const SCHEMAS = (Object.keys(EVENT_DATA) as (keyof EventData)[]).map((name) => {
+  const types = EventType.options.filter((type) => EVENT_TYPES[type].data === name);
+  const listed = new Intl.ListFormat('en', { type: 'disjunction' }).format(
+    types.map((type) => `\`${type}\``),
+  );
   const id = z.string().describe('Prefix `evt_`. It stays the same when the event is sent again.');
   const envelope = {
     type: z.enum(types).describe('What happened.'),
     created: z.iso.datetime().describe('When it happened.'),
     mode: Mode,
-    data: z.object(data).meta({
+    data: z.object(EVENT_DATA[name]).meta({
       id: `${name}EventData`,
       description: 'The full objects as they were right after the change.',
     }),
   };
   return {
+    types,
     sent: z
       .object({ id, ...envelope })
-      .meta({ id: `${name}WebhookEvent`, description: `The body we send for ${listed(types)}.` }),
+      .meta({ id: `${name}WebhookEvent`, description: `The body we send for ${listed}.` }),
     shown: z
       .object({ id, object: ObjectType('event'), ...envelope, delivery: Delivery })
-      .meta({ id: `${name}Event`, description: `An event of type ${listed(types)}.` }),
+      .meta({ id: `${name}Event`, description: `An event of type ${listed}.` }),
   };
-}
+});
 
-function listed(types: readonly string[]): string {
-  return new Intl.ListFormat('en', { type: 'disjunction' }).format(types.map((type) => `\`${type}\``));
-}
-
-/** An event: the body we send, and its delivery (docs/partners/webhooks.md). */
-export const EventResource = z
-  .discriminatedUnion('type', [CARD.shown, TOPUP.shown, TRANSACTION.shown, DEPOSIT.shown, PING.shown])
-  .meta({ id: 'Event', description: 'Something that happened, and its delivery so far.' });
-export type EventResource = z.infer<typeof EventResource>;
+/** An event: the body we send, and its delivery. */
+export const EventResource = anySchema<EventResource>(SCHEMAS.map(({ shown }) => shown)).meta({
+  id: 'Event',
+  description: 'Something that happened, and its delivery so far.',
+});
 
 /** The body we send. */
-export const WebhookEvent = z
-  .discriminatedUnion('type', [CARD.sent, TOPUP.sent, TRANSACTION.sent, DEPOSIT.sent, PING.sent])
-  .meta({ id: 'WebhookEvent', description: 'What your webhook endpoint receives.' });
-export type WebhookEvent = z.infer<typeof WebhookEvent>;
+export const WebhookEvent = anySchema<WebhookEvent>(SCHEMAS.map(({ sent }) => sent)).meta({
+  id: 'WebhookEvent',
+  description: 'What your webhook endpoint receives.',
+});
+
+/** The schema of the body that we send for events of a type. */
+export function webhookEventSchema(type: EventType): z.ZodType {
+  const found = SCHEMAS.find(({ types }) => types.includes(type));
+  if (found === undefined) throw new Error(`no schema for ${type}`);
+  return found.sent;
+}
+
+/** The table that the schemas are made from says that they are of this type. */
+function anySchema<Resource>(schemas: z.core.$ZodTypeDiscriminable[]): z.ZodType<Resource> {
+  const union = z.discriminatedUnion('type', schemas as [z.core.$ZodTypeDiscriminable]);
+  return union as z.ZodType<unknown> as z.ZodType<Resource>;
+}
+
+/** An example of the body that we send for events of a type. */
+export function webhookEventExample(type: EventType): WebhookEvent {
+  const { id, mode, data } = EVENT_TYPES[type].example;
+  return { id, type, created: '2026-11-22T06:45:51.402Z', mode, data } as WebhookEvent;
+}
+
+/** The same event as GET /events shows it: delivered at the first attempt, unless `delivery` says otherwise. */
+export function eventExample(
+  type: EventType,
+  delivery: Partial<EventResource['delivery']> = {},
+): EventResource {
+  const { id, created, mode, data } = webhookEventExample(type);
+  const attempt = {
+    number: 1,
+    status: 'succeeded',
+    http_status: 200,
+    started_at: '2026-11-22T06:45:51.441Z',
+    duration_ms: 41,
+    error: null,
+  };
+  const delivered = { status: 'delivered', next_attempt_at: null, attempts: [attempt] };
+  return {
+    id,
+    object: 'event',
+    type,
+    created,
+    mode,
+    data,
+    delivery: { ...delivered, ...delivery },
+  } as EventResource;
+}
 
 /** An event with its delivery. */
 export interface EventRow extends Row<'event', 'id' | 'body'>, Row<'delivery', 'status' | 'next_attempt_at'> {

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import type { TRANSACTION_COLUMNS } from '../db/columns.ts';
 import type { Row } from '../db/tables.ts';
+import { DeclineReason } from '../domain/authorization.ts';
 import { ObjectType, Usd } from '../domain/fields.ts';
 import { Mode } from '../domain/mode.ts';
-import { ChargedTo, DeclineReason, TransactionFee, TransactionType } from '../domain/transaction.ts';
+import { ChargedTo, TransactionFee, TransactionType } from '../domain/transaction.ts';
 
 /** Where the card was used, as far as the network says. */
 export const Merchant = z
@@ -41,6 +42,18 @@ export const TransactionResource = z
     merchant: Merchant,
     decline_reason: DeclineReason.nullable().describe('Why it was declined. Null unless it is a decline.'),
     charged_to: ChargedTo,
+    card_amount: z
+      .int()
+      .min(0)
+      .describe('How many cents of `amount` the card paid, or got back. 0 for a decline.'),
+    partner_balance_amount: z
+      .int()
+      .min(0)
+      .describe('How many cents of `amount` your balance paid, or got back. 0 for a decline.'),
+    authorization_id: z
+      .string()
+      .nullable()
+      .describe('The authorization that it clears, or that was declined with it. Null without one.'),
     card_balance_after: z.int().min(0).describe('Cents on the card right after this transaction.'),
     mode: Mode,
     created: z.iso.datetime().describe('When the transaction was settled or declined.'),
@@ -52,6 +65,7 @@ export type TransactionResource = z.infer<typeof TransactionResource>;
 export type TransactionRow = Row<'card_transaction', (typeof TRANSACTION_COLUMNS)[number]>;
 
 export function presentTransaction(row: TransactionRow): TransactionResource {
+  const partnerCents = partnerShareCents(row);
   return {
     id: row.id,
     object: 'transaction',
@@ -69,8 +83,17 @@ export function presentTransaction(row: TransactionRow): TransactionResource {
     },
     decline_reason: row.decline_reason,
     charged_to: row.charged_to,
+    card_amount: row.type === 'decline' ? 0 : Number(row.amount_cents) - partnerCents,
+    partner_balance_amount: partnerCents,
+    authorization_id: row.authorization_id,
     card_balance_after: Number(row.card_balance_after_cents),
     mode: row.mode,
     created: new Date(row.created_at).toISOString(),
   };
+}
+
+/** How many cents of a transaction the prepaid balance paid, or got back. The card's share is the rest. */
+export function partnerShareCents(row: TransactionRow): number {
+  if (row.type === 'decline' || row.charged_to === 'card') return 0;
+  return Number(row.charged_to === 'both' ? row.partner_balance_cents : row.amount_cents);
 }

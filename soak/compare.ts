@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readAttention } from '../attention/read-attention.ts';
 import { query } from '../db/sql.ts';
 import { checkLedger } from '../ledger/check-ledger.ts';
-import { readAttention } from '../operator/attention/read-attention.ts';
 import { untilThere } from '../test/model/clients/running-service.ts';
 import { Difference } from '../test/model/difference.ts';
 import { scanChainWorkflowId } from '../workflows/messages.ts';
@@ -23,7 +23,12 @@ export async function compareAtTheEnd(stack: SoakedStack, receivers: Receivers):
   };
   // The chain's time goes on, so that deposits without a payment expire.
   stack.service.chain.wake(null);
-  const deadlines = { issuanceDeadlineMs: DEADLINE_MS, topUpDeadlineMs: DEADLINE_MS, taskQueuePrefix: '' };
+  const deadlines = {
+    issuanceDeadlineMs: DEADLINE_MS,
+    topUpDeadlineMs: DEADLINE_MS,
+    withdrawalDeadlineMs: DEADLINE_MS,
+    taskQueuePrefix: '',
+  };
   const reads: [what: string, read: () => Promise<string[]>][] = [
     ['a receiver has not accepted these events', () => findUndelivered(stack, receivers)],
     ['these Idempotency-Keys have no answer', sqlRead(UNANSWERED)],

@@ -6,7 +6,7 @@ import type { drawKills, Kill, Victim } from './draw-kills.ts';
 import type { SoakedStack } from './soaked-stack.ts';
 
 /** If a client has waited this long for an answer, or an operator for a decision's effect, the next kill waits for it. */
-const LONGEST_WAIT_MS = 30_000;
+const MAX_WAIT_MS = 30_000;
 
 export interface Killing {
   /** The kills so far. */
@@ -63,7 +63,7 @@ export function startKilling(
 
 /** Requests that are repeated with growing pauses might otherwise never find all processes up. */
 function isSomebodyStarved({ service }: SoakedStack): boolean {
-  return [...service.waiting].some(({ sinceMs }) => Date.now() - sinceMs > LONGEST_WAIT_MS);
+  return [...service.waiting].some(({ sinceMs }) => Date.now() - sinceMs > MAX_WAIT_MS);
 }
 
 async function killOnce({ supervisor, dataDir }: SoakedStack, kill: Kill): Promise<void> {

@@ -35,7 +35,7 @@ export function makeReport({ seed, startedAt, tally, kills, answers, webhooks, d
     seconds: Math.round((Date.now() - startedAt) / 1_000),
     operations: { total: operationsOf(tally), byKind: sorted(byKind) },
     kills: Object.fromEntries(
-      VICTIMS.map((victim) => [victim, recoveriesOf(kills.filter((kill) => kill.victim === victim))]),
+      VICTIMS.map((victim) => [victim, readRecoveries(kills.filter((kill) => kill.victim === victim))]),
     ) as Report['kills'],
     answers: sorted(answers),
     webhooks,
@@ -46,7 +46,7 @@ export function makeReport({ seed, startedAt, tally, kills, answers, webhooks, d
   };
 }
 
-function recoveriesOf(kills: readonly Kill[]): Report['kills'][Victim] {
+function readRecoveries(kills: readonly Kill[]): Report['kills'][Victim] {
   const recovered = kills
     .flatMap(({ recoveredAfterMs }) => recoveredAfterMs ?? [])
     .sort((left, right) => left - right);

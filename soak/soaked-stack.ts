@@ -56,6 +56,7 @@ export async function startSoakedStack(
     CARD_CREATION_WAIT_MS: '3000',
     ISSUANCE_DEADLINE: `${DEADLINE_MS}ms`,
     TOPUP_DEADLINE: `${DEADLINE_MS}ms`,
+    WITHDRAWAL_DEADLINE: `${DEADLINE_MS}ms`,
     DEPOSIT_ADDRESS_TTL: '6s',
     WEBHOOK_TIMEOUT: '1s',
     WEBHOOK_RETRY_SCHEDULE: Array(20).fill('1s').join(),
@@ -72,7 +73,10 @@ export async function startSoakedStack(
   const [id, secret] = readJson(join(dataDir, 'secrets.json')).encryptionKeys.split(':');
   const orm = await openOrm({ databaseUrl, poolSize: 16, limits: OPERATOR_LIMITS });
   const operatorOrm = await openOrm({
-    ...{ databaseUrl: operatorDatabaseUrl, poolSize: 8, limits: OPERATOR_LIMITS, role: OPERATOR_ROLE },
+    databaseUrl: operatorDatabaseUrl,
+    poolSize: 8,
+    limits: OPERATOR_LIMITS,
+    role: OPERATOR_ROLE,
   });
   const ring = new KeyRing([{ id, secret: Buffer.from(secret, 'base64') }]);
   const operator: OperatorContext = { orm: operatorOrm, ring, actor: 'soak' };
@@ -84,7 +88,9 @@ export async function startSoakedStack(
     partnerIds,
     service: {
       stack: {
-        ...{ orm, operator, config: { taskQueuePrefix: '' } },
+        orm,
+        operator,
+        config: { taskQueuePrefix: '' },
         client: new Client({ connection, namespace: temporalNamespace }),
         createPartner: async (name) => {
           const partner = await createPartnerWithKeys(operator, name);

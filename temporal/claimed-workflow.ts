@@ -1,11 +1,12 @@
 import {
   type Client,
   WorkflowExecutionAlreadyStartedError,
+  type WorkflowIdReusePolicy,
   type WorkflowStartOptions,
 } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
 import type { WorkflowOperation } from '../domain/claim-operation.ts';
-import type { IssuanceDecision, TopUpDecision } from '../domain/decision.ts';
+import type { IssuanceDecision, TopUpDecision, WithdrawalDecision } from '../domain/decision.ts';
 import type { Tenant } from '../domain/mode.ts';
 import type { changeCardStatus } from '../workflows/change-card-status.ts';
 import type { issueCard } from '../workflows/issue-card.ts';
@@ -14,13 +15,17 @@ import {
   changeCardStatusWorkflowId,
   ISSUE_CARD,
   issueCardWorkflowId,
-  resolveIssuance,
-  resolveTopUp,
+  resolveIssuanceSignal,
+  resolveTopUpSignal,
+  resolveWithdrawalSignal,
   TOP_UP_CARD,
   topUpCardWorkflowId,
+  WITHDRAW_FROM_CARD,
+  withdrawFromCardWorkflowId,
 } from '../workflows/messages.ts';
 import { cardIdAttribute, modeAttribute, partnerIdAttribute } from '../workflows/search-attributes.ts';
 import type { topUpCard } from '../workflows/top-up-card.ts';
+import type { withdrawFromCard } from '../workflows/withdraw-from-card.ts';
 
 /** A claim whose work is done by a workflow. */
 export interface ClaimedWorkflow extends Tenant {
@@ -30,6 +35,8 @@ export interface ClaimedWorkflow extends Tenant {
   cardId: string;
   /** For a top-up, the id that it will have. */
   topUpId?: string | undefined;
+  /** For a withdrawal, the id that it will have. */
+  withdrawalId?: string | undefined;
   taskQueue: string;
   /** How long the network may take before the operation waits for an operator. Status changes have no deadline. */
   deadlineMs: number;
@@ -73,12 +80,12 @@ function start(
   { workflow: client }: Client,
   workflow: ClaimedWorkflow,
   requestEagerStart: boolean,
-  reuse?: 'ALLOW_DUPLICATE',
+  workflowIdReusePolicy: WorkflowIdReusePolicy = REUSE_POLICIES[workflow.operation],
 ) {
   const { operation, claimId, deadlineMs } = workflow;
   const options = {
-    ...optionsOf(workflow),
-    ...(reuse !== undefined && { workflowIdReusePolicy: reuse }),
+    ...startOptions(workflow),
+    workflowIdReusePolicy,
     requestEagerStart,
   };
   const funding: [{ claimId: string; deadlineMs: number }] = [{ claimId, deadlineMs }];
@@ -87,6 +94,8 @@ function start(
       return client.start<typeof issueCard>(ISSUE_CARD, { ...options, args: funding });
     case 'top_up_card':
       return client.start<typeof topUpCard>(TOP_UP_CARD, { ...options, args: funding });
+    case 'withdraw_from_card':
+      return client.start<typeof withdrawFromCard>(WITHDRAW_FROM_CARD, { ...options, args: funding });
     case 'freeze_card':
     case 'unfreeze_card':
     case 'block_card':
@@ -96,7 +105,8 @@ function start(
 
 export type OperationDecision =
   | { operation: 'create_card'; decision: IssuanceDecision }
-  | { operation: 'top_up_card'; decision: TopUpDecision };
+  | { operation: 'top_up_card'; decision: TopUpDecision }
+  | { operation: 'withdraw_from_card'; decision: WithdrawalDecision };
 
 /**
  * Sends an operator's decision to an operation that is past its deadline. If its workflow has ended, this starts another
@@ -110,19 +120,28 @@ export async function resolveOperation(
 ): Promise<void> {
   const { operation } = decided;
   const options = {
-    ...optionsOf({ ...claim, operation, deadlineMs: 0 }),
+    ...startOptions({ ...claim, operation, deadlineMs: 0 }),
     workflowIdReusePolicy: 'ALLOW_DUPLICATE',
     args: [{ claimId: claim.claimId, deadlineMs: 0 }] as [{ claimId: string; deadlineMs: number }],
   } as const;
   if (decided.operation === 'create_card') {
-    const signalled = { signal: resolveIssuance, signalArgs: [decided.decision] as [IssuanceDecision] };
+    const signalled = { signal: resolveIssuanceSignal, signalArgs: [decided.decision] as [IssuanceDecision] };
     await client.workflow.signalWithStart<typeof issueCard, [IssuanceDecision]>(ISSUE_CARD, {
       ...options,
       ...signalled,
     });
-  } else {
-    const signalled = { signal: resolveTopUp, signalArgs: [decided.decision] as [TopUpDecision] };
+  } else if (decided.operation === 'top_up_card') {
+    const signalled = { signal: resolveTopUpSignal, signalArgs: [decided.decision] as [TopUpDecision] };
     await client.workflow.signalWithStart<typeof topUpCard, [TopUpDecision]>(TOP_UP_CARD, {
+      ...options,
+      ...signalled,
+    });
+  } else {
+    const signalled = {
+      signal: resolveWithdrawalSignal,
+      signalArgs: [decided.decision] as [WithdrawalDecision],
+    };
+    await client.workflow.signalWithStart<typeof withdrawFromCard, [WithdrawalDecision]>(WITHDRAW_FROM_CARD, {
       ...options,
       ...signalled,
     });
@@ -130,13 +149,17 @@ export async function resolveOperation(
 }
 
 /** The id of a claim's workflow, the same for every starter. */
-export function workflowIdOf({ operation, claimId, cardId, topUpId }: ClaimedWorkflow): string {
+export function claimedWorkflowId(workflow: ClaimedWorkflow): string {
+  const { operation, claimId, cardId, topUpId, withdrawalId } = workflow;
   switch (operation) {
     case 'create_card':
       return issueCardWorkflowId(cardId);
     case 'top_up_card':
       if (topUpId === undefined) throw new Error(`${claimId} has no id for its top-up`);
       return topUpCardWorkflowId(topUpId);
+    case 'withdraw_from_card':
+      if (withdrawalId === undefined) throw new Error(`${claimId} has no id for its withdrawal`);
+      return withdrawFromCardWorkflowId(withdrawalId);
     case 'freeze_card':
     case 'unfreeze_card':
     case 'block_card':
@@ -152,12 +175,16 @@ export function workflowIdOf({ operation, claimId, cardId, topUpId }: ClaimedWor
 const WORKFLOW_TASK_TIMEOUT_MS = 5_000;
 
 /** The operator command that shows what the workflow is about. */
-const shownBy = ({ topUpId, cardId }: ClaimedWorkflow): string =>
-  topUpId === undefined ? `card show ${cardId}` : `topup show ${topUpId}`;
+function shownBy({ operation, cardId, topUpId, withdrawalId }: ClaimedWorkflow): string {
+  if (operation === 'top_up_card') return `topup show ${topUpId}`;
+  if (operation === 'withdraw_from_card') return `withdrawal show ${withdrawalId}`;
+  return `card show ${cardId}`;
+}
 
 const TITLES: Record<WorkflowOperation, string> = {
   create_card: 'Issue',
   top_up_card: 'Top up',
+  withdraw_from_card: 'Withdraw from',
   freeze_card: 'Freeze',
   unfreeze_card: 'Unfreeze',
   block_card: 'Block',
@@ -166,6 +193,7 @@ const TITLES: Record<WorkflowOperation, string> = {
 const REUSE_POLICIES = {
   create_card: 'ALLOW_DUPLICATE_FAILED_ONLY',
   top_up_card: 'ALLOW_DUPLICATE_FAILED_ONLY',
+  withdraw_from_card: 'ALLOW_DUPLICATE_FAILED_ONLY',
   freeze_card: 'ALLOW_DUPLICATE',
   unfreeze_card: 'ALLOW_DUPLICATE',
   block_card: 'ALLOW_DUPLICATE',
@@ -176,11 +204,11 @@ const REUSE_POLICIES = {
  * is: its request waits, and money may be held for it. A status change is always started again: other changes of its card
  * wait for it. A second run does nothing if the claim has its response.
  */
-function optionsOf(workflow: ClaimedWorkflow) {
+function startOptions(workflow: ClaimedWorkflow) {
   const { operation, cardId, partnerId, mode, taskQueue } = workflow;
   return {
     taskQueue,
-    workflowId: workflowIdOf(workflow),
+    workflowId: claimedWorkflowId(workflow),
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
     workflowIdConflictPolicy: 'USE_EXISTING',
     workflowIdReusePolicy: REUSE_POLICIES[operation],

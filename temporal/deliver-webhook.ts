@@ -1,6 +1,5 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { TypedSearchAttributes } from '@temporalio/common';
-import type { EventType } from '../domain/event.ts';
 import type { Tenant } from '../domain/mode.ts';
 import type { deliverWebhook } from '../workflows/deliver-webhook.ts';
 import {
@@ -18,7 +17,8 @@ import {
 
 interface EventToDeliver extends Tenant {
   eventId: string;
-  type: EventType;
+  /** The event's, such as `card.issued`. */
+  type: string;
   taskQueue: string;
 }
 
@@ -27,7 +27,7 @@ interface EventToDeliver extends Tenant {
  * was delivered or parked. The signal comes with the start, so that a workflow that is about to end handles it and continues.
  * @throws ServiceError if Temporal can't be reached
  */
-export async function tellDelivery(
+export async function notifyDelivery(
   client: Client,
   event: EventToDeliver,
   latest: DeliveryProgress,
@@ -35,8 +35,12 @@ export async function tellDelivery(
   const workflowId = deliverWebhookWorkflowId(event.eventId);
   if (latest.status === 'retrying' || latest.status === 'given_up') {
     await client.workflow.signalWithStart<typeof deliverWebhook, [DeliveryProgress]>(DELIVER_WEBHOOK, {
-      ...{ workflowId, taskQueue: event.taskQueue, workflowIdReusePolicy: 'ALLOW_DUPLICATE' },
-      ...{ args: [{ eventId: event.eventId }], signal: progress, signalArgs: [latest] },
+      workflowId,
+      taskQueue: event.taskQueue,
+      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+      args: [{ eventId: event.eventId }],
+      signal: progress,
+      signalArgs: [latest],
       staticSummary: `Deliver ${event.type} (${event.mode})`,
       staticDetails: `Partner \`${event.partnerId}\`. On the command line: \`npm run operator -- webhook show ${event.eventId}\`.`,
       // If tasks queue up in Temporal, partners take turns.

@@ -28,9 +28,10 @@ function withoutForeignText(error: unknown): Error {
     const { type, message, nonRetryable, category, cause } = error;
     const met = isForeign(cause) ? cause : Object.assign(new Error(message), { name: type ?? 'Error' });
     return ApplicationFailure.create({
-      ...{ message: describeError(met).summary, nonRetryable: nonRetryable ?? false },
-      ...(type != null && { type }),
-      ...(category != null && { category }),
+      message: describeError(met).summary,
+      nonRetryable: nonRetryable ?? false,
+      type: type ?? undefined,
+      category: category ?? undefined,
     });
   }
   if (error instanceof TemporalFailure) return error;

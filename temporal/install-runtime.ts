@@ -31,11 +31,8 @@ function runtimeOptions(logger: Logger): RuntimeOptions {
   const write = (level: LogEntry['level'], message: string, meta: Record<string, unknown> = {}) => {
     // If the SDK can't decode a task, it logs the whole task, including payloads.
     const { workflowId, error, task: _task, taskEncoded: _taskEncoded, ...temporal } = meta;
-    const described = error === undefined ? {} : { error: describeError(error) };
-    logger[LEVELS[level]](
-      { ...(workflowId !== undefined && { workflowId }), ...described, temporal },
-      message,
-    );
+    const described = error === undefined ? undefined : describeError(error);
+    logger[LEVELS[level]]({ workflowId, error: described, temporal }, message);
   };
   return {
     logger: {

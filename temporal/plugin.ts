@@ -1,6 +1,11 @@
 import { fileURLToPath } from 'node:url';
 import { SimplePlugin } from '@temporalio/plugin';
-import type { BundleOptions, InjectedSinks, WorkerOptions } from '@temporalio/worker';
+import type {
+  ActivityInterceptorsFactory,
+  BundleOptions,
+  InjectedSinks,
+  WorkerOptions,
+} from '@temporalio/worker';
 import type { Logger } from 'pino';
 import type { RingKey } from '../crypto/key-ring.ts';
 import type { Tracing } from '../process/tracing.ts';
@@ -10,9 +15,9 @@ import { EncryptionCodec } from './encryption-codec.ts';
 import { runSinks, tracedAttempts, tracedStarts } from './traces.ts';
 import { workHeaders } from './work-header.ts';
 
-const pathOf = (file: string) => fileURLToPath(new URL(file, import.meta.url));
-const FAILURE_CONVERTER = pathOf('failure-converter.ts');
-const CARRIED_HEADERS = pathOf('../workflows/carried-headers.ts');
+const filePath = (file: string) => fileURLToPath(new URL(file, import.meta.url));
+const FAILURE_CONVERTER = filePath('failure-converter.ts');
+const CARRIED_HEADERS = filePath('../workflows/carried-headers.ts');
 
 export interface PluginOptions {
   /** The keys of CODEC_KEYS; null if payloads aren't encrypted. */
@@ -34,16 +39,15 @@ export class TemporalPlugin extends SimplePlugin {
   constructor({ codecKeys, logger, tracing = null }: PluginOptions) {
     const codec = new EncryptionCodec(codecKeys);
     // The first is the outermost, so that spans only see safe failures, and a start's header names the start's span.
-    const activity = [
-      ...(tracing === null ? [] : [tracedAttempts(tracing, codec)]),
-      ...(logger === null ? [] : attemptInterceptors(logger, codec)),
-    ];
+    const activity: ActivityInterceptorsFactory[] = [];
+    if (tracing !== null) activity.push(tracedAttempts(tracing, codec));
+    if (logger !== null) activity.push(...attemptInterceptors(logger, codec));
+    const workflow = [workHeaders(codec)];
+    if (tracing !== null) workflow.unshift(tracedStarts(tracing));
     super({
       name: 'card-issuing',
       dataConverter: { payloadCodecs: [codec], failureConverterPath: FAILURE_CONVERTER },
-      clientInterceptors: {
-        workflow: [...(tracing === null ? [] : [tracedStarts(tracing)]), workHeaders(codec)],
-      },
+      clientInterceptors: { workflow },
       workerInterceptors: { activity },
     });
     this.#sinks = runSinks(tracing, codec);

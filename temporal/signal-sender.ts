@@ -41,7 +41,8 @@ export function createReadSignalSender(client: Client): ReadSignalSender {
         previousRunId ||= event.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? '';
         const signaled = event.workflowExecutionSignaledEventAttributes;
         if (!isBefore || signaled?.signalName !== signal) continue;
-        if (isThis(await inputOf(signaled.input?.payloads?.[0]))) return printable(signaled.identity ?? '');
+        if (isThis(await decodeInput(signaled.input?.payloads?.[0])))
+          return printable(signaled.identity ?? '');
       }
       nextPageToken = new Uint8Array(history.nextPageToken ?? []);
       if (nextPageToken.length > 0) continue;
@@ -53,7 +54,7 @@ export function createReadSignalSender(client: Client): ReadSignalSender {
   };
 
   /** Undefined if there is none, or it can't be read: a signal can contain anything. */
-  async function inputOf(payload: Payload | undefined): Promise<unknown> {
+  async function decodeInput(payload: Payload | undefined): Promise<unknown> {
     if (payload === undefined) return undefined;
     try {
       let decoded = [payload];

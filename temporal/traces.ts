@@ -9,13 +9,13 @@ import type { EncryptionCodec } from './encryption-codec.ts';
 import { readTraceHeader } from './work-header.ts';
 
 /** The names that the SDK's own tracing interceptors use in every language. */
-const attributesOf = (workflowId: string, runId: string) => ({
+const workflowAttributes = (workflowId: string, runId: string) => ({
   temporalWorkflowId: workflowId,
   run_id: runId,
 });
 
 /** The id of a run's span, derived from the run's id, so that every process that runs a part of it knows it. */
-const spanIdOf = (runId: string): string => hash('sha256', runId).slice(0, 16);
+const deriveSpanId = (runId: string): string => hash('sha256', runId).slice(0, 16);
 
 /** A span for each workflow start by a traced request. */
 export function tracedStarts(tracing: Tracing): WorkflowClientInterceptor {
@@ -56,8 +56,8 @@ export const tracedAttempts =
         return tracing.inSpan(
           {
             name: `RunActivity:${activityType}`,
-            parent: below(traceparent, spanIdOf(runId)),
-            attributes: { ...attributesOf(workflowId, runId), temporalActivityId: activityId, attempt },
+            parent: below(traceparent, deriveSpanId(runId)),
+            attributes: { ...workflowAttributes(workflowId, runId), temporalActivityId: activityId, attempt },
           },
           () => next(input),
         );
@@ -78,9 +78,12 @@ export function runSinks(tracing: Tracing | null, codec: EncryptionCodec): Injec
           const parent = tracing && readTraceHeader(codec, start);
           if (tracing === null || parent === null) return;
           tracing.record({
-            ...{ name: `RunWorkflow:${workflowType}`, parent, spanId: spanIdOf(runId), failed },
+            name: `RunWorkflow:${workflowType}`,
+            parent,
+            spanId: deriveSpanId(runId),
+            failed,
             startedAt: runStartTime,
-            attributes: attributesOf(workflowId, runId),
+            attributes: workflowAttributes(workflowId, runId),
           });
         },
       },

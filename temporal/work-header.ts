@@ -28,18 +28,14 @@ export function workHeaders(codec: EncryptionCodec): WorkflowClientInterceptor {
     const { requestId, traceparent } = currentWork();
     const given = input.options.typedSearchAttributes ?? [];
     const attributes = Array.isArray(given) ? new TypedSearchAttributes(given) : given;
-    const account = {
+    const work = {
       partnerId: attributes.get(partnerIdAttribute),
       mode: attributes.get(modeAttribute),
+      requestId: requestId ?? undefined,
     };
-    return {
-      ...input,
-      headers: {
-        ...input.headers,
-        [WORK]: seal({ ...account, ...(requestId && { requestId }) }),
-        ...(traceparent && { [TRACE]: seal(traceparent) }),
-      },
-    };
+    const headers: Headers = { ...input.headers, [WORK]: seal(work) };
+    if (traceparent) headers[TRACE] = seal(traceparent);
+    return { ...input, headers };
   };
   return {
     startWithDetails: (input, next) => next(withHeaders(input)),

@@ -60,12 +60,17 @@ export function becomeCurrentIfFirst(
     if (isSettled || !(await hasWorkers(client, version))) return;
     await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, async () => {
       const { workerDeploymentInfo, conflictToken } = await client.workflowService.describeWorkerDeployment({
-        ...{ namespace, deploymentName },
+        namespace,
+        deploymentName,
       });
       if (workerDeploymentInfo?.routingConfig?.currentDeploymentVersion) return;
       // With the token, anybody else who has set a version in the meantime wins.
       await client.workflowService.setWorkerDeploymentCurrentVersion({
-        ...{ namespace, deploymentName, buildId, conflictToken, identity },
+        namespace,
+        deploymentName,
+        buildId,
+        conflictToken,
+        identity,
       });
       logger.info({ deploymentName, buildId }, 'made this version current, because the deployment had none');
     });

@@ -16,7 +16,7 @@ import type { ServersOfRun } from './support/servers-of-run.ts';
  * run last, since the stack keeps working until its process ends. A file that fails is run once more at the end, by itself,
  * and has failed if it fails again.
  *
- *     node test/run.ts [--unit] [--jobs N] [--record] [FILE …]
+ *     npx node test/run.ts [--unit] [--jobs N] [--record] [FILE …]
  *
  * `--unit` runs test/unit, which needs no servers. `--record` saves how long each file took, here and in the docs.
  */

@@ -1,6 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { Context, Runner } from 'mocha';
+import './support/built-statements.ts';
 
 const { TEST_DURATIONS, TEST_SERVERS } = process.env;
 

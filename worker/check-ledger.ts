@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import { checkAndRecord } from '../commands/operations/ledger-checks.ts';
-import { keepMeasurement, takeMeasurement } from '../commands/operations/measurements.ts';
+import { checkAndRecord } from '../commands/monitoring/ledger-checks.ts';
+import { keepMeasurement, takeMeasurement } from '../commands/monitoring/measurements.ts';
 import type { TimeOfDay } from '../config/time-of-day.ts';
 import { type Orm, openOrm, type ServiceDatabase } from '../db/orm.ts';
 import { SERVICE_LIMITS } from '../db/session.ts';
@@ -36,7 +36,9 @@ export function startCheckingLedger(options: {
     try {
       const violations = await untilAborted(stopping, async () => {
         await query(reader.em.fork(), 'SET max_parallel_workers_per_gather = 0');
-        const beforeEach = () => keepMeasurement(orm, 'ledger_check', LEASE_MS);
+        const beforeEach = async () => {
+          await keepMeasurement(orm, { name: 'ledger_check', forMs: LEASE_MS });
+        };
         return checkAndRecord(orm, { reader, nextAt: nextTime(at, new Date()), beforeEach });
       });
       const [first] = violations;
@@ -49,7 +51,7 @@ export function startCheckingLedger(options: {
     } catch (error) {
       if (!stopping.aborted) throw error;
       // Let another worker start at once.
-      await keepMeasurement(orm, 'ledger_check', 0);
+      await keepMeasurement(orm, { name: 'ledger_check', forMs: 0 });
     } finally {
       await reader.close();
     }

@@ -20,12 +20,12 @@ import { KeyRing } from '../crypto/key-ring.ts';
 import { WORKER_ROLE } from '../db/login.ts';
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
 import { makePartitions } from '../db/partitions.ts';
-import { createDatabaseMetrics } from '../operations/database-metrics.ts';
-import { health, type ReadinessDependencies, readiness } from '../operations/health.ts';
-import { createProcessMetrics, type ProcessMetrics } from '../operations/metrics.ts';
-import { poolMetrics } from '../operations/process-metrics.ts';
+import { createDatabaseMetrics } from '../monitoring/database-metrics.ts';
+import { health, type ReadinessDependencies, readiness } from '../monitoring/health.ts';
+import { createProcessMetrics, type ProcessMetrics } from '../monitoring/metrics.ts';
+import { poolMetrics } from '../monitoring/process-metrics.ts';
 import { describeError } from '../process/describe-error.ts';
-import { type HttpAddress, type Listening, listen } from '../process/listen.ts';
+import { type HttpAddress, type ListeningServer, listenOnPort } from '../process/listen.ts';
 import { type Repetition, repeat } from '../process/repeat.ts';
 import { startTracing } from '../process/tracing.ts';
 import { bundleWorkflows } from '../temporal/bundle-workflows.ts';
@@ -140,9 +140,10 @@ async function startWork(
   const ran = Promise.all(parts.map(({ worker }) => worker.run().finally(shutDown)));
   const repeated = [
     ...startUpkeep({ orm, logger }),
-    ...(config.workerVersion === null ? [] : [becomeCurrentIfFirst(client, config.workerVersion, logger)]),
     startCheckingLedger({ orm, direct, at: config.ledgerCheckAt, logger }),
   ];
+  if (config.workerVersion !== null)
+    repeated.push(becomeCurrentIfFirst(client, config.workerVersion, logger));
   const ended = ran
     .then(() => {})
     .finally(async () => {
@@ -152,7 +153,10 @@ async function startWork(
       await tracing?.stop();
     });
   const readiness: ReadinessDependencies = {
-    ...{ orm, client, logger, tronNetwork: config.tron?.network ?? null },
+    orm,
+    client,
+    logger,
+    tronNetwork: config.tron?.network ?? null,
     taskQueues: [cardsTaskQueue, webhooksTaskQueue, depositsTaskQueue].map((queue) =>
       queue(config.taskQueuePrefix),
     ),
@@ -196,7 +200,7 @@ function serveOperations(
   address: HttpAddress,
   routers: readonly Router[],
   logger: Logger,
-): Promise<Listening> {
+): Promise<ListeningServer> {
   const app = new Koa();
   app.on('error', (error) => {
     logger.warn({ error: describeError(error) }, 'could not answer a request of operations');
@@ -206,5 +210,5 @@ function serveOperations(
     await next();
   });
   for (const router of routers) app.use(router.routes());
-  return listen(createServer({ requestTimeout: 10_000 }, app.callback()), address, 'WORKER_PORT');
+  return listenOnPort(createServer({ requestTimeout: 10_000 }, app.callback()), address, 'WORKER_PORT');
 }

@@ -30,7 +30,7 @@ export interface PartOptions {
 export interface WorkerPart {
   worker: Worker;
   metrics: Metric[];
-  /** Called when the process begins to stop, to end work that need not be waited for. */
+  /** Called when the process begins to stop, to end work that nothing waits for. */
   leave?(): void;
   /** Called when the worker has ended. */
   stop(): Promise<void>;
@@ -48,9 +48,12 @@ export function createPartWorker(
   }: Omit<WorkerOptions, 'connection' | 'namespace'> & { versioning: 'PINNED' | 'AUTO_UPGRADE' },
 ): Promise<Worker> {
   return Worker.create({
-    ...{ connection, namespace: client.options.namespace, workflowBundle },
+    connection,
+    namespace: client.options.namespace,
+    workflowBundle,
     ...deploymentOptions(config.workerVersion, versioning),
-    ...{ shutdownGraceTime: '5s', shutdownForceTime: '10s' },
+    shutdownGraceTime: '5s',
+    shutdownForceTime: '10s',
     ...own,
   });
 }

@@ -1,3 +1,4 @@
+import type { SearchAttributeUpdatePair } from '@temporalio/common';
 import {
   condition,
   proxyLocalActivities,
@@ -37,10 +38,10 @@ export async function deliverWebhook({ eventId }: DeliverWebhookInput): Promise<
   let latest: DeliveryProgress | undefined;
   let attemptCount = 0;
   let isRequeued = false;
-  setHandler(progress, (told) => {
-    if (told.attemptCount < attemptCount) return;
-    attemptCount = told.attemptCount;
-    latest = told;
+  setHandler(progress, (reported) => {
+    if (reported.attemptCount < attemptCount) return;
+    attemptCount = reported.attemptCount;
+    latest = reported;
   });
   setHandler(requeue, () => {
     isRequeued = true;
@@ -53,7 +54,7 @@ export async function deliverWebhook({ eventId }: DeliverWebhookInput): Promise<
     if (known === undefined) setCurrentDetails(WITH_RELAY);
     else {
       label(known.status);
-      setCurrentDetails(detailsOf(eventId, known));
+      setCurrentDetails(describeDelivery(eventId, known));
     }
     // If a signal arrives before the server has recorded the end, the workflow handles it and continues.
     if (known?.status === 'delivered' || known?.status === 'parked') return ended(known.status);
@@ -87,7 +88,7 @@ export async function deliverWebhook({ eventId }: DeliverWebhookInput): Promise<
 const WITH_RELAY = "A worker's relay has the event, and sends it as soon as its endpoint has a free slot.";
 
 /** The result of the last attempt, and what comes next. */
-function detailsOf(
+function describeDelivery(
   eventId: string,
   { status, attemptCount, nextAttemptInMs, error }: DeliveryProgress,
 ): string {
@@ -118,13 +119,11 @@ const toSendNow = (eventId: string): string =>
 function label(status: DeliveryProgress['status']): void {
   const { typedSearchAttributes: shown } = workflowInfo();
   const needsAttention = status === 'given_up';
-  const news = [
-    ...(shown.get(deliveryStatusAttribute) === status
-      ? []
-      : [{ key: deliveryStatusAttribute, value: status }]),
-    ...((shown.get(needsAttentionAttribute) ?? false) === needsAttention
-      ? []
-      : [{ key: needsAttentionAttribute, value: needsAttention }]),
-  ];
+  const news: SearchAttributeUpdatePair[] = [];
+  if (shown.get(deliveryStatusAttribute) !== status)
+    news.push({ key: deliveryStatusAttribute, value: status });
+  if ((shown.get(needsAttentionAttribute) ?? false) !== needsAttention) {
+    news.push({ key: needsAttentionAttribute, value: needsAttention });
+  }
   if (news.length > 0) upsertSearchAttributes(news);
 }

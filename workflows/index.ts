@@ -4,3 +4,4 @@ export { issueCard } from './issue-card.ts';
 export { scanChain } from './scan-chain.ts';
 export { topUpCard } from './top-up-card.ts';
 export { watchDeposit } from './watch-deposit.ts';
+export { withdrawFromCard } from './withdraw-from-card.ts';

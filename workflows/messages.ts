@@ -1,10 +1,10 @@
 import { defineQuery, defineSignal } from '@temporalio/workflow';
-import type { IssuanceDecision, TopUpDecision } from '../domain/decision.ts';
-import type { DepositDecision, TronNetwork } from '../domain/deposit.ts';
+import type { IssuanceDecision, TopUpDecision, WithdrawalDecision } from '../domain/decision.ts';
+import type { ChainName, DepositDecision } from '../domain/deposit.ts';
 import type { DeliveryStatus } from '../domain/event.ts';
 
 /**
- * The input of the workflows of POST /cards and POST topups. It has nothing personal: the request is sealed in the claim's
+ * The input of the workflows of POST /cards, POST topups and POST withdrawals. It has nothing personal: the request is sealed in the claim's
  * row.
  */
 export interface NetworkOperationInput {
@@ -38,16 +38,18 @@ export interface DeliveryProgress {
 
 export const ISSUE_CARD = 'issueCard';
 export const TOP_UP_CARD = 'topUpCard';
+export const WITHDRAW_FROM_CARD = 'withdrawFromCard';
 export const CHANGE_CARD_STATUS = 'changeCardStatus';
 export const DELIVER_WEBHOOK = 'deliverWebhook';
 
 export const issueCardWorkflowId = (cardId: string): string => `issue-card/${cardId}`;
 export const topUpCardWorkflowId = (topupId: string): string => `top-up/${topupId}`;
+export const withdrawFromCardWorkflowId = (withdrawalId: string): string => `withdraw/${withdrawalId}`;
 export const changeCardStatusWorkflowId = (cardId: string, claimId: string): string =>
   `card-status/${cardId}/${claimId}`;
 
-/** The id of the object that a workflow is about: an issuance's card, or a top-up. */
-export const idOfWorkflow = (workflowId: string): string => workflowId.split('/')[1] ?? workflowId;
+/** The id of the object that a workflow is about: an issuance's card, a top-up, or a withdrawal. */
+export const parseWorkflowId = (workflowId: string): string => workflowId.split('/')[1] ?? workflowId;
 
 export const deliverWebhookWorkflowId = (eventId: string): string => `webhook/${eventId}`;
 
@@ -58,10 +60,11 @@ export const networkResult = defineSignal('networkResult');
  * A decision on an operation that is past its deadline. The database decides whether it is, and whether to accept the
  * decision.
  */
-export const resolveIssuance = defineSignal<[IssuanceDecision]>('resolve');
-export const resolveTopUp = defineSignal<[TopUpDecision]>('resolve');
+export const resolveIssuanceSignal = defineSignal<[IssuanceDecision]>('resolve');
+export const resolveTopUpSignal = defineSignal<[TopUpDecision]>('resolve');
+export const resolveWithdrawalSignal = defineSignal<[WithdrawalDecision]>('resolve');
 
-/** The state of an issuance or a top-up that the network has not decided. Times are ISO 8601. */
+/** The state of an issuance, a top-up or a withdrawal that the network has not decided. Times are ISO 8601. */
 export interface NetworkOperationState {
   /** How often the network was asked. */
   asked: number;
@@ -88,17 +91,17 @@ export interface WatchDepositInput {
    * Set if this run continues another: the version of the row that run showed, its remark on it, and the decisions it had
    * yet to apply.
    */
-  continued?: { version: number; remark: string; told: ToldDecision[] };
+  continued?: { version: number; remark: string; told: SentDecision[] };
 }
 /**
  * A decision that came by signal, or null if it was malformed, and the version it is about, or null if none was shown yet.
  */
-export interface ToldDecision {
+export interface SentDecision {
   decision: DepositDecision | null;
   version: number | null;
 }
 export interface ScanChainInput {
-  network: TronNetwork;
+  network: ChainName;
 }
 
 export const WATCH_DEPOSIT = 'watchDeposit';
@@ -106,11 +109,11 @@ export const SCAN_CHAIN = 'scanChain';
 
 export const watchDepositWorkflowId = (depositId: string): string => `deposit/${depositId}`;
 /** One for each chain and installation. The prefix of the task queues keeps installations apart. */
-export const scanChainWorkflowId = (network: TronNetwork, taskQueuePrefix: string): string =>
+export const scanChainWorkflowId = (network: ChainName, taskQueuePrefix: string): string =>
   `${taskQueuePrefix}scan-chain/${network}`;
 
 /** A hint that a deposit's row has changed; the workflow reads it. */
 export const depositChanged = defineSignal('changed');
 
 /** A decision on a deposit in review. The database decides whether to accept it. */
-export const resolveDeposit = defineSignal<[DepositDecision]>('resolve');
+export const resolveDepositSignal = defineSignal<[DepositDecision]>('resolve');

@@ -1,3 +1,4 @@
+import type { SearchAttributeUpdatePair } from '@temporalio/common';
 import {
   CancellationScope,
   condition,
@@ -10,11 +11,11 @@ import {
 import type { FundingEnd, NetworkProgress, Resolved } from '../activities/ask-network.ts';
 import type { Decision, WhyNot } from '../domain/decision.ts';
 import {
-  idOfWorkflow,
   type NetworkOperationInput,
   type NetworkOperationState,
   networkOperationState,
   networkResult,
+  parseWorkflowId,
 } from './messages.ts';
 import { needsAttentionAttribute, outcomeAttribute } from './search-attributes.ts';
 
@@ -39,7 +40,7 @@ interface OperationSteps<Outcome extends string> {
   words: {
     /** What the network has done if its answer is yes. */
     done: string;
-    noun: 'card' | 'topup';
+    noun: 'card' | 'topup' | 'withdrawal';
     /** What else to know before sending the signal. */
     alsoToResolve?: string;
   };
@@ -60,7 +61,10 @@ export async function runNetworkOperation<Outcome extends string>(
   let decision: Decision<Outcome> | undefined;
   let remark = '';
   const asked: Pick<NetworkOperationState, 'asked' | 'lastAnswer' | 'lastAskedAt' | 'nextAskAt'> = {
-    ...{ asked: 0, lastAnswer: null, lastAskedAt: null, nextAskAt: null },
+    asked: 0,
+    lastAnswer: null,
+    lastAskedAt: null,
+    nextAskAt: null,
   };
 
   // Most operations end here, so what only the others need comes later: signal handlers, because signals wait for one, and a
@@ -82,13 +86,13 @@ export async function runNetworkOperation<Outcome extends string>(
     setHandler(networkResult, () => {
       hints += 1;
     });
-    setHandler(steps.resolve, (told: Partial<Decision<Outcome>> | null | undefined) => {
+    setHandler(steps.resolve, (received: Partial<Decision<Outcome>> | null | undefined) => {
       // A signal can contain anything. Ignore it unless it is a decision.
-      const outcome = steps.outcomes.find((known) => known === told?.outcome);
-      const networkCardId = told?.networkCardId ?? undefined;
+      const outcome = steps.outcomes.find((known) => known === received?.outcome);
+      const networkCardId = received?.networkCardId ?? undefined;
       if (outcome === undefined || !(networkCardId === undefined || isNetworkId(networkCardId))) return;
       // The database decides whether it is too early: it knows when the operation began, and the configuration.
-      decision = { outcome, ...(networkCardId !== undefined && { networkCardId }) };
+      decision = { outcome, networkCardId };
     });
     setHandler(networkOperationState, () => ({ ...asked, deadline: iso(deadline), overdue }));
   }
@@ -149,17 +153,17 @@ export async function runNetworkOperation<Outcome extends string>(
     const parts = overdue
       ? [...toResolve(steps, iso(deadline)), `${state} ${times}.`]
       : [`${state} ${times}, deadline ${iso(deadline)}.`, ASK_NOW];
-    setCurrentDetails([...parts, ...(remark === '' ? [] : [remark])].join('\n\n'));
+    if (remark !== '') parts.push(remark);
+    setCurrentDetails(parts.join('\n\n'));
   }
 
   function shownEnd(end: FundingEnd): FundingEnd {
     setCurrentDetails(
       end.reason === undefined ? `Over: ${end.outcome}.` : `Over: ${end.outcome}, ${end.reason}.`,
     );
-    const news = [
-      ...(overdue ? [{ key: needsAttentionAttribute, value: false }] : []),
-      ...(end.outcome === 'failed' ? [{ key: outcomeAttribute, value: 'failed' }] : []),
-    ];
+    const news: SearchAttributeUpdatePair[] = [];
+    if (overdue) news.push({ key: needsAttentionAttribute, value: false });
+    if (end.outcome === 'failed') news.push({ key: outcomeAttribute, value: 'failed' });
     if (news.length > 0) upsertSearchAttributes(news);
     return end;
   }
@@ -174,12 +178,13 @@ function toResolve<Outcome extends string>(
 ): string[] {
   const how = (outcome: string) =>
     `send the signal \`resolve\` with \`{"outcome": "${outcome}"}\`, or run ` +
-    `\`npm run operator -- ${noun} resolve ${idOfWorkflow(workflowInfo().workflowId)} --${outcome} --reason "…"\`.`;
-  return [
+    `\`npm run operator -- ${noun} resolve ${parseWorkflowId(workflowInfo().workflowId)} --${outcome} --reason "…"\`.`;
+  const parts = [
     `**Waiting for an operator.** The card network had until ${deadline} to say whether it ${done}. Find out there.`,
     `- If it ${done}, ${how(yes)}\n- If not, ${how(no)}`,
-    ...(alsoToResolve === undefined ? [] : [alsoToResolve]),
   ];
+  if (alsoToResolve !== undefined) parts.push(alsoToResolve);
+  return parts;
 }
 
 const NOT_APPLIED: Record<WhyNot, string> = {

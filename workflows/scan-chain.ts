@@ -33,7 +33,7 @@ const { scanBlocks } = proxyActivities<ScanChainActivities>({
 export async function scanChain({ network }: ScanChainInput): Promise<{ outcome: 'not_configured' }> {
   show(`Reading the solid blocks of ${network}.`, needsAttentionShown());
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const report = await scanBlocks(network).catch(failureOf);
+    const report = await scanBlocks(network).catch(toFailed);
     if (report.state === 'failed') {
       show(
         `**The scan is failing**, so no deposit on ${network} is credited: ${report.why}. It is retried. ${WHAT_TO_DO}`,
@@ -46,7 +46,7 @@ export async function scanChain({ network }: ScanChainInput): Promise<{ outcome:
     } else if (report.state === 'idle') {
       show(`Waiting for the first deposit address on ${network}. Nothing can have been paid before.`, false);
     } else {
-      show(detailsOf(network, report), isBehind(report));
+      show(describeScan(network, report), isBehind(report));
     }
   }
   return continueAsNew<typeof scanChain>({ network });
@@ -60,7 +60,7 @@ interface Failed {
   timedOut: boolean;
 }
 
-function failureOf(error: unknown): Failed {
+function toFailed(error: unknown): Failed {
   if (!(error instanceof ActivityFailure) || isCancellation(error)) throw error;
   const { cause } = error;
   if (cause instanceof ApplicationFailure)
@@ -81,28 +81,30 @@ function show(details: string, needsAttention: boolean): void {
 }
 
 /** Paragraphs, as Markdown. */
-function detailsOf(network: string, report: ScanProgress): string {
+function describeScan(network: string, report: ScanProgress): string {
   const { block, lag, solidBlockNumber, node, nodes, unreadable } = report;
   const where =
     block === null
       ? `No block of ${network} could be read yet.`
       : `Scanned up to block ${block.number} of ${network}, produced at ${block.time ?? 'an unknown time'}.`;
-  const behind = [
-    ...(lag.seconds === null ? [] : [`${lag.seconds} s`]),
-    ...(lag.blocks === null ? [] : [`${lag.blocks} blocks`]),
-  ];
-  return [
-    where,
-    ...(behind.length === 0
-      ? []
-      : [`Behind by ${behind.join(', ')}. The newest solid block is ${solidBlockNumber ?? 'unknown'}.`]),
-    ...(unreadable === null ? [] : [`**No block can be read at the moment:** ${unreadable}. ${WHAT_TO_DO}`]),
-    ...(unreadable === null && isBehind(report) ? [`**It is catching up.** ${WHAT_TO_DO}`] : []),
-    ...(node === null ? [] : [`Reads from ${node}.`]),
-    nodes
-      .map(({ name, state, problem }) => `- ${name}: ${state}${problem === null ? '' : ` (${problem})`}`)
-      .join('\n'),
-  ].join('\n\n');
+  const parts = [where];
+  const behind: string[] = [];
+  if (lag.seconds !== null) behind.push(`${lag.seconds} s`);
+  if (lag.blocks !== null) behind.push(`${lag.blocks} blocks`);
+  if (behind.length > 0) {
+    parts.push(`Behind by ${behind.join(', ')}. The newest solid block is ${solidBlockNumber ?? 'unknown'}.`);
+  }
+  if (unreadable !== null) {
+    parts.push(`**No block can be read at the moment:** ${unreadable}. ${WHAT_TO_DO}`);
+  } else if (isBehind(report)) {
+    parts.push(`**It is catching up.** ${WHAT_TO_DO}`);
+  }
+  if (node !== null) parts.push(`Reads from ${node}.`);
+  const states = nodes.map(({ name, state, problem }) =>
+    problem === null ? `- ${name}: ${state}` : `- ${name}: ${state} (${problem})`,
+  );
+  parts.push(states.join('\n'));
+  return parts.join('\n\n');
 }
 
 const WHAT_TO_DO =

@@ -2,7 +2,7 @@ import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { FundingEnd } from '../activities/ask-network.ts';
 import type { TopUpActivities } from '../activities/topup.ts';
 import { LOCAL_NETWORK_CALL, NETWORK_REQUEST, RETRIED_FOR_EVER, summarized } from './activity-options.ts';
-import { type NetworkOperationInput, resolveTopUp } from './messages.ts';
+import { type NetworkOperationInput, resolveTopUpSignal } from './messages.ts';
 import { runNetworkOperation } from './network-operation.ts';
 
 const { requestTopUp: firstRequest } = proxyLocalActivities<TopUpActivities>(
@@ -26,7 +26,7 @@ export function topUpCard(input: NetworkOperationInput): Promise<FundingEnd> {
       request: requestTopUp,
       flagOverdue: flagTopUpOverdue,
       applyResolution: applyTopUpResolution,
-      resolve: resolveTopUp,
+      resolve: resolveTopUpSignal,
       outcomes: ['succeeded', 'failed'],
       words: { done: 'loaded the card', noun: 'topup' },
     },

@@ -11,7 +11,12 @@ import {
 import type { WatchDepositActivities, WatchedDeposit } from '../activities/watch-deposit.ts';
 import type { DepositDecision, WhyNotResolved } from '../domain/deposit.ts';
 import { LOCAL_STEP, RETRIED_FOR_EVER, summarized } from './activity-options.ts';
-import { depositChanged, resolveDeposit, type ToldDecision, type WatchDepositInput } from './messages.ts';
+import {
+  depositChanged,
+  resolveDepositSignal,
+  type SentDecision,
+  type WatchDepositInput,
+} from './messages.ts';
 import { needsAttentionAttribute } from './search-attributes.ts';
 
 const { readDeposit } = proxyLocalActivities<WatchDepositActivities>(
@@ -39,7 +44,7 @@ export interface DepositEnd {
 }
 
 /** More pending decisions than anybody sends on purpose. Further ones are dropped. */
-const MAX_TOLD = 50;
+const MAX_SENT_DECISIONS = 50;
 const MAX_REASON = 1_000;
 
 /**
@@ -48,21 +53,22 @@ const MAX_REASON = 1_000;
  * again.
  */
 export async function watchDeposit({ depositId, continued }: WatchDepositInput): Promise<DepositEnd> {
-  const told: ToldDecision[] = continued?.told ?? [];
+  const decisions: SentDecision[] = continued?.told ?? [];
   let isChanged = false;
   let version = continued?.version ?? null;
   let remark = continued?.remark ?? '';
   setHandler(depositChanged, () => {
     isChanged = true;
   });
-  setHandler(resolveDeposit, (sent: unknown) => {
-    const decision = decisionOf(sent);
+  setHandler(resolveDepositSignal, (sent: unknown) => {
+    const decision = parseDecision(sent);
     // A decision without a version is about the version that is shown.
-    if (told.length < MAX_TOLD) told.push({ decision, version: decision?.version ?? version });
+    if (decisions.length < MAX_SENT_DECISIONS)
+      decisions.push({ decision, version: decision?.version ?? version });
   });
 
   for (let pauseMs = FIRST_PAUSE_MS; ; ) {
-    const decided = told.shift();
+    const decided = decisions.shift();
     if (decided !== undefined) remark = await carriedOut(decided);
     isChanged = false;
     // A run that continues as new reads without having looked: until the next run has, nobody notifies it again. A signal
@@ -75,10 +81,13 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
     show(depositId, deposit, remark);
 
     // If a signal arrives before the server has recorded the end of the run, the end is undone and the signal handled first.
-    const isNews = () => isChanged || told.length > 0;
+    const isNews = () => isChanged || decisions.length > 0;
     if (isOver(deposit) && !isNews()) return { outcome: deposit.status, creditedUsd: deposit.creditedUsd };
     if (workflowInfo().historyLength > MAX_HISTORY)
-      await continueAsNew<typeof watchDeposit>({ depositId, continued: { version, remark, told } });
+      await continueAsNew<typeof watchDeposit>({
+        depositId,
+        continued: { version, remark, told: decisions },
+      });
     if (isNews()) continue;
     const untilExpiryMs = Date.parse(deposit.expiresAt) - Date.now();
     const expires = isAwaited(deposit) && untilExpiryMs > 0;
@@ -88,14 +97,14 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
   }
 
   /** @returns what to show about a decision that was not carried out */
-  async function carriedOut(decided: ToldDecision): Promise<string> {
+  async function carriedOut(decided: SentDecision): Promise<string> {
     const why = await whyNot(decided);
     return why === null
       ? ''
       : `A decision arrived at ${new Date().toISOString()} and changed nothing: ${why}`;
   }
 
-  async function whyNot({ decision, version: decidedOn }: ToldDecision): Promise<string | null> {
+  async function whyNot({ decision, version: decidedOn }: SentDecision): Promise<string | null> {
     if (decision === null) return NO_DECISION;
     if (decidedOn === null || decidedOn !== version) return NOT_CARRIED_OUT.changed_meanwhile;
     const verdict = await resolveDepositByHand(depositId, { ...decision, version: decidedOn });
@@ -104,7 +113,7 @@ export async function watchDeposit({ depositId, continued }: WatchDepositInput):
 }
 
 /** A signal can contain anything. @returns null if it is not a decision */
-function decisionOf(sent: unknown): DepositDecision | null {
+function parseDecision(sent: unknown): DepositDecision | null {
   const { outcome, reason, version } = (sent ?? {}) as Partial<Record<keyof DepositDecision, unknown>>;
   if (outcome !== 'credited' && outcome !== 'returned') return null;
   if (typeof reason !== 'string' || reason.length > MAX_REASON) return null;
@@ -126,13 +135,15 @@ function show(depositId: string, deposit: WatchedDeposit, remark: string): void 
     upsertSearchAttributes([{ key: needsAttentionAttribute, value: needsAttention }]);
   // A run that continues another one has no static summary of its own.
   const title = `Deposit ${depositId} of ${deposit.amountUsdt} USDT on ${deposit.network}.`;
-  setCurrentDetails([title, ...stateOf(depositId, deposit), ...(remark === '' ? [] : [remark])].join('\n\n'));
+  const parts = [title, ...describeState(depositId, deposit)];
+  if (remark !== '') parts.push(remark);
+  setCurrentDetails(parts.join('\n\n'));
 }
 
 /** Paragraphs, as Markdown. */
-function stateOf(depositId: string, deposit: WatchedDeposit): string[] {
+function describeState(depositId: string, deposit: WatchedDeposit): string[] {
   const { status, address, network, amountUsdt, expiresAt, creditedUsd, seenBlock, review } = deposit;
-  if (review !== null) return reviewOf(depositId, deposit, review);
+  if (review !== null) return describeReview(depositId, deposit, review);
   if (deposit.isJudging) return ['A payment was found and is about to be credited or put in review.'];
   switch (status) {
     case 'awaiting_payment':
@@ -166,7 +177,7 @@ const readUntil = ({ scannedUntil }: WatchedDeposit): string =>
 
 const LATER_PAYMENTS = 'The scan still finds later payments, and they start this workflow again.';
 
-function reviewOf(
+function describeReview(
   depositId: string,
   { amountUsdt, version }: WatchedDeposit,
   { count, payments, creditableUsd, amountUsdt: inReviewUsdt }: NonNullable<WatchedDeposit['review']>,

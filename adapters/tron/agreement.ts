@@ -2,7 +2,7 @@ import type { BlockRef, SolidBlock, UsdtTransfer } from './tron-chain.ts';
 import type { TronNode } from './tron-node.ts';
 
 /** What a node says about the block after that one. */
-export function saysOf(node: TronNode, after: BlockRef): string {
+export function describeWitness(node: TronNode, after: BlockRef): string {
   const [first] = node.remembered(after) ?? [];
   const problem = node.health.problem?.code ?? null;
   if (first === undefined) return problem ?? `nothing after block ${node.newest?.number ?? after.number}`;

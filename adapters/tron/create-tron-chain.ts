@@ -1,16 +1,16 @@
 import type { Logger } from 'pino';
 import type { TronConfig } from '../../config/tron.ts';
 import { tronAddressHash } from '../../crypto/tron-address.ts';
-import { agreedOn, nextHashes, type Run, saysOf } from './agreement.ts';
+import { agreedOn, describeWitness, nextHashes, type Run } from './agreement.ts';
 import { keyHeaders } from './node-api.ts';
 import { NodeProblem } from './node-health.ts';
 import {
   type BlockRef,
+  type BlockVerdict,
   ChainUnreadable,
   type SolidBlock,
-  type Transfer,
+  type TokenTransfer,
   type TronChain,
-  type Verdict,
 } from './tron-chain.ts';
 import { BEHIND_BLOCKS, type ChainTimings, TronNode } from './tron-node.ts';
 
@@ -23,7 +23,7 @@ const TIMINGS: ChainTimings = {
   confirmationMs: 5_000,
   rememberedMs: 60_000,
   firstBackoffMs: 1_000,
-  mostBackoffMs: 10_000,
+  maxBackoffMs: 10_000,
   recoveryMs: 60_000,
 };
 
@@ -52,7 +52,7 @@ export function createTronChain(
 ): TronChain {
   const { confirmingNodes } = config;
   const limits = { ...TIMINGS, ...timings };
-  // There is nobody to wait for.
+  // One node is enough, so no other is waited for.
   if (confirmingNodes === 1) limits.rememberedMs = 0;
   const nodes = openNodes(config, limits, logger);
   const closed = new AbortController();
@@ -129,7 +129,7 @@ export function createTronChain(
       confirmingNodes === 1
         ? 'cannot read from any TRON node'
         : `fewer than ${confirmingNodes} TRON nodes agree on block ${after.number + 1}`;
-    const says = nodes.map((node) => `${node.name}: ${saysOf(node, after)}`);
+    const says = nodes.map((node) => `${node.name}: ${describeWitness(node, after)}`);
     return new ChainUnreadable(`${what} (${says.join('; ')})`);
   }
 
@@ -168,7 +168,7 @@ export function createTronChain(
   async function ask(
     node: TronNode,
     block: { number: number; hash: string },
-    transfers: readonly Transfer[],
+    transfers: readonly TokenTransfer[],
     signal: AbortSignal,
   ): Promise<{ node: TronNode; shows: boolean[] } | { node: TronNode; why: string }> {
     const { health } = node;
@@ -216,9 +216,9 @@ export function createTronChain(
       if (blocks.length > 0) return blocks;
       if (runs.length === 0) throw unreadable(after);
       const hashes = nextHashes(runs);
-      const says = nodes.map((node) => saysOf(node, after));
-      const mostNext = hashes.size > 1 ? MAX_CONTRADICTED : MAX_UNCONFIRMED;
-      unagreed = hashes.size === 0 ? null : { after: after.number, says, most: mostNext };
+      const says = nodes.map((node) => describeWitness(node, after));
+      const maxNext = hashes.size > 1 ? MAX_CONTRADICTED : MAX_UNCONFIRMED;
+      unagreed = hashes.size === 0 ? null : { after: after.number, says, most: maxNext };
       const error = unreadable(after);
       // What contradicts itself has to be read anew: all may be right next time.
       if (hashes.size > 1) for (const node of nodes) node.forget();
@@ -246,7 +246,7 @@ export function createTronChain(
 
     async confirm(block, transfers, signal) {
       const words = await Promise.all(nodes.map((node) => ask(node, block, transfers, signal)));
-      return transfers.map((_, index): Verdict => {
+      return transfers.map((_, index): BlockVerdict => {
         const shows = words.filter((word) => 'shows' in word && word.shows[index] === true);
         const denies = words.filter((word) => 'shows' in word && word.shows[index] === false);
         const isShown = shows.length >= confirmingNodes;
@@ -303,7 +303,7 @@ export function createTronChain(
   };
 }
 
-function isSame(one: Transfer, other: Transfer): boolean {
+function isSame(one: TokenTransfer, other: TokenTransfer): boolean {
   return (
     one.txHash === other.txHash &&
     one.logIndex === other.logIndex &&

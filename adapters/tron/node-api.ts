@@ -7,11 +7,13 @@ import { type Header, readHeader } from './read-block.ts';
 
 const unzip = promisify(gunzip);
 /** A block has at most 2 MB, and its JSON about five times as much. */
-const ANSWER_LIMIT_BYTES = 16 * 1_048_576;
+const MAX_RESPONSE_BYTES = 16 * 1_048_576;
 /** The codes that a node's state uses for these errors. */
 const CODES: Record<string, string> = {
-  ...{ UND_ERR_RES_EXCEEDED_MAX_SIZE: 'too_large', ERR_BUFFER_TOO_LARGE: 'too_large' },
-  ...{ UND_ERR_SOCKET: 'disconnected', UND_ERR_CONNECT_TIMEOUT: 'timeout' },
+  UND_ERR_RES_EXCEEDED_MAX_SIZE: 'too_large',
+  ERR_BUFFER_TOO_LARGE: 'too_large',
+  UND_ERR_SOCKET: 'disconnected',
+  UND_ERR_CONNECT_TIMEOUT: 'timeout',
 };
 /** Concurrent calls to one node. Further ones wait their turn, within their timeout. */
 const MAX_CALLS = 16;
@@ -42,9 +44,13 @@ export function openNodeApi(
   timeoutMs: number,
 ): NodeApi {
   const agent = new Agent({
-    ...{ connections: MAX_CALLS, keepAliveTimeout: 4_000, maxResponseSize: ANSWER_LIMIT_BYTES },
+    connections: MAX_CALLS,
+    keepAliveTimeout: 4_000,
+    maxResponseSize: MAX_RESPONSE_BYTES,
     // Each call has its own timeout, which covers the whole response.
-    ...{ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: timeoutMs } },
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: { timeout: timeoutMs },
   });
   const provider = (url: string) => new providers.HttpProvider(url, 0, '', '', keyHeaders(url, apiKey));
   const full = provider(urls.full);
@@ -66,7 +72,7 @@ export function openNodeApi(
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof NodeProblem) throw error;
-      throw new NodeProblem('failing', timeout.signal.aborted ? 'timeout' : codeOf(error));
+      throw new NodeProblem('failing', timeout.signal.aborted ? 'timeout' : errorCode(error));
     } finally {
       clearTimeout(timer);
     }
@@ -126,13 +132,16 @@ async function carry(
   signal: AbortSignal,
 ): Promise<Answer> {
   const response = await request(baseURL + url, {
-    ...{ method: 'POST', body: data, dispatcher: agent, signal },
+    method: 'POST',
+    body: data,
+    dispatcher: agent,
+    signal,
     headers: { ...headers.toJSON(), 'accept-encoding': 'gzip' },
   });
   const { statusCode: status, headers: answered, body } = response;
   if (answered['content-encoding'] !== 'gzip') return { status, headers: answered, data: await body.text() };
   const zipped = await body.arrayBuffer();
-  const text = await unzip(zipped, { maxOutputLength: ANSWER_LIMIT_BYTES });
+  const text = await unzip(zipped, { maxOutputLength: MAX_RESPONSE_BYTES });
   return { status, headers: answered, data: text.toString() };
 }
 
@@ -164,7 +173,7 @@ function retryAfterMs(header: unknown): number {
 }
 
 /** Only the error's code: the error itself contains the request, and so the API key. */
-function codeOf(error: unknown): string {
+function errorCode(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   const code = 'code' in error && typeof error.code === 'string' ? error.code : 'no_answer';
   return CODES[code] ?? code.toLowerCase();

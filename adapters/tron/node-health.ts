@@ -21,7 +21,7 @@ export class NodeProblem extends Error {
 export interface Recovery {
   /** The backoff after the first problem. Each further problem doubles it, and each good response in between halves it. */
   firstBackoffMs: number;
-  mostBackoffMs: number;
+  maxBackoffMs: number;
   /** How long a node has to go without a problem before it is preferred again. */
   recoveryMs: number;
 }
@@ -38,7 +38,7 @@ export class NodeHealth {
   readonly #recovery: Recovery;
   readonly #logger: Logger;
 
-  /** @param asked what the node is used for, as the log says it */
+  /** @param asked what the node is used for, for the log */
   constructor(name: string, asked: string, recovery: Recovery, logger: Logger) {
     this.#name = name;
     this.#asked = asked;
@@ -60,9 +60,9 @@ export class NodeHealth {
   }
 
   failed(problem: NodeProblem): void {
-    const { firstBackoffMs, mostBackoffMs } = this.#recovery;
+    const { firstBackoffMs, maxBackoffMs } = this.#recovery;
     this.#failures++;
-    const backoffMs = Math.min(mostBackoffMs, firstBackoffMs * 2 ** (this.#failures - 1));
+    const backoffMs = Math.min(maxBackoffMs, firstBackoffMs * 2 ** (this.#failures - 1));
     this.#lastProblemAtMs = performance.now();
     this.#retryAtMs = this.#lastProblemAtMs + Math.max(backoffMs, problem.retryAfterMs);
     const isNews = this.#problem?.state !== problem.state;

@@ -26,21 +26,21 @@ export interface Header {
  * @throws NodeProblem if it isn't a block, or its hash isn't that of its header
  */
 export function readHeader(answer: unknown): Header | null {
-  const { blockID, block_header, transactions = [] } = objectOf(answer);
+  const { blockID, block_header, transactions = [] } = asObject(answer);
   if (blockID === undefined && block_header === undefined) return null;
-  const raw = objectOf(objectOf(block_header).raw_data);
+  const raw = asObject(asObject(block_header).raw_data);
   // Protobuf's JSON omits a 0.
   const { number = 0, parentHash, timestamp } = raw;
   const time = new Date(typeof timestamp === 'number' ? timestamp : Number.NaN);
   if (!isWholeNumber(number) || Number.isNaN(time.getTime())) throw malformed();
-  const hash = hashOf(blockID);
-  if (hashOfHeader(number, raw) !== hash) throw new NodeProblem('contradicting', 'wrong_hash');
+  const hash = asHash(blockID);
+  if (hashHeader(number, raw) !== hash) throw new NodeProblem('contradicting', 'wrong_hash');
   return {
     number,
     hash,
-    parentHash: hashOf(parentHash),
+    parentHash: asHash(parentHash),
     time,
-    txHashes: listOf(transactions).map((one) => String(objectOf(one).txID)),
+    txHashes: asList(transactions).map((one) => String(asObject(one).txID)),
   };
 }
 
@@ -48,7 +48,7 @@ export function readHeader(answer: unknown): Header | null {
  * A block's hash, as java-tron makes it: the SHA-256 of the header's `raw_data` in protobuf (Tron.proto, BlockHeader.raw), with
  * the block's number in place of the first 8 bytes.
  */
-function hashOfHeader(number: number, raw: Record<string, unknown>): string {
+function hashHeader(number: number, raw: Record<string, unknown>): string {
   const message = Buffer.concat([
     ...numberField(1, raw.timestamp),
     ...bytesField(2, raw.txTrieRoot),
@@ -98,41 +98,41 @@ export function readSolidBlock(
   if (list.length < txHashes.length) return null;
   const indexes = new Map(txHashes.map((hash, index) => [hash, index]));
   const transfers = list.flatMap((one) => {
-    const info = objectOf(one);
+    const info = asObject(one);
     const id = String(info.id);
     const transactionIndex = indexes.get(id);
     if (transactionIndex === undefined || info.blockNumber !== header.number)
       throw new NodeProblem('contradicting', 'foreign_infos');
     indexes.delete(id);
-    return transfersOf(info, transactionIndex, usdtHash, node);
+    return readTransfers(info, transactionIndex, usdtHash, node);
   });
   transfers.sort((a, b) => a.transactionIndex - b.transactionIndex || a.logIndex - b.logIndex);
   return { ...header, node, transfers };
 }
 
-function transfersOf(
+function readTransfers(
   info: Record<string, unknown>,
   transactionIndex: number,
   usdtHash: string,
   node: string,
 ): UsdtTransfer[] {
-  if (info.log === undefined || info.result === 'FAILED' || objectOf(info.receipt).result !== 'SUCCESS')
+  if (info.log === undefined || info.result === 'FAILED' || asObject(info.receipt).result !== 'SUCCESS')
     return [];
-  return listOf(info.log).flatMap((one, logIndex) => {
-    const { address, topics = [], data } = objectOf(one);
+  return asList(info.log).flatMap((one, logIndex) => {
+    const { address, topics = [], data } = asObject(one);
     if (typeof address !== 'string' || address.toLowerCase() !== usdtHash) return [];
-    const [event, , recipient, ...more] = listOf(topics);
+    const [event, , recipient, ...more] = asList(topics);
     if (String(event).toLowerCase() !== TRANSFER_TOPIC || recipient === undefined || more.length > 0)
       return [];
-    const valueMicroUsdt = BigInt(`0x${hashOf(data)}`);
+    const valueMicroUsdt = BigInt(`0x${asHash(data)}`);
     if (valueMicroUsdt === 0n) return [];
     const place = {
-      txHash: hashOf(info.id),
+      txHash: asHash(info.id),
       logIndex,
       transactionIndex,
       blockNumber: Number(info.blockNumber),
     };
-    return [{ ...place, toHash: hashOf(recipient).slice(-40), valueMicroUsdt, shownBy: [node] }];
+    return [{ ...place, toHash: asHash(recipient).slice(-40), valueMicroUsdt, shownBy: [node] }];
   });
 }
 
@@ -151,18 +151,18 @@ export function readCalls(answer: unknown, blockNumber: number, usdtHash: string
   });
 }
 
-function objectOf(value: unknown): Record<string, unknown> {
+function asObject(value: unknown): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformed();
   return value as Record<string, unknown>;
 }
 
-function listOf(value: unknown): unknown[] {
+function asList(value: unknown): unknown[] {
   if (!Array.isArray(value)) throw malformed();
   return value;
 }
 
 /** 32 bytes, in lower-case hex. */
-function hashOf(value: unknown): string {
+function asHash(value: unknown): string {
   if (typeof value !== 'string' || !/^[0-9a-f]{64}$/i.test(value)) throw malformed();
   return value.toLowerCase();
 }

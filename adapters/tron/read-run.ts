@@ -34,7 +34,7 @@ export async function readRun(
         next <= last &&
         (next === after.number + 1 || performance.now() < endAtMs)
       )
-        begun.push(outcomeOf(read(next++, ownSignal)));
+        begun.push(awaitOutcome(read(next++, ownSignal)));
       const outcome = await begun.shift();
       signal.throwIfAborted();
       if (outcome === undefined) return { blocks, problem: null };
@@ -56,7 +56,7 @@ export async function readRun(
 type Outcome = { block: SolidBlock | null; problem: NodeProblem | null };
 
 /** The result of a read, which need not be awaited. @throws errors that are not the node's fault */
-function outcomeOf(reading: Promise<SolidBlock | null>): Promise<Outcome> {
+function awaitOutcome(reading: Promise<SolidBlock | null>): Promise<Outcome> {
   const outcome = reading.then(
     (block) => ({ block, problem: null }),
     (error) => {

@@ -27,9 +27,9 @@ export interface TronChain {
    */
   confirm(
     block: { number: number; hash: string },
-    transfers: readonly Transfer[],
+    transfers: readonly TokenTransfer[],
     signal: AbortSignal,
-  ): Promise<Verdict[]>;
+  ): Promise<BlockVerdict[]>;
   /**
    * Transfers in blocks that are not solid yet, as a hint. It looks at each block after `number` once (or at the newest), and
    * skips some if there are more than a few. Call it once per interval; it usually costs one request.
@@ -61,10 +61,10 @@ export interface SolidBlock {
 }
 
 /** What identifies a transfer, and what it is worth to whom. */
-export type Transfer = Pick<UsdtTransfer, 'txHash' | 'logIndex' | 'toHash' | 'valueMicroUsdt'>;
+export type TokenTransfer = Pick<UsdtTransfer, 'txHash' | 'logIndex' | 'toHash' | 'valueMicroUsdt'>;
 
 /** What the nodes say about a transfer. */
-export interface Verdict {
+export interface BlockVerdict {
   /** `confirmed`: enough nodes show it. `denied`: enough nodes have its block without it. `open`: neither. */
   outcome: 'confirmed' | 'denied' | 'open';
   says: NodeSays[];

@@ -74,7 +74,7 @@ export class TronNode {
     return isSame ? this.#shown.blocks : null;
   }
 
-  /** Makes it be asked again. */
+  /** Has the next blocks read from the node again. */
   forget(): void {
     this.#shown = null;
   }

@@ -9,7 +9,7 @@ import { connectFailure, DeliveryFailure } from './delivery-result.ts';
 const ADDRESSES_TRIED = 4;
 
 /** How to open sockets. Tests replace the parts. */
-export interface Network {
+export interface NetworkAccess {
   resolve: ResolveHost;
   openSocket: OpenSocket;
   /** Certificates to trust instead of the public ones, PEM. */
@@ -27,7 +27,7 @@ export type ResolveHost = (hostName: string) => Promise<string[]>;
  */
 export async function openCheckedSocket(
   target: WebhookTarget,
-  network: Network,
+  network: NetworkAccess,
   { deadlineAtMs, signal }: { deadlineAtMs: number; signal: AbortSignal },
 ): Promise<Socket> {
   const addresses = target.addresses ?? (await lookUp(target.host, network.resolve));
@@ -36,7 +36,7 @@ export async function openCheckedSocket(
     signal.throwIfAborted();
     // Leave time for the next addresses in case this one drops packets.
     const timeoutMs = Math.max(0, deadlineAtMs - performance.now()) / (tried.length - index);
-    const tls = target.secure ? { serverName: serverNameOf(target), ca: network.ca } : null;
+    const tls = target.secure ? { serverName: tlsServerName(target), ca: network.ca } : null;
     try {
       return await network.openSocket({ address, port: target.port, tls, timeoutMs, signal });
     } catch (error) {
@@ -59,7 +59,7 @@ async function lookUp(host: string, resolve: ResolveHost): Promise<string[]> {
 }
 
 /** The name that the certificate must be valid for. Empty for an address: TLS has no server names for those. */
-function serverNameOf(target: WebhookTarget): string {
+function tlsServerName(target: WebhookTarget): string {
   return target.addresses === null ? target.host : '';
 }
 

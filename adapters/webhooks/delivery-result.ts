@@ -52,7 +52,7 @@ export type Exchange =
  * @param startedAtMs on the clock of `performance.now()`
  * @throws errors that say nothing about the receiver
  */
-export function resultOf(answer: Exchange, startedAtMs: number): DeliveryResult {
+export function toDeliveryResult(answer: Exchange, startedAtMs: number): DeliveryResult {
   if (answer.status === null) {
     return failed(exchangeFailure(answer.error).code, performance.now() - startedAtMs);
   }
@@ -113,7 +113,7 @@ const NOT_HTTP = ['UND_ERR_HEADERS_OVERFLOW', 'UND_ERR_RES_CONTENT_LENGTH_MISMAT
 /** What an error while connecting says about the receiver. */
 export function connectFailure(error: unknown): DeliveryFailure | OwnFailure {
   if (error instanceof DeliveryFailure || error instanceof OwnFailure) return error;
-  const code = codeOf(error);
+  const code = errorCode(error);
   if (code === undefined || OUT_OF.includes(code)) {
     return new OwnFailure('this machine could not open a connection; see the cause', { cause: error });
   }
@@ -129,12 +129,12 @@ export function connectFailure(error: unknown): DeliveryFailure | OwnFailure {
 export function exchangeFailure(error: unknown): DeliveryFailure {
   if (error instanceof DeliveryFailure) return error;
   if (error instanceof OwnFailure) throw error;
-  const code = codeOf(error);
+  const code = errorCode(error);
   if (code !== undefined && MISUSED.includes(code)) throw error;
-  return new DeliveryFailure(meaningOf(error, code), { cause: error });
+  return new DeliveryFailure(classifyError(error, code), { cause: error });
 }
 
-function meaningOf(error: unknown, code: string | undefined): DeliveryError {
+function classifyError(error: unknown, code: string | undefined): DeliveryError {
   if (code === undefined || NOT_HTTP.includes(code)) return 'answer_invalid';
   // An unsolicited 100 or 101.
   if (error instanceof errors.SocketError && error.message.startsWith('bad ')) return 'answer_invalid';
@@ -143,6 +143,6 @@ function meaningOf(error: unknown, code: string | undefined): DeliveryError {
   return systemError || error instanceof errors.SocketError ? 'connection_closed' : 'answer_invalid';
 }
 
-function codeOf(error: unknown): string | undefined {
+function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }

@@ -1,6 +1,6 @@
 import { Client } from 'undici';
 import type { WebhookTarget } from '../../domain/webhook-url.ts';
-import { type Network, openCheckedSocket } from './checked-socket.ts';
+import { type NetworkAccess, openCheckedSocket } from './checked-socket.ts';
 import { connectFailure } from './delivery-result.ts';
 
 /** How long an idle connection is kept, unless the receiver says otherwise. */
@@ -13,16 +13,16 @@ const LARGEST_HEADERS_BYTES = 16_384;
 /** The connections of one endpoint: one for each attempt in progress, up to a limit. They are kept for later attempts. */
 export interface EndpointConnections {
   /** A connection that no other attempt is using. Waits if the limit is reached. */
-  acquire(): Promise<Connection>;
+  acquire(): Promise<EndpointConnection>;
   /** Replaces a broken connection with a new one. */
-  replace(connection: Connection): Connection;
-  release(connection: Connection, outcome: { reusable: boolean }): void;
+  replace(connection: EndpointConnection): EndpointConnection;
+  release(connection: EndpointConnection, outcome: { reusable: boolean }): void;
   /** Closes the idle connections, and the others when they are released. */
   retire(): void;
 }
 
 /** At most one connection to a receiver, which its first request opens. */
-export interface Connection {
+export interface EndpointConnection {
   readonly client: Client;
   readonly createdAtMs: number;
   /** The deadline of the current attempt, which includes the time to connect. */
@@ -34,11 +34,11 @@ export interface Connection {
 
 export function createEndpointConnections(
   target: WebhookTarget,
-  network: Network,
+  network: NetworkAccess,
   limit: number,
 ): EndpointConnections {
-  const idle: Connection[] = [];
-  const waiting: ((connection: Connection) => void)[] = [];
+  const idle: EndpointConnection[] = [];
+  const waiting: ((connection: EndpointConnection) => void)[] = [];
   let busy = 0;
   let retired = false;
 
@@ -82,7 +82,7 @@ export function createEndpointConnections(
 }
 
 /** undici's client of one connection, which only {@link openCheckedSocket} opens. */
-function createConnection(target: WebhookTarget, network: Network): Connection {
+function createConnection(target: WebhookTarget, network: NetworkAccess): EndpointConnection {
   const abandoned = new AbortController();
   const client = new Client(target.origin, {
     connect: (_options, callback) => {
@@ -102,7 +102,7 @@ function createConnection(target: WebhookTarget, network: Network): Connection {
     headersTimeout: 0,
     bodyTimeout: 0,
   });
-  const connection: Connection = {
+  const connection: EndpointConnection = {
     client,
     createdAtMs: performance.now(),
     deadlineAtMs: 0,

@@ -3,7 +3,7 @@ import type { Client, Dispatcher } from 'undici';
 import { parseWebhookUrl } from '../../domain/webhook-url.ts';
 import {
   createHostResolver,
-  type Network,
+  type NetworkAccess,
   type OpenSocket,
   openSocket,
   type ResolveHost,
@@ -14,20 +14,20 @@ import {
   type Exchange,
   exchangeFailure,
   failed,
-  resultOf,
+  toDeliveryResult,
 } from './delivery-result.ts';
 import {
-  type Connection,
   createEndpointConnections,
+  type EndpointConnection,
   type EndpointConnections,
 } from './endpoint-connections.ts';
 
 /** The number of endpoints whose connections are kept. The least recently used is dropped first. */
 const ENDPOINTS_KEPT = 500;
-const ANSWER_LIMIT_BYTES = 16_384;
-const ANSWER_KEPT_BYTES = 1_024;
+const MAX_RESPONSE_BYTES = 16_384;
+const KEPT_RESPONSE_BYTES = 1_024;
 /** How long a receiver may take for the rest of its response after the status line. */
-const ANSWER_GRACE_MS = 1_000;
+const RESPONSE_GRACE_MS = 1_000;
 
 export interface WebhookClientOptions {
   /** From the DNS look-up to the status line. */
@@ -66,7 +66,7 @@ export interface WebhookClient {
  * neither a proxy nor NODE_TLS_REJECT_UNAUTHORIZED.
  */
 export function createWebhookClient(options: WebhookClientOptions): WebhookClient {
-  const network: Network = {
+  const network: NetworkAccess = {
     resolve: options.resolve ?? createHostResolver(),
     openSocket: options.openSocket ?? openSocket,
     ca: options.ca,
@@ -102,7 +102,7 @@ export function createWebhookClient(options: WebhookClientOptions): WebhookClien
         answer = await post();
       }
       reusable = answer.status !== null && answer.ended;
-      return resultOf(answer, startedAtMs);
+      return toDeliveryResult(answer, startedAtMs);
     } finally {
       connections.release(connection, { reusable });
     }
@@ -135,7 +135,7 @@ const FIXED_HEADERS = {
 };
 
 /** Whether the receiver closed a reused connection just as the event was sent. There was no response, so we send it again. */
-function wasStale(answer: Exchange, connection: Connection): boolean {
+function wasStale(answer: Exchange, connection: EndpointConnection): boolean {
   return (
     answer.status === null &&
     connection.used &&
@@ -179,13 +179,13 @@ function exchange(
         status = statusCode;
         answeredAtMs = performance.now();
         clearTimeout(timer);
-        timer = setTimeout(settle, ANSWER_GRACE_MS, 'took too long');
+        timer = setTimeout(settle, RESPONSE_GRACE_MS, 'took too long');
       },
       onResponseData(_controller, chunk) {
         readBytes += chunk.length;
-        const missing = ANSWER_KEPT_BYTES - answerStart.length;
+        const missing = KEPT_RESPONSE_BYTES - answerStart.length;
         if (missing > 0) answerStart = Buffer.concat([answerStart, chunk.subarray(0, missing)]);
-        if (readBytes > ANSWER_LIMIT_BYTES) settle('too long');
+        if (readBytes > MAX_RESPONSE_BYTES) settle('too long');
       },
       onResponseEnd() {
         settle(null);

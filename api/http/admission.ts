@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Metric } from 'prom-client';
-import { NoTurn, Turns } from '../../db/turns.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { Tenant } from '../../domain/mode.ts';
+import { Turns } from '../../process/turns.ts';
 
 /** How many of an account's requests may wait, beyond those in progress. */
 const QUEUE_LENGTH = 200;
@@ -15,18 +15,18 @@ const REQUESTS = 16;
 const STARTS = 8;
 /** How long an account counts as active after a request. */
 const BESIDE_MS = 10_000;
-/** How many of its active accounts a process tells the others, the most recently active ones. */
+/** How many active accounts a process reports to the others: the most recently active ones. */
 const MAX_SHARED_ACCOUNTS = 100;
 
 interface AdmissionOptions {
   /** How many requests of an account (a partner in one mode) are in progress at once. */
   accountConcurrency: number;
   /** How long a request may wait for its turn before it is refused. */
-  longestWaitMs: number;
+  maxWaitMs: number;
   /** How long a request may keep its turn; after that, it is only waiting for a lock. */
-  longestTurnMs: number;
+  maxTurnMs: number;
   /** The same for a request that starts a workflow, which passes its turn on as soon as its money is held. */
-  longestStartMs: number;
+  maxStartMs: number;
 }
 
 /** One request's way through admission. */
@@ -50,8 +50,8 @@ export interface Admission {
   /** @throws ApiError `rate_limited` if the account's queue is full, `unavailable` if the process is stopping */
   arrive(account: Tenant): Visit;
   /**
-   * Tells the other processes which accounts are active here, and learns which are active there. While no account is active
-   * here, it asks nobody. If `share` fails, it keeps what it knew.
+   * Reports to the other processes which accounts are active here, and learns which are active there. While no account is
+   * active here, it does not call `share`. If `share` fails, it keeps what it knew.
    */
   exchange(share: (accounts: readonly string[]) => Promise<string[][]>): Promise<void>;
   /** Refuses waiting and new requests; those in progress finish on their own. */
@@ -75,17 +75,16 @@ interface Stay {
  */
 export function createAdmission({
   accountConcurrency,
-  longestWaitMs,
-  longestTurnMs,
-  longestStartMs,
+  maxWaitMs,
+  maxTurnMs,
+  maxStartMs,
 }: AdmissionOptions): Admission {
   /** In how many other processes each account is active. */
   let elsewhere = new Map<string, number>();
-  const processesOf = (account: string) => 1 + (elsewhere.get(account) ?? 0);
+  const countProcesses = (account: string) => 1 + (elsewhere.get(account) ?? 0);
   const places = new Turns({
     places: Number.POSITIVE_INFINITY,
-    each: (account) => Math.ceil(accountConcurrency / processesOf(account)),
-    longestWaitMs,
+    each: (account) => Math.ceil(accountConcurrency / countProcesses(account)),
   });
   const requests = paced(Math.max(accountConcurrency, REQUESTS), REQUESTS_BESIDE_OTHERS);
   const starts = paced(STARTS, STARTS_BESIDE_OTHERS);
@@ -93,7 +92,7 @@ export function createAdmission({
   const active = new Map<string, number>();
   /** All requests in this process, by account. */
   const present = new Map<string, Set<Stay>>();
-  const refusals = refusalsOf(accountConcurrency);
+  const refusals = createRefusals(accountConcurrency);
   const metrics = createMetrics(Object.keys(refusals), () =>
     [...present.values()].flatMap((stays) => [...stays]),
   );
@@ -112,18 +111,18 @@ export function createAdmission({
     return {
       async begin(startsWorkflow) {
         const { signal } = stay.waiting;
-        const patience = setTimeout(() => stay.waiting.abort('too_late'), longestWaitMs);
+        const patience = setTimeout(() => stay.waiting.abort('too_late'), maxWaitMs);
         stay.at = 'queue';
         try {
           held.push(await places.take(account, signal));
           countAsActive(account);
           const giveBack = await (startsWorkflow ? starts : requests).take(account, signal);
-          const timer = setTimeout(giveBack, startsWorkflow ? longestStartMs : longestTurnMs);
+          const timer = setTimeout(giveBack, startsWorkflow ? maxStartMs : maxTurnMs);
           held.push(giveBack, () => clearTimeout(timer));
           passTurn = giveBack;
         } catch (error) {
-          const ending: Ending = signal.aborted ? signal.reason : 'too_late';
-          if (!signal.aborted && !(error instanceof NoTurn)) throw error;
+          if (!signal.aborted) throw error;
+          const ending: Ending = signal.reason;
           if (ending === 'left') return false;
           throw refusal(ending);
         } finally {
@@ -149,13 +148,12 @@ export function createAdmission({
   function paced(turns: number, besideOthers: number): Turns {
     const hasCompany = (account: string) =>
       active.size > 1 || elsewhere.size > 1 || (elsewhere.size === 1 && !elsewhere.has(account));
-    const share = (account: string) => Math.max(1, Math.floor(besideOthers / processesOf(account)));
+    const share = (account: string) => Math.max(1, Math.floor(besideOthers / countProcesses(account)));
     return new Turns({
       places: turns,
-      each: (account) => (hasCompany(account) ? share(account) : Math.ceil(turns / processesOf(account))),
+      each: (account) => (hasCompany(account) ? share(account) : Math.ceil(turns / countProcesses(account))),
       rest: (account) =>
-        hasCompany(account) ? (share(account) * processesOf(account)) / besideOthers - 1 : 0,
-      longestWaitMs,
+        hasCompany(account) ? (share(account) * countProcesses(account)) / besideOthers - 1 : 0,
     });
   }
 
@@ -196,7 +194,7 @@ export function createAdmission({
   };
 }
 
-function refusalsOf(accountConcurrency: number) {
+function createRefusals(accountConcurrency: number) {
   return {
     queue_full: {
       code: 'rate_limited',

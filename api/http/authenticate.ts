@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { isApiKeyShaped, modeOfApiKey } from '../../crypto/api-key.ts';
+import { isApiKeyShaped, readApiKeyMode } from '../../crypto/api-key.ts';
 import { lowestId } from '../../crypto/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
 import { anyOf, readStatement } from '../../db/sql.ts';
@@ -53,7 +53,7 @@ export function createAuthenticate(
 
   return async (authorization) => {
     const key = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
-    const mode = key === undefined ? undefined : modeOfApiKey(key);
+    const mode = key === undefined ? undefined : readApiKeyMode(key);
     if (key === undefined || mode === undefined) throw malformed(authorization ?? '', key);
     // Keys stay out of the cache too. Within the process, a plain digest of 214 random bits is enough.
     const digest = hash('sha256', key, 'base64');
@@ -96,7 +96,7 @@ export function createAuthenticate(
     }
   }
 
-  /** Made-up keys have no account, so what admission says of one is not true of them. */
+  /** Made-up keys have no account, so a refusal must not say that their account has sent too much. */
   function arriveAsStranger(mode: Mode) {
     try {
       return admission.arrive({ partnerId: STRANGERS, mode });

@@ -2,23 +2,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { CommandContext } from '../../commands/command-context.ts';
 import { forgetClaim, renewLease } from '../../commands/idempotency/claim.ts';
-import {
-  type ResponseNotice,
-  readClaimResponse,
-  type StoredResponse,
-} from '../../commands/idempotency/response.ts';
+import { readClaimResponse, type StoredResponse } from '../../commands/idempotency/response.ts';
+import type { ResponseNotice } from '../../commands/idempotency/response-notice.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { describeError } from '../../process/describe-error.ts';
 import type { ClaimedWorkflow, Started } from '../../temporal/claimed-workflow.ts';
-import type { AnswerHints, LiveWork } from './live-work.ts';
+import type { LiveWork } from './live-work.ts';
+import type { ResponseHints } from './response-hints.ts';
 
 /** How long a start through the task queue keeps its turn: nothing reports when its money is held. */
 const QUEUED_TURN_MS = 100;
 
-export interface AnsweringDependencies extends CommandContext {
+export interface RespondingDependencies extends CommandContext {
   liveWork: Pick<LiveWork, 'start'>;
   logger: Logger;
-  answerHints: AnswerHints;
+  responseHints: ResponseHints;
   /** Called after a commit, so that events are sent without delay. */
   eventsWritten(): void;
   taskQueue: string;
@@ -40,14 +38,14 @@ interface Meanwhile {
  * Starts or joins a claim's work and returns its response. If that takes too long, the work continues without the request.
  * @throws ServiceError if Temporal can't be reached, ApiError `unavailable` if the outcome is unknown.
  */
-export async function answerClaimed(
-  dependencies: AnsweringDependencies,
+export async function respondToClaimed(
+  dependencies: RespondingDependencies,
   workflow: ClaimedWorkflow,
   meanwhile: Meanwhile,
 ): Promise<StoredResponse> {
   const { liveWork, ring } = dependencies;
   const { claimId } = workflow;
-  const answer = await whileLeased(dependencies, claimId, async (foundAnswered) => {
+  const response = await whileLeased(dependencies, claimId, async (foundAnswered) => {
     const started = liveWork.start(workflow);
     const { passTurn } = meanwhile;
     const first = await firstWord(dependencies, claimId, { started, foundAnswered, passTurn });
@@ -63,8 +61,8 @@ export async function answerClaimed(
     return late;
   });
   // A 400 is not kept (docs/partners/idempotency.md), not even this one, which needed the account's fees to be found.
-  if (answer.status === 400) await forgetClaim(dependencies.orm, claimId);
-  return answer;
+  if (response.status === 400) await forgetClaim(dependencies.orm, { claimId });
+  return response;
 }
 
 interface Waiting {
@@ -76,7 +74,7 @@ interface Waiting {
 
 /** Whichever comes first: the claim's response, the end of its work, or the time limit. */
 async function firstWord(
-  { answerHints, cardCreationWaitMs }: AnsweringDependencies,
+  { responseHints: answerHints, cardCreationWaitMs }: RespondingDependencies,
   claimId: string,
   { started, foundAnswered, passTurn }: Waiting,
 ): Promise<ResponseNotice | 'answered' | 'over' | 'late'> {
@@ -107,7 +105,7 @@ const RENEWAL_MS = 1_000;
  * @param work is told when a renewal finds the claim answered, in case every notification of it was lost
  */
 async function whileLeased<T>(
-  { orm, logger }: Pick<AnsweringDependencies, 'orm' | 'logger'>,
+  { orm, logger }: Pick<RespondingDependencies, 'orm' | 'logger'>,
   claimId: string,
   work: (foundAnswered: Promise<'answered'>) => Promise<T>,
 ): Promise<T> {

@@ -2,8 +2,8 @@ import { isGrpcServiceError } from '@temporalio/client';
 import { NamespaceNotFoundError } from '@temporalio/common';
 import type { Middleware } from 'koa';
 import type { Logger } from 'pino';
+import { PoolBusy } from '../../db/pool.ts';
 import { SessionRefused } from '../../db/session.ts';
-import { NoTurn } from '../../db/turns.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { describeError } from '../../process/describe-error.ts';
 import { presentError } from '../../resources/error.ts';
@@ -12,7 +12,7 @@ import type { RequestState } from './log-request.ts';
 /**
  * Turns whatever was thrown into the error body. An error that isn't the partner's fault is logged in full, without values.
  */
-export function answerErrors(logger: Logger): Middleware<RequestState> {
+export function respondWithErrors(logger: Logger): Middleware<RequestState> {
   return async (ctx, next) => {
     try {
       await next();
@@ -53,8 +53,7 @@ const SOCKET_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE'
 const SQLSTATE = /^(08|53|57P0|25006|55P03|57014|25P03|25P04)/;
 
 /** Messages of `pg` errors that have no code. The last one is a connection that broke while it was checked out. */
-const LOST_CONNECTION =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client .* is not queryable$)/;
+const LOST_CONNECTION = /^(Connection terminated|Client .* is not queryable$)/;
 
 /** Whether PostgreSQL or Temporal is out of reach, so that it makes sense to try again later. */
 export function isOutage(error: unknown): boolean {
@@ -62,7 +61,7 @@ export function isOutage(error: unknown): boolean {
     if (isGrpcServiceError(cause)) return GRPC_OUTAGES.has(cause.code);
     // A Temporal server that has just started does not know its namespaces until it has loaded them.
     if (cause instanceof NamespaceNotFoundError) return true;
-    if (cause instanceof NoTurn || cause instanceof SessionRefused) return true;
+    if (cause instanceof PoolBusy || cause instanceof SessionRefused) return true;
     const code = (cause as { code?: unknown }).code;
     if (typeof code === 'string' && (SOCKET_CODES.has(code) || SQLSTATE.test(code))) return true;
     if (LOST_CONNECTION.test(cause.message)) return true;

@@ -9,8 +9,8 @@ import type { RateLimit } from './rate-limit.ts';
 import type { Reply, Route } from './route.ts';
 import {
   type Checked,
-  idempotencyKeyOf,
   parseQuery,
+  readIdempotencyKey,
   refuseRepeated,
   timesSent,
   validate,
@@ -19,7 +19,7 @@ import {
 /** Only for the log; proxies use this status too. */
 export const CLIENT_CLOSED_REQUEST = 499;
 
-/** The proxies whose word counts are ours, so it is not the partner's mistake. */
+/** The trusted proxies are ours, so this is our mistake and not the partner's. */
 const UNREADABLE_ADDRESS =
   "X-Forwarded-For doesn't end in your IP address, so we can't tell where the request comes from: it was not started. Contact us";
 
@@ -59,7 +59,7 @@ export function guard(
     let reply: Reply;
     try {
       refuseRepeated(req);
-      const idempotencyKey = idempotencyKeyOf(req, declaration.idempotencyKey);
+      const idempotencyKey = readIdempotencyKey(req, declaration.idempotencyKey);
       const parsed = parseQuery(ctx.querystring);
       const query = validate(declaration.query, parsed.value, 'query');
       // Read the body before the request's turn, so that a slow one does not delay the account's other requests.
@@ -81,6 +81,7 @@ export function guard(
           caller,
           requestId: state.requestId,
           clientAddress,
+          method: declaration.method,
           params: ctx.params,
           path: ctx.path,
           query: query.value,

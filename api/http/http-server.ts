@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import {
   createServer,
   type IncomingMessage,
@@ -11,7 +10,7 @@ import type Koa from 'koa';
 import type { Middleware } from 'koa';
 import { newId } from '../../crypto/new-id.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import { type HttpAddress, type Listening, listen } from '../../process/listen.ts';
+import { type HttpAddress, type ListeningServer, listenOnPort } from '../../process/listen.ts';
 import { presentError } from '../../resources/error.ts';
 import type { RequestState } from './log-request.ts';
 import { timesSent } from './validate.ts';
@@ -25,7 +24,7 @@ export function serveHttp(
   app: Koa<RequestState>,
   address: HttpAddress,
   variable: string,
-): Promise<Listening> {
+): Promise<ListeningServer> {
   const answer = app.callback();
   // Node would answer a missing Host and an unknown Expect itself, without the error body.
   const server = createServer(
@@ -36,7 +35,7 @@ export function serveHttp(
   answerUnreadable(server);
   // The size of headers is limited. If their number were too, Node would silently drop the rest.
   server.maxHeadersCount = 0;
-  return listen(server, address, variable);
+  return listenOnPort(server, address, variable);
 }
 
 /** How long a client may keep its half of a connection open after we have closed ours. */
@@ -47,51 +46,42 @@ function unreadable(): ApiError {
   return ApiError.ofField('request', 'the request is not valid HTTP/1.1');
 }
 
-interface Exchange {
-  req: IncomingMessage;
-  res: ServerResponse;
-}
-
 /**
- * Answers input that Node's HTTP parser rejects, which never becomes a request. The error body follows the responses to
- * earlier requests on the same connection.
+ * Answers input that Node's HTTP parser rejects, which never becomes a request. Requests before it on the same connection get
+ * their responses, and then the connection is closed: clients that send several at once are rare, and those that then send
+ * something unreadable are broken.
  */
 function answerUnreadable(server: Server): void {
-  const underWay = new WeakMap<Duplex, Exchange[]>();
+  const responses = new WeakMap<Duplex, ServerResponse>();
   const follow = (req: IncomingMessage, res: ServerResponse) => {
-    const before = underWay.get(req.socket) ?? [];
-    underWay.set(req.socket, [...before.filter((exchange) => !isOver(exchange.res)), { req, res }]);
+    responses.set(req.socket, res);
   };
   server.on('request', follow);
   server.on('checkExpectation', follow);
 
   const refused = new WeakSet<Duplex>();
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) {
-      socket.destroy();
-      return;
-    }
     // Each further unreadable chunk is another error.
     if (refused.has(socket)) return;
     refused.add(socket);
-    void refuse(socket, errorOf(error), underWay.get(socket) ?? []);
+    const last = responses.get(socket);
+    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+    else if (last === undefined) close(socket, renderResponse(toApiError(error)));
+    // What is unreadable is the next request, or the body of one that was answered without it.
+    else if (last.writableFinished) close(socket, last.req.complete ? renderResponse(toApiError(error)) : '');
+    else if (last.req.complete || last.headersSent) last.once('close', () => close(socket, ''));
+    // It is the body of the last request, which can be answered unless there is another one before it.
+    else if (last.socket === socket) close(socket, renderResponse(toApiError(error)));
+    else socket.destroy();
   });
 }
 
-async function refuse(socket: Duplex, error: ApiError, exchanges: Exchange[]): Promise<void> {
-  // Unreadable bytes can be the body of the last request, which is waiting for it or was answered without it.
-  const answers = exchanges.filter(({ req, res }) => req.complete || res.headersSent);
-  await Promise.all(answers.map(({ res }) => isOver(res) || once(res, 'close')));
-  const isAnswered = exchanges.some(({ req, res }) => !req.complete && res.headersSent);
-  if (socket.writable) socket.end(isAnswered ? undefined : answerOf(error));
+function close(socket: Duplex, answer: string): void {
+  if (socket.writable) socket.end(answer);
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
-function isOver(res: ServerResponse): boolean {
-  return res.writableFinished || res.destroyed;
-}
-
-function errorOf({ code }: NodeJS.ErrnoException): ApiError {
+function toApiError({ code }: NodeJS.ErrnoException): ApiError {
   if (code === 'HPE_HEADER_OVERFLOW') return new ApiError('headers_too_large');
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return new ApiError('body_too_large');
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
@@ -100,7 +90,7 @@ function errorOf({ code }: NodeJS.ErrnoException): ApiError {
   return unreadable();
 }
 
-function answerOf(error: ApiError): string {
+function renderResponse(error: ApiError): string {
   const requestId = newId('req');
   const body = JSON.stringify(presentError(error, requestId));
   return (

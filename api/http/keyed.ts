@@ -1,43 +1,41 @@
 import { createHash } from 'node:crypto';
 import type { CommandContext } from '../../commands/command-context.ts';
-import type { KeyedAnswer } from '../../commands/idempotency/answer-once.ts';
 import {
   type Claim,
   claimIdempotencyKey,
   type KeyedRequest,
   newResourceId,
 } from '../../commands/idempotency/claim.ts';
+import type { KeyedResponse } from '../../commands/idempotency/respond-once.ts';
 import { type StoredResponse, sealRequest } from '../../commands/idempotency/response.ts';
 import { newId } from '../../crypto/new-id.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
 import { LEASE_MS } from './claimed-work.ts';
-import type { RouteInput, StoredReply } from './route.ts';
+import type { Method, RouteInput, StoredReply } from './route.ts';
 
-/** The claim of a POST's Idempotency-Key. @param cardId the card the request is about, if it exists already */
+/** The claim of a request's Idempotency-Key. @param cardId the card the request is about, if it exists already */
 export function keyedRequest<Operation extends ClaimOperation>(
   operation: Operation,
-  { caller, path, body, idempotencyKey, requestId, clientAddress }: RouteInput,
+  { caller, method, path, body, idempotencyKey, requestId, clientAddress }: RouteInput,
   cardId: string | null,
 ): KeyedRequest<Operation> {
   return {
-    ...{
-      claimId: newId('claim'),
-      partnerId: caller.partnerId,
-      mode: caller.mode,
-      operation,
-      resourceId: newResourceId(operation),
-      cardId,
-      requestId,
-      apiKeyId: caller.keyId,
-      clientAddress,
-    },
+    claimId: newId('claim'),
+    partnerId: caller.partnerId,
+    mode: caller.mode,
     key: idempotencyKey === '' ? null : idempotencyKey,
-    fingerprint: fingerprintOf('POST', path, body),
+    operation,
+    resourceId: newResourceId(operation),
+    cardId,
+    fingerprint: fingerprintRequest(method, path, body),
+    requestId,
+    apiKeyId: caller.keyId,
+    clientAddress,
   };
 }
 
 /**
- * Claims the Idempotency-Key of a POST whose work is a workflow.
+ * Claims the Idempotency-Key of a request whose work is a workflow.
  * @param body what the workflow needs from the body; null if the claim's other columns have it all
  * @throws ApiError `idempotency_in_flight`, `idempotency_conflict`
  */
@@ -54,7 +52,7 @@ export function claimOperation<Operation extends ClaimOperation>(
  * The reply to a request that was one transaction, which stored its response as it committed.
  * @param eventsWritten called if the transaction may have written an event
  */
-export function replyOnce({ replayed, response }: KeyedAnswer, eventsWritten?: () => void): StoredReply {
+export function replyOnce({ replayed, response }: KeyedResponse, eventsWritten?: () => void): StoredReply {
   if (replayed) return replay(response);
   eventsWritten?.();
   return response;
@@ -69,8 +67,8 @@ export function replay(response: StoredResponse): StoredReply {
  * What makes two requests the same (docs/partners/idempotency.md): method, path and the parsed body. A validated body has
  * its fields in the schema's order, whatever order they came in.
  */
-export function fingerprintOf(method: string, path: string, body: unknown): Buffer {
+export function fingerprintRequest(method: Method, path: string, body: unknown): Buffer {
   return createHash('sha256')
-    .update(`${method} ${path}\n${JSON.stringify(body)}`)
+    .update(`${method.toUpperCase()} ${path}\n${JSON.stringify(body)}`)
     .digest();
 }

@@ -7,7 +7,7 @@ import { type IdPrefix, idPattern } from '../../domain/ids.ts';
 import type { Tenant } from '../../domain/mode.ts';
 
 /** What every list looks like (docs/partners/lists.md). The API document names it after its items: `CardList`. */
-export const listOf = <Item extends z.ZodType>(item: Item) =>
+export const listEnvelope = <Item extends z.ZodType>(item: Item) =>
   z
     .object({
       object: ObjectType('list'),
@@ -28,7 +28,11 @@ export const Limit = z
   .default(20)
   .meta({
     description: 'How many items to return, from 1 to 100.',
-    ...{ type: 'integer', minimum: 1, maximum: 100, default: 20, pattern: undefined },
+    type: 'integer',
+    minimum: 1,
+    maximum: 100,
+    default: 20,
+    pattern: undefined,
   });
 
 export const StartingAfter = (prefix: IdPrefix) =>
@@ -68,12 +72,15 @@ export const pageValues = ({ limit, startingAfter }: PageRequest) => ({
 export type PageValues = ReturnType<typeof pageValues>;
 
 /** One row that says whether a list of the account's rows can start after this id. */
-export const cursorOf = (table: keyof Tables, { partnerId, mode, startingAfter }: Tenant & PageValues) =>
+export const requireStartingAfter = (
+  table: keyof Tables,
+  { partnerId, mode, startingAfter }: Tenant & PageValues,
+) =>
   sql<{ known: boolean }>`(select ${startingAfter} = '' or exists (select from ${sql.table(table)}
     where partner_id = ${partnerId} and mode = ${mode} and id = ${startingAfter}) as known)`;
 
 /** The same for a list of one card's rows, in a statement where the card is `c`. */
-export const cursorOfCard = (table: keyof Tables, { startingAfter }: PageValues) =>
+export const readCardCursor = (table: keyof Tables, { startingAfter }: PageValues) =>
   sql<boolean>`${startingAfter} = '' or exists (select from ${sql.table(table)} k
     where k.card_id = c.id and k.id = ${startingAfter})`.as('known');
 
@@ -82,7 +89,7 @@ export const cursorOfCard = (table: keyof Tables, { startingAfter }: PageValues)
  * @param what what the list contains, as in `a card`
  * @throws ApiError `validation_failed` if the cursor is not known
  */
-export function rowsOfPage<Row extends { id: string }>(
+export function pageRows<Row extends { id: string }>(
   rows: readonly { id: string | null; known: boolean }[],
   what: string,
 ): Row[] {

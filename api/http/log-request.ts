@@ -28,7 +28,7 @@ export function logRequest(
     const durationMs = performance.now() - startedAt;
     const route = String((ctx as RouterContext)._matchedRoute ?? 'none');
     const { method, status } = ctx;
-    durations.observe({ method: labelOf(method), route, status: String(status) }, durationMs / 1_000);
+    durations.observe({ method: methodLabel(method), route, status: String(status) }, durationMs / 1_000);
     logger.info(
       {
         requestId: ctx.state.requestId,
@@ -45,7 +45,7 @@ export function logRequest(
 }
 
 /** A client may send any method that Node.js knows, and each would create its own time series. */
-const labelOf = (method: string): string => (METHODS.has(method) ? method : 'other');
+const methodLabel = (method: string): string => (METHODS.has(method) ? method : 'other');
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']);
 
 /**

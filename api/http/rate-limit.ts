@@ -5,7 +5,7 @@ import { ApiError } from '../../domain/api-error.ts';
 const ROUNDING_MS = 1e-6;
 
 /** The share of a burst that a process lets through before it tells the others, so that a few requests cost no statement. */
-const UNTOLD_PART = 1 / 20;
+const UNREPORTED_PART = 1 / 20;
 
 export interface RateLimit {
   /**
@@ -28,7 +28,7 @@ interface Bucket {
   /** When the bucket will be full again. */
   fullAtMs: number;
   /** The part that the other processes do not know about yet. */
-  untoldMs: number;
+  unreportedMs: number;
 }
 
 /**
@@ -44,9 +44,9 @@ export function createRateLimit(
   if (perSecond === 0) return { take: () => {}, exchange: async () => {} };
   const intervalMs = 1_000 / perSecond;
   const sizeMs = Math.max(burst, perSecond) * intervalMs;
-  const toldFromMs = Math.max(intervalMs, sizeMs * UNTOLD_PART) - ROUNDING_MS;
+  const reportedFromMs = Math.max(intervalMs, sizeMs * UNREPORTED_PART) - ROUNDING_MS;
   const buckets = new LRUCache<string, Bucket>({ max: 100_000 });
-  const toTell = new Set<string>();
+  const toReport = new Set<string>();
   const message =
     `This API key can send ${perSecond} requests a second, and ${Math.max(burst, perSecond)} at once after a pause. ` +
     'Retry after the number of seconds in Retry-After, with the same Idempotency-Key.';
@@ -54,7 +54,7 @@ export function createRateLimit(
   return {
     take(keyId) {
       const nowMs = now();
-      const bucket = buckets.get(keyId) ?? { fullAtMs: nowMs, untoldMs: 0 };
+      const bucket = buckets.get(keyId) ?? { fullAtMs: nowMs, unreportedMs: 0 };
       const fullAtMs = Math.max(bucket.fullAtMs, nowMs) + intervalMs;
       const waitMs = fullAtMs - nowMs - sizeMs;
       // Rounding errors in sums of fractional milliseconds stay below this.
@@ -65,21 +65,21 @@ export function createRateLimit(
         });
       }
       bucket.fullAtMs = fullAtMs;
-      bucket.untoldMs += intervalMs;
+      bucket.unreportedMs += intervalMs;
       buckets.set(keyId, bucket);
-      if (bucket.untoldMs >= toldFromMs) toTell.add(keyId);
+      if (bucket.unreportedMs >= reportedFromMs) toReport.add(keyId);
     },
 
     async exchange(share) {
-      const usedMs = new Map([...toTell].map((keyId) => [keyId, buckets.get(keyId)?.untoldMs ?? 0]));
+      const usedMs = new Map([...toReport].map((keyId) => [keyId, buckets.get(keyId)?.unreportedMs ?? 0]));
       if (usedMs.size === 0) return;
       // If this fails, the keys stay in `toTell` for the next exchange.
       for (const [keyId, fullInMs] of await share(usedMs)) {
-        toTell.delete(keyId);
+        toReport.delete(keyId);
         const bucket = buckets.get(keyId);
         if (bucket === undefined) continue;
-        bucket.untoldMs -= usedMs.get(keyId) ?? 0;
-        bucket.fullAtMs = Math.max(bucket.fullAtMs, now() + fullInMs + bucket.untoldMs);
+        bucket.unreportedMs -= usedMs.get(keyId) ?? 0;
+        bucket.fullAtMs = Math.max(bucket.fullAtMs, now() + fullInMs + bucket.unreportedMs);
       }
     },
   };

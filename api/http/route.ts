@@ -5,9 +5,12 @@ import type { Mode } from '../../domain/mode.ts';
 import type { OperationId } from '../openapi/tags.ts';
 import type { Caller } from './authenticate.ts';
 
+/** The methods that a route can have, as the router and the OpenAPI document spell them. */
+export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
+
 /** One declaration validates a request, documents it, and lists the responses it can get. */
 export interface Declaration<Query = unknown, Body = unknown, Responses extends Schemas = Schemas> {
-  method: 'get' | 'post' | 'put' | 'delete';
+  method: Method;
   /** Relative to /v1, with `:name` for parameters. */
   path: string;
   /** The name in a generated client: the resource and a verb, as in `cards.create`. */
@@ -27,7 +30,7 @@ export interface Declaration<Query = unknown, Body = unknown, Responses extends 
   responses: Responses;
   /** For the reference: a request body, and a real response for each status in `responses`. */
   examples: { body?: object; [status: number]: object };
-  /** In addition to the errors that every route can answer ({@link errorCodesOf}). */
+  /** In addition to the errors that every route can answer ({@link declaredErrorCodes}). */
   errors?: readonly ErrorCode[];
 }
 
@@ -40,6 +43,7 @@ export interface RouteInput<Query = unknown, Body = unknown> {
   requestId: string;
   /** Where the request comes from (api/http/client-address.ts). */
   clientAddress: string;
+  method: Method;
   /** The path's parameters by name. */
   params: Record<string, string>;
   /** The path as it was requested, without the query. */
@@ -108,7 +112,7 @@ export function resource<Declared extends Record<string, Declaration>, Dependenc
 }
 
 /** Every error a route can answer, in the order they appear in the reference. */
-export function errorCodesOf({ body, idempotencyKey, errors = [] }: Declaration): ErrorCode[] {
+export function declaredErrorCodes({ body, idempotencyKey, errors = [] }: Declaration): ErrorCode[] {
   return [
     ...EVERYWHERE,
     ...(body ? WITH_BODY : []),

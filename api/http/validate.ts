@@ -10,7 +10,7 @@ export interface Checked<T> {
 
 /** @param where the value's name, for issues about the value as a whole */
 export function validate<T>(schema: z.ZodType<T>, value: unknown, where: 'body' | 'query'): Checked<T> {
-  const parsed = schema.safeParse(value, { reportInput: true, error: wordingOf });
+  const parsed = schema.safeParse(value, { reportInput: true, error: wordIssue });
   if (parsed.success) return { value: parsed.data, issues: [] };
   return {
     value: undefined as T,
@@ -21,7 +21,14 @@ export function validate<T>(schema: z.ZodType<T>, value: unknown, where: 'body' 
 function describe(issue: z.core.$ZodIssue, where: string): FieldIssue[] {
   if (issue.code === 'unrecognized_keys') {
     const what = where === 'body' ? 'field' : 'parameter';
-    return issue.keys.map((key) => ({ path: key, message: `${key} is not a ${what} of this request` }));
+    return issue.keys.map((key) => {
+      const path = [...issue.path, key].join('.');
+      return { path, message: `${path} is not a ${what} of this request` };
+    });
+  }
+  if (issue.code === 'invalid_key') {
+    const path = issue.path.slice(0, -1).join('.') || where;
+    return [{ path, message: `a key of ${path} ${issue.issues[0]?.message ?? 'is not allowed'}` }];
   }
   const path = issue.path.join('.') || where;
   const problem = issue.input === undefined ? 'is required' : issue.message;
@@ -30,13 +37,14 @@ function describe(issue: z.core.$ZodIssue, where: string): FieldIssue[] {
 
 const NOUNS: Readonly<Record<string, string>> = {
   object: 'a JSON object',
+  record: 'a JSON object',
   string: 'a string',
   int: 'an integer',
   boolean: 'true or false',
 };
 
 /** What is wrong, phrased to follow the field's name. A schema's own message takes precedence. */
-function wordingOf(issue: z.core.$ZodRawIssue): string | undefined {
+function wordIssue(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === 'invalid_type') return `must be ${NOUNS[issue.expected] ?? issue.expected}`;
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
   if (issue.code === 'too_big') return `must be at most ${issue.maximum} characters long`;
@@ -95,7 +103,7 @@ export function refuseRepeated(req: IncomingMessage): void {
  * the key is missing and not required.
  * @throws ApiError `idempotency_key_missing`, `idempotency_key_invalid`
  */
-export function idempotencyKeyOf(req: IncomingMessage, use: 'required' | 'accepted' | undefined): string {
+export function readIdempotencyKey(req: IncomingMessage, use: 'required' | 'accepted' | undefined): string {
   const key = use === undefined ? '' : req.headers['idempotency-key'];
   if (typeof key !== 'string' || key === '') {
     if (use === 'required') throw keyError('idempotency_key_missing');

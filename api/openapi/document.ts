@@ -2,10 +2,10 @@ import { idPattern } from '../../domain/ids.ts';
 import { ErrorBody } from '../../resources/error.ts';
 import { WebhookEvent } from '../../resources/event.ts';
 import type { Declaration } from '../http/route.ts';
-import { errorExamples, HEADERS, json, responsesOf } from './responses.ts';
+import { describeResponses, errorExamples, HEADERS, json } from './responses.ts';
 import { createSchemas, type Schemas } from './schemas.ts';
 import { TAGS } from './tags.ts';
-import { WEBHOOKS_TAG, webhooksOf } from './webhooks.ts';
+import { describeWebhooks, WEBHOOKS_TAG } from './webhooks.ts';
 
 const DESCRIPTION = `Issue and manage USD virtual cards funded from a prepaid balance.
 
@@ -19,9 +19,9 @@ export function openApiDocument(declarations: readonly Declaration[]): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const route of declarations) {
     const path = route.path.replace(/:(\w+)/g, '{$1}');
-    paths[path] = { ...paths[path], [route.method]: operationOf(route, schemas) };
+    paths[path] = { ...paths[path], [route.method]: describeOperation(route, schemas) };
   }
-  const webhooks = webhooksOf(schemas);
+  const webhooks = describeWebhooks(schemas);
   schemas.of(WebhookEvent, 'output');
   schemas.of(ErrorBody, 'output');
   return {
@@ -43,7 +43,7 @@ export function openApiDocument(declarations: readonly Declaration[]): object {
   };
 }
 
-function operationOf(route: Declaration, schemas: Schemas): object {
+function describeOperation(route: Declaration, schemas: Schemas): object {
   const { operationId, summary, description, body, bodyIsOptional = false } = route;
   return {
     tags: [TAGS[operationId.split('.')[0] as keyof typeof TAGS].tag],
@@ -58,7 +58,7 @@ function operationOf(route: Declaration, schemas: Schemas): object {
         content: json(schemas.of(body, 'input'), { example: route.examples.body ?? {} }),
       },
     }),
-    responses: responsesOf(route, schemas),
+    responses: describeResponses(route, schemas),
   };
 }
 
@@ -73,6 +73,8 @@ function pathParameters(route: Declaration): object[] {
 const IDS_IN_PATHS = {
   card: ['card', 'card'],
   topup: ['topup', 'top-up'],
+  withdrawal: ['wdr', 'withdrawal'],
+  authorization: ['auth', 'authorization'],
   deposit: ['dep', 'deposit'],
   event: ['evt', 'event'],
 } as const;

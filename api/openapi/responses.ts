@@ -2,14 +2,15 @@ import { ApiError } from '../../domain/api-error.ts';
 import { ERROR_CODES, ERRORS, type ErrorCode } from '../../domain/error-catalogue.ts';
 import { insufficientFunds } from '../../domain/fees.ts';
 import { idPattern } from '../../domain/ids.ts';
+import { insufficientCardBalance } from '../../domain/withdrawal.ts';
 import { presentError } from '../../resources/error.ts';
-import { type Declaration, errorCodesOf } from '../http/route.ts';
+import { REQUEST_ID } from '../../resources/examples.ts';
+import { type Declaration, declaredErrorCodes } from '../http/route.ts';
 import { keyError } from '../http/validate.ts';
-import { REQUEST_ID } from './examples.ts';
 import type { Schemas } from './schemas.ts';
 
 /** Every response an operation can give. */
-export function responsesOf(route: Declaration, schemas: Schemas): Record<string, object> {
+export function describeResponses(route: Declaration, schemas: Schemas): Record<string, object> {
   return { ...successes(route, schemas), ...failures(route) };
 }
 
@@ -19,7 +20,7 @@ function successes(route: Declaration, schemas: Schemas): Record<string, object>
       status,
       {
         description: SUCCESSES[status],
-        headers: headersOf(route, Number(status)),
+        headers: describeHeaders(route, Number(status)),
         ...(status !== '204' && {
           content: json(schemas.of(schema, 'output'), { example: route.examples[Number(status)] }),
         }),
@@ -36,16 +37,16 @@ const SUCCESSES: Record<string, string> = {
 };
 
 function failures(route: Declaration): Record<string, object> {
-  const byStatus = Map.groupBy(errorCodesOf(route), (code) => ERRORS[code].status);
+  const byStatus = Map.groupBy(declaredErrorCodes(route), (code) => ERRORS[code].status);
   return Object.fromEntries(
     [...byStatus].map(([status, of]) => [
       status,
       {
         description: of.map((code) => `- \`${code}\`: ${ERRORS[code].message}`).join('\n'),
-        headers: headersOf(route, status),
+        headers: describeHeaders(route, status),
         content: json(
           { $ref: '#/components/schemas/Error' },
-          { examples: Object.fromEntries(of.map((code) => [code, errorExampleOf(route, code)])) },
+          { examples: Object.fromEntries(of.map((code) => [code, errorExample(route, code)])) },
         ),
       },
     ]),
@@ -74,7 +75,7 @@ export const HEADERS = {
 /** Responses found before the key is read, or not stored, are never replayed (docs/partners/idempotency.md). */
 const NEVER_REPLAYED = [400, 401, 403, 404, 413, 415, 429, 431, 500, 503];
 
-function headersOf({ idempotencyKey }: Declaration, status: number): object {
+function describeHeaders({ idempotencyKey }: Declaration, status: number): object {
   const names: (keyof typeof HEADERS)[] = ['Request-Id'];
   if (idempotencyKey !== undefined && !NEVER_REPLAYED.includes(status)) names.push('Idempotent-Replayed');
   if (status === 429 || status === 503) names.push('Retry-After');
@@ -86,6 +87,7 @@ export function errorExamples(): Record<string, object> {
   const examples: Record<string, ApiError> = {
     ...Object.fromEntries(ERROR_CODES.map((code) => [code, new ApiError(code)])),
     insufficient_funds: insufficientFunds(5_200, 1_000),
+    insufficient_card_balance: insufficientCardBalance(2_000, 1_250),
     validation_failed: ApiError.ofField('amount', 'amount is required'),
     [UNKNOWN_PARAMETER]: ApiError.ofField('page', 'page is not a parameter of this request'),
     idempotency_key_missing: keyError('idempotency_key_missing'),
@@ -99,7 +101,7 @@ export function errorExamples(): Record<string, object> {
   );
 }
 
-function errorExampleOf({ examples: { body } }: Declaration, code: ErrorCode): object {
+function errorExample({ examples: { body } }: Declaration, code: ErrorCode): object {
   const isUnknown = code === 'validation_failed' && !(body && 'amount' in body);
   return { $ref: `#/components/examples/${isUnknown ? UNKNOWN_PARAMETER : code}` };
 }

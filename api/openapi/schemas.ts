@@ -16,12 +16,13 @@ export function createSchemas(): Schemas {
     of(schema, io) {
       // Wrapped in an array, because Zod only references schemas that are nested in another.
       const { items, $defs = {} } = z.toJSONSchema(z.array(schema), {
-        ...{ io, unrepresentable: 'any' },
+        io,
+        unrepresentable: 'any',
         override: ({ zodSchema, jsonSchema }) => {
           // `format` says enough, and the pattern has 300 characters.
           if (io === 'output' && zodSchema instanceof z.ZodISODateTime) delete jsonSchema.pattern;
           if (zodSchema instanceof z.ZodDiscriminatedUnion)
-            jsonSchema.discriminator = discriminatorOf(zodSchema);
+            jsonSchema.discriminator = describeDiscriminator(zodSchema);
         },
       });
       for (const [name, definition] of Object.entries(withReferences($defs))) {
@@ -38,7 +39,7 @@ export function createSchemas(): Schemas {
 }
 
 /** OpenAPI's `discriminator`, which tells generators how to choose among a union's schemas. */
-function discriminatorOf({ def: { discriminator, options } }: z.ZodDiscriminatedUnion): object {
+function describeDiscriminator({ def: { discriminator, options } }: z.ZodDiscriminatedUnion): object {
   const mapping = options.flatMap((option) => {
     const { id } = z.globalRegistry.get(option) ?? {};
     return [...(option._zod.propValues?.[discriminator] ?? [])].map((value) => [value, REFERENCE + id]);

@@ -14,7 +14,13 @@ export const TAGS = {
   quotes: { tag: 'Quotes', description: 'Find out what a card or a top-up costs before you create it.' },
   cards: { tag: 'Cards', description: 'Issue and manage cards, and read their secure details.' },
   topups: { tag: 'Topups', description: 'Move money from your balance to a card.' },
+  withdrawals: { tag: 'Withdrawals', description: 'Move money from a card back to your balance.' },
   transactions: { tag: 'Transactions', description: 'Purchases, refunds and declines on your cards.' },
+  authorizations: { tag: 'Authorizations', description: 'Money that merchants hold on your cards.' },
+  spendingLimits: {
+    tag: 'Spending limits',
+    description: 'How much your cards can spend, and how much of that they have spent.',
+  },
   webhookEndpoint: { tag: 'Webhook endpoint', description: 'Where we send the events of each mode.' },
   events: {
     tag: 'Events',
@@ -22,7 +28,8 @@ export const TAGS = {
   },
   testHelpers: {
     tag: 'Test helpers',
-    description: 'Credit your balance and simulate transactions in test mode. These require a test key.',
+    description:
+      'Credit your balance, and simulate transactions and authorizations in test mode. These require a test key.',
   },
 } as const;
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { transferId } from '../../ledger/operation.ts';
+import { transferId } from '../../ledger/posting.ts';
 import { createBareTransactions } from '../support/bare-transactions.ts';
 
 /** Each card is funded with this much, with the fees of the platform's plan. */
@@ -23,7 +23,7 @@ export function createBareIssuance(databaseUrl: string, poolSize: number) {
         const { rows } = await client.query({
           name: 'write',
           text: WRITE,
-          values: valuesOf(partnerId, claimId),
+          values: statementValues(partnerId, claimId),
         });
         if (rows[0].outcome !== 'applied') throw new Error(`the account cannot pay: ${rows[0].outcome}`);
       });
@@ -34,7 +34,7 @@ export function createBareIssuance(databaseUrl: string, poolSize: number) {
 
 const LOCK = `
   SELECT f.*, (SELECT json_agg(d) FROM product d WHERE d.is_current) AS products
-  FROM lock_test_terms($1, $2, NULL, true) f`;
+  FROM lock_test_card_terms($1, $2, NULL, NULL, true) f`;
 
 const WRITE = `
   WITH done AS (
@@ -47,7 +47,7 @@ const WRITE = `
     UPDATE account_usage u SET open_cards = u.open_cards + 1, loaded_on = counted_on,
       loaded_cents = u.loaded_cents + funding_cents
     FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode
-  ), told AS (
+  ), reported AS (
     INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
     SELECT $6, partner_id, mode, 'card.issued', $1, $7, $5::timestamptz FROM done
   ), answered AS (
@@ -58,7 +58,7 @@ const WRITE = `
   )
   SELECT outcome FROM ledger.apply_operations($11)`;
 
-function valuesOf(partnerId: string, claimId: string): unknown[] {
+function statementValues(partnerId: string, claimId: string): unknown[] {
   const cardId = `card_${randomUUID()}`;
   const eventId = `evt_${randomUUID()}`;
   const created = new Date().toISOString();
@@ -72,18 +72,34 @@ function valuesOf(partnerId: string, claimId: string): unknown[] {
   });
   const fees = FEES.map(({ type, amount }) => ({ type, amount }));
   return [
-    ...[cardId, partnerId, AMOUNT_CENTS, JSON.stringify(fees), created],
-    ...[eventId, JSON.stringify({ id: eventId, type: 'card.issued', created, mode: 'test', data: { card } })],
-    ...[claimId, Buffer.alloc(32), Buffer.from(card), stepsOf(partnerId, cardId)],
+    cardId,
+    partnerId,
+    AMOUNT_CENTS,
+    JSON.stringify(fees),
+    created,
+    eventId,
+    JSON.stringify({ id: eventId, type: 'card.issued', created, mode: 'test', data: { card } }),
+    claimId,
+    Buffer.alloc(32),
+    Buffer.from(card),
+    encodeSteps(partnerId, cardId),
   ];
 }
 
-function stepsOf(partnerId: string, cardId: string): string {
+function encodeSteps(partnerId: string, cardId: string): string {
   const operationId = `issue/${cardId}`;
   const step = (name: string, code: string, credit: string, amount: number) => ({
-    ...{ operation: 0, operation_id: operationId, partner_id: partnerId, mode: 'test', phase: 'single' },
-    ...{ pending_id: null, id: transferId(operationId, name), code, amount },
-    ...{ debit_id: `prepaid/test/${partnerId}`, credit_id: credit },
+    operation: 0,
+    operation_id: operationId,
+    partner_id: partnerId,
+    mode: 'test',
+    phase: 'single',
+    pending_id: null,
+    id: transferId(operationId, name),
+    code,
+    amount,
+    debit_id: `prepaid/test/${partnerId}`,
+    credit_id: credit,
   });
   return JSON.stringify([
     step('load', 'issue_load', `card/${cardId}`, AMOUNT_CENTS),

@@ -28,8 +28,19 @@ export async function runPgbench(
   const { stdout, stderr } = await promisify(execFile)(
     pgbench,
     [
-      ...['-n', '-M', 'prepared', '-f', SCRIPT, '-j', '1', '-P', '1'],
-      ...['-c', `${options.clients}`, '-T', `${options.seconds + 1}`],
+      '-n',
+      '-M',
+      'prepared',
+      '-f',
+      SCRIPT,
+      '-j',
+      '1',
+      '-P',
+      '1',
+      '-c',
+      `${options.clients}`,
+      '-T',
+      `${options.seconds + 1}`,
     ],
     {
       env: {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { transferId } from '../../ledger/operation.ts';
+import { transferId } from '../../ledger/posting.ts';
 import { createBareTransactions } from '../support/bare-transactions.ts';
 import type { BenchCard } from '../support/seed.ts';
 
@@ -25,7 +25,7 @@ export function createBareSettlement(databaseUrl: string, poolSize: number) {
         const { posted, known } = terms.rows[0];
         if (known !== null || Number(posted) < amountCents) throw new Error('the purchase cannot be settled');
         const id = `txn_${randomUUID()}`;
-        await client.query({ name: 'move', text: MOVE, values: [stepsOf(id, card, amountCents)] });
+        await client.query({ name: 'move', text: MOVE, values: [encodeSteps(id, card, amountCents)] });
         await insert(client, {
           id,
           card,
@@ -66,21 +66,33 @@ interface Card {
   mode: string;
 }
 
-function stepsOf(id: string, card: Card, amountCents: number): string {
+function encodeSteps(id: string, card: Card, amountCents: number): string {
   const operationId = `settle/${id}`;
   const common = {
-    ...{ operation: 0, operation_id: operationId, partner_id: card.partner_id, mode: card.mode },
-    ...{ phase: 'single', pending_id: null },
+    operation: 0,
+    operation_id: operationId,
+    partner_id: card.partner_id,
+    mode: card.mode,
+    phase: 'single',
+    pending_id: null,
   };
   const account = (kind: string) => `${kind}/${card.mode}/${card.partner_id}`;
   return JSON.stringify([
     {
-      ...{ ...common, id: transferId(operationId, 'amount'), code: 'purchase', amount: amountCents },
-      ...{ debit_id: `card/${card.id}`, credit_id: account('network') },
+      ...common,
+      id: transferId(operationId, 'amount'),
+      code: 'purchase',
+      amount: amountCents,
+      debit_id: `card/${card.id}`,
+      credit_id: account('network'),
     },
     {
-      ...{ ...common, id: transferId(operationId, 'fee'), code: 'fee_transaction', amount: FEE_CENTS },
-      ...{ debit_id: account('prepaid'), credit_id: account('fee_revenue') },
+      ...common,
+      id: transferId(operationId, 'fee'),
+      code: 'fee_transaction',
+      amount: FEE_CENTS,
+      debit_id: account('prepaid'),
+      credit_id: account('fee_revenue'),
     },
   ]);
 }
@@ -93,16 +105,20 @@ async function insert(
   const created = new Date().toISOString();
   const fees = [{ type: 'transaction', amount: FEE_CENTS }];
   const transaction = {
-    ...{
-      id,
-      object: 'transaction',
-      card_id: card.id,
-      type: 'purchase',
-      status: 'settled',
-      amount: amountCents,
-    },
-    ...{ currency: 'USD', fees, merchant: { name: null, category_code: null, city: null, country: null } },
-    ...{ decline_reason: null, charged_to: 'card', card_balance_after: left, mode: card.mode, created },
+    id,
+    object: 'transaction',
+    card_id: card.id,
+    type: 'purchase',
+    status: 'settled',
+    amount: amountCents,
+    currency: 'USD',
+    fees,
+    merchant: { name: null, category_code: null, city: null, country: null },
+    decline_reason: null,
+    charged_to: 'card',
+    card_balance_after: left,
+    mode: card.mode,
+    created,
   };
   const eventId = `evt_${randomUUID()}`;
   const data = { transaction, card: { ...card, object: 'card', balance: left, currency: 'USD' } };
@@ -111,17 +127,17 @@ async function insert(
     name: 'insert',
     text: INSERT,
     values: [
-      ...[
-        id,
-        card.partner_id,
-        card.mode,
-        card.id,
-        networkTransactionId,
-        amountCents,
-        JSON.stringify(fees),
-        left,
-      ],
-      ...[created, eventId, JSON.stringify(body)],
+      id,
+      card.partner_id,
+      card.mode,
+      card.id,
+      networkTransactionId,
+      amountCents,
+      JSON.stringify(fees),
+      left,
+      created,
+      eventId,
+      JSON.stringify(body),
     ],
   });
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode } from '@temporalio/worker';
 import { pino } from 'pino';
-import { startLiveNetwork } from '../../adapters/live-network.ts';
+import { startLiveNetwork } from '../../adapters/card-networks/live-network.ts';
 import { newId } from '../../crypto/new-id.ts';
 import { API_ROLE } from '../../db/login.ts';
 import { openServiceDatabase } from '../../db/orm.ts';
@@ -26,7 +26,7 @@ export async function createEagerStarts({ databaseUrl, temporal, ring }: BenchSe
       applicationName: 'card-issuing-bench',
     },
   );
-  const live = await startLiveNetwork({ cardNetwork: 'simulated', callbackUrl: null, orm, ring, logger });
+  const live = await startLiveNetwork({ cardNetwork: 'simulated', apiUrl: null, orm, ring, logger });
   const waiting = new Map<string, () => void>();
   const worker = await startEagerWorker({
     config: { workerVersion: null, temporal: { connectionOptions: { address }, namespace }, codecKeys: null },
@@ -50,7 +50,9 @@ export async function createEagerStarts({ databaseUrl, temporal, ring }: BenchSe
       const id = newId('card');
       const asked = new Promise<void>((resolve) => waiting.set(id, resolve));
       await worker.client.workflow.start('askingWorkflow', {
-        ...{ taskQueue, workflowId: id, args: [id] },
+        taskQueue,
+        workflowId: id,
+        args: [id],
         requestEagerStart: true,
       });
       await asked;

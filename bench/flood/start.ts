@@ -13,9 +13,9 @@ export function startFlood(order: FloodOrder): Flood {
   child.send(order);
   return {
     stop: async () => {
-      const told = once(child, 'message');
+      const ended = once(child, 'message');
       child.send('stop');
-      const [statuses] = (await told) as [Record<string, number>];
+      const [statuses] = (await ended) as [Record<string, number>];
       child.disconnect();
       return statuses;
     },

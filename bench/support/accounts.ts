@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Pool } from 'undici';
+import { adjustBalance } from '../../commands/accounts/adjust-balance.ts';
 import { createApiKey } from '../../commands/accounts/api-keys.ts';
-import { adjustBalance } from '../../commands/accounts/balance.ts';
 import { createPartner, negotiateLimits } from '../../commands/accounts/partners.ts';
 import type { Mode } from '../../domain/mode.ts';
 import type { BenchService } from './service.ts';
@@ -44,7 +44,7 @@ export async function ask(
       ...(body !== undefined && { 'content-type': 'application/json' }),
       ...(method === 'POST' && { 'idempotency-key': randomUUID() }),
     },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
+    body: body === undefined ? null : JSON.stringify(body),
   });
   const text = await answer.body.text();
   if (answer.statusCode > 299) throw new Error(`${method} ${path} answered ${answer.statusCode}: ${text}`);

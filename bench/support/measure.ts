@@ -46,7 +46,7 @@ export function describe(name: string, { perSecond, p50Ms, p99Ms }: Measurement)
 
 /** The median of several rounds, figure by figure. */
 export function median(measurements: Measurement[]): Measurement {
-  const middle = (of: (measurement: Measurement) => number) => middleOf(measurements.map(of));
+  const middle = (of: (measurement: Measurement) => number) => medianNumber(measurements.map(of));
   return {
     perSecond: middle((m) => m.perSecond),
     p50Ms: middle((m) => m.p50Ms),
@@ -54,7 +54,7 @@ export function median(measurements: Measurement[]): Measurement {
   };
 }
 
-export function middleOf(values: number[]): number {
+export function medianNumber(values: number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }
 
@@ -64,7 +64,7 @@ export const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 const TICKS_PER_SECOND = 100;
 
 /** The processor time that all threads of a process have used so far, in seconds; NaN if there is no /proc. */
-export async function cpuSecondsOf(pid: number): Promise<number> {
+export async function readCpuSeconds(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
     return '';

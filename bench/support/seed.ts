@@ -3,11 +3,12 @@ import pg from 'pg';
 import type { OperatorContext } from '../../commands/accounts/operator-context.ts';
 import { createPartner } from '../../commands/accounts/partners.ts';
 import { lowestId, newId } from '../../crypto/new-id.ts';
+import type { Orm } from '../../db/orm.ts';
 import type { Transactor } from '../../db/sql.ts';
-import { addressOf } from '../../dev/tron/address.ts';
+import { toBase58Address } from '../../dev/tron/address.ts';
 import { FAKE_USDT_CONTRACT } from '../../dev/tron/drafts.ts';
-import type { Tenant } from '../../domain/mode.ts';
-import { applyOperation } from '../../ledger/apply-operation.ts';
+import type { Mode, Tenant } from '../../domain/mode.ts';
+import { applyPosting } from '../../ledger/apply-posting.ts';
 import { asOwner, ownerUrlOf } from '../../test/support/postgres.ts';
 
 /**
@@ -46,16 +47,22 @@ export async function seedCards(
 export const seededCardId = (n: number): string => `card_${String(n).padStart(26, '0')}`;
 
 const CARD_CENTS = 1_000_000_000;
+/** As many transfers as one operation of the ledger can have. */
+const LOADS_AT_ONCE = 100;
 
 export interface BenchCard extends Tenant {
   cardId: string;
 }
 
-/** Creates active cards with more money than a measurement spends: `cardsEach` on each of `accounts` new accounts. */
-export async function seedSettlementCards(
+/**
+ * Creates active cards with more money than a measurement spends: `cardsEach` on each of `accounts` new accounts. The
+ * operator funds the accounts, and the service loads the cards, as the ledger allows each.
+ */
+export async function seedFundedCards(
   operator: Pick<OperatorContext, 'orm' | 'actor'>,
+  service: Orm,
   databaseUrl: string,
-  { accounts, cardsEach }: { accounts: number; cardsEach: number },
+  { mode, accounts, cardsEach }: { mode: Mode; accounts: number; cardsEach: number },
 ): Promise<BenchCard[]> {
   const owner = new pg.Client(ownerUrlOf(databaseUrl));
   await owner.connect();
@@ -66,12 +73,13 @@ export async function seedSettlementCards(
     await owner.query(
       `INSERT INTO card (id, partner_id, mode, status, external_ref, product_code, network, network_card_id, last4,
          exp_month, exp_year, funding_cents, fees, created_at)
-       SELECT id, $2, 'live', 'active', id, 'BENCH', 'visa', id, '4242', 1, 2030, $3, '[]', now() FROM unnest($1::text[]) id`,
-      [cardIds, partnerId, CARD_CENTS],
+       SELECT id, $2, $4, 'active', id, 'BENCH', 'visa', id, '4242', 1, 2030, $3, '[]', now() FROM unnest($1::text[]) id`,
+      [cardIds, partnerId, CARD_CENTS, mode],
     );
-    const common = { phase: 'single', amountCents: CARD_CENTS } as const;
-    await applyOperation(operator.orm.em.fork() as Transactor, {
-      ...{ operationId: `bench/${partnerId}`, partnerId, mode: 'live' },
+    await applyPosting(operator.orm.em.fork() as Transactor, {
+      operationId: `bench-fund/${partnerId}`,
+      partnerId,
+      mode,
       transfers: [
         {
           step: 'fund',
@@ -81,12 +89,24 @@ export async function seedSettlementCards(
           phase: 'single',
           amountCents: CARD_CENTS * (cardsEach + 1),
         },
-        ...cardIds.map((cardId) => ({
-          ...({ ...common, step: cardId, code: 'issue_load', debit: 'prepaid', credit: { cardId } } as const),
-        })),
       ],
     });
-    cards.push(...cardIds.map((cardId) => ({ cardId, partnerId, mode: 'live' as const })));
+    for (let first = 0; first < cardsEach; first += LOADS_AT_ONCE) {
+      await applyPosting(service.em.fork() as Transactor, {
+        operationId: `bench-load/${partnerId}/${first}`,
+        partnerId,
+        mode,
+        transfers: cardIds.slice(first, first + LOADS_AT_ONCE).map((cardId) => ({
+          step: cardId,
+          code: 'issue_load',
+          debit: 'prepaid',
+          credit: { cardId },
+          phase: 'single',
+          amountCents: CARD_CENTS,
+        })),
+      });
+    }
+    cards.push(...cardIds.map((cardId) => ({ cardId, partnerId, mode })));
   }
   // Only these: PostgreSQL plans for a table known to be empty as if it stayed so.
   await owner.query('VACUUM ANALYZE card, ledger.account');
@@ -161,7 +181,7 @@ export async function seedDeposits(
 
 export function seededDeposit(number: number): SeededDeposit {
   const hash = createHash('sha256').update(String(number)).digest('hex').slice(0, 40);
-  return { id: `${ID_PREFIX}${String(number).padStart(16, '0')}`, address: addressOf(hash) };
+  return { id: `${ID_PREFIX}${String(number).padStart(16, '0')}`, address: toBase58Address(hash) };
 }
 
 const ID_PREFIX = lowestId('dep', new Date()).slice(0, 14);

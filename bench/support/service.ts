@@ -67,7 +67,7 @@ export async function startService(options: BenchServiceOptions): Promise<BenchS
   const orm = await openOperatorOrm(databaseUrl);
   const ring = new KeyRing([{ id: 'k1', secret }]);
   const operator = { orm, ring, actor: 'bench' };
-  await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', network: 'visa' });
+  await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', scheme: 'visa' });
   const partner = await createPartner(operator, { name: 'Bench', secureDetailsEnabled: false });
   const { key } = await createApiKey(operator, { partnerId: partner.id, mode: 'test', name: null });
 

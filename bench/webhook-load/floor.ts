@@ -3,7 +3,7 @@ import { newId } from '../../crypto/new-id.ts';
 import { signEvent } from '../../crypto/webhooks.ts';
 import { type Measurement, summarize } from '../support/measure.ts';
 import type { BenchReceiver } from '../webhook-receiver/start.ts';
-import { bodyOf, SECRET } from './load.ts';
+import { requestBody, SECRET } from './load.ts';
 
 /** Signed POSTs from one process, without a database. */
 export async function measureFloor({ origin, forget }: BenchReceiver, count: number): Promise<Measurement> {
@@ -14,7 +14,7 @@ export async function measureFloor({ origin, forget }: BenchReceiver, count: num
   const turns = Array.from({ length: 64 }, async () => {
     while (left-- > 0) {
       const eventId = newId('evt');
-      const body = bodyOf(eventId);
+      const body = requestBody(eventId);
       const sentAt = performance.now();
       const headers = signEvent({
         eventId,

@@ -21,7 +21,7 @@ export async function writeEvents(
 ): Promise<Map<string, number>> {
   const events = to.map(({ partnerId }) => {
     const id = newId('evt');
-    return { id, partnerId, body: bodyOf(id) };
+    return { id, partnerId, body: requestBody(id) };
   });
   const committedAt = await transaction(orm, async (tx) => {
     await query(
@@ -38,7 +38,7 @@ export async function writeEvents(
 }
 
 /** A body about as long as that of `card.issued`. */
-export const bodyOf = (id: string) =>
+export const requestBody = (id: string) =>
   JSON.stringify({
     id,
     type: 'ping',
@@ -114,14 +114,14 @@ export async function allReceived(
 }
 
 export function summary(committed: Map<string, number>, received: Map<string, number>): Measurement {
-  const delaysMs = delaysOf(committed, received);
+  const delaysMs = readDelays(committed, received);
   const times = [...committed.keys()].map((id) => received.get(id) ?? 0);
   const seconds = (Math.max(...times) - Math.min(...committed.values())) / 1_000;
   return { perSecond: committed.size / seconds, ...summarize(delaysMs) };
 }
 
 /** The time from each event's commit to its receipt. @throws Error if one was received before its commit, or never */
-export function delaysOf(
+export function readDelays(
   committed: ReadonlyMap<string, number>,
   received: ReadonlyMap<string, number>,
 ): number[] {
@@ -161,7 +161,8 @@ export async function createEndpoints(
       orm.em.fork(),
       `INSERT INTO webhook_endpoint (partner_id, mode, url, secret) VALUES ($1, $2, $3, $4)`,
       [
-        ...[partner.id, mode],
+        partner.id,
+        mode,
         `${origin}/${kind}/${i}`,
         sealEndpointSecret(ring, { partner_id: partner.id, mode }, SECRET),
       ],

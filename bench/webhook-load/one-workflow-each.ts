@@ -5,7 +5,7 @@ import { DELIVER_WEBHOOK, deliverWebhookWorkflowId, requeue } from '../../workfl
 import { type Measurement, monotonicMs } from '../support/measure.ts';
 import type { BenchService } from '../support/service.ts';
 import type { BenchReceiver } from '../webhook-receiver/start.ts';
-import { allReceived, bodyOf, createEndpoints, summary } from './load.ts';
+import { allReceived, createEndpoints, requestBody, summary } from './load.ts';
 
 /** The alternative to the relay: a workflow for each event (docs/decisions/webhook-relay.md). */
 export async function oneWorkflowEach(service: BenchService, receiver: BenchReceiver): Promise<Measurement> {
@@ -20,7 +20,7 @@ export async function oneWorkflowEach(service: BenchService, receiver: BenchRece
     em,
     `INSERT INTO event (id, partner_id, mode, type, body, created_at)
      SELECT e.id, $1, 'test', 'ping', e.body, now() FROM unnest($2::text[], $3::text[]) e (id, body)`,
-    [to?.partnerId, ids, ids.map(bodyOf)],
+    [to?.partnerId, ids, ids.map(requestBody)],
   );
   // Hidden from the relay, so that only their workflows get them sent.
   await query(em, `UPDATE delivery SET status = 'retrying' WHERE event_id = ANY ($1)`, [ids]);

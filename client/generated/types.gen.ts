@@ -5,6 +5,171 @@ export type ClientOptions = {
 };
 
 /**
+ * A merchant's hold on a card's money.
+ */
+export type Authorization = {
+    /**
+     * Prefix `auth_`.
+     */
+    id: string;
+    /**
+     * The kind of object: always `authorization`.
+     */
+    object: 'authorization';
+    /**
+     * The card that was used.
+     */
+    card_id: string;
+    status: AuthorizationStatus;
+    /**
+     * Cents authorized in total: the first amount and approved increments, less reversals. If it was declined, what was asked for.
+     */
+    amount: number;
+    /**
+     * Cents that it holds on the card now.
+     */
+    held_amount: number;
+    /**
+     * Cents cleared so far. They can exceed `amount`.
+     */
+    settled_amount: number;
+    /**
+     * The currency: always `USD`.
+     */
+    currency: 'USD';
+    /**
+     * Why it was declined. Null unless it was.
+     */
+    decline_reason: DeclineReason | null;
+    merchant: Merchant;
+    /**
+     * Every request for money, declined ones included: the oldest first, at most 100.
+     */
+    requests: Array<AuthorizationRequest>;
+    /**
+     * When it expires if it is still pending. Null if it was declined.
+     */
+    expires_at: string | null;
+    mode: Mode;
+    /**
+     * When it was approved or declined.
+     */
+    created: string;
+};
+
+/**
+ * An event of type `card.authorization.created` or `card.authorization.updated`.
+ */
+export type AuthorizationEvent = {
+    /**
+     * Prefix `evt_`. It stays the same when the event is sent again.
+     */
+    id: string;
+    /**
+     * The kind of object: always `event`.
+     */
+    object: 'event';
+    /**
+     * What happened.
+     */
+    type: 'card.authorization.created' | 'card.authorization.updated';
+    /**
+     * When it happened.
+     */
+    created: string;
+    mode: Mode;
+    data: AuthorizationEventData;
+    delivery: EventDelivery;
+};
+
+/**
+ * The full objects as they were right after the change.
+ */
+export type AuthorizationEventData = {
+    /**
+     * The authorization right after the change.
+     */
+    authorization: Authorization;
+    /**
+     * The card right after the change.
+     */
+    card: Card;
+};
+
+/**
+ * One page of a list.
+ */
+export type AuthorizationList = {
+    /**
+     * The kind of object: always `list`.
+     */
+    object: 'list';
+    /**
+     * The items of this page.
+     */
+    data: Array<Authorization>;
+    /**
+     * Whether there are more items after this page.
+     */
+    has_more: boolean;
+    /**
+     * Pass it as `starting_after` to get the next page. Null if this is the last one.
+     */
+    next_cursor: string | null;
+};
+
+/**
+ * A merchant's request for money on the card.
+ */
+export type AuthorizationRequest = {
+    /**
+     * `authorization`: the first request. `increment`: a request for more.
+     */
+    type: 'authorization' | 'increment';
+    /**
+     * Cents that the merchant asked for.
+     */
+    amount: number;
+    /**
+     * Whether the amount was approved.
+     */
+    approved: boolean;
+    /**
+     * Why it was declined. Null if it was approved.
+     */
+    decline_reason: DeclineReason | null;
+    /**
+     * When the merchant asked.
+     */
+    created: string;
+};
+
+/**
+ * `pending`: it holds money on the card. `declined`: it was never approved. `closed`: the merchant has cleared it, and nothing is held any more. `reversed`, `expired`: it ended without a clearing.
+ */
+export type AuthorizationStatus = 'pending' | 'declined' | 'closed' | 'reversed' | 'expired';
+
+/**
+ * The body we send for `card.authorization.created` or `card.authorization.updated`.
+ */
+export type AuthorizationWebhookEvent = {
+    /**
+     * Prefix `evt_`. It stays the same when the event is sent again.
+     */
+    id: string;
+    /**
+     * What happened.
+     */
+    type: 'card.authorization.created' | 'card.authorization.updated';
+    /**
+     * When it happened.
+     */
+    created: string;
+    mode: Mode;
+    data: AuthorizationEventData;
+};
+
+/**
  * Your prepaid balance in one mode.
  */
 export type Balance = {
@@ -89,7 +254,7 @@ export type BalanceTransactionSource = {
     /**
      * The kind of object that changed the balance.
      */
-    type: 'card' | 'topup' | 'transaction' | 'faucet_credit' | 'deposit' | 'adjustment';
+    type: 'card' | 'topup' | 'withdrawal' | 'transaction' | 'faucet_credit' | 'deposit' | 'adjustment';
     /**
      * Its id.
      */
@@ -97,9 +262,23 @@ export type BalanceTransactionSource = {
 };
 
 /**
- * Why the balance changed. `card_release`: a blocked card's remaining balance. `late_debit` and `late_refund`: transactions on a card that was already blocked. `adjustment`: a correction made by us.
+ * Why the balance changed. `card_release`: what is free on a blocked card. `late_debit`: what a card could not pay of a purchase that the network had already settled. `late_refund`: a refund to a blocked card. `adjustment`: a correction made by us.
  */
-export type BalanceTransactionType = 'faucet_credit' | 'deposit' | 'card_issue' | 'card_topup' | 'card_activation_fee' | 'card_funding_fee' | 'transaction_fee' | 'decline_fee' | 'card_release' | 'late_debit' | 'late_refund' | 'adjustment';
+export type BalanceTransactionType = 'faucet_credit' | 'deposit' | 'card_issue' | 'card_topup' | 'card_withdrawal' | 'card_activation_fee' | 'card_funding_fee' | 'transaction_fee' | 'decline_fee' | 'card_release' | 'late_debit' | 'late_refund' | 'adjustment';
+
+/**
+ * What the merchant takes.
+ */
+export type CaptureAuthorizationRequest = {
+    /**
+     * Cents, at most 10,000,000. Leave it out for all that is left. If nothing is left, it is required.
+     */
+    amount?: number;
+    /**
+     * Whether the rest is released. If not, it stays held, and more clearings may follow.
+     */
+    final?: boolean;
+};
 
 /**
  * A virtual USD card.
@@ -115,9 +294,13 @@ export type Card = {
     object: 'card';
     status: CardStatus;
     /**
-     * Cents on the card.
+     * Cents on the card, with what is held of them.
      */
     balance: number;
+    /**
+     * Cents that the card can spend: `balance` less what pending authorizations and withdrawals hold.
+     */
+    available_balance: number;
     /**
      * The currency: always `USD`.
      */
@@ -142,6 +325,16 @@ export type Card = {
      * The cardholder's email address.
      */
     email: string | null;
+    /**
+     * What you store with the card. `{}` if nothing.
+     */
+    metadata: {
+        [key: string]: string;
+    };
+    /**
+     * What merchants the card can pay, and how much. Null if nothing is restricted.
+     */
+    spending_controls: SpendingControls | null;
     /**
      * The product the card was issued with. See `GET /products`.
      */
@@ -174,7 +367,7 @@ export type Card = {
 };
 
 /**
- * An event of type `card.issued`, `card.issue_failed`, `card.frozen`, `card.unfrozen`, or `card.blocked`.
+ * An event of type `card.issued`, `card.issue_failed`, `card.updated`, `card.frozen`, `card.unfrozen`, or `card.blocked`.
  */
 export type CardEvent = {
     /**
@@ -188,7 +381,7 @@ export type CardEvent = {
     /**
      * What happened.
      */
-    type: 'card.issued' | 'card.issue_failed' | 'card.frozen' | 'card.unfrozen' | 'card.blocked';
+    type: 'card.issued' | 'card.issue_failed' | 'card.updated' | 'card.frozen' | 'card.unfrozen' | 'card.blocked';
     /**
      * When it happened.
      */
@@ -241,7 +434,7 @@ export type CardList = {
 export type CardStatus = 'funding_pending' | 'active' | 'frozen' | 'blocked' | 'failed';
 
 /**
- * The body we send for `card.issued`, `card.issue_failed`, `card.frozen`, `card.unfrozen`, or `card.blocked`.
+ * The body we send for `card.issued`, `card.issue_failed`, `card.updated`, `card.frozen`, `card.unfrozen`, or `card.blocked`.
  */
 export type CardWebhookEvent = {
     /**
@@ -251,7 +444,7 @@ export type CardWebhookEvent = {
     /**
      * What happened.
      */
-    type: 'card.issued' | 'card.issue_failed' | 'card.frozen' | 'card.unfrozen' | 'card.blocked';
+    type: 'card.issued' | 'card.issue_failed' | 'card.updated' | 'card.frozen' | 'card.unfrozen' | 'card.blocked';
     /**
      * When it happened.
      */
@@ -261,9 +454,14 @@ export type CardWebhookEvent = {
 };
 
 /**
- * What the amount was taken from or returned to: the card, or your balance if the card was already blocked.
+ * What the amount was taken from or returned to: the card, your balance, or both. See `card_amount` and `partner_balance_amount`.
  */
-export type ChargedTo = 'card' | 'partner_balance';
+export type ChargedTo = 'card' | 'partner_balance' | 'both';
+
+/**
+ * A country, as the two capital letters of ISO 3166-1 alpha-2.
+ */
+export type CountryCode = 'AD' | 'AE' | 'AF' | 'AG' | 'AI' | 'AL' | 'AM' | 'AO' | 'AQ' | 'AR' | 'AS' | 'AT' | 'AU' | 'AW' | 'AX' | 'AZ' | 'BA' | 'BB' | 'BD' | 'BE' | 'BF' | 'BG' | 'BH' | 'BI' | 'BJ' | 'BL' | 'BM' | 'BN' | 'BO' | 'BQ' | 'BR' | 'BS' | 'BT' | 'BV' | 'BW' | 'BY' | 'BZ' | 'CA' | 'CC' | 'CD' | 'CF' | 'CG' | 'CH' | 'CI' | 'CK' | 'CL' | 'CM' | 'CN' | 'CO' | 'CR' | 'CU' | 'CV' | 'CW' | 'CX' | 'CY' | 'CZ' | 'DE' | 'DJ' | 'DK' | 'DM' | 'DO' | 'DZ' | 'EC' | 'EE' | 'EG' | 'EH' | 'ER' | 'ES' | 'ET' | 'FI' | 'FJ' | 'FK' | 'FM' | 'FO' | 'FR' | 'GA' | 'GB' | 'GD' | 'GE' | 'GF' | 'GG' | 'GH' | 'GI' | 'GL' | 'GM' | 'GN' | 'GP' | 'GQ' | 'GR' | 'GS' | 'GT' | 'GU' | 'GW' | 'GY' | 'HK' | 'HM' | 'HN' | 'HR' | 'HT' | 'HU' | 'ID' | 'IE' | 'IL' | 'IM' | 'IN' | 'IO' | 'IQ' | 'IR' | 'IS' | 'IT' | 'JE' | 'JM' | 'JO' | 'JP' | 'KE' | 'KG' | 'KH' | 'KI' | 'KM' | 'KN' | 'KP' | 'KR' | 'KW' | 'KY' | 'KZ' | 'LA' | 'LB' | 'LC' | 'LI' | 'LK' | 'LR' | 'LS' | 'LT' | 'LU' | 'LV' | 'LY' | 'MA' | 'MC' | 'MD' | 'ME' | 'MF' | 'MG' | 'MH' | 'MK' | 'ML' | 'MM' | 'MN' | 'MO' | 'MP' | 'MQ' | 'MR' | 'MS' | 'MT' | 'MU' | 'MV' | 'MW' | 'MX' | 'MY' | 'MZ' | 'NA' | 'NC' | 'NE' | 'NF' | 'NG' | 'NI' | 'NL' | 'NO' | 'NP' | 'NR' | 'NU' | 'NZ' | 'OM' | 'PA' | 'PE' | 'PF' | 'PG' | 'PH' | 'PK' | 'PL' | 'PM' | 'PN' | 'PR' | 'PS' | 'PT' | 'PW' | 'PY' | 'QA' | 'RE' | 'RO' | 'RS' | 'RU' | 'RW' | 'SA' | 'SB' | 'SC' | 'SD' | 'SE' | 'SG' | 'SH' | 'SI' | 'SJ' | 'SK' | 'SL' | 'SM' | 'SN' | 'SO' | 'SR' | 'SS' | 'ST' | 'SV' | 'SX' | 'SY' | 'SZ' | 'TC' | 'TD' | 'TF' | 'TG' | 'TH' | 'TJ' | 'TK' | 'TL' | 'TM' | 'TN' | 'TO' | 'TR' | 'TT' | 'TV' | 'TW' | 'TZ' | 'UA' | 'UG' | 'UM' | 'US' | 'UY' | 'UZ' | 'VA' | 'VC' | 'VE' | 'VG' | 'VI' | 'VN' | 'VU' | 'WF' | 'WS' | 'YE' | 'YT' | 'ZA' | 'ZM' | 'ZW';
 
 /**
  * The card to create.
@@ -297,6 +495,16 @@ export type CreateCardRequest = {
      * The cardholder's email address.
      */
     email?: string;
+    /**
+     * Up to 50 keys of 1 to 40 characters, with values of up to 500 characters.
+     */
+    metadata?: {
+        [key: string]: string;
+    };
+    /**
+     * What merchants the card can pay, and how much.
+     */
+    spending_controls?: SpendingControlsRequest | null;
 };
 
 /**
@@ -324,11 +532,47 @@ export type CreateQuoteRequest = {
 };
 
 /**
+ * What the merchant asks for.
+ */
+export type CreateTestAuthorizationRequest = {
+    /**
+     * Cents, at most 10,000,000.
+     */
+    amount: number;
+    /**
+     * The merchant's name.
+     */
+    merchant_name?: string;
+    /**
+     * The merchant category code: four digits (ISO 18245).
+     */
+    merchant_category_code?: string;
+    /**
+     * The merchant's city.
+     */
+    merchant_city?: string;
+    /**
+     * The merchant's country: an ISO 3166-1 alpha-2 code in capitals.
+     */
+    merchant_country?: CountryCode;
+};
+
+/**
  * How much to add to the card.
  */
 export type CreateTopupRequest = {
     /**
      * Cents to put on the card.
+     */
+    amount: number;
+};
+
+/**
+ * How much to withdraw from the card.
+ */
+export type CreateWithdrawalRequest = {
+    /**
+     * Cents to take off the card.
      */
     amount: number;
 };
@@ -344,9 +588,9 @@ export type CreditBalanceRequest = {
 };
 
 /**
- * `insufficient_card_balance`: the card held less than the purchase. `card_frozen`, `card_blocked`: the status of the card at the time. `declined_by_network`: the card network declined. `simulated_decline`: you asked for a decline.
+ * `insufficient_card_balance`: the card's available balance was less than the amount. `card_frozen`, `card_blocked`: the status of the card at the time. `merchant_category_not_allowed`, `merchant_country_not_allowed`, `spending_limit_exceeded`: the spending controls of the card or your account. `authorization_not_pending`: the authorization to increase had ended. `declined_by_network`: the card network declined. `simulated_decline`: you asked for a decline.
  */
-export type DeclineReason = 'insufficient_card_balance' | 'card_frozen' | 'card_blocked' | 'declined_by_network' | 'simulated_decline';
+export type DeclineReason = 'insufficient_card_balance' | 'card_frozen' | 'card_blocked' | 'merchant_category_not_allowed' | 'merchant_country_not_allowed' | 'spending_limit_exceeded' | 'authorization_not_pending' | 'declined_by_network' | 'simulated_decline';
 
 /**
  * One attempt to deliver an event.
@@ -590,7 +834,7 @@ export type Error = {
 /**
  * What went wrong. Branch on this: codes do not change.
  */
-export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'provider_declined' | 'account_suspended' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'deposit_not_found' | 'event_not_found' | 'webhook_endpoint_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
+export type ErrorCode = 'validation_failed' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_api_key' | 'insufficient_funds' | 'insufficient_card_balance' | 'provider_declined' | 'account_suspended' | 'secure_details_disabled' | 'test_key_not_allowed' | 'live_key_not_allowed' | 'not_found' | 'card_not_found' | 'topup_not_found' | 'withdrawal_not_found' | 'authorization_not_found' | 'deposit_not_found' | 'event_not_found' | 'webhook_endpoint_not_found' | 'method_not_allowed' | 'external_ref_taken' | 'idempotency_in_flight' | 'no_product_configured' | 'invalid_state' | 'body_too_large' | 'headers_too_large' | 'unsupported_media_type' | 'idempotency_conflict' | 'limit_exceeded' | 'product_not_allowed' | 'rate_limited' | 'reveal_limit_reached' | 'internal_error' | 'unavailable';
 
 /**
  * One thing that is wrong with a request.
@@ -615,12 +859,16 @@ export type ErrorType = 'invalid_request' | 'authentication' | 'permission' | 'n
  * Something that happened, and its delivery so far.
  */
 export type Event = ({
-    type: 'card.issued' | 'card.issue_failed' | 'card.frozen' | 'card.unfrozen' | 'card.blocked';
+    type: 'card.issued' | 'card.issue_failed' | 'card.updated' | 'card.frozen' | 'card.unfrozen' | 'card.blocked';
 } & CardEvent) | ({
     type: 'topup.succeeded' | 'topup.failed';
 } & TopupEvent) | ({
+    type: 'withdrawal.succeeded' | 'withdrawal.failed';
+} & WithdrawalEvent) | ({
     type: 'card.transaction.created';
 } & TransactionEvent) | ({
+    type: 'card.authorization.created' | 'card.authorization.updated';
+} & AuthorizationEvent) | ({
     type: 'deposit.confirmed';
 } & DepositEvent) | ({
     type: 'ping';
@@ -666,7 +914,7 @@ export type EventList = {
 /**
  * The kind of event.
  */
-export type EventType = 'card.issued' | 'card.issue_failed' | 'topup.succeeded' | 'topup.failed' | 'card.transaction.created' | 'card.frozen' | 'card.unfrozen' | 'card.blocked' | 'deposit.confirmed' | 'ping';
+export type EventType = 'card.issued' | 'card.issue_failed' | 'card.updated' | 'card.frozen' | 'card.unfrozen' | 'card.blocked' | 'topup.succeeded' | 'topup.failed' | 'withdrawal.succeeded' | 'withdrawal.failed' | 'card.transaction.created' | 'card.authorization.created' | 'card.authorization.updated' | 'deposit.confirmed' | 'ping';
 
 /**
  * A fee for issuing a card or topping one up.
@@ -683,9 +931,50 @@ export type Fee = {
 };
 
 /**
+ * What the merchant takes.
+ */
+export type ForceCaptureRequest = {
+    /**
+     * Cents, at most 10,000,000.
+     */
+    amount: number;
+    /**
+     * The merchant's name.
+     */
+    merchant_name?: string;
+    /**
+     * The merchant category code: four digits (ISO 18245).
+     */
+    merchant_category_code?: string;
+    /**
+     * The merchant's city.
+     */
+    merchant_city?: string;
+    /**
+     * The merchant's country: an ISO 3166-1 alpha-2 code in capitals.
+     */
+    merchant_country?: CountryCode;
+};
+
+/**
  * `card_issue`: a new card. `card_topup`: an existing card.
  */
 export type FundingType = 'card_issue' | 'card_topup';
+
+/**
+ * How much more the merchant asks for.
+ */
+export type IncrementAuthorizationRequest = {
+    /**
+     * Cents, at most 10,000,000.
+     */
+    amount: number;
+};
+
+/**
+ * What a spending limit adds up. `per_authorization`: each authorization or purchase by itself. Days, months and years are in UTC, and weeks begin on Monday.
+ */
+export type LimitInterval = 'per_authorization' | 'daily' | 'weekly' | 'monthly' | 'yearly' | 'all_time';
 
 /**
  * Where the card was used. A field is null if the card network did not say.
@@ -859,6 +1148,16 @@ export type Quote = {
 };
 
 /**
+ * What the merchant gives back.
+ */
+export type ReverseAuthorizationRequest = {
+    /**
+     * Cents, at most what is left. Leave it out for all that is left.
+     */
+    amount?: number;
+};
+
+/**
  * The sensitive details of a card. Do not store or log them.
  */
 export type SecureDetails = {
@@ -923,9 +1222,156 @@ export type SimulateTransactionRequest = {
      */
     merchant_category_code?: string;
     /**
+     * The merchant's city.
+     */
+    merchant_city?: string;
+    /**
+     * The merchant's country: an ISO 3166-1 alpha-2 code in capitals.
+     */
+    merchant_country?: CountryCode;
+    /**
      * Processes the transaction as if the card network had reported it, whatever the card's status. A purchase on a frozen card is declined; on a blocked card it is a late debit, which your balance pays.
      */
     force?: boolean;
+};
+
+/**
+ * What merchants a card can pay, and how much.
+ */
+export type SpendingControls = {
+    /**
+     * Merchant category codes that the card can pay, and no others.
+     */
+    allowed_categories: Array<string> | null;
+    /**
+     * Merchant category codes that the card can't pay.
+     */
+    blocked_categories: Array<string> | null;
+    /**
+     * Countries whose merchants the card can pay, and no others.
+     */
+    allowed_merchant_countries: Array<string> | null;
+    /**
+     * Countries whose merchants the card can't pay.
+     */
+    blocked_merchant_countries: Array<string> | null;
+    /**
+     * How much the card can spend.
+     */
+    spending_limits: Array<SpendingLimitControl> | null;
+};
+
+/**
+ * What merchants a card can pay, and how much.
+ */
+export type SpendingControlsRequest = {
+    /**
+     * Merchant category codes (ISO 18245) that the card can pay, and no others. Not with `blocked_categories`.
+     */
+    allowed_categories?: Array<string> | null;
+    /**
+     * Merchant category codes that the card can't pay.
+     */
+    blocked_categories?: Array<string> | null;
+    /**
+     * Countries (ISO 3166-1 alpha-2, in capitals) whose merchants the card can pay, and no others. Not with `blocked_merchant_countries`.
+     */
+    allowed_merchant_countries?: Array<CountryCode> | null;
+    /**
+     * Countries whose merchants the card can't pay.
+     */
+    blocked_merchant_countries?: Array<CountryCode> | null;
+    /**
+     * How much the card can spend. Each limit applies by itself.
+     */
+    spending_limits?: Array<SpendingLimitRequest> | null;
+};
+
+/**
+ * A spending limit of a card, and how much of it was used.
+ */
+export type SpendingLimit = {
+    /**
+     * The kind of object: always `spending_limit`.
+     */
+    object: 'spending_limit';
+    /**
+     * Whose limit it is. A limit of your account applies to each card by itself.
+     */
+    source: 'card' | 'account';
+    /**
+     * Cents that can be spent in the interval.
+     */
+    amount: number;
+    interval: LimitInterval;
+    /**
+     * Merchant category codes. Only merchants with these count. Null for all.
+     */
+    categories: Array<string> | null;
+    /**
+     * Cents spent in the current interval, less refunds. 0 for `per_authorization`.
+     */
+    spent: number;
+    /**
+     * Cents that are left: `amount` less `spent`. 0 if more was spent, which clearings can do.
+     */
+    remaining: number;
+    /**
+     * When the next interval begins. Null for `per_authorization` and `all_time`.
+     */
+    resets_at: string | null;
+};
+
+/**
+ * How much a card can spend in an interval.
+ */
+export type SpendingLimitControl = {
+    /**
+     * Cents that can be spent in the interval.
+     */
+    amount: number;
+    interval: LimitInterval;
+    /**
+     * Merchant category codes. Only merchants with these count. Null for all.
+     */
+    categories: Array<string> | null;
+};
+
+/**
+ * One page of a list.
+ */
+export type SpendingLimitList = {
+    /**
+     * The kind of object: always `list`.
+     */
+    object: 'list';
+    /**
+     * The items of this page.
+     */
+    data: Array<SpendingLimit>;
+    /**
+     * Whether there are more items after this page.
+     */
+    has_more: boolean;
+    /**
+     * Pass it as `starting_after` to get the next page. Null if this is the last one.
+     */
+    next_cursor: string | null;
+};
+
+/**
+ * How much a card can spend in an interval.
+ */
+export type SpendingLimitRequest = {
+    /**
+     * Cents that can be spent in the interval.
+     */
+    amount: number;
+    interval: LimitInterval;
+    /**
+     * Merchant category codes. Only merchants with these count. Leave it out for all.
+     */
+    categories?: Array<string> | null;
 };
 
 /**
@@ -1107,6 +1553,18 @@ export type Transaction = {
     decline_reason: DeclineReason | null;
     charged_to: ChargedTo;
     /**
+     * How many cents of `amount` the card paid, or got back. 0 for a decline.
+     */
+    card_amount: number;
+    /**
+     * How many cents of `amount` your balance paid, or got back. 0 for a decline.
+     */
+    partner_balance_amount: number;
+    /**
+     * The authorization that it clears, or that was declined with it. Null without one.
+     */
+    authorization_id: string | null;
+    /**
      * Cents on the card right after this transaction.
      */
     card_balance_after: number;
@@ -1215,6 +1673,30 @@ export type TransactionWebhookEvent = {
 };
 
 /**
+ * What to change.
+ */
+export type UpdateCardRequest = {
+    /**
+     * Your label for the card. Null removes it.
+     */
+    card_name?: string | null;
+    /**
+     * The cardholder's email address. Null removes it.
+     */
+    email?: string | null;
+    /**
+     * Keys to set. A null value removes its key, and other keys stay. Null removes all. There can be up to 50 keys afterwards, of 1 to 40 characters, with values of up to 500 characters.
+     */
+    metadata?: {
+        [key: string]: string | null;
+    } | null;
+    /**
+     * What merchants the card can pay, and how much. It replaces all controls; null removes them.
+     */
+    spending_controls?: SpendingControlsRequest | null;
+};
+
+/**
  * Where the events of one mode are sent.
  */
 export type WebhookEndpoint = {
@@ -1257,16 +1739,151 @@ export type WebhookEndpoint = {
  * What your webhook endpoint receives.
  */
 export type WebhookEvent = ({
-    type: 'card.issued' | 'card.issue_failed' | 'card.frozen' | 'card.unfrozen' | 'card.blocked';
+    type: 'card.issued' | 'card.issue_failed' | 'card.updated' | 'card.frozen' | 'card.unfrozen' | 'card.blocked';
 } & CardWebhookEvent) | ({
     type: 'topup.succeeded' | 'topup.failed';
 } & TopupWebhookEvent) | ({
+    type: 'withdrawal.succeeded' | 'withdrawal.failed';
+} & WithdrawalWebhookEvent) | ({
     type: 'card.transaction.created';
 } & TransactionWebhookEvent) | ({
+    type: 'card.authorization.created' | 'card.authorization.updated';
+} & AuthorizationWebhookEvent) | ({
     type: 'deposit.confirmed';
 } & DepositWebhookEvent) | ({
     type: 'ping';
 } & PingWebhookEvent);
+
+/**
+ * Money that moves from a card back to your balance.
+ */
+export type Withdrawal = {
+    /**
+     * Prefix `wdr_`.
+     */
+    id: string;
+    /**
+     * The kind of object: always `withdrawal`.
+     */
+    object: 'withdrawal';
+    /**
+     * The card that the money comes from.
+     */
+    card_id: string;
+    /**
+     * Cents: held on the card while pending, added to your balance on success, released on failure.
+     */
+    amount: number;
+    status: WithdrawalStatus;
+    /**
+     * Why the withdrawal failed. Null unless it is `failed`.
+     */
+    failure_code: WithdrawalFailureCode | null;
+    /**
+     * The card's balance in cents when the withdrawal completed. While it is pending, the current balance.
+     */
+    card_balance: number;
+    mode: Mode;
+    /**
+     * When you requested the withdrawal.
+     */
+    created: string;
+    /**
+     * When the withdrawal succeeded or failed. Null while it is pending.
+     */
+    completed_at: string | null;
+};
+
+/**
+ * An event of type `withdrawal.succeeded` or `withdrawal.failed`.
+ */
+export type WithdrawalEvent = {
+    /**
+     * Prefix `evt_`. It stays the same when the event is sent again.
+     */
+    id: string;
+    /**
+     * The kind of object: always `event`.
+     */
+    object: 'event';
+    /**
+     * What happened.
+     */
+    type: 'withdrawal.succeeded' | 'withdrawal.failed';
+    /**
+     * When it happened.
+     */
+    created: string;
+    mode: Mode;
+    data: WithdrawalEventData;
+    delivery: EventDelivery;
+};
+
+/**
+ * The full objects as they were right after the change.
+ */
+export type WithdrawalEventData = {
+    /**
+     * The withdrawal right after the change.
+     */
+    withdrawal: Withdrawal;
+    /**
+     * The card right after the change.
+     */
+    card: Card;
+};
+
+/**
+ * `provider_declined`: the card network declined the request. `withdrawal_failed`: the card network accepted the request and then could not take the money off the card. `operator_failed`: the card network never told us the outcome, and we confirmed with it that the money is still on the card.
+ */
+export type WithdrawalFailureCode = 'provider_declined' | 'withdrawal_failed' | 'operator_failed';
+
+/**
+ * One page of a list.
+ */
+export type WithdrawalList = {
+    /**
+     * The kind of object: always `list`.
+     */
+    object: 'list';
+    /**
+     * The items of this page.
+     */
+    data: Array<Withdrawal>;
+    /**
+     * Whether there are more items after this page.
+     */
+    has_more: boolean;
+    /**
+     * Pass it as `starting_after` to get the next page. Null if this is the last one.
+     */
+    next_cursor: string | null;
+};
+
+/**
+ * `pending`: the money is held on the card, and the card network is taking it off the card. `succeeded`: the money is in your balance. `failed`: the money was released.
+ */
+export type WithdrawalStatus = 'pending' | 'succeeded' | 'failed';
+
+/**
+ * The body we send for `withdrawal.succeeded` or `withdrawal.failed`.
+ */
+export type WithdrawalWebhookEvent = {
+    /**
+     * Prefix `evt_`. It stays the same when the event is sent again.
+     */
+    id: string;
+    /**
+     * What happened.
+     */
+    type: 'withdrawal.succeeded' | 'withdrawal.failed';
+    /**
+     * When it happened.
+     */
+    created: string;
+    mode: Mode;
+    data: WithdrawalEventData;
+};
 
 export type AccountPingData = {
     body?: never;
@@ -1515,7 +2132,7 @@ export type DepositsCreateErrors = {
     415: Error;
     /**
      * - `limit_exceeded`: The request would exceed one of this account's limits, and nothing was debited. Once it fits, use a new Idempotency-Key: the one you used keeps this response.
-     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
      */
     422: Error;
     /**
@@ -1835,7 +2452,7 @@ export type CardsCreateErrors = {
     415: Error;
     /**
      * - `limit_exceeded`: The request would exceed one of this account's limits, and nothing was debited. Once it fits, use a new Idempotency-Key: the one you used keeps this response.
-     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
      * - `product_not_allowed`: This account cannot issue this product_code, and nothing was debited. GET /products lists the ones it can. Use a new Idempotency-Key: the one you used keeps this response.
      */
     422: Error;
@@ -1929,6 +2546,88 @@ export type CardsGetResponses = {
 };
 
 export type CardsGetResponse = CardsGetResponses[keyof CardsGetResponses];
+
+export type CardsUpdateData = {
+    body: UpdateCardRequest;
+    headers?: {
+        /**
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The id of the card.
+         */
+        cardId: string;
+    };
+    query?: never;
+    url: '/cards/{cardId}';
+};
+
+export type CardsUpdateErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
+     * - `card_not_found`: This account has no card with this id in this key's mode.
+     */
+    404: Error;
+    /**
+     * - `invalid_state`: The card's current status does not allow this operation.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
+     */
+    409: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     */
+    422: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type CardsUpdateError = CardsUpdateErrors[keyof CardsUpdateErrors];
+
+export type CardsUpdateResponses = {
+    /**
+     * Done.
+     */
+    200: Card;
+};
+
+export type CardsUpdateResponse = CardsUpdateResponses[keyof CardsUpdateResponses];
 
 export type CardsGetSecureDetailsData = {
     body?: never;
@@ -2118,7 +2817,7 @@ export type TopupsCreateErrors = {
     415: Error;
     /**
      * - `limit_exceeded`: The request would exceed one of this account's limits, and nothing was debited. Once it fits, use a new Idempotency-Key: the one you used keeps this response.
-     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
      */
     422: Error;
     /**
@@ -2212,6 +2911,223 @@ export type TopupsGetResponses = {
 
 export type TopupsGetResponse = TopupsGetResponses[keyof TopupsGetResponses];
 
+export type WithdrawalsListData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the card.
+         */
+        cardId: string;
+    };
+    query?: {
+        /**
+         * How many items to return, from 1 to 100.
+         */
+        limit?: number;
+        /**
+         * The id of the last item of the previous page, which is its `next_cursor`.
+         */
+        starting_after?: string;
+    };
+    url: '/cards/{cardId}/withdrawals';
+};
+
+export type WithdrawalsListErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
+     * - `card_not_found`: This account has no card with this id in this key's mode.
+     */
+    404: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type WithdrawalsListError = WithdrawalsListErrors[keyof WithdrawalsListErrors];
+
+export type WithdrawalsListResponses = {
+    /**
+     * Done.
+     */
+    200: WithdrawalList;
+};
+
+export type WithdrawalsListResponse = WithdrawalsListResponses[keyof WithdrawalsListResponses];
+
+export type WithdrawalsCreateData = {
+    body: CreateWithdrawalRequest;
+    headers: {
+        /**
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
+         */
+        'Idempotency-Key': string;
+    };
+    path: {
+        /**
+         * The id of the card.
+         */
+        cardId: string;
+    };
+    query?: never;
+    url: '/cards/{cardId}/withdrawals';
+};
+
+export type WithdrawalsCreateErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     * - `idempotency_key_missing`: This endpoint requires an Idempotency-Key header. Send a string that is unique to the operation, such as your order's id, and the same one with every retry.
+     * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `insufficient_card_balance`: The card's available balance does not cover the amount, and nothing was moved. Use a new Idempotency-Key for a smaller amount: the one you used keeps this response.
+     * - `provider_declined`: The card network declined the request, and nothing was debited. To ask again, use a new Idempotency-Key: the one you used keeps this response.
+     */
+    402: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
+     * - `card_not_found`: This account has no card with this id in this key's mode.
+     */
+    404: Error;
+    /**
+     * - `invalid_state`: The card's current status does not allow this operation.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
+     */
+    409: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     */
+    422: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type WithdrawalsCreateError = WithdrawalsCreateErrors[keyof WithdrawalsCreateErrors];
+
+export type WithdrawalsCreateResponses = {
+    /**
+     * Created.
+     */
+    201: Withdrawal;
+    /**
+     * Accepted. The operation completes asynchronously.
+     */
+    202: Withdrawal;
+};
+
+export type WithdrawalsCreateResponse = WithdrawalsCreateResponses[keyof WithdrawalsCreateResponses];
+
+export type WithdrawalsGetData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the withdrawal.
+         */
+        withdrawalId: string;
+    };
+    query?: never;
+    url: '/withdrawals/{withdrawalId}';
+};
+
+export type WithdrawalsGetErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
+     * - `withdrawal_not_found`: This account has no withdrawal with this id in this key's mode.
+     */
+    404: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type WithdrawalsGetError = WithdrawalsGetErrors[keyof WithdrawalsGetErrors];
+
+export type WithdrawalsGetResponses = {
+    /**
+     * Done.
+     */
+    200: Withdrawal;
+};
+
+export type WithdrawalsGetResponse = WithdrawalsGetResponses[keyof WithdrawalsGetResponses];
+
 export type CardsFreezeData = {
     body?: NoFields;
     headers?: {
@@ -2262,7 +3178,7 @@ export type CardsFreezeErrors = {
      */
     415: Error;
     /**
-     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
      */
     422: Error;
     /**
@@ -2344,7 +3260,7 @@ export type CardsUnfreezeErrors = {
      */
     415: Error;
     /**
-     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
      */
     422: Error;
     /**
@@ -2426,7 +3342,7 @@ export type CardsBlockErrors = {
      */
     415: Error;
     /**
-     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
      */
     422: Error;
     /**
@@ -2524,6 +3440,193 @@ export type TransactionsListResponses = {
 };
 
 export type TransactionsListResponse = TransactionsListResponses[keyof TransactionsListResponses];
+
+export type AuthorizationsGetData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the authorization.
+         */
+        authorizationId: string;
+    };
+    query?: never;
+    url: '/authorizations/{authorizationId}';
+};
+
+export type AuthorizationsGetErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
+     * - `authorization_not_found`: This account has no authorization with this id in this key's mode.
+     */
+    404: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type AuthorizationsGetError = AuthorizationsGetErrors[keyof AuthorizationsGetErrors];
+
+export type AuthorizationsGetResponses = {
+    /**
+     * Done.
+     */
+    200: Authorization;
+};
+
+export type AuthorizationsGetResponse = AuthorizationsGetResponses[keyof AuthorizationsGetResponses];
+
+export type AuthorizationsListData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the card.
+         */
+        cardId: string;
+    };
+    query?: {
+        /**
+         * How many items to return, from 1 to 100.
+         */
+        limit?: number;
+        /**
+         * The id of the last item of the previous page, which is its `next_cursor`.
+         */
+        starting_after?: string;
+        /**
+         * Only authorizations with this status.
+         */
+        status?: AuthorizationStatus;
+    };
+    url: '/cards/{cardId}/authorizations';
+};
+
+export type AuthorizationsListErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
+     * - `card_not_found`: This account has no card with this id in this key's mode.
+     */
+    404: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type AuthorizationsListError = AuthorizationsListErrors[keyof AuthorizationsListErrors];
+
+export type AuthorizationsListResponses = {
+    /**
+     * Done.
+     */
+    200: AuthorizationList;
+};
+
+export type AuthorizationsListResponse = AuthorizationsListResponses[keyof AuthorizationsListResponses];
+
+export type SpendingLimitsListData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the card.
+         */
+        cardId: string;
+    };
+    query?: never;
+    url: '/cards/{cardId}/spending-limits';
+};
+
+export type SpendingLimitsListErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     */
+    403: Error;
+    /**
+     * - `card_not_found`: This account has no card with this id in this key's mode.
+     */
+    404: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type SpendingLimitsListError = SpendingLimitsListErrors[keyof SpendingLimitsListErrors];
+
+export type SpendingLimitsListResponses = {
+    /**
+     * Done.
+     */
+    200: SpendingLimitList;
+};
+
+export type SpendingLimitsListResponse = SpendingLimitsListResponses[keyof SpendingLimitsListResponses];
 
 export type WebhookEndpointDeleteData = {
     body?: never;
@@ -3035,7 +4138,7 @@ export type TestHelpersCreditBalanceErrors = {
      */
     415: Error;
     /**
-     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
      */
     422: Error;
     /**
@@ -3118,7 +4221,7 @@ export type TestHelpersSimulateTransactionErrors = {
      */
     415: Error;
     /**
-     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
      */
     422: Error;
     /**
@@ -3149,3 +4252,501 @@ export type TestHelpersSimulateTransactionResponses = {
 };
 
 export type TestHelpersSimulateTransactionResponse = TestHelpersSimulateTransactionResponses[keyof TestHelpersSimulateTransactionResponses];
+
+export type TestHelpersCreateAuthorizationData = {
+    body: CreateTestAuthorizationRequest;
+    headers?: {
+        /**
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The id of the card.
+         */
+        cardId: string;
+    };
+    query?: never;
+    url: '/test/cards/{cardId}/authorizations';
+};
+
+export type TestHelpersCreateAuthorizationErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `live_key_not_allowed`: This endpoint requires a test key.
+     */
+    403: Error;
+    /**
+     * - `card_not_found`: This account has no card with this id in this key's mode.
+     */
+    404: Error;
+    /**
+     * - `invalid_state`: The card's current status does not allow this operation.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
+     */
+    409: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     */
+    422: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type TestHelpersCreateAuthorizationError = TestHelpersCreateAuthorizationErrors[keyof TestHelpersCreateAuthorizationErrors];
+
+export type TestHelpersCreateAuthorizationResponses = {
+    /**
+     * Created.
+     */
+    201: Authorization;
+};
+
+export type TestHelpersCreateAuthorizationResponse = TestHelpersCreateAuthorizationResponses[keyof TestHelpersCreateAuthorizationResponses];
+
+export type TestHelpersIncrementAuthorizationData = {
+    body: IncrementAuthorizationRequest;
+    headers?: {
+        /**
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The id of the authorization.
+         */
+        authorizationId: string;
+    };
+    query?: never;
+    url: '/test/authorizations/{authorizationId}/increment';
+};
+
+export type TestHelpersIncrementAuthorizationErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `live_key_not_allowed`: This endpoint requires a test key.
+     */
+    403: Error;
+    /**
+     * - `authorization_not_found`: This account has no authorization with this id in this key's mode.
+     */
+    404: Error;
+    /**
+     * - `invalid_state`: The card's current status does not allow this operation.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
+     */
+    409: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     */
+    422: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type TestHelpersIncrementAuthorizationError = TestHelpersIncrementAuthorizationErrors[keyof TestHelpersIncrementAuthorizationErrors];
+
+export type TestHelpersIncrementAuthorizationResponses = {
+    /**
+     * Done.
+     */
+    200: Authorization;
+};
+
+export type TestHelpersIncrementAuthorizationResponse = TestHelpersIncrementAuthorizationResponses[keyof TestHelpersIncrementAuthorizationResponses];
+
+export type TestHelpersCaptureAuthorizationData = {
+    body?: CaptureAuthorizationRequest;
+    headers?: {
+        /**
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The id of the authorization.
+         */
+        authorizationId: string;
+    };
+    query?: never;
+    url: '/test/authorizations/{authorizationId}/capture';
+};
+
+export type TestHelpersCaptureAuthorizationErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `live_key_not_allowed`: This endpoint requires a test key.
+     */
+    403: Error;
+    /**
+     * - `authorization_not_found`: This account has no authorization with this id in this key's mode.
+     */
+    404: Error;
+    /**
+     * - `invalid_state`: The card's current status does not allow this operation.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
+     */
+    409: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     */
+    422: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type TestHelpersCaptureAuthorizationError = TestHelpersCaptureAuthorizationErrors[keyof TestHelpersCaptureAuthorizationErrors];
+
+export type TestHelpersCaptureAuthorizationResponses = {
+    /**
+     * Created.
+     */
+    201: Transaction;
+};
+
+export type TestHelpersCaptureAuthorizationResponse = TestHelpersCaptureAuthorizationResponses[keyof TestHelpersCaptureAuthorizationResponses];
+
+export type TestHelpersReverseAuthorizationData = {
+    body?: ReverseAuthorizationRequest;
+    headers?: {
+        /**
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The id of the authorization.
+         */
+        authorizationId: string;
+    };
+    query?: never;
+    url: '/test/authorizations/{authorizationId}/reverse';
+};
+
+export type TestHelpersReverseAuthorizationErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `live_key_not_allowed`: This endpoint requires a test key.
+     */
+    403: Error;
+    /**
+     * - `authorization_not_found`: This account has no authorization with this id in this key's mode.
+     */
+    404: Error;
+    /**
+     * - `invalid_state`: The card's current status does not allow this operation.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
+     */
+    409: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     */
+    422: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type TestHelpersReverseAuthorizationError = TestHelpersReverseAuthorizationErrors[keyof TestHelpersReverseAuthorizationErrors];
+
+export type TestHelpersReverseAuthorizationResponses = {
+    /**
+     * Done.
+     */
+    200: Authorization;
+};
+
+export type TestHelpersReverseAuthorizationResponse = TestHelpersReverseAuthorizationResponses[keyof TestHelpersReverseAuthorizationResponses];
+
+export type TestHelpersExpireAuthorizationData = {
+    body?: NoFields;
+    headers?: {
+        /**
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The id of the authorization.
+         */
+        authorizationId: string;
+    };
+    query?: never;
+    url: '/test/authorizations/{authorizationId}/expire';
+};
+
+export type TestHelpersExpireAuthorizationErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `live_key_not_allowed`: This endpoint requires a test key.
+     */
+    403: Error;
+    /**
+     * - `authorization_not_found`: This account has no authorization with this id in this key's mode.
+     */
+    404: Error;
+    /**
+     * - `invalid_state`: The card's current status does not allow this operation.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
+     */
+    409: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     */
+    422: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type TestHelpersExpireAuthorizationError = TestHelpersExpireAuthorizationErrors[keyof TestHelpersExpireAuthorizationErrors];
+
+export type TestHelpersExpireAuthorizationResponses = {
+    /**
+     * Done.
+     */
+    200: Authorization;
+};
+
+export type TestHelpersExpireAuthorizationResponse = TestHelpersExpireAuthorizationResponses[keyof TestHelpersExpireAuthorizationResponses];
+
+export type TestHelpersForceCaptureData = {
+    body: ForceCaptureRequest;
+    headers?: {
+        /**
+         * A string of your own that is unique to this operation. A retry with the same key gets the same response and does nothing twice.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The id of the card.
+         */
+        cardId: string;
+    };
+    query?: never;
+    url: '/test/cards/{cardId}/force-capture';
+};
+
+export type TestHelpersForceCaptureErrors = {
+    /**
+     * - `validation_failed`: The request is not valid.
+     * - `idempotency_key_invalid`: Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.
+     */
+    400: Error;
+    /**
+     * - `invalid_api_key`: The API key is missing, malformed, unknown or revoked. Send one key as Authorization: Bearer <API_KEY>.
+     */
+    401: Error;
+    /**
+     * - `account_suspended`: This account is suspended, so its keys cannot be used, and this request did nothing. If it repeats an earlier one, that one may have succeeded: keep its Idempotency-Key. Contact us.
+     * - `live_key_not_allowed`: This endpoint requires a test key.
+     */
+    403: Error;
+    /**
+     * - `card_not_found`: This account has no card with this id in this key's mode.
+     */
+    404: Error;
+    /**
+     * - `invalid_state`: The card's current status does not allow this operation.
+     * - `idempotency_in_flight`: A request with this Idempotency-Key is still in progress. Retry shortly with the same key; a new key could do the same thing twice.
+     */
+    409: Error;
+    /**
+     * - `body_too_large`: The body is larger than 64 KiB.
+     */
+    413: Error;
+    /**
+     * - `unsupported_media_type`: Send the body uncompressed, in UTF-8, with Content-Type: application/json.
+     */
+    415: Error;
+    /**
+     * - `idempotency_conflict`: This Idempotency-Key belongs to an earlier request with another method, path or body, and this request did nothing. First find out whether the earlier one happened: send it again exactly as it was with this key to get its response, or look at GET /cards?external_ref=…, GET /cards/{cardId}/topups, GET /cards/{cardId}/withdrawals and GET /balance/transactions. Use a new key only for a request that you want in addition.
+     */
+    422: Error;
+    /**
+     * - `rate_limited`: Too many requests. Retry after the number of seconds in Retry-After, with the same Idempotency-Key.
+     */
+    429: Error;
+    /**
+     * - `headers_too_large`: The path and headers together are larger than 16 KiB.
+     */
+    431: Error;
+    /**
+     * - `internal_error`: Something went wrong on our side, and the operation may have happened. Retry with the same Idempotency-Key, which does nothing twice; a new key could.
+     */
+    500: Error;
+    /**
+     * - `unavailable`: The service is temporarily unavailable. Retry with the same Idempotency-Key: if the operation has already started, you get its result. A new key could start a second one.
+     */
+    503: Error;
+};
+
+export type TestHelpersForceCaptureError = TestHelpersForceCaptureErrors[keyof TestHelpersForceCaptureErrors];
+
+export type TestHelpersForceCaptureResponses = {
+    /**
+     * Created.
+     */
+    201: Transaction;
+};
+
+export type TestHelpersForceCaptureResponse = TestHelpersForceCaptureResponses[keyof TestHelpersForceCaptureResponses];

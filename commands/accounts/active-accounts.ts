@@ -6,7 +6,7 @@ import { autocommitStatement } from '../../db/sql.ts';
  * Tells the other API processes which accounts are active in this one.
  * @param processId a random id of this process
  * @param accounts the active accounts, most recently active first
- * @returns the active accounts of each other process that has told its own in the last three seconds
+ * @returns the active accounts of every other process that has reported its own in the last three seconds
  */
 export async function shareActiveAccounts(
   orm: Orm,

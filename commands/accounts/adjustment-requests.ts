@@ -44,12 +44,17 @@ export async function requestApproval(
   const id = newId('adj');
   const values = { id, partnerId, mode, amountCents: String(amountCents), reason, key, actor };
   const [created] = await insertRequest(tx, values);
-  recordAudit(tx, actor, 'adjustment.request', partnerId, {
-    adjustmentId: id,
-    mode,
-    amountCents,
-    reason,
-    key,
+  recordAudit(tx, {
+    actor,
+    action: 'adjustment.request',
+    subject: partnerId,
+    detail: {
+      adjustmentId: id,
+      mode,
+      amountCents,
+      reason,
+      key,
+    },
   });
   return { adjustmentId: id, createdAt: new Date(created?.created_at ?? ''), requestedBy: actor };
 }
@@ -77,7 +82,7 @@ const insertRequest = writeStatement(
  * The request that was made with an adjustment's key; null if there is none.
  * @throws Refusal if it was a different one, or was rejected
  */
-export async function requestOfKey(
+export async function findRequestByKey(
   tx: Transactor,
   { partnerId, mode, amountCents, reason, key }: BalanceAdjustment,
 ): Promise<WaitingAdjustment | null> {

@@ -1,5 +1,4 @@
-import { apiKeyHint, generateApiKey } from '../../crypto/api-key.ts';
-import { apiKeyHasher } from '../../crypto/derived-keys.ts';
+import { apiKeyHasher, apiKeyHint, generateApiKey } from '../../crypto/api-key.ts';
 import { newId } from '../../crypto/new-id.ts';
 import { ApiKeyEntity } from '../../db/entities/accounts.ts';
 import { writeStatement } from '../../db/sql.ts';
@@ -31,7 +30,7 @@ export function createApiKey(
     const id = newId('key');
     const hint = apiKeyHint(key);
     tx.create(ApiKeyEntity, { id, partnerId, mode, name, hash, hint, createdAt: new Date() });
-    recordAudit(tx, actor, 'key.create', id, { partnerId, mode, name, hint });
+    recordAudit(tx, { actor, action: 'key.create', subject: id, detail: { partnerId, mode, name, hint } });
     return { id, key };
   });
 }
@@ -49,7 +48,7 @@ export function revokeApiKey({ orm, actor }: Operator, keyId: string): Promise<v
     if (key.revokedAt) return;
     key.revokedAt = new Date();
     const { partnerId, mode, hint } = key;
-    recordAudit(tx, actor, 'key.revoke', keyId, { partnerId, mode, hint });
+    recordAudit(tx, { actor, action: 'key.revoke', subject: keyId, detail: { partnerId, mode, hint } });
   });
 }
 

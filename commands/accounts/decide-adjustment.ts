@@ -1,12 +1,12 @@
 import { transaction } from '../../db/transaction.ts';
 import { Refusal } from '../refusal.ts';
+import { type AdjustedBalance, bookAdjustment, createAdjustment } from './adjust-balance.ts';
 import {
   type AdjustmentRequestRow,
   type BalanceAdjustment,
   decideRequest,
   lockRequest,
 } from './adjustment-requests.ts';
-import { type AdjustedBalance, bookAdjustment, createAdjustment } from './balance.ts';
 import { type Operator, recordAudit } from './operator-context.ts';
 import { lockPartner } from './partners.ts';
 
@@ -19,7 +19,7 @@ import { lockPartner } from './partners.ts';
 export function approveAdjustment({ orm, actor }: Operator, id: string): Promise<AdjustedBalance> {
   return transaction(orm, async (tx) => {
     const request = await lockRequest(tx, id);
-    const adjustment = adjustmentOf(request);
+    const adjustment = toAdjustment(request);
     const { partnerId, mode, amountCents, reason, key } = adjustment;
     await lockPartner(tx, partnerId);
     if (request.status === 'rejected') throw new Refusal(rejectedBefore(request));
@@ -36,7 +36,7 @@ export function approveAdjustment({ orm, actor }: Operator, id: string): Promise
     const booked = await bookAdjustment(tx, created, adjustment);
     const { requested_by: requestedBy } = request;
     const detail = { adjustmentId: id, mode, amountCents, reason, key, requestedBy };
-    recordAudit(tx, actor, 'adjustment.approve', partnerId, detail);
+    recordAudit(tx, { actor, action: 'adjustment.approve', subject: partnerId, detail });
     return booked;
   });
 }
@@ -60,14 +60,14 @@ export function rejectAdjustment(
       );
     }
     await decideRequest(tx, { id, status: 'rejected', actor, decisionReason });
-    const { partnerId, mode, amountCents } = adjustmentOf(request);
+    const { partnerId, mode, amountCents } = toAdjustment(request);
     const { requested_by: requestedBy } = request;
     const detail = { adjustmentId: id, mode, amountCents, requestedBy, reason: decisionReason };
-    recordAudit(tx, actor, 'adjustment.reject', partnerId, detail);
+    recordAudit(tx, { actor, action: 'adjustment.reject', subject: partnerId, detail });
   });
 }
 
-const adjustmentOf = (request: AdjustmentRequestRow): BalanceAdjustment => ({
+const toAdjustment = (request: AdjustmentRequestRow): BalanceAdjustment => ({
   partnerId: request.partner_id,
   mode: request.mode,
   amountCents: Number(request.amount_cents),

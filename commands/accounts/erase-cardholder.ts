@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import { autocommitStatement, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
+import type { Metadata } from '../../domain/metadata.ts';
 import type { Mode, Tenant } from '../../domain/mode.ts';
 import { requestContext, responseContext } from '../idempotency/response.ts';
 import { Refusal, unknownId } from '../refusal.ts';
@@ -20,8 +21,9 @@ interface Erasure {
 const BATCH = 500;
 
 /**
- * Blanks a cardholder's names and e-mail address in the card, its stored requests and responses, and its events; money and ids
- * stay. The card comes first, so nothing new is written with them. If the command dies, run it again: it goes on with the rest.
+ * Blanks a cardholder's names and e-mail address, and the card's metadata, in the card, its stored requests and responses, and
+ * its events; money and ids stay. The card comes first, so nothing new is written with them, and is marked, so that its partner
+ * can't store new ones. If the command dies, run it again: it goes on with the rest.
  * @throws Refusal if there is no such card, or the network may still be asked for it with the name
  */
 export async function eraseCardholder(
@@ -33,7 +35,7 @@ export async function eraseCardholder(
   const { partnerId, mode } = await transaction(orm, (tx) => blankCard(tx, actor, cardId, reason));
 
   let responsesBlanked = 0;
-  for (const claim of await claimsOf(orm.em.fork(), { partnerId, mode, cardId })) {
+  for (const claim of await selectClaims(orm.em.fork(), { partnerId, mode, cardId })) {
     const request = blanked(ring, claim.request, requestContext(claim.id));
     const response = blanked(ring, claim.response_body, responseContext(claim.id));
     if (request !== null) await replaceRequest(orm, { id: claim.id, before: claim.request, after: request });
@@ -63,9 +65,14 @@ async function blankCard(tx: Transactor, actor: string, cardId: string, reason: 
     );
   }
   const { partner_id: partnerId, mode } = card;
-  if (card.has_data) {
+  if (card.has_data || !card.is_marked) {
     await eraseCard(tx, { cardId });
-    recordAudit(tx, actor, 'partner.erase-cardholder', cardId, { partnerId, mode, reason });
+    recordAudit(tx, {
+      actor,
+      action: 'partner.erase-cardholder',
+      subject: cardId,
+      detail: { partnerId, mode, reason },
+    });
   }
   return { partnerId, mode };
 }
@@ -75,9 +82,12 @@ const lockCard = writeStatement(
     db
       .selectFrom('card')
       .select(['partner_id', 'mode', 'status'])
-      .select(
-        sql<boolean>`num_nonnulls(cardholder_first_name, cardholder_last_name, email) > 0`.as('has_data'),
-      )
+      .select([
+        sql<boolean>`num_nonnulls(cardholder_first_name, cardholder_last_name, email) > 0 OR metadata <> '{}'`.as(
+          'has_data',
+        ),
+        sql<boolean>`cardholder_erased_at IS NOT NULL`.as('is_marked'),
+      ])
       .where('id', '=', cardId)
       .forNoKeyUpdate(),
   { acrossTenants: 'operator' },
@@ -87,12 +97,18 @@ const eraseCard = writeStatement(
   (db, { cardId }: { cardId: string }) =>
     db
       .updateTable('card')
-      .set({ cardholder_first_name: null, cardholder_last_name: null, email: null })
+      .set({
+        cardholder_first_name: null,
+        cardholder_last_name: null,
+        email: null,
+        metadata: sql<Metadata>`'{}'`,
+        cardholder_erased_at: sql<string>`now()`,
+      })
       .where('id', '=', cardId),
   { acrossTenants: 'operator' },
 );
 
-const claimsOf = readStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
+const selectClaims = readStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
   db
     .selectFrom('idempotency_claim')
     .select(['id', 'request', 'response_body'])
@@ -101,14 +117,16 @@ const claimsOf = readStatement((db, { partnerId, mode, cardId }: Tenant & { card
     .where(({ or, eb }) => or([eb('card_id', '=', cardId), eb('resource_id', '=', cardId)])),
 );
 
-/** As blank_cardholder_events() in the database: a quote within a string has a backslash before it. */
+// As blank_cardholder_events() in the database: a quote within a string has a backslash before it. The metadata comes first,
+// because one of its keys may be called as one of the fields.
+const METADATA = /"metadata":\{(?:"[^"\\]*(?:\\.[^"\\]*)*":"[^"\\]*(?:\\.[^"\\]*)*",?)*\}/g;
 const FIELDS = /"(cardholder_first_name|cardholder_last_name|email)":"(?:[^"\\]|\\.)*"/g;
 
 /** The value without the data, sealed again; null if it had none. */
 function blanked(ring: KeyRing, sealed: Buffer | null, context: string): Buffer | null {
   if (sealed === null) return null;
   const text = ring.open(sealed, context);
-  const without = text.replace(FIELDS, '"$1":null');
+  const without = text.replace(METADATA, '"metadata":{}').replace(FIELDS, '"$1":null');
   return without === text ? null : ring.seal(without, context);
 }
 

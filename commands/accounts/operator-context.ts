@@ -12,19 +12,16 @@ export interface OperatorContext extends CommandContext {
 /** The context without the key ring, which only commands about keys and secrets need. */
 export type Operator = Pick<OperatorContext, 'orm' | 'actor'>;
 
-/**
- * Records an operator's change in the change's own transaction (docs/operating.md, "Who did it").
- * @param subject the id of what was changed
- * @param detail must not contain a secret, a cardholder's name or an email address
- */
-export function recordAudit(
-  tx: EntityManager,
-  actor: string,
-  action: string,
-  subject: string,
-  detail: Record<string, unknown>,
-): void {
-  tx.persist(
-    tx.create(AuditEntryEntity, { id: newId('aud'), actor, action, subject, detail, at: new Date() }),
-  );
+interface AuditedChange {
+  actor: string;
+  action: string;
+  /** The id of what was changed. */
+  subject: string;
+  /** Must not contain a secret, a cardholder's name or an email address. */
+  detail: Record<string, unknown>;
+}
+
+/** Records an operator's change in the change's own transaction (docs/operating.md, "Who did it"). */
+export function recordAudit(tx: EntityManager, change: AuditedChange): void {
+  tx.persist(tx.create(AuditEntryEntity, { id: newId('aud'), ...change, at: new Date() }));
 }

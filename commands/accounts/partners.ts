@@ -4,6 +4,7 @@ import { type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../../domain/fees.ts';
 import { AccountLimits, DEFAULT_LIMITS } from '../../domain/limits.ts';
+import { completeControls, type SpendingControls } from '../../domain/spending-controls.ts';
 import { Refusal, unknownId } from '../refusal.ts';
 import { type Operator, recordAudit } from './operator-context.ts';
 
@@ -23,12 +24,12 @@ export function createPartner(
     await tx.flush();
     tx.create(AccountUsageEntity, { partnerId: id, mode: 'test' });
     tx.create(AccountUsageEntity, { partnerId: id, mode: 'live' });
-    recordAudit(tx, actor, 'partner.create', id, { name, secureDetailsEnabled });
+    recordAudit(tx, { actor, action: 'partner.create', subject: id, detail: { name, secureDetailsEnabled } });
     return { id, name };
   });
 }
 
-interface PartnerChanges {
+export interface PartnerChanges {
   name?: string;
   secureDetailsEnabled?: boolean;
 }
@@ -44,7 +45,12 @@ export function updatePartner(
     const { name, secureDetailsEnabled } = partner;
     const after = { name, secureDetailsEnabled, ...changes };
     tx.assign(partner, after);
-    recordAudit(tx, actor, 'partner.update', partnerId, { before: { name, secureDetailsEnabled }, after });
+    recordAudit(tx, {
+      actor,
+      action: 'partner.update',
+      subject: partnerId,
+      detail: { before: { name, secureDetailsEnabled }, after },
+    });
   });
 }
 
@@ -62,7 +68,7 @@ export function negotiateFees(
     const partner = await lockPartner(tx, partnerId);
     const before = partner.feePlan ?? DEFAULT_FEE_PLAN;
     const after = FeePlan.parse({ ...before, ...changes });
-    recordAudit(tx, actor, 'partner.fees', partnerId, { before, after });
+    recordAudit(tx, { actor, action: 'partner.fees', subject: partnerId, detail: { before, after } });
     partner.feePlan = after;
   });
 }
@@ -87,8 +93,31 @@ export function negotiateLimits(
           'give --min-card and --max-card together.',
       );
     }
-    recordAudit(tx, actor, 'partner.limits', partnerId, { before, after });
+    recordAudit(tx, { actor, action: 'partner.limits', subject: partnerId, detail: { before, after } });
     partner.limits = after;
+  });
+}
+
+/**
+ * Replaces an account's spending controls, which hold for each of its cards by itself, in both modes, from the next decision on.
+ * @param controls null removes them
+ * @throws Refusal if there is no such account.
+ */
+export function controlSpending(
+  { orm, actor }: Operator,
+  partnerId: string,
+  controls: SpendingControls | null,
+): Promise<void> {
+  return transaction(orm, async (tx) => {
+    const partner = await lockPartner(tx, partnerId);
+    const before = completeControls(partner.spendingControls ?? null);
+    recordAudit(tx, {
+      actor,
+      action: 'partner.controls',
+      subject: partnerId,
+      detail: { before, after: controls },
+    });
+    partner.spendingControls = controls;
   });
 }
 
@@ -108,7 +137,7 @@ export function suspendPartner(
     if (partner.suspendedAt) return false;
     partner.suspendedAt = new Date();
     partner.suspensionReason = reason;
-    recordAudit(tx, actor, 'partner.suspend', partnerId, { reason });
+    recordAudit(tx, { actor, action: 'partner.suspend', subject: partnerId, detail: { reason } });
     return true;
   });
 }
@@ -125,7 +154,7 @@ export function resumePartner({ orm, actor }: Operator, partnerId: string, reaso
     const suspendedAt = partner.suspendedAt.toISOString();
     partner.suspendedAt = null;
     partner.suspensionReason = null;
-    recordAudit(tx, actor, 'partner.resume', partnerId, { reason, suspendedAt });
+    recordAudit(tx, { actor, action: 'partner.resume', subject: partnerId, detail: { reason, suspendedAt } });
     return true;
   });
 }

@@ -5,10 +5,10 @@ import { ApiError } from '../../domain/api-error.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import { topUpNotPossible } from '../../domain/topup.ts';
-import { applyOperation } from '../../ledger/apply-operation.ts';
+import { applyPosting } from '../../ledger/apply-posting.ts';
 import { readBalance, readCardBalance } from '../../ledger/balances.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
-import type { LedgerOperation } from '../../ledger/operation.ts';
+import type { Posting } from '../../ledger/posting.ts';
 import type { CardRow } from '../../resources/card.ts';
 import type { OpenCommand } from '../command-context.ts';
 import { voidTopUp } from '../funding/end-topup.ts';
@@ -23,7 +23,7 @@ import { voidTopUp } from '../funding/end-topup.ts';
 export async function releaseBlockedCard(command: OpenCommand, card: CardRow): Promise<string[]> {
   const { tx } = command;
   await uncountOpenCard(tx, { partnerId: card.partner_id, mode: card.mode });
-  await releaseBalance(tx, card);
+  await releaseBalance(tx, card, 'release');
   return failPendingTopUps(command, card);
 }
 
@@ -41,10 +41,9 @@ const uncountOpenCard = writeStatement((db, { partnerId, mode }: Tenant) =>
  */
 export async function blockRefusal(tx: Transactor, card: CardRow): Promise<ApiError | null> {
   const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
-  const fits =
-    BigInt(totalCents) +
-      BigInt(await readCardBalance(tx, { partnerId: card.partner_id, mode: card.mode }, card.id)) <=
-    BigInt(MAX_AMOUNT_CENTS);
+  const tenant = { partnerId: card.partner_id, mode: card.mode };
+  const { balanceCents, heldCents } = await readCardBalance(tx, tenant, card.id);
+  const fits = BigInt(totalCents) + BigInt(balanceCents - heldCents) <= BigInt(MAX_AMOUNT_CENTS);
   return fits ? null : releaseNotPossible();
 }
 
@@ -57,34 +56,40 @@ export function releaseNotPossible(): ApiError {
   });
 }
 
-/** Moves a blocked card's balance to the prepaid balance. */
-export function releaseOperation(card: CardRow, amountCents: number): LedgerOperation {
+/**
+ * Moves what is free on a blocked card to the prepaid balance.
+ * @param step what released it, if that was later than the block
+ */
+export function releaseOperation(card: CardRow, amountCents: number, step = 'release'): Posting {
   const flow = { code: 'block_release', debit: { cardId: card.id }, credit: 'prepaid' } as const;
   return {
     operationId: `block/${card.id}`,
     partnerId: card.partner_id,
     mode: card.mode,
-    transfers: [{ step: 'release', phase: 'single', amountCents, ...flow }],
+    transfers: [{ step, phase: 'single', amountCents, ...flow }],
   };
 }
 
 /**
- * The network has blocked the card, so the block stands, whatever has happened to the balance since {@link blockRefusal}.
- * Money that does not fit stays on the card.
+ * Moves what is free on a blocked card to the prepaid balance. The network has blocked the card, so the block stands, whatever
+ * has happened to the balance since {@link blockRefusal}. Money that is held stays on the card, and so does what does not fit.
+ * @param step what made the money free; each is released once
  */
-async function releaseBalance(tx: Transactor, card: CardRow): Promise<void> {
-  const cardCents = await readCardBalance(tx, { partnerId: card.partner_id, mode: card.mode }, card.id);
-  if (cardCents === 0 || (await release(tx, card, cardCents))) return;
+export async function releaseBalance(tx: Transactor, card: CardRow, step: string): Promise<void> {
+  const tenant = { partnerId: card.partner_id, mode: card.mode };
+  const { balanceCents, heldCents } = await readCardBalance(tx, tenant, card.id);
+  const availableCents = balanceCents - heldCents;
+  if (availableCents === 0 || (await release(tx, card, availableCents, step))) return;
   // The ledger's call has locked the balance.
   const { totalCents } = await readBalance(tx, card.partner_id, card.mode);
   const roomCents = MAX_AMOUNT_CENTS - totalCents;
-  if (roomCents > 0 && !(await release(tx, card, roomCents))) throw new Error(`no room for ${card.id}`);
+  if (roomCents > 0 && !(await release(tx, card, roomCents, step))) throw new Error(`no room for ${card.id}`);
 }
 
 /** @returns false if it would take the balance past the largest safe integer */
-async function release(tx: Transactor, card: CardRow, amountCents: number): Promise<boolean> {
+async function release(tx: Transactor, card: CardRow, amountCents: number, step: string): Promise<boolean> {
   try {
-    const released = await applyOperation(tx, releaseOperation(card, amountCents));
+    const released = await applyPosting(tx, releaseOperation(card, amountCents, step));
     if (released.outcome !== 'applied') throw new Error(`the release of ${card.id} is ${released.outcome}`);
     return true;
   } catch (error) {
@@ -144,10 +149,10 @@ export async function failPendingTopUps(command: OpenCommand, card: CardRow): Pr
   const { tx } = command;
   const pending = await lockTopUps(tx, { partnerId: card.partner_id, mode: card.mode, cardId: card.id });
   if (pending.length === 0) return [];
-  const cardCents = await readCardBalance(tx, { partnerId: card.partner_id, mode: card.mode }, card.id);
+  const balance = await readCardBalance(tx, { partnerId: card.partner_id, mode: card.mode }, card.id);
   const refusal = topUpNotPossible(card.status);
   for (const { claim_id: claimId, answered, ...topUp } of pending) {
-    await voidTopUp(command, { claimId, answered, topUp, card, cardCents }, 'card_blocked', refusal);
+    await voidTopUp(command, { claimId, answered, topUp, card, balance }, 'card_blocked', refusal);
   }
   return pending.filter(({ answered }) => !answered).map(({ claim_id: claimId }) => claimId);
 }

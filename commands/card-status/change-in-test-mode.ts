@@ -1,22 +1,22 @@
 import { sql } from 'kysely';
 import { type Writes, writeStatement } from '../../db/sql.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
-import { refusalOf, STATUS_CHANGES, type StatusChangeOperation } from '../../domain/card-status.ts';
-import { statementWithOperation } from '../../ledger/apply-operation.ts';
+import { STATUS_CHANGES, type StatusChangeOperation, statusChangeRefusal } from '../../domain/card-status.ts';
+import { statementWithPosting } from '../../ledger/apply-posting.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import { presentCard } from '../../resources/card.ts';
 import type { CommandContext } from '../command-context.ts';
 import { lockTestTerms } from '../funding/terms.ts';
-import { answerOnce, type KeyedAnswer, requireStored } from '../idempotency/answer-once.ts';
 import type { KeyedRequest } from '../idempotency/claim.ts';
 import {
   forRequests,
   type KeyedOutcomeValues,
   type Outcome,
-  outcomeOfRequest,
+  outcomeResponse,
   requestOutcome,
-  responseOf,
+  writeRequestOutcome,
 } from '../idempotency/outcome.ts';
+import { type KeyedResponse, requireStored, respondOnce } from '../idempotency/respond-once.ts';
 import { releaseNotPossible, releaseOperation } from './block-card.ts';
 
 /**
@@ -27,25 +27,30 @@ import { releaseNotPossible, releaseOperation } from './block-card.ts';
 export function changeStatusInTestMode(
   context: CommandContext,
   request: KeyedRequest & { operation: StatusChangeOperation },
-): Promise<KeyedAnswer> {
+): Promise<KeyedResponse> {
   const { ring } = context;
   const { operation } = request;
   const { to, event: type } = STATUS_CHANGES[operation];
-  return answerOnce(context, request, async (tx) => {
+  return respondOnce(context, request, async (tx) => {
     const locked = await lockTestTerms({ tx, ring }, request, { counts: to === 'blocked' });
     if ('replayed' in locked) return locked;
-    const refusal = refusalOf(locked.card.status, operation);
+    const refusal = statusChangeRefusal(locked.card.status, operation);
     if (refusal !== null) throw refusal;
 
     const card = { ...locked.card, status: to };
-    const resource = presentCard(card, to === 'blocked' ? 0 : locked.cardCents);
+    const { balanceCents, heldCents } = locked.balance;
+    const releasedCents = to === 'blocked' ? balanceCents - heldCents : 0;
+    const resource = presentCard(card, { balanceCents: balanceCents - releasedCents, heldCents });
     const outcome: Outcome = {
-      ...{ type, mode: 'test', cardId: card.id, data: { card: resource } },
+      type,
+      mode: 'test',
+      cardId: card.id,
+      data: { card: resource },
       response: { status: 200, resource },
     };
     const values = { ...requestOutcome(ring, request, outcome), status: to };
-    if (to === 'blocked' && locked.cardCents > 0) {
-      const release = releaseOperation(card, locked.cardCents);
+    if (releasedCents > 0) {
+      const release = releaseOperation(card, releasedCents);
       const { moved, wrote } = await blockAndRelease(request)(tx, release, values).catch((error: unknown) => {
         if (!(error instanceof LedgerRejected) || error.reason !== 'balance_out_of_range') throw error;
         throw releaseNotPossible();
@@ -56,13 +61,13 @@ export function changeStatusInTestMode(
       const [wrote] = await (to === 'blocked' ? block : change)(request)(tx, values);
       requireStored(wrote?.is_stored === true);
     }
-    return { replayed: false, response: responseOf(outcome) };
+    return { replayed: false, response: outcomeResponse(outcome) };
   });
 }
 
 type Change = KeyedOutcomeValues & { status: CardStatus };
 
-const changeOf = (db: Writes, { partnerId, mode, eventCardId: cardId, status }: Change) =>
+const updateCard = (db: Writes, { partnerId, mode, eventCardId: cardId, status }: Change) =>
   db
     .updateTable('card')
     .set({ status })
@@ -73,9 +78,9 @@ const changeOf = (db: Writes, { partnerId, mode, eventCardId: cardId, status }: 
 
 const change = forRequests((isKeyed) =>
   writeStatement((db, values: Change) => {
-    const { ctes, isStored } = outcomeOfRequest(values, isKeyed);
+    const { ctes, isStored } = writeRequestOutcome(values, isKeyed);
     return sql<{ is_stored: boolean }>`
-      WITH done AS (${changeOf(db, values)}), ${ctes} SELECT ${isStored} AS is_stored`;
+      WITH done AS (${updateCard(db, values)}), ${ctes} SELECT ${isStored} AS is_stored`;
   }),
 );
 
@@ -85,18 +90,18 @@ const UNCOUNT_OPEN_CARD = sql`
 
 const block = forRequests((isKeyed) =>
   writeStatement((db, values: Change) => {
-    const { ctes, isStored } = outcomeOfRequest(values, isKeyed);
+    const { ctes, isStored } = writeRequestOutcome(values, isKeyed);
     return sql<{ is_stored: boolean }>`
-      WITH done AS (${changeOf(db, values)}), uncounted AS (${UNCOUNT_OPEN_CARD}), ${ctes}
+      WITH done AS (${updateCard(db, values)}), uncounted AS (${UNCOUNT_OPEN_CARD}), ${ctes}
       SELECT ${isStored} AS is_stored`;
   }),
 );
 
 const blockAndRelease = forRequests((isKeyed) =>
-  statementWithOperation((db, values: Change, ledger) => {
-    const { ctes, isStored } = outcomeOfRequest(values, isKeyed);
+  statementWithPosting((db, values: Change, ledger) => {
+    const { ctes, isStored } = writeRequestOutcome(values, isKeyed);
     return sql<{ is_stored: boolean }>`
-      WITH done AS (${changeOf(db, values)}), uncounted AS (${UNCOUNT_OPEN_CARD}), ${ctes}
+      WITH done AS (${updateCard(db, values)}), uncounted AS (${UNCOUNT_OPEN_CARD}), ${ctes}
       SELECT ${ledger.answer}, ${isStored} AS is_stored FROM ${ledger.call}`;
   }),
 );

@@ -6,9 +6,9 @@ import { ApiError } from '../../domain/api-error.ts';
 import type { StatusChangeRequest } from '../../domain/card-network.ts';
 import {
   type CardStatus,
-  refusalOf,
   STATUS_CHANGES,
   type StatusChangeOperation,
+  statusChangeRefusal,
 } from '../../domain/card-status.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
@@ -18,8 +18,8 @@ import {
   claimOutcome,
   type Outcome,
   type OutcomeValues,
-  outcomeOfClaim,
-  responseOf,
+  outcomeResponse,
+  writeClaimOutcome,
 } from '../idempotency/outcome.ts';
 import { type StoredResponse, storeError } from '../idempotency/response.ts';
 import { blockRefusal, lockPendingTopUps, releaseBlockedCard } from './block-card.ts';
@@ -54,7 +54,7 @@ export function beginStatusChange(
     if (underWay !== null && underWay !== claimId) return { state: 'busy' };
     if (underWay === null) {
       const refusal =
-        refusalOf(card.status, operation) ??
+        statusChangeRefusal(card.status, operation) ??
         (card.mode === 'live' ? unknownToNetwork(card) : null) ??
         (operation === 'block_card' ? await blockRefusal(tx, card) : null);
       if (refusal !== null)
@@ -63,7 +63,7 @@ export function beginStatusChange(
         const { response } = await apply({ tx, ring }, claimId, locked);
         return { state: 'answered', response };
       }
-      await setMark(tx, { ...tenantOf(card), cardId: card.id, claimId });
+      await setMark(tx, { ...cardTenant(card), cardId: card.id, claimId });
     }
     // unknownToNetwork has refused the change of a card without its id.
     const networkCardId = card.network_card_id as string;
@@ -72,20 +72,23 @@ export function beginStatusChange(
   });
 }
 
-/** What the end of a change has answered. */
-interface StatusChangeAnswers {
+/** Whose responses are ready once a change has ended. */
+interface StatusChangeResponses {
   /** The claim's response; null if the change was over already. */
   response: StoredResponse | null;
-  /** The claims of top-ups that a block has ended, which have their answer as well. */
+  /** The claims of top-ups that a block has ended, which have their responses, too. */
   topUpClaimIds: string[];
 }
 
 /**
- * Makes a change that the network has applied: the card, its event, the claim's answer, and what else a block does. Also
+ * Makes a change that the network has applied: the card, its event, the claim's response, and what else a block does. Also
  * removes the mark, so that the next change can begin. Does nothing if the change is over.
  * @throws Error if the change has not begun
  */
-export function completeStatusChange(context: CommandContext, claimId: string): Promise<StatusChangeAnswers> {
+export function completeStatusChange(
+  context: CommandContext,
+  claimId: string,
+): Promise<StatusChangeResponses> {
   return endStatusChange(context, claimId, (tx, locked) =>
     apply({ tx, ring: context.ring }, claimId, locked),
   );
@@ -95,12 +98,12 @@ async function apply(
   command: OpenCommand,
   claimId: string,
   { operation, card: before }: LockedStatusChange,
-): Promise<StatusChangeAnswers> {
+): Promise<StatusChangeResponses> {
   const { tx, ring } = command;
   const { to, event: type } = STATUS_CHANGES[operation];
   const card = { ...before, status: to };
   const topUpClaimIds = to === 'blocked' ? await releaseBlockedCard(command, card) : [];
-  const resource = presentCard(card, await readCardBalance(tx, tenantOf(card), card.id));
+  const resource = presentCard(card, await readCardBalance(tx, cardTenant(card), card.id));
   const outcome: Outcome = {
     type,
     mode: card.mode,
@@ -108,14 +111,14 @@ async function apply(
     data: { card: resource },
     response: { status: 200, resource },
   };
-  await writeChange(tx, { ...tenantOf(card), ...claimOutcome(ring, claimId, outcome), status: to });
-  return { response: responseOf(outcome), topUpClaimIds };
+  await writeChange(tx, { ...cardTenant(card), ...claimOutcome(ring, claimId, outcome), status: to });
+  return { response: outcomeResponse(outcome), topUpClaimIds };
 }
 
 /** Ends a change that the network has refused: nothing changes, and the claim's answer is 409 `invalid_state`. */
-export function refuseStatusChange(context: CommandContext, claimId: string): Promise<StatusChangeAnswers> {
+export function refuseStatusChange(context: CommandContext, claimId: string): Promise<StatusChangeResponses> {
   return endStatusChange(context, claimId, async (tx, { card }) => {
-    await setMark(tx, { ...tenantOf(card), cardId: card.id, claimId: null });
+    await setMark(tx, { ...cardTenant(card), cardId: card.id, claimId: null });
     const message = `The card network refused the change. The card is still ${card.status}.`;
     const refusal = new ApiError('invalid_state', { message });
     return { response: await storeError({ tx, ring: context.ring }, claimId, refusal), topUpClaimIds: [] };
@@ -125,8 +128,8 @@ export function refuseStatusChange(context: CommandContext, claimId: string): Pr
 function endStatusChange(
   { orm }: CommandContext,
   claimId: string,
-  end: (tx: Transactor, locked: LockedStatusChange) => Promise<StatusChangeAnswers>,
-): Promise<StatusChangeAnswers> {
+  end: (tx: Transactor, locked: LockedStatusChange) => Promise<StatusChangeResponses>,
+): Promise<StatusChangeResponses> {
   return transaction(orm, async (tx) => {
     const locked = await lockStatusChange(tx, claimId);
     if (locked === null) return { response: null, topUpClaimIds: [] };
@@ -181,7 +184,7 @@ const lockMarkedCard = writeStatement((db, { partnerId, mode, cardId }: Tenant &
     .forNoKeyUpdate(),
 );
 
-const tenantOf = (card: CardRow): Tenant => ({ partnerId: card.partner_id, mode: card.mode });
+const cardTenant = (card: CardRow): Tenant => ({ partnerId: card.partner_id, mode: card.mode });
 
 const setMark = writeStatement(
   (db, { partnerId, mode, cardId, claimId }: Tenant & { cardId: string; claimId: string | null }) =>
@@ -202,7 +205,7 @@ const writeChange = writeStatement(
       .where('id', '=', values.eventCardId)
       .where('partner_id', '=', values.partnerId)
       .where('mode', '=', values.mode)
-      .returning(['partner_id', 'mode'])}), ${outcomeOfClaim(values)}
+      .returning(['partner_id', 'mode'])}), ${writeClaimOutcome(values)}
     SELECT FROM done`,
 );
 

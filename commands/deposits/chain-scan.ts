@@ -4,7 +4,7 @@ import type { Orm } from '../../db/orm.ts';
 import { autocommitStatement, type Reader, readStatement, writeStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import { transaction } from '../../db/transaction.ts';
-import type { TronNetwork } from '../../domain/deposit.ts';
+import type { ChainName } from '../../domain/deposit.ts';
 import { type ScanLag, scanLag } from '../../domain/scan-lag.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { Refusal } from '../refusal.ts';
@@ -18,16 +18,16 @@ export interface ScanCursor {
 }
 
 /** @returns null if the scan has not started */
-export async function readCursor(em: Reader, network: TronNetwork): Promise<ScanCursor | null> {
-  const [row] = await scanOf(em, { network });
+export async function readCursor(em: Reader, network: ChainName): Promise<ScanCursor | null> {
+  const [row] = await selectScan(em, { network });
   return row === undefined
     ? null
-    : { number: Number(row.block_number), hash: row.block_hash, time: dateOf(row.block_time) };
+    : { number: Number(row.block_number), hash: row.block_hash, time: toDate(row.block_time) };
 }
 
 /** How far a chain has been scanned, and the last known state of its nodes. */
 export interface ScanState {
-  network: TronNetwork;
+  network: ChainName;
   /** The last one that was taken. */
   blockNumber: number;
   /** Null right after a rescan was requested. */
@@ -43,26 +43,26 @@ export interface ScanState {
 }
 
 /** Every chain whose scan has started, by name. @param network only this one; null for all */
-export async function readScanStates(em: Reader, network: TronNetwork | null): Promise<ScanState[]> {
-  const rows = await (network === null ? scans(em, {}) : scanOf(em, { network }));
-  return rows.map(stateOf);
+export async function readScanStates(em: Reader, network: ChainName | null): Promise<ScanState[]> {
+  const rows = await (network === null ? scans(em, {}) : selectScan(em, { network }));
+  return rows.map(toScanState);
 }
 
 /** When the first address of the chain was given out; null if none was. No payment is older. */
-export async function readFirstDepositTime(em: Reader, network: TronNetwork): Promise<Date | null> {
+export async function readFirstDepositTime(em: Reader, network: ChainName): Promise<Date | null> {
   const [first] = await firstDeposit(em, { network });
-  return dateOf(first?.created_at ?? null);
+  return toDate(first?.created_at ?? null);
 }
 
 /** Whether any deposit is still waiting for its payment to be seen. If not, there is no need to look at unsolid blocks. */
-export async function isAnyAwaited(em: Reader, network: TronNetwork): Promise<boolean> {
+export async function isAnyAwaited(em: Reader, network: ChainName): Promise<boolean> {
   return (await awaited(em, { network })).length > 0;
 }
 
 /** Starts the scan after this block, unless another process has started it. */
 export async function beginScan(
   orm: Orm,
-  network: TronNetwork,
+  network: ChainName,
   { number, hash, time }: ScanCursor,
 ): Promise<void> {
   await begin(orm, { network, number: String(number), hash, time });
@@ -71,7 +71,7 @@ export async function beginScan(
 /** Records the last known state of the chain and its nodes, for operators. It records nothing before the scan has started. */
 export async function recordChainState(
   orm: Orm,
-  network: TronNetwork,
+  network: ChainName,
   {
     solidBlockNumber,
     node,
@@ -89,7 +89,7 @@ export async function recordChainState(
  */
 export async function markConfirming(
   orm: Orm,
-  network: TronNetwork,
+  network: ChainName,
   seen: ReadonlyMap<string, number>,
 ): Promise<number> {
   const rows = [...seen].map(([hash, blockNumber]) => ({ hash, block_number: blockNumber }));
@@ -104,7 +104,7 @@ export async function markConfirming(
  */
 export function rescanFrom(
   { orm, actor }: Operator,
-  { network, fromBlock }: { network: TronNetwork; fromBlock: number },
+  { network, fromBlock }: { network: ChainName; fromBlock: number },
 ): Promise<{ cameTo: number }> {
   return transaction(orm, async (tx) => {
     const [scan] = await lockScan(tx, { network });
@@ -120,7 +120,7 @@ export function rescanFrom(
       );
     }
     await moveBack(tx, { network, number: String(fromBlock - 1) });
-    recordAudit(tx, actor, 'tron.rescan', network, { fromBlock, cameTo });
+    recordAudit(tx, { actor, action: 'tron.rescan', subject: network, detail: { fromBlock, cameTo } });
     return { cameTo };
   });
 }
@@ -133,33 +133,44 @@ const MAX_AHEAD = 400;
 const SECONDS_PER_BLOCK = 3;
 
 const SCAN_COLUMNS = [
-  ...(['network', 'block_number', 'block_hash', 'block_time', 'solid_block_number'] as const),
-  ...(['node', 'nodes', 'checked_at'] as const),
+  'network',
+  'block_number',
+  'block_hash',
+  'block_time',
+  'solid_block_number',
+  'node',
+  'nodes',
+  'checked_at',
 ] as const;
 
-const dateOf = (time: string | null): Date | null => (time === null ? null : new Date(time));
+const toDate = (time: string | null): Date | null => (time === null ? null : new Date(time));
 
-function stateOf(row: Row<'chain_scan', (typeof SCAN_COLUMNS)[number]>): ScanState {
+function toScanState(row: Row<'chain_scan', (typeof SCAN_COLUMNS)[number]>): ScanState {
   const blockNumber = Number(row.block_number);
-  const blockTime = dateOf(row.block_time);
+  const blockTime = toDate(row.block_time);
   const solidBlockNumber = row.solid_block_number === null ? null : Number(row.solid_block_number);
   return {
-    ...{ network: row.network, blockNumber, blockTime, solidBlockNumber },
+    network: row.network,
+    blockNumber,
+    blockTime,
+    solidBlockNumber,
     lag: scanLag({ blockNumber, blockTime, solidBlockNumber }),
-    ...{ node: row.node, nodes: row.nodes, checkedAt: dateOf(row.checked_at) },
+    node: row.node,
+    nodes: row.nodes,
+    checkedAt: toDate(row.checked_at),
   };
 }
 
-type OfNetwork = { network: TronNetwork };
+type OfChain = { network: ChainName };
 
 const scans = readStatement((db) => db.selectFrom('chain_scan').select(SCAN_COLUMNS).orderBy('network'));
 
-const scanOf = readStatement((db, { network }: OfNetwork) =>
+const selectScan = readStatement((db, { network }: OfChain) =>
   db.selectFrom('chain_scan').select(SCAN_COLUMNS).where('network', '=', network),
 );
 
 const firstDeposit = readStatement(
-  (db, { network }: OfNetwork) =>
+  (db, { network }: OfChain) =>
     db
       .selectFrom('deposit')
       .select('created_at')
@@ -170,7 +181,7 @@ const firstDeposit = readStatement(
 );
 
 const awaited = readStatement(
-  (db, { network }: OfNetwork) =>
+  (db, { network }: OfChain) =>
     db
       .selectFrom('deposit')
       .select('id')
@@ -180,7 +191,7 @@ const awaited = readStatement(
   { acrossTenants: 'chain' },
 );
 
-type Beginning = OfNetwork & { number: string; hash: string | null; time: Date | null };
+type Beginning = OfChain & { number: string; hash: string | null; time: Date | null };
 
 const begin = autocommitStatement((db, { network, number, hash, time }: Beginning) =>
   db
@@ -190,7 +201,7 @@ const begin = autocommitStatement((db, { network, number, hash, time }: Beginnin
 );
 
 const recordState = autocommitStatement(
-  (db, state: OfNetwork & { solidBlockNumber: number | null; node: string | null; nodes: string }) =>
+  (db, state: OfChain & { solidBlockNumber: number | null; node: string | null; nodes: string }) =>
     db
       .updateTable('chain_scan')
       .set(({ ref, fn }) => ({
@@ -204,7 +215,7 @@ const recordState = autocommitStatement(
 
 // Written out for the recordset. Blocks that the scan has passed in the meantime need no hint.
 const confirming = autocommitStatement(
-  (_, { network, seen }: OfNetwork & { seen: string }) => sql<Row<'deposit', 'id'>>`
+  (_, { network, seen }: OfChain & { seen: string }) => sql<Row<'deposit', 'id'>>`
     WITH due AS (
       SELECT d.id, s.block_number
       FROM chain_scan c
@@ -219,7 +230,7 @@ const confirming = autocommitStatement(
   { acrossTenants: 'chain' },
 );
 
-const lockScan = writeStatement((db, { network }: OfNetwork) =>
+const lockScan = writeStatement((db, { network }: OfChain) =>
   db
     .selectFrom('chain_scan')
     .select(['block_number', 'furthest_block_number'])
@@ -227,7 +238,7 @@ const lockScan = writeStatement((db, { network }: OfNetwork) =>
     .forNoKeyUpdate(),
 );
 
-const moveBack = writeStatement((db, { network, number }: OfNetwork & { number: string }) =>
+const moveBack = writeStatement((db, { network, number }: OfChain & { number: string }) =>
   db
     .updateTable('chain_scan')
     .set({ block_number: number, block_hash: null, block_time: null })

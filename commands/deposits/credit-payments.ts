@@ -1,11 +1,12 @@
 import { sql } from 'kysely';
+import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { type Reader, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { judgePayment, type ReviewReason } from '../../domain/deposit.ts';
-import { applyOperations } from '../../ledger/apply-operation.ts';
+import { applyPostings } from '../../ledger/apply-posting.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
-import { encodeOperation } from '../../ledger/operation.ts';
+import { encodePosting } from '../../ledger/posting.ts';
 import type { PaymentRow } from '../../resources/deposit.ts';
 import {
   creditOperation,
@@ -49,9 +50,9 @@ export function creditPayments(
     const deposits = held.filter(({ found }) => found.length > 0);
     if (deposits.length === 0) return { judged: 0, credited: 0 };
     const verdicts = await moveMoney(tx, deposits.flatMap(judgeFound));
-    await markJudged(tx, { rows: JSON.stringify(verdicts.map(rowOf)) });
+    await markJudged(tx, { rows: JSON.stringify(verdicts.map(toRow)) });
     const byDeposit = Map.groupBy(verdicts, ({ deposit }) => deposit);
-    await writeDeposits(tx, [...byDeposit].map(changeOf));
+    await writeDeposits(tx, [...byDeposit].map(toDepositChange));
     return { judged: verdicts.length, credited: verdicts.filter(isCredit).length };
   });
 }
@@ -94,10 +95,10 @@ function judgeFound(deposit: LockedDeposit): Verdict[] {
 
 async function moveMoney(tx: Transactor, verdicts: readonly Verdict[]): Promise<Verdict[]> {
   const credits = verdicts.filter(isCredit);
-  const operations = credits.map(({ deposit, payment: { tx_hash, log_index } }) =>
+  const postings = credits.map(({ deposit, payment: { tx_hash, log_index } }) =>
     creditOperation(deposit, `${deposit.network}/${tx_hash}/${log_index}`, Number(deposit.amount_cents)),
   );
-  const answers = operations.length === 0 ? [] : await applyOperations(tx, operations.map(encodeOperation));
+  const answers = postings.length === 0 ? [] : await applyPostings(tx, postings.map(encodePosting));
   const refused = new Set<Verdict>();
   for (const [index, answer] of answers.entries()) {
     if (answer instanceof LedgerRejected && answer.reason === 'balance_out_of_range')
@@ -113,23 +114,24 @@ async function moveMoney(tx: Transactor, verdicts: readonly Verdict[]): Promise<
 
 const isCredit = ({ reason }: Verdict): boolean => reason === null;
 
-const statusOf = (verdict: Verdict) => (isCredit(verdict) ? ('credited' as const) : ('in_review' as const));
+const creditedStatus = (verdict: Verdict) =>
+  isCredit(verdict) ? ('credited' as const) : ('in_review' as const);
 
-function changeOf([deposit, verdicts]: [LockedDeposit, Verdict[]]): DepositChange {
+function toDepositChange([deposit, verdicts]: [LockedDeposit, Verdict[]]): DepositChange {
   return {
     deposit,
-    statuses: [...deposit.statuses, ...verdicts.map(statusOf)],
+    statuses: [...deposit.statuses, ...verdicts.map(creditedStatus)],
     newlyCreditedCents: verdicts.some(isCredit) ? Number(deposit.amount_cents) : 0,
   };
 }
 
-function rowOf(verdict: Verdict) {
+function toRow(verdict: Verdict) {
   const { deposit, payment, reason } = verdict;
   return {
     network: deposit.network,
     tx_hash: payment.tx_hash,
     log_index: payment.log_index,
-    status: statusOf(verdict),
+    status: creditedStatus(verdict),
     review_reason: reason,
   };
 }
@@ -144,17 +146,15 @@ const markJudged = writeStatement(
 
 type Uncredited = { after: string; except: readonly string[]; limit: number };
 
-// Written out, because it finds the accounts by a skip scan of the index instead of reading the payments.
+// Written out, because it reads payments of several accounts in turn.
 const uncredited = readStatement(
   (_, { after, except, limit }: Uncredited) => sql<{ partner_id: string; deposit_ids: string[] }>`
-    WITH RECURSIVE following (partner_id) AS (
-      (SELECT partner_id FROM deposit_payment WHERE status = 'found' AND partner_id > ${after}
-       ORDER BY partner_id LIMIT 1)
-      UNION ALL
-      SELECT further.partner_id FROM following f CROSS JOIN LATERAL (
-        SELECT p.partner_id FROM deposit_payment p WHERE p.status = 'found' AND p.partner_id > f.partner_id
-        ORDER BY p.partner_id LIMIT 1) further
-    ), account AS MATERIALIZED (
+    WITH RECURSIVE ${followingAccounts({
+      table: 'deposit_payment',
+      account: ['partner_id'],
+      isQueued: sql`status = 'found'`,
+      after: sql`${after}`,
+    })}, account AS MATERIALIZED (
       SELECT partner_id FROM following WHERE partner_id <> ALL (${except}) LIMIT ${limit}
     )
     SELECT a.partner_id, array(

@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
-import { DEPOSIT_COLUMNS, of, paymentsOf } from '../../db/columns.ts';
+import { DEPOSIT_COLUMNS, of, selectPayments } from '../../db/columns.ts';
 import { anyOf, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
-import { MICRO_USDT_PER_CENT, type PaymentStatus, statusOfPaid } from '../../domain/deposit.ts';
-import type { EventType } from '../../domain/event.ts';
-import type { LedgerOperation } from '../../ledger/operation.ts';
+import { MICRO_USDT_PER_CENT, type PaymentStatus, paidStatus } from '../../domain/deposit.ts';
+import type { Posting } from '../../ledger/posting.ts';
 import { type DepositRow, type PaymentRow, presentDeposit } from '../../resources/deposit.ts';
+import type { EventType } from '../../resources/event-types.ts';
 import { newEvent } from '../webhooks/new-event.ts';
 
 /** Payments of one deposit that one transaction judges. Nobody has more unless they send dust on purpose. */
@@ -54,7 +54,7 @@ export function creditOperation(
   { id, partner_id: partnerId, mode }: DepositRow,
   cause: string,
   amountCents: number,
-): LedgerOperation {
+): Posting {
   const flow = { code: 'fund_usdt', debit: 'crypto_clearing', credit: 'prepaid' } as const;
   return {
     // Balance transactions read their source from its end.
@@ -89,7 +89,7 @@ export async function writeDeposits(tx: Transactor, changes: readonly DepositCha
 }
 
 function rowAfter({ deposit, statuses, newlyCreditedCents }: DepositChange, now: Date): LockedDeposit {
-  const status = statusOfPaid(statuses.map((one) => ({ status: one })));
+  const status = paidStatus(statuses.map((one) => ({ status: one })));
   const creditedCents = BigInt(deposit.credited_cents) + BigInt(newlyCreditedCents);
   return {
     ...deposit,
@@ -123,7 +123,7 @@ const lockStatement = (locked: 'wait' | 'skip') =>
   );
 const LOCKS = { wait: lockStatement('wait'), skip: lockStatement('skip') };
 
-const READ_COLUMNS = [...DEPOSIT_COLUMNS, ...(['review_since', 'version'] as const)] as const;
+const READ_COLUMNS = [...DEPOSIT_COLUMNS, 'review_since', 'version'] as const;
 
 const ONE_EXACT = sql`d.amount_cents * ${sql.lit(Number(MICRO_USDT_PER_CENT))}::numeric`;
 
@@ -155,8 +155,8 @@ const readLocked = readStatement(
       .select(of('d', READ_COLUMNS))
       .selectAll('arrived')
       .select([
-        paymentsOf('d').as('payments'),
-        paymentsOf('d', { status: 'found', limit: MAX_FOUND }).as('found'),
+        selectPayments('d').as('payments'),
+        selectPayments('d', { status: 'found', limit: MAX_FOUND }).as('found'),
       ])
       .where('d.id', '=', anyOf(depositIds))
       .orderBy('d.id'),

@@ -1,30 +1,30 @@
 import { sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
-import { timeOf } from '../../crypto/new-id.ts';
+import { readIdTime } from '../../crypto/new-id.ts';
 import { type Transactor, tenantStatement, writeStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import type { TronNetwork } from '../../domain/deposit.ts';
+import type { ChainName } from '../../domain/deposit.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { type DepositRow, presentDeposit } from '../../resources/deposit.ts';
 import type { CommandContext } from '../command-context.ts';
-import {
-  type AnsweredClaim,
-  answeredClaimOf,
-  answerOnce,
-  insertAnsweredClaim,
-  type KeyedAnswer,
-  replayOf,
-  requireStored,
-} from '../idempotency/answer-once.ts';
 import type { FoundClaim, KeyedRequest } from '../idempotency/claim.ts';
+import {
+  type ClaimWithResponse,
+  claimWithResponse,
+  insertClaimWithResponse,
+  type KeyedResponse,
+  readReplay,
+  requireStored,
+  respondOnce,
+} from '../idempotency/respond-once.ts';
 
 /** The limit of an account's open deposits. Each is an address to watch, and a workflow. */
 const MAX_OPEN_DEPOSITS = 10_000;
 
 /** The terms of new deposits. */
 export interface DepositTerms {
-  network: TronNetwork;
+  network: ChainName;
   /** The contract whose tokens are credited. */
   usdtContract: string;
   /** How long a deposit waits for its payment. */
@@ -43,23 +43,26 @@ export function openDeposit(
   terms: DepositTerms,
   request: KeyedRequest<'create_deposit'>,
   amountCents: number,
-): Promise<KeyedAnswer> {
+): Promise<KeyedResponse> {
   const { ring } = context;
-  return answerOnce(context, request, async (tx) => {
+  return respondOnce(context, request, async (tx) => {
     const begun = await takeIndex(tx, ring, request);
     if ('replayed' in begun) return begun;
     const { address, addressHash } = terms.deriveAddress(begun.index);
     const { resourceId: id } = request;
-    const createdAt = timeOf(id);
+    const createdAt = readIdTime(id);
     const row = {
-      ...{ id, partner_id: request.partnerId, mode: request.mode, network: terms.network },
-      ...{ contract_address: terms.usdtContract, address, amount_cents: String(amountCents) },
-      ...{
-        status: 'awaiting_payment' as const,
-        received_micro_usdt: '0',
-        credited_cents: '0',
-        payments: null,
-      },
+      id,
+      partner_id: request.partnerId,
+      mode: request.mode,
+      network: terms.network,
+      contract_address: terms.usdtContract,
+      address,
+      amount_cents: String(amountCents),
+      status: 'awaiting_payment' as const,
+      received_micro_usdt: '0',
+      credited_cents: '0',
+      payments: null,
       created_at: createdAt.toISOString(),
       expires_at: new Date(createdAt.getTime() + terms.addressTtlMs).toISOString(),
       confirmed_at: null,
@@ -69,7 +72,7 @@ export function openDeposit(
     const stored =
       request.key === null
         ? await insert(tx, deposit)
-        : await insertWithClaim(tx, { ...deposit, ...answeredClaimOf(ring, request, response) });
+        : await insertWithClaim(tx, { ...deposit, ...claimWithResponse(ring, request, response) });
     requireStored(stored.length > 0);
     return { replayed: false, response };
   });
@@ -83,12 +86,12 @@ async function takeIndex(
   tx: Transactor,
   ring: KeyRing,
   request: KeyedRequest,
-): Promise<{ index: number } | KeyedAnswer> {
+): Promise<{ index: number } | KeyedResponse> {
   const [row] = await indexUnder(tx, request, { key: request.key });
   if (row === undefined) throw new Error('a statement without a table gave no row');
-  // A second request does not wait for the first, but is told that it is running (docs/partners/funding.md).
+  // A second request gets an error at once, instead of waiting for the first (docs/partners/funding.md).
   if (!row.is_first) throw new ApiError('idempotency_in_flight');
-  const replay = replayOf(ring, request, row);
+  const replay = readReplay(ring, request, row);
   if (replay !== null) return replay;
   if (row.address_index === null) {
     throw new ApiError('limit_exceeded', {
@@ -133,7 +136,7 @@ const insert = writeStatement((_, deposit: NewDeposit) => insertRow(deposit));
 
 /** Returns no row if there is another claim under the key by now. */
 const insertWithClaim = writeStatement(
-  (_, values: NewDeposit & AnsweredClaim) => sql<Row<'idempotency_claim', 'id'>>`
-    WITH done AS (${insertRow(values)}), answered AS (${insertAnsweredClaim(values, 'done')})
+  (_, values: NewDeposit & ClaimWithResponse) => sql<Row<'idempotency_claim', 'id'>>`
+    WITH done AS (${insertRow(values)}), answered AS (${insertClaimWithResponse(values, 'done')})
     SELECT id FROM answered`,
 );

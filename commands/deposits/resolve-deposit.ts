@@ -4,7 +4,7 @@ import { transaction } from '../../db/transaction.ts';
 import type { DepositVerdict, WhyNotResolved } from '../../domain/deposit.ts';
 import { type DepositDecision, MICRO_USDT_PER_CENT, usdt } from '../../domain/deposit.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
-import { applyOperation } from '../../ledger/apply-operation.ts';
+import { applyPosting } from '../../ledger/apply-posting.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { creditOperation, type LockedDeposit, lockDeposits, writeDeposits } from './deposit-state.ts';
@@ -31,7 +31,7 @@ export function resolveDeposit(
     const [deposit] = await lockDeposits(tx, [depositId], 'wait');
     if (deposit === undefined) return null;
     if (version !== undefined && version !== deposit.version) {
-      const [made] = await resolutionOf(tx, { depositId, version, actor, outcome, reason });
+      const [made] = await insertResolution(tx, { depositId, version, actor, outcome, reason });
       return made === undefined
         ? refused('changed_meanwhile')
         : { resolved: true, creditedCents: Number(made.credited_cents), repeated: true };
@@ -46,17 +46,31 @@ export function resolveDeposit(
     const statuses = deposit.statuses.filter((status) => status !== 'in_review').concat(outcome);
     await writeDeposits(tx, [{ deposit, statuses, newlyCreditedCents: creditedCents }]);
     await recordResolution(tx, {
-      ...{ depositId, version: deposit.version, outcome, reason, actor },
+      depositId,
+      version: deposit.version,
+      outcome,
+      reason,
+      actor,
       creditedCents: String(creditedCents),
     });
-    recordAudit(tx, actor, 'deposit.resolve', depositId, {
-      ...{ partnerId: deposit.partner_id, mode: deposit.mode, outcome, reason },
-      ...{ version: deposit.version, payments: resolved.length, creditedCents },
-      amountUsdt: usdt(
-        resolved.reduce((sum, { value_micro_usdt }) => sum + BigInt(value_micro_usdt), 0n),
-        2,
-      ),
-      ...(sentBy !== undefined && { identity: sentBy }),
+    recordAudit(tx, {
+      actor,
+      action: 'deposit.resolve',
+      subject: depositId,
+      detail: {
+        partnerId: deposit.partner_id,
+        mode: deposit.mode,
+        outcome,
+        reason,
+        version: deposit.version,
+        payments: resolved.length,
+        creditedCents,
+        amountUsdt: usdt(
+          resolved.reduce((sum, { value_micro_usdt }) => sum + BigInt(value_micro_usdt), 0n),
+          2,
+        ),
+        identity: sentBy,
+      },
     });
     return { resolved: true, creditedCents, repeated: false };
   });
@@ -69,7 +83,7 @@ async function credit(tx: Transactor, deposit: LockedDeposit): Promise<number | 
   if (cents < 1n) return 'below_a_cent';
   if (kept > BigInt(MAX_AMOUNT_CENTS)) return 'past_the_largest_balance';
   try {
-    await applyOperation(tx, creditOperation(deposit, `resolve/${deposit.version}`, Number(cents)));
+    await applyPosting(tx, creditOperation(deposit, `resolve/${deposit.version}`, Number(cents)));
   } catch (error) {
     if (error instanceof LedgerRejected && error.reason === 'balance_out_of_range')
       return 'past_the_largest_balance';
@@ -118,7 +132,7 @@ const recordResolution = writeStatement((db, values: Decided & { creditedCents: 
   }),
 );
 
-const resolutionOf = readStatement((db, { depositId, version, actor, outcome, reason }: Decided) =>
+const insertResolution = readStatement((db, { depositId, version, actor, outcome, reason }: Decided) =>
   db
     .selectFrom('deposit_resolution')
     .select('credited_cents')

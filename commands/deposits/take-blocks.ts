@@ -3,7 +3,7 @@ import type { NodeSays } from '../../db/entities/deposits.ts';
 import type { Orm } from '../../db/orm.ts';
 import { type Reader, readStatement, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
-import type { TronNetwork } from '../../domain/deposit.ts';
+import type { ChainName } from '../../domain/deposit.ts';
 import type { Mode } from '../../domain/mode.ts';
 
 /** Deposits that expire in one transaction; the rest expire in the next ones. */
@@ -36,12 +36,12 @@ interface AddressOwner {
 /** @returns the deposits whose addresses are among these, by the address' 20 bytes in hex. One statement, however many. */
 export async function findOwners(
   em: Reader,
-  network: TronNetwork,
+  network: ChainName,
   addressHashes: Iterable<string>,
 ): Promise<Map<string, AddressOwner>> {
   const wanted = [...new Set(addressHashes)].map((hash) => `\\x${hash}`);
   if (wanted.length === 0) return new Map();
-  const rows = await ownersOf(em, { network, hashes: wanted });
+  const rows = await selectOwners(em, { network, hashes: wanted });
   return new Map(
     rows.map(({ hash, id, partner_id, mode }) => [hash, { depositId: id, partnerId: partner_id, mode }]),
   );
@@ -49,7 +49,7 @@ export async function findOwners(
 
 /** The blocks of a chain after `after`, up to `last`, and the payments to us in them. */
 export interface RunOfBlocks {
-  network: TronNetwork;
+  network: ChainName;
   /** The position of the scan when they were read. */
   after: { number: number; hash: string | null };
   last: { number: number; hash: string; time: Date };
@@ -84,26 +84,30 @@ export function takeBlocks(orm: Orm, run: RunOfBlocks): Promise<TakenBlocks> {
   return transaction(orm, async (tx) => {
     // First of all, so that the second of two concurrent scans finds that it has moved before it does anything.
     const moved = await moveCursor(tx, {
-      ...{ network, afterNumber: String(after.number), afterHash: after.hash },
-      ...{ number: String(last.number), hash: last.hash, time: last.time },
+      network,
+      afterNumber: String(after.number),
+      afterHash: after.hash,
+      number: String(last.number),
+      hash: last.hash,
+      time: last.time,
     });
     if (moved.length === 0) {
       throw new CursorMoved(`the scan of ${network} is no longer at block ${after.number}`);
     }
-    const rows = JSON.stringify(payments.map(rowOf));
-    const found = payments.length === 0 ? 0 : countOf(await record(tx, { network, rows }));
-    const waiting = JSON.stringify(unconfirmed.map(unconfirmedRowOf));
+    const rows = JSON.stringify(payments.map(toPaymentRow));
+    const found = payments.length === 0 ? 0 : toCount(await record(tx, { network, rows }));
+    const waiting = JSON.stringify(unconfirmed.map(toUnconfirmedRow));
     const confirming =
-      unconfirmed.length === 0 ? 0 : countOf(await keepUnconfirmed(tx, { network, rows: waiting }));
-    const awaitingAgain = countOf(await awaitAgain(tx, { network, number: String(last.number) }));
-    const expired = countOf(await expire(tx, { network, time: last.time }));
+      unconfirmed.length === 0 ? 0 : toCount(await keepUnconfirmed(tx, { network, rows: waiting }));
+    const awaitingAgain = toCount(await awaitAgain(tx, { network, number: String(last.number) }));
+    const expired = toCount(await expire(tx, { network, time: last.time }));
     return { found, confirming, awaitingAgain, expired };
   });
 }
 
-const countOf = ([row]: { count: number }[]): number => row?.count ?? 0;
+const toCount = ([row]: { count: number }[]): number => row?.count ?? 0;
 
-function rowOf({ owner, ...payment }: FoundPayment) {
+function toPaymentRow({ owner, ...payment }: FoundPayment) {
   return {
     tx_hash: payment.txHash,
     log_index: payment.logIndex,
@@ -117,14 +121,14 @@ function rowOf({ owner, ...payment }: FoundPayment) {
   };
 }
 
-function unconfirmedRowOf({ blockHash, says, ...payment }: UnconfirmedFound) {
-  return { ...rowOf(payment), block_hash: blockHash, says };
+function toUnconfirmedRow({ blockHash, says, ...payment }: UnconfirmedFound) {
+  return { ...toPaymentRow(payment), block_hash: blockHash, says };
 }
 
-type OfNetwork = { network: TronNetwork };
+type OfChain = { network: ChainName };
 
-const ownersOf = readStatement(
-  (db, { network, hashes }: OfNetwork & { hashes: string[] }) =>
+const selectOwners = readStatement(
+  (db, { network, hashes }: OfChain & { hashes: string[] }) =>
     db
       .selectFrom('deposit')
       .select(['id', 'partner_id', 'mode', sql<string>`encode(address_hash, 'hex')`.as('hash')])
@@ -133,7 +137,7 @@ const ownersOf = readStatement(
   { acrossTenants: 'chain' },
 );
 
-type Move = OfNetwork & {
+type Move = OfChain & {
   afterNumber: string;
   afterHash: string | null;
   number: string;
@@ -154,7 +158,7 @@ const moveCursor = writeStatement((db, { network, afterNumber, afterHash, number
 
 // Written out for the recordset.
 const record = writeStatement(
-  (_, { network, rows }: OfNetwork & { rows: string }) => sql<{ count: number }>`
+  (_, { network, rows }: OfChain & { rows: string }) => sql<{ count: number }>`
     WITH recorded AS (
     INSERT INTO deposit_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt,
       block_number, transaction_index, block_time)
@@ -170,7 +174,7 @@ const record = writeStatement(
 // Written out for the recordset. A payment that was recorded before, and is found again by a rescan, stays as it is. A deposit
 // that another transaction holds is shown as before.
 const keepUnconfirmed = writeStatement(
-  (_, { network, rows }: OfNetwork & { rows: string }) => sql<{ count: number }>`
+  (_, { network, rows }: OfChain & { rows: string }) => sql<{ count: number }>`
     WITH kept AS (
       INSERT INTO unconfirmed_payment (network, tx_hash, log_index, deposit_id, partner_id, mode, value_micro_usdt,
         block_number, block_hash, transaction_index, block_time, says)
@@ -203,7 +207,7 @@ const NO_PAYMENT = sql<boolean>`NOT EXISTS (SELECT FROM deposit_payment p WHERE 
 
 // Deposits that another transaction holds are left to the next run.
 const awaitAgain = writeStatement(
-  (db, { network, number }: OfNetwork & { number: string }) =>
+  (db, { network, number }: OfChain & { number: string }) =>
     db
       .with('due', (due) =>
         due
@@ -230,7 +234,7 @@ const awaitAgain = writeStatement(
 );
 
 const expire = writeStatement(
-  (db, { network, time }: OfNetwork & { time: Date }) =>
+  (db, { network, time }: OfChain & { time: Date }) =>
     db
       .with('due', (due) =>
         due

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { NodeSays } from '../../db/entities/deposits.ts';
 import type { Orm } from '../../db/orm.ts';
 import { autocommitStatement, type Reader, readStatement } from '../../db/sql.ts';
-import type { TronNetwork } from '../../domain/deposit.ts';
+import type { ChainName } from '../../domain/deposit.ts';
 
 /** Payments that the nodes are asked about in one turn. Those of one block cost no more than one. */
 const MAX_ASKED = 1_000;
@@ -20,7 +20,7 @@ export interface UnconfirmedPayment {
 }
 
 /** Those that the nodes were asked about longest ago. */
-export async function readUnconfirmed(em: Reader, network: TronNetwork): Promise<UnconfirmedPayment[]> {
+export async function readUnconfirmed(em: Reader, network: ChainName): Promise<UnconfirmedPayment[]> {
   const rows = await unconfirmed(em, { network });
   return rows.map((row) => ({
     txHash: row.tx_hash,
@@ -47,7 +47,7 @@ export interface AskedAgain {
  */
 export async function settleUnconfirmed(
   orm: Orm,
-  network: TronNetwork,
+  network: ChainName,
   asked: readonly AskedAgain[],
 ): Promise<void> {
   const rows = asked.map(({ payment, outcome, says }) => ({
@@ -61,10 +61,10 @@ export async function settleUnconfirmed(
   await settle(orm, { network, rows: JSON.stringify(rows) });
 }
 
-type OfNetwork = { network: TronNetwork };
+type OfChain = { network: ChainName };
 
 const unconfirmed = readStatement(
-  (db, { network }: OfNetwork) =>
+  (db, { network }: OfChain) =>
     db
       .selectFrom('unconfirmed_payment as u')
       .innerJoin('deposit as d', 'd.id', 'u.deposit_id')
@@ -85,7 +85,7 @@ const unconfirmed = readStatement(
 
 // Written out for the recordset.
 const settle = autocommitStatement(
-  (_, { network, rows }: OfNetwork & { rows: string }) => sql`
+  (_, { network, rows }: OfChain & { rows: string }) => sql`
     WITH said AS MATERIALIZED (
       SELECT * FROM json_to_recordset(${rows}) AS s (tx_hash text, log_index integer, deposit_id text,
         value_micro_usdt numeric, outcome text, says jsonb)

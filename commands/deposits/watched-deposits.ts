@@ -1,12 +1,13 @@
 import { sql } from 'kysely';
-import { paymentsOf } from '../../db/columns.ts';
+import { selectPayments } from '../../db/columns.ts';
+import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement, readStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import {
+  type ChainName,
   type DepositStatus,
   MICRO_USDT_PER_CENT,
-  type TronNetwork,
   usdt,
   wholeCents,
   whyInReview,
@@ -20,7 +21,7 @@ export interface WatchedDeposit {
   /** Counts the row's changes. */
   version: number;
   status: DepositStatus;
-  network: TronNetwork;
+  network: ChainName;
   address: string;
   amountUsdt: string;
   /** ISO 8601. */
@@ -60,44 +61,28 @@ export async function readWatchedDeposit(orm: Orm, depositId: string): Promise<W
     seenBlock: row.seen_block_number === null ? null : Number(row.seen_block_number),
     isJudging: row.is_judging,
     scannedUntil: row.scanned_until === null ? null : new Date(row.scanned_until).toISOString(),
-    review: row.review_count === 0 ? null : reviewOf(row),
+    review: row.review_count === 0 ? null : toPaymentsInReview(row),
   };
 }
 
 /** A change of a deposit that its workflow has not been informed of. */
-type UntoldDeposit = Row<'deposit', 'id' | 'partner_id' | 'mode' | 'version'>;
+type UnnotifiedDeposit = Row<'deposit', 'id' | 'partner_id' | 'mode' | 'version'>;
 
 /**
  * Leases deposits whose workflows have to be informed of a change: a few of each account in turn, oldest first.
  * @param after the account to start after; null to start with the first
  * @returns `last`: the account to continue after; null if every account has had its turn
  */
-export async function takeUntoldDeposits(
+export async function takeUnnotifiedDeposits(
   orm: Orm,
   after: string | null,
-): Promise<{ untold: UntoldDeposit[]; last: string | null }> {
+): Promise<{ unnotified: UnnotifiedDeposit[]; last: string | null }> {
   const rows = await take(orm, { after: after ?? '' });
   const accounts = [...new Set(rows.map(({ partner_id }) => partner_id))];
   return {
-    untold: rows.filter((row): row is UntoldDeposit => row.id !== null),
+    unnotified: rows.filter((row): row is UnnotifiedDeposit => row.id !== null),
     last: accounts.length < ACCOUNTS ? null : (accounts.at(-1) ?? null),
   };
-}
-
-/** Gives a notified workflow time to look before it is notified again, whatever changes in the meantime. */
-export async function awaitLook(
-  orm: Orm,
-  { id, version }: Pick<UntoldDeposit, 'id' | 'version'>,
-): Promise<void> {
-  await extendLease(orm, { id, version });
-}
-
-/** Records which version of a deposit its workflow has seen. Later changes are still to be told. */
-export async function markDepositTold(
-  orm: Orm,
-  { id, version }: Pick<UntoldDeposit, 'id' | 'version'>,
-): Promise<void> {
-  await markTold(orm, { id, version });
 }
 
 /** Payments shown of those in review; the command line shows them all. */
@@ -115,7 +100,7 @@ const usd = (cents: number): string => usdt(BigInt(cents) * MICRO_USDT_PER_CENT,
 
 type WatchedRow = Awaited<ReturnType<typeof watched>>[number];
 
-function reviewOf(row: WatchedRow): PaymentsInReview {
+function toPaymentsInReview(row: WatchedRow): PaymentsInReview {
   const creditableCents = wholeCents(BigInt(row.kept_micro_usdt)) - Number(row.credited_cents);
   return {
     count: row.review_count,
@@ -155,22 +140,20 @@ const watched = readStatement(
       .select(['d.version', 'd.status', 'd.network', 'd.address', 'd.amount_cents', 'd.credited_cents'])
       .select(['d.expires_at', 'd.seen_block_number', 's.block_time as scanned_until'])
       .selectAll('arrived')
-      .select(paymentsOf('d', { status: 'in_review', limit: MAX_SHOWN }).as('in_review'))
+      .select(selectPayments('d', { status: 'in_review', limit: MAX_SHOWN }).as('in_review'))
       .where('d.id', '=', depositId),
   { acrossTenants: 'queue' },
 );
 
-// Written out, because it finds the accounts by a skip scan of the index. A deposit that another transaction holds comes
-// later.
+// Written out, because it takes deposits of several accounts in turn. A deposit that another transaction holds comes later.
 const take = autocommitStatement(
-  (_, { after }: { after: string }) => sql<UntoldDeposit | { id: null; partner_id: string }>`
-    WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, following (partner_id) AS (
-      (SELECT partner_id FROM deposit WHERE told_version < version AND partner_id > ${after} ORDER BY partner_id LIMIT 1)
-      UNION ALL
-      SELECT further.partner_id FROM following f CROSS JOIN LATERAL (
-        SELECT d.partner_id FROM deposit d WHERE d.told_version < d.version AND d.partner_id > f.partner_id
-        ORDER BY d.partner_id LIMIT 1) further
-    ), account AS MATERIALIZED (
+  (_, { after }: { after: string }) => sql<UnnotifiedDeposit | { id: null; partner_id: string }>`
+    WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, ${followingAccounts({
+      table: 'deposit',
+      account: ['partner_id'],
+      isQueued: sql`told_version < version`,
+      after: sql`${after}`,
+    })}, account AS MATERIALIZED (
       SELECT partner_id FROM following LIMIT ${sql.lit(ACCOUNTS)}
     ), due AS MATERIALIZED (
       SELECT d.id FROM account a CROSS JOIN LATERAL (
@@ -188,7 +171,8 @@ const take = autocommitStatement(
   { acrossTenants: 'queue' },
 );
 
-const markTold = autocommitStatement(
+/** Records which version of a deposit its workflow has seen. It is still notified of later changes. */
+export const markDepositNotified = autocommitStatement(
   (db, { id, version }: { id: string; version: number }) =>
     db
       .updateTable('deposit')
@@ -198,7 +182,8 @@ const markTold = autocommitStatement(
   { acrossTenants: 'queue' },
 );
 
-const extendLease = autocommitStatement(
+/** Gives a notified workflow time to look before it is notified again, whatever changes in the meantime. */
+export const awaitLook = autocommitStatement(
   (db, { id, version }: { id: string; version: number }) =>
     db
       .updateTable('deposit')

@@ -1,28 +1,29 @@
 import { sql } from 'kysely';
-import { timeOf } from '../../crypto/new-id.ts';
+import { readIdTime } from '../../crypto/new-id.ts';
 import { TOPUP_COLUMNS } from '../../db/columns.ts';
 import type { Orm } from '../../db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
-import type { LateDecision, WhyNotBooked } from '../../domain/late-answer.ts';
-import { applyOperation } from '../../ledger/apply-operation.ts';
+import type { LateDecision, LateKind, WhyNotBooked } from '../../domain/late-answer.ts';
+import { applyPosting } from '../../ledger/apply-posting.ts';
 import { readCardBalance } from '../../ledger/balances.ts';
+import type { CardRow } from '../../resources/card.ts';
 import type { TopUpRow } from '../../resources/topup.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { lockAnyCard } from '../card-status/lock-card.ts';
 import { Refusal } from '../refusal.ts';
 import { newEvent } from '../webhooks/new-event.ts';
 import { loadedTopUp, topUpFunding, topUpOutcome } from './end-topup.ts';
-import { fundingOperation } from './ledger-operation.ts';
+import { fundingPosting } from './funding-posting.ts';
 
 /**
- * Records what an operator decided about an operation that the network contradicts our record of. To book a top-up is left to a
- * worker; to dismiss a contradiction takes effect at once.
+ * Records what an operator decided about an operation that the network contradicts our record of. To book a top-up or a
+ * withdrawal is left to a worker; to dismiss a contradiction takes effect at once.
  * @throws Refusal if there is no contradiction, or none of that kind
  */
 export function decideContradiction(
   { orm, actor }: Operator,
-  decision: { kind: 'card' | 'topup'; id: string; outcome: LateDecision['outcome']; reason: string },
+  decision: { kind: LateKind; id: string; outcome: LateDecision['outcome']; reason: string },
 ): Promise<void> {
   const { kind, id, outcome, reason } = decision;
   return transaction(orm, async (tx) => {
@@ -41,12 +42,24 @@ export function decideContradiction(
     }
     await decide(tx, { id, outcome });
     const { partner_id: partnerId, card_id: cardId } = late;
-    const detail = { partnerId, mode: 'live', ...(kind === 'topup' && { cardId }), said: late.said, reason };
-    recordAudit(tx, actor, `${kind}.${outcome === 'booked' ? 'book' : 'dismiss'}`, id, detail);
+    const detail = {
+      partnerId,
+      mode: 'live',
+      cardId: kind === 'card' ? undefined : cardId,
+      said: late.said,
+      reason,
+    };
+    recordAudit(tx, {
+      actor,
+      action: `${kind}.${outcome === 'booked' ? 'book' : 'dismiss'}`,
+      subject: id,
+      detail,
+    });
   });
 }
 
-const lockLate = writeStatement((db, { id }: { id: string }) =>
+/** Locks what the network said about an operation that has ended. Its card and its row are locked before it. */
+export const lockLate = writeStatement((db, { id }: { id: string }) =>
   db
     .selectFrom('late_answer')
     .select(['kind', 'said', 'partner_id', 'card_id', 'amount_cents', 'fees', 'decision'])
@@ -68,7 +81,7 @@ const decide = writeStatement(
  */
 export function bookTopUp(orm: Orm, id: string): Promise<boolean> {
   return transaction(orm, async (tx) => {
-    const [found] = await cardOfLate(tx, { id });
+    const [found] = await lockLateTopUpCard(tx, { id });
     const card = found?.card_id == null ? undefined : await lockAnyCard(tx, found.card_id);
     const [row] = await lockTopUp(tx, { id });
     const [late] = await lockLate(tx, { id });
@@ -88,51 +101,50 @@ export function bookTopUp(orm: Orm, id: string): Promise<boolean> {
       fees: late.fees ?? [],
       card_balance_cents: null,
       overdue_since: null,
-      created_at: timeOf(id).toISOString(),
+      created_at: readIdTime(id).toISOString(),
       completed_at: null,
     };
-    const booked = {
-      ...loadedTopUp(
-        failed,
-        await readCardBalance(tx, { partnerId: card.partner_id, mode: card.mode }, card.id),
-      ),
-      failure_code: null,
-    };
-    const operation = fundingOperation(topUpFunding(booked), 'single');
+    const tenant = { partnerId: card.partner_id, mode: card.mode };
+    const balance = await readCardBalance(tx, tenant, card.id);
+    const booked = { ...loadedTopUp(failed, balance), failure_code: null };
+    const posting = fundingPosting(topUpFunding(booked), 'single');
     // Under the id of the top-up's hold, which was released: so it is booked at most once.
-    const transfers = operation.transfers.map((transfer) => ({
+    const transfers = posting.transfers.map((transfer) => ({
       ...transfer,
       step: `booked:${transfer.step}`,
     }));
-    const { outcome } = await applyOperation(tx, { ...operation, transfers });
+    const { outcome } = await applyPosting(tx, { ...posting, transfers });
     if (outcome === 'insufficient_funds') return refuse(tx, id, outcome);
-    await write(tx, { ...booked, fees: JSON.stringify(booked.fees), ...eventOf(booked, card) });
+    await write(tx, {
+      ...booked,
+      fees: JSON.stringify(booked.fees),
+      ...bookedEvent(booked, card, balance.heldCents),
+    });
     return true;
   });
 }
 
-function eventOf(booked: TopUpRow, card: Parameters<typeof topUpOutcome>[1]) {
-  const { type, mode, data } = topUpOutcome(booked, card);
+function bookedEvent(booked: TopUpRow, card: CardRow, heldCents: number) {
+  const { type, mode, data } = topUpOutcome(booked, card, heldCents);
   const { id, created, body } = newEvent({ type, mode, data });
   return { eventId: id, eventType: type, eventBody: body, eventCreatedAt: created };
 }
 
-async function refuse(tx: Transactor, id: string, why: WhyNotBooked): Promise<false> {
+/** Notes why an operation can't be booked, for the operator who decided it. */
+export async function refuse(tx: Transactor, id: string, why: WhyNotBooked): Promise<false> {
   await refuseOne(tx, { id, why });
   return false;
-}
-
-/** Notes that a top-up can't be booked because of an error of ours, for the operator who decided it. */
-export async function refuseBooking(orm: Orm, id: string): Promise<void> {
-  await refuseAlone(orm, { id, why: 'not_recordable' });
 }
 
 const refusal = ({ id, why }: { id: string; why: WhyNotBooked }) => sql`
   UPDATE late_answer SET decision = decision || jsonb_build_object('refused', ${why}::text) WHERE id = ${id}`;
 const refuseOne = writeStatement((_, values: { id: string; why: WhyNotBooked }) => refusal(values));
-const refuseAlone = autocommitStatement((_, values: { id: string; why: WhyNotBooked }) => refusal(values));
+/** Notes that a top-up can't be booked because of an error of ours, for the operator who decided it. */
+export const refuseBooking = autocommitStatement((_, values: { id: string; why: WhyNotBooked }) =>
+  refusal(values),
+);
 
-const cardOfLate = writeStatement((db, { id }: { id: string }) =>
+const lockLateTopUpCard = writeStatement((db, { id }: { id: string }) =>
   db.selectFrom('late_answer').select('card_id').where('id', '=', id).where('kind', '=', 'topup'),
 );
 
@@ -146,7 +158,7 @@ const lockTopUp = writeStatement(
   { acrossTenants: 'operator' },
 );
 
-type Booked = Omit<TopUpRow, 'fees'> & { fees: string } & ReturnType<typeof eventOf>;
+type Booked = Omit<TopUpRow, 'fees'> & { fees: string } & ReturnType<typeof bookedEvent>;
 
 /** Writes the row, which is new if it had been deleted with a refusal, and the event. Nothing is left to wait for. */
 const write = writeStatement(
@@ -158,7 +170,7 @@ const write = writeStatement(
       ON CONFLICT (id) DO UPDATE SET status = excluded.status, failure_code = NULL,
         card_balance_cents = excluded.card_balance_cents, completed_at = excluded.completed_at
       RETURNING partner_id, mode, card_id
-    ), told AS (
+    ), reported AS (
       INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
       SELECT ${values.eventId}, partner_id, mode, ${values.eventType}, card_id, ${values.eventBody},
         ${values.eventCreatedAt}::timestamptz FROM done

@@ -10,7 +10,7 @@ import {
 import type { Decision, NotRecorded, RecordedDecision, Verdict, WhyNot } from '../../domain/decision.ts';
 import { lockClaim } from '../idempotency/claim.ts';
 
-export type DecidedTable = 'card' | 'topup';
+export type DecidedTable = 'card' | 'topup' | 'withdrawal';
 
 export async function readDecision(
   em: Reader,
@@ -61,7 +61,7 @@ export async function refuseLastingly(
 export async function checkDecision(
   tx: Transactor,
   { table, id }: { table: DecidedTable; id: string },
-  told: Decision,
+  received: Decision,
   deadlineMs: number,
 ): Promise<{ decision: Decision; isRecorded: boolean } | (Verdict & { over: false })> {
   const [row] = await STATEMENTS[table].read(tx, { id, deadlineMs });
@@ -72,14 +72,14 @@ export async function checkDecision(
     await STATEMENTS[table].unflag(tx, { id });
     return refuseDecision(tx, table, id, 'too_early');
   }
-  if (recorded === null || recorded.refused !== undefined) return { decision: told, isRecorded: false };
-  if (contradicts(told, recorded)) return { over: false, because: 'contradicts_the_record' };
+  if (recorded === null || recorded.refused !== undefined) return { decision: received, isRecorded: false };
+  if (contradicts(received, recorded)) return { over: false, because: 'contradicts_the_record' };
   return { decision: recorded, isRecorded: true };
 }
 
-function contradicts(told: Decision, recorded: Decision): boolean {
-  if (told.outcome !== recorded.outcome) return true;
-  return told.networkCardId !== undefined && told.networkCardId !== recorded.networkCardId;
+function contradicts(received: Decision, recorded: Decision): boolean {
+  if (received.outcome !== recorded.outcome) return true;
+  return received.networkCardId !== undefined && received.networkCardId !== recorded.networkCardId;
 }
 
 /**
@@ -107,7 +107,7 @@ export async function noteNotRecorded(
 }
 
 /** An operation that is not pending is over, unless it has not begun yet: then its claim still waits for a response. */
-export async function verdictOfMissing(tx: Transactor, claimId: string): Promise<Verdict> {
+export async function verdictOnMissing(tx: Transactor, claimId: string): Promise<Verdict> {
   const claim = await lockClaim(tx, claimId);
   return claim === null || claim.answered ? { over: true } : { over: false, because: 'too_early' };
 }
@@ -117,7 +117,7 @@ export async function markOverdue(tx: Transactor, table: DecidedTable, id: strin
   await STATEMENTS[table].mark(tx, { id });
 }
 
-const statementsOf = (name: DecidedTable) => {
+const decisionStatements = (name: DecidedTable) => {
   const table = sql.table(name);
   return {
     read: readStatement(
@@ -175,4 +175,8 @@ const statementsOf = (name: DecidedTable) => {
     ),
   };
 };
-const STATEMENTS = { card: statementsOf('card'), topup: statementsOf('topup') };
+const STATEMENTS = {
+  card: decisionStatements('card'),
+  topup: decisionStatements('topup'),
+  withdrawal: decisionStatements('withdrawal'),
+};

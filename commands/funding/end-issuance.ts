@@ -5,23 +5,26 @@ import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { CardFailureCode, IssuedCard } from '../../domain/card.ts';
 import type { IssuanceDecision, Verdict } from '../../domain/decision.ts';
-import { applyOperation, statementWithOperation } from '../../ledger/apply-operation.ts';
-import { type CardRow, presentCard } from '../../resources/card.ts';
+import type { Tenant } from '../../domain/mode.ts';
+import { applyPosting, statementWithPosting } from '../../ledger/apply-posting.ts';
+import { type CardRow, EMPTY_CARD, presentCard } from '../../resources/card.ts';
+import type { EventType } from '../../resources/event-types.ts';
 import { recordAudit } from '../accounts/operator-context.ts';
 import type { CommandContext, OpenCommand } from '../command-context.ts';
 import {
   claimOutcome,
   type Outcome,
   type OutcomeValues,
-  outcomeOfClaim,
-  responseOf,
+  outcomeResponse,
+  writeClaimOutcome,
 } from '../idempotency/outcome.ts';
 import { type StoredResponse, storeError, storeResponse } from '../idempotency/response.ts';
-import { checkDecision, refuseDecision, verdictOfMissing } from './decision.ts';
+import { newEvent } from '../webhooks/new-event.ts';
+import { checkDecision, refuseDecision, verdictOnMissing } from './decision.ts';
+import { type Funding, fundingPosting } from './funding-posting.ts';
 import { watchDecided } from './late-answers.ts';
-import { type Funding, fundingOperation } from './ledger-operation.ts';
-import { type NetworkEvidence, networkCardOf } from './network-card.ts';
-import { lockUsageOfClaim } from './terms.ts';
+import { type NetworkEvidence, readNetworkCard } from './network-card.ts';
+import { lockClaimUsage } from './terms.ts';
 
 /**
  * Answers an issuance that is still pending with 202. After this, a failure is a `failed` card and an event instead of a
@@ -35,7 +38,8 @@ export function acceptIssuance(
   return transaction(orm, async (tx) => {
     const pending = await lockPendingIssuance(tx, claimId);
     if (pending === null) return null;
-    return storeResponse({ tx, ring }, claimId, 202, presentCard(pending.card, 0));
+    if (!pending.answered) await announceUpdate(tx, pending);
+    return storeResponse({ tx, ring }, claimId, 202, presentCard(pending.card, EMPTY_CARD));
   });
 }
 
@@ -65,7 +69,7 @@ export function failIssuance(
   failure: CardFailureCode,
 ): Promise<StoredResponse | null> {
   return transaction(orm, async (tx) => {
-    await lockUsageOfClaim(tx, claimId);
+    await lockClaimUsage(tx, { claimId });
     const pending = await lockPendingIssuance(tx, claimId);
     return pending && voidIssuance({ tx, ring }, pending, failure);
   });
@@ -76,22 +80,22 @@ export function failIssuance(
  * `deadlineMs`, no operator has decided otherwise, and a card that becomes active has a network id, since without one it
  * could never be frozen, blocked or topped up. The effect and its audit entry are one transaction. An issuance that is over
  * is left as it is.
- * @param told the decision as the workflow received it
+ * @param received the decision as the workflow received it
  * @param known.evidence what the network says about the card
  * @param known.sentBy whom Temporal recorded as the sender of the decision
  */
 export function resolveIssuance(
   { orm, ring }: CommandContext,
   claimId: string,
-  told: IssuanceDecision,
+  received: IssuanceDecision,
   known: { deadlineMs: number; evidence: NetworkEvidence; sentBy: string | null },
 ): Promise<{ verdict: Verdict; response: StoredResponse | null }> {
   return transaction(orm, async (tx) => {
-    await lockUsageOfClaim(tx, claimId);
+    await lockClaimUsage(tx, { claimId });
     const pending = await lockPendingIssuance(tx, claimId);
-    if (pending === null) return { verdict: await verdictOfMissing(tx, claimId), response: null };
+    if (pending === null) return { verdict: await verdictOnMissing(tx, claimId), response: null };
     const { card } = pending;
-    const checked = await checkDecision(tx, { table: 'card', id: card.id }, told, known.deadlineMs);
+    const checked = await checkDecision(tx, { table: 'card', id: card.id }, received, known.deadlineMs);
     if ('because' in checked) return { verdict: checked, response: null };
     const { decision, isRecorded } = checked;
 
@@ -99,7 +103,7 @@ export function resolveIssuance(
     if (decision.outcome === 'failed') {
       response = await voidIssuance({ tx, ring }, pending, 'operator_failed');
     } else {
-      const issued = await networkCardOf(tx, card.id, known.evidence, decision.networkCardId);
+      const issued = await readNetworkCard(tx, card.id, known.evidence, decision.networkCardId);
       if (typeof issued === 'string') {
         return { verdict: await refuseDecision(tx, 'card', card.id, issued), response: null };
       }
@@ -113,7 +117,7 @@ export function resolveIssuance(
       const { outcome, networkCardId } = decision;
       const about = { partnerId, mode, outcome, identity: known.sentBy };
       const detail = networkCardId === undefined ? about : { ...about, networkCardId };
-      recordAudit(tx, 'temporal', 'card.resolve', card.id, detail);
+      recordAudit(tx, { actor: 'temporal', action: 'card.resolve', subject: card.id, detail });
     }
     return { verdict: { over: true }, response };
   });
@@ -125,14 +129,16 @@ interface PendingIssuance {
   /** Whether its claim has a response. */
   answered: boolean;
   card: CardRow;
+  /** Whether the card was changed and no event has told of it. */
+  updateUnannounced: boolean;
 }
 
 /** Locks a claim, then the card it creates. @returns null if that card is not pending, or not there */
 export async function lockPendingIssuance(tx: Transactor, claimId: string): Promise<PendingIssuance | null> {
   const [locked] = await lockClaimAndCard(tx, { claimId });
   if (locked === undefined || locked.status !== 'funding_pending') return null;
-  const { answered, ...card } = locked;
-  return { claimId, answered, card };
+  const { answered, update_unannounced: updateUnannounced, ...card } = locked;
+  return { claimId, answered, card, updateUnannounced };
 }
 
 const lockClaimAndCard = writeStatement(
@@ -140,11 +146,47 @@ const lockClaimAndCard = writeStatement(
     db
       .selectFrom('idempotency_claim as c')
       .innerJoin('card as k', 'k.id', 'c.resource_id')
-      .select(of('k', CARD_COLUMNS))
+      .select([...of('k', CARD_COLUMNS), 'k.update_unannounced'])
       .select((eb) => eb('c.response_status', 'is not', null).$castTo<boolean>().as('answered'))
       .where('c.id', '=', claimId)
       .forNoKeyUpdate(),
   { acrossTenants: 'id' },
+);
+
+/**
+ * Writes the event of changes that were made to a card before its creation had a response, now that it gets one. They are told
+ * of together, by the card as it is after the last of them.
+ */
+async function announceUpdate(tx: Transactor, { card, updateUnannounced }: PendingIssuance): Promise<void> {
+  if (!updateUnannounced) return;
+  const { id: cardId, partner_id: partnerId, mode } = card;
+  const {
+    id: eventId,
+    created,
+    body,
+  } = newEvent({
+    type: 'card.updated',
+    mode,
+    data: { card: presentCard(card, EMPTY_CARD) },
+  });
+  await announce(tx, { partnerId, mode, cardId, eventId, created, body });
+}
+
+interface UpdateEvent extends Tenant {
+  cardId: string;
+  eventId: string;
+  created: string;
+  body: string;
+}
+
+const announce = writeStatement(
+  (_, { partnerId, mode, cardId, eventId, created, body }: UpdateEvent) => sql`
+    WITH announced AS (
+      UPDATE card SET update_unannounced = false
+      WHERE id = ${cardId} AND partner_id = ${partnerId} AND mode = ${mode} RETURNING partner_id, mode)
+    INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
+    SELECT ${eventId}, partner_id, mode, ${sql.lit<EventType>('card.updated')}, ${cardId}, ${body}, ${created}::timestamptz
+    FROM announced`,
 );
 
 /** Releases the money of a pending issuance, in the caller's transaction, which holds the account's usage as well. */
@@ -154,27 +196,28 @@ async function voidIssuance(
   failure: CardFailureCode,
 ): Promise<StoredResponse | null> {
   const { claimId, answered, card } = pending;
-  await uncountCard(command.tx, { cardId: card.id });
+  const about = { partnerId: card.partner_id, mode: card.mode, cardId: card.id };
+  await uncountCard(command.tx, about);
   if (answered) {
     return endIssuance(command, pending, 'void', { ...card, status: 'failed', failure_code: failure });
   }
-  await applyOperation(command.tx, fundingOperation(issuanceFunding(card), 'void'));
-  await deleteCard(command.tx, { cardId: card.id });
+  await applyPosting(command.tx, fundingPosting(issuanceFunding(card), 'void'));
+  await deleteCard(command.tx, about);
   return storeError(command, claimId, new ApiError('provider_declined'));
 }
 
 /** Takes a failed card out of its account's usage: the open card and, on the day it was counted, its cents. */
 const uncountCard = writeStatement(
-  (_, { cardId }: { cardId: string }) => sql`
+  (_, { partnerId, mode, cardId }: Tenant & { cardId: string }) => sql`
     UPDATE account_usage u SET open_cards = u.open_cards - 1,
       loaded_cents = u.loaded_cents - CASE WHEN u.loaded_on = c.counted_on THEN c.funding_cents ELSE 0 END
-    FROM card c WHERE c.id = ${cardId} AND u.partner_id = c.partner_id AND u.mode = c.mode`,
-  { acrossTenants: 'id' },
+    FROM card c
+    WHERE c.id = ${cardId} AND c.partner_id = ${partnerId} AND c.mode = ${mode} AND u.partner_id = c.partner_id
+      AND u.mode = c.mode`,
 );
 
-const deleteCard = writeStatement(
-  (db, { cardId }: { cardId: string }) => db.deleteFrom('card').where('id', '=', cardId),
-  { acrossTenants: 'id' },
+const deleteCard = writeStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
+  db.deleteFrom('card').where('id', '=', cardId).where('partner_id', '=', partnerId).where('mode', '=', mode),
 );
 
 /**
@@ -185,20 +228,23 @@ const deleteCard = writeStatement(
  */
 async function endIssuance(
   { tx, ring }: OpenCommand,
-  { claimId, answered }: PendingIssuance,
+  pending: PendingIssuance,
   phase: 'post' | 'void',
   card: CardRow,
 ): Promise<StoredResponse | null> {
+  const { claimId, answered } = pending;
+  await announceUpdate(tx, pending);
   const outcome = issuanceOutcome(card);
-  await endCard(tx, fundingOperation(issuanceFunding(card), phase), {
+  await endCard(tx, fundingPosting(issuanceFunding(card), phase), {
     ...boundCard(card),
     ...claimOutcome(ring, claimId, outcome),
+    partnerId: card.partner_id,
   });
-  return answered ? null : responseOf(outcome);
+  return answered ? null : outcomeResponse(outcome);
 }
 
-const endCard = statementWithOperation(
-  (db, card: BoundCard & OutcomeValues, ledger) => sql`
+const endCard = statementWithPosting(
+  (db, card: BoundCard & OutcomeValues & { partnerId: string }, ledger) => sql`
     WITH done AS (${db
       .updateTable('card')
       .set({
@@ -213,10 +259,11 @@ const endCard = statementWithOperation(
         not_recorded: null,
       })
       .where('id', '=', card.id)
+      .where('partner_id', '=', card.partnerId)
+      .where('mode', '=', card.mode)
       .where('status', '=', 'funding_pending')
-      .returning(['partner_id', 'mode'])}), ${outcomeOfClaim(card)}
+      .returning(['partner_id', 'mode'])}), ${writeClaimOutcome(card)}
     SELECT ${ledger.answer} FROM ${ledger.call}`,
-  { acrossTenants: 'id' },
 );
 
 /** The row of a card that the network has issued. */
@@ -232,7 +279,8 @@ export const activeCard = (card: CardRow, issued: IssuedCard): CardRow => ({
 /** How an issuance ended. @param card the row as it will be written */
 export function issuanceOutcome(card: CardRow): Outcome {
   const isActive = card.status === 'active';
-  const resource = presentCard(card, isActive ? Number(card.funding_cents) : 0);
+  const balanceCents = isActive ? Number(card.funding_cents) : 0;
+  const resource = presentCard(card, { balanceCents, heldCents: 0 });
   return {
     type: isActive ? 'card.issued' : 'card.issue_failed',
     mode: card.mode,
@@ -265,8 +313,17 @@ const issuanceEnd = readStatement(
 );
 
 /** A card as it is bound to a statement: JSON as text. */
-export type BoundCard = Omit<CardRow, 'fees'> & { fees: string };
-export const boundCard = (card: CardRow): BoundCard => ({ ...card, fees: JSON.stringify(card.fees) });
+export type BoundCard = Omit<CardRow, 'fees' | 'metadata' | 'spending_controls'> & {
+  fees: string;
+  metadata: string;
+  spending_controls: string | null;
+};
+export const boundCard = (card: CardRow): BoundCard => ({
+  ...card,
+  fees: JSON.stringify(card.fees),
+  metadata: JSON.stringify(card.metadata),
+  spending_controls: card.spending_controls === null ? null : JSON.stringify(card.spending_controls),
+});
 
 /** What the ledger moves for an issuance. */
 export const issuanceFunding = (card: CardRow): Funding => ({

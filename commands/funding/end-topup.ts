@@ -4,9 +4,10 @@ import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts'
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TopUpDecision, Verdict } from '../../domain/decision.ts';
+import type { Tenant } from '../../domain/mode.ts';
 import type { TopUpFailureCode } from '../../domain/topup.ts';
-import { applyOperation, statementWithOperation } from '../../ledger/apply-operation.ts';
-import { type CardRow, presentCard } from '../../resources/card.ts';
+import { applyPosting, statementWithPosting } from '../../ledger/apply-posting.ts';
+import { type CardBalance, type CardRow, presentCard } from '../../resources/card.ts';
 import { presentTopUp, type TopUpRow } from '../../resources/topup.ts';
 import { recordAudit } from '../accounts/operator-context.ts';
 import type { CommandContext, OpenCommand } from '../command-context.ts';
@@ -14,14 +15,14 @@ import {
   claimOutcome,
   type Outcome,
   type OutcomeValues,
-  outcomeOfClaim,
-  responseOf,
+  outcomeResponse,
+  writeClaimOutcome,
 } from '../idempotency/outcome.ts';
 import { type StoredResponse, storeError, storeResponse } from '../idempotency/response.ts';
-import { checkDecision, verdictOfMissing } from './decision.ts';
+import { checkDecision, verdictOnMissing } from './decision.ts';
+import { type Funding, fundingPosting } from './funding-posting.ts';
 import { watchDecided } from './late-answers.ts';
-import { type Funding, fundingOperation } from './ledger-operation.ts';
-import { lockUsageOfClaim } from './terms.ts';
+import { lockClaimUsage } from './terms.ts';
 
 /**
  * Answers a top-up that is still pending with 202. After this, a failure is a `failed` top-up and an event instead of a
@@ -32,7 +33,12 @@ export function acceptTopUp({ orm, ring }: CommandContext, claimId: string): Pro
   return transaction(orm, async (tx) => {
     const pending = await lockPendingTopUp(tx, claimId);
     if (pending === null) return null;
-    return storeResponse({ tx, ring }, claimId, 202, presentTopUp(pending.topUp, pending.cardCents));
+    return storeResponse(
+      { tx, ring },
+      claimId,
+      202,
+      presentTopUp(pending.topUp, pending.balance.balanceCents),
+    );
   });
 }
 
@@ -47,7 +53,7 @@ export function completeTopUp(
   return transaction(orm, async (tx) => {
     const pending = await lockPendingTopUp(tx, claimId);
     if (pending === null) return null;
-    return endTopUp({ tx, ring }, pending, 'post', loadedTopUp(pending.topUp, pending.cardCents));
+    return endTopUp({ tx, ring }, pending, 'post', loadedTopUp(pending.topUp, pending.balance));
   });
 }
 
@@ -62,7 +68,7 @@ export function failTopUp(
   failure: TopUpFailureCode,
 ): Promise<StoredResponse | null> {
   return transaction(orm, async (tx) => {
-    await lockUsageOfClaim(tx, claimId);
+    await lockClaimUsage(tx, { claimId });
     const pending = await lockPendingTopUp(tx, claimId);
     return pending && voidTopUp({ tx, ring }, pending, failure, new ApiError('provider_declined'));
   });
@@ -72,27 +78,27 @@ export function failTopUp(
  * Applies somebody's decision about a top-up that the network never answered. It has to be past its deadline by
  * `deadlineMs`, and no operator may have decided otherwise. The effect and its audit entry are one transaction. A top-up that
  * is over is left as it is.
- * @param told the decision as the workflow received it
+ * @param received the decision as the workflow received it
  * @param known.sentBy whom Temporal recorded as the sender of the decision
  */
 export function resolveTopUp(
   { orm, ring }: CommandContext,
   claimId: string,
-  told: TopUpDecision,
+  received: TopUpDecision,
   known: { deadlineMs: number; sentBy: string | null },
 ): Promise<{ verdict: Verdict; response: StoredResponse | null }> {
   return transaction(orm, async (tx) => {
-    await lockUsageOfClaim(tx, claimId);
+    await lockClaimUsage(tx, { claimId });
     const pending = await lockPendingTopUp(tx, claimId);
-    if (pending === null) return { verdict: await verdictOfMissing(tx, claimId), response: null };
-    const { topUp, card, cardCents } = pending;
-    const checked = await checkDecision(tx, { table: 'topup', id: topUp.id }, told, known.deadlineMs);
+    if (pending === null) return { verdict: await verdictOnMissing(tx, claimId), response: null };
+    const { topUp, card, balance } = pending;
+    const checked = await checkDecision(tx, { table: 'topup', id: topUp.id }, received, known.deadlineMs);
     if ('because' in checked) return { verdict: checked, response: null };
     const { decision, isRecorded } = checked;
     const response =
       decision.outcome === 'failed'
         ? await voidTopUp({ tx, ring }, pending, 'operator_failed', new ApiError('provider_declined'))
-        : await endTopUp({ tx, ring }, pending, 'post', loadedTopUp(topUp, cardCents));
+        : await endTopUp({ tx, ring }, pending, 'post', loadedTopUp(topUp, balance));
     const { id, partner_id: partnerId, mode, fees } = topUp;
     const amountCents = Number(topUp.amount_cents);
     await watchDecided(tx, { kind: 'topup', id, partnerId, cardId: card.id, amountCents, fees });
@@ -100,7 +106,7 @@ export function resolveTopUp(
     if (!isRecorded) {
       const { outcome } = decision;
       const detail = { partnerId, mode, cardId: card.id, outcome, identity: known.sentBy };
-      recordAudit(tx, 'temporal', 'topup.resolve', topUp.id, detail);
+      recordAudit(tx, { actor: 'temporal', action: 'topup.resolve', subject: topUp.id, detail });
     }
     return { verdict: { over: true }, response };
   });
@@ -113,8 +119,8 @@ interface PendingTopUp {
   answered: boolean;
   topUp: TopUpRow;
   card: CardRow;
-  /** The card's balance. */
-  cardCents: number;
+  /** The card's. */
+  balance: CardBalance;
 }
 
 /** Locks a claim and its card, then its top-up. @returns null if that top-up is not pending, or not there */
@@ -122,10 +128,11 @@ export async function lockPendingTopUp(tx: Transactor, claimId: string): Promise
   const [claimed] = await lockClaimAndCard(tx, { claimId });
   if (claimed === undefined) return null;
   const { topup_id: topUpId, answered, ...card } = claimed;
-  const [locked] = await lockTopUp(tx, { topUpId });
+  const [locked] = await lockTopUp(tx, { partnerId: card.partner_id, mode: card.mode, topUpId });
   if (locked === undefined || locked.status !== 'pending') return null;
-  const { card_cents: cardCents, ...topUp } = locked;
-  return { claimId, answered, topUp, card, cardCents: Number(cardCents) };
+  const { card_cents: cardCents, card_held_cents: heldCents, ...topUp } = locked;
+  const balance = { balanceCents: Number(cardCents ?? 0), heldCents: Number(heldCents ?? 0) };
+  return { claimId, answered, topUp, card, balance };
 }
 
 const lockClaimAndCard = writeStatement(
@@ -143,21 +150,21 @@ const lockClaimAndCard = writeStatement(
 );
 
 // Every change of a card's balance holds the card's lock, and the caller has taken it before this statement begins.
-const lockTopUp = writeStatement(
-  (db, { topUpId }: { topUpId: string }) =>
-    db
-      .selectFrom('topup as t')
-      .select(of('t', TOPUP_COLUMNS))
-      .select((t) =>
-        t
-          .selectFrom('ledger.account as a')
-          .select(({ fn, val }) => fn.coalesce('a.posted', val('0')).as('posted'))
-          .whereRef('a.card_id', '=', 't.card_id')
-          .as('card_cents'),
-      )
-      .where('t.id', '=', topUpId)
-      .forNoKeyUpdate('t'),
-  { acrossTenants: 'id' },
+const lockTopUp = writeStatement((db, { partnerId, mode, topUpId }: Tenant & { topUpId: string }) =>
+  db
+    .selectFrom('topup as t')
+    .leftJoin('ledger.account as a', (join) =>
+      join
+        .onRef('a.card_id', '=', 't.card_id')
+        .onRef('a.partner_id', '=', 't.partner_id')
+        .onRef('a.mode', '=', 't.mode'),
+    )
+    .select(of('t', TOPUP_COLUMNS))
+    .select(['a.posted as card_cents', 'a.held as card_held_cents'])
+    .where('t.id', '=', topUpId)
+    .where('t.partner_id', '=', partnerId)
+    .where('t.mode', '=', mode)
+    .forNoKeyUpdate('t'),
 );
 
 /**
@@ -170,34 +177,38 @@ export async function voidTopUp(
   failure: TopUpFailureCode,
   refusal: ApiError,
 ): Promise<StoredResponse | null> {
-  const { claimId, answered, topUp, cardCents } = pending;
-  await uncountTopUp(command.tx, { topUpId: topUp.id });
+  const { claimId, answered, topUp, balance } = pending;
+  const about = { partnerId: topUp.partner_id, mode: topUp.mode, topUpId: topUp.id };
+  await uncountTopUp(command.tx, about);
   if (answered) {
     return endTopUp(command, pending, 'void', {
       ...topUp,
       status: 'failed',
       failure_code: failure,
-      card_balance_cents: String(cardCents),
+      card_balance_cents: String(balance.balanceCents),
       completed_at: new Date().toISOString(),
     });
   }
-  await applyOperation(command.tx, fundingOperation(topUpFunding(topUp), 'void'));
-  await deleteTopUp(command.tx, { topUpId: topUp.id });
+  await applyPosting(command.tx, fundingPosting(topUpFunding(topUp), 'void'));
+  await deleteTopUp(command.tx, about);
   return storeError(command, claimId, refusal);
 }
 
 /** Takes a failed top-up's cents out of its account's usage, on the day they were counted. */
 const uncountTopUp = writeStatement(
-  (_, { topUpId }: { topUpId: string }) => sql`
+  (_, { partnerId, mode, topUpId }: Tenant & { topUpId: string }) => sql`
     UPDATE account_usage u SET loaded_cents = u.loaded_cents - t.amount_cents
-    FROM topup t WHERE t.id = ${topUpId} AND u.partner_id = t.partner_id AND u.mode = t.mode
-      AND u.loaded_on = t.counted_on`,
-  { acrossTenants: 'id' },
+    FROM topup t
+    WHERE t.id = ${topUpId} AND t.partner_id = ${partnerId} AND t.mode = ${mode} AND u.partner_id = t.partner_id
+      AND u.mode = t.mode AND u.loaded_on = t.counted_on`,
 );
 
-const deleteTopUp = writeStatement(
-  (db, { topUpId }: { topUpId: string }) => db.deleteFrom('topup').where('id', '=', topUpId),
-  { acrossTenants: 'id' },
+const deleteTopUp = writeStatement((db, { partnerId, mode, topUpId }: Tenant & { topUpId: string }) =>
+  db
+    .deleteFrom('topup')
+    .where('id', '=', topUpId)
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode),
 );
 
 /**
@@ -208,18 +219,21 @@ const deleteTopUp = writeStatement(
  */
 async function endTopUp(
   { tx, ring }: OpenCommand,
-  { claimId, answered, card }: PendingTopUp,
+  { claimId, answered, card, balance }: PendingTopUp,
   phase: 'post' | 'void',
   topUp: TopUpRow,
 ): Promise<StoredResponse | null> {
-  const outcome = topUpOutcome(topUp, card);
-  const values = { ...boundTopUp(topUp), ...claimOutcome(ring, claimId, outcome) };
-  await writeEnd(tx, fundingOperation(topUpFunding(topUp), phase), values);
-  return answered ? null : responseOf(outcome);
+  const outcome = topUpOutcome(topUp, card, balance.heldCents);
+  await writeEnd(tx, fundingPosting(topUpFunding(topUp), phase), {
+    ...boundTopUp(topUp),
+    ...claimOutcome(ring, claimId, outcome),
+    partnerId: topUp.partner_id,
+  });
+  return answered ? null : outcomeResponse(outcome);
 }
 
-const writeEnd = statementWithOperation(
-  (db, topUp: BoundTopUp & OutcomeValues, ledger) => sql`
+const writeEnd = statementWithPosting(
+  (db, topUp: BoundTopUp & OutcomeValues & { partnerId: string }, ledger) => sql`
     WITH done AS (${db
       .updateTable('topup')
       .set({
@@ -232,29 +246,34 @@ const writeEnd = statementWithOperation(
         not_recorded: null,
       })
       .where('id', '=', topUp.id)
+      .where('partner_id', '=', topUp.partnerId)
+      .where('mode', '=', topUp.mode)
       .where('status', '=', 'pending')
-      .returning(['partner_id', 'mode'])}), ${outcomeOfClaim(topUp)}
+      .returning(['partner_id', 'mode'])}), ${writeClaimOutcome(topUp)}
     SELECT ${ledger.answer} FROM ${ledger.call}`,
-  { acrossTenants: 'id' },
 );
 
-/** The row of a top-up whose money is on the card. @param cardCents the card's balance before */
-export const loadedTopUp = (topUp: TopUpRow, cardCents: number): TopUpRow => ({
+/** The row of a top-up whose money is on the card. @param balance the card's before */
+export const loadedTopUp = (topUp: TopUpRow, { balanceCents }: CardBalance): TopUpRow => ({
   ...topUp,
   status: 'succeeded',
-  card_balance_cents: String(cardCents + Number(topUp.amount_cents)),
+  card_balance_cents: String(balanceCents + Number(topUp.amount_cents)),
   completed_at: new Date().toISOString(),
 });
 
-/** How a top-up ended. @param topUp and card the rows as they will be written */
-export function topUpOutcome(topUp: TopUpRow, card: CardRow): Outcome {
+/**
+ * How a top-up ended.
+ * @param topUp and card the rows as they will be written
+ * @param heldCents what is held of the card's balance
+ */
+export function topUpOutcome(topUp: TopUpRow, card: CardRow, heldCents: number): Outcome {
   const balanceCents = Number(topUp.card_balance_cents);
   const topup = presentTopUp(topUp, balanceCents);
   return {
     type: topUp.status === 'succeeded' ? 'topup.succeeded' : 'topup.failed',
     mode: topUp.mode,
     cardId: card.id,
-    data: { topup, card: presentCard(card, balanceCents) },
+    data: { topup, card: presentCard(card, { balanceCents, heldCents }) },
     response: { status: 201, resource: topup },
   };
 }

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { timeOf } from '../../crypto/new-id.ts';
+import { readIdTime } from '../../crypto/new-id.ts';
 import { CARD_COLUMNS, of } from '../../db/columns.ts';
 import { readStatement, type Writes, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
@@ -8,19 +8,21 @@ import { cardholderName, chooseProduct, type IssuedCard } from '../../domain/car
 import type { IssuanceDecision } from '../../domain/decision.ts';
 import { type Fee, quoteFunding } from '../../domain/fees.ts';
 import { checkLimits } from '../../domain/limits.ts';
-import { statementWithOperation } from '../../ledger/apply-operation.ts';
+import type { Metadata } from '../../domain/metadata.ts';
+import { completeControls, type SpendingControls } from '../../domain/spending-controls.ts';
+import { statementWithPosting } from '../../ledger/apply-posting.ts';
 import { type CardRow, CreateCardRequest } from '../../resources/card.ts';
 import type { CommandContext } from '../command-context.ts';
-import { answerOnce, type KeyedAnswer, requireStored } from '../idempotency/answer-once.ts';
 import { type KeyedRequest, lockUsageAndClaim } from '../idempotency/claim.ts';
 import {
   type KeyedOutcomeValues,
-  outcomeOfRequest,
+  outcomeResponse,
   requestOutcome,
-  responseOf,
+  writeRequestOutcome,
 } from '../idempotency/outcome.ts';
+import { type KeyedResponse, requireStored, respondOnce } from '../idempotency/respond-once.ts';
 import { openRequest, type StoredResponse, storeError } from '../idempotency/response.ts';
-import { issuableIn, issuableProducts, type Product } from '../products/issuable-products.ts';
+import { type IssuableProduct, issuableIn, issuableProducts } from '../products/issuable-products.ts';
 import {
   activeCard,
   type BoundCard,
@@ -29,7 +31,7 @@ import {
   issuanceOutcome,
   lockPendingIssuance,
 } from './end-issuance.ts';
-import { fundingOperation, refuseTooLarge, requireFunds } from './ledger-operation.ts';
+import { fundingPosting, refuseTooLarge, requireFunds } from './funding-posting.ts';
 import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from './terms.ts';
 
 // An issuance creates a card and loads its first money. In live mode, the money is held while the card network decides, and
@@ -87,7 +89,7 @@ export async function beginIssuance(context: FundingContext, claimId: string): P
       const kept = { bin, named: cardholderName(card) !== null };
       const values = { ...boundCard(card), claimId, asked: JSON.stringify(kept) };
       const funding = issuanceFunding(card);
-      const held = await holdCard(tx, fundingOperation(funding, 'pending'), values).catch(refuseTooLarge);
+      const held = await holdCard(tx, fundingPosting(funding, 'pending'), values).catch(refuseTooLarge);
       if (!held.wrote.made) throw new ApiError('external_ref_taken');
       await requireFunds(tx, funding, held.moved);
       return { state: 'held', asked: askedFor(card, kept) };
@@ -104,7 +106,7 @@ export async function beginIssuance(context: FundingContext, claimId: string): P
 }
 
 const lockClaimedTerms = writeStatement(
-  (_, { claimId }: { claimId: string }) => sql<ClaimedTermsColumns & { products: Product[] }>`
+  (_, { claimId }: { claimId: string }) => sql<ClaimedTermsColumns & { products: IssuableProduct[] }>`
     SELECT f.*, ${issuableProducts(sql.ref('f.partner_id'))} AS products FROM lock_funding_terms(${claimId}) f`,
 );
 
@@ -112,7 +114,7 @@ const lockClaimedTerms = writeStatement(
 interface IssuanceTerms extends FundingTerms {
   request: CreateCardRequest;
   /** The products the account can issue, the current one first (docs/partners/products.md). */
-  products: Product[];
+  products: IssuableProduct[];
 }
 
 /**
@@ -136,8 +138,10 @@ function draftCard(cardId: string, terms: IssuanceTerms): { card: CardRow; bin: 
     cardholder_first_name: request.cardholder_first_name ?? null,
     cardholder_last_name: request.cardholder_last_name ?? null,
     email: request.email ?? null,
+    metadata: request.metadata ?? {},
+    spending_controls: completeControls(request.spending_controls ?? null),
     product_code: product.code,
-    network: product.network,
+    network: product.scheme,
     network_card_id: null,
     last4: null,
     exp_month: null,
@@ -146,7 +150,7 @@ function draftCard(cardId: string, terms: IssuanceTerms): { card: CardRow; bin: 
     funding_cents: String(request.amount),
     fees,
     overdue_since: null,
-    created_at: timeOf(cardId).toISOString(),
+    created_at: readIdTime(cardId).toISOString(),
   };
   return { card, bin: product.bin };
 }
@@ -173,6 +177,8 @@ const newCard = (card: BoundCard) =>
     cardholder_first_name: card.cardholder_first_name,
     cardholder_last_name: card.cardholder_last_name,
     email: card.email,
+    metadata: sql<Metadata>`${card.metadata}::jsonb`,
+    spending_controls: sql<SpendingControls | null>`${card.spending_controls}::jsonb`,
     product_code: card.product_code,
     network: card.network,
     network_card_id: card.network_card_id,
@@ -209,7 +215,7 @@ const COUNT_CARD = sql`
     loaded_cents = CASE WHEN u.loaded_on >= done.counted_on THEN u.loaded_cents ELSE 0 END + done.funding_cents
   FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode`;
 
-const holdCard = statementWithOperation(
+const holdCard = statementWithPosting(
   (db, card: BoundCard & { claimId: string; asked: string }, ledger) => sql<{ made: boolean }>`
     WITH done AS (${insertCard(db, card, { claim_id: card.claimId, asked: sql<KeptIssuance>`${card.asked}::jsonb` })}), counted AS (${COUNT_CARD})
     SELECT ${ledger.answer}, EXISTS (SELECT FROM done) AS made FROM ${ledger.call}`,
@@ -257,10 +263,10 @@ export function issueInTestMode(
   context: TestIssuanceContext,
   request: KeyedRequest<'create_card'>,
   asked: CreateCardRequest,
-): Promise<KeyedAnswer> {
+): Promise<KeyedResponse> {
   const { ring, issueTestCard } = context;
   const { resourceId: cardId } = request;
-  return answerOnce(context, request, async (tx) => {
+  return respondOnce(context, request, async (tx) => {
     const locked = await lockTestTerms({ tx, ring }, request, { counts: true });
     if ('replayed' in locked) return locked;
     const { terms, products } = locked;
@@ -269,16 +275,16 @@ export function issueInTestMode(
     const outcome = issuanceOutcome(card);
     const values = { ...boundCard(card), ...requestOutcome(ring, request, outcome) };
     const funding = issuanceFunding(card);
-    const funded = await fundCard(tx, fundingOperation(funding, 'single'), values).catch(refuseTooLarge);
+    const funded = await fundCard(tx, fundingPosting(funding, 'single'), values).catch(refuseTooLarge);
     if (!funded.wrote.made) throw new ApiError('external_ref_taken');
     await requireFunds(tx, funding, funded.moved);
     requireStored(funded.wrote.is_stored);
-    return { replayed: false, response: responseOf(outcome) };
+    return { replayed: false, response: outcomeResponse(outcome) };
   });
 }
 
-const fundCard = statementWithOperation((db, card: BoundCard & KeyedOutcomeValues, ledger) => {
-  const { ctes, isStored } = outcomeOfRequest(card, true);
+const fundCard = statementWithPosting((db, card: BoundCard & KeyedOutcomeValues, ledger) => {
+  const { ctes, isStored } = writeRequestOutcome(card, true);
   return sql<{ made: boolean; is_stored: boolean }>`
     WITH done AS (${insertCard(db, card, null)}), counted AS (${COUNT_CARD}), ${ctes}
     SELECT ${ledger.answer}, EXISTS (SELECT FROM done) AS made, ${isStored} AS is_stored FROM ${ledger.call}`;

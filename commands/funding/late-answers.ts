@@ -3,17 +3,11 @@ import type { Orm } from '../../db/orm.ts';
 import { autocommitStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import type { Fee } from '../../domain/fees.ts';
-import type { LateAnswer } from '../../domain/late-answer.ts';
-
-type Kind = 'card' | 'topup';
+import type { LateAnswer, LateKind } from '../../domain/late-answer.ts';
 
 /** Has a worker look an operation up that has ended, because the network says that it has news of it. */
-export async function expectLateAnswer(orm: Orm, kind: Kind, id: string): Promise<void> {
-  await expectOne(orm, { kind, id });
-}
-
-const expectOne = autocommitStatement(
-  (_, { kind, id }: { kind: Kind; id: string }) => sql`
+export const expectLateAnswer = autocommitStatement(
+  (_, { kind, id }: { kind: LateKind; id: string }) => sql`
     INSERT INTO late_answer AS l (id, kind) VALUES (${id}, ${kind})
     ON CONFLICT (id) DO UPDATE SET look_up_after = least(l.look_up_after, now())
       WHERE l.decision ->> 'outcome' IS DISTINCT FROM 'dismissed'`,
@@ -21,7 +15,7 @@ const expectOne = autocommitStatement(
 
 /** What an operator decided, whose row may be deleted with a refusal. */
 interface DecidedByHand {
-  kind: Kind;
+  kind: LateKind;
   id: string;
   partnerId: string;
   cardId: string;
@@ -47,12 +41,8 @@ const watch = writeStatement(
  * Takes operations that are due to be looked up. Nobody else takes them for a while: a minute after the first look-up, then
  * twice as long each time, up to a day, or up to an hour once the network has contradicted our record.
  */
-export function takeLateAnswers(orm: Orm, limit: number): Promise<{ id: string; kind: Kind }[]> {
-  return take(orm, { limit });
-}
-
-const take = autocommitStatement(
-  (_, { limit }: { limit: number }) => sql<{ id: string; kind: Kind }>`
+export const takeLateAnswers = autocommitStatement(
+  (_, { limit }: { limit: number }) => sql<{ id: string; kind: LateKind }>`
     UPDATE late_answer SET look_ups = look_ups + 1, look_up_after = now() + least(interval '1 minute' * (1 << least(look_ups, 11)),
       CASE WHEN contradicts_since IS NULL THEN interval '1 day' ELSE interval '1 hour' END)
     WHERE id IN (SELECT id FROM late_answer WHERE look_up_after <= now()
@@ -63,7 +53,7 @@ const take = autocommitStatement(
 /**
  * Compares what the network says about an operation that has ended with our record. A contradiction is kept for an operator;
  * if the two agree, nothing is left to wait for.
- * @returns `contradicts` if they do; `booked`: an operator wants the top-up booked that the network has carried out
+ * @returns `contradicts` if they do; `booked`: an operator wants the top-up or withdrawal booked that the network has carried out
  */
 export function recordLateAnswer(
   orm: Orm,
@@ -109,13 +99,15 @@ const lockLate = writeStatement(
       coalesce(l.decision ->> 'outcome' = 'dismissed', false) AS is_dismissed,
       coalesce(l.decision ->> 'outcome' = 'booked' AND NOT l.decision ? 'refused', false) AS is_to_be_booked,
       CASE
-        WHEN k.mode = 'test' OR t.mode = 'test' OR k.status = 'funding_pending' OR t.status = 'pending' THEN NULL
-        WHEN k.status IN ('active', 'frozen', 'blocked') OR t.status = 'succeeded' THEN 'yes'
+        WHEN 'test' IN (k.mode, t.mode, w.mode) THEN NULL
+        WHEN k.status = 'funding_pending' OR 'pending' IN (t.status, w.status) THEN NULL
+        WHEN k.status IN ('active', 'frozen', 'blocked') OR 'succeeded' IN (t.status, w.status) THEN 'yes'
         ELSE 'no'
       END AS recorded
     FROM late_answer l
       LEFT JOIN card k ON l.kind = 'card' AND k.id = l.id
       LEFT JOIN topup t ON l.kind = 'topup' AND t.id = l.id
+      LEFT JOIN withdrawal w ON l.kind = 'withdrawal' AND w.id = l.id
     WHERE l.id = ${id} FOR UPDATE OF l`,
   { acrossTenants: 'id' },
 );
@@ -128,10 +120,12 @@ const contradict = writeStatement(
   (_, values: { id: string; said: 'yes' | 'no'; networkCardId: string | null }) => sql`
     UPDATE late_answer l SET said = ${values.said}, network_card_id = ${values.networkCardId},
       contradicts_since = coalesce(l.contradicts_since, now()),
-      partner_id = coalesce(l.partner_id, t.partner_id, k.partner_id), card_id = coalesce(l.card_id, t.card_id, k.id),
-      amount_cents = coalesce(l.amount_cents, t.amount_cents), fees = coalesce(l.fees, t.fees)
+      partner_id = coalesce(l.partner_id, t.partner_id, w.partner_id, k.partner_id),
+      card_id = coalesce(l.card_id, t.card_id, w.card_id, k.id),
+      amount_cents = coalesce(l.amount_cents, t.amount_cents, w.amount_cents), fees = coalesce(l.fees, t.fees)
     FROM late_answer self LEFT JOIN card k ON self.kind = 'card' AND k.id = self.id
       LEFT JOIN topup t ON self.kind = 'topup' AND t.id = self.id
+      LEFT JOIN withdrawal w ON self.kind = 'withdrawal' AND w.id = self.id
     WHERE l.id = ${values.id} AND self.id = l.id`,
   { acrossTenants: 'id' },
 );

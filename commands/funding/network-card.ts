@@ -12,7 +12,7 @@ import { readDecision, refuseDecision } from './decision.ts';
 export type NetworkEvidence = { card: IssuedCard | null } | 'away';
 
 /** The card at the network, according to the network and an operator, or why it can't be determined. */
-export async function networkCardOf(
+export async function readNetworkCard(
   tx: Transactor,
   cardId: string,
   evidence: NetworkEvidence,
@@ -21,16 +21,20 @@ export async function networkCardOf(
   const known = evidence === 'away' ? null : evidence.card;
   if (known !== null) {
     if (networkCardId !== undefined && networkCardId !== known.networkCardId) return 'other_id_at_network';
-    const isTaken = known.networkCardId !== null && (await isIdOfAnother(tx, cardId, known.networkCardId));
+    const isTaken = known.networkCardId !== null && (await isAnotherCardsId(tx, cardId, known.networkCardId));
     return isTaken ? 'id_of_another_card' : known;
   }
   if (networkCardId === undefined) return evidence === 'away' ? 'network_away' : 'unknown_to_network';
-  if (await isIdOfAnother(tx, cardId, networkCardId)) return 'id_of_another_card';
+  if (await isAnotherCardsId(tx, cardId, networkCardId)) return 'id_of_another_card';
   return { networkCardId, last4: null, expMonth: null, expYear: null };
 }
 
 /** Whether another of our live cards has this id at the network. */
-export async function isIdOfAnother(tx: Transactor, cardId: string, networkCardId: string): Promise<boolean> {
+export async function isAnotherCardsId(
+  tx: Transactor,
+  cardId: string,
+  networkCardId: string,
+): Promise<boolean> {
   return (await others(tx, { cardId, networkCardId })).length > 0;
 }
 
@@ -58,22 +62,14 @@ export const isGivenByHand = (card: Pick<CardRow, 'mode' | 'network_card_id' | '
   card.mode === 'live' && card.network_card_id !== null && card.last4 === null;
 
 /** Replaces the network id of a card that no worker looks up any more, in the caller's transaction. */
-export async function correctNetworkId(tx: Transactor, cardId: string, networkCardId: string): Promise<void> {
-  await setNetworkId(tx, { cardId, networkCardId });
-}
-
-const setNetworkId = writeStatement(
+export const correctNetworkId = writeStatement(
   (db, { cardId, networkCardId }: { cardId: string; networkCardId: string }) =>
     db.updateTable('card').set({ network_card_id: networkCardId }).where('id', '=', cardId),
   { acrossTenants: 'queue' },
 );
 
 /** Has a worker look a card up at the network as soon as it can. */
-export async function lookUpSoon(tx: Transactor, cardId: string): Promise<void> {
-  await dueNow(tx, { cardId });
-}
-
-const dueNow = writeStatement(
+export const lookUpSoon = writeStatement(
   (db, { cardId }: { cardId: string }) =>
     db.updateTable('card').set({ look_up_after: sql`'-infinity'` }).where('id', '=', cardId),
   { acrossTenants: 'queue' },
@@ -112,12 +108,12 @@ export function identifyCard(orm: Orm, cardId: string, evidence: NetworkEvidence
     if (card === undefined || !isUnidentified(card)) return false;
     const recorded = await readDecision(tx, 'card', cardId);
     const given = recorded?.refused === undefined ? recorded?.networkCardId : undefined;
-    const byPerson = await networkCardOf(tx, cardId, evidence, given);
+    const byPerson = await readNetworkCard(tx, cardId, evidence, given);
     if (typeof byPerson === 'string' && given !== undefined) {
       await refuseDecision(tx, 'card', cardId, byPerson);
     }
     const known =
-      byPerson === 'other_id_at_network' ? await networkCardOf(tx, cardId, evidence, undefined) : byPerson;
+      byPerson === 'other_id_at_network' ? await readNetworkCard(tx, cardId, evidence, undefined) : byPerson;
     if (known === 'id_of_another_card' && evidence !== 'away' && evidence.card !== null) {
       await noteTakenId(tx, { cardId, networkCardId: evidence.card.networkCardId ?? '' });
     }

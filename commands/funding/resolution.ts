@@ -1,7 +1,7 @@
-import { TOPUP_COLUMNS } from '../../db/columns.ts';
+import { TOPUP_COLUMNS, WITHDRAWAL_COLUMNS } from '../../db/columns.ts';
 import { writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
-import type { IssuanceDecision, TopUpDecision } from '../../domain/decision.ts';
+import type { IssuanceDecision, TopUpDecision, WithdrawalDecision } from '../../domain/decision.ts';
 import type { CardRow } from '../../resources/card.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
 import { lockAnyCard } from '../card-status/lock-card.ts';
@@ -9,8 +9,8 @@ import { Refusal, unknownId } from '../refusal.ts';
 import { markOverdue, recordDecision } from './decision.ts';
 import {
   correctNetworkId,
+  isAnotherCardsId,
   isGivenByHand,
-  isIdOfAnother,
   isUnidentified,
   lookUpSoon,
 } from './network-card.ts';
@@ -29,6 +29,10 @@ interface TopUpByHand extends TopUpDecision, ByOperator {
   topUpId: string;
 }
 
+interface WithdrawalByHand extends WithdrawalDecision, ByOperator {
+  withdrawalId: string;
+}
+
 /**
  * Records an operator's decision on an issuance that the network never answered, or the network id of a card that became
  * active without one; a worker then applies it.
@@ -45,16 +49,16 @@ export function decideIssuance({ orm, actor }: Operator, decision: IssuanceByHan
       await markOverdue(tx, 'card', cardId);
     } else if (!isBlocked) {
       requireUnidentified(card, decision);
-      await lookUpSoon(tx, cardId);
+      await lookUpSoon(tx, { cardId });
     }
-    if (networkCardId !== undefined && (await isIdOfAnother(tx, cardId, networkCardId))) {
+    if (networkCardId !== undefined && (await isAnotherCardsId(tx, cardId, networkCardId))) {
       throw new Refusal(
         `Another card already has the network card id ${networkCardId}: look the card up there again by its token, ${cardId}.`,
       );
     }
     if (isBlocked) {
       if (networkCardId === undefined) throw idMissing(card);
-      await correctNetworkId(tx, cardId, networkCardId);
+      await correctNetworkId(tx, { cardId, networkCardId });
     }
     await recordDecision(tx, 'card', cardId, decision);
     const { partner_id: partnerId, mode } = card;
@@ -62,10 +66,10 @@ export function decideIssuance({ orm, actor }: Operator, decision: IssuanceByHan
       partnerId,
       mode,
       outcome,
-      ...(networkCardId !== undefined && { networkCardId }),
+      networkCardId,
       reason,
     };
-    recordAudit(tx, actor, 'card.resolve', cardId, detail);
+    recordAudit(tx, { actor, action: 'card.resolve', subject: cardId, detail });
   });
 }
 
@@ -100,13 +104,51 @@ export function decideTopUp({ orm, actor }: Operator, decision: TopUpByHand): Pr
     await markOverdue(tx, 'topup', topUpId);
     await recordDecision(tx, 'topup', topUpId, decision);
     const { partner_id: partnerId, mode, card_id: cardId } = topUp;
-    recordAudit(tx, actor, 'topup.resolve', topUpId, { partnerId, mode, cardId, outcome, reason });
+    recordAudit(tx, {
+      actor,
+      action: 'topup.resolve',
+      subject: topUpId,
+      detail: { partnerId, mode, cardId, outcome, reason },
+    });
   });
 }
 
 const lockTopUp = writeStatement(
   (db, { topUpId }: { topUpId: string }) =>
     db.selectFrom('topup').select(TOPUP_COLUMNS).where('id', '=', topUpId).forNoKeyUpdate(),
+  { acrossTenants: 'operator' },
+);
+
+/**
+ * Records an operator's decision on a withdrawal that the network never answered; a worker then applies it.
+ * @throws Refusal if there is no such withdrawal, it is over, or it is not past its deadline.
+ */
+export function decideWithdrawal({ orm, actor }: Operator, decision: WithdrawalByHand): Promise<void> {
+  const { withdrawalId, outcome, reason, deadlineMs } = decision;
+  return transaction(orm, async (tx) => {
+    const [withdrawal] = await lockWithdrawal(tx, { withdrawalId });
+    if (withdrawal === undefined) {
+      throw unknownId('wdr', withdrawalId, 'run "operator attention list"');
+    }
+    if (withdrawal.status !== 'pending') {
+      throw new Refusal(`${withdrawalId} has already ${withdrawal.status}: there is nothing to resolve.`);
+    }
+    requireOverdue(withdrawal, deadlineMs);
+    await markOverdue(tx, 'withdrawal', withdrawalId);
+    await recordDecision(tx, 'withdrawal', withdrawalId, decision);
+    const { partner_id: partnerId, mode, card_id: cardId } = withdrawal;
+    recordAudit(tx, {
+      actor,
+      action: 'withdrawal.resolve',
+      subject: withdrawalId,
+      detail: { partnerId, mode, cardId, outcome, reason },
+    });
+  });
+}
+
+const lockWithdrawal = writeStatement(
+  (db, { withdrawalId }: { withdrawalId: string }) =>
+    db.selectFrom('withdrawal').select(WITHDRAWAL_COLUMNS).where('id', '=', withdrawalId).forNoKeyUpdate(),
   { acrossTenants: 'operator' },
 );
 

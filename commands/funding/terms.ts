@@ -1,15 +1,15 @@
 import { sql } from 'kysely';
 import { CARD_COLUMNS, of } from '../../db/columns.ts';
-import { type Transactor, writeStatement } from '../../db/sql.ts';
+import { writeStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../../domain/fees.ts';
 import { AccountLimits, DEFAULT_LIMITS, type Usage } from '../../domain/limits.ts';
 import type { Mode } from '../../domain/mode.ts';
-import type { CardRow } from '../../resources/card.ts';
+import type { CardBalance, CardRow } from '../../resources/card.ts';
 import type { OpenCommand } from '../command-context.ts';
-import { type KeyedAnswer, replayOf } from '../idempotency/answer-once.ts';
 import type { FoundClaim, KeyedRequest } from '../idempotency/claim.ts';
-import { issuableProducts, type Product } from '../products/issuable-products.ts';
+import { type KeyedResponse, readReplay } from '../idempotency/respond-once.ts';
+import { type IssuableProduct, issuableProducts } from '../products/issuable-products.ts';
 
 /** The account's state that any funding of a card is decided on. */
 export interface FundingTerms {
@@ -63,11 +63,11 @@ export interface ClaimedTermsColumns extends TermsColumns {
 interface TestTerms {
   terms: FundingTerms;
   /** What the account may issue, the current product first (docs/partners/products.md). */
-  products: Product[];
+  products: IssuableProduct[];
   /** The card that the request is about. */
   card: CardRow;
   /** The balance of that card. */
-  cardCents: number;
+  balance: CardBalance;
 }
 
 /**
@@ -80,33 +80,32 @@ export async function lockTestTerms(
   { tx, ring }: OpenCommand,
   request: KeyedRequest,
   { counts }: { counts: boolean },
-): Promise<TestTerms | KeyedAnswer> {
+): Promise<TestTerms | KeyedResponse> {
   const { partnerId, key, cardId } = request;
   const [row] = await testTerms(tx, { partnerId, key, cardId, counts });
   if (row === undefined) throw new Error(`there is no account ${partnerId}`);
   if (cardId !== null && row.id === null) throw new ApiError('card_not_found');
   const terms = fundingTerms(partnerId, 'test', row);
   const { products } = row;
-  return replayOf(ring, request, row) ?? { terms, products, card: row, cardCents: Number(row.card_cents) };
+  const balance = { balanceCents: Number(row.card_cents), heldCents: Number(row.card_held_cents) };
+  return readReplay(ring, request, row) ?? { terms, products, card: row, balance };
 }
 
 const testTerms = writeStatement(
   (_, values: { partnerId: string; key: string | null; cardId: string | null; counts: boolean }) => sql<
-    FoundClaim & TermsColumns & CardRow & { card_cents: string; products: Product[] }
+    FoundClaim &
+      TermsColumns &
+      CardRow & { card_cents: string; card_held_cents: string; products: IssuableProduct[] }
   >`
-    SELECT f.claim_id, f.fingerprint, f.response_status, f.response_body, f.card_cents, f.fee_plan, f.limits,
+    SELECT f.claim_id, f.fingerprint, f.response_status, f.response_body, f.card_cents, f.card_held_cents, f.fee_plan, f.limits,
       f.open_cards, f.loaded_today_cents, ${sql.raw(of('(f.card)', CARD_COLUMNS).join(', '))},
       CASE WHEN ${values.cardId}::text IS NULL THEN ${issuableProducts(sql.ref('a.partner_id'))} END AS products
     FROM (SELECT ${values.partnerId}::text AS partner_id) a CROSS JOIN LATERAL
-      lock_test_terms(a.partner_id, ${values.key}, ${values.cardId}, ${values.counts}) f`,
+      lock_test_card_terms(a.partner_id, ${values.key}, ${values.cardId}, NULL, ${values.counts}) f`,
 );
 
 /** Locks the usage of a claim's account: the first lock of whoever takes a funding out of it. */
-export async function lockUsageOfClaim(tx: Transactor, claimId: string): Promise<void> {
-  await lockUsage(tx, { claimId });
-}
-
-const lockUsage = writeStatement(
+export const lockClaimUsage = writeStatement(
   (db, { claimId }: { claimId: string }) =>
     db
       .selectFrom('account_usage as u')

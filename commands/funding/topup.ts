@@ -1,27 +1,28 @@
 import { type RawBuilder, sql } from 'kysely';
-import { timeOf } from '../../crypto/new-id.ts';
+import { readIdTime } from '../../crypto/new-id.ts';
 import type { TOPUP_COLUMNS } from '../../db/columns.ts';
 import { readStatement, type Writes, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { TopUpDecision } from '../../domain/decision.ts';
 import { type Fee, quoteFunding } from '../../domain/fees.ts';
+import { isId } from '../../domain/ids.ts';
 import { checkLimits } from '../../domain/limits.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
-import { topUpNotPossible, topUpOfUnknownCard } from '../../domain/topup.ts';
-import { statementWithOperation } from '../../ledger/apply-operation.ts';
+import { topUpNotPossible, unknownCardTopUp } from '../../domain/topup.ts';
+import { statementWithPosting } from '../../ledger/apply-posting.ts';
 import type { CardRow } from '../../resources/card.ts';
 import { TopUpRequest, type TopUpRow } from '../../resources/topup.ts';
 import { lockCard } from '../card-status/lock-card.ts';
 import type { CommandContext } from '../command-context.ts';
-import { answerOnce, type KeyedAnswer, requireStored } from '../idempotency/answer-once.ts';
 import { type KeyedRequest, lockUsageAndClaim } from '../idempotency/claim.ts';
 import {
   type KeyedOutcomeValues,
-  outcomeOfRequest,
+  outcomeResponse,
   requestOutcome,
-  responseOf,
+  writeRequestOutcome,
 } from '../idempotency/outcome.ts';
+import { type KeyedResponse, requireStored, respondOnce } from '../idempotency/respond-once.ts';
 import { openRequest, type StoredResponse, storeError } from '../idempotency/response.ts';
 import {
   type BoundTopUp,
@@ -31,7 +32,7 @@ import {
   topUpFunding,
   topUpOutcome,
 } from './end-topup.ts';
-import { fundingOperation, refuseTooLarge, requireFunds } from './ledger-operation.ts';
+import { fundingPosting, refuseTooLarge, requireFunds } from './funding-posting.ts';
 import { type ClaimedTermsColumns, type FundingTerms, fundingTerms, lockTestTerms } from './terms.ts';
 
 // A top-up loads money on an existing card. In live mode, the money is held while the card network decides, and end-topup.ts
@@ -71,6 +72,7 @@ export async function beginTopUp({ orm, ring }: CommandContext, claimId: string)
       if (claimed.answered) return { state: 'answered', response: null };
       const { resource_id: topUpId, card_id: cardId } = claimed;
       if (cardId === null) throw new Error(`the claim of ${topUpId} names no card`);
+      if (!isId('topup', topUpId)) throw new Error(`${topUpId} is not a top-up`);
       const card = await lockCard(tx, { partnerId: claimed.partner_id, mode: claimed.mode }, cardId);
       if (card === undefined) throw new Error(`the card ${cardId} of a top-up is gone`);
       const topUp = draftTopUp(topUpId, card, {
@@ -83,7 +85,7 @@ export async function beginTopUp({ orm, ring }: CommandContext, claimId: string)
       const kept = JSON.stringify({ networkCardId: asked.networkCardId } satisfies KeptTopUp);
       const values = { ...boundTopUp(topUp), claimId, asked: kept };
       const funding = topUpFunding(topUp);
-      const held = await holdTopUp(tx, fundingOperation(funding, 'pending'), values).catch(refuseTooLarge);
+      const held = await holdTopUp(tx, fundingPosting(funding, 'pending'), values).catch(refuseTooLarge);
       await requireFunds(tx, funding, held.moved);
       return { state: 'held', asked };
     });
@@ -128,7 +130,7 @@ function draftTopUp(topUpId: string, card: CardRow, terms: TopUpTerms): TopUpRow
     );
   }
   if (card.status !== 'active') throw topUpNotPossible(card.status);
-  if (card.mode === 'live' && card.network_card_id === null) throw topUpOfUnknownCard();
+  if (card.mode === 'live' && card.network_card_id === null) throw unknownCardTopUp();
   checkLimits(terms.limits, terms.usage, { amountCents: amount, newCards: 0 });
   return {
     id: topUpId,
@@ -141,7 +143,7 @@ function draftTopUp(topUpId: string, card: CardRow, terms: TopUpTerms): TopUpRow
     fees,
     card_balance_cents: null,
     overdue_since: null,
-    created_at: timeOf(topUpId).toISOString(),
+    created_at: readIdTime(topUpId).toISOString(),
     completed_at: null,
   };
 }
@@ -185,7 +187,7 @@ const COUNT_TOPUP = sql`
     loaded_cents = CASE WHEN u.loaded_on >= done.counted_on THEN u.loaded_cents ELSE 0 END + done.amount_cents
   FROM done WHERE u.partner_id = done.partner_id AND u.mode = done.mode`;
 
-const holdTopUp = statementWithOperation(
+const holdTopUp = statementWithPosting(
   (db, topUp: BoundTopUp & { claimId: string; asked: string }, ledger) => sql`
     WITH done AS (${insertTopUp(db, topUp, { claim_id: topUp.claimId, asked: sql<KeptTopUp>`${topUp.asked}::jsonb` })}), counted AS (${COUNT_TOPUP})
     SELECT ${ledger.answer} FROM ${ledger.call}`,
@@ -226,31 +228,31 @@ export function topUpInTestMode(
   context: CommandContext,
   request: KeyedRequest<'top_up_card'>,
   asked: TopUpRequest,
-): Promise<KeyedAnswer> {
+): Promise<KeyedResponse> {
   const { ring } = context;
-  return answerOnce(context, request, async (tx) => {
+  return respondOnce(context, request, async (tx) => {
     const locked = await lockTestTerms({ tx, ring }, request, { counts: true });
     if ('replayed' in locked) return locked;
-    const { terms, card, cardCents } = locked;
+    const { terms, card, balance } = locked;
     const draft = draftTopUp(request.resourceId, card, {
       ...terms,
       request: asked,
-      cardCents,
+      cardCents: balance.balanceCents,
       arrivingCents: 0n,
     });
-    const topUp = loadedTopUp(draft, cardCents);
-    const outcome = topUpOutcome(topUp, card);
+    const topUp = loadedTopUp(draft, balance);
+    const outcome = topUpOutcome(topUp, card, balance.heldCents);
     const values = { ...boundTopUp(topUp), ...requestOutcome(ring, request, outcome) };
     const funding = topUpFunding(topUp);
-    const funded = await fundTopUp(tx, fundingOperation(funding, 'single'), values).catch(refuseTooLarge);
+    const funded = await fundTopUp(tx, fundingPosting(funding, 'single'), values).catch(refuseTooLarge);
     await requireFunds(tx, funding, funded.moved);
     requireStored(funded.wrote.is_stored);
-    return { replayed: false, response: responseOf(outcome) };
+    return { replayed: false, response: outcomeResponse(outcome) };
   });
 }
 
-const fundTopUp = statementWithOperation((db, topUp: BoundTopUp & KeyedOutcomeValues, ledger) => {
-  const { ctes, isStored } = outcomeOfRequest(topUp, true);
+const fundTopUp = statementWithPosting((db, topUp: BoundTopUp & KeyedOutcomeValues, ledger) => {
+  const { ctes, isStored } = writeRequestOutcome(topUp, true);
   return sql<{ is_stored: boolean }>`
     WITH done AS (${insertTopUp(db, topUp, null)}), counted AS (${COUNT_TOPUP}), ${ctes}
     SELECT ${ledger.answer}, ${isStored} AS is_stored FROM ${ledger.call}`;

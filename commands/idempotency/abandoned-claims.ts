@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
+import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
-import { autocommitStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { autocommitStatement, writeStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import type { WorkflowOperation } from '../../domain/claim-operation.ts';
 
@@ -15,24 +16,8 @@ export type AbandonedClaim = Row<
 };
 
 /**
- * Leases up to `limit` abandoned claims: those that were never tried first, the others by when they were tried last.
- * Accounts take turns, so one account's backlog delays nobody else's, and another caller gets other claims.
- */
-export function takeAbandonedClaims(
-  tx: Transactor,
-  request: { operations: readonly WorkflowOperation[]; limit: number; leaseMs: number },
-): Promise<AbandonedClaim[]> {
-  return take(tx, request);
-}
-
-/** Leaves a claim alone for this long, unless it has a response. */
-export async function putClaimOff(orm: Orm, claimId: string, pauseMs: number): Promise<void> {
-  await putOff(orm, { claimId, pauseMs });
-}
-
-/**
- * Deletes claims after 31 days (docs/partners/idempotency.md promises 30) that have a response and no pending card or
- * top-up. A claim of test mode without a response was left by a process of an earlier release, and nothing was done under
+ * Deletes claims after 31 days (docs/partners/idempotency.md promises 30) that have a response and no pending card,
+ * top-up or withdrawal. A claim of test mode without a response was left by a process of an earlier release, and nothing was done under
  * it.
  * @returns how many, at most `limit`
  */
@@ -51,20 +36,21 @@ const isAbandoned = ({
 }: Taking) => sql`c.response_status IS NULL AND c.operation = ANY (${operations})
   AND c.sweep_after < now() AND c.lease_expires_at < now()`;
 
-// A skip scan of the index finds the accounts that have claims without a response, instead of reading the claims. Their order
-// is random, because in any fixed order the last one would wait for all the others.
-const take = writeStatement(
+/**
+ * Leases up to `limit` abandoned claims: those that were never tried first, the others by when they were tried last.
+ * Accounts take turns, so one account's backlog delays nobody else's, and another caller gets other claims.
+ */
+// Written out, because it takes claims of all accounts in turn. The order of the accounts is random:
+// in any fixed order, the last one would wait for all the others.
+export const takeAbandonedClaims = writeStatement(
   (_, taking: Taking) => sql<AbandonedClaim>`
-    WITH RECURSIVE account (partner_id, mode) AS (
-      (SELECT partner_id, mode FROM idempotency_claim WHERE response_status IS NULL
-       ORDER BY partner_id, mode LIMIT 1)
-      UNION ALL
-      SELECT following.* FROM account a CROSS JOIN LATERAL (
-        SELECT c.partner_id, c.mode FROM idempotency_claim c
-        WHERE c.response_status IS NULL AND (c.partner_id, c.mode) > (a.partner_id, a.mode)
-        ORDER BY c.partner_id, c.mode LIMIT 1) following
-    ), due AS MATERIALIZED (
-      SELECT d.id FROM account a CROSS JOIN LATERAL (
+    WITH RECURSIVE ${followingAccounts({
+      table: 'idempotency_claim',
+      account: ['partner_id', 'mode'],
+      isQueued: sql`response_status IS NULL`,
+      after: sql`'', ''`,
+    })}, due AS MATERIALIZED (
+      SELECT d.id FROM following a CROSS JOIN LATERAL (
         SELECT c.id, c.sweep_attempts > 0 AS was_tried, row_number() OVER (ORDER BY c.sweep_after, c.id) AS turn
         FROM idempotency_claim c WHERE c.partner_id = a.partner_id AND c.mode = a.mode AND ${isAbandoned(taking)}
         ORDER BY c.sweep_after, c.id LIMIT ${taking.limit}) d
@@ -80,7 +66,8 @@ const take = writeStatement(
   { acrossTenants: 'queue' },
 );
 
-const putOff = autocommitStatement(
+/** Leaves a claim alone for this long, unless it has a response. */
+export const putClaimOff = autocommitStatement(
   (_, { claimId, pauseMs }: { claimId: string; pauseMs: number }) => sql`
     UPDATE idempotency_claim SET sweep_after = now() + ${pauseMs} * interval '1 millisecond'
     WHERE id = ${claimId} AND response_status IS NULL`,
@@ -94,6 +81,7 @@ const prune = autocommitStatement(
       WHERE created_at < now() - interval '31 days' AND (response_status IS NOT NULL OR mode = 'test')
         AND NOT EXISTS (SELECT FROM card WHERE card.claim_id = idempotency_claim.id)
         AND NOT EXISTS (SELECT FROM topup WHERE topup.claim_id = idempotency_claim.id)
+        AND NOT EXISTS (SELECT FROM withdrawal WHERE withdrawal.claim_id = idempotency_claim.id)
       ORDER BY created_at LIMIT ${limit} FOR UPDATE SKIP LOCKED)
     RETURNING id`,
   { acrossTenants: 'queue' },

@@ -17,7 +17,12 @@ import type { Tenant } from '../../domain/mode.ts';
 import type { CommandContext } from '../command-context.ts';
 import { openBody, type StoredResponse } from './response.ts';
 
-const RESOURCE_PREFIX = { create_card: 'card', top_up_card: 'topup', create_deposit: 'dep' } as const;
+const RESOURCE_PREFIX = {
+  create_card: 'card',
+  top_up_card: 'topup',
+  withdraw_from_card: 'wdr',
+  create_deposit: 'dep',
+} as const;
 
 /** The type of the id of what an operation creates; null if it creates nothing. */
 type ResourceIdOf<Operation extends ClaimOperation> = Operation extends keyof typeof RESOURCE_PREFIX
@@ -89,12 +94,12 @@ export async function claimIdempotencyKey<Operation extends ClaimOperation>(
     return { outcome: 'claimed', claimId: claimed.id, resourceId };
   }
   const [found] = await claimUnderKey(orm.em.fork(), request, { key: request.key });
-  const response = found && storedResponseOf(ring, request, found);
+  const response = found && openStoredResponse(ring, request, found);
   if (!response) throw new ApiError('idempotency_in_flight');
   return { outcome: 'replay', response };
 }
 
-// The claim need not be on disk yet: the first commit under it flushes it too, so if a crash of PostgreSQL loses it, nothing
+// The claim does not have to be on disk yet: the first commit under it flushes it too, so if a crash of PostgreSQL loses it, nothing
 // was done under it.
 const insertOrTakeOver = autocommitStatement(
   (_, claim: ClaimRequest) => sql<Row<'idempotency_claim', 'id' | 'resource_id'>>`
@@ -133,7 +138,7 @@ export const claimUnderKey = tenantStatement(
  * @throws ApiError `idempotency_conflict`; `idempotency_in_flight` if the claim has no response, or a 400 that the process
  *   which runs its request is about to send
  */
-export function storedResponseOf(
+export function openStoredResponse(
   ring: KeyRing,
   request: KeyedRequest,
   { claim_id: claimId, fingerprint, response_status: status, response_body: body }: FoundClaim,
@@ -159,11 +164,7 @@ const renew = autocommitStatement(
 );
 
 /** Frees a key whose request turned out to be invalid. Any other response stays. */
-export async function forgetClaim(orm: Orm, claimId: string): Promise<void> {
-  await forget(orm, { claimId });
-}
-
-const forget = autocommitStatement(
+export const forgetClaim = autocommitStatement(
   (db, { claimId }: { claimId: string }) =>
     db.deleteFrom('idempotency_claim').where('id', '=', claimId).where('response_status', '=', 400),
   { acrossTenants: 'id' },
@@ -194,17 +195,14 @@ const forgetLeftInvalid = autocommitStatement((db, { partnerId, mode, key }: Ten
 /**
  * Deletes a claim of test mode that has no response. A process of an earlier release left it, and nothing was done under it.
  */
-export async function forgetUnanswered(orm: Orm, { partnerId, key }: KeyedRequest): Promise<void> {
-  await forgetLeft(orm, { partnerId, key });
-}
-
-const forgetLeft = autocommitStatement((db, { partnerId, key }: { partnerId: string; key: string | null }) =>
-  db
-    .deleteFrom('idempotency_claim')
-    .where('partner_id', '=', partnerId)
-    .where('mode', '=', 'test')
-    .where('key', '=', key)
-    .where('response_status', 'is', null),
+export const forgetUnanswered = autocommitStatement(
+  (db, { partnerId, key }: { partnerId: string; key: string | null }) =>
+    db
+      .deleteFrom('idempotency_claim')
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', 'test')
+      .where('key', '=', key)
+      .where('response_status', 'is', null),
 );
 
 /** A claim that the transaction holds. */

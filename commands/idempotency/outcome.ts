@@ -1,10 +1,18 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
-import type { EventType } from '../../domain/event.ts';
+import { writeStatement } from '../../db/sql.ts';
 import type { Mode } from '../../domain/mode.ts';
+import type { EventType } from '../../resources/event-types.ts';
+import type { OpenCommand } from '../command-context.ts';
 import { newEvent } from '../webhooks/new-event.ts';
-import { type AnsweredClaim, answeredClaimOf, insertAnsweredClaim } from './answer-once.ts';
 import type { KeyedRequest } from './claim.ts';
+import {
+  type ClaimWithResponse,
+  claimWithResponse,
+  insertClaimWithResponse,
+  type KeyedResponse,
+  requireStored,
+} from './respond-once.ts';
 import { type StoredResponse, sealBody } from './response.ts';
 
 /** How an operation ended: its event, and the response to its request, if it has none yet. */
@@ -30,10 +38,10 @@ export interface OutcomeValues {
 }
 
 /** The values of a statement that writes an outcome together with the claim of the request's key. */
-export type KeyedOutcomeValues = OutcomeValues & AnsweredClaim;
+export type KeyedOutcomeValues = OutcomeValues & ClaimWithResponse;
 
 /** CTEs that write a claim's outcome, for the row in the CTE `done`, which has partner_id and mode. */
-export const outcomeOfClaim = (
+export const writeClaimOutcome = (
   values: OutcomeValues,
 ): RawBuilder<unknown> => sql`${eventCte(values)}, answered AS (
   UPDATE idempotency_claim c SET response_status = ${values.responseStatus}, response_body = ${values.responseBody}
@@ -44,13 +52,13 @@ export const outcomeOfClaim = (
  * The same for a request, whose key, if it has one, is claimed together with the response.
  * @returns `isStored`: whether it was. If not, another request has claimed the key: roll back
  */
-export function outcomeOfRequest(
+export function writeRequestOutcome(
   values: KeyedOutcomeValues,
   isKeyed: boolean,
 ): { ctes: RawBuilder<unknown>; isStored: RawBuilder<boolean> } {
   if (!isKeyed) return { ctes: eventCte(values), isStored: sql<boolean>`true` };
   return {
-    ctes: sql`${eventCte(values)}, answered AS (${insertAnsweredClaim(values, 'done')})`,
+    ctes: sql`${eventCte(values)}, answered AS (${insertClaimWithResponse(values, 'done')})`,
     isStored: sql<boolean>`EXISTS (SELECT FROM answered)`,
   };
 }
@@ -63,21 +71,21 @@ export function forRequests<Statement>(
   return ({ key }) => (key === null ? keyless : keyed);
 }
 
-const eventCte = (values: OutcomeValues) => sql`told AS (
+const eventCte = (values: OutcomeValues) => sql`reported AS (
   INSERT INTO event (id, partner_id, mode, type, card_id, body, created_at)
   SELECT ${values.eventId}, partner_id, mode, ${values.eventType}, ${values.eventCardId}, ${values.eventBody},
     ${values.eventCreatedAt}::timestamptz
   FROM done)`;
 
-export const responseOf = ({ response: { status, resource } }: Outcome): StoredResponse => ({
+export const outcomeResponse = ({ response: { status, resource } }: Outcome): StoredResponse => ({
   status,
   body: JSON.stringify(resource),
 });
 
 export function claimOutcome(ring: KeyRing, claimId: string, outcome: Outcome): OutcomeValues {
-  const { status, body } = responseOf(outcome);
+  const { status, body } = outcomeResponse(outcome);
   return {
-    ...eventOf(outcome),
+    ...outcomeEvent(outcome),
     claimId,
     responseStatus: status,
     responseBody: sealBody(ring, claimId, body),
@@ -89,11 +97,34 @@ export const requestOutcome = (
   request: KeyedRequest,
   outcome: Outcome,
 ): KeyedOutcomeValues => ({
-  ...eventOf(outcome),
-  ...answeredClaimOf(ring, request, responseOf(outcome)),
+  ...outcomeEvent(outcome),
+  ...claimWithResponse(ring, request, outcomeResponse(outcome)),
 });
 
-function eventOf({ type, mode, cardId, data }: Outcome) {
+function outcomeEvent({ type, mode, cardId, data }: Outcome) {
   const { id, created, body } = newEvent({ type, mode, data });
   return { eventId: id, eventType: type, eventCardId: cardId, eventBody: body, eventCreatedAt: created };
 }
+
+/**
+ * Writes a change's event, stores the response to its request and the claim of its key, all in the caller's transaction: the end
+ * of a change that is one transaction, in either mode.
+ */
+export async function respondWithEvent(
+  { tx, ring }: OpenCommand,
+  request: KeyedRequest,
+  outcome: Outcome,
+): Promise<KeyedResponse> {
+  const [wrote] = await writeOutcome(request)(tx, requestOutcome(ring, request, outcome));
+  requireStored(wrote?.is_stored === true);
+  return { replayed: false, response: outcomeResponse(outcome) };
+}
+
+const writeOutcome = forRequests((isKeyed) =>
+  writeStatement((_, values: KeyedOutcomeValues) => {
+    const { ctes, isStored } = writeRequestOutcome(values, isKeyed);
+    return sql<{ is_stored: boolean }>`
+      WITH done AS (SELECT ${values.partnerId}::text AS partner_id, ${values.mode}::text AS mode), ${ctes}
+      SELECT ${isStored} AS is_stored`;
+  }),
+);

@@ -1,6 +1,4 @@
-import { sql } from 'kysely';
 import type { KeyRing } from '../../crypto/key-ring.ts';
-import { CLAIM_ANSWERED, EVENT_WRITTEN } from '../../db/notifications.ts';
 import { readStatement, writeStatement } from '../../db/sql.ts';
 import type { ApiError } from '../../domain/api-error.ts';
 import { presentError } from '../../resources/error.ts';
@@ -52,7 +50,7 @@ export async function storeError(
   claimId: string,
   error: ApiError,
 ): Promise<StoredResponse | null> {
-  const [claim] = await requestOf(command.tx, { claimId });
+  const [claim] = await selectRequest(command.tx, { claimId });
   if (claim === undefined) throw new Error(`there is no idempotency claim ${claimId}`);
   return storeResponse(command, claimId, error.status, presentError(error, claim.request_id));
 }
@@ -68,7 +66,7 @@ const store = writeStatement(
   { acrossTenants: 'id' },
 );
 
-const requestOf = readStatement(
+const selectRequest = readStatement(
   (db, { claimId }: { claimId: string }) =>
     db.selectFrom('idempotency_claim').select('request_id').where('id', '=', claimId),
   { acrossTenants: 'id' },
@@ -79,13 +77,13 @@ export async function readClaimResponse(
   { orm, ring }: CommandContext,
   claimId: string,
 ): Promise<StoredResponse | null> {
-  const [row] = await responseOf(orm.em.fork(), { claimId });
+  const [row] = await selectResponse(orm.em.fork(), { claimId });
   return row === undefined
     ? null
     : { status: row.response_status, body: openBody(ring, claimId, row.response_body) };
 }
 
-const responseOf = readStatement(
+const selectResponse = readStatement(
   (db, { claimId }: { claimId: string }) =>
     db
       .selectFrom('idempotency_claim')
@@ -95,53 +93,3 @@ const responseOf = readStatement(
       .$narrowType<{ response_status: number; response_body: Buffer }>(),
   { acrossTenants: 'id' },
 );
-
-/** PostgreSQL takes payloads of up to 8,000 bytes; base64 makes 6,800 of these. */
-const MAX_BYTES = 5_000;
-
-/**
- * Notifies the process that waits for a claim's response, before Temporal has recorded the workflow task that produced it,
- * and notifies the relays if there is an event to send. It is a separate statement after the commit, because NOTIFY inside a
- * transaction makes commits wait for each other. It includes the sealed response, unless that is too long.
- */
-export async function notifyResponse({ orm }: Pick<CommandContext, 'orm'>, claimId: string): Promise<void> {
-  await notify(orm.em.fork(), { claimId });
-}
-
-const notify = readStatement(
-  (_, { claimId }: { claimId: string }) => sql`
-    SELECT pg_notify(${sql.lit(CLAIM_ANSWERED)}, concat_ws(' ', ${claimId}::text,
-        (SELECT concat_ws(' ', c.response_status, encode(c.response_body, 'base64')) FROM idempotency_claim c
-         WHERE c.id = ${claimId} AND octet_length(c.response_body) <= ${sql.lit(MAX_BYTES)}))),
-      CASE WHEN EXISTS (SELECT FROM delivery WHERE status = 'pending') THEN pg_notify(${sql.lit(EVENT_WRITTEN)}, '') END`,
-  { acrossTenants: 'id' },
-);
-
-/** {@link notifyResponse} for callers that do not wait. @param onError receives the error if a notification was lost */
-export function createResponseNotifier(
-  orm: CommandContext['orm'],
-  onError: (claimId: string, error: unknown) => void,
-): (claimId: string) => void {
-  return (claimId) => {
-    notifyResponse({ orm }, claimId).catch((error: unknown) => onError(claimId, error));
-  };
-}
-
-/** A notification that a claim has its response. */
-export interface ResponseNotice {
-  claimId: string;
-  /** The response; null if it was too long to be included. */
-  open(ring: CommandContext['ring']): StoredResponse | null;
-}
-
-/** Reads what {@link notifyResponse} sent. */
-export function readResponseNotice(payload: string): ResponseNotice {
-  const [claimId = '', status, body] = payload.split(' ');
-  return {
-    claimId,
-    open: (ring) =>
-      body === undefined
-        ? null
-        : { status: Number(status), body: openBody(ring, claimId, Buffer.from(body, 'base64')) },
-  };
-}

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { type KeyRing, keyIdOf, rootContext } from '../../crypto/key-ring.ts';
+import { type KeyRing, readKeyId, rootContext } from '../../crypto/key-ring.ts';
 import { answerStartContext, endpointSecretContext } from '../../crypto/webhooks.ts';
 import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
@@ -49,33 +49,49 @@ interface Place {
 
 const PLACES: readonly Place[] = [
   {
-    ...{ name: 'derived_keys', table: 'ring_key', key: ['id'], column: 'root' },
+    name: 'derived_keys',
+    table: 'ring_key',
+    key: ['id'],
+    column: 'root',
     context: ([id]) => rootContext(id),
   },
   ...(['secret', 'previous_secret'] as const).map(
     (column): Place => ({
       name: column === 'secret' ? 'webhook_secrets' : 'previous_webhook_secrets',
-      ...{ table: 'webhook_endpoint', key: ['partner_id', 'mode'], column },
+      table: 'webhook_endpoint',
+      key: ['partner_id', 'mode'],
+      column,
       context: ([partner_id, mode]) => endpointSecretContext({ partner_id, mode }),
     }),
   ),
   {
-    ...{ name: 'receiver_responses', table: 'delivery_attempt', key: ['event_id', 'number'] },
+    name: 'receiver_responses',
+    table: 'delivery_attempt',
+    key: ['event_id', 'number'],
     column: 'answer_start',
     context: ([eventId]) => answerStartContext(eventId),
   },
   {
-    ...{ name: 'stored_requests', table: 'idempotency_claim', key: ['id'], column: 'request' },
+    name: 'stored_requests',
+    table: 'idempotency_claim',
+    key: ['id'],
+    column: 'request',
     context: ([id]) => requestContext(id),
     hasTime: true,
   },
   {
-    ...{ name: 'stored_responses', table: 'idempotency_claim', key: ['id'], column: 'response_body' },
+    name: 'stored_responses',
+    table: 'idempotency_claim',
+    key: ['id'],
+    column: 'response_body',
     context: ([id]) => responseContext(id),
     hasTime: true,
   },
   {
-    ...{ name: 'network_messages', table: 'network_message', key: ['id'], column: 'body' },
+    name: 'network_messages',
+    table: 'network_message',
+    key: ['id'],
+    column: 'body',
     context: ([id]) => messageContext(id),
     hasTime: true,
   },
@@ -94,7 +110,12 @@ export async function resealEverything(
   const seen: Seen = { startedAt: new Date(), fresh: new Set(), missing: new Set(), hasAudit: false };
   const record = (tx: Transactor) => {
     if (seen.hasAudit) return;
-    recordAudit(tx, actor, 'key-ring.reseal', ring.primaryId, { keys: ring.ids });
+    recordAudit(tx, {
+      actor,
+      action: 'key-ring.reseal',
+      subject: ring.primaryId,
+      detail: { keys: ring.ids },
+    });
     seen.hasAudit = true;
   };
   await transaction(orm, async (tx) => {
@@ -149,7 +170,10 @@ async function resealPlace(
   const { startedAt } = seen;
   for (let after: SealedRow | undefined, size = BATCH; size === BATCH; ) {
     const batch = await read(orm.em.fork(), {
-      ...{ first: after?.first ?? '', second: after?.second ?? '', currentKey: ring.primaryId, startedAt },
+      first: after?.first ?? '',
+      second: after?.second ?? '',
+      currentKey: ring.primaryId,
+      startedAt,
     });
     size = batch.length;
     after = batch.at(-1);
@@ -158,7 +182,7 @@ async function resealPlace(
       found.length === 0
         ? []
         : await transaction(orm, async (tx) => {
-            const rows = await write(tx, columnsOf(found));
+            const rows = await write(tx, toColumns(found));
             if (rows.length > 0) record(tx);
             return rows;
           });
@@ -181,7 +205,7 @@ interface ResealedRow {
 function reseal(ring: KeyRing, { context }: Place, row: SealedRow, seen: Seen): ResealedRow[] {
   const { first, second, sealed, is_fresh: isFresh } = row;
   if (sealed === null) return [];
-  const keyId = keyIdOf(sealed);
+  const keyId = readKeyId(sealed);
   if (!ring.ids.includes(keyId)) {
     seen.missing.add(keyId);
     return [];
@@ -201,7 +225,7 @@ function openOrNull(ring: KeyRing, sealed: Buffer, context: string): string | nu
   }
 }
 
-const columnsOf = (rows: readonly ResealedRow[]): Batch => ({
+const toColumns = (rows: readonly ResealedRow[]): Batch => ({
   firsts: rows.map(({ first }) => first),
   seconds: rows.map(({ second }) => second),
   sealed: rows.map(({ sealed }) => sealed),
@@ -224,10 +248,10 @@ interface Batch {
   resealed: Buffer[];
 }
 
-type Statements = ReturnType<typeof statementsOf>;
+type Statements = ReturnType<typeof placeStatements>;
 
 // Written out, since tables and keys differ. It waits for no lock, and leaves a row that has changed since it was read.
-function statementsOf({ table, key, column, hasTime }: Place) {
+function placeStatements({ table, key, column, hasTime }: Place) {
   const [first, second] = key;
   const sealed = sql.ref(`${table}.${column}`);
   // The second part of a key sorts by its own type, but is bound and read as text.
@@ -270,7 +294,7 @@ function statementsOf({ table, key, column, hasTime }: Place) {
 const keyIdIn = (sealed: RawBuilder<unknown>) =>
   sql<string>`convert_from(substr(${sealed}, 2, get_byte(${sealed}, 0)), 'UTF8')`;
 
-const STATEMENTS = new Map(PLACES.map((place) => [place, statementsOf(place)]));
+const STATEMENTS = new Map(PLACES.map((place) => [place, placeStatements(place)]));
 
 const keepRoots = writeStatement(
   (_, { ids, roots }: { ids: string[]; roots: Buffer[] }) => sql<{ id: string }>`

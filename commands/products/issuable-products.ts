@@ -2,30 +2,30 @@ import { type RawBuilder, sql } from 'kysely';
 import { type Reader, readStatement } from '../../db/sql.ts';
 import type { Mode } from '../../domain/mode.ts';
 
-export interface Product {
+export interface IssuableProduct {
   code: string;
   bin: string;
-  network: string;
+  scheme: string;
 }
 
 /** The products that an account can issue, the current one first (docs/partners/products.md). */
-export async function readIssuableProducts(em: Reader, partnerId: string): Promise<Product[]> {
-  const [row] = await productsOfPartner(em, { partnerId });
+export async function readIssuableProducts(em: Reader, partnerId: string): Promise<IssuableProduct[]> {
+  const [row] = await selectProducts(em, { partnerId });
   return row?.products ?? [];
 }
 
-const productsOfPartner = readStatement(
+const selectProducts = readStatement(
   (_, { partnerId }: { partnerId: string }) =>
-    sql<{ products: Product[] }>`SELECT ${issuableProducts(partnerId)} AS products`,
+    sql<{ products: IssuableProduct[] }>`SELECT ${issuableProducts(partnerId)} AS products`,
 );
 
 /**
  * The same as a subquery, for a statement that reads more.
  * @param partnerId a value, or a column of a table that is not named `issuable` or `allowed`
  */
-export function issuableProducts(partnerId: unknown): RawBuilder<Product[]> {
+export function issuableProducts(partnerId: unknown): RawBuilder<IssuableProduct[]> {
   return sql`
-    (SELECT coalesce(json_agg(json_build_object('code', issuable.code, 'bin', issuable.bin, 'network', issuable.network)
+    (SELECT coalesce(json_agg(json_build_object('code', issuable.code, 'bin', issuable.bin, 'scheme', issuable.network)
         ORDER BY issuable.is_current DESC, issuable.created_at, issuable.code), '[]')
       FROM product issuable
       WHERE issuable.retired_at IS NULL AND (issuable.is_current OR EXISTS (
@@ -34,6 +34,10 @@ export function issuableProducts(partnerId: unknown): RawBuilder<Product[]> {
 }
 
 /** Live mode can issue nothing without a network (CARD_NETWORK in docs/operating.md). */
-export function issuableIn(mode: Mode, products: Product[], liveNetworkConfigured: boolean): Product[] {
+export function issuableIn(
+  mode: Mode,
+  products: IssuableProduct[],
+  liveNetworkConfigured: boolean,
+): IssuableProduct[] {
   return mode === 'live' && !liveNetworkConfigured ? [] : products;
 }

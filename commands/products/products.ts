@@ -10,27 +10,31 @@ import { Refusal } from '../refusal.ts';
 interface NewCurrentProduct {
   code: string;
   bin: string;
-  network: string;
+  scheme: string;
 }
 
 /**
  * Makes a product the platform's current one; creates it, or brings it back if it was retired. It takes effect with the
  * next request (docs/partners/products.md). Cards keep the product they were issued with.
  */
-export function setCurrentProduct({ orm, actor }: Operator, product: NewCurrentProduct): Promise<void> {
+export function setCurrentProduct(
+  { orm, actor }: Operator,
+  { code, bin, scheme }: NewCurrentProduct,
+): Promise<void> {
   return transaction(orm, async (tx) => {
     await lockProducts(tx, {});
-    await tx.nativeUpdate(
-      ProductEntity,
-      { isCurrent: true, code: { $ne: product.code } },
-      { isCurrent: false },
-    );
+    await tx.nativeUpdate(ProductEntity, { isCurrent: true, code: { $ne: code } }, { isCurrent: false });
     await tx.upsert(
       ProductEntity,
-      { ...product, isCurrent: true, retiredAt: null, createdAt: new Date() },
+      { code, bin, network: scheme, isCurrent: true, retiredAt: null, createdAt: new Date() },
       { onConflictExcludeFields: ['createdAt'] },
     );
-    recordAudit(tx, actor, 'product.set-current', product.code, { ...product });
+    recordAudit(tx, {
+      actor,
+      action: 'product.set-current',
+      subject: code,
+      detail: { code, bin, network: scheme },
+    });
   });
 }
 
@@ -64,7 +68,7 @@ export function allowProducts(
     );
     if (codes.length === 0) return;
     for (const productCode of codes) tx.create(PartnerProductEntity, { partnerId, productCode });
-    recordAudit(tx, actor, 'product.allow', partnerId, { codes });
+    recordAudit(tx, { actor, action: 'product.allow', subject: partnerId, detail: { codes } });
   });
 }
 
@@ -84,7 +88,12 @@ export function retireProduct({ orm, actor }: Operator, code: string): Promise<v
     }
     if (product.retiredAt) return;
     product.retiredAt = new Date();
-    recordAudit(tx, actor, 'product.retire', code, { bin: product.bin, network: product.network });
+    recordAudit(tx, {
+      actor,
+      action: 'product.retire',
+      subject: code,
+      detail: { bin: product.bin, network: product.network },
+    });
   });
 }
 

@@ -64,7 +64,13 @@ export async function recordRefusedReveal(
   reason: string,
 ): Promise<void> {
   await insertRefusal(orm, {
-    ...{ id: newId('rvl'), partnerId, mode, apiKeyId, requestId, clientAddress, reason },
+    id: newId('rvl'),
+    partnerId,
+    mode,
+    apiKeyId,
+    requestId,
+    clientAddress,
+    reason,
     cardId: isId('card', cardId) ? cardId : null,
   });
 }
@@ -83,11 +89,11 @@ const insertRefusal = autocommitStatement(
 
 /** The switch is read each time, so that turning the feature off takes effect at once. */
 async function requireEnabled(tx: Reader, partnerId: string): Promise<void> {
-  const [partner] = await featureOf(tx, { partnerId });
+  const [partner] = await selectFeature(tx, { partnerId });
   if (partner?.enabled !== true) throw new ApiError('secure_details_disabled');
 }
 
-const featureOf = readStatement((db, { partnerId }: { partnerId: string }) =>
+const selectFeature = readStatement((db, { partnerId }: { partnerId: string }) =>
   db.selectFrom('partner').select('secure_details_enabled as enabled').where('id', '=', partnerId),
 );
 
@@ -95,7 +101,7 @@ async function readRevealableCard(
   tx: Reader,
   { partnerId, mode, cardId }: RevealAttempt,
 ): Promise<AdmittedCard> {
-  const [card] = isId('card', cardId) ? await cardOf(tx, { partnerId, mode }, { cardId }) : [];
+  const [card] = isId('card', cardId) ? await selectCard(tx, { partnerId, mode }, { cardId }) : [];
   if (card === undefined) throw new ApiError('card_not_found');
   if (card.status !== 'active' && card.status !== 'frozen') {
     const message = `The card is ${card.status}. Only active and frozen cards have secure details.`;
@@ -109,7 +115,7 @@ async function readRevealableCard(
   return { ...card, network_card_id };
 }
 
-const cardOf = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
+const selectCard = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { cardId: string }) =>
   db
     .selectFrom('card')
     .select(CARD_COLUMNS)
@@ -125,7 +131,7 @@ const cardOf = tenantStatement((db, { partnerId, mode, cardId }: Tenant & { card
 async function takeTurn(tx: Transactor, { partnerId, mode }: Tenant): Promise<void> {
   const locked = await lockUsage(tx, { partnerId, mode });
   if (locked.length !== 1) throw new Error('an account has no usage row: nothing can be counted');
-  const [wait] = await waitOf(tx, { partnerId, mode }, {});
+  const [wait] = await selectWait(tx, { partnerId, mode }, {});
   const seconds = wait?.seconds ?? 0;
   if (seconds > 0) throw new ApiError('reveal_limit_reached', { retryAfterSeconds: seconds });
 }
@@ -139,7 +145,7 @@ const lockUsage = writeStatement((db, { partnerId, mode }: Tenant) =>
     .forNoKeyUpdate(),
 );
 
-const waitOf = tenantStatement((db, { partnerId, mode }: Tenant) =>
+const selectWait = tenantStatement((db, { partnerId, mode }: Tenant) =>
   db
     .selectFrom(({ selectFrom }) =>
       selectFrom('card_reveal')

@@ -5,16 +5,27 @@ import { autocommitStatement, type Reader, readStatement } from '../../db/sql.ts
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
-import type { NetworkTransaction, WhyKept } from '../../domain/network-transaction.ts';
+import type {
+  NetworkAuthorizationReport,
+  NetworkAuthorizationRequest,
+  NetworkTransaction,
+  WhyKept,
+} from '../../domain/network-transaction.ts';
 import { asAccount } from '../../process/work-context.ts';
+import {
+  type AuthorizationMessage,
+  AuthorizationUnknown,
+  takeMessage,
+} from '../authorizations/network-messages.ts';
 import type { CommandContext } from '../command-context.ts';
 import {
   endMessage,
   findMessage,
+  forgetMessage,
   type KnownMessage,
   keepMessage,
   lockMessage,
-  type Report,
+  type ReportedMessage,
 } from './kept-messages.ts';
 import { settleTransactions } from './settle-transactions.ts';
 import type { Settlement } from './settlement.ts';
@@ -25,6 +36,8 @@ const MAX_LOCK_WAIT_MS = 250;
 /** How long nobody else tries a message that has been taken, and how long one is left alone that could not be booked. */
 const LEASE_MS = 10_000;
 const PAUSE_MS = 600_000;
+/** The same for one whose authorization is not known: its request may be on its way. */
+const UNKNOWN_PAUSE_MS = 30_000;
 
 /** A live card, as far as a transaction on it needs to know. */
 export interface NetworkCardOwner {
@@ -34,11 +47,16 @@ export interface NetworkCardOwner {
   status: CardStatus;
 }
 
-/** What became of a report: the id of its transaction, or of the message that is kept for it. */
-export type Received = { transactionId: string } | { messageId: string; keptNow: WhyKept | null };
+/** What became of a report: the id of its transaction, of the authorization it ended, or of the message that is kept for it. */
+export type Received =
+  | { transactionId: string }
+  | { authorizationId: string }
+  | { messageId: string; keptNow: WhyKept | null };
 
 interface ReceivingContext extends CommandContext {
   settlements: SettlementQueue;
+  /** How long an authorization holds its amount at most. */
+  authorizationTtlMs: number;
   /** Called after a kept transaction was booked. */
   eventsWritten(): void;
 }
@@ -49,8 +67,8 @@ interface ReceivingContext extends CommandContext {
  * @throws ApiError `unavailable` if it can't be booked and nothing more can be kept
  */
 export async function receiveTransaction(
-  { orm, ring, settlements, eventsWritten }: ReceivingContext,
-  report: Report,
+  { orm, ring, settlements, authorizationTtlMs, eventsWritten }: ReceivingContext,
+  report: ReportedMessage,
   onCard: (card: NetworkCardOwner) => void,
 ): Promise<Received> {
   const { networkCardId, networkTransactionId, whole } = report.transaction;
@@ -59,53 +77,108 @@ export async function receiveTransaction(
     networkTransactionId,
     networkCardId,
   });
-  const card = found?.id == null ? null : ownerOf(found as FoundCard);
+  const card = found?.id == null ? null : toOwner(found as FoundCard);
   if (card !== null) onCard(card);
   if (found?.has_messages) {
     const known = await findMessage(orm, ring, report);
     if (known?.status === 'waiting' && card !== null) {
-      const booked = (await asAccount(card, () => bookMessage(orm, ring, known.id))) ?? known;
-      if (booked.status === 'booked') eventsWritten();
-      return receivedAs(booked);
+      const ended = await asAccount(card, () => bookMessage(orm, ring, known.id));
+      if (ended?.status === 'booked' || ended?.status === 'applied') eventsWritten();
+      return receivedAs(ended ?? known);
     }
     if (known !== null) return receivedAs(known);
   }
-  const settled = await settleOrExplain(settlements, card, whole);
+  const settled =
+    whole !== null && card !== null && isAuthorizationReport(whole)
+      ? await asAccount(card, () => takeOrExplain(orm, card, whole, authorizationTtlMs))
+      : await settleOrExplain(settlements, card, whole);
+  if (typeof settled !== 'string' && whole !== null && isAuthorizationReport(whole)) eventsWritten();
   if (typeof settled !== 'string') return settled;
   const kept = await keepMessage(orm, ring, report, settled);
   return kept.isNew ? { messageId: kept.id, keptNow: settled } : receivedAs(kept);
 }
 
-const receivedAs = ({ id, transaction_id: transactionId }: KnownMessage): Received =>
-  transactionId === null ? { messageId: id, keptNow: null } : { transactionId };
+function receivedAs(message: KnownMessage | AppliedMessage): Received {
+  if (message.status === 'applied') return { authorizationId: message.authorizationId };
+  const { id, transaction_id: transactionId } = message;
+  return transactionId === null ? { messageId: id, keptNow: null } : { transactionId };
+}
 
 async function settleOrExplain(
   settlements: SettlementQueue,
   card: NetworkCardOwner | null,
-  told: NetworkTransaction | null,
+  reported: NetworkTransaction | NetworkAuthorizationReport | null,
 ): Promise<{ transactionId: string } | WhyKept> {
-  if (told === null) return 'not_understood';
-  if (card === null) return 'card_unknown';
+  if (reported === null) return 'not_understood';
+  if (card === null || isAuthorizationReport(reported)) return 'card_unknown';
   try {
-    const { transaction } = await settlements.settle(settlementOf(card, told));
+    const { transaction } = await settlements.settle(toSettlement(card, reported));
     return { transactionId: transaction.id };
   } catch (error) {
     return whyKept(error, card);
   }
 }
 
-/** The settlement of a transaction that the network reports on a live card. */
-export function settlementOf(card: Omit<NetworkCardOwner, 'status'>, told: NetworkTransaction): Settlement {
-  const { cardId, partnerId, mode } = card;
-  const { name, city, country, categoryCode } = told.merchant;
+async function takeOrExplain(
+  orm: Orm,
+  card: NetworkCardOwner,
+  reported: NetworkAuthorizationReport,
+  ttlMs: number,
+): Promise<{ transactionId: string } | { authorizationId: string } | WhyKept> {
+  try {
+    const taken = await transaction(orm, (tx) =>
+      takeMessage(tx, toAuthorizationMessage(card, reported), { ttlMs, lockWaitMs: null }),
+    );
+    if (taken.transaction !== null) return { transactionId: taken.transaction.id };
+    if (taken.authorization === null)
+      throw new Error(`a ${reported.type} was taken without its authorization`);
+    return { authorizationId: taken.authorization.id };
+  } catch (error) {
+    return whyKept(error, card);
+  }
+}
+
+const isAuthorizationReport = (
+  reported: NetworkTransaction | NetworkAuthorizationReport,
+): reported is NetworkAuthorizationReport => 'final' in reported;
+
+/** What the network says about an authorization of a live card. */
+export function toAuthorizationMessage(
+  { cardId, partnerId, mode }: Omit<NetworkCardOwner, 'status'>,
+  reported: NetworkAuthorizationReport | NetworkAuthorizationRequest,
+): AuthorizationMessage {
+  const { name, city, country, categoryCode } = reported.merchant;
+  const isRequest = reported.type === 'authorization' || reported.type === 'increment';
   return {
     partnerId,
     mode,
     cardId,
-    networkTransactionId: told.networkTransactionId,
-    type: told.type,
-    amountCents: told.amountCents,
-    forced: told.forced,
+    type: reported.type,
+    messageId: reported.networkTransactionId,
+    // A new authorization is named after its request, unless the network gives it a name of its own.
+    networkAuthorizationId:
+      reported.networkAuthorizationId ?? (isRequest ? reported.networkTransactionId : null),
+    amountCents: reported.amountCents,
+    isFinal: 'final' in reported ? reported.final : true,
+    merchant: { name, city, country, category_code: categoryCode },
+  };
+}
+
+/** The settlement of a transaction that the network reports on a live card. */
+export function toSettlement(
+  card: Omit<NetworkCardOwner, 'status'>,
+  reported: NetworkTransaction,
+): Settlement {
+  const { cardId, partnerId, mode } = card;
+  const { name, city, country, categoryCode } = reported.merchant;
+  return {
+    partnerId,
+    mode,
+    cardId,
+    networkTransactionId: reported.networkTransactionId,
+    type: reported.type,
+    amountCents: reported.amountCents,
+    forced: reported.forced,
     simulated: false,
     merchant: { name, city, country, category_code: categoryCode },
   };
@@ -113,6 +186,7 @@ export function settlementOf(card: Omit<NetworkCardOwner, 'status'>, told: Netwo
 
 /** Why a settlement was refused. @throws the error, if it is no refusal */
 function whyKept(error: unknown, card: NetworkCardOwner): WhyKept {
+  if (error instanceof AuthorizationUnknown) return 'authorization_unknown';
   if (error instanceof ApiError) {
     if (error.code === 'invalid_state') return card.status === 'failed' ? 'card_failed' : 'card_not_issued';
     if (error.code === 'idempotency_conflict') return 'id_conflict';
@@ -131,21 +205,47 @@ class NotBooked extends Error {
   }
 }
 
+/** A message about an authorization that has no transaction, such as a reversal. It was applied, and is no longer kept. */
+interface AppliedMessage {
+  status: 'applied';
+  authorizationId: string;
+}
+
 /**
  * Books a message that is waiting, if it can be booked now: its transaction and the end of the message commit together. A
  * message that has ended is left as it is.
- * @returns the message as it then is; null if there is none
+ * @returns the message as it then is, or what it was applied to; null if there is none
  */
-export async function bookMessage(orm: Orm, ring: KeyRing, messageId: string): Promise<KnownMessage | null> {
+export async function bookMessage(
+  orm: Orm,
+  ring: KeyRing,
+  messageId: string,
+): Promise<KnownMessage | AppliedMessage | null> {
   try {
-    return await transaction(orm, async (tx): Promise<KnownMessage | null> => {
+    return await transaction(orm, async (tx): Promise<KnownMessage | AppliedMessage | null> => {
       const message = await lockMessage(tx, ring, messageId);
       if (message === null || message.status !== 'waiting') return message;
       const { whole } = message.reported;
       if (whole === null) throw new NotBooked('not_understood');
       const card = await findNetworkCard(tx, whole.networkCardId);
       if (card === null) throw new NotBooked('card_unknown');
-      const [outcome] = await settleTransactions(tx, [settlementOf(card, whole)], MAX_LOCK_WAIT_MS).catch(
+      if (isAuthorizationReport(whole)) {
+        // Only a request needs to know how long it holds its amount.
+        const limits = { ttlMs: 0, lockWaitMs: MAX_LOCK_WAIT_MS };
+        const taken = await takeMessage(tx, toAuthorizationMessage(card, whole), limits).catch((error) => {
+          throw new NotBooked(whyKept(error, card));
+        });
+        if (taken.transaction === null) {
+          // It is remembered as a message about its authorization, and has no transaction to be booked as.
+          if (taken.authorization === null)
+            throw new Error(`a ${whole.type} was taken without its authorization`);
+          await forgetMessage(tx, messageId);
+          return { status: 'applied', authorizationId: taken.authorization.id };
+        }
+        await endMessage(tx, messageId, taken.transaction.id);
+        return { id: messageId, status: 'booked', transaction_id: taken.transaction.id };
+      }
+      const [outcome] = await settleTransactions(tx, [toSettlement(card, whole)], MAX_LOCK_WAIT_MS).catch(
         (error) => {
           throw new NotBooked(whyKept(error, card));
         },
@@ -158,7 +258,8 @@ export async function bookMessage(orm: Orm, ring: KeyRing, messageId: string): P
     if (!(error instanceof NotBooked)) throw error;
     const isForCard = error.reason === 'card_unknown' || error.reason === 'card_not_issued';
     // Nobody takes it before its card is issued, and then at once.
-    await leave(orm, { messageId, reason: error.reason, pauseMs: isForCard ? 0 : PAUSE_MS });
+    const pauseMs = error.reason === 'authorization_unknown' ? UNKNOWN_PAUSE_MS : PAUSE_MS;
+    await leave(orm, { messageId, reason: error.reason, pauseMs: isForCard ? 0 : pauseMs });
     return { id: messageId, status: 'waiting', transaction_id: null };
   }
 }
@@ -183,13 +284,9 @@ export interface DueMessage {
  * Takes messages whose card is known and no longer being issued, those first that were tried longest ago. Nobody else
  * takes them for ten seconds.
  */
-export function takeDueMessages(orm: Orm, limit: number): Promise<DueMessage[]> {
-  return take(orm, { limit, leaseMs: LEASE_MS });
-}
-
-const take = autocommitStatement(
-  (_, { limit, leaseMs }: { limit: number; leaseMs: number }) => sql<DueMessage>`
-    UPDATE network_message m SET retry_after = now() + ${leaseMs} * interval '1 millisecond'
+export const takeDueMessages = autocommitStatement(
+  (_, { limit }: { limit: number }) => sql<DueMessage>`
+    UPDATE network_message m SET retry_after = now() + ${sql.lit(LEASE_MS)} * interval '1 millisecond'
     FROM (
       SELECT w.id, c.partner_id FROM network_message w
       JOIN card c ON c.network_card_id = w.network_card_id AND c.mode = 'live' AND c.status <> 'funding_pending'
@@ -201,11 +298,7 @@ const take = autocommitStatement(
 );
 
 /** Makes the messages for a card due at once. */
-export async function hurryMessages(orm: Orm, networkCardId: string): Promise<void> {
-  await hurry(orm, { networkCardId });
-}
-
-const hurry = autocommitStatement((db, { networkCardId }: { networkCardId: string }) =>
+export const hurryMessages = autocommitStatement((db, { networkCardId }: { networkCardId: string }) =>
   db
     .updateTable('network_message')
     .set({ retry_after: sql`'-infinity'` })
@@ -216,12 +309,12 @@ const hurry = autocommitStatement((db, { networkCardId }: { networkCardId: strin
 /** Our card with this id at the live network, and its account. */
 export async function findNetworkCard(em: Reader, networkCardId: string): Promise<NetworkCardOwner | null> {
   const [row] = await liveCardWith(em, { networkCardId });
-  return row === undefined ? null : ownerOf(row);
+  return row === undefined ? null : toOwner(row);
 }
 
 type FoundCard = { id: string; partner_id: string; status: CardStatus };
 
-const ownerOf = ({ id, partner_id, status }: FoundCard): NetworkCardOwner => ({
+const toOwner = ({ id, partner_id, status }: FoundCard): NetworkCardOwner => ({
   cardId: id,
   partnerId: partner_id,
   mode: 'live',

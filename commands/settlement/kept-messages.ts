@@ -18,7 +18,7 @@ export const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 export const messageContext = (messageId: string): string => `network-message/${messageId}`;
 
 /** What the network reported, and which network that is. */
-export interface Report {
+export interface ReportedMessage {
   network: string;
   /** As received. */
   body: Uint8Array;
@@ -29,11 +29,15 @@ export interface Report {
 export type KnownMessage = Row<'network_message', 'id' | 'status' | 'transaction_id'>;
 
 /** The kept message with this content; null if there is none. */
-export async function findMessage(orm: Orm, ring: KeyRing, report: Report): Promise<KnownMessage | null> {
+export async function findMessage(
+  orm: Orm,
+  ring: KeyRing,
+  report: ReportedMessage,
+): Promise<KnownMessage | null> {
   const [message] = await find(orm.em.fork(), {
     network: report.network,
     messageId: report.transaction.networkTransactionId,
-    fingerprints: fingerprintsOf(ring, report),
+    fingerprints: fingerprintReports(ring, report),
   });
   return message ?? null;
 }
@@ -57,7 +61,7 @@ const find = readStatement((db, values: { network: string; messageId: string; fi
 export async function keepMessage(
   orm: Orm,
   ring: KeyRing,
-  report: Report,
+  report: ReportedMessage,
   reason: WhyKept,
 ): Promise<KnownMessage & { isNew: boolean }> {
   const id = newId('nmsg');
@@ -65,7 +69,7 @@ export async function keepMessage(
     id,
     network: report.network,
     messageId: report.transaction.networkTransactionId,
-    fingerprint: fingerprintsOf(ring, report)[0],
+    fingerprint: fingerprintReports(ring, report)[0],
     body: ring.seal(report.body, messageContext(id)),
     sizeBytes: report.body.length,
     networkCardId: report.transaction.networkCardId,
@@ -110,9 +114,9 @@ const keep = autocommitStatement(
  * Keyed hashes of the content, under the ring's current key first. A report that is understood is the same in any order of
  * fields and with its defaults left out; any other only byte for byte.
  */
-function fingerprintsOf(
+function fingerprintReports(
   ring: KeyRing,
-  { body, transaction }: Report,
+  { body, transaction }: ReportedMessage,
 ): [current: Buffer, ...others: Buffer[]] {
   const content = transaction.whole === null ? body : JSON.stringify(transaction.whole);
   const [current, ...others] = ring.derive('network-messages');
@@ -161,6 +165,15 @@ export async function endMessage(tx: Transactor, id: string, transactionId: stri
   const status = transactionId === null ? 'dismissed' : 'booked';
   await end(tx, { id, status, transactionId });
 }
+
+/** Forgets a message whose content is recorded elsewhere now. */
+export async function forgetMessage(tx: Transactor, id: string): Promise<void> {
+  await forget(tx, { id });
+}
+
+const forget = writeStatement((db, { id }: { id: string }) =>
+  db.deleteFrom('network_message').where('id', '=', id),
+);
 
 type Ended = { id: string; status: NetworkMessageStatus; transactionId: string | null };
 

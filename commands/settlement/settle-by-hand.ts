@@ -6,7 +6,7 @@ import type { TransactionType } from '../../domain/transaction.ts';
 import type { TransactionResource } from '../../resources/transaction.ts';
 import { type OperatorContext, recordAudit } from '../accounts/operator-context.ts';
 import { Refusal, unknownId } from '../refusal.ts';
-import { findNetworkCard, type NetworkCardOwner, settlementOf } from './book-messages.ts';
+import { findNetworkCard, type NetworkCardOwner, toSettlement } from './book-messages.ts';
 import { endMessage, type LockedMessage, lockMessage } from './kept-messages.ts';
 import { settleTransactions } from './settle-transactions.ts';
 
@@ -32,9 +32,9 @@ export function bookByHand(
   return transaction(orm, async (tx) => {
     const message = await lockKnown(tx, ring, messageId);
     if (message.status === 'booked') throw alreadyBooked(message);
-    const card = await cardOf(tx, message, given.cardId);
-    const told = toldOf(message, given);
-    const settlement = { ...settlementOf(card, told), byHand: true };
+    const card = await findCard(tx, message, given.cardId);
+    const reported = toTransaction(message, given);
+    const settlement = { ...toSettlement(card, reported), byHand: true };
     let [outcome] = await settleTransactions(tx, [settlement]).catch(asRefusal);
     if (outcome instanceof ApiError && outcome.code === 'idempotency_conflict') {
       [outcome] = await settleTransactions(tx, [{ ...settlement, networkTransactionId: messageId }]).catch(
@@ -43,15 +43,20 @@ export function bookByHand(
     }
     if (outcome === undefined || outcome instanceof ApiError) return asRefusal(outcome);
     await endMessage(tx, messageId, outcome.transaction.id);
-    recordAudit(tx, actor, 'transaction.book', outcome.transaction.id, {
-      messageId,
-      networkTransactionId: told.networkTransactionId,
-      partnerId: card.partnerId,
-      cardId: card.cardId,
-      type: told.type,
-      amountCents: told.amountCents,
-      wasDismissed: message.status === 'dismissed',
-      reason: given.reason,
+    recordAudit(tx, {
+      actor,
+      action: 'transaction.book',
+      subject: outcome.transaction.id,
+      detail: {
+        messageId,
+        networkTransactionId: reported.networkTransactionId,
+        partnerId: card.partnerId,
+        cardId: card.cardId,
+        type: reported.type,
+        amountCents: reported.amountCents,
+        wasDismissed: message.status === 'dismissed',
+        reason: given.reason,
+      },
     });
     return outcome.transaction;
   });
@@ -76,7 +81,7 @@ export function dismissMessage(
     await endMessage(tx, messageId, null);
     const { networkTransactionId, networkCardId } = message.reported;
     const detail = { networkTransactionId, networkCardId, whyKept: message.reason, reason };
-    recordAudit(tx, actor, 'transaction.dismiss', messageId, detail);
+    recordAudit(tx, { actor, action: 'transaction.dismiss', subject: messageId, detail });
   });
 }
 
@@ -94,7 +99,7 @@ const alreadyBooked = ({ id, transaction_id }: LockedMessage): Refusal =>
   new Refusal(`${id} is already booked as ${transaction_id}; nothing was changed.`);
 
 /** The card to book on: the one with the network's id, or the one given. */
-async function cardOf(
+async function findCard(
   tx: Transactor,
   { id, network_card_id: networkCardId }: LockedMessage,
   cardId: string | undefined,
@@ -125,7 +130,7 @@ const liveCard = readStatement(
 );
 
 /** What the network reported, with what the operator gives in its place. */
-function toldOf({ reported }: LockedMessage, { type, amountCents }: BookedByHand) {
+function toTransaction({ reported }: LockedMessage, { type, amountCents }: BookedByHand) {
   const { networkCardId, networkTransactionId, currency, forced, merchant } = reported;
   const isUsd = currency === 'USD';
   const booked = {

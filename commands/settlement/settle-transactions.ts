@@ -1,16 +1,17 @@
 import { sql } from 'kysely';
 import { newId } from '../../crypto/new-id.ts';
 import { CARD_COLUMNS, of, TRANSACTION_COLUMNS } from '../../db/columns.ts';
-import { columnsOf, readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { columnList, type Transactor, writeStatement } from '../../db/sql.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import type { EventType } from '../../domain/event.ts';
 import { DEFAULT_FEE_PLAN, FeePlan } from '../../domain/fees.ts';
 import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
-import { applyOperations } from '../../ledger/apply-operation.ts';
+import { applyPostings } from '../../ledger/apply-posting.ts';
 import { LedgerRejected } from '../../ledger/ledger-error.ts';
-import { encodeOperation } from '../../ledger/operation.ts';
+import { encodePosting } from '../../ledger/posting.ts';
 import { presentCard } from '../../resources/card.ts';
+import type { EventType } from '../../resources/event-types.ts';
 import { presentTransaction, type TransactionRow } from '../../resources/transaction.ts';
+import { appliedControls, type ControlsColumns } from '../spending-controls/applied-controls.ts';
 import { newEvent } from '../webhooks/new-event.ts';
 import {
   decideSettlements,
@@ -20,7 +21,7 @@ import {
   type SettlementDecision,
   type SettlementOutcome,
   type SettlementTerms,
-  settlementOperation,
+  settlementPosting,
 } from './settlement.ts';
 
 /**
@@ -38,8 +39,8 @@ export async function settleTransactions(
   settlements: readonly Settlement[],
   longestLockWaitMs: number | null = null,
 ): Promise<SettlementOutcome[]> {
-  const terms = await lockTerms(tx, settlements, longestLockWaitMs);
-  const decisions = decideSettlements(settlements, terms);
+  const { terms, at } = await lockTerms(tx, settlements, longestLockWaitMs);
+  const decisions = decideSettlements(settlements, terms, at);
   const made = decisions.filter((decision) => 'card' in decision);
   try {
     await moveMoney(tx, made);
@@ -52,7 +53,7 @@ export async function settleTransactions(
     );
   }
   await insertTransactions(tx, made);
-  return decisions.map(outcomeOf);
+  return decisions.map(toOutcome);
 }
 
 /** {@link settleTransactions} for one settlement. @throws ApiError what would be its outcome: roll back. */
@@ -62,7 +63,7 @@ export async function settleTransaction(tx: Transactor, settlement: Settlement):
   return outcome;
 }
 
-function outcomeOf(decision: SettlementDecision): SettlementOutcome {
+function toOutcome(decision: SettlementDecision): SettlementOutcome {
   if (decision instanceof ApiError) return decision;
   return 'known' in decision
     ? { transaction: presentTransaction(decision.known), replayed: true }
@@ -77,27 +78,34 @@ async function lockTerms(
   tx: Transactor,
   settlements: readonly Settlement[],
   longestLockWaitMs: number | null,
-): Promise<SettlementTerms[]> {
+): Promise<{ terms: SettlementTerms[]; at: Date }> {
   const cardIds = [...new Set(settlements.map((settlement) => settlement.cardId))];
   const cards = await lockCards(tx, { cardIds, longestLockWaitMs });
   const byId = new Map(cards.map((card) => [card.id, card]));
+  // Under the locks: a settlement counts in the interval of a spending limit in which it is decided.
+  const at = new Date();
   const rows = await readTerms(tx, {
     cardIds: settlements.map((settlement) => settlement.cardId),
     partnerIds: settlements.map((settlement) => settlement.partnerId),
     modes: settlements.map((settlement) => settlement.mode),
     networkTransactionIds: settlements.map((settlement) => settlement.networkTransactionId),
+    at: at.toISOString(),
   });
-  return settlements.map(({ cardId, partnerId, mode }, index) => {
-    const { card_posted, arriving, fee_plan, ...known } = rows[index] as TermsRow;
+  const terms = settlements.map(({ cardId, partnerId, mode }, index) => {
+    const { card_posted, card_held, arriving, fee_plan, account_controls, spending, ...known } = rows[
+      index
+    ] as TermsRow;
     const card = byId.get(cardId);
     return {
       card: card?.partner_id === partnerId && card.mode === mode ? card : undefined,
-      cardBalanceCents: Number(card_posted ?? 0),
+      balance: { balanceCents: Number(card_posted ?? 0), heldCents: Number(card_held ?? 0) },
       arrivingCents: BigInt(arriving),
       feePlan: fee_plan === null ? DEFAULT_FEE_PLAN : FeePlan.parse(fee_plan),
+      controls: appliedControls(card?.spending_controls ?? null, { account_controls, spending }),
       known: known.id === null ? null : (known as TransactionRow),
     };
   });
+  return { terms, at };
 }
 
 /** An array of unknown length: PostgreSQL plans a statement anew for each array whose elements it can count. */
@@ -124,25 +132,32 @@ interface TermsAsked {
   partnerIds: string[];
   modes: string[];
   networkTransactionIds: string[];
+  at: string;
 }
 
-type TermsRow = { card_posted: string | null; arriving: string; fee_plan: unknown } & (
-  | TransactionRow
-  | { [Column in keyof TransactionRow]: null }
-);
+type TermsRow = {
+  card_posted: string | null;
+  card_held: string | null;
+  arriving: string;
+  fee_plan: unknown;
+} & ControlsColumns &
+  (TransactionRow | { [Column in keyof TransactionRow]: null });
 
 // Written out because it joins a list of four columns by place. Each LIMIT makes it look up row by row in an index,
-// whatever the sizes of the tables were when it was planned.
-const readTerms = readStatement(
+// whatever the sizes of the tables were when it was planned. It writes counters of spending, if a card's limits lack them.
+const readTerms = writeStatement(
   (_, asked: TermsAsked) => sql<TermsRow>`
-    SELECT a.posted AS card_posted, p.fee_plan, t.*,
+    SELECT a.posted AS card_posted, a.held AS card_held, p.fee_plan, p.spending_controls AS account_controls, t.*,
+      CASE WHEN num_nonnulls(k.spending_controls, p.spending_controls) > 0
+        THEN count_spending(k.card, p.spending_controls, ${asked.at}) END AS spending,
       coalesce((SELECT sum(o.amount_cents) FROM topup o WHERE o.card_id = s.card_id AND o.status = 'pending'), 0) AS arriving
     FROM unnest(${list(asked.cardIds)}, ${list(asked.partnerIds)}, ${list(asked.modes)},
       ${list(asked.networkTransactionIds)}) WITH ORDINALITY s (card_id, partner_id, mode, network_transaction_id, place)
-    LEFT JOIN LATERAL (SELECT posted FROM ledger.account WHERE card_id = s.card_id LIMIT 1) a ON true
-    LEFT JOIN LATERAL (SELECT fee_plan FROM partner WHERE id = s.partner_id LIMIT 1) p ON true
+    LEFT JOIN LATERAL (SELECT posted, held FROM ledger.account WHERE card_id = s.card_id LIMIT 1) a ON true
+    LEFT JOIN LATERAL (SELECT fee_plan, spending_controls FROM partner WHERE id = s.partner_id LIMIT 1) p ON true
+    LEFT JOIN LATERAL (SELECT c AS card, c.spending_controls FROM card c WHERE c.id = s.card_id LIMIT 1) k ON true
     LEFT JOIN LATERAL (
-      SELECT ${columnsOf('card_transaction', TRANSACTION_COLUMNS)} FROM card_transaction
+      SELECT ${columnList('card_transaction', TRANSACTION_COLUMNS)} FROM card_transaction
       WHERE mode = s.mode AND network_transaction_id = s.network_transaction_id LIMIT 1
     ) t ON true
     ORDER BY s.place`,
@@ -150,18 +165,16 @@ const readTerms = readStatement(
 );
 
 async function moveMoney(tx: Transactor, made: readonly NewTransaction[]): Promise<void> {
-  const operations = made
-    .map(({ row }) => settlementOperation(row))
-    .filter((operation) => operation !== null);
-  if (operations.length === 0) return;
-  const answers = await applyOperations(tx, operations.map(encodeOperation));
+  const postings = made.map(({ row }) => settlementPosting(row)).filter((posting) => posting !== null);
+  if (postings.length === 0) return;
+  const answers = await applyPostings(tx, postings.map(encodePosting));
   for (const [index, answer] of answers.entries()) {
     if (answer instanceof Error) throw answer;
     // Everyone who moves a card's money locks its row, and other debits may overdraw, so there was enough.
     if (answer.outcome !== 'applied') throw new Error(`a settlement can not be ${answer.outcome}`);
     // A debit that may overdraw leaves room for what is held, so that posting a hold is never refused.
     if (answer.prepaid !== null && answer.prepaid.availableCents < -MAX_AMOUNT_CENTS) {
-      throw new LedgerRejected(operations[index]?.operationId ?? '', 'balance_out_of_range');
+      throw new LedgerRejected(postings[index]?.operationId ?? '', 'balance_out_of_range');
     }
   }
 }
@@ -173,10 +186,11 @@ async function insertTransactions(tx: Transactor, made: readonly NewTransaction[
   if (made.length === 0) return;
   // Events are listed by their ids: those of one moment in the order of their transactions.
   const ids = made.map(() => newId('evt')).sort();
-  const events = made.map(({ row, card }, index) => {
+  const events = made.map(({ row, card, heldCents }, index) => {
     const { partner_id, mode, card_id } = row;
     const transaction = presentTransaction(row);
-    const data = { transaction, card: presentCard(card, transaction.card_balance_after) };
+    const balanceCents = transaction.card_balance_after;
+    const data = { transaction, card: presentCard(card, { balanceCents, heldCents }) };
     const { id, created, body } = newEvent(
       { type: CREATED, mode, data, created: transaction.created },
       ids[index],

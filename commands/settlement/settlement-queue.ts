@@ -28,16 +28,16 @@ export interface SettlementQueue {
  */
 export function createSettlementQueue(orm: Orm, eventsWritten: () => void): SettlementQueue {
   const settle = coalesce<Settlement, Settled>({
-    mostTogether: MAX_TOGETHER,
-    mostUnderWay: MAX_UNDER_WAY,
-    laneOf: accountOf,
+    maxTogether: MAX_TOGETHER,
+    maxUnderWay: MAX_UNDER_WAY,
+    laneOf: accountKey,
     async run(settlements) {
       try {
         const outcomes = await asService('settlements', () => settleTogether(settlements, MAX_LOCK_WAIT_MS));
-        return outcomes.map(settledOf);
+        return outcomes.map(toSettled);
       } catch {
-        // The error need not be everybody's.
-        return [...Map.groupBy(settlements, accountOf).values()].flatMap((ofOneAccount) =>
+        // The error may come from one account, so settle each account's transactions apart.
+        return [...Map.groupBy(settlements, accountKey).values()].flatMap((ofOneAccount) =>
           settleApart(ofOneAccount),
         );
       }
@@ -54,8 +54,8 @@ export function createSettlementQueue(orm: Orm, eventsWritten: () => void): Sett
   }
 
   /**
-   * Settles what belongs to one account, in its own turns and for as long as a session may wait for a lock. If that ends
-   * in an error, settles each alone: the error it meets then is its own.
+   * Settles what belongs to one account, in the account's own turns, and waits for locks as long as a session may. If
+   * that fails, settles each one alone, so that only the ones that cause an error get it.
    */
   function settleApart(settlements: readonly Settlement[]): Promise<Settled>[] {
     return asAccount(settlements[0] as Settlement, () => {
@@ -63,7 +63,7 @@ export function createSettlementQueue(orm: Orm, eventsWritten: () => void): Sett
         settlements.length > 1 ? settleTogether(settlements, null).catch(() => null) : Promise.resolve(null);
       return settlements.map(async (settlement, index) => {
         const outcome = (await together)?.[index];
-        if (outcome !== undefined) return settledOf(outcome);
+        if (outcome !== undefined) return toSettled(outcome);
         const settled = await transaction(orm, (tx) => settleTransaction(tx, settlement));
         eventsWritten();
         return settled;
@@ -74,9 +74,9 @@ export function createSettlementQueue(orm: Orm, eventsWritten: () => void): Sett
   return { settle };
 }
 
-const accountOf = ({ mode, partnerId }: Settlement): string => `${mode}/${partnerId}`;
+const accountKey = ({ mode, partnerId }: Settlement): string => `${mode}/${partnerId}`;
 
-async function settledOf(outcome: SettlementOutcome): Promise<Settled> {
+async function toSettled(outcome: SettlementOutcome): Promise<Settled> {
   if (outcome instanceof Error) throw outcome;
   return outcome;
 }

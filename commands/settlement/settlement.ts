@@ -1,15 +1,26 @@
-import { newId, timeOf } from '../../crypto/new-id.ts';
+import { newId, readIdTime } from '../../crypto/new-id.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import type { FeePlan } from '../../domain/fees.ts';
 import type { Tenant } from '../../domain/mode.ts';
+import {
+  type AppliedControls,
+  afterSpending,
+  NO_CONTROLS,
+  refusalByControls,
+} from '../../domain/spending-controls.ts';
 import {
   decideTransaction,
   type TransactionDecision,
   type TransactionRequest,
 } from '../../domain/transaction.ts';
-import type { LedgerOperation, Transfer } from '../../ledger/operation.ts';
-import type { CardRow } from '../../resources/card.ts';
-import type { Merchant, TransactionResource, TransactionRow } from '../../resources/transaction.ts';
+import type { Posting, Transfer } from '../../ledger/posting.ts';
+import type { CardBalance, CardRow } from '../../resources/card.ts';
+import {
+  type Merchant,
+  partnerShareCents,
+  type TransactionResource,
+  type TransactionRow,
+} from '../../resources/transaction.ts';
 
 /** Something a cardholder did with a card of this account and mode, as the network reports it or a partner simulates it. */
 export interface Settlement extends Tenant, TransactionRequest {
@@ -32,11 +43,13 @@ export type SettlementOutcome = Settled | ApiError;
 export interface SettlementTerms {
   /** Undefined if the account has no such card in this mode. */
   card: CardRow | undefined;
-  /** On the card before the first of the settlements. */
-  cardBalanceCents: number;
+  /** The card's before the first of the settlements, which hold nothing themselves. */
+  balance: CardBalance;
   /** What the card's pending top-ups would add. */
   arrivingCents: bigint;
   feePlan: FeePlan;
+  /** What restricts the card's purchases, as it was before the first of the settlements. */
+  controls: AppliedControls;
   /** The transaction that already has this network transaction id. */
   known: TransactionRow | null;
 }
@@ -45,40 +58,60 @@ export interface SettlementTerms {
 export interface NewTransaction {
   row: TransactionRow;
   card: CardRow;
+  /** How much of the card's balance is held. */
+  heldCents: number;
 }
 
 /** `known`: the transaction was settled before, or earlier among the same settlements. */
 export type SettlementDecision = NewTransaction | { known: TransactionRow } | ApiError;
 
 /**
- * Decides settlements in order: each one sees its card's balance and the network's ids as the ones before it leave them.
+ * Decides settlements in order: each one sees its card's balance, what the card has spent, and the
+ * network's ids as the ones before it leave them.
  * @param terms of each settlement, in its place
+ * @param at when they are settled, which is when the terms were read
  */
 export function decideSettlements(
   settlements: readonly Settlement[],
   terms: readonly SettlementTerms[],
+  at: Date,
 ): SettlementDecision[] {
   const balances = new Map<string, number>();
+  const spending = new Map<string, AppliedControls>();
   const decided = new Map<string, TransactionRow>();
   // Sorted, so that ids made in one millisecond are in the order of the transactions.
-  const ids = settlements.map(() => newId('txn')).sort();
+  const ids = settlements.map(() => newId('txn', at)).sort();
 
   const decide = (settlement: Settlement, index: number): SettlementDecision => {
-    const { card, cardBalanceCents, arrivingCents, feePlan, known } = terms[index] as SettlementTerms;
+    const { card, balance, arrivingCents, feePlan, known } = terms[index] as SettlementTerms;
     if (card === undefined) return new ApiError('card_not_found');
     const name = `${settlement.mode} ${settlement.networkTransactionId}`;
     const before = known ?? decided.get(name);
     if (before !== undefined) return isSameTransaction(before, settlement) ? { known: before } : conflict();
-    const balanceCents = balances.get(card.id) ?? cardBalanceCents;
+    const { heldCents } = balance;
+    const balanceCents = balances.get(card.id) ?? balance.balanceCents;
+    const controls = spending.get(card.id) ?? terms[index]?.controls ?? NO_CONTROLS;
+    const { amountCents, merchant } = settlement;
+    const refusedByControls = refusalByControls(controls, {
+      amountCents,
+      wholeCents: amountCents,
+      categoryCode: merchant.category_code,
+      country: merchant.country,
+    });
     const decision = decideTransaction(
       settlement,
-      { status: card.status, balanceCents, arrivingCents },
+      { status: card.status, balanceCents, heldCents, arrivingCents },
       feePlan,
+      refusedByControls,
     );
-    const row = rowOf(ids[index] as string, settlement, decision);
+    const row = toTransactionRow(ids[index] as string, settlement, decision);
     balances.set(card.id, decision.cardBalanceAfterCents);
+    if (decision.type !== 'decline') {
+      const spentCents = decision.type === 'refund' ? -amountCents : amountCents;
+      spending.set(card.id, afterSpending(controls, spentCents, merchant.category_code));
+    }
     decided.set(name, row);
-    return { row, card };
+    return { row, card, heldCents };
   };
   return settlements.map((settlement, index) => {
     try {
@@ -91,40 +124,50 @@ export function decideSettlements(
 }
 
 /**
- * The ledger operation of a transaction: its amount, between the network and the card (or the prepaid balance if the card is
- * blocked), and its fees. Null if no money moves.
+ * The ledger's posting of a transaction: its amount, between the network and whoever pays or gets it, and its fees. What an
+ * authorization's hold pays is in the authorization's posting. Null if no money moves.
  */
-export function settlementOperation(row: TransactionRow): LedgerOperation | null {
-  const transfers = [
-    ...(row.type === 'decline' ? [] : [amountTransfer(row)]),
-    ...row.fees.map(
-      ({ type, amount }): Transfer => ({
-        step: 'fee',
-        code: type === 'decline' ? 'fee_decline' : 'fee_transaction',
-        phase: 'single',
-        debit: 'prepaid',
-        credit: 'fee_revenue',
-        amountCents: amount,
-      }),
-    ),
-  ];
+export function settlementPosting(row: TransactionRow): Posting | null {
+  const transfers: Transfer[] = [];
+  if (row.type !== 'decline') transfers.push(...amountTransfers(row));
+  for (const { type, amount } of row.fees) {
+    transfers.push({
+      step: 'fee',
+      code: type === 'decline' ? 'fee_decline' : 'fee_transaction',
+      phase: 'single',
+      debit: 'prepaid',
+      credit: 'fee_revenue',
+      amountCents: amount,
+    });
+  }
   if (transfers.length === 0) return null;
   return { operationId: `settle/${row.id}`, partnerId: row.partner_id, mode: row.mode, transfers };
 }
 
-function amountTransfer({ type, charged_to, card_id: cardId, amount_cents }: TransactionRow): Transfer {
-  const isLate = charged_to === 'partner_balance';
-  const own = isLate ? 'prepaid' : { cardId };
-  const common = { step: 'amount', phase: 'single', amountCents: Number(amount_cents) } as const;
-  return type === 'refund'
-    ? { ...common, code: isLate ? 'late_refund' : 'refund', debit: 'network', credit: own }
-    : { ...common, code: isLate ? 'late_debit' : 'purchase', debit: own, credit: 'network' };
+function amountTransfers(row: TransactionRow): Transfer[] {
+  const { type, charged_to: chargedTo, card_id: cardId } = row;
+  const partnerCents = partnerShareCents(row);
+  const cardCents = Number(row.amount_cents) - partnerCents - Number(row.from_hold_cents);
+  const network = 'network' as const;
+  const onCard =
+    type === 'refund'
+      ? ({ code: 'refund', debit: network, credit: { cardId } } as const)
+      : ({ code: 'purchase', debit: { cardId }, credit: network } as const);
+  const onBalance =
+    type === 'refund'
+      ? ({ code: 'late_refund', debit: network, credit: 'prepaid' } as const)
+      : ({ code: 'late_debit', debit: 'prepaid', credit: network } as const);
+  const cardTransfer: Transfer = { ...onCard, step: 'amount', phase: 'single', amountCents: cardCents };
+  const step = chargedTo === 'both' ? 'late' : 'amount';
+  const balanceTransfer: Transfer = { ...onBalance, step, phase: 'single', amountCents: partnerCents };
+  return [cardTransfer, balanceTransfer].filter(({ amountCents }) => amountCents > 0);
 }
 
 /** Whether the network reports the same transaction again, and not another one under the same id. */
 function isSameTransaction(row: TransactionRow, settlement: Settlement): boolean {
   const { cardId, type, amountCents, forced, merchant } = settlement;
   return (
+    row.authorization_id === null &&
     row.card_id === cardId &&
     row.requested_type === type &&
     Number(row.amount_cents) === amountCents &&
@@ -144,7 +187,7 @@ function conflict(): ApiError {
   });
 }
 
-function rowOf(id: string, settlement: Settlement, decision: TransactionDecision): TransactionRow {
+function toTransactionRow(id: string, settlement: Settlement, decision: TransactionDecision): TransactionRow {
   const { merchant } = settlement;
   return {
     id,
@@ -164,6 +207,9 @@ function rowOf(id: string, settlement: Settlement, decision: TransactionDecision
     decline_reason: decision.declineReason,
     charged_to: decision.chargedTo,
     card_balance_after_cents: String(decision.cardBalanceAfterCents),
-    created_at: timeOf(id).toISOString(),
+    created_at: readIdTime(id).toISOString(),
+    authorization_id: null,
+    from_hold_cents: '0',
+    partner_balance_cents: null,
   };
 }

@@ -2,10 +2,16 @@ import { notifyEvents } from '../../db/notifications.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
 import { type Operator, recordAudit } from '../accounts/operator-context.ts';
+import {
+  type AuthorizationMessage,
+  AuthorizationUnknown,
+  type MessageOutcome,
+  takeMessage,
+} from '../authorizations/network-messages.ts';
 import type { CommandContext } from '../command-context.ts';
 import { lockTestTerms } from '../funding/terms.ts';
-import { answerOnce, answerWith, type KeyedAnswer } from '../idempotency/answer-once.ts';
 import type { KeyedRequest } from '../idempotency/claim.ts';
+import { type KeyedResponse, respondOnce, respondWith } from '../idempotency/respond-once.ts';
 import { Refusal } from '../refusal.ts';
 import { settleTransaction } from './settle-transactions.ts';
 import type { Settled, Settlement } from './settlement.ts';
@@ -19,12 +25,12 @@ export function simulateTransaction(
   context: CommandContext,
   request: KeyedRequest,
   settlement: Settlement,
-): Promise<KeyedAnswer> {
-  return answerOnce(context, request, async (tx) => {
+): Promise<KeyedResponse> {
+  return respondOnce(context, request, async (tx) => {
     const locked = await lockTestTerms({ tx, ring: context.ring }, request, { counts: false });
     if ('replayed' in locked) return locked;
     const { transaction } = await settleTransaction(tx, settlement);
-    return answerWith({ tx, ring: context.ring }, request, 201, transaction);
+    return respondWith({ tx, ring: context.ring }, request, 201, transaction);
   });
 }
 
@@ -38,7 +44,7 @@ export async function sendNetworkEvent({ orm, actor }: Operator, settlement: Set
     if (!one.replayed) {
       const { cardId, networkTransactionId, type, amountCents, forced } = settlement;
       const detail = { cardId, networkTransactionId, type, amountCents, forced };
-      recordAudit(tx, actor, 'network-event.send', one.transaction.id, detail);
+      recordAudit(tx, { actor, action: 'network-event.send', subject: one.transaction.id, detail });
     }
     return one;
   }).catch((error: unknown) => {
@@ -47,4 +53,41 @@ export async function sendNetworkEvent({ orm, actor }: Operator, settlement: Set
   });
   await notifyEvents(orm);
   return settled;
+}
+
+/**
+ * Takes what an operator says about an authorization for the simulated network. Sent again, it returns the same.
+ * @throws Refusal if it can't be booked
+ */
+export async function sendAuthorizationEvent(
+  { orm, actor }: Operator,
+  message: AuthorizationMessage,
+  ttlMs: number,
+): Promise<MessageOutcome> {
+  const outcome = await transaction(orm, async (tx) => {
+    const taken = await takeMessage(tx, message, { ttlMs, lockWaitMs: null });
+    if (!taken.replayed) {
+      const { cardId, messageId, networkAuthorizationId, type, amountCents } = message;
+      const subject = taken.transaction?.id ?? taken.authorization?.id ?? cardId;
+      const detail = {
+        cardId,
+        networkTransactionId: messageId,
+        networkAuthorizationId,
+        type,
+        amountCents,
+      };
+      recordAudit(tx, { actor, action: 'network-event.send', subject, detail });
+    }
+    return taken;
+  }).catch((error: unknown) => {
+    if (error instanceof ApiError) throw new Refusal(`Nothing was changed. ${error.message}`);
+    if (error instanceof AuthorizationUnknown) {
+      throw new Refusal(
+        `Nothing was changed. We do not know the authorization ${message.networkAuthorizationId}: send its request first.`,
+      );
+    }
+    throw error;
+  });
+  await notifyEvents(orm);
+  return outcome;
 }

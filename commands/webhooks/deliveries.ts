@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { sealAnswerStart } from '../../crypto/webhooks.ts';
+import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { dropOldEvents } from '../../db/partitions.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../../db/sql.ts';
@@ -37,8 +38,12 @@ export function takeDeliveries(
 ): Promise<Delivery[]> {
   const { freeSlots, initialSlots, limit, leaseMs, after } = request;
   return take(orm, {
-    ...{ afterPartnerId: after?.partnerId ?? '', afterMode: after?.mode ?? '' },
-    ...{ freeSlots: JSON.stringify(freeSlots), initialSlots, limit, leaseMs },
+    afterPartnerId: after?.partnerId ?? '',
+    afterMode: after?.mode ?? '',
+    freeSlots: JSON.stringify(freeSlots),
+    initialSlots,
+    limit,
+    leaseMs,
   });
 }
 
@@ -51,22 +56,17 @@ interface TakeValues {
   leaseMs: number;
 }
 
-// Written out, because it finds the accounts with pending events by a skip scan of the index, without reading the events, and
-// locks and leases rows of each.
+// Written out, because it takes events of all accounts in turn, and locks and leases rows of each.
 const take = autocommitStatement(
   (_, values: TakeValues) => sql<Delivery>`
-  WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, account (partner_id, mode) AS (
-    (SELECT partner_id, mode FROM delivery
-     WHERE status = 'pending' AND (partner_id, mode) > (${values.afterPartnerId}, ${values.afterMode})
-     ORDER BY partner_id, mode LIMIT 1)
-    UNION ALL
-    SELECT following.* FROM account a CROSS JOIN LATERAL (
-      SELECT d.partner_id, d.mode FROM delivery d
-      WHERE d.status = 'pending' AND (d.partner_id, d.mode) > (a.partner_id, a.mode)
-      ORDER BY d.partner_id, d.mode LIMIT 1) following
-  ), due AS MATERIALIZED (
+  WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, ${followingAccounts({
+    table: 'delivery',
+    account: ['partner_id', 'mode'],
+    isQueued: sql`status = 'pending'`,
+    after: sql`${values.afterPartnerId}, ${values.afterMode}`,
+  })}, due AS MATERIALIZED (
     SELECT d.event_id
-    FROM account a
+    FROM following a
       CROSS JOIN LATERAL (
         SELECT p.event_id FROM delivery p
         WHERE p.status = 'pending' AND p.partner_id = a.partner_id AND p.mode = a.mode

@@ -7,7 +7,7 @@ import type { WebhookEndpointRow } from '../../resources/webhook-endpoint.ts';
 import { recordAudit } from '../accounts/operator-context.ts';
 import { lockPartner } from '../accounts/partners.ts';
 import type { CommandContext } from '../command-context.ts';
-import { shownOfEndpoint } from './read-endpoints.ts';
+import { shownEndpointColumns } from './read-endpoints.ts';
 
 /** How long the previous secret keeps signing after a rotation. */
 const GRACE_HOURS = 24;
@@ -34,7 +34,12 @@ export function rotateEndpointSecret(
     }
     if (actor !== undefined && endpoints.length > 0) {
       const rotated = endpoints.map((endpoint) => endpoint.mode);
-      recordAudit(tx, actor, 'webhook-endpoint.rotate-secret', partnerId, { modes: rotated });
+      recordAudit(tx, {
+        actor,
+        action: 'webhook-endpoint.rotate-secret',
+        subject: partnerId,
+        detail: { modes: rotated },
+      });
     }
     return { endpoints, secret };
   });
@@ -51,5 +56,5 @@ const replaceSecret = writeStatement(
       }))
       .where('partner_id', '=', partnerId)
       .where('mode', '=', mode)
-      .returning(shownOfEndpoint),
+      .returning(shownEndpointColumns),
 );

@@ -33,9 +33,14 @@ export function switchEndpoints(
     else await disable(tx, { partnerId, modes: changed });
     if (changed.length > 0) {
       const verb = status === 'enabled' ? 'enable' : 'disable';
-      recordAudit(tx, actor, `webhook-endpoint.${verb}`, partnerId, { modes: changed });
+      recordAudit(tx, {
+        actor,
+        action: `webhook-endpoint.${verb}`,
+        subject: partnerId,
+        detail: { modes: changed },
+      });
     }
-    return readEndpoints(tx, partnerId, modes);
+    return readEndpoints(tx, { partnerId, modes });
   });
 }
 
@@ -63,15 +68,7 @@ const disable = writeStatement((db, { partnerId, modes }: Endpoints) =>
  * Disables an endpoint that wants no more events. Its events are parked as they become due.
  * @param receiver.url where the response came from: if the endpoint has a different URL by now, it stays enabled
  */
-export async function disableEndpoint(
-  orm: Orm,
-  { partnerId, mode }: Tenant,
-  { url, reason }: { url: string; reason: string },
-): Promise<void> {
-  await disableAtUrl(orm, { partnerId, mode, url, reason });
-}
-
-const disableAtUrl = autocommitStatement(
+export const disableEndpoint = autocommitStatement(
   (db, { partnerId, mode, url, reason }: Tenant & { url: string; reason: string }) =>
     db
       .updateTable('webhook_endpoint')
@@ -132,12 +129,12 @@ const unpark = writeStatement((db, { partnerId, modes }: Endpoints) =>
  */
 export function parkDeliveries(orm: Orm, eventIds: readonly string[]): Promise<void> {
   return transaction(orm, async (tx) => {
-    await lockAccountsOf(tx, { eventIds });
+    await lockAccounts(tx, { eventIds });
     await parkOrQueue(tx, { eventIds });
   });
 }
 
-const lockAccountsOf = writeStatement(
+const lockAccounts = writeStatement(
   (db, { eventIds }: { eventIds: readonly string[] }) =>
     db
       .selectFrom('partner')

@@ -52,9 +52,14 @@ export function setEndpoint(
     await enableEndpoints(tx, partnerId, modes);
     if (actor !== undefined) {
       // Not the whole URL: partners put tokens into its path.
-      recordAudit(tx, actor, 'webhook-endpoint.set', partnerId, { modes, origin: new URL(url).origin });
+      recordAudit(tx, {
+        actor,
+        action: 'webhook-endpoint.set',
+        subject: partnerId,
+        detail: { modes, origin: new URL(url).origin },
+      });
     }
-    return { endpoints: await readEndpoints(tx, partnerId, modes), secret };
+    return { endpoints: await readEndpoints(tx, { partnerId, modes }), secret };
   });
 }
 

@@ -1,6 +1,6 @@
-import { newId, timeOf } from '../../crypto/new-id.ts';
-import type { EventType } from '../../domain/event.ts';
+import { newId, readIdTime } from '../../crypto/new-id.ts';
 import type { Mode } from '../../domain/mode.ts';
+import type { EventType } from '../../resources/event-types.ts';
 
 /**
  * Creates an event, to be written in the same transaction as the change it reports.
@@ -16,6 +16,6 @@ export function newEvent(
   created: string;
   body: string;
 } {
-  const { type, mode, data, created = timeOf(id).toISOString() } = event;
+  const { type, mode, data, created = readIdTime(id).toISOString() } = event;
   return { id, created, body: JSON.stringify({ id, type, created, mode, data }) };
 }

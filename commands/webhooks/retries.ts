@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { followingAccounts } from '../../db/following-accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { ASYNCHRONOUS_COMMIT, autocommitStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
@@ -6,12 +7,12 @@ import { tokenBucket } from '../../db/token-bucket.ts';
 import type { DeliveryStatus } from '../../domain/event.ts';
 import type { Tenant } from '../../domain/mode.ts';
 
-/** How many workflows of an account can be told at once; with one more every 62.5 ms, at most 20 in any second. */
+/** How many workflows of an account can be notified at once; with one more every 62.5 ms, at most 20 in any second. */
 const MAX_AT_ONCE = 4;
 const ALLOWANCE = tokenBucket('w.workflows_full_at', { size: MAX_AT_ONCE, perSecond: 16 });
 /** How many accounts have a turn together. */
 const ACCOUNTS = 8;
-/** Longer than it takes to tell a workflow. */
+/** Longer than it takes to notify a workflow. */
 const LEASE_SECONDS = 15;
 /** How many rows a sweep locks at once: few enough that nobody has to wait. */
 const BATCH = 500;
@@ -19,7 +20,7 @@ const BATCH = 500;
 const WORKFLOW_GRACE = '2 minutes';
 
 /** The state of an event that its workflow has to be informed of. */
-export interface UntoldDelivery
+export interface UnnotifiedDelivery
   extends Row<'delivery', 'event_id' | 'partner_id' | 'mode' | 'type' | 'attempt_count'> {
   status: Exclude<DeliveryStatus, 'pending' | 'no_endpoint'>;
   next_attempt_in_ms: number;
@@ -28,46 +29,41 @@ export interface UntoldDelivery
 }
 
 /**
- * Leases events whose workflows have to be told of their state: a few of each account in turn, oldest first, and never
+ * Leases events whose workflows have to be notified of their state: a few of each account in turn, oldest first, and never
  * more than the account's allowance, so that an account whose events all fail delays nobody else.
  * @param after the account to begin after; null: the first
  * @returns `last`: the account to continue after; null if all of them have had their turn
  */
-export async function takeUntold(
+export async function takeUnnotifiedDeliveries(
   orm: Orm,
   after: Tenant | null,
-): Promise<{ untold: UntoldDelivery[]; last: Tenant | null }> {
+): Promise<{ unnotified: UnnotifiedDelivery[]; last: Tenant | null }> {
   const rows = await take(orm, { afterPartnerId: after?.partnerId ?? '', afterMode: after?.mode ?? '' });
   const accounts = new Map(
     rows.map(({ partner_id, mode }) => [`${partner_id}/${mode}`, { partnerId: partner_id, mode }]),
   );
   return {
-    untold: rows.filter((row): row is UntoldDelivery => row.event_id !== null),
+    unnotified: rows.filter((row): row is UnnotifiedDelivery => row.event_id !== null),
     last: accounts.size < ACCOUNTS ? null : ([...accounts.values()].at(-1) ?? null),
   };
 }
 
 /** An account that had its turn, with one of its events if it has any. */
-type Taken = { [K in keyof UntoldDelivery]: UntoldDelivery[K] | null } & Row<
+type Taken = { [K in keyof UnnotifiedDelivery]: UnnotifiedDelivery[K] | null } & Row<
   'delivery',
   'partner_id' | 'mode'
 >;
 
-// Written out: it finds the accounts by skipping through the index, and locks and writes rows of two tables. The
-// endpoint's row has the allowance and is locked meanwhile: an account that another process is serving is skipped. If the
+// Written out: it takes events of several accounts in turn, and locks and writes rows of two tables. The endpoint's row has the allowance and is locked meanwhile: an account that another process is serving is skipped. If the
 // endpoint is gone, nothing new fails, so what is left needs no other limit than that of a turn.
 const take = autocommitStatement(
   (_, { afterPartnerId, afterMode }: { afterPartnerId: string; afterMode: string }) => sql<Taken>`
-  WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, following (partner_id, mode) AS (
-    (SELECT partner_id, mode FROM delivery
-     WHERE workflow = 'untold' AND status <> 'pending' AND (partner_id, mode) > (${afterPartnerId}, ${afterMode})
-     ORDER BY partner_id, mode LIMIT 1)
-    UNION ALL
-    SELECT further.* FROM following f CROSS JOIN LATERAL (
-      SELECT d.partner_id, d.mode FROM delivery d
-      WHERE d.workflow = 'untold' AND d.status <> 'pending' AND (d.partner_id, d.mode) > (f.partner_id, f.mode)
-      ORDER BY d.partner_id, d.mode LIMIT 1) further
-  ), account AS MATERIALIZED (
+  WITH RECURSIVE ${ASYNCHRONOUS_COMMIT}, ${followingAccounts({
+    table: 'delivery',
+    account: ['partner_id', 'mode'],
+    isQueued: sql`workflow = 'untold' AND status <> 'pending'`,
+    after: sql`${afterPartnerId}, ${afterMode}`,
+  })}, account AS MATERIALIZED (
     SELECT partner_id, mode FROM following LIMIT ${sql.lit(ACCOUNTS)}
   ), endpoint AS MATERIALIZED (
     SELECT w.partner_id, w.mode, ${ALLOWANCE.left} AS allowance
@@ -101,9 +97,9 @@ const take = autocommitStatement(
   { acrossTenants: 'queue' },
 );
 
-/** Records that a workflow was told of this state. If the state has changed since, the workflow is still to be told. */
-export async function markTold(orm: Orm, told: UntoldDelivery): Promise<void> {
-  const { event_id: eventId, status, attempt_count: attemptCount } = told;
+/** Records that a workflow was notified of this state, unless the state has changed since: then it has to be notified again. */
+export async function markDeliveryNotified(orm: Orm, delivery: UnnotifiedDelivery): Promise<void> {
+  const { event_id: eventId, status, attempt_count: attemptCount } = delivery;
   await mark(orm, { eventId, status, attemptCount });
 }
 

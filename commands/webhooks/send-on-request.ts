@@ -5,8 +5,9 @@ import type { Tables } from '../../db/tables.ts';
 import { tokenBucket } from '../../db/token-bucket.ts';
 import { transaction } from '../../db/transaction.ts';
 import { ApiError } from '../../domain/api-error.ts';
-import { EVENTS_KEPT_DAYS, type EventType } from '../../domain/event.ts';
+import { EVENTS_KEPT_DAYS } from '../../domain/event.ts';
 import type { Tenant } from '../../domain/mode.ts';
+import type { EventType } from '../../resources/event-types.ts';
 import { presentWebhookEndpoint } from '../../resources/webhook-endpoint.ts';
 import { recordAudit } from '../accounts/operator-context.ts';
 import { newEvent } from './new-event.ts';
@@ -22,7 +23,7 @@ type Requester =
   | { by: 'partner'; tenant: Tenant }
   /** An operator. `audit` is null if an earlier call has recorded the whole request. */
   | { by: 'operator'; actor: string; audit: { subject: string; detail: Record<string, unknown> } | null }
-  /** The event's workflow, which is told of the result, after a signal. `sentBy` is whom Temporal recorded as its sender. */
+  /** The event's workflow, which is notified of the result, after a signal. `sentBy` is whom Temporal recorded as its sender. */
   | { by: 'workflow'; sentBy: string | null };
 
 /**
@@ -39,13 +40,18 @@ export function requeueEvents(orm: Orm, eventIds: readonly string[], requester: 
     }
     if (requester.by === 'operator' && requester.audit !== null) {
       const { subject, detail } = requester.audit;
-      recordAudit(tx, requester.actor, 'webhook.requeue', subject, detail);
+      recordAudit(tx, { actor: requester.actor, action: 'webhook.requeue', subject, detail });
     }
     const found = await requeue(tx, { eventIds, hasWorkflow: requester.by === 'workflow' });
     if (requester.by === 'workflow') {
       const { sentBy } = requester;
       for (const { event_id } of found)
-        recordAudit(tx, 'temporal', 'webhook.requeue', event_id, { identity: sentBy });
+        recordAudit(tx, {
+          actor: 'temporal',
+          action: 'webhook.requeue',
+          subject: event_id,
+          detail: { identity: sentBy },
+        });
     }
     return found.length;
   });
@@ -99,7 +105,7 @@ export function sendPing(orm: Orm, tenant: Tenant): Promise<string> {
   const { partnerId, mode } = tenant;
   return transaction(orm, async (tx) => {
     await takeSendingTurn(tx, tenant);
-    const [endpoint] = await readEndpoints(tx, partnerId, [mode]);
+    const [endpoint] = await readEndpoints(tx, { partnerId, modes: [mode] });
     const data = { webhook_endpoint: endpoint && presentWebhookEndpoint(endpoint) };
     const { id, created, body } = newEvent({ type: PING, mode, data });
     await insertPing(tx, { partnerId, mode, id, created, body });

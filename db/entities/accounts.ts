@@ -2,6 +2,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FeePlan } from '../../domain/fees.ts';
 import type { AccountLimits } from '../../domain/limits.ts';
 import type { Mode } from '../../domain/mode.ts';
+import type { SpendingControls } from '../../domain/spending-controls.ts';
 
 export const PartnerEntity = defineEntity({
   name: 'Partner',
@@ -14,6 +15,8 @@ export const PartnerEntity = defineEntity({
     feePlan: p.json().$type<FeePlan>().nullable(),
     /** Null: the platform's limits. */
     limits: p.json().$type<AccountLimits>().nullable(),
+    /** For each of its cards. */
+    spendingControls: p.json().$type<SpendingControls>().nullable(),
     /** Since when its keys are refused, and why. Null if they are not. */
     suspendedAt: p.datetime().nullable(),
     suspensionReason: p.text().nullable(),

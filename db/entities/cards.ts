@@ -1,11 +1,20 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type {
+  AuthorizationMessageType,
+  AuthorizationRequest,
+  AuthorizationStatus,
+  DeclineReason,
+} from '../../domain/authorization.ts';
 import type { CardFailureCode } from '../../domain/card.ts';
 import type { CardStatus } from '../../domain/card-status.ts';
 import type { NotRecorded, RecordedDecision } from '../../domain/decision.ts';
 import type { Fee } from '../../domain/fees.ts';
+import type { Metadata } from '../../domain/metadata.ts';
 import type { Mode } from '../../domain/mode.ts';
+import type { SpendingControls } from '../../domain/spending-controls.ts';
 import type { TopUpFailureCode, TopUpStatus } from '../../domain/topup.ts';
-import type { ChargedTo, DeclineReason, TransactionFee, TransactionType } from '../../domain/transaction.ts';
+import type { ChargedTo, TransactionFee, TransactionType } from '../../domain/transaction.ts';
+import type { WithdrawalFailureCode, WithdrawalStatus } from '../../domain/withdrawal.ts';
 
 /** What cards are issued from. */
 export const ProductEntity = defineEntity({
@@ -48,6 +57,7 @@ export const CardEntity = defineEntity({
     cardholderFirstName: p.text().nullable(),
     cardholderLastName: p.text().nullable(),
     email: p.text().nullable(),
+    metadata: p.json().$type<Metadata>().defaultRaw("'{}'"),
     productCode: p.text(),
     network: p.text(),
     networkCardId: p.text().nullable(),
@@ -78,6 +88,11 @@ export const CardEntity = defineEntity({
     notRecorded: p.json().$type<NotRecorded>().nullable(),
     /** When to ask the network again for what it has not told us about the card. */
     lookUpAfter: p.datetime().defaultRaw("'-infinity'"),
+    /** Whether it was changed before its issuance had a response. `card.updated` is written with that response. */
+    updateUnannounced: p.boolean().default(false),
+    /** When an operator erased the cardholder's data. */
+    cardholderErasedAt: p.datetime().nullable(),
+    spendingControls: p.json().$type<SpendingControls>().nullable(),
   },
 });
 
@@ -112,6 +127,31 @@ export const TopUpEntity = defineEntity({
   },
 });
 
+export const WithdrawalEntity = defineEntity({
+  name: 'Withdrawal',
+  tableName: 'withdrawal',
+  properties: {
+    id: p.text().collation('C').primary(),
+    partnerId: p.text(),
+    mode: p.text().$type<Mode>(),
+    cardId: p.text().collation('C'),
+    /** Its claim, while it is pending. */
+    claimId: p.text().collation('C').nullable(),
+    status: p.text().$type<WithdrawalStatus>(),
+    failureCode: p.text().$type<WithdrawalFailureCode>().nullable(),
+    amountCents: p.bigint('string'),
+    /** The card's balance when it ended; null while pending. */
+    cardBalanceCents: p.bigint('string').nullable(),
+    overdueSince: p.datetime().nullable(),
+    createdAt: p.datetime(),
+    completedAt: p.datetime().nullable(),
+    /** The card that the network was asked to take money off; null in test mode. */
+    asked: p.json().$type<{ networkCardId: string }>().nullable(),
+    decision: p.json().$type<RecordedDecision>().nullable(),
+    notRecorded: p.json().$type<NotRecorded>().nullable(),
+  },
+});
+
 /** A card transaction, as the network settled it. */
 export const CardTransactionEntity = defineEntity({
   name: 'CardTransaction',
@@ -134,7 +174,78 @@ export const CardTransactionEntity = defineEntity({
     declineReason: p.text().$type<DeclineReason>().nullable(),
     chargedTo: p.text().$type<ChargedTo>(),
     cardBalanceAfterCents: p.bigint('string'),
+    /** The authorization that it clears, or that was declined with it. */
+    authorizationId: p.text().collation('C').nullable(),
+    /** How much of a clearing its authorization's hold paid. */
+    fromHoldCents: p.bigint('string').defaultRaw('0'),
+    /** What the prepaid balance paid, if both did. */
+    partnerBalanceCents: p.bigint('string').nullable(),
     createdAt: p.datetime(),
+  },
+});
+
+/** Money that a merchant has asked a card for and not yet taken. */
+export const CardAuthorizationEntity = defineEntity({
+  name: 'CardAuthorization',
+  tableName: 'card_authorization',
+  properties: {
+    id: p.text().collation('C').primary(),
+    partnerId: p.text(),
+    mode: p.text().$type<Mode>(),
+    cardId: p.text().collation('C'),
+    networkAuthorizationId: p.text().collation('C').nullable(),
+    status: p.text().$type<AuthorizationStatus>(),
+    amountCents: p.bigint('string'),
+    heldCents: p.bigint('string'),
+    settledCents: p.bigint('string'),
+    declineReason: p.text().$type<DeclineReason>().nullable(),
+    merchantName: p.text().nullable(),
+    merchantCategoryCode: p.text().nullable(),
+    merchantCity: p.text().nullable(),
+    merchantCountry: p.text().nullable(),
+    requests: p.json().$type<AuthorizationRequest[]>(),
+    /** How many holds it has had; the ledger's steps are named after it. */
+    holds: p.integer(),
+    expiresAt: p.datetime().nullable(),
+    createdAt: p.datetime(),
+  },
+});
+
+/** What the card network said about an authorization, and what became of it. */
+export const CardAuthorizationMessageEntity = defineEntity({
+  name: 'CardAuthorizationMessage',
+  tableName: 'card_authorization_message',
+  properties: {
+    mode: p.text().$type<Mode>().primary(),
+    messageId: p.text().collation('C').primary(),
+    partnerId: p.text(),
+    cardId: p.text().collation('C'),
+    type: p.text().$type<AuthorizationMessageType>(),
+    networkAuthorizationId: p.text().collation('C').nullable(),
+    amountCents: p.bigint('string').nullable(),
+    isFinal: p.boolean().nullable(),
+    authorizationId: p.text().collation('C').nullable(),
+    transactionId: p.text().collation('C').nullable(),
+    declineReason: p.text().$type<DeclineReason>().nullable(),
+    createdAt: p.datetime().defaultRaw('now()'),
+  },
+});
+
+/** What a card has spent in the latest interval of a limit. */
+export const SpendingCounterEntity = defineEntity({
+  name: 'SpendingCounter',
+  tableName: 'spending_counter',
+  properties: {
+    cardId: p.text().collation('C').primary(),
+    limitKey: p.text().collation('C').primary(),
+    partnerId: p.text(),
+    mode: p.text().$type<Mode>(),
+    startsAt: p.datetime(),
+    endsAt: p.datetime(),
+    /** Null: merchants of all categories. */
+    categories: p.array().nullable(),
+    /** What counts, less refunds. */
+    netCents: p.bigint('string'),
   },
 });
 

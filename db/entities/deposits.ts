@@ -1,5 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import type { DepositStatus, PaymentStatus, ReviewReason, TronNetwork } from '../../domain/deposit.ts';
+import type { ChainName, DepositStatus, PaymentStatus, ReviewReason } from '../../domain/deposit.ts';
 import type { Mode } from '../../domain/mode.ts';
 
 /** A deposit: the address that was given out, and what became of it. */
@@ -10,7 +10,7 @@ export const DepositEntity = defineEntity({
     id: p.text().collation('C').primary(),
     partnerId: p.text().collation('C'),
     mode: p.text().$type<Mode>().collation('C'),
-    network: p.text().$type<TronNetwork>().collation('C'),
+    network: p.text().$type<ChainName>().collation('C'),
     contractAddress: p.text(),
     addressIndex: p.integer(),
     address: p.text(),
@@ -36,7 +36,7 @@ export const DepositPaymentEntity = defineEntity({
   name: 'DepositPayment',
   tableName: 'deposit_payment',
   properties: {
-    network: p.text().$type<TronNetwork>().collation('C').primary(),
+    network: p.text().$type<ChainName>().collation('C').primary(),
     txHash: p.text().collation('C').primary(),
     logIndex: p.integer().primary(),
     depositId: p.text().collation('C'),
@@ -58,7 +58,7 @@ export const UnconfirmedPaymentEntity = defineEntity({
   name: 'UnconfirmedPayment',
   tableName: 'unconfirmed_payment',
   properties: {
-    network: p.text().$type<TronNetwork>().collation('C').primary(),
+    network: p.text().$type<ChainName>().collation('C').primary(),
     txHash: p.text().collation('C').primary(),
     logIndex: p.integer().primary(),
     depositId: p.text().collation('C').primary(),
@@ -96,7 +96,7 @@ export const ChainScanEntity = defineEntity({
   name: 'ChainScan',
   tableName: 'chain_scan',
   properties: {
-    network: p.text().$type<TronNetwork>().collation('C').primary(),
+    network: p.text().$type<ChainName>().collation('C').primary(),
     blockNumber: p.bigint('string'),
     /** The highest block ever taken. */
     furthestBlockNumber: p.bigint('string').defaultRaw('0'),

@@ -1,17 +1,17 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import type { Fee } from '../../domain/fees.ts';
-import type { LateDecision } from '../../domain/late-answer.ts';
+import type { LateDecision, LateKind } from '../../domain/late-answer.ts';
 
-/** An issuance or a top-up that has ended, about which the network may still say something else. */
+/** An issuance, a top-up or a withdrawal that has ended, about which the network may still say something else. */
 export const LateAnswerEntity = defineEntity({
   name: 'LateAnswer',
   tableName: 'late_answer',
   properties: {
-    /** Of the card or the top-up. */
+    /** Of the card, the top-up or the withdrawal. */
     id: p.text().collation('C').primary(),
-    kind: p.text().$type<'card' | 'topup'>(),
+    kind: p.text().$type<LateKind>(),
     partnerId: p.text().nullable(),
-    /** The card that a top-up was for. */
+    /** The card that a top-up or a withdrawal was about. */
     cardId: p.text().collation('C').nullable(),
     amountCents: p.bigint('string').nullable(),
     fees: p.json().$type<Fee[]>().nullable(),

@@ -1,7 +1,13 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
 /** What is measured of the whole database. Migrations insert the names. */
-export type MeasurementName = 'webhooks' | 'deposits' | 'attention' | 'ledger_check' | 'network_messages';
+export type MeasurementName =
+  | 'webhooks'
+  | 'deposits'
+  | 'attention'
+  | 'ledger_check'
+  | 'network_messages'
+  | 'authorizations';
 
 /** The last result of something that one process measures for all. */
 export const MeasurementEntity = defineEntity({

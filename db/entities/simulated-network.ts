@@ -3,7 +3,7 @@ import type { SettableStatus } from '../../domain/card-status.ts';
 
 const schema = 'simulated_network';
 
-export type OperationKind = 'card.issuance' | 'card.topup' | 'card.status';
+export type OperationKind = 'card.issuance' | 'card.topup' | 'card.withdrawal' | 'card.status';
 
 /** A request to the simulated network, and its result. */
 export const SimulatedOperationEntity = defineEntity({

@@ -1,5 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import type { DeliveryStatus, EventType } from '../../domain/event.ts';
+import type { DeliveryStatus } from '../../domain/event.ts';
 import type { Mode } from '../../domain/mode.ts';
 
 /** Something that happened to an account, as its partner is told about it. */
@@ -10,7 +10,7 @@ export const EventEntity = defineEntity({
     id: p.text().collation('C').primary(),
     partnerId: p.text(),
     mode: p.text().$type<Mode>(),
-    type: p.text().$type<EventType>(),
+    type: p.text(),
     cardId: p.text().collation('C').nullable(),
     /** The exact text that is sent. */
     body: p.text(),
@@ -58,7 +58,7 @@ export const DeliveryEntity = defineEntity({
     /** Whether the event has a workflow, and whether that was told of the latest change. */
     workflow: p.text().$type<'none' | 'untold' | 'told'>().default('none'),
     /** The event's type. */
-    type: p.text().$type<EventType>().collation('C'),
+    type: p.text().collation('C'),
   },
 });
 

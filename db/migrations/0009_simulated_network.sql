@@ -1,7 +1,7 @@
 -- Up Migration
 
 -- The state of the simulated card network. It stands for somebody else's system: nothing outside
--- adapters/simulated-network reads it, and no key leads from our tables into it or back. It has no cardholder's name.
+-- adapters/card-networks/simulated reads it, and no key leads from our tables into it or back. It has no cardholder's name.
 CREATE SCHEMA simulated_network;
 
 -- One operation by its token. The network has accepted it once taken_at is set; before that, the row only counts the

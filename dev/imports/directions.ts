@@ -9,18 +9,16 @@ export interface Direction {
 const TEMPORAL_WORKFLOW = ['@temporalio/workflow', '@temporalio/common'];
 
 const API = [
-  ...[
-    'domain',
-    'resources',
-    'crypto',
-    'config',
-    'process',
-    'db',
-    'ledger',
-    'commands',
-    'temporal',
-    'operations',
-  ],
+  'domain',
+  'resources',
+  'crypto',
+  'config',
+  'process',
+  'db',
+  'ledger',
+  'commands',
+  'temporal',
+  'monitoring',
   'workflows/messages.ts',
 ];
 
@@ -50,15 +48,24 @@ export const DIRECTIONS: Record<string, Direction> = {
     ],
     types: ['workflows'],
   },
-  operations: { rooms: ['domain', 'crypto', 'process', 'db', 'commands', 'operator/attention'] },
+  attention: { rooms: ['domain', 'crypto', 'db', 'commands', 'workflows/messages.ts'], types: ['config'] },
+  monitoring: { rooms: ['domain', 'crypto', 'process', 'db', 'commands', 'attention'] },
   api: { rooms: API },
   // The root of the process: it puts the parts together, and passes in what the others may not import.
   'api/server.ts': { rooms: [...API, 'adapters', 'activities'] },
   codec: { rooms: ['crypto', 'config', 'process', 'temporal/encryption-codec.ts'] },
   worker: {
     rooms: [
-      ...['domain', 'crypto', 'db', 'commands', 'adapters', 'activities', 'temporal', 'config', 'process'],
-      'operations',
+      'domain',
+      'crypto',
+      'config',
+      'process',
+      'db',
+      'commands',
+      'adapters',
+      'activities',
+      'temporal',
+      'monitoring',
     ],
   },
   operator: {
@@ -69,6 +76,7 @@ export const DIRECTIONS: Record<string, Direction> = {
       'db',
       'ledger',
       'commands',
+      'attention',
       'temporal',
       'workflows/messages.ts',
       'config',

@@ -11,15 +11,17 @@ await init;
  * @param code TypeScript
  */
 export function findViolations(path: string, code: string): string[] {
-  const [room, direction] = directionOf(path);
+  const [room, direction] = findDirection(path);
   if (direction === undefined) return [`${path}: belongs to no room of dev/imports/directions.ts`];
   const runtime = runtimeImports(code);
   const types = [...code.matchAll(/^(?:import|export) type [^;]*? from '([^']+)'/gm)].flatMap(
     ([, one]) => one ?? [],
   );
   return [
-    ...runtime.filter((one) => !allowed(path, room, one, direction.rooms, direction.packages)),
-    ...types.filter((one) => !allowed(path, room, one, [...direction.rooms, ...(direction.types ?? [])])),
+    ...runtime.filter((one) => !allowed({ path, room, specifier: one }, direction.rooms, direction.packages)),
+    ...types.filter(
+      (one) => !allowed({ path, room, specifier: one }, [...direction.rooms, ...(direction.types ?? [])]),
+    ),
   ].map((specifier) => `${path}: may not import ${specifier}`);
 }
 
@@ -29,16 +31,14 @@ export function runtimeImports(code: string): string[] {
   return imports.flatMap((one) => ('specifier' in one ? (one.specifier ?? []) : []));
 }
 
-function directionOf(path: string): [room: string, direction: Direction | undefined] {
+function findDirection(path: string): [room: string, direction: Direction | undefined] {
   const rooms = Object.keys(DIRECTIONS).filter((candidate) => isIn(path, candidate));
   const room = rooms.sort((a, b) => b.length - a.length)[0] ?? '';
   return [room, DIRECTIONS[room]];
 }
 
 function allowed(
-  path: string,
-  room: string,
-  specifier: string,
+  { path, room, specifier }: { path: string; room: string; specifier: string },
   rooms: readonly string[],
   packages?: readonly string[],
 ): boolean {

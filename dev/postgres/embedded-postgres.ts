@@ -11,10 +11,10 @@ export interface RunningPostgres {
   /** The URL of the server's maintenance database. */
   url: string;
   /** The URL of another database on the same server. */
-  urlOf(database: string): string;
+  databaseUrl(database: string): string;
   /** Fails if there is one with this name. */
   createDatabase(database: string): Promise<void>;
-  /** Resolves with how the server ended, whoever ended it. */
+  /** Resolves with how the server ended. */
   exited: Promise<string>;
   stop(): Promise<void>;
 }
@@ -62,12 +62,12 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<R
     lastSignal: 'SIGQUIT',
     onSpawn: options.onSpawn,
   });
-  const urlOf = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
-  const url = urlOf('postgres');
+  const toDatabaseUrl = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
+  const url = toDatabaseUrl('postgres');
   await waitUntilAnswering(url, dataDir, child);
   return {
     url,
-    urlOf,
+    databaseUrl: toDatabaseUrl,
     createDatabase: (database) => createDatabase(url, database),
     exited: child.exited,
     // SIGINT ends the sessions and writes a checkpoint; SIGQUIT leaves the rest to recovery at the next start.

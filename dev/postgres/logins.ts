@@ -27,7 +27,7 @@ export function urlFor(url: string, { user, password }: Pick<Login, 'user' | 'pa
 }
 
 /** The URL of another database on the same server. */
-export function urlOf(serverUrl: string, database: string): string {
+export function databaseUrl(serverUrl: string, database: string): string {
   const url = new URL(serverUrl);
   url.pathname = `/${database}`;
   return url.href;

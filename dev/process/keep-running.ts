@@ -8,7 +8,7 @@ export interface Running {
 
 interface KeepRunningOptions<R extends Running> {
   name: string;
-  /** The signal is aborted if the start need not be finished. */
+  /** The signal is aborted if the start no longer has to finish. */
   start: (stopping: AbortSignal) => Promise<R>;
   /** Called when it has ended without being stopped, and when it is back. */
   report: (line: string) => void;

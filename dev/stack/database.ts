@@ -50,7 +50,7 @@ export async function startDatabase(
   options.disposables.defer(() => kept.stop());
   const postgres = kept.first;
   await createIfMissing(postgres);
-  return { postgres, databaseUrl: postgres.urlOf(DATABASE) };
+  return { postgres, databaseUrl: postgres.databaseUrl(DATABASE) };
 }
 
 async function createIfMissing(postgres: RunningPostgres): Promise<void> {

@@ -38,14 +38,14 @@ export async function choosePorts(file: string, asked: AskedPorts): Promise<Port
     await demandFree(wanted, VARIABLES[name]);
     return wanted;
   };
-  const ports = {
+  const ports: Ports = {
     postgres: await choose('postgres'),
     temporal: await choose('temporal'),
     temporalUi: await choose('temporalUi'),
     codec: await again('codec'),
     worker: await choose('worker'),
-    ...(asked.withTron && { tron: await again('tron') }),
   };
+  if (asked.withTron) ports.tron = await again('tron');
   writePrivateFile(file, JSON.stringify(ports, null, 2));
   return ports;
 }

@@ -145,7 +145,7 @@ async function waitUntilReady(
 
 async function howItEnded(child: Child): Promise<string> {
   const how = await child.exited;
-  return [how, ...crashOf(child.lastLines())].join('\n');
+  return [how, ...crashLines(child.lastLines())].join('\n');
 }
 
 /** Whether a GET of this URL is answered with 200. */
@@ -194,7 +194,7 @@ function echoErrors(name: string, report: (line: string) => void): (line: string
 }
 
 /** The last lines of a child that are not log entries: what Node itself prints about a crash. */
-function crashOf(lines: readonly string[]): string[] {
+function crashLines(lines: readonly string[]): string[] {
   return lines.filter((line) => parse(line) === undefined && line.trim() !== '');
 }
 

@@ -33,10 +33,9 @@ export type Settings = ReturnType<typeof readSettings>;
  * @throws ConfigurationError naming every problem of the stack and of the service; an empty value counts as unset.
  */
 export function readSettings(env: NodeJS.ProcessEnv, { withTron = false } = {}) {
-  const { set, values } = parseEnvironment(StackEnvironment, env, (set) => [
-    ...(withTron ? tronProblems(set) : serviceProblems(set)),
-    ...serverProblems(set),
-  ]);
+  const { set, values } = parseEnvironment(StackEnvironment, env, (set) =>
+    (withTron ? tronProblems(set) : serviceProblems(set)).concat(serverProblems(set)),
+  );
   const { DATA_DIR, HOST, PORT, OPERATIONS_HOST, OPERATIONS_PORT, WORKER_PORT, POSTGRES_PORT } = values;
   const {
     TEMPORAL_PORT,
@@ -47,15 +46,19 @@ export function readSettings(env: NodeJS.ProcessEnv, { withTron = false } = {}) 
     TEMPORAL_SERVER,
   } = values;
   return {
-    ...{ DATA_DIR, HOST, PORT, OPERATIONS_HOST, OPERATIONS_PORT, WORKER_PORT, POSTGRES_PORT },
-    ...{
-      TEMPORAL_PORT,
-      TEMPORAL_UI_PORT,
-      TEMPORAL_ADDRESS,
-      TEMPORAL_NAMESPACE,
-      TEMPORAL_CLI,
-      TEMPORAL_SERVER,
-    },
+    DATA_DIR,
+    HOST,
+    PORT,
+    OPERATIONS_HOST,
+    OPERATIONS_PORT,
+    WORKER_PORT,
+    POSTGRES_PORT,
+    TEMPORAL_PORT,
+    TEMPORAL_UI_PORT,
+    TEMPORAL_ADDRESS,
+    TEMPORAL_NAMESPACE,
+    TEMPORAL_CLI,
+    TEMPORAL_SERVER,
     DATABASE_URL: values.DATABASE_URL,
     ALLOW_OWNER_LOGIN: set.ALLOW_OWNER_LOGIN,
     // The text as it was set, since it is passed on.

@@ -57,7 +57,12 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   disposables.defer(async () => tron?.stop());
   const environment = (databaseUrl: string, address: string, codecKeys: string | undefined) =>
     serviceEnvironment({
-      ...{ folder, settings, databaseUrl, encryptionKeys, codecKeys, workerPort: ports.worker },
+      folder,
+      settings,
+      databaseUrl,
+      encryptionKeys,
+      codecKeys,
+      workerPort: ports.worker,
       temporalAddress: address,
       tron: tron?.environment,
     });
@@ -67,7 +72,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   const startEmbedded = () =>
     startDatabase({ ...shared, port: ports.postgres, password: secrets.postgresPassword });
   // Side by side: one waits for the network or the compiler, the other for the disk.
-  const [source, early] = await allOf([
+  const [source, early] = await awaitAll([
     findTemporalSource(temporalSearch(settings, report)),
     settings.DATABASE_URL === undefined ? startEmbedded() : undefined,
   ]);
@@ -78,7 +83,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
   const codecKeys = settings.CODEC_KEYS ?? (hasUi ? secrets.codecKeys : undefined);
   const codecOrigin = `http://127.0.0.1:${ports.codec}`;
   const codecEndpoint = hasUi ? `${codecOrigin}/${secrets.codecToken}` : undefined;
-  const [temporal, { databaseUrl, workerDatabaseUrl, operatorDatabaseUrl }] = await allOf([
+  const [temporal, { databaseUrl, workerDatabaseUrl, operatorDatabaseUrl }] = await awaitAll([
     keepTemporal({ ...shared, settings, source, ports, codecEndpoint, postgres: embedded?.postgres }),
     migrateDatabase(ownerDatabaseUrl, report).then(() =>
       makeLogins(ownerDatabaseUrl, secrets.logins, settings),
@@ -110,7 +115,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
             origin: codecOrigin,
           }
         : undefined,
-    readinessOrigin: originOf(config.operations ?? config),
+    readinessOrigin: toOrigin(config.operations ?? config),
     temporal: { connection: connectionOptions, namespace: temporal.namespace },
   });
   const stack: StackFile = {
@@ -120,26 +125,26 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     operatorDatabaseUrl,
     temporalAddress: temporal.address,
     temporalNamespace: temporal.namespace,
-    apiUrl: `${originOf(config)}/v1`,
+    apiUrl: `${toOrigin(config)}/v1`,
     temporalUiUrl: temporal.uiUrl,
-    ...(codecEndpoint !== undefined && { codecEndpoint }),
-    workerUrl: originOf(config.worker),
+    codecEndpoint,
+    workerUrl: toOrigin(config.worker),
     demo,
-    ...(tron !== undefined && { tronUrl: tron.url }),
+    tronUrl: tron?.url,
   };
   const demoIsNew = readStackFile(folder.stack)?.demo.partnerId !== demo.partnerId;
   writeStackFile(folder.stack, stack);
   return { ...stack, demoIsNew };
 }
 
-function originOf({ host, port }: { host: string; port: number }): string {
+function toOrigin({ host, port }: { host: string; port: number }): string {
   return `http://${host === '::1' ? '[::1]' : host}:${port}`;
 }
 
 /**
  * As Promise.all, but it rejects only after all have ended, so that nothing is still starting while the rest is stopped.
  */
-async function allOf<const T extends readonly unknown[]>(
+async function awaitAll<const T extends readonly unknown[]>(
   works: T,
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
   await Promise.allSettled(works);

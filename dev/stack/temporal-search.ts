@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { wheelFor } from '../temporal/download-cli.ts';
+import { wheelFor } from '../temporal/cli.ts';
 import type { TemporalSearch } from '../temporal/temporal-source.ts';
 import type { Settings } from './settings.ts';
 

@@ -7,7 +7,47 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { childEnvironment, endedAtOnce, isForGo, startChild } from '../process/child.ts';
 import { type FileLock, tryLock } from '../process/files.ts';
-import { binariesIn, type ServerBinaries } from './temporal-source.ts';
+import {
+  binariesIn,
+  isAtLeast,
+  type Look,
+  type ServerBinaries,
+  type TemporalSearch,
+} from './temporal-source.ts';
+
+export const cachedBuild: Look = async (search) => {
+  const folder = buildFolder(search);
+  if (!existsSync(folder)) return `no build in ${folder}`;
+  return {
+    kind: 'built',
+    label: `server ${SERVER_VERSION}, built from source before`,
+    binaries: binariesIn(folder),
+  };
+};
+
+/** Builds the production server and its UI, which takes a few minutes the first time. */
+export const freshBuild: Look = async (search) => {
+  const version = await readGoVersion(search.searchPath);
+  if (version === undefined) return "it can't be built from source: there is no `go` on PATH";
+  if (!isAtLeast(OLDEST_GO, version)) {
+    return `it can't be built from source: Go is ${version}, and ${OLDEST_GO} or newer is needed`;
+  }
+  try {
+    await buildServer({
+      folder: buildFolder(search),
+      searchPath: search.searchPath,
+      onProgress: search.onProgress,
+    });
+  } catch (error) {
+    return `building it from source failed: ${error instanceof Error ? error.message : error}`;
+  }
+  const binaries = binariesIn(buildFolder(search));
+  return { kind: 'built', label: `server ${SERVER_VERSION}, built from source`, binaries };
+};
+
+function buildFolder(search: TemporalSearch): string {
+  return join(search.cacheFolder, `temporal-server-${SERVER_VERSION}`);
+}
 
 interface BuildOptions {
   /** Where the binaries end up, all at once. */
@@ -19,7 +59,7 @@ interface BuildOptions {
 const UNFINISHED = '.unfinished-';
 
 /** Builds the server with Go. If another process is already building it, waits for that build. */
-export async function buildServer(options: BuildOptions): Promise<void> {
+async function buildServer(options: BuildOptions): Promise<void> {
   const { folder } = options;
   await mkdir(dirname(folder), { recursive: true });
   const lock = await waitForLock(`${folder}.lock`, options.onProgress);
@@ -88,14 +128,10 @@ interface GoInstallOptions {
 
 const REPORT_EVERY_MS = 5_000;
 
-/** Compiles one program of a published module, and reports every few seconds that it is still compiling. */
+/** Compiles one program of a published module, and reports every few seconds for how long. */
 async function goInstall(options: GoInstallOptions): Promise<void> {
   const startedAt = Date.now();
-  let said = { line: 'starting', at: startedAt };
-  const report = () => {
-    const doing = Date.now() - said.at < REPORT_EVERY_MS ? said.line : 'compiling';
-    options.onProgress(`${Math.round((Date.now() - startedAt) / 1000)} s: ${doing}`);
-  };
+  const report = () => options.onProgress(`${Math.round((Date.now() - startedAt) / 1000)} s`);
   const child = await startChild({
     name: `go install ${options.module}`,
     command: 'go',
@@ -109,9 +145,6 @@ async function goInstall(options: GoInstallOptions): Promise<void> {
     // Away from any go.mod.
     cwd: tmpdir(),
     logFile: options.logFile,
-    onLine: (line) => {
-      said = { line: line.replace(/^go: /, ''), at: Date.now() };
-    },
   });
   report();
   const timer = setInterval(report, REPORT_EVERY_MS);
@@ -124,7 +157,7 @@ async function goInstall(options: GoInstallOptions): Promise<void> {
 }
 
 /** 1.32.2 needs a newer Go than some machines have. */
-export const SERVER_VERSION = '1.32.0';
+const SERVER_VERSION = '1.32.0';
 
 interface GoPackage {
   /** Which of the binaries it becomes. */
@@ -140,10 +173,10 @@ const PACKAGES: readonly GoPackage[] = [
   { binary: 'ui', path: 'github.com/temporalio/ui-server/v2/cmd/server', version: 'v2.54.1' },
 ];
 
-export const OLDEST_GO = '1.26';
+const OLDEST_GO = '1.26';
 
 /** The version of Go on this PATH, such as `1.26.8`; undefined if there is none. */
-export async function goVersionOf(searchPath: string): Promise<string | undefined> {
+async function readGoVersion(searchPath: string): Promise<string | undefined> {
   try {
     // Away from any go.mod, which could ask for another toolchain.
     const options = {
@@ -157,10 +190,4 @@ export async function goVersionOf(searchPath: string): Promise<string | undefine
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
-}
-
-export function isGoNewEnough(version: string): boolean {
-  const [major = 0, minor = 0] = version.split('.').map((part) => Number.parseInt(part, 10));
-  const [oldestMajor = 0, oldestMinor = 0] = OLDEST_GO.split('.').map(Number);
-  return major > oldestMajor || (major === oldestMajor && minor >= oldestMinor);
 }

@@ -1,7 +1,10 @@
+import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type pg from 'pg';
 import { freePorts } from '../free-port.ts';
-import { urlOf } from '../postgres/logins.ts';
+import { databaseUrl } from '../postgres/logins.ts';
 import { withClient } from '../postgres/with-client.ts';
 import { type Child, childEnvironment, startChild } from '../process/child.ts';
 import { keepRunning, type Running } from '../process/keep-running.ts';
@@ -11,8 +14,13 @@ import {
   STOP_STEPS,
   type TemporalOptions,
 } from './running-temporal.ts';
-import { DEFAULT_STORE, dynamicConfigFile, INNER_PORTS, serverConfig } from './server-config.ts';
-import { createSchema } from './server-schema.ts';
+import {
+  DEFAULT_STORE,
+  dynamicConfigFile,
+  INNER_PORTS,
+  serverConfig,
+  VISIBILITY_STORE,
+} from './server-config.ts';
 import type { ServerBinaries, TemporalSource } from './temporal-source.ts';
 
 /** Runs the server built from source and its UI, and restarts the UI whenever it ends. */
@@ -96,9 +104,67 @@ async function startBuiltServer(options: BuiltServerOptions): Promise<Child> {
 
 /** A killed server is still listed as a member, and the next one would spend its first seconds trying to reach it. */
 async function forgetMembers(postgresUrl: string): Promise<void> {
-  await withClient(urlOf(postgresUrl, DEFAULT_STORE), async (client) => {
+  await withClient(databaseUrl(postgresUrl, DEFAULT_STORE), async (client) => {
     await client.query('DELETE FROM cluster_membership');
   });
+}
+
+const STORES = [
+  { database: DEFAULT_STORE, schema: 'postgresql/v12/temporal' },
+  { database: VISIBILITY_STORE, schema: 'postgresql/v12/visibility' },
+];
+
+/**
+ * Creates Temporal's two databases, or updates them to the server's version. A database gets its final name only
+ * when it is complete, so a start that was killed half way is simply repeated.
+ */
+async function createSchema(sqlTool: string, postgresUrl: string): Promise<void> {
+  await withClient(postgresUrl, async (client) => {
+    for (const { database, schema } of STORES) {
+      const update = ['update-schema', '--schema-name', schema];
+      if (await exists(client, database)) {
+        await runTool(sqlTool, postgresUrl, database, update);
+        continue;
+      }
+      const unfinished = `${database}_unfinished`;
+      await client.query(`DROP DATABASE IF EXISTS ${unfinished} WITH (FORCE)`);
+      await client.query(`CREATE DATABASE ${unfinished}`);
+      await runTool(sqlTool, postgresUrl, unfinished, ['setup-schema', '-v', '0.0']);
+      await runTool(sqlTool, postgresUrl, unfinished, update);
+      await renameInside(postgresUrl, unfinished, database);
+      await client.query(`ALTER DATABASE ${unfinished} RENAME TO ${database}`);
+    }
+  });
+}
+
+/** Temporal stores the schema's version under the database's name. */
+async function renameInside(postgresUrl: string, unfinished: string, database: string): Promise<void> {
+  await withClient(databaseUrl(postgresUrl, unfinished), async (client) => {
+    await client.query('UPDATE schema_version SET db_name = $1', [database]);
+  });
+}
+
+async function exists(client: pg.Client, database: string): Promise<boolean> {
+  const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [database]);
+  return rowCount === 1;
+}
+
+async function runTool(
+  sqlTool: string,
+  postgresUrl: string,
+  database: string,
+  args: string[],
+): Promise<void> {
+  const { hostname, port, username, password } = new URL(postgresUrl);
+  const env = {
+    ...childEnvironment(),
+    SQL_PLUGIN: 'postgres12',
+    SQL_HOST: hostname,
+    SQL_PORT: port,
+    SQL_USER: decodeURIComponent(username),
+    SQL_PASSWORD: decodeURIComponent(password),
+  };
+  await promisify(execFile)(sqlTool, ['--database', database, ...args], { env });
 }
 
 interface UiOptions {

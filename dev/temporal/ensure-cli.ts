@@ -1,7 +1,6 @@
 import { temporalSearch } from '../stack/temporal-search.ts';
-import { downloadedCli } from './download-cli.ts';
-import { cachedBuild } from './find-build.ts';
-import { cachedCli, cliOnPath } from './find-cli.ts';
+import { cachedBuild } from './build-server.ts';
+import { cachedCli, cliOnPath, downloadedCli } from './cli.ts';
 
 /** For `.ci/run`: finds or downloads a Temporal server, but builds none. Exits with 1 if Go is needed to build one. */
 const search = temporalSearch({}, console.log);

@@ -44,3 +44,10 @@ export function binariesIn(folder: string): ServerBinaries {
     ui: join(folder, 'temporal-ui-server'),
   };
 }
+
+/** Compares the first two numbers of versions, such as `1.26` with `1.26.8`. */
+export function isAtLeast(oldest: string, version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map((part) => Number.parseInt(part, 10));
+  const [oldestMajor = 0, oldestMinor = 0] = oldest.split('.').map(Number);
+  return major > oldestMajor || (major === oldestMajor && minor >= oldestMinor);
+}

@@ -7,7 +7,7 @@ export function addressHash(address: string): string | null {
 }
 
 /** The address `T…` of 20 bytes, given in hex. */
-export function addressOf(hash: string): string {
+export function toBase58Address(hash: string): string {
   return tronAddress(Buffer.from(hash, 'hex'));
 }
 
@@ -17,6 +17,6 @@ export function hash41(hash: string): string {
 }
 
 /** The 20 bytes, in hex, of a made-up account or contract with this name. */
-export function hashOfName(name: string): string {
+export function hashName(name: string): string {
   return createHash('sha256').update(`fake TRON: ${name}`).digest('hex').slice(0, 40);
 }

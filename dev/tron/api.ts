@@ -31,10 +31,9 @@ const METHODS: Record<string, (view: NodeView, params: Params, isSolid: boolean)
 export function answerCall(
   view: NodeView,
   apis: readonly Api[],
-  method: string | undefined,
-  { pathname, searchParams }: URL,
-  body: string,
+  { method, url, body }: { method: string | undefined; url: URL; body: string },
 ): string | undefined {
+  const { pathname, searchParams } = url;
   const [, api, name = ''] = pathname.split('/');
   const answer = Object.hasOwn(METHODS, name) ? METHODS[name] : undefined;
   if (answer === undefined || !apis.some((served) => served === api)) return undefined;

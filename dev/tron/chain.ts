@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Writer } from 'protobufjs/minimal.js';
-import { hash41, hashOfName } from './address.ts';
+import { hash41, hashName } from './address.ts';
 import type { Draft } from './drafts.ts';
 import { Transaction } from './transaction.ts';
 
@@ -45,7 +45,7 @@ export class Block {
       number,
       txTrieRoot:
         transactions.length === 0 ? '0'.repeat(64) : sha256(transactions.map(({ id }) => id).join()),
-      witness_address: hash41(hashOfName(`witness ${branch} ${number % 27}`)),
+      witness_address: hash41(hashName(`witness ${branch} ${number % 27}`)),
       parentHash,
       version: 34,
       timestamp: timeMs,

@@ -12,7 +12,7 @@ const State = z.object({
   segments: z.array(Segment).min(1),
   /** Blocks up to this time may have been shown, so they never change. */
   shownUntilMs: z.int(),
-  /** A block that was shown, so that a start need not make all blocks before it for their hashes. */
+  /** A block that was shown, so that a start does not have to make all earlier blocks to get its hash. */
   shown: z.object({ number: z.int(), hash: z.string() }).optional(),
   /** The only content of blocks. */
   payments: z.array(
@@ -94,7 +94,7 @@ export class ClockChain implements Chain {
     this.#contents.set(number, content);
     const transaction = new Transaction(tokenTransfer(payment), {
       blockNumber: number,
-      blockTimeMs: timeOf(this.#state.segments, number),
+      blockTimeMs: blockTime(this.#state.segments, number),
       index: content.length,
     });
     content.push(transaction);
@@ -105,7 +105,7 @@ export class ClockChain implements Chain {
   #make(number: number): Block {
     const place = {
       number,
-      timeMs: timeOf(this.#state.segments, number),
+      timeMs: blockTime(this.#state.segments, number),
       parentHash: this.#hashOf(number - 1),
     };
     const block = new Block(place, this.#contents.get(number));
@@ -140,7 +140,7 @@ function resumed(known: z.infer<typeof State> | undefined, nowMs: number): z.inf
   }
   const segments = [...known.segments];
   let last = Math.max(numberAt(segments, known.shownUntilMs), known.payments.at(-1)?.block ?? 0);
-  let lastMs = timeOf(segments, last);
+  let lastMs = blockTime(segments, last);
   const missed = Math.floor((startMs - 1 - lastMs) / EVERY_MS_WHILE_STOPPED);
   if (missed > 0) {
     segments.push({
@@ -168,7 +168,7 @@ function numberAt(segments: readonly Segment[], timeMs: number): number {
   return next === undefined ? number : Math.min(number, next.firstNumber - 1);
 }
 
-function timeOf(segments: readonly Segment[], number: number): number {
+function blockTime(segments: readonly Segment[], number: number): number {
   const segment = segments.findLast(({ firstNumber }) => firstNumber <= number);
   if (segment === undefined) throw new RangeError(`the chain has no block ${number}`);
   return segment.startTimeMs + (number - segment.firstNumber) * segment.everyMs;

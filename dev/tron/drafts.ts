@@ -1,4 +1,4 @@
-import { addressHash, addressOf, hashOfName } from './address.ts';
+import { addressHash, hashName, toBase58Address } from './address.ts';
 
 /** What becomes a transaction once it is in a block. Accounts and contracts are 20 bytes, in hex. */
 export interface Draft {
@@ -24,38 +24,36 @@ export interface Payment {
 }
 
 /** The contract that fake nodes know as USDT. */
-export const FAKE_USDT_CONTRACT = addressOf(hashOfName('USDT'));
+export const FAKE_USDT_CONTRACT = toBase58Address(hashName('USDT'));
 
 /** Transfer(address,address,uint256), Approval(address,address,uint256): keccak-256 of the signature. */
 const TRANSFER = 'ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 const APPROVAL = '8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925';
 const METHODS = { transfer: 'a9059cbb', approve: '095ea7b3', disperse: 'c73a2d60' };
-const SOMEBODY = addressOf(hashOfName('somebody'));
+const SOMEBODY = toBase58Address(hashName('somebody'));
 
 /** One transaction that transfers the token: a single payment directly, several through a contract that pays them all. */
 export function tokenTransfer(payments: Payment | Payment[], contract = FAKE_USDT_CONTRACT): Draft {
   const all = [payments].flat();
   const [first] = all;
-  const emitter = hashOf(contract);
-  const data = `${METHODS.transfer}${word(hashOf(first?.to ?? SOMEBODY))}${word(hex(first?.valueMicroUsdt ?? 0n))}`;
+  const emitter = ownerHash(contract);
+  const data = `${METHODS.transfer}${word(ownerHash(first?.to ?? SOMEBODY))}${word(hex(first?.valueMicroUsdt ?? 0n))}`;
   return {
-    from: hashOf(first?.from ?? SOMEBODY),
-    call: {
-      kind: 'contract',
-      ...(all.length === 1
-        ? { contract: emitter, data }
-        : { contract: hashOfName('disperse'), data: METHODS.disperse }),
-    },
+    from: ownerHash(first?.from ?? SOMEBODY),
+    call:
+      all.length === 1
+        ? { kind: 'contract', contract: emitter, data }
+        : { kind: 'contract', contract: hashName('disperse'), data: METHODS.disperse },
     logs: all.map(({ from = SOMEBODY, to, valueMicroUsdt }) => ({
       address: emitter,
-      topics: [TRANSFER, word(hashOf(from)), word(hashOf(to))],
+      topics: [TRANSFER, word(ownerHash(from)), word(ownerHash(to))],
       data: word(hex(valueMicroUsdt)),
     })),
     result: 'SUCCESS',
   };
 }
 
-/** A transfer that fails. With `logs`, it has logs all the same, as a lying node would show it. */
+/** A transfer that fails. With `logs`, it still has logs, as a lying node would show it. */
 export function failedTransfer(
   payment: Payment,
   result: 'REVERT' | 'OUT_OF_ENERGY',
@@ -67,18 +65,18 @@ export function failedTransfer(
 
 /** An approval: it allows somebody to spend, and transfers nothing. */
 export function approval({ to, valueMicroUsdt, from = SOMEBODY }: Payment): Draft {
-  const contract = hashOf(FAKE_USDT_CONTRACT);
+  const contract = ownerHash(FAKE_USDT_CONTRACT);
   return {
-    from: hashOf(from),
+    from: ownerHash(from),
     call: {
       kind: 'contract',
       contract,
-      data: METHODS.approve + word(hashOf(to)) + word(hex(valueMicroUsdt)),
+      data: METHODS.approve + word(ownerHash(to)) + word(hex(valueMicroUsdt)),
     },
     logs: [
       {
         address: contract,
-        topics: [APPROVAL, word(hashOf(from)), word(hashOf(to))],
+        topics: [APPROVAL, word(ownerHash(from)), word(ownerHash(to))],
         data: word(hex(valueMicroUsdt)),
       },
     ],
@@ -89,14 +87,14 @@ export function approval({ to, valueMicroUsdt, from = SOMEBODY }: Payment): Draf
 /** A transfer of TRX, which runs no contract and has no log. */
 export function trxTransfer(to: string, amountSun: number): Draft {
   return {
-    from: hashOf(SOMEBODY),
-    call: { kind: 'trx', to: hashOf(to), amountSun },
+    from: ownerHash(SOMEBODY),
+    call: { kind: 'trx', to: ownerHash(to), amountSun },
     logs: [],
     result: 'SUCCESS',
   };
 }
 
-function hashOf(address: string): string {
+function ownerHash(address: string): string {
   const hash = addressHash(address);
   if (hash === null) throw new TypeError(`${address} is not a TRON address`);
   return hash;

@@ -59,7 +59,7 @@ export async function startFakeNode(chain: Chain, options: FakeNodeOptions = {})
     node.lastHeaders = request.headers;
     if (node.latencyMs > 0) await delay(node.latencyMs);
     const fault = node.faults.next(url.pathname);
-    const answer = () => answerCall(node.view, apis, request.method, url, body);
+    const answer = () => answerCall(node.view, apis, { method: request.method, url, body });
     if (fault !== undefined) {
       answerWithFault(fault, request, response, () => answer() ?? '');
     } else if (alsoServe?.(request, body, response) !== true) {

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { addressOf, hashOfName } from './address.ts';
+import { hashName, toBase58Address } from './address.ts';
 import { approval, type Draft, failedTransfer, tokenTransfer, trxTransfer } from './drafts.ts';
 import { Transaction } from './transaction.ts';
 
 const POOL_SIZE = 1_200;
-const OTHER_TOKEN = addressOf(hashOfName('other token'));
+const OTHER_TOKEN = toBase58Address(hashName('other token'));
 
 /**
  * Content for blocks as large as real ones: 100 to 300 transactions, a third of them USDT transfers to unknown addresses.
@@ -17,7 +17,7 @@ export class RealSizedBlocks {
     const origin = { blockNumber: 1, blockTimeMs: Date.UTC(2026, 0, 1) };
     this.#pool = Array.from(
       { length: POOL_SIZE },
-      (_, index) => new Transaction(draftOf(index), { ...origin, index }),
+      (_, index) => new Transaction(makeDraft(index), { ...origin, index }),
     );
   }
 
@@ -33,8 +33,8 @@ export class RealSizedBlocks {
   }
 }
 
-function draftOf(index: number): Draft {
-  const to = addressOf(hashOfName(`stranger ${index}`));
+function makeDraft(index: number): Draft {
+  const to = toBase58Address(hashName(`stranger ${index}`));
   const valueMicroUsdt = BigInt(1_000_000 + index * 10_007);
   if (index % 3 === 0) return tokenTransfer({ to, valueMicroUsdt });
   switch (index % 12) {

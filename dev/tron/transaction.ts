@@ -81,7 +81,7 @@ function infoTail({ call, logs, result }: Draft) {
     contractResult: ['0'.repeat(64)],
     contract_address,
     receipt: { energy_usage: ENERGY.used, energy_usage_total: ENERGY.used, net_usage: 345, result },
-    ...(logs.length > 0 && { log: logs }),
+    log: logs.length > 0 ? logs : undefined,
   };
 }
 
@@ -92,7 +92,7 @@ function rawData({ from, call }: Draft, { blockNumber, blockTimeMs, index }: Ori
   const ref_block_hash = sha256(`reference ${refNumber}`).slice(0, 16);
   const timestamp = blockTimeMs - 3_000 + index;
   const expiration = blockTimeMs + 57_000;
-  const { type, value, bytes } = contractOf(from, call);
+  const { type, value, bytes } = toContract(from, call);
   const type_url = `type.googleapis.com/protocol.${type}`;
   const isTrigger = type === 'TriggerSmartContract';
 
@@ -111,13 +111,13 @@ function rawData({ from, call }: Draft, { blockNumber, blockTimeMs, index }: Ori
       ref_block_bytes,
       ref_block_hash,
       expiration,
-      ...(isTrigger && { fee_limit: FEE_LIMIT_SUN }),
+      fee_limit: isTrigger ? FEE_LIMIT_SUN : undefined,
       timestamp,
     },
   };
 }
 
-function contractOf(from: string, call: Draft['call']) {
+function toContract(from: string, call: Draft['call']) {
   const owner_address = hash41(from);
   const message = Writer.create().uint32(tag(1, 2)).bytes(Buffer.from(owner_address, 'hex'));
   if (call.kind === 'trx') {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { readAttention } from '../attention/read-attention.ts';
+import { readAttention } from '../../attention/read-attention.ts';
+import { readPartnerNames } from '../reads/partners.ts';
 import type { Verbs } from '../verbs.ts';
 
 export function attentionNoun(attention: Command, { session, verb, examples }: Verbs): void {
@@ -10,13 +11,23 @@ export function attentionNoun(attention: Command, { session, verb, examples }: V
     .addHelpText('after', examples('attention list'))
     .action(
       verb(async () => {
-        const items = await readAttention(await session.orm(), session.config, session.countWorkers);
+        const orm = await session.orm();
+        const items = await readAttention(orm, session.config, session.countWorkers);
+        const partnerIds = items.flatMap(({ partner_id }) => partner_id ?? []);
+        const names = await readPartnerNames(orm, partnerIds);
         return {
-          value: items,
+          value: items.map(({ kind, id, since, partner_id, ...rest }) => ({
+            kind,
+            id,
+            since,
+            partner_id,
+            partner_name: partner_id === null ? null : (names.get(partner_id) ?? null),
+            ...rest,
+          })),
           columns: ['since', 'kind', 'id', 'partner_name', 'reason'],
           // Too long for a column.
           below: ['command', 'or_command'],
-          ...(items.length === 0 && { note: 'Nothing needs attention.' }),
+          note: items.length === 0 ? 'Nothing needs attention.' : undefined,
         };
       }),
     );

@@ -33,7 +33,7 @@ export function auditNoun(audit: Command, verbs: Verbs): void {
         return {
           value: entries,
           columns: COLUMNS,
-          ...(entries.length === 0 && { note: 'Nothing that matches was changed or revealed.' }),
+          note: entries.length === 0 ? 'Nothing that matches was changed or revealed.' : undefined,
         };
       }),
     );
@@ -52,21 +52,21 @@ function verifyVerb(audit: Command, { session, verb, examples }: Verbs): void {
     .addHelpText('after', examples('audit verify', 'audit verify --head 4711:9f2c…'))
     .action(
       verb(async ({ since = null, head }: { since?: Date | null; head?: string }) => {
-        const anchor = head === undefined ? null : anchorOf(head);
+        const anchor = head === undefined ? null : parseAnchor(head);
         const value = await verifyAudit(await session.orm(), { since, anchor });
-        return { value, failed: !value.whole, note: noteOf(value) };
+        return { value, failed: !value.whole, note: describeVerification(value) };
       }),
     );
 }
 
-function anchorOf(head: string): Anchor {
+function parseAnchor(head: string): Anchor {
   const [, seq, hash] = /^([1-9]\d{0,17}):([0-9a-f]{64})$/.exec(head) ?? [];
   if (seq === undefined || hash === undefined)
     throw new WrongUsage('--head is the number and the hash that "operator audit verify" printed as head');
   return { seq, hash };
 }
 
-function noteOf({ whole, waiting }: { whole: boolean; waiting: number }): string {
+function describeVerification({ whole, waiting }: { whole: boolean; waiting: number }): string {
   if (!whole)
     return 'Somebody changed the log around the service. Keep the database as it is, and compare with what "operator audit export" sent elsewhere.';
   return waiting === 0

@@ -5,6 +5,7 @@ import { NetworkId } from '../../domain/fields.ts';
 import { isId } from '../../domain/ids.ts';
 import { WrongUsage } from '../errors.ts';
 import { read, Text } from '../flag-values.ts';
+import { type OperatorAuthorization, readAuthorizations } from '../reads/authorizations.ts';
 import { readCard, readCards } from '../reads/cards.ts';
 import { readPartner } from '../reads/partners.ts';
 import { readMakers } from '../reads/requests.ts';
@@ -35,7 +36,10 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
         const orm = await session.orm();
         if (partner !== null) await readPartner(orm, partner);
         return listNewest(err, {
-          ...{ noun: 'card', columns: COLUMNS, limit, isPaged: true },
+          noun: 'card',
+          columns: COLUMNS,
+          limit,
+          isPaged: true,
           readNewest: (atMost) =>
             readCards(orm, { partnerId: partner, externalRef, status, before, limit: atMost }),
         });
@@ -44,7 +48,9 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
 
   card
     .command('show')
-    .description("a card, its balance, its newest top-ups and its workflow; not the cardholder's data")
+    .description(
+      "a card, its balance, what holds it, its newest top-ups and its workflow; not the cardholder's data",
+    )
     .argument('<id>', 'of the card')
     .addHelpText('after', examples('card show card_01k0…'))
     .action(
@@ -53,6 +59,13 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
         const value = await readCard(orm, id);
         const makers = await readMakers(orm, [id]);
         const topUps = await readTopUps(orm, { cardId: id }, { before: null, limit: MAX_TOP_UPS_SHOWN + 1 });
+        const page = { cardId: id, status: 'pending', before: null, limit: MAX_TOP_UPS_SHOWN + 1 } as const;
+        const pending = await readAuthorizations(orm, page);
+        if (pending.length > MAX_TOP_UPS_SHOWN) {
+          err(
+            `It has more than ${MAX_TOP_UPS_SHOWN} pending authorizations: "operator authorization list --card ${id} --status pending" has all of them.\n`,
+          );
+        }
         if (topUps.length > MAX_TOP_UPS_SHOWN) {
           err(
             `It has more than ${MAX_TOP_UPS_SHOWN} top-ups: "operator topup list --card ${id}" has all of them.\n`,
@@ -62,7 +75,8 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
           value: {
             ...value,
             request: makers.get(id) ?? null,
-            topups: topUps.slice(0, MAX_TOP_UPS_SHOWN).map(presentTopUpOfCard),
+            pending_authorizations: pending.slice(0, MAX_TOP_UPS_SHOWN).map(presentHold),
+            topups: topUps.slice(0, MAX_TOP_UPS_SHOWN).map(presentTopUp),
             waiting:
               value.status === 'funding_pending'
                 ? await waitingFor(session, value, session.config.issuanceDeadlineMs)
@@ -104,7 +118,7 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
         }
         const decision = {
           outcome: issued ? ('issued' as const) : ('failed' as const),
-          ...(networkCardId !== undefined && { networkCardId }),
+          networkCardId,
         };
         const { resolveCard } = await import('../resolve.ts');
         return { value: await resolveCard(session, id, { ...decision, reason }, resolveWaitMs) };
@@ -120,7 +134,7 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
       .addHelpText('after', examples(`card ${name} card_01k0… --reason "key leaked, ticket 4711"`))
       .action(
         verb(async (cardId: string, { reason }: { reason: string }) => {
-          const { changeCardStatus } = await import('../change-card-status.ts');
+          const { changeCardStatusByHand: changeCardStatus } = await import('../change-card-status.ts');
           return { value: await changeCardStatus(session, { cardId, operation, reason }, resolveWaitMs) };
         }),
       );
@@ -163,8 +177,13 @@ const STATUS_CHANGES: readonly [verb: string, StatusChangeOperation, description
 
 const MAX_TOP_UPS_SHOWN = 20;
 
+/** What `card show` says of a pending authorization. */
+function presentHold({ created, id, held_amount, expires_at, merchant }: OperatorAuthorization) {
+  return { created, id, held_amount, expires_at, merchant: merchant.name };
+}
+
 /** What `card show` says of a top-up. */
-function presentTopUpOfCard(topUp: ListedTopUp) {
+function presentTopUp(topUp: ListedTopUp) {
   return {
     created: topUp.created,
     id: topUp.id,

@@ -46,7 +46,9 @@ function listVerb(deposit: Command, { session, verb, examples, err }: Verbs): vo
         const orm = await session.orm();
         if (partner !== null) await readPartner(orm, partner);
         return listNewest(err, {
-          ...{ noun: 'deposit', columns: COLUMNS, limit },
+          noun: 'deposit',
+          columns: COLUMNS,
+          limit,
           readNewest: (atMost) => readDeposits(orm, { status, partnerId: partner, limit: atMost }),
         });
       }),

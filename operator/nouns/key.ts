@@ -40,7 +40,10 @@ export function keyNoun(key: Command, { session, verb, examples, err }: Verbs): 
         const orm = await session.orm();
         if (partnerId !== undefined) await readPartner(orm, partnerId);
         const listed = await listNewest(err, {
-          ...{ noun: 'key', columns: COLUMNS, limit, isPaged: true },
+          noun: 'key',
+          columns: COLUMNS,
+          limit,
+          isPaged: true,
           readNewest: (atMost) => readApiKeys(orm, { partnerId: partnerId ?? null, before, limit: atMost }),
         });
         const isEmpty = (listed.value as object[]).length === 0;
@@ -92,10 +95,9 @@ async function readApiKeys(
   orm: Orm,
   { partnerId, before, limit }: { partnerId: string | null; before: string | null; limit: number },
 ): Promise<ApiKeyResource[]> {
-  const where = {
-    ...(partnerId !== null && { partnerId }),
-    ...(before !== null && { id: { $lt: before } }),
-  };
+  const where: { partnerId?: string; id?: { $lt: string } } = {};
+  if (partnerId !== null) where.partnerId = partnerId;
+  if (before !== null) where.id = { $lt: before };
   const keys = await orm.em.fork().find(ApiKeyEntity, where, { orderBy: { id: 'desc' }, limit });
   const partnerIds = keys.map((key) => key.partnerId);
   const names = await readPartnerNames(orm, partnerIds);

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { checkAndRecord } from '../../commands/operations/ledger-checks.ts';
+import { checkAndRecord } from '../../commands/monitoring/ledger-checks.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Mode } from '../../domain/mode.ts';
 import { readBalance } from '../../ledger/balances.ts';
 import { ModeName, read, Since, Text } from '../flag-values.ts';
-import { readBalanceTransactions, requireCardOf } from '../reads/balance-transactions.ts';
+import { readBalanceTransactions, requireOwnCard } from '../reads/balance-transactions.ts';
 import { readPartner } from '../reads/partners.ts';
 import { presentAmounts } from '../render.ts';
 import { listNewest, type Verbs, withLimit } from '../verbs.ts';
@@ -79,9 +79,12 @@ export function ledgerNoun(ledger: Command, { session, verb, examples, err }: Ve
         async (partnerId: string, { mode, since = null, card = null, before = null, limit }: ListFlags) => {
           const orm = await session.orm();
           await readPartner(orm, partnerId);
-          if (card !== null) await requireCardOf(orm, { partnerId, mode }, card);
+          if (card !== null) await requireOwnCard(orm, { partnerId, mode }, card);
           const list = await listNewest(err, {
-            ...{ noun: 'ledger', columns: COLUMNS, limit, isPaged: true },
+            noun: 'ledger',
+            columns: COLUMNS,
+            limit,
+            isPaged: true,
             readNewest: (atMost) =>
               readBalanceTransactions(
                 orm,

@@ -1,70 +1,162 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { Refusal } from '../../commands/refusal.ts';
-import { sendNetworkEvent } from '../../commands/settlement/simulate-transaction.ts';
+import { sendAuthorizationEvent, sendNetworkEvent } from '../../commands/settlement/simulate-transaction.ts';
+import { AUTHORIZATION_MESSAGE_TYPES, type AuthorizationMessageType } from '../../domain/authorization.ts';
 import { AmountCents, NetworkId } from '../../domain/fields.ts';
+import { CategoryCode, CountryCode } from '../../domain/merchant.ts';
 import { TransactionType } from '../../domain/transaction.ts';
-import { NO_MERCHANT } from '../../resources/transaction.ts';
+import { presentAuthorization } from '../../resources/authorization.ts';
+import { type Merchant, presentTransaction } from '../../resources/transaction.ts';
+import { WrongUsage } from '../errors.ts';
 import { read, Text, WholeNumber } from '../flag-values.ts';
-import { readCard } from '../reads/cards.ts';
+import { type OperatorCard, readCard } from '../reads/cards.ts';
+import type { Session } from '../session.ts';
 import type { Verbs } from '../verbs.ts';
 
 interface Flags {
   card: string;
-  type: TransactionType;
-  amount: number;
+  type: EventName;
+  amount?: number;
   networkTransactionId: string;
+  networkAuthorizationId?: string;
+  partial?: true;
   merchantName?: string;
   merchantCategoryCode?: string;
-  forced: boolean;
+  merchantCountry?: string;
+  notForced?: true;
 }
 
-const TypeName = z.enum(TransactionType.options, `must be one of ${TransactionType.options.join(', ')}`);
-const CategoryCode = z.string().regex(/^\d{4}$/, 'must be four digits');
+const TYPES = [...AUTHORIZATION_MESSAGE_TYPES, ...TransactionType.options] as const;
+type EventName = (typeof TYPES)[number];
+const TypeName = z.enum(TYPES, `must be one of ${TYPES.join(', ')}`);
 const EXAMPLE =
-  'network-event send --card card_01k0… --type purchase --amount 1250 --network-transaction-id auth-4711';
+  'network-event send --card card_01k0… --type purchase --amount 1250 --network-transaction-id net-4711';
 
 export function networkEventNoun(networkEvent: Command, { session, verb, examples }: Verbs): void {
   networkEvent
     .addHelpText('after', examples(EXAMPLE))
     .command('send')
-    .description('send a transaction; sending it again returns the same one')
+    .description('send what the network says about a card; sending it again returns the same')
     .requiredOption('--card <id>', 'id of the live card', read(Text(100)))
-    .requiredOption('--type <type>', 'purchase, decline or refund', read(TypeName))
-    .requiredOption('--amount <cents>', 'above zero', read(WholeNumber(AmountCents)))
+    .requiredOption('--type <type>', TYPES.join(', '), read(TypeName))
+    .option(
+      '--amount <cents>',
+      'above zero; not needed for a reversal or an expiry',
+      read(WholeNumber(AmountCents)),
+    )
     .requiredOption('--network-transaction-id <id>', "the network's id for it", read(NetworkId))
+    .option(
+      '--network-authorization-id <id>',
+      "the network's id of the authorization; for a new one, its own id if left out",
+      read(NetworkId),
+    )
+    .option('--partial', 'of a clearing: more may follow, and the rest stays held')
     .option('--merchant-name <name>', "the merchant's name", read(Text(255)))
     .option('--merchant-category-code <code>', 'four digits', read(CategoryCode))
+    .option('--merchant-country <code>', 'two capital letters', read(CountryCode))
     .option('--not-forced', 'let a purchase on a blocked card be declined')
-    .addHelpText('after', examples(EXAMPLE, `${EXAMPLE} --not-forced`))
+    .addHelpText(
+      'after',
+      examples(
+        EXAMPLE,
+        `${EXAMPLE} --not-forced`,
+        'network-event send --card card_01k0… --type authorization --amount 1250 --network-transaction-id net-1',
+        'network-event send --card card_01k0… --type clearing --amount 1250 --network-transaction-id net-2 --network-authorization-id net-1',
+      ),
+    )
     .action(
-      verb(async (flags: Flags & { notForced?: true }) => {
+      verb(async (flags: Flags) => {
         const card = await readCard(await session.orm(), flags.card);
-        if (card.mode === 'test') {
-          throw new Refusal(
-            `${card.id} is a test card, which has no network: use POST /v1/test/cards/${card.id}/simulate-transaction.`,
-          );
-        }
-        if (session.config.cardNetwork !== 'simulated') {
-          throw new Refusal(
-            'CARD_NETWORK is not "simulated" here, and a real network sends its own transactions. If this installation ' +
-              'runs on the simulated network, set CARD_NETWORK as the API has it.',
-          );
-        }
-        const { transaction, replayed } = await sendNetworkEvent(await session.operator(), {
-          ...{ partnerId: card.partner_id, mode: card.mode, cardId: card.id, simulated: false },
-          ...{ type: flags.type, amountCents: flags.amount, forced: !flags.notForced },
-          networkTransactionId: flags.networkTransactionId,
-          merchant: {
-            ...NO_MERCHANT,
-            name: flags.merchantName ?? null,
-            category_code: flags.merchantCategoryCode ?? null,
-          },
-        });
-        return {
-          value: transaction,
-          ...(replayed && { note: 'It was already settled; nothing has changed.' }),
+        requireSimulated(session, card);
+        const merchant = {
+          name: flags.merchantName ?? null,
+          category_code: flags.merchantCategoryCode ?? null,
+          city: null,
+          country: flags.merchantCountry ?? null,
         };
+        const { type } = flags;
+        return isAboutAuthorization(type)
+          ? sendAuthorization(session, card, { ...flags, type }, merchant)
+          : sendTransaction(session, card, { ...flags, type }, merchant);
       }),
     );
+}
+
+const isAboutAuthorization = (type: EventName): type is AuthorizationMessageType =>
+  (AUTHORIZATION_MESSAGE_TYPES as readonly string[]).includes(type);
+
+function requireSimulated(session: Session, card: OperatorCard): void {
+  if (card.mode === 'test') {
+    throw new Refusal(
+      `${card.id} is a test card, which has no network: use POST /v1/test/cards/${card.id}/simulate-transaction.`,
+    );
+  }
+  if (session.config.cardNetwork !== 'simulated') {
+    throw new Refusal(
+      'CARD_NETWORK is not "simulated" here, and a real network sends its own transactions. If this installation ' +
+        'runs on the simulated network, set CARD_NETWORK as the API has it.',
+    );
+  }
+}
+
+async function sendTransaction(
+  session: Session,
+  card: OperatorCard,
+  flags: Flags & { type: TransactionType },
+  merchant: Merchant,
+) {
+  if (flags.amount === undefined) throw new WrongUsage('give --amount');
+  if (flags.networkAuthorizationId !== undefined || flags.partial) {
+    throw new WrongUsage(`--network-authorization-id and --partial do not go with --type ${flags.type}`);
+  }
+  const { transaction, replayed } = await sendNetworkEvent(await session.operator(), {
+    partnerId: card.partner_id,
+    mode: card.mode,
+    cardId: card.id,
+    simulated: false,
+    type: flags.type,
+    amountCents: flags.amount,
+    forced: !flags.notForced,
+    networkTransactionId: flags.networkTransactionId,
+    merchant,
+  });
+  return { value: transaction, note: replayed ? 'It was already settled; nothing has changed.' : undefined };
+}
+
+async function sendAuthorization(
+  session: Session,
+  card: OperatorCard,
+  flags: Flags & { type: AuthorizationMessageType },
+  merchant: Merchant,
+) {
+  const { type, amount, networkTransactionId: messageId, networkAuthorizationId } = flags;
+  const isRequest = type === 'authorization' || type === 'increment';
+  if (amount === undefined && (isRequest || type === 'clearing')) throw new WrongUsage('give --amount');
+  if (amount !== undefined && type === 'expiry') throw new WrongUsage('--amount does not go with an expiry');
+  if (flags.partial && type !== 'clearing') throw new WrongUsage('--partial goes with --type clearing');
+  if (flags.notForced) throw new WrongUsage('--not-forced goes with --type purchase');
+  if (networkAuthorizationId === undefined && (type === 'reversal' || type === 'expiry')) {
+    throw new WrongUsage('give --network-authorization-id');
+  }
+  const message = {
+    partnerId: card.partner_id,
+    mode: card.mode,
+    cardId: card.id,
+    type,
+    messageId,
+    networkAuthorizationId: networkAuthorizationId ?? (isRequest ? messageId : null),
+    amountCents: amount ?? null,
+    isFinal: !flags.partial,
+    merchant,
+  };
+  const { authorizationTtlMs } = session.config;
+  const outcome = await sendAuthorizationEvent(await session.operator(), message, authorizationTtlMs);
+  const { transaction, authorization, replayed } = outcome;
+  const value =
+    type === 'clearing' && transaction !== null
+      ? presentTransaction(transaction)
+      : authorization && presentAuthorization(authorization);
+  if (value === null) throw new Error('a message has changed no authorization');
+  return { value, note: replayed ? 'It was already sent; nothing has changed.' : undefined };
 }

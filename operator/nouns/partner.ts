@@ -1,12 +1,14 @@
 import { type Command, Option } from 'commander';
 import type { z } from 'zod';
-import { adjustBalance } from '../../commands/accounts/balance.ts';
+import { adjustBalance } from '../../commands/accounts/adjust-balance.ts';
 import { eraseCardholder } from '../../commands/accounts/erase-cardholder.ts';
 import type { Operator } from '../../commands/accounts/operator-context.ts';
 import {
+  controlSpending,
   createPartner,
   negotiateFees,
   negotiateLimits,
+  type PartnerChanges,
   resumePartner,
   suspendPartner,
   updatePartner,
@@ -14,8 +16,9 @@ import {
 import { FeePlan } from '../../domain/fees.ts';
 import { AccountLimits } from '../../domain/limits.ts';
 import type { Mode } from '../../domain/mode.ts';
+import type { SpendingControls } from '../../domain/spending-controls.ts';
 import { WrongUsage } from '../errors.ts';
-import { ModeName, OnOff, read, SignedCents, Text, WholeNumber } from '../flag-values.ts';
+import { ControlsJson, ModeName, OnOff, read, SignedCents, Text, WholeNumber } from '../flag-values.ts';
 import { readRequest } from '../reads/adjustments.ts';
 import { FEE_FIELDS, LIMIT_FIELDS, type PlanField, readPartner, readPartners } from '../reads/partners.ts';
 import { presentAmounts } from '../render.ts';
@@ -76,10 +79,10 @@ export function partnerNoun(partner: Command, verbs: Verbs): void {
       verb(async (id: string, { name, secureDetails }: { name?: string; secureDetails?: boolean }) => {
         if (name === undefined && secureDetails === undefined)
           throw new WrongUsage('give --name or --secure-details');
-        await updatePartner(await session.operator(), id, {
-          ...(name !== undefined && { name }),
-          ...(secureDetails !== undefined && { secureDetailsEnabled: secureDetails }),
-        });
+        const changes: PartnerChanges = {};
+        if (name !== undefined) changes.name = name;
+        if (secureDetails !== undefined) changes.secureDetailsEnabled = secureDetails;
+        await updatePartner(await session.operator(), id, changes);
         return { value: await readPartner(await session.orm(), id) };
       }),
     );
@@ -132,11 +135,12 @@ export function partnerNoun(partner: Command, verbs: Verbs): void {
     schema: AccountLimits.shape,
     change: negotiateLimits,
   });
+  controlsVerb(partner, verbs);
   adjustVerb(partner, verbs);
 
   partner
     .command('erase-cardholder')
-    .description("blank a cardholder's names and e-mail address for good; money and ids stay")
+    .description("blank a cardholder's names, e-mail address and metadata for good; money and ids stay")
     .argument('<card>', 'id of the card')
     .requiredOption('--reason <reason>', 'why, for the audit log; without the names', read(Text(500)))
     .addHelpText('after', examples('partner erase-cardholder card_01k0… --reason "request 4711"'))
@@ -157,6 +161,42 @@ export function partnerNoun(partner: Command, verbs: Verbs): void {
             'The partner keeps what it was sent before, the card network keeps what it has, and backups keep what they have ' +
             'until they expire: see docs/operating.md, "Erasing a cardholder".',
         };
+      }),
+    );
+}
+
+interface ControlsFlags {
+  set?: SpendingControls | null;
+  clear?: boolean;
+}
+
+function controlsVerb(partner: Command, { session, verb, examples }: Verbs): void {
+  partner
+    .command('controls')
+    .description(
+      'show what merchants the cards of an account can pay, and how much; with a flag, replace that. It holds for each card by ' +
+        'itself, in both modes',
+    )
+    .argument('<id>', 'of the partner')
+    .addOption(
+      new Option('--set <json>', 'the controls, as a partner sends them for a card')
+        .argParser(read(ControlsJson))
+        .conflicts('clear'),
+    )
+    .option('--clear', 'remove them')
+    .addHelpText(
+      'after',
+      examples(
+        'partner controls prt_01k0…',
+        `partner controls prt_01k0… --set '{"blocked_categories":["7995"]}'`,
+        'partner controls prt_01k0… --clear',
+      ),
+    )
+    .action(
+      verb(async (id: string, { set, clear = false }: ControlsFlags) => {
+        if (set !== undefined || clear) await controlSpending(await session.operator(), id, set ?? null);
+        const { spending_controls } = await readPartner(await session.orm(), id);
+        return { value: { partner_id: id, spending_controls } };
       }),
     );
 }

@@ -33,8 +33,8 @@ export function productNoun(product: Command, { session, verb, examples }: Verbs
     .requiredOption('--network <network>', 'such as visa', read(Text(100)))
     .addHelpText('after', examples('product set-current visa-virtual-usd --bin 424242 --network visa'))
     .action(
-      verb(async (code: string, { bin, network }: { bin: string; network: string }) => {
-        await setCurrentProduct(await session.operator(), { code, bin, network });
+      verb(async (code: string, { bin, network: scheme }: { bin: string; network: string }) => {
+        await setCurrentProduct(await session.operator(), { code, bin, scheme });
         return { value: await readProduct(await session.orm(), code) };
       }),
     );

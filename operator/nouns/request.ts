@@ -53,7 +53,10 @@ export function requestNoun(request: Command, { session, verb, examples, err }: 
         const orm = await session.orm();
         if (partner !== null) await readPartner(orm, partner);
         const list = await listNewest(err, {
-          ...{ noun: 'request', columns: COLUMNS, limit, isPaged: key !== undefined },
+          noun: 'request',
+          columns: COLUMNS,
+          limit,
+          isPaged: key !== undefined,
           readNewest: async (atMost) => {
             if (key !== undefined)
               return findByApiKey(orm, key, { since: since ?? new Date(0), before, limit: atMost });

@@ -6,9 +6,15 @@ import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import type { WorkflowOperation } from '../../domain/claim-operation.ts';
-import { startAgain, workflowIdOf } from '../../temporal/claimed-workflow.ts';
+import { claimedWorkflowId, startAgain } from '../../temporal/claimed-workflow.ts';
 import { readWorkflowStatus } from '../../temporal/workflow-status.ts';
-import { CHANGE_CARD_STATUS, ISSUE_CARD, TOP_UP_CARD, WATCH_DEPOSIT } from '../../workflows/messages.ts';
+import {
+  CHANGE_CARD_STATUS,
+  ISSUE_CARD,
+  TOP_UP_CARD,
+  WATCH_DEPOSIT,
+  WITHDRAW_FROM_CARD,
+} from '../../workflows/messages.ts';
 import { read, Since } from '../flag-values.ts';
 import type { Session } from '../session.ts';
 import type { Verbs } from '../verbs.ts';
@@ -58,8 +64,12 @@ async function startPending(session: Session): Promise<Left[]> {
   const { config, taskQueue } = session;
   const client = await session.temporal();
   const deadlines = {
-    ...{ create_card: config.issuanceDeadlineMs, top_up_card: config.topUpDeadlineMs },
-    ...{ freeze_card: 0, unfreeze_card: 0, block_card: 0 },
+    create_card: config.issuanceDeadlineMs,
+    top_up_card: config.topUpDeadlineMs,
+    withdraw_from_card: config.withdrawalDeadlineMs,
+    freeze_card: 0,
+    unfreeze_card: 0,
+    block_card: 0,
   } satisfies Record<WorkflowOperation, number>;
   const operations = Object.keys(deadlines) as WorkflowOperation[];
   const claims = await pendingClaims((await session.orm()).em.fork(), { operations });
@@ -67,20 +77,28 @@ async function startPending(session: Session): Promise<Left[]> {
   for (const { id, partner_id, mode, card_id, resource_id, ...claim } of claims) {
     const operation = claim.operation as WorkflowOperation;
     const workflow = {
-      ...{ operation, claimId: id, partnerId: partner_id, mode, taskQueue, deadlineMs: deadlines[operation] },
+      operation,
+      claimId: id,
+      partnerId: partner_id,
+      mode,
+      taskQueue,
+      deadlineMs: deadlines[operation],
       cardId: (operation === 'create_card' ? resource_id : card_id) ?? '',
-      ...(operation === 'top_up_card' && { topUpId: resource_id ?? '' }),
+      topUpId: operation === 'top_up_card' ? (resource_id ?? '') : undefined,
+      withdrawalId: operation === 'withdraw_from_card' ? (resource_id ?? '') : undefined,
     };
-    const workflowId = workflowIdOf(workflow);
+    const workflowId = claimedWorkflowId(workflow);
     if ((await readWorkflowStatus(client, workflowId)) === 'running') continue;
     await startAgain(client, workflow);
     started.push({
-      ...{ found: 'started_again', kind: operation, id: resource_id ?? id, partner_id, mode },
-      ...{
-        card_id: workflow.cardId,
-        workflow_id: workflowId,
-        since: new Date(claim.created_at).toISOString(),
-      },
+      found: 'started_again',
+      kind: operation,
+      id: resource_id ?? id,
+      partner_id,
+      mode,
+      card_id: workflow.cardId,
+      workflow_id: workflowId,
+      since: new Date(claim.created_at).toISOString(),
     });
   }
   return started;
@@ -91,14 +109,15 @@ type PendingClaim = Row<
   'id' | 'operation' | 'partner_id' | 'mode' | 'card_id' | 'resource_id' | 'created_at'
 >;
 
-/** Claims without a response, and claims with one whose card or top-up is still pending. */
+/** Claims without a response, and claims with one whose card, top-up or withdrawal is still pending. */
 const pendingClaims = readStatement(
   (_, { operations }: { operations: readonly WorkflowOperation[] }) => sql<PendingClaim>`
     SELECT c.id, c.operation, c.partner_id, c.mode, c.card_id, c.resource_id, c.created_at
     FROM idempotency_claim c
     WHERE c.mode = 'live' AND c.operation = ANY (${operations}) AND (c.response_status IS NULL
       OR EXISTS (SELECT FROM card k WHERE k.claim_id = c.id)
-      OR EXISTS (SELECT FROM topup t WHERE t.claim_id = c.id))
+      OR EXISTS (SELECT FROM topup t WHERE t.claim_id = c.id)
+      OR EXISTS (SELECT FROM withdrawal w WHERE w.claim_id = c.id))
     ORDER BY c.id`,
   { acrossTenants: 'operator' },
 );
@@ -107,11 +126,12 @@ const BATCH = 500;
 const KINDS: Record<string, string> = {
   [ISSUE_CARD]: 'create_card',
   [TOP_UP_CARD]: 'top_up_card',
+  [WITHDRAW_FROM_CARD]: 'withdraw_from_card',
   [CHANGE_CARD_STATUS]: 'change_card_status',
   [WATCH_DEPOSIT]: 'deposit',
 };
 
-/** Workflows that were started since then, and whose card, top-up, status change or deposit is not in the database. */
+/** Workflows that were started since then, and whose card, top-up, withdrawal, status change or deposit is not in the database. */
 async function findForgotten(session: Session, since: Date): Promise<Left[]> {
   const client = await session.temporal();
   const orm = await session.orm();
@@ -121,7 +141,7 @@ async function findForgotten(session: Session, since: Date): Promise<Left[]> {
     `AND StartTime >= ${quoted(since.toISOString())}`;
   const forgotten = new Map<string, Left>();
   for await (const batch of batches(client.workflow.list({ query }))) {
-    for (const left of await unknownOf(orm, batch.map(describe))) forgotten.set(left.workflow_id, left);
+    for (const left of await findUnknown(orm, batch.map(describe))) forgotten.set(left.workflow_id, left);
   }
   return [...forgotten.values()];
 }
@@ -145,17 +165,18 @@ async function* batches(
 function describe({ workflowId, type, startTime, searchAttributes }: WorkflowExecutionInfo): Left {
   const attribute = (name: string) => searchAttributes[name]?.[0]?.toString() ?? null;
   return {
-    ...{ found: 'forgotten', kind: KINDS[type] ?? type, id: workflowId.split('/').at(-1) ?? '' },
-    ...{
-      partner_id: attribute('PartnerId') ?? '',
-      mode: attribute('Mode') ?? '',
-      card_id: attribute('CardId'),
-    },
-    ...{ workflow_id: workflowId, since: startTime.toISOString() },
+    found: 'forgotten',
+    kind: KINDS[type] ?? type,
+    id: workflowId.split('/').at(-1) ?? '',
+    partner_id: attribute('PartnerId') ?? '',
+    mode: attribute('Mode') ?? '',
+    card_id: attribute('CardId'),
+    workflow_id: workflowId,
+    since: startTime.toISOString(),
   };
 }
 
-async function unknownOf(orm: Orm, described: readonly Left[]): Promise<Left[]> {
+async function findUnknown(orm: Orm, described: readonly Left[]): Promise<Left[]> {
   const rows = await knownAmong(orm.em.fork(), { ids: described.map(({ id }) => id) });
   const known = new Set(rows.map(({ id }) => id));
   return described.filter(({ id }) => !known.has(id));
@@ -165,6 +186,7 @@ async function unknownOf(orm: Orm, described: readonly Left[]): Promise<Left[]> 
 const knownAmong = readStatement(
   (_, { ids }: { ids: readonly string[] }) => sql<{ id: string }>`
     SELECT id FROM card WHERE id = ANY (${ids}) UNION SELECT id FROM topup WHERE id = ANY (${ids})
+    UNION SELECT id FROM withdrawal WHERE id = ANY (${ids})
     UNION SELECT id FROM deposit WHERE id = ANY (${ids}) UNION SELECT id FROM idempotency_claim WHERE id = ANY (${ids})
     UNION SELECT asked.id FROM unnest(${ids}::text[]) asked (id)
       WHERE EXISTS (SELECT FROM idempotency_claim c WHERE c.resource_id = asked.id)`,

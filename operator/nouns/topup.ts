@@ -25,7 +25,10 @@ export function topUpNoun(topUp: Command, { session, verb, examples, err, resolv
         const orm = await session.orm();
         const whose = await requireWhose(orm, flags);
         return listNewest(err, {
-          ...{ noun: 'topup', columns: COLUMNS, limit, isPaged: true },
+          noun: 'topup',
+          columns: COLUMNS,
+          limit,
+          isPaged: true,
           readNewest: (atMost) => readTopUps(orm, whose, { before, limit: atMost }),
         });
       }),
@@ -75,7 +78,7 @@ export function topUpNoun(topUp: Command, { session, verb, examples, err, resolv
           { succeeded, reason, failed }: { succeeded?: true; failed?: true; reason: string },
         ) => {
           if (!succeeded && !failed) throw new WrongUsage('give --succeeded or --failed');
-          const { resolveTopUp } = await import('../resolve.ts');
+          const { resolveTopUpByHand: resolveTopUp } = await import('../resolve.ts');
           const outcome = succeeded ? 'succeeded' : 'failed';
           return { value: await resolveTopUp(session, id, { outcome, reason }, resolveWaitMs) };
         },
@@ -93,7 +96,7 @@ export function topUpNoun(topUp: Command, { session, verb, examples, err, resolv
     )
     .action(
       verb(async (id: string, { reason }: { reason: string }) => {
-        const { bookTopUp } = await import('../resolve.ts');
+        const { bookTopUpByHand: bookTopUp } = await import('../resolve.ts');
         return { value: await bookTopUp(session, id, reason, resolveWaitMs) };
       }),
     );

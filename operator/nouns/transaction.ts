@@ -46,7 +46,10 @@ function listVerb(transaction: Command, { session, verb, examples, err }: Verbs)
         const orm = await session.orm();
         const whose = await requireWhose(orm, flags);
         const listed = await listNewest(err, {
-          ...{ noun: 'transaction', columns: COLUMNS, limit, isPaged: true },
+          noun: 'transaction',
+          columns: COLUMNS,
+          limit,
+          isPaged: true,
           readNewest: (atMost) => readTransactions(orm, whose, { before, limit: atMost }),
         });
         const isEmpty = (listed.value as object[]).length === 0;

@@ -1,17 +1,17 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { rescanFrom } from '../../commands/deposits/chain-scan.ts';
-import { TronNetwork } from '../../domain/deposit.ts';
+import { ChainName } from '../../domain/deposit.ts';
 import { read, WholeNumber } from '../flag-values.ts';
 import { readScan } from '../reads/chain-scans.ts';
 import type { Verbs } from '../verbs.ts';
 
-const NetworkName = z.enum(TronNetwork.options, `must be one of ${TronNetwork.options.join(', ')}`);
+const ChainOption = z.enum(ChainName.options, `must be one of ${ChainName.options.join(', ')}`);
 const NETWORK =
   'mainnet, nile, shasta or private (default: TRON_NETWORK, or else the only one scanned so far)';
 
 interface Flags {
-  network?: TronNetwork;
+  network?: ChainName;
 }
 
 export function tronNoun(tron: Command, verbs: Verbs): void {
@@ -24,7 +24,7 @@ function statusVerb(tron: Command, { session, verb, examples }: Verbs): void {
   tron
     .command('status')
     .description('how far the chain has been scanned, how far behind the scan is, and the state of the nodes')
-    .option('--network <name>', NETWORK, read(NetworkName))
+    .option('--network <name>', NETWORK, read(ChainOption))
     .addHelpText('after', examples('tron status', 'tron status --network mainnet --json'))
     .action(
       verb(async ({ network }: Flags) => {
@@ -43,7 +43,7 @@ function rescanVerb(tron: Command, { session, verb, examples }: Verbs): void {
       'the first block to scan again',
       read(WholeNumber(z.number().min(1, 'must be at least 1'))),
     )
-    .option('--network <name>', NETWORK, read(NetworkName))
+    .option('--network <name>', NETWORK, read(ChainOption))
     .addHelpText('after', examples('tron rescan --from 70123456'))
     .action(
       verb(async ({ from, network }: Flags & { from: number }) => {

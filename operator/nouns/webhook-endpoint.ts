@@ -12,7 +12,7 @@ import { presentWebhookEndpoint, type WebhookEndpointRow } from '../../resources
 import { WrongUsage } from '../errors.ts';
 import { ModeNames, read } from '../flag-values.ts';
 import { readPartner } from '../reads/partners.ts';
-import type { Answer } from '../render.ts';
+import type { Output } from '../render.ts';
 import type { Verbs } from '../verbs.ts';
 
 interface Flags {
@@ -68,7 +68,7 @@ export function webhookEndpointNoun(noun: Command, { session, verb, examples }: 
     .addHelpText('after', examples('webhook-endpoint show prt_01k0…'))
     .action(
       verb(async (partnerId: string, { mode: modes = Mode.options }: Flags) =>
-        answerOf(await readWebhookEndpoints(await session.orm(), partnerId, modes), modes),
+        toOutput(await readWebhookEndpoints(await session.orm(), partnerId, modes), modes),
       ),
     );
 
@@ -94,14 +94,14 @@ export function webhookEndpointNoun(noun: Command, { session, verb, examples }: 
       .action(
         verb(async (partnerId: string, { mode: modes = Mode.options }: Flags) => {
           const endpoints = await switchEndpoints(await session.operator(), { partnerId, modes, status });
-          return answerOf(requireEndpoints(endpoints, partnerId, modes), modes);
+          return toOutput(requireEndpoints(endpoints, partnerId, modes), modes);
         }),
       );
   }
 }
 
 /** One endpoint if the command was for one mode, or else a list. */
-function answerOf(rows: WebhookEndpointRow[], modes: readonly Mode[]): Answer {
+function toOutput(rows: WebhookEndpointRow[], modes: readonly Mode[]): Output {
   const resources = rows.map((row) => presentWebhookEndpoint(row));
   const [only] = resources;
   if (modes.length === 1 && only !== undefined) return { value: only };
@@ -118,7 +118,7 @@ async function readWebhookEndpoints(
   modes: readonly Mode[],
 ): Promise<WebhookEndpointRow[]> {
   await readPartner(orm, partnerId);
-  const rows = await readEndpoints(orm.em.fork(), partnerId, modes);
+  const rows = await readEndpoints(orm.em.fork(), { partnerId, modes });
   return requireEndpoints(rows, partnerId, modes);
 }
 

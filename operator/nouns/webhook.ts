@@ -9,17 +9,15 @@ import { requeueWebhook, requeueWebhooks } from '../requeue-webhooks.ts';
 import { listNewest, type Verbs, withLimit } from '../verbs.ts';
 
 const COLUMNS = [
-  ...[
-    'created',
-    'id',
-    'partner_name',
-    'mode',
-    'type',
-    'status',
-    'attempt_count',
-    'next_attempt_at',
-    'last_error',
-  ],
+  'created',
+  'id',
+  'partner_name',
+  'mode',
+  'type',
+  'status',
+  'attempt_count',
+  'next_attempt_at',
+  'last_error',
 ];
 const SINCE = 'only those created since then: 24h, 2026-11-20 or 2026-11-20T08:00:00Z';
 
@@ -54,7 +52,9 @@ function listVerb(webhook: Command, { session, verb, examples, err }: Verbs): vo
         const orm = await session.orm();
         if (partner !== null) await readPartner(orm, partner);
         return listNewest(err, {
-          ...{ noun: 'webhook', columns: COLUMNS, limit },
+          noun: 'webhook',
+          columns: COLUMNS,
+          limit,
           readNewest: (atMost) => readWebhooks(orm, { status, partnerId: partner, since, limit: atMost }),
         });
       }),
@@ -114,7 +114,7 @@ function requeueVerb(webhook: Command, verbs: Verbs): void {
         const statuses = status === undefined ? (['given_up', 'parked'] as const) : [status];
         const wanted = { partnerId: partner, statuses, since: since ?? null };
         const value = await requeueWebhooks(verbs, wanted, yes ?? false);
-        return { value, ...(value.requeued === 0 && { note: 'There are no events to send again.' }) };
+        return { value, note: value.requeued === 0 ? 'There are no events to send again.' : undefined };
       }),
     );
 }

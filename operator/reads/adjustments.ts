@@ -40,7 +40,7 @@ export async function readRequests(
 
 /** @throws Refusal if there is no such request */
 export async function readRequest(orm: Orm, id: string): Promise<AdjustmentRequestResource> {
-  const [row] = await requestOf(orm.em.fork(), { id });
+  const [row] = await selectRequest(orm.em.fork(), { id });
   if (row === undefined) throw unknownId('adj', id, 'run "operator adjustment list"');
   return present(row);
 }
@@ -61,11 +61,11 @@ const newestWithStatus = readStatement(
     requests(db).where(sql<string>`r.status`, '=', status).orderBy('r.id', 'desc').limit(limit),
   { acrossTenants: 'operator' },
 );
-const requestOf = readStatement((db, { id }: { id: string }) => requests(db).where('r.id', '=', id), {
+const selectRequest = readStatement((db, { id }: { id: string }) => requests(db).where('r.id', '=', id), {
   acrossTenants: 'operator',
 });
 
-type Found = Awaited<ReturnType<typeof requestOf>>[number];
+type Found = Awaited<ReturnType<typeof selectRequest>>[number];
 
 function present(row: Found): AdjustmentRequestResource {
   return {

@@ -47,7 +47,8 @@ export async function readAudit(orm: Orm, filter: AuditFilter): Promise<AuditRes
     since: filter.since?.toISOString() ?? '-infinity',
     subject: filter.subject ?? '',
     actor: filter.actor ?? '',
-    ...{ partnerId, keyId },
+    partnerId,
+    keyId,
   });
   return entries.map((entry) => ({
     id: entry.id,
@@ -79,27 +80,32 @@ interface Asked {
 }
 
 const entriesWith = (filter: AuditFilter) =>
-  readStatement((db, asked: Asked) => {
-    // An index is used in its own collation: the bytes' for cards and what belongs to them, else the database's.
-    const subject = sql<string>`e.subject COLLATE "C"`;
-    const partnerId = sql<string>`coalesce(k.partner_id, v.partner_id, d.partner_id, a.partner_id, e.subject) COLLATE "default"`;
-    return db
-      .selectFrom(unnamedEntries(db, filter, asked).as('e'))
-      .leftJoin('topup as t', (topUp) => topUp.on('t.id', '=', subject))
-      .leftJoin('card_transaction as x', (transaction) => transaction.on('x.id', '=', subject))
-      .leftJoin('event as v', (event) => event.on('v.id', '=', subject))
-      .leftJoin('deposit as d', (deposit) => deposit.on('d.id', '=', subject))
-      .leftJoin('api_key as a', 'a.id', 'e.subject')
-      .leftJoin('card as k', (card) =>
-        card.on(({ eb, fn }) => eb('k.id', '=', fn.coalesce('t.card_id', 'x.card_id', 'v.card_id', subject))),
-      )
-      .leftJoin('partner as p', (partner) => partner.on('p.id', '=', partnerId))
-      .select(['e.id', 'e.at', 'e.actor', 'e.action', 'e.subject'])
-      .select(['p.id as partner_id', 'p.name as partner_name', 'k.external_ref', 'k.last4', 'e.detail'])
-      .select(['e.operator', 'e.os_user', 'e.host', 'e.database_login', 'e.client_address'])
-      .orderBy('e.at', 'desc')
-      .orderBy('e.id', 'desc');
-  });
+  readStatement(
+    (db, asked: Asked) => {
+      // An index is used in its own collation: the bytes' for cards and what belongs to them, else the database's.
+      const subject = sql<string>`e.subject COLLATE "C"`;
+      const partnerId = sql<string>`coalesce(k.partner_id, v.partner_id, d.partner_id, a.partner_id, e.subject) COLLATE "default"`;
+      return db
+        .selectFrom(unnamedEntries(db, filter, asked).as('e'))
+        .leftJoin('topup as t', (topUp) => topUp.on('t.id', '=', subject))
+        .leftJoin('card_transaction as x', (transaction) => transaction.on('x.id', '=', subject))
+        .leftJoin('event as v', (event) => event.on('v.id', '=', subject))
+        .leftJoin('deposit as d', (deposit) => deposit.on('d.id', '=', subject))
+        .leftJoin('api_key as a', 'a.id', 'e.subject')
+        .leftJoin('card as k', (card) =>
+          card.on(({ eb, fn }) =>
+            eb('k.id', '=', fn.coalesce('t.card_id', 'x.card_id', 'v.card_id', subject)),
+          ),
+        )
+        .leftJoin('partner as p', (partner) => partner.on('p.id', '=', partnerId))
+        .select(['e.id', 'e.at', 'e.actor', 'e.action', 'e.subject'])
+        .select(['p.id as partner_id', 'p.name as partner_name', 'k.external_ref', 'k.last4', 'e.detail'])
+        .select(['e.operator', 'e.os_user', 'e.host', 'e.database_login', 'e.client_address'])
+        .orderBy('e.at', 'desc')
+        .orderBy('e.id', 'desc');
+    },
+    { acrossTenants: 'operator' },
+  );
 
 /** Each filter is a condition of its own, for which there is an index. */
 const unnamedEntries = (

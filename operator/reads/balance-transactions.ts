@@ -1,16 +1,18 @@
 import { Refusal } from '../../commands/refusal.ts';
 import type { Orm } from '../../db/orm.ts';
 import type { Tenant } from '../../domain/mode.ts';
-import { readEntriesOfOperations, readPrepaidEntries } from '../../ledger/balances.ts';
+import { readEntriesOfPostings, readPrepaidEntries } from '../../ledger/balances.ts';
 import {
   type BalanceTransactionResource,
+  parseVersion,
   presentBalanceTransaction,
-  versionOf,
 } from '../../resources/balance-transaction.ts';
+import { readHolds } from './authorizations.ts';
 import { readCard } from './cards.ts';
 import { readMakers } from './requests.ts';
 import { readTopUps } from './topups.ts';
 import { readTransactions } from './transactions.ts';
+import { readWithdrawals } from './withdrawals.ts';
 
 /** A change of a prepaid balance, with the request that caused it, if one did and it is not older than 31 days. */
 export interface OperatorBalanceTransaction extends BalanceTransactionResource {
@@ -38,11 +40,11 @@ export async function readBalanceTransactions(
   { since, cardId, before, limit }: Page,
 ): Promise<OperatorBalanceTransaction[]> {
   const em = orm.em.fork();
-  const upTo = before === null ? undefined : versionOf(before) - 1n;
+  const upTo = before === null ? undefined : parseVersion(before) - 1n;
   const entries =
     cardId === null
       ? await readPrepaidEntries(em, partnerId, mode, { limit, fromVersion: upTo })
-      : await readEntriesOfOperations(em, partnerId, mode, await operationsOfCard(orm, cardId, limit));
+      : await readEntriesOfPostings(em, partnerId, mode, await readCardOperations(orm, cardId, limit));
   const found = entries
     .filter(({ version }) => upTo === undefined || BigInt(version) <= upTo)
     .filter(({ createdAt }) => since === null || createdAt >= since)
@@ -57,7 +59,7 @@ export async function readBalanceTransactions(
 }
 
 /** @throws Refusal if there is no such card, or it is of another account or mode. */
-export async function requireCardOf(orm: Orm, { partnerId, mode }: Tenant, cardId: string): Promise<void> {
+export async function requireOwnCard(orm: Orm, { partnerId, mode }: Tenant, cardId: string): Promise<void> {
   const card = await readCard(orm, cardId);
   if (card.partner_id === partnerId && card.mode === mode) return;
   throw new Refusal(
@@ -66,15 +68,31 @@ export async function requireCardOf(orm: Orm, { partnerId, mode }: Tenant, cardI
 }
 
 /** What can have moved money between a card and the prepaid balance, with the steps that each operation can have. */
-async function operationsOfCard(orm: Orm, cardId: string, limit: number) {
+async function readCardOperations(orm: Orm, cardId: string, limit: number) {
   const page = { before: null, limit };
   const topUps = await readTopUps(orm, { cardId }, page);
+  const withdrawals = await readWithdrawals(orm, { cardId }, page);
   const transactions = await readTransactions(orm, { cardId }, page);
+  const authorizations = await readHolds(orm, { cardId, limit });
+  // What an authorization held when its card was blocked is released as it becomes free, hold by hold.
+  const releases = authorizations.flatMap(({ id, holds }) =>
+    Array.from({ length: holds }, (_, index) => `release/${id}/${index + 1}`),
+  );
   return [
     { operationId: `issue/${cardId}`, steps: eachPosted('load', 'card_activation', 'card_funding') },
-    { operationId: `block/${cardId}`, steps: ['release'] },
-    ...topUps.map(({ id }) => ({ operationId: `topup/${id}`, steps: eachPosted('topup', 'card_funding') })),
-    ...transactions.map(({ id }) => ({ operationId: `settle/${id}`, steps: ['amount', 'fee'] })),
+    {
+      operationId: `block/${cardId}`,
+      steps: ['release', ...releases, ...withdrawals.map(({ id }) => `release/${id}`)],
+    },
+    ...topUps.map(({ id }) => ({
+      operationId: `topup/${id}`,
+      steps: [...eachPosted('topup', 'card_funding'), 'booked:topup', 'booked:card_funding'],
+    })),
+    ...withdrawals.map(({ id }) => ({
+      operationId: `withdrawal/${id}`,
+      steps: [...eachPosted('withdrawal'), 'booked:withdrawal'],
+    })),
+    ...transactions.map(({ id }) => ({ operationId: `settle/${id}`, steps: ['amount', 'late', 'fee'] })),
   ];
 }
 

@@ -3,13 +3,13 @@ import { Refusal } from '../../commands/refusal.ts';
 import type { OperatorConfig } from '../../config/operator.ts';
 import type { NodeState } from '../../db/entities/deposits.ts';
 import type { Orm } from '../../db/orm.ts';
-import type { TronNetwork } from '../../domain/deposit.ts';
+import type { ChainName } from '../../domain/deposit.ts';
 import { scanChainWorkflowId } from '../../workflows/messages.ts';
 
 /** How far a chain has been scanned. */
 export interface ScanResource {
   object: 'chain_scan';
-  network: TronNetwork;
+  network: ChainName;
   /** The last block that was scanned. */
   block: number;
   /** Null right after `tron rescan`. */
@@ -50,7 +50,7 @@ export async function readScans(orm: Orm, taskQueuePrefix: string): Promise<Scan
  */
 export async function readScan(
   orm: Orm,
-  named: TronNetwork | null,
+  named: ChainName | null,
   { tronNetwork, taskQueuePrefix }: Pick<OperatorConfig, 'tronNetwork' | 'taskQueuePrefix'>,
 ): Promise<ScanResource> {
   const scans = await readScans(orm, taskQueuePrefix);

@@ -1,15 +1,15 @@
 import { type Expression, sql } from 'kysely';
 import { unknownId } from '../../commands/refusal.ts';
-import { DEPOSIT_COLUMNS, of, paymentsOf, receivedBy } from '../../db/columns.ts';
+import { DEPOSIT_COLUMNS, of, receivedBy, selectPayments } from '../../db/columns.ts';
 import type { NodeSays } from '../../db/entities/deposits.ts';
 import { newestRows } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
 import { type Reads, readStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import {
+  type ChainName,
   type DepositStatus,
   MAX_PAYMENTS_SHOWN,
-  type TronNetwork,
   usdt,
   wholeCents,
   whyInReview,
@@ -26,7 +26,7 @@ import { watchDepositWorkflowId } from '../../workflows/messages.ts';
 interface OperatorDeposit extends DepositResource {
   partner_id: string;
   partner_name: string;
-  tron_network: TronNetwork;
+  tron_network: ChainName;
   credited_amount: number;
   /** When its payments in review began to wait for an operator. */
   review_since: string | null;
@@ -43,7 +43,7 @@ interface DepositFilter {
 export async function readDeposits(orm: Orm, filter: DepositFilter): Promise<OperatorDeposit[]> {
   const em = orm.em.fork();
   const { partnerId, status, limit } = filter;
-  if (partnerId !== null) return (await newestOfPartner(em, { partnerId, status, limit })).map(present);
+  if (partnerId !== null) return (await selectNewestByPartner(em, { partnerId, status, limit })).map(present);
   if (status !== null) return (await newestWithStatus(em, { status, limit })).map(present);
   return (await newest(em, { limit })).map(present);
 }
@@ -52,7 +52,7 @@ const DEPOSIT = [
   ...of('d', DEPOSIT_COLUMNS),
   'd.review_since',
   receivedBy('d').as('received_micro_usdt'),
-  paymentsOf('d').as('payments'),
+  selectPayments('d').as('payments'),
   sql<string>`(SELECT name FROM partner WHERE id = d.partner_id)`.as('partner_name'),
 ] as const;
 
@@ -70,7 +70,12 @@ const newest = readStatement(
 const newestWithStatus = readStatement(
   (db, { status, limit }: { status: DepositStatus; limit: number }) => {
     const ids = newestRows({
-      ...{ table: 'deposit', columns: ['id'], where: { status }, id: 'id', limit, most: 10_001 },
+      table: 'deposit',
+      columns: ['id'],
+      where: { status },
+      id: 'id',
+      limit,
+      maxRows: 10_001,
     });
     return depositsIn(db, sql<string>`${ids}`);
   },
@@ -78,7 +83,7 @@ const newestWithStatus = readStatement(
 );
 
 // One partner has few enough deposits to look through them all.
-const newestOfPartner = readStatement(
+const selectNewestByPartner = readStatement(
   (db, { partnerId, status, limit }: DepositFilter & { partnerId: string }) => {
     const ids = db
       .selectFrom('deposit')
@@ -155,8 +160,8 @@ export async function readDeposit(orm: Orm, depositId: string): Promise<DepositD
   const [row] = await depositDetail(em, { depositId });
   if (row === undefined) throw unknownId('dep', depositId, 'run "operator deposit list"');
   const deposit = present(row);
-  const resolutions = await resolutionsOf(em, { depositId });
-  const unconfirmed = await unconfirmedOf(em, { depositId });
+  const resolutions = await selectResolutions(em, { depositId });
+  const unconfirmed = await selectUnconfirmed(em, { depositId });
   return {
     ...deposit,
     address_index: row.address_index,
@@ -180,7 +185,11 @@ export async function readDeposit(orm: Orm, depositId: string): Promise<DepositD
         ? null
         : wholeCents(BigInt(row.kept_micro_usdt ?? 0)) - deposit.credited_amount,
     resolutions: resolutions.map(({ outcome, credited_cents, reason, actor, version, resolved_at }) => ({
-      ...{ outcome, credited_amount: Number(credited_cents), reason, actor, version },
+      outcome,
+      credited_amount: Number(credited_cents),
+      reason,
+      actor,
+      version,
       at: new Date(resolved_at).toISOString(),
     })),
     workflow_id: watchDepositWorkflowId(row.id),
@@ -207,7 +216,7 @@ const depositDetail = readStatement(
   { acrossTenants: 'operator' },
 );
 
-const resolutionsOf = readStatement((db, { depositId }: { depositId: string }) =>
+const selectResolutions = readStatement((db, { depositId }: { depositId: string }) =>
   db
     .selectFrom('deposit_resolution')
     .select(['outcome', 'credited_cents', 'reason', 'actor', 'version', 'resolved_at'])
@@ -215,7 +224,7 @@ const resolutionsOf = readStatement((db, { depositId }: { depositId: string }) =
     .orderBy('version'),
 );
 
-const unconfirmedOf = readStatement(
+const selectUnconfirmed = readStatement(
   (db, { depositId }: { depositId: string }) =>
     db
       .selectFrom('unconfirmed_payment')

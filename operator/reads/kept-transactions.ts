@@ -33,7 +33,7 @@ interface KeptFilter {
 /** Newest first. */
 export async function readKeptTransactions(orm: Orm, filter: KeptFilter): Promise<KeptTransaction[]> {
   const { status, reason, limit } = filter;
-  return (await newestOf(orm.em.fork(), { status, reason, limit })).map(present);
+  return (await selectNewest(orm.em.fork(), { status, reason, limit })).map(present);
 }
 
 /** What the network reported; a part that can't be read is null. */
@@ -72,7 +72,7 @@ const KEPT = sql`SELECT m.id, m.transaction_id, m.status, m.reason, m.message_id
   LEFT JOIN card c ON c.network_card_id = m.network_card_id AND c.mode = 'live'
   LEFT JOIN card_transaction t ON t.id = m.transaction_id`;
 
-const newestOf = readStatement(
+const selectNewest = readStatement(
   (_, { status, reason, limit }: KeptFilter) => sql<KeptRow>`
     ${KEPT} WHERE m.status = ${status} AND m.reason = coalesce(${reason}, m.reason) ORDER BY m.id DESC LIMIT ${limit}`,
   { acrossTenants: 'operator' },

@@ -3,6 +3,7 @@ import { type Partner, PartnerEntity } from '../../db/entities/accounts.ts';
 import type { Orm } from '../../db/orm.ts';
 import { DEFAULT_FEE_PLAN, type FeePlan } from '../../domain/fees.ts';
 import { type AccountLimits, DEFAULT_LIMITS } from '../../domain/limits.ts';
+import { completeControls, type SpendingControls } from '../../domain/spending-controls.ts';
 
 /** An account as the command line shows it; amounts are in cents. */
 interface PartnerResource {
@@ -15,6 +16,8 @@ interface PartnerResource {
   suspension_reason: string | null;
   fees: Record<string, unknown>;
   limits: Record<string, unknown>;
+  /** For each of its cards; null without any. */
+  spending_controls: SpendingControls | null;
   created: string;
 }
 
@@ -53,6 +56,7 @@ function presentPartner(partner: Partner): PartnerResource {
     suspension_reason: partner.suspensionReason ?? null,
     fees: presentPlan(FEE_FIELDS, partner.feePlan ?? null, DEFAULT_FEE_PLAN),
     limits: presentPlan(LIMIT_FIELDS, partner.limits ?? null, DEFAULT_LIMITS),
+    spending_controls: completeControls(partner.spendingControls ?? null),
     created: partner.createdAt.toISOString(),
   };
 }

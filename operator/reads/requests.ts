@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { unknownId } from '../../commands/refusal.ts';
-import { lowestId, timeOf } from '../../crypto/new-id.ts';
+import { lowestId, readIdTime } from '../../crypto/new-id.ts';
 import { newestRows } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
-import { columnsOf, readStatement } from '../../db/sql.ts';
+import { columnList, readStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
 import type { ClaimOperation } from '../../domain/claim-operation.ts';
 import { Mode } from '../../domain/mode.ts';
@@ -49,7 +49,7 @@ const MAX_REQUEST_MS = 90_000;
 
 /** @param requestId which has its time, so nothing needs an index on it */
 export async function findByRequestId(orm: Orm, requestId: string): Promise<OperatorRequest[]> {
-  const from = timeOf(requestId);
+  const from = readIdTime(requestId);
   const until = new Date(from.getTime() + MAX_REQUEST_MS);
   const em = orm.em.fork();
   const claims = await claimsInTime(em, {
@@ -76,25 +76,26 @@ export async function findByApiKey(
   page: { since: Date; before: string | null; limit: number },
 ): Promise<OperatorRequest[]> {
   const em = orm.em.fork();
-  const [key] = await accountOfKey(em, { apiKeyId });
+  const [key] = await selectKeyAccount(em, { apiKeyId });
   if (key === undefined) throw unknownId('key', apiKeyId, 'run "operator key list"');
   const { since, before, limit } = page;
-  const end = before === null ? '~' : tailOf(before);
-  const claims = await claimsOfKey(limit)(em, {
-    ...{ apiKeyId, limit, from: lowestId('claim', since), before: `claim_${end}` },
+  const end = before === null ? '~' : idTail(before);
+  const claims = await selectKeyClaims(limit)(em, {
+    apiKeyId,
+    limit,
+    from: lowestId('claim', since),
+    before: `claim_${end}`,
   });
-  const reveals = await revealsOfKey(em, {
-    ...{
-      apiKeyId,
-      partnerId: key.partner_id,
-      mode: key.mode,
-      since: since.toISOString(),
-      before: `rvl_${end}`,
-      limit,
-    },
+  const reveals = await selectKeyReveals(em, {
+    apiKeyId,
+    partnerId: key.partner_id,
+    mode: key.mode,
+    since: since.toISOString(),
+    before: `rvl_${end}`,
+    limit,
   });
   const found = [...claims.map(presentClaim), ...reveals.map(presentReveal)];
-  found.sort((a, b) => (tailOf(a.id) < tailOf(b.id) ? 1 : -1));
+  found.sort((a, b) => (idTail(a.id) < idTail(b.id) ? 1 : -1));
   return withNames(orm, found.slice(0, limit));
 }
 
@@ -114,8 +115,8 @@ export async function readMakers(
   orm: Orm,
   resourceIds: readonly string[],
 ): Promise<ReadonlyMap<string, MadeBy>> {
-  const times = resourceIds.map((id) => timeOf(id).getTime());
-  const rows = await makersOf(orm.em.fork(), {
+  const times = resourceIds.map((id) => readIdTime(id).getTime());
+  const rows = await selectMakers(orm.em.fork(), {
     resourceIds: [...resourceIds],
     froms: times.map((timeMs) => lowestId('claim', new Date(timeMs - APART_MS))),
     untils: times.map((timeMs) => lowestId('claim', new Date(timeMs + APART_MS))),
@@ -129,18 +130,22 @@ export async function readMakers(
 }
 
 /** The part of an id that sorts by age, whatever the id is of. */
-const tailOf = (id: string): string => id.slice(id.indexOf('_') + 1);
+const idTail = (id: string): string => id.slice(id.indexOf('_') + 1);
 
 const CLAIM_COLUMNS = [
-  ...(['id', 'partner_id', 'mode', 'key', 'operation', 'resource_id', 'card_id'] as const),
-  ...([
-    'request_id',
-    'api_key_id',
-    'client_address',
-    'by_operator',
-    'response_status',
-    'created_at',
-  ] as const),
+  'id',
+  'partner_id',
+  'mode',
+  'key',
+  'operation',
+  'resource_id',
+  'card_id',
+  'request_id',
+  'api_key_id',
+  'client_address',
+  'by_operator',
+  'response_status',
+  'created_at',
 ] as const;
 type ClaimRow = Row<'idempotency_claim', (typeof CLAIM_COLUMNS)[number]>;
 
@@ -208,7 +213,7 @@ const claimsUnderKey = readStatement(
   (_, { key, partnerId }: { key: string; partnerId: string | null }) => sql<ClaimRow>`
     SELECT c.* FROM (SELECT id FROM partner WHERE ${partnerId}::text IS NULL OR id = ${partnerId}::text) account
       CROSS JOIN unnest(${[...Mode.options]}::text[]) wanted (mode)
-      CROSS JOIN LATERAL (SELECT ${columnsOf('idempotency_claim', CLAIM_COLUMNS)} FROM idempotency_claim
+      CROSS JOIN LATERAL (SELECT ${columnList('idempotency_claim', CLAIM_COLUMNS)} FROM idempotency_claim
         WHERE partner_id = account.id AND mode = wanted.mode AND key = ${key} LIMIT 1) c
     ORDER BY c.id DESC`,
   { acrossTenants: 'operator' },
@@ -244,7 +249,7 @@ const revealsInTime = readStatement(
   { acrossTenants: 'operator' },
 );
 
-const accountOfKey = readStatement(
+const selectKeyAccount = readStatement(
   (db, { apiKeyId }: { apiKeyId: string }) =>
     db.selectFrom('api_key').select(['partner_id', 'mode']).where('id', '=', apiKeyId),
   { acrossTenants: 'operator' },
@@ -257,25 +262,28 @@ interface OfKey {
   limit: number;
 }
 
-const claimsOfKey = (most: number) =>
-  readStatement((_, { apiKeyId, from, before, limit }: OfKey) => {
-    const where = { api_key_id: apiKeyId };
-    const columns = CLAIM_COLUMNS;
-    const newest = newestRows({
-      table: 'idempotency_claim',
-      columns,
-      where,
-      id: 'id',
-      from,
-      before,
-      limit,
-      most,
-    });
-    return sql<ClaimRow>`SELECT c.* FROM ${newest} c ORDER BY c.id DESC`;
-  });
+const selectKeyClaims = (maxRows: number) =>
+  readStatement(
+    (_, { apiKeyId, from, before, limit }: OfKey) => {
+      const where = { api_key_id: apiKeyId };
+      const columns = CLAIM_COLUMNS;
+      const newest = newestRows({
+        table: 'idempotency_claim',
+        columns,
+        where,
+        id: 'id',
+        from,
+        before,
+        limit,
+        maxRows,
+      });
+      return sql<ClaimRow>`SELECT c.* FROM ${newest} c ORDER BY c.id DESC`;
+    },
+    { acrossTenants: 'operator' },
+  );
 
 // An account can make 20 a day.
-const revealsOfKey = readStatement(
+const selectKeyReveals = readStatement(
   (
     db,
     of: { apiKeyId: string; partnerId: string; mode: Mode; since: string; before: string; limit: number },
@@ -296,7 +304,7 @@ type MakerRow = Row<'idempotency_claim', 'request_id' | 'key' | 'api_key_id' | '
   resource_id: string;
 };
 
-const makersOf = readStatement(
+const selectMakers = readStatement(
   (_, of: { resourceIds: string[]; froms: string[]; untils: string[] }) => sql<MakerRow>`
     SELECT wanted.resource_id, c.* FROM unnest(${of.resourceIds}::text[], ${of.froms}::text[], ${of.untils}::text[])
         wanted (resource_id, from_id, until_id)

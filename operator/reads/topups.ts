@@ -56,8 +56,8 @@ export async function readTopUps(
   const page = { before: before ?? '~', limit };
   const rows =
     'cardId' in whose
-      ? await topUpsOfCard(limit)(em, { ...page, cardId: whose.cardId })
-      : await topUpsOfPartner(limit)(em, { ...page, partnerId: whose.partnerId });
+      ? await selectCardTopUps(limit)(em, { ...page, cardId: whose.cardId })
+      : await selectPartnerTopUps(limit)(em, { ...page, partnerId: whose.partnerId });
   const makers = await readMakers(
     orm,
     rows.map(({ id }) => id),
@@ -84,7 +84,7 @@ export async function readTopUp(orm: Orm, topUpId: string): Promise<OperatorTopU
 }
 
 export async function findTopUp(orm: Orm, topUpId: string): Promise<OperatorTopUp | null> {
-  const [row] = await topUpOf(orm.em.fork(), { topUpId });
+  const [row] = await selectTopUp(orm.em.fork(), { topUpId });
   return row === undefined ? null : presentForOperators(row);
 }
 
@@ -105,7 +105,7 @@ function presentForOperators(row: OperatorRow): OperatorTopUp {
   };
 }
 
-const topUpOf = readStatement(
+const selectTopUp = readStatement(
   (db, { topUpId }: { topUpId: string }) =>
     db
       .selectFrom('topup as t')
@@ -122,22 +122,31 @@ interface Page {
   limit: number;
 }
 
-const topUpsOfCard = (most: number) =>
-  readStatement((_, { cardId, before, limit }: Page & { cardId: string }) => {
-    const where = { card_id: cardId };
-    const columns = TOPUP_COLUMNS;
-    return withPartner(newestRows({ table: 'topup', columns, where, id: 'id', before, limit, most }), limit);
-  });
+const selectCardTopUps = (maxRows: number) =>
+  readStatement(
+    (_, { cardId, before, limit }: Page & { cardId: string }) => {
+      const where = { card_id: cardId };
+      const columns = TOPUP_COLUMNS;
+      return withPartner(
+        newestRows({ table: 'topup', columns, where, id: 'id', before, limit, maxRows }),
+        limit,
+      );
+    },
+    { acrossTenants: 'operator' },
+  );
 
-const topUpsOfPartner = (most: number) =>
-  readStatement((_, { partnerId, before, limit }: Page & { partnerId: string }) => {
-    const where = { partner_id: partnerId, mode: sql.ref('wanted.mode') };
-    const columns = TOPUP_COLUMNS;
-    const inMode = newestRows({ table: 'topup', columns, where, id: 'id', before, limit, most });
-    const found = sql`(SELECT one.* FROM unnest(${[...Mode.options]}::text[]) wanted (mode)
+const selectPartnerTopUps = (maxRows: number) =>
+  readStatement(
+    (_, { partnerId, before, limit }: Page & { partnerId: string }) => {
+      const where = { partner_id: partnerId, mode: sql.ref('wanted.mode') };
+      const columns = TOPUP_COLUMNS;
+      const inMode = newestRows({ table: 'topup', columns, where, id: 'id', before, limit, maxRows });
+      const found = sql`(SELECT one.* FROM unnest(${[...Mode.options]}::text[]) wanted (mode)
       CROSS JOIN LATERAL ${inMode} one ORDER BY one.id DESC LIMIT ${limit})`;
-    return withPartner(found, limit);
-  });
+      return withPartner(found, limit);
+    },
+    { acrossTenants: 'operator' },
+  );
 
 const withPartner = (found: RawBuilder<unknown>, limit: number) => sql<OperatorRow>`
   SELECT t.*, p.name AS partner_name, a.posted AS balance_cents FROM ${found} t

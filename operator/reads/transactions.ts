@@ -30,8 +30,8 @@ export async function readTransactions(
   const page = { before: before ?? '~', limit };
   const rows =
     'cardId' in whose
-      ? await transactionsOfCard(limit)(em, { ...page, cardId: whose.cardId })
-      : await transactionsOfPartner(limit)(em, { ...page, partnerId: whose.partnerId });
+      ? await selectCardTransactions(limit)(em, { ...page, cardId: whose.cardId })
+      : await selectPartnerTransactions(limit)(em, { ...page, partnerId: whose.partnerId });
   return rows.map((row) => ({
     ...presentTransaction(row),
     network_transaction_id: row.network_transaction_id,
@@ -43,19 +43,41 @@ interface Page {
   limit: number;
 }
 
-const transactionsOfCard = (most: number) =>
-  readStatement((_, { cardId, before, limit }: Page & { cardId: string }) => {
-    const where = { card_id: cardId };
-    const columns = TRANSACTION_COLUMNS;
-    const found = newestRows({ table: 'card_transaction', columns, where, id: 'id', before, limit, most });
-    return sql<TransactionRow>`SELECT t.* FROM ${found} t ORDER BY t.id DESC`;
-  });
+const selectCardTransactions = (maxRows: number) =>
+  readStatement(
+    (_, { cardId, before, limit }: Page & { cardId: string }) => {
+      const where = { card_id: cardId };
+      const columns = TRANSACTION_COLUMNS;
+      const found = newestRows({
+        table: 'card_transaction',
+        columns,
+        where,
+        id: 'id',
+        before,
+        limit,
+        maxRows,
+      });
+      return sql<TransactionRow>`SELECT t.* FROM ${found} t ORDER BY t.id DESC`;
+    },
+    { acrossTenants: 'operator' },
+  );
 
-const transactionsOfPartner = (most: number) =>
-  readStatement((_, { partnerId, before, limit }: Page & { partnerId: string }) => {
-    const where = { partner_id: partnerId, mode: sql.ref('wanted.mode') };
-    const columns = TRANSACTION_COLUMNS;
-    const inMode = newestRows({ table: 'card_transaction', columns, where, id: 'id', before, limit, most });
-    return sql<TransactionRow>`SELECT one.* FROM unnest(${[...Mode.options]}::text[]) wanted (mode)
+const selectPartnerTransactions = (maxRows: number) =>
+  readStatement(
+    (_, { partnerId, before, limit }: Page & { partnerId: string }) => {
+      const where = { partner_id: partnerId, mode: sql.ref('wanted.mode') };
+      const columns = TRANSACTION_COLUMNS;
+      const inMode = newestRows({
+        table: 'card_transaction',
+        columns,
+        where,
+        id: 'id',
+        before,
+        limit,
+        maxRows,
+      });
+      return sql<TransactionRow>`SELECT one.* FROM unnest(${[...Mode.options]}::text[]) wanted (mode)
       CROSS JOIN LATERAL ${inMode} one ORDER BY one.id DESC LIMIT ${limit}`;
-  });
+    },
+    { acrossTenants: 'operator' },
+  );

@@ -7,9 +7,10 @@ import { newestRows } from '../../db/newest.ts';
 import type { Orm } from '../../db/orm.ts';
 import { readStatement } from '../../db/sql.ts';
 import type { Row } from '../../db/tables.ts';
-import { DeliveryStatus, EventType } from '../../domain/event.ts';
+import { DeliveryStatus } from '../../domain/event.ts';
 import { Mode } from '../../domain/mode.ts';
 import { presentAttempt } from '../../resources/event.ts';
+import { EventType } from '../../resources/event-types.ts';
 import { deliverWebhookWorkflowId } from '../../workflows/messages.ts';
 
 /** An event and its delivery, as operators see it; without its data, which can be personal. */
@@ -19,7 +20,7 @@ interface WebhookResource {
   partner_id: string;
   partner_name: string;
   mode: Mode;
-  type: EventType;
+  type: string;
   status: DeliveryStatus;
   attempt_count: number;
   next_attempt_at: string | null;
@@ -43,7 +44,7 @@ export async function readWebhooks(orm: Orm, filter: WebhookFilter): Promise<Web
   const rows =
     partnerId === null
       ? await listAll(filter)(em, range)
-      : await listOfPartner(filter)(em, { ...range, partnerId });
+      : await selectPartnerWebhooks(filter)(em, { ...range, partnerId });
   return rows.map(presentWebhook);
 }
 
@@ -54,36 +55,44 @@ interface Range {
 }
 
 const listAll = ({ status }: WebhookFilter) =>
-  readStatement((_, { from, limit }: Range) =>
-    // A literal, so that the partial index of waiting events can be used.
-    shownOf(sql`SELECT event_id FROM delivery WHERE event_id >= ${from}
+  readStatement(
+    (_, { from, limit }: Range) =>
+      // A literal, so that the partial index of waiting events can be used.
+      selectShown(sql`SELECT event_id FROM delivery WHERE event_id >= ${from}
       ${status === null ? sql`` : sql`AND status = ${sql.lit(status)}`} ORDER BY event_id DESC LIMIT ${limit}`),
+    { acrossTenants: 'operator' },
   );
 
 /** Reads a page of each mode, status and type through their index, and keeps the newest. */
-const listOfPartner = ({ status, limit: most }: WebhookFilter) =>
-  readStatement((_, { partnerId, from, limit }: Range & { partnerId: string }) => {
-    const one = newestRows({
-      table: 'delivery',
-      columns: ['event_id'],
-      where: {
-        partner_id: partnerId,
-        mode: sql.ref('wanted_mode.mode'),
-        status: sql.ref('wanted_status.status'),
-        type: sql.ref('wanted_type.type'),
-      },
-      ...{ id: 'event_id', from, limit, most },
-    });
-    const statuses = status === null ? DeliveryStatus.options : [status];
-    return shownOf(sql`SELECT one.event_id FROM unnest(${Mode.options}::text[]) wanted_mode (mode)
+const selectPartnerWebhooks = ({ status, limit: maxRows }: WebhookFilter) =>
+  readStatement(
+    (_, { partnerId, from, limit }: Range & { partnerId: string }) => {
+      const one = newestRows({
+        table: 'delivery',
+        columns: ['event_id'],
+        where: {
+          partner_id: partnerId,
+          mode: sql.ref('wanted_mode.mode'),
+          status: sql.ref('wanted_status.status'),
+          type: sql.ref('wanted_type.type'),
+        },
+        id: 'event_id',
+        from,
+        limit,
+        maxRows,
+      });
+      const statuses = status === null ? DeliveryStatus.options : [status];
+      return selectShown(sql`SELECT one.event_id FROM unnest(${Mode.options}::text[]) wanted_mode (mode)
       CROSS JOIN unnest(${statuses}::text[]) wanted_status (status)
       CROSS JOIN unnest(${EventType.options}::text[]) wanted_type (type)
       CROSS JOIN LATERAL (${one}) one
       ORDER BY one.event_id DESC LIMIT ${limit}`);
-  });
+    },
+    { acrossTenants: 'operator' },
+  );
 
 /** The columns to show, for the events whose ids `found` returns. LIMIT 1 keeps the planner from joining whole tables. */
-const shownOf = (found: RawBuilder<unknown>) => sql<WebhookRow>`
+const selectShown = (found: RawBuilder<unknown>) => sql<WebhookRow>`
   SELECT ${SHOWN} FROM (${found}) found
     CROSS JOIN LATERAL (SELECT event_id, status, attempt_count, next_attempt_at FROM delivery
       WHERE event_id = found.event_id LIMIT 1) d
@@ -119,7 +128,7 @@ export async function readWebhook(orm: Orm, ring: KeyRing | null, eventId: strin
   const [row] = await findOne(em, { eventId });
   if (row === undefined)
     throw unknownId('evt', eventId, 'run "operator webhook list"; events are kept for 30 days');
-  const attempts = await attemptsOf(em, { eventId });
+  const attempts = await selectAttempts(em, { eventId });
   const { url, endpoint_status: status } = row;
   return {
     ...presentWebhook(row),
@@ -146,7 +155,7 @@ const findOne = readStatement(
   { acrossTenants: 'operator' },
 );
 
-const attemptsOf = readStatement((db, { eventId }: { eventId: string }) =>
+const selectAttempts = readStatement((db, { eventId }: { eventId: string }) =>
   db
     .selectFrom('delivery_attempt')
     .select(['number', 'delivered', 'http_status', 'started_at', 'duration_ms', 'error', 'answer_start'])

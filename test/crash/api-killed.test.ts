@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../config/service.ts';
-import { CLAIM_ANSWERED } from '../../db/notifications.ts';
+import { CLAIM_HAS_RESPONSE } from '../../db/notifications.ts';
 import { query } from '../../db/sql.ts';
 import { freePort } from '../../dev/free-port.ts';
 import type { Child } from '../../dev/process/child.ts';
@@ -33,7 +33,7 @@ interface OnItsWay {
 /** The call that starts the workflow. */
 const START: OnItsWay = { temporal: { from: 'client', text: 'issue-card/' } };
 /** That it has an answer. */
-const ANSWERED: OnItsWay = { database: { from: 'server', text: CLAIM_ANSWERED } };
+const ANSWERED: OnItsWay = { database: { from: 'server', text: CLAIM_HAS_RESPONSE } };
 /** An API that runs no first tasks itself. eager-start-killed.test.ts kills one that does. */
 const QUEUEING_API = 'test/support/crash/queueing-api.ts';
 

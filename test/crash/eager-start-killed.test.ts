@@ -14,6 +14,7 @@ import {
   untilAnswered,
 } from '../support/crash/operations.ts';
 import { prepareStatusChange, STATUS_CASES } from '../support/crash/status-changes.ts';
+import { prepareWithdrawal, WITHDRAWAL_STEPS } from '../support/crash/withdrawals.ts';
 import { inParallel } from '../support/in-parallel.ts';
 import type { Answer, TestStack } from '../support/stack.ts';
 
@@ -74,10 +75,11 @@ function killApiAt(fault: Fault, operations: Prepare[]): Promise<void> {
 
 const KILLS: [string, () => Promise<void>][] = [
   ...FAULTS.map(([{ step, run, when }, cases]): (typeof KILLS)[number] => {
-    const steps = [ISSUANCE_STEPS[step], TOP_UP_STEPS[step]];
+    const steps = [ISSUANCE_STEPS[step], TOP_UP_STEPS[step], WITHDRAWAL_STEPS[step]];
     const operations = cases.flatMap((name): Prepare[] => [
       (stack) => prepareIssuance(CASES[name], stack),
       (stack) => prepareTopUp(CASES[name], stack),
+      (stack) => prepareWithdrawal(CASES[name], stack),
     ]);
     const title = `completes all ${operations.length} operations when the API is killed -9 ${describePlace(step, { run, when })}`;
     return [title, () => killApiAt({ steps, run, when }, operations)];

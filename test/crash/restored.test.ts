@@ -12,6 +12,7 @@ import { type RestorablePostgres, startRestorablePostgres } from '../support/res
 import { startTestStack, type TestStack } from '../support/stack.ts';
 import { createTopUp } from '../support/top-ups.ts';
 import { until } from '../support/until.ts';
+import { createWithdrawal } from '../support/withdrawals.ts';
 
 const CENTS = 10_000;
 /** Of the card that the network has not decided when the moment comes that is restored. */
@@ -71,6 +72,8 @@ describe("a service database that is restored to an earlier moment than Temporal
     assert.equal(forgotten.status, 201, forgotten.text);
     const topUp = await createTopUp(partner, 'live', kept.json.id, CENTS);
     assert.equal(topUp.status, 201, topUp.text);
+    const withdrawal = await createWithdrawal(partner, 'live', kept.json.id, 100);
+    assert.equal(withdrawal.status, 201, withdrawal.text);
     assert.equal((await changeStatus(partner, kept.json.id, 'freeze', live)).status, 200);
     const deposit = await partner.call('POST', '/funding/deposit-address', {
       ...live,
@@ -94,7 +97,7 @@ describe("a service database that is restored to an earlier moment than Temporal
     const found = await until('Temporal lists them all', async () => {
       const { code, json, err } = await reconcile();
       assert.ok(code === 0 || code === 1, err);
-      return json.length >= 4 && json;
+      return json.length >= 5 && json;
     });
     const linesOf = (items: { found: string; kind: string; id: string }[]) =>
       items
@@ -108,6 +111,7 @@ describe("a service database that is restored to an earlier moment than Temporal
       `create_card ${forgotten.json.id}`,
       `deposit ${deposit.json.id}`,
       `top_up_card ${topUp.json.id}`,
+      `withdraw_from_card ${withdrawal.json.id}`,
     ]);
     await until('the pending card is what the network says', async () => {
       return (await readCardRow(stack, pending.json.id))?.status === 'active';
@@ -123,7 +127,7 @@ describe("a service database that is restored to an earlier moment than Temporal
     const later = await reconcile();
     assert.equal(later.code, 1);
     assert.deepEqual(linesOf(later.json), linesOf(found));
-    assert.equal(later.json.length, 4, 'nothing is started once more');
+    assert.equal(later.json.length, 5, 'nothing is started once more');
     await assertLedgerClean(stack);
   });
 

@@ -15,6 +15,7 @@ const CARD_CENTS = 10_000;
 const OPERATIONS = {
   issue: { of: null, verb: '', event: 'card.issued', loaded: CARD_CENTS },
   'top up': { of: 'active', verb: 'topups', event: 'topup.succeeded', loaded: 2 * CARD_CENTS },
+  withdraw: { of: 'active', verb: 'withdrawals', event: 'withdrawal.succeeded', loaded: 6_000 },
   freeze: { of: 'active', verb: 'freeze', event: 'card.frozen', loaded: CARD_CENTS },
   unfreeze: { of: 'frozen', verb: 'unfreeze', event: 'card.unfrozen', loaded: CARD_CENTS },
   block: { of: 'active', verb: 'block', event: 'card.blocked', loaded: 0 },
@@ -64,12 +65,14 @@ describe('a request in test mode', function () {
         ? { amount: CARD_CENTS, external_ref: randomUUID() }
         : name === 'top up'
           ? { amount: CARD_CENTS }
-          : {};
+          : name === 'withdraw'
+            ? { amount: 4_000 }
+            : {};
     const idempotencyKey = randomUUID();
     await askUntilEnd(stack.config, folder, end, { mode: 'test', partner, path, body, key: idempotencyKey });
 
     const retry = await partner.call('POST', path, { body, idempotencyKey });
-    assert.equal(retry.status, verb === '' || verb === 'topups' ? 201 : 200, retry.text);
+    assert.equal(retry.status, ['', 'topups', 'withdrawals'].includes(verb) ? 201 : 200, retry.text);
     assert.equal(retry.headers.get('idempotent-replayed') === 'true', ENDS[end]);
     const again = await partner.call('POST', path, { body, idempotencyKey });
     assert.deepEqual([again.status, again.text], [retry.status, retry.text]);
@@ -84,10 +87,13 @@ describe('a request in test mode', function () {
     );
     const topUps = name === 'top up' ? [retry.json] : [];
     assert.deepEqual((await partner.call('GET', `/cards/${id}/topups`)).json.data, topUps);
+    const withdrawals = name === 'withdraw' ? [retry.json] : [];
+    assert.deepEqual((await partner.call('GET', `/cards/${id}/withdrawals`)).json.data, withdrawals);
     const spentCents =
       priceOf(CARD_CENTS) +
       (name === 'top up' ? priceOf(CARD_CENTS, 'card_topup') : 0) -
-      (name === 'block' ? CARD_CENTS : 0);
+      (name === 'block' ? CARD_CENTS : 0) -
+      (name === 'withdraw' ? 4_000 : 0);
     await assertBalance(stack, partner, 'test', { spentCents, heldCents: 0 });
   }
 });

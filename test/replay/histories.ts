@@ -6,6 +6,7 @@ import type { Recording } from './recording.ts';
 import { SCAN_CHAIN } from './scan-chain.ts';
 import { TOP_UP_CARD } from './top-up-card.ts';
 import { WATCH_DEPOSIT } from './watch-deposit.ts';
+import { WITHDRAW_FROM_CARD } from './withdraw-from-card.ts';
 
 const WORKFLOWS: Record<string, Record<string, Recording>> = {
   'change-card-status': CHANGE_CARD_STATUS,
@@ -14,6 +15,7 @@ const WORKFLOWS: Record<string, Record<string, Recording>> = {
   'scan-chain': SCAN_CHAIN,
   'top-up-card': TOP_UP_CARD,
   'watch-deposit': WATCH_DEPOSIT,
+  'withdraw-from-card': WITHDRAW_FROM_CARD,
 };
 
 /** The recording of each outcome of each workflow, by its name `<workflow>/<outcome>`. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Mode } from '../../domain/mode.ts';
-import { issueCardWorkflowId, resolveIssuance } from '../../workflows/messages.ts';
+import { issueCardWorkflowId, resolveIssuanceSignal } from '../../workflows/messages.ts';
 import { readCardRow } from '../support/cards.ts';
 import { fundedPartner } from '../support/money.ts';
 import { asOwner } from '../support/postgres.ts';
@@ -38,12 +38,12 @@ const issuance =
     const workflow = stack.client.workflow.getHandle(issueCardWorkflowId(cardId));
     if (early) {
       await workflow.signal('resolve', { outcome: 'issued', networkCardId: 'not an id' });
-      await workflow.signal(resolveIssuance, { outcome: 'issued' });
+      await workflow.signal(resolveIssuanceSignal, { outcome: 'issued' });
     }
     if (ahead) await skipTime(workflow, stack.config.issuanceDeadlineMs);
     if (resolve !== undefined) {
       await until('the card is overdue', async () => (await readCardRow(stack, cardId))?.overdue_since);
-      await workflow.signal(resolveIssuance, { outcome: resolve });
+      await workflow.signal(resolveIssuanceSignal, { outcome: resolve });
     }
     return workflow;
   };

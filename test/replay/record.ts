@@ -15,10 +15,10 @@ import { historyFile, RECORDINGS } from './histories.ts';
  * Runs workflows to each of their outcomes on a real server and saves their histories, which `test/replay/replay.test.ts`
  * replays with the present workflow code.
  *
- *     node test/replay/record.ts                             all of them
- *     node test/replay/record.ts issue-card                  those of one workflow
- *     node test/replay/record.ts issue-card/declined         one
- *     node test/replay/record.ts issue-card --keep-as by-update
+ *     npx node test/replay/record.ts                             all of them
+ *     npx node test/replay/record.ts issue-card                  those of one workflow
+ *     npx node test/replay/record.ts issue-card/declined         one
+ *     npx node test/replay/record.ts issue-card --keep-as by-update
  *
  * A history is `histories/<workflow>/<outcome>.json`. The module of the same name, `test/replay/<workflow>.ts`, says how each
  * outcome comes about. Record one if an outcome or a branch is new: the test names the lines that no history goes through.
@@ -40,7 +40,7 @@ if (names.length === 0) throw new Error(`no such workflow or outcome: ${asked.jo
 installRuntime(pino({ level: 'error' }, process.stderr));
 await testTemporal();
 const failed: string[] = [];
-const deadlines = { issuanceDeadlineMs: 6_000, topUpDeadlineMs: 6_000 };
+const deadlines = { issuanceDeadlineMs: 6_000, topUpDeadlineMs: 6_000, withdrawalDeadlineMs: 6_000 };
 const stack = await startTestStack({ cardCreationWaitMs: 30_000, ...deadlines });
 try {
   // A few at a time, so that a busy machine makes none of them time out. If one fails, the others go on.

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Mode } from '../../domain/mode.ts';
-import { resolveTopUp, topUpCardWorkflowId } from '../../workflows/messages.ts';
+import { resolveTopUpSignal, topUpCardWorkflowId } from '../../workflows/messages.ts';
 import { fundedPartner } from '../support/money.ts';
 import { readTopUpRow } from '../support/top-ups.ts';
 import { until } from '../support/until.ts';
@@ -24,12 +24,12 @@ const topUp =
     await post(`/cards/${card.json.id}/topups`, { amount: amountCents });
     const topUpId = await madeBy(stack, partner, 'top_up_card');
     const workflow = stack.client.workflow.getHandle(topUpCardWorkflowId(topUpId));
-    if (early) await workflow.signal(resolveTopUp, { outcome: 'succeeded' });
+    if (early) await workflow.signal(resolveTopUpSignal, { outcome: 'succeeded' });
     if (afterwards === 'blocked') {
       await post(`/cards/${card.json.id}/block`, {});
     } else if (afterwards !== undefined) {
       await until('it is overdue', async () => (await readTopUpRow(stack, topUpId))?.overdue_since);
-      await workflow.signal(resolveTopUp, { outcome: afterwards });
+      await workflow.signal(resolveTopUpSignal, { outcome: afterwards });
     }
     return workflow;
   };

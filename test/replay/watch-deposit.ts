@@ -5,7 +5,7 @@ import { newId } from '../../crypto/new-id.ts';
 import { notifyDeposits } from '../../db/notifications.ts';
 import { query } from '../../db/sql.ts';
 import {
-  resolveDeposit,
+  resolveDepositSignal,
   WATCH_DEPOSIT as WATCH_DEPOSIT_TYPE,
   type WatchDepositInput,
   watchDepositWorkflowId,
@@ -75,25 +75,25 @@ export const WATCH_DEPOSIT: Record<string, Recording> = {
     await one.says('No payment has been found, and the deadline');
     await change(one, "status = 'expired'");
   }),
-  credited: inReview(({ workflow }) => workflow.signal(resolveDeposit, CREDIT)),
-  returned: inReview(({ workflow }) => workflow.signal(resolveDeposit, RETURNED)),
+  credited: inReview(({ workflow }) => workflow.signal(resolveDepositSignal, CREDIT)),
+  returned: inReview(({ workflow }) => workflow.signal(resolveDepositSignal, RETURNED)),
   'resolved-by-command': inReview(async ({ id, stack }) => {
     await resolveByCommand(stack.operator, { depositId: id, ...CREDIT });
     await notifyDeposits(stack.orm);
   }),
   'decisions-refused': deposit(async ({ workflow, receive, says }) => {
-    await Promise.all([1, 2, 3].map(() => workflow.signal(resolveDeposit, CREDIT)));
+    await Promise.all([1, 2, 3].map(() => workflow.signal(resolveDepositSignal, CREDIT)));
     await says('nothing is in review');
-    await workflow.signal(resolveDeposit, { ...CREDIT, version: 4711 });
+    await workflow.signal(resolveDepositSignal, { ...CREDIT, version: 4711 });
     await says('the deposit has changed since');
     for (const wrong of [{ outcome: 'issued' }, { outcome: 'credited' }, { ...CREDIT, version: 'newest' }])
       await workflow.signal('resolve', wrong);
     await says('it has to be');
     await receive('0.001');
     await says('Waiting for an operator');
-    await workflow.signal(resolveDeposit, CREDIT);
+    await workflow.signal(resolveDepositSignal, CREDIT);
     await says('less than a cent');
-    await workflow.signal(resolveDeposit, RETURNED);
+    await workflow.signal(resolveDepositSignal, RETURNED);
   }),
   deleted: ({ client, config }) => {
     const depositId = newId('dep');
@@ -109,7 +109,7 @@ export const WATCH_DEPOSIT: Record<string, Recording> = {
     await workflow.result();
     await receive('25');
     await says('the exact amount was already paid');
-    await workflow.signal(resolveDeposit, RETURNED);
+    await workflow.signal(resolveDepositSignal, RETURNED);
   }),
   // A run that continues with what the run before has left to do.
   continued: inReview(async ({ id, stack, workflow }) => {

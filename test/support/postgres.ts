@@ -11,7 +11,7 @@ import { type Orm, openOrm } from '../../db/orm.ts';
 import { OPERATOR_LIMITS } from '../../db/session.ts';
 import { freePort } from '../../dev/free-port.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.ts';
-import { createLogin, urlFor, urlOf } from '../../dev/postgres/logins.ts';
+import { createLogin, databaseUrl, urlFor } from '../../dev/postgres/logins.ts';
 import { signalProcess } from '../../dev/process/identity.ts';
 import { serversOfRun } from './servers-of-run.ts';
 
@@ -25,7 +25,7 @@ const OPERATOR = { user: 'test_operator', password: 'test', role: OPERATOR_ROLE 
 let running: Promise<TestPostgres> | undefined;
 let count = 0;
 
-export type TestPostgres = Pick<RunningPostgres, 'url' | 'urlOf' | 'createDatabase' | 'stop'>;
+export type TestPostgres = Pick<RunningPostgres, 'url' | 'databaseUrl' | 'createDatabase' | 'stop'>;
 
 /** The PostgreSQL server of this process, started by the first test that asks for it. */
 export function testPostgres(): Promise<TestPostgres> {
@@ -89,7 +89,7 @@ export async function createTestDatabase(): Promise<string> {
   const postgres = await testPostgres();
   const name = `test_${process.pid}_${count++}`;
   await asOwner(postgres.url, `CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`);
-  return serviceUrlOf(postgres.urlOf(name));
+  return serviceUrlOf(postgres.databaseUrl(name));
 }
 
 export async function stopTestPostgres(): Promise<void> {
@@ -109,8 +109,8 @@ export async function startTestPostgres(): Promise<TestPostgres> {
     settings: ['fsync=off', 'full_page_writes=off'],
   });
   await postgres.createDatabase(TEMPLATE);
-  await migrate(postgres.urlOf(TEMPLATE));
-  await createTestLogins(postgres.urlOf(TEMPLATE));
+  await migrate(postgres.databaseUrl(TEMPLATE));
+  await createTestLogins(postgres.databaseUrl(TEMPLATE));
   return {
     ...postgres,
     stop: async () => {
@@ -124,7 +124,7 @@ export async function startTestPostgres(): Promise<TestPostgres> {
 function runningAt(url: string): TestPostgres {
   return {
     url,
-    urlOf: (database) => urlOf(url, database),
+    databaseUrl: (database) => databaseUrl(url, database),
     createDatabase: async (name) => {
       await asOwner(url, `CREATE DATABASE ${name}`);
     },

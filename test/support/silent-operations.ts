@@ -2,12 +2,21 @@ import assert from 'node:assert/strict';
 import type { WorkflowHandle } from '@temporalio/client';
 import type { CardRow } from '../../resources/card.ts';
 import type { TopUpRow } from '../../resources/topup.ts';
-import { issueCardWorkflowId, topUpCardWorkflowId } from '../../workflows/messages.ts';
+import type { WithdrawalRow } from '../../resources/withdrawal.ts';
+import {
+  ISSUE_CARD,
+  issueCardWorkflowId,
+  TOP_UP_CARD,
+  topUpCardWorkflowId,
+  WITHDRAW_FROM_CARD,
+  withdrawFromCardWorkflowId,
+} from '../../workflows/messages.ts';
 import { createCard, eventTypes, readCardRow } from './cards.ts';
 import { fundedPartner, priceOf } from './money.ts';
 import { asOwner } from './postgres.ts';
 import type { TestPartner, TestStack } from './stack.ts';
 import { createTopUp, readTopUpRow } from './top-ups.ts';
+import { createWithdrawal, readWithdrawalRow } from './withdrawals.ts';
 
 /** The network accepts it and then stays silent. */
 const SILENT_CENTS = 10_047;
@@ -16,21 +25,24 @@ const CARD_CENTS = 10_000;
 /** An operation that the network accepted and never completes. */
 export interface Silent {
   partner: TestPartner;
-  /** Of the card or top-up: the network's token. */
+  /** Of the card, top-up or withdrawal: the network's token. */
   id: string;
   workflow: WorkflowHandle;
-  /** What the account spent before it, and what is held for it, in cents. */
+  /** What the account spent before it, what is held of its balance, and what a yes costs, in cents. */
   spentBeforeCents: number;
   heldCents: number;
+  costCents: number;
   /** As if it had begun 25 hours ago. */
   age(): Promise<unknown>;
-  row(): Promise<CardRow | TopUpRow | undefined>;
+  row(): Promise<CardRow | TopUpRow | WithdrawalRow | undefined>;
   /** Types of the events about it. */
   events(): Promise<string[]>;
 }
 
 export interface SilentKind {
   name: string;
+  /** The type of its workflow. */
+  type: string;
   /** The outcome of an operator's yes. */
   yes: string;
   pending: string;
@@ -42,6 +54,7 @@ export interface SilentKind {
 
 const ISSUANCE: SilentKind = {
   name: 'an issuance',
+  type: ISSUE_CARD,
   yes: 'issued',
   pending: 'funding_pending',
   succeeded: 'active',
@@ -56,6 +69,7 @@ const ISSUANCE: SilentKind = {
       workflow: stack.client.workflow.getHandle(issueCardWorkflowId(json.id)),
       spentBeforeCents: 0,
       heldCents: priceOf(SILENT_CENTS),
+      costCents: priceOf(SILENT_CENTS),
       age: () => age(stack, 'card', json.id),
       row: () => readCardRow(stack, json.id),
       events: () => eventTypes(stack, json.id),
@@ -65,6 +79,7 @@ const ISSUANCE: SilentKind = {
 
 const TOP_UP: SilentKind = {
   name: 'a top-up',
+  type: TOP_UP_CARD,
   yes: 'succeeded',
   pending: 'pending',
   succeeded: 'succeeded',
@@ -81,6 +96,7 @@ const TOP_UP: SilentKind = {
       workflow: stack.client.workflow.getHandle(topUpCardWorkflowId(json.id)),
       spentBeforeCents: priceOf(CARD_CENTS),
       heldCents: priceOf(SILENT_CENTS, 'card_topup'),
+      costCents: priceOf(SILENT_CENTS, 'card_topup'),
       age: () => age(stack, 'topup', json.id),
       row: () => readTopUpRow(stack, json.id),
       events: async () => (await eventTypes(stack, card.json.id)).slice(1),
@@ -88,8 +104,35 @@ const TOP_UP: SilentKind = {
   },
 };
 
-const age = (stack: TestStack, table: 'card' | 'topup', id: string): Promise<unknown> =>
+const WITHDRAWAL: SilentKind = {
+  name: 'a withdrawal',
+  type: WITHDRAW_FROM_CARD,
+  yes: 'succeeded',
+  pending: 'pending',
+  succeeded: 'succeeded',
+  told: { yes: 'withdrawal.succeeded', no: 'withdrawal.failed' },
+  async begin(stack) {
+    const partner = await fundedPartner(stack);
+    const card = await createCard(partner, { amount: 2 * CARD_CENTS }, { mode: 'live' });
+    assert.equal(card.status, 201, card.text);
+    const { status, json, text } = await createWithdrawal(partner, 'live', card.json.id, SILENT_CENTS);
+    assert.equal(status, 202, text);
+    return {
+      partner,
+      id: json.id,
+      workflow: stack.client.workflow.getHandle(withdrawFromCardWorkflowId(json.id)),
+      spentBeforeCents: priceOf(2 * CARD_CENTS),
+      heldCents: 0,
+      costCents: -SILENT_CENTS,
+      age: () => age(stack, 'withdrawal', json.id),
+      row: () => readWithdrawalRow(stack, json.id),
+      events: async () => (await eventTypes(stack, card.json.id)).slice(1),
+    };
+  },
+};
+
+const age = (stack: TestStack, table: 'card' | 'topup' | 'withdrawal', id: string): Promise<unknown> =>
   asOwner(stack, `UPDATE ${table} SET created_at = created_at - interval '25 hours' WHERE id = $1`, [id]);
 
 /** Every kind of operation that waits for the network, and then for an operator. */
-export const SILENT_KINDS: readonly SilentKind[] = [ISSUANCE, TOP_UP];
+export const SILENT_KINDS: readonly SilentKind[] = [ISSUANCE, TOP_UP, WITHDRAWAL];

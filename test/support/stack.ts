@@ -25,7 +25,7 @@ import { createTestDatabase, openOperatorOrm } from './postgres.ts';
 import { serversOfRun } from './servers-of-run.ts';
 import { testTemporal } from './temporal.ts';
 
-export const TEST_PRODUCT = { code: 'TEST-USD', bin: '424242', network: 'visa' };
+export const TEST_PRODUCT = { code: 'TEST-USD', bin: '424242', scheme: 'visa' };
 
 /** The service as a partner meets it: API and worker on a database and task queues of their own. */
 export interface TestStack {
@@ -111,7 +111,9 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     // Longer than in production: a machine that does much else at the time changes no answer.
     cardCreationWaitMs: 30_000,
     issuanceDeadlineMs: 24 * 3_600_000,
+    authorizationTtlMs: 168 * 3_600_000,
     topUpDeadlineMs: 24 * 3_600_000,
+    withdrawalDeadlineMs: 24 * 3_600_000,
     webhookDelaysMs: [30_000, 300_000, 1_800_000, 7_200_000],
     webhookTimeoutMs: 10_000,
     webhookAllowLoopbackHttp: true,
@@ -123,7 +125,7 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     tron: null,
     tracing: null,
     ledgerCheckAt: { hour: 3, minute: 0 },
-    checkAnswers: true,
+    checkResponses: true,
     logLevel: 'info',
     ...overrides,
   };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { adjustBalance } from '../../commands/accounts/balance.ts';
+import { adjustBalance } from '../../commands/accounts/adjust-balance.ts';
 import { of, TOPUP_COLUMNS } from '../../db/columns.ts';
 import { query } from '../../db/sql.ts';
 import type { Mode } from '../../domain/mode.ts';

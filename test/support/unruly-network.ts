@@ -5,6 +5,7 @@ import {
   type StatusChangeAnswer,
   type StatusChangeRequest,
   type TopUpAnswer,
+  type WithdrawalAnswer,
 } from '../../domain/card-network.ts';
 import type { WorkerOptions } from '../../worker/start-worker.ts';
 import { startTestStack, type TestStack } from './stack.ts';
@@ -21,6 +22,10 @@ export interface UnrulyNetwork {
   usual: Treatment;
   /** What happens to top-ups. */
   topUps(ask: () => Promise<TopUpAnswer | OperationFailed>): Promise<TopUpAnswer | OperationFailed>;
+  /** What happens to withdrawals. */
+  withdrawals(
+    ask: () => Promise<WithdrawalAnswer | OperationFailed>,
+  ): Promise<WithdrawalAnswer | OperationFailed>;
   /** The status changes that were requested so far. */
   asked: StatusChangeRequest[];
   /** Sends a request to the network itself, as somebody else might. */
@@ -34,6 +39,7 @@ export function unrulyNetwork(): UnrulyNetwork {
     next: [],
     usual: (ask) => ask(),
     topUps: (ask) => ask(),
+    withdrawals: (ask) => ask(),
     asked: [],
     ask: (request) => {
       if (real === undefined) throw new Error('no worker has been started with these options');
@@ -47,6 +53,7 @@ export function unrulyNetwork(): UnrulyNetwork {
           return {
             ...network,
             topUpCard: (request) => unruly.topUps(() => network.topUpCard(request)),
+            withdrawFromCard: (request) => unruly.withdrawals(() => network.withdrawFromCard(request)),
             changeCardStatus: (request) => {
               unruly.asked.push(request);
               return (unruly.next.shift() ?? unruly.usual)(() => network.changeCardStatus(request));

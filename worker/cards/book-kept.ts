@@ -6,7 +6,7 @@ import {
   takeDueMessages,
 } from '../../commands/settlement/book-messages.ts';
 import type { KeyRing } from '../../crypto/key-ring.ts';
-import { CARD_IDENTIFIED, listen, notifyEvents } from '../../db/notifications.ts';
+import { CARD_IDENTIFIED, listenToNotifications, notifyEvents } from '../../db/notifications.ts';
 import type { Orm, ServiceDatabase } from '../../db/orm.ts';
 import { describeError } from '../../process/describe-error.ts';
 import type { Repetition } from '../../process/repeat.ts';
@@ -31,22 +31,28 @@ export function startBookingKept(dependencies: {
   const waker = new Waker(IDLE_MS);
 
   async function turn(): Promise<void> {
-    const due = await takeDueMessages(orm, MAX_AT_ONCE);
+    const due = await takeDueMessages(orm, { limit: MAX_AT_ONCE });
     if (due.length === MAX_AT_ONCE) waker.wake();
     const cards = Map.groupBy(due, (message) => message.network_card_id);
-    const booked = await Promise.all([...cards.values()].map(bookOfCard));
+    const booked = await Promise.all([...cards.values()].map(bookCardMessages));
     if (booked.includes(true)) await notifyEvents(orm);
   }
 
-  /** Never throws. @returns whether any was booked */
-  async function bookOfCard(messages: DueMessage[]): Promise<boolean> {
+  /** Never throws. @returns whether any was booked or applied, so that there are events to send */
+  async function bookCardMessages(messages: DueMessage[]): Promise<boolean> {
     let isAnyBooked = false;
     for (const { id, partner_id: partnerId } of messages.sort((a, b) => (a.id < b.id ? -1 : 1))) {
       try {
         const ended = await asAccount({ partnerId, mode: 'live' }, () => bookMessage(orm, ring, id));
-        if (ended?.status !== 'booked') continue;
-        isAnyBooked = true;
-        logger.info({ messageId: id, transactionId: ended.transaction_id }, 'booked a kept transaction');
+        if (ended?.status === 'applied') {
+          isAnyBooked = true;
+          const { authorizationId } = ended;
+          logger.info({ messageId: id, authorizationId }, 'applied a kept message about an authorization');
+        }
+        if (ended?.status === 'booked') {
+          isAnyBooked = true;
+          logger.info({ messageId: id, transactionId: ended.transaction_id }, 'booked a kept transaction');
+        }
       } catch (error) {
         logger.error(
           { messageId: id, error: describeError(error) },
@@ -61,12 +67,12 @@ export function startBookingKept(dependencies: {
   const running = waker.run(turn, (error) =>
     logger.error({ error: describeError(error) }, 'could not look for kept transactions; trying again'),
   );
-  const listening = listen({
+  const listening = listenToNotifications({
     database: direct,
     logger,
     on: {
       [CARD_IDENTIFIED]: (networkCardId) =>
-        void hurryMessages(orm, networkCardId).then(
+        void hurryMessages(orm, { networkCardId }).then(
           () => waker.wake(),
           () => waker.wake(),
         ),

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { evidenceOf, heard } from '../../activities/ask-network.ts';
+import { heard, toEvidence } from '../../activities/ask-network.ts';
 import { identifyCard, takeUnidentifiedCards } from '../../commands/funding/network-card.ts';
 import type { Orm } from '../../db/orm.ts';
 import type { CardNetwork } from '../../domain/card-network.ts';
@@ -25,7 +25,7 @@ export function startIdentifying(dependencies: {
   async function lookUp(cardId: string): Promise<void> {
     try {
       const answer = await heard(liveNetwork, (network) => network.lookUpIssuance(cardId));
-      if (await identifyCard(orm, cardId, evidenceOf(answer)))
+      if (await identifyCard(orm, cardId, toEvidence(answer)))
         logger.info({ cardId }, "learned a card's id at the network");
     } catch (error) {
       logger.error({ cardId, error: describeError(error) }, 'could not look up a card; trying again later');

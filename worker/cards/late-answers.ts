@@ -2,10 +2,16 @@ import type { Logger } from 'pino';
 import { heard } from '../../activities/ask-network.ts';
 import { bookTopUp, refuseBooking } from '../../commands/funding/book-topup.ts';
 import { recordLateAnswer, takeLateAnswers } from '../../commands/funding/late-answers.ts';
+import { bookWithdrawal } from '../../commands/withdrawals/book-withdrawal.ts';
 import { isLasting } from '../../db/is-retryable.ts';
 import type { Orm } from '../../db/orm.ts';
-import type { CardNetwork } from '../../domain/card-network.ts';
-import type { LateAnswer } from '../../domain/late-answer.ts';
+import type {
+  CardNetwork,
+  LookUpAnswer,
+  TopUpLookUpAnswer,
+  WithdrawalLookUpAnswer,
+} from '../../domain/card-network.ts';
+import type { LateAnswer, LateKind } from '../../domain/late-answer.ts';
 import { describeError } from '../../process/describe-error.ts';
 import { type Repetition, repeat } from '../../process/repeat.ts';
 
@@ -13,8 +19,8 @@ const INTERVAL_MS = 2_000;
 const AT_ONCE = 8;
 
 /**
- * Looks up operations that have ended and about which the network may still say something else, and books top-ups that an
- * operator wants booked. A callback alone is only a hint, so nothing counts until a look-up has confirmed it.
+ * Looks up operations that have ended and about which the network may still say something else, and books top-ups and
+ * withdrawals that an operator wants booked. A callback alone is only a hint, so nothing counts until a look-up has confirmed it.
  */
 export function startLateAnswers(dependencies: {
   orm: Orm;
@@ -23,25 +29,30 @@ export function startLateAnswers(dependencies: {
 }): Repetition {
   const { orm, liveNetwork, logger } = dependencies;
 
-  async function hear({ id, kind }: { id: string; kind: 'card' | 'topup' }): Promise<void> {
+  async function hear({ id, kind }: { id: string; kind: LateKind }): Promise<void> {
     try {
       const { answer, networkCardId } = await lookUp(liveNetwork, kind, id);
       const next = await recordLateAnswer(orm, id, answer, networkCardId);
       if (next === 'contradicts') logger.warn({ id, answer }, CONTRADICTS);
-      if (next === 'booked' && (await bookTopUp(orm, id))) logger.info({ id }, 'booked a top-up late');
+      if (next === 'booked' && kind === 'topup' && (await bookTopUp(orm, id))) {
+        logger.info({ id }, 'booked a top-up late');
+      }
+      if (next === 'booked' && kind === 'withdrawal' && (await bookWithdrawal(orm, id))) {
+        logger.info({ id }, 'booked a withdrawal late');
+      }
     } catch (error) {
       logger.error(
         { id, error: describeError(error) },
         'could not record what the network says; trying again',
       );
-      if (isLasting(error)) await refuseBooking(orm, id);
+      if (isLasting(error)) await refuseBooking(orm, { id, why: 'not_recordable' });
     }
   }
 
   return repeat('looking up operations that have ended', INTERVAL_MS, logger, async (stopping) => {
-    let taken: { id: string; kind: 'card' | 'topup' }[];
+    let taken: { id: string; kind: LateKind }[];
     do {
-      taken = await takeLateAnswers(orm, AT_ONCE);
+      taken = await takeLateAnswers(orm, { limit: AT_ONCE });
       await Promise.all(taken.map(hear));
     } while (taken.length === AT_ONCE && !stopping.aborted);
   });
@@ -50,15 +61,17 @@ export function startLateAnswers(dependencies: {
 const CONTRADICTS =
   'the card network contradicts our record of an operation that has ended; "operator attention list" has it, with what to do';
 
+type Said = LookUpAnswer | TopUpLookUpAnswer | WithdrawalLookUpAnswer;
+
 async function lookUp(
   network: CardNetwork | null,
-  kind: 'card' | 'topup',
+  kind: LateKind,
   id: string,
 ): Promise<{ answer: LateAnswer; networkCardId: string | null }> {
-  const said =
-    kind === 'card'
-      ? await heard(network, (asked) => asked.lookUpIssuance(id))
-      : await heard(network, (asked) => asked.lookUpTopUp(id));
+  const said = await heard(network, async (asked): Promise<Said> => {
+    if (kind === 'card') return asked.lookUpIssuance(id);
+    return kind === 'topup' ? asked.lookUpTopUp(id) : asked.lookUpWithdrawal(id);
+  });
   switch (said?.status) {
     case 'issued':
       return { answer: 'yes', networkCardId: said.networkCardId };

@@ -1,13 +1,13 @@
 import { type CardActivities, createCardActivities } from '../../activities/card-activities.ts';
-import { startLiveNetwork } from '../../adapters/live-network.ts';
-import { createResponseNotifier } from '../../commands/idempotency/response.ts';
+import { startLiveNetwork } from '../../adapters/card-networks/live-network.ts';
+import { createResponseNotifier } from '../../commands/idempotency/response-notice.ts';
 import { cardsTaskQueue } from '../../config/task-queues.ts';
 import type { CardNetwork } from '../../domain/card-network.ts';
-import { describeError } from '../../process/describe-error.ts';
 import { SIGN_OF_LIFE_MS } from '../../temporal/attempts.ts';
 import { createReadSignalSender } from '../../temporal/signal-sender.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
 import { startBookingKept } from './book-kept.ts';
+import { startExpiring } from './expire-authorizations.ts';
 import { startIdentifying } from './identify-cards.ts';
 import { startLateAnswers } from './late-answers.ts';
 import { startSweep } from './sweep-claims.ts';
@@ -21,27 +21,27 @@ export interface CardsOptions extends PartOptions {
 }
 
 /**
- * Starts everything about cards: the worker for issuances, top-ups and status changes, the sweep of work that dead API
- * processes left behind, the look-up of the ids of cards that an operator activated, and the booking of transactions that had to wait for
- * their card.
+ * Starts everything about cards: the worker for issuances, top-ups, withdrawals and status changes, the sweep of work that
+ * dead API processes left behind, the look-up of the ids of cards that an operator activated, the booking of transactions that had to
+ * wait for their card, and the expiry of authorizations.
  */
 export async function startCards(options: CardsOptions): Promise<WorkerPart> {
   const { config, orm, ring, client, around, logger } = options;
-  const callbackUrl = `http://${config.host}:${config.port}/network/callbacks`;
-  const live = await startLiveNetwork({ cardNetwork: config.cardNetwork, callbackUrl, orm, ring, logger });
+  const apiUrl = `http://${config.host}:${config.port}`;
+  const live = await startLiveNetwork({ cardNetwork: config.cardNetwork, apiUrl, orm, ring, logger });
   const liveNetwork = live.network && (around.network?.(live.network) ?? live.network);
   const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
   const activities = createCardActivities({
-    ...{ orm, ring, logger, liveNetwork, liveNetworkConfigured: liveNetwork !== null },
+    orm,
+    ring,
+    logger,
+    liveNetwork,
+    liveNetworkConfigured: liveNetwork !== null,
     issuanceDeadlineMs: config.issuanceDeadlineMs,
     topUpDeadlineMs: config.topUpDeadlineMs,
+    withdrawalDeadlineMs: config.withdrawalDeadlineMs,
     signalSender: createReadSignalSender(client),
-    answered: createResponseNotifier(orm, (claimId, error) =>
-      logger.warn(
-        { claimId, error: describeError(error) },
-        'could not notify the listeners that a claim has its response',
-      ),
-    ),
+    answered: createResponseNotifier(orm, logger),
   });
   const worker = await createPartWorker(options, {
     taskQueue,
@@ -56,6 +56,7 @@ export async function startCards(options: CardsOptions): Promise<WorkerPart> {
     startIdentifying({ orm, liveNetwork, logger }),
     startBookingKept({ orm, direct: options.direct, ring, logger }),
     startLateAnswers({ orm, liveNetwork, logger }),
+    startExpiring({ orm, logger }),
   ];
   return {
     worker,

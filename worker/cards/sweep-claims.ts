@@ -28,7 +28,7 @@ interface SweepDependencies {
   orm: Orm;
   client: Client;
   taskQueue: string;
-  config: Pick<Config, 'issuanceDeadlineMs' | 'topUpDeadlineMs'>;
+  config: Pick<Config, 'issuanceDeadlineMs' | 'topUpDeadlineMs' | 'withdrawalDeadlineMs'>;
   logger: Logger;
 }
 
@@ -41,7 +41,7 @@ export function startSweep(dependencies: SweepDependencies): Repetition {
   const { orm, logger } = dependencies;
   const underWay = new Set<Promise<void>>();
   const tally = new Tally(logger);
-  const operations = Object.keys(deadlinesOf(dependencies.config)) as WorkflowOperation[];
+  const operations = Object.keys(toDeadlines(dependencies.config)) as WorkflowOperation[];
 
   const sweep = repeat('the sweep of abandoned claims', INTERVAL_MS, logger, async (stopping) => {
     let wanted = 0;
@@ -76,10 +76,11 @@ async function startOne(dependencies: SweepDependencies, tally: Tally, claim: Ab
     const workflow = {
       operation,
       taskQueue,
-      deadlineMs: deadlinesOf(config)[operation],
+      deadlineMs: toDeadlines(config)[operation],
       claimId: claim.id,
       cardId,
-      topUpId: claim.resource_id ?? undefined,
+      topUpId: operation === 'top_up_card' ? (claim.resource_id ?? undefined) : undefined,
+      withdrawalId: operation === 'withdraw_from_card' ? (claim.resource_id ?? undefined) : undefined,
       partnerId: claim.partner_id,
       mode: claim.mode,
     };
@@ -87,20 +88,23 @@ async function startOne(dependencies: SweepDependencies, tally: Tally, claim: Ab
       client.withDeadline(Date.now() + START_TIMEOUT_MS, () => startClaimed(client, workflow)),
     );
     tally.started += 1;
-    await putClaimOff(orm, claim.id, MAX_PAUSE_MS);
+    await putClaimOff(orm, { claimId: claim.id, pauseMs: MAX_PAUSE_MS });
   } catch (error) {
     tally.fail(claim.id, error);
     // This says nothing about the claim, which should get its turn soon after Temporal is back.
     if (isTemporalAway(error)) return;
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (claim.attempts - 1), MAX_PAUSE_MS);
-    await putClaimOff(orm, claim.id, pauseMs).catch((another: unknown) => tally.fail(claim.id, another));
+    await putClaimOff(orm, { claimId: claim.id, pauseMs }).catch((another: unknown) =>
+      tally.fail(claim.id, another),
+    );
   }
 }
 
-function deadlinesOf(config: SweepDependencies['config']): Record<WorkflowOperation, number> {
+function toDeadlines(config: SweepDependencies['config']): Record<WorkflowOperation, number> {
   return {
     create_card: config.issuanceDeadlineMs,
     top_up_card: config.topUpDeadlineMs,
+    withdraw_from_card: config.withdrawalDeadlineMs,
     freeze_card: 0,
     unfreeze_card: 0,
     block_card: 0,

@@ -1,12 +1,12 @@
 import { createScanChainActivities, type ScanChainActivities } from '../../activities/scan-chain.ts';
 import { createWatchDepositActivities, type WatchDepositActivities } from '../../activities/watch-deposit.ts';
 import { createTronChain } from '../../adapters/tron/create-tron-chain.ts';
-import { awaitLook, takeUntoldDeposits } from '../../commands/deposits/watched-deposits.ts';
+import { awaitLook, takeUnnotifiedDeposits } from '../../commands/deposits/watched-deposits.ts';
 import { depositsTaskQueue } from '../../config/task-queues.ts';
 import {
   createNotifier,
   DEPOSIT_CHANGED,
-  listen,
+  listenToNotifications,
   notifyDeposits,
   notifyEvents,
 } from '../../db/notifications.ts';
@@ -14,9 +14,9 @@ import type { Orm } from '../../db/orm.ts';
 import { describeError } from '../../process/describe-error.ts';
 import { repeat } from '../../process/repeat.ts';
 import { reportProgress, SIGN_OF_LIFE_MS } from '../../temporal/attempts.ts';
-import { ensureScan, tellDeposit } from '../../temporal/deposits.ts';
+import { ensureScan, notifyDeposit } from '../../temporal/deposits.ts';
 import { createReadSignalSender } from '../../temporal/signal-sender.ts';
-import { tellInTurns } from '../tell-in-turns.ts';
+import { notifyInTurns } from '../notify-in-turns.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
 import { startCrediting } from './credit-found.ts';
 
@@ -50,9 +50,9 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
       (error) =>
         logger.warn({ error: describeError(error) }, `could not notify the database's listeners of ${what}`),
     );
-  const notifyOfEvents = notifier('events', notifyEvents);
+  const announceEvents = notifier('events', notifyEvents);
   // This process gets the notification too.
-  const notifyOfDeposits = notifier('changed deposits', notifyDeposits);
+  const announceDeposits = notifier('changed deposits', notifyDeposits);
   const tron = config.tron && {
     network: config.tron.network,
     scanIntervalMs: config.tron.scanIntervalMs,
@@ -61,7 +61,11 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
   const activities = {
     ...createWatchDepositActivities(orm, createReadSignalSender(client)),
     ...createScanChainActivities({
-      ...{ orm, tron, logger, changed: notifyOfDeposits, report: reportProgress },
+      orm,
+      tron,
+      logger,
+      changed: announceDeposits,
+      report: reportProgress,
       stopping: stopping.signal,
     }),
   };
@@ -81,17 +85,20 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
     orm,
     logger,
     credited: () => {
-      notifyOfEvents();
-      notifyOfDeposits();
+      announceEvents();
+      announceDeposits();
     },
   });
-  const telling = tellInTurns({
-    ...{ what: 'deposits', idleMs: IDLE_MS, roundPauseMs: ROUND_PAUSE_MS, logger },
-    take: (after: string | null) => takeUntoldDeposits(orm, after),
-    tell: async (deposit) => {
+  const notifying = notifyInTurns({
+    what: 'deposits',
+    idleMs: IDLE_MS,
+    roundPauseMs: ROUND_PAUSE_MS,
+    logger,
+    take: (after: string | null) => takeUnnotifiedDeposits(orm, after),
+    notify: async (deposit) => {
       const { id: depositId, partner_id: partnerId, mode } = deposit;
       await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
-        tellDeposit(client, { depositId, partnerId, mode }, taskQueue),
+        notifyDeposit(client, { depositId, partnerId, mode }, taskQueue),
       );
       // The workflow records that it has looked. Until then it is not notified again, or only if it takes too long.
       await awaitLook(orm, deposit);
@@ -106,9 +113,9 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
     );
   const wake = () => {
     crediting.wake();
-    telling.wake();
+    notifying.wake();
   };
-  const listening = listen({
+  const listening = listenToNotifications({
     database: options.direct,
     logger,
     on: { [DEPOSIT_CHANGED]: wake },
@@ -121,7 +128,7 @@ export async function startDeposits(options: DepositsOptions): Promise<WorkerPar
     leave: () => stopping.abort(),
     stop: async () => {
       await listening.stop();
-      await Promise.all([crediting.stop(), telling.stop(), ensuring?.stop()]);
+      await Promise.all([crediting.stop(), notifying.stop(), ensuring?.stop()]);
       tron?.chain.close();
     },
   };

@@ -22,14 +22,14 @@ export class EndpointConcurrency {
   readonly #endpoints = new LRUCache<string, Endpoint>({ max: MAX_ACCOUNTS });
 
   acquire(account: Tenant): void {
-    const key = keyOf(account);
+    const key = accountKey(account);
     const endpoint = this.#endpoints.get(key) ?? { slots: INITIAL_SLOTS, inFlight: 0 };
     endpoint.inFlight += 1;
     this.#endpoints.set(key, endpoint);
   }
 
   release(account: Tenant, succeeded: boolean): void {
-    const endpoint = this.#endpoints.get(keyOf(account));
+    const endpoint = this.#endpoints.get(accountKey(account));
     if (endpoint === undefined) return;
     endpoint.inFlight -= 1;
     endpoint.slots = succeeded
@@ -56,4 +56,4 @@ export class EndpointConcurrency {
   }
 }
 
-const keyOf = ({ partnerId, mode }: Tenant) => `${partnerId}/${mode}`;
+const accountKey = ({ partnerId, mode }: Tenant) => `${partnerId}/${mode}`;

@@ -19,7 +19,9 @@ export function createRelayMetrics(relay: {
 }): RelayMetrics {
   const gauge = (name: string, help: string, read: () => number) =>
     new Gauge({
-      ...{ name, help, registers: [] },
+      name,
+      help,
+      registers: [],
       collect() {
         this.set(read());
       },
@@ -32,7 +34,7 @@ export function createRelayMetrics(relay: {
     registers: [],
   });
   return {
-    observe: (attempt) => durations.observe({ outcome: outcomeOf(attempt) }, attempt.durationMs / 1_000),
+    observe: (attempt) => durations.observe({ outcome: attemptOutcome(attempt) }, attempt.durationMs / 1_000),
     all: [
       durations,
       gauge('webhook_events_in_flight', 'Events that this process is sending or recording', relay.inFlight),
@@ -51,7 +53,7 @@ export function createRelayMetrics(relay: {
 }
 
 /** One of some twenty values, so that the metric has few series. */
-function outcomeOf({ error, httpStatus }: MadeAttempt): string {
+function attemptOutcome({ error, httpStatus }: MadeAttempt): string {
   if (error === null) return 'delivered';
   return httpStatus === null ? error : `http_${Math.floor(httpStatus / 100)}xx`;
 }

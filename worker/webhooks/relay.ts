@@ -79,7 +79,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
     const last = taken.at(-1);
     // If the limit was reached, the next read continues after the last account; otherwise all later accounts were read.
     const wrapped = after !== null && taken.length < limit;
-    after = last !== undefined && taken.length === limit ? accountOf(last) : null;
+    after = last !== undefined && taken.length === limit ? toTenant(last) : null;
     if (wrapped) waker.wake();
     return taken;
   }
@@ -94,7 +94,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
   }
 
   function start(delivery: Sendable): void {
-    const account = accountOf(delivery);
+    const account = toTenant(delivery);
     let hasSlot = true;
     // The slot is free as soon as the receiver has responded, before the attempt is recorded.
     const releaseSlot = (succeeded: boolean) => {
@@ -124,7 +124,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
   /** The receiver wants no more events: its endpoint is disabled, and this event is parked with the others. */
   async function parkGone(delivery: Sendable, attempt: AttemptMade): Promise<void> {
     const { event_id: eventId, url } = delivery;
-    await disableEndpoint(orm, accountOf(delivery), { url, reason: 'it answered 410 Gone' });
+    await disableEndpoint(orm, { ...toTenant(delivery), url, reason: 'it answered 410 Gone' });
     await record({ ...attempt, status: 'pending', nextAttemptMs: null });
     await parkDeliveries(orm, [eventId]);
   }
@@ -160,7 +160,7 @@ export function startRelay(dependencies: RelayDependencies): Relay {
   };
 }
 
-const accountOf = ({ partner_id: partnerId, mode }: Delivery): Tenant => ({ partnerId, mode });
+const toTenant = ({ partner_id: partnerId, mode }: Delivery): Tenant => ({ partnerId, mode });
 
 const isSendable = (delivery: Delivery): delivery is Sendable =>
   delivery.url !== null && delivery.endpoint_status === 'enabled';
@@ -199,7 +199,7 @@ function createAttemptRecorder({
   logger,
 }: RelayDependencies): (attempt: Attempt) => Promise<void> {
   return coalesce<Attempt, void>({
-    mostTogether: MAX_RECORDED,
+    maxTogether: MAX_RECORDED,
     async run(attempts) {
       try {
         await recordAttempts({ orm, ring }, attempts);

@@ -1,12 +1,12 @@
 import { createWebhookActivities } from '../../activities/webhooks.ts';
 import { createWebhookClient } from '../../adapters/webhooks/webhook-client.ts';
 import { webhooksTaskQueue } from '../../config/task-queues.ts';
-import { EVENT_WRITTEN, listen } from '../../db/notifications.ts';
+import { EVENT_WRITTEN, listenToNotifications } from '../../db/notifications.ts';
 import { createReadSignalSender } from '../../temporal/signal-sender.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
 import { MAX_SLOTS } from './endpoint-concurrency.ts';
+import { startNotifyingWorkflows } from './notify-workflows.ts';
 import { startRelay } from './relay.ts';
-import { startTellingWorkflows } from './tell-workflows.ts';
 
 /**
  * Starts the delivery of events: the relay, which makes every attempt, and a worker for the workflows that wait between them,
@@ -34,8 +34,8 @@ export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
     delaysMs: config.webhookDelaysMs,
     timeoutMs: config.webhookTimeoutMs,
   });
-  const telling = startTellingWorkflows({ orm, client, logger, taskQueue, wake: relay.wake });
-  const listening = listen({
+  const notifying = startNotifyingWorkflows({ orm, client, logger, taskQueue, wake: relay.wake });
+  const listening = listenToNotifications({
     database: options.direct,
     logger,
     on: { [EVENT_WRITTEN]: relay.wake },
@@ -46,7 +46,7 @@ export async function startWebhooks(options: PartOptions): Promise<WorkerPart> {
     worker,
     stop: async () => {
       await listening.stop();
-      await Promise.all([relay.stop(), telling.stop()]);
+      await Promise.all([relay.stop(), notifying.stop()]);
       await webhooks.close();
     },
   };

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { fingerprintOf } from '../../../api/http/keyed.ts';
+import { fingerprintRequest } from '../../../api/http/keyed.ts';
 import { acceptTopUp, completeTopUp } from '../../../commands/funding/end-topup.ts';
 import { beginTopUp } from '../../../commands/funding/topup.ts';
 import { claimIdempotencyKey } from '../../../commands/idempotency/claim.ts';
@@ -40,7 +40,7 @@ describe('a top-up whose process died', () => {
       {
         ...{ claimId, partnerId: partner.id, mode, key: 'k', operation: 'top_up_card', cardId, leaseMs: 0 },
         resourceId,
-        fingerprint: fingerprintOf('POST', `/v1/cards/${cardId}/topups`, BODY),
+        fingerprint: fingerprintRequest('post', `/v1/cards/${cardId}/topups`, BODY),
         sealedRequest: sealRequest(ring, claimId, BODY),
         requestId: newId('req'),
         apiKeyId: null,

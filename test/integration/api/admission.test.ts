@@ -22,8 +22,8 @@ import { startTestStack, type TestPartner, type TestStack } from '../../support/
 import { until } from '../../support/until.ts';
 
 describe('request admission', () => {
-  const admissionOf = (accountConcurrency: number, longestWaitMs = 60_000, longestTurnMs = 60_000) =>
-    createAdmission({ accountConcurrency, longestWaitMs, longestTurnMs, longestStartMs: longestTurnMs });
+  const admissionOf = (accountConcurrency: number, maxWaitMs = 60_000, maxTurnMs = 60_000) =>
+    createAdmission({ accountConcurrency, maxWaitMs, maxTurnMs, maxStartMs: maxTurnMs });
   const account = (partnerId: string, mode: 'test' | 'live' = 'live') => ({ partnerId, mode });
   /** Lets everything happen that is not waiting for something else to. */
   const settled = () => new Promise((resolve) => setImmediate(resolve));

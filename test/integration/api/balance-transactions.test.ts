@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { adjustBalance } from '../../../commands/accounts/balance.ts';
+import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { BalanceTransactionResource } from '../../../resources/balance-transaction.ts';

@@ -59,7 +59,7 @@ describe('POST /cards/{cardId}/freeze, unfreeze and block', () => {
             assert.equal(answer.status, 200, answer.text);
             assert.equal(answer.headers.get('Idempotent-Replayed'), null);
             const balance = to === 'blocked' ? 0 : 10_000;
-            assert.deepEqual(answer.json, { ...card, status: to, balance });
+            assert.deepEqual(answer.json, { ...card, status: to, balance, available_balance: balance });
             assert.deepEqual(await read(cardId, mode), answer.json);
             assert.deepEqual(await eventTypes(stack, cardId), [...events, EVENTS[verb]]);
             assert.equal(await networkStatus(stack, cardId), mode === 'live' ? to : undefined);

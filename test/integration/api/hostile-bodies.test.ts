@@ -11,6 +11,7 @@ const ROUTES: Record<string, string> = {
   '/cards': '{"external_ref":"r","amount":AMOUNT}',
   '/test/credit': '{"amount":AMOUNT}',
   '/cards/card_01k0000000000000000000000a/topups': '{"amount":AMOUNT}',
+  '/cards/card_01k0000000000000000000000a/withdrawals': '{"amount":AMOUNT}',
   '/test/cards/card_01k0000000000000000000000a/simulate-transaction': '{"type":"purchase","amount":AMOUNT}',
 };
 const AMOUNTS = [

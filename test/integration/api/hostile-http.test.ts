@@ -142,17 +142,16 @@ describe('the HTTP server', () => {
     ]);
   });
 
-  it('answers earlier requests on the connection first, and then the one that it cannot read', async () => {
+  it('answers the requests before the one that it cannot read, and closes the connection', async () => {
     const ping = `GET /v1/ping HTTP/1.1\r\nHost: x\r\n${auth().join(': ')}\r\n\r\n`;
     const balance = ping.replace('/ping', '/balance');
     const tooLarge = TOO_LARGE['headers of 40,000 bytes'] ?? '';
     const first = await sendRaw(running.stack, ping + balance + tooLarge);
     assert.equal(first.status, 200);
-    const [pong, held, refusal] = first.text.split(/HTTP\/1\.1 .*\r\n/);
+    const [pong, held, ...more] = first.text.split(/HTTP\/1\.1 .*\r\n/);
     assert.match(pong ?? '', /"ok":true/);
     assert.match(held ?? '', /"object":"balance"/);
-    assert.match(refusal ?? '', /"headers_too_large"/);
-    assert.match(first.text, /HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
+    assert.deepEqual(more, []);
   });
 
   it('answers once if a request was answered before its body turned out to be unreadable', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { fingerprintOf } from '../../../api/http/keyed.ts';
+import { fingerprintRequest } from '../../../api/http/keyed.ts';
 import { claimIdempotencyKey } from '../../../commands/idempotency/claim.ts';
 import { readClaimResponse, sealRequest } from '../../../commands/idempotency/response.ts';
 import { newId } from '../../../crypto/new-id.ts';
@@ -39,7 +39,7 @@ describe('an Idempotency-Key', () => {
       {
         ...{ claimId, partnerId, mode: 'live', key: 'k', operation: 'create_card', cardId: null, leaseMs: 0 },
         resourceId: newId('card'),
-        fingerprint: fingerprintOf('POST', '/v1/cards', body),
+        fingerprint: fingerprintRequest('post', '/v1/cards', body),
         sealedRequest: sealRequest(ring, claimId, body),
         requestId: newId('req'),
         apiKeyId: null,

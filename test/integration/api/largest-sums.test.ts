@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { adjustBalance } from '../../../commands/accounts/balance.ts';
+import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
 import { expectError, expectReplay } from '../../support/api/answers.ts';
 import { MAX, negotiatePlan } from '../../support/api/fees.ts';
 import { createCard } from '../../support/cards.ts';

@@ -5,6 +5,7 @@ import { createCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
+import { withdraw } from '../../support/withdrawals.ts';
 
 const AT_ONCE = 20;
 
@@ -42,6 +43,7 @@ describe('a list of things that were made at once', function () {
           ...{ mode, body: { amount: 1_000 }, idempotencyKey: randomUUID() },
         }),
       );
+      await twenty(201, () => withdraw({ partner, mode, cardId }, 100));
       const networkId = mode === 'live' ? await networkIdOf(stack, cardId) : '';
       await twenty(mode === 'live' ? 200 : 201, () =>
         mode === 'live'
@@ -54,8 +56,9 @@ describe('a list of things that were made at once', function () {
 
       await expectNewestFirst(partner, mode, '/cards', AT_ONCE);
       await expectNewestFirst(partner, mode, `/cards/${cardId}/topups`, AT_ONCE);
+      await expectNewestFirst(partner, mode, `/cards/${cardId}/withdrawals`, AT_ONCE);
       await expectNewestFirst(partner, mode, `/cards/${cardId}/transactions`, AT_ONCE);
-      await expectNewestFirst(partner, mode, '/events', 3 * AT_ONCE);
+      await expectNewestFirst(partner, mode, '/events', 4 * AT_ONCE);
       await expectNewestFirst(partner, mode, '/balance/transactions', 100);
     });
   }

@@ -1,17 +1,22 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
+import { readAuthorizationPage } from '../../../api/authorizations.ts';
 import { readBalanceTransactionPage } from '../../../api/balance.ts';
 import { readCardPage } from '../../../api/cards.ts';
 import { readDepositPage } from '../../../api/deposits.ts';
 import { readEventPage } from '../../../api/events.ts';
+import { readSpendingLimits } from '../../../api/spending-limits.ts';
 import { readTopUpPage } from '../../../api/topups.ts';
 import { readTransactionPage } from '../../../api/transactions.ts';
+import { readWithdrawalPage } from '../../../api/withdrawals.ts';
 import { lowestId } from '../../../crypto/new-id.ts';
 import type { Orm } from '../../../db/orm.ts';
+import { AuthorizationStatus } from '../../../domain/authorization.ts';
 import { CardStatus } from '../../../domain/card-status.ts';
 import { DeliveryStatus } from '../../../domain/event.ts';
 import type { IdPrefix } from '../../../domain/ids.ts';
 import type { Tenant } from '../../../domain/mode.ts';
+import { completeControls, LimitInterval } from '../../../domain/spending-controls.ts';
 import { readTransactions } from '../../../operator/reads/transactions.ts';
 import { readWebhooks } from '../../../operator/reads/webhooks.ts';
 import { splitFirst } from '../../support/partitions.ts';
@@ -138,12 +143,24 @@ describe('the number of rows that a list reads', function () {
           const limit = LIMIT;
           const topUps = () => readTopUpPage(orm, OWNER, { cardId, limit, startingAfter: cursor('topup') });
           assert.ok((await readsLittle({ topups: n }, topUps)).length > LIMIT);
+          const withdrawals = () =>
+            readWithdrawalPage(orm, OWNER, { cardId, limit, startingAfter: cursor('wdr') });
+          assert.ok((await readsLittle({ withdrawals: n }, withdrawals)).length > LIMIT);
           const transactions = () =>
             readTransactionPage(orm, OWNER, cardId, { limit, startingAfter: cursor('txn') });
           assert.ok((await readsLittle({ transactions: n }, transactions)).length > LIMIT);
         }
+        for (const status of [undefined, ...AuthorizationStatus.options]) {
+          for (const startingAfter of [undefined, idOf('auth', 1_000)]) {
+            const page = { limit: LIMIT, status, startingAfter };
+            const found = await readsLittle(page, () => readAuthorizationPage(orm, OWNER, cardId, page));
+            const isCommon = status === undefined || status === 'closed' || status === 'pending';
+            assert.equal(found.length, isCommon ? LIMIT + 1 : 0);
+          }
+        }
         const page = { cardId: idOf('card', 1), limit: LIMIT };
         assert.equal((await readsLittle(page, () => readTopUpPage(orm, OWNER, page))).length, LIMIT + 1);
+        assert.equal((await readsLittle(page, () => readWithdrawalPage(orm, OWNER, page))).length, LIMIT + 1);
         const quiet = await readsLittle(page, () => readTransactionPage(orm, OWNER, page.cardId, page));
         assert.equal(quiet.length, LIMIT + 1);
         const first = await readsLittle({}, () => readBalanceTransactionPage(orm, OWNER, { limit: LIMIT }));
@@ -152,6 +169,18 @@ describe('the number of rows that a list reads', function () {
           readBalanceTransactionPage(orm, OWNER, { limit: LIMIT, startingAfter }),
         );
         assert.equal(later.length, LIMIT + 1);
+      });
+
+      it('does not grow with what a card has spent for the spending limits of a card', async () => {
+        const cardId = idOf('card', 0);
+        const controls = completeControls({
+          spending_limits: LimitInterval.options.map((interval) => ({ amount: 1, interval })),
+        });
+        await owner.query('UPDATE card SET spending_controls = $2 WHERE id = $1', [cardId, controls]);
+        await owner.query('SELECT count_spending(k, NULL, now()) FROM card k WHERE k.id = $1', [cardId]);
+        const limits = await readsLittle({}, () => readSpendingLimits(orm, OWNER, cardId));
+        assert.equal(limits.length, LimitInterval.options.length);
+        assert.ok((limits.at(-1)?.spent ?? 0) > 100 * (ROWS - 1_000));
       });
 
       it('is a small multiple of the page for GET /funding/deposits, including payments', async () => {
@@ -238,19 +267,25 @@ describe('the number of rows that a list reads', function () {
   async function seed(): Promise<void> {
     await owner.query(`SET session_replication_role = replica`);
     await owner.query(
-      `CREATE TEMP TABLE row (n int PRIMARY KEY, partner text, at timestamptz, card text, evt text, topup text, txn text, dep text)`,
+      `CREATE TEMP TABLE row (n int PRIMARY KEY, partner text, at timestamptz, card text, evt text, topup text, txn text, auth text, dep text, wdr text)`,
     );
     for (let from = 0; from < ROWS; from += 20_000) {
       const numbers = Array.from({ length: 20_000 }, (_, i) => from + i);
       const ids = (prefix: IdPrefix) => numbers.map((n) => idOf(prefix, n));
       await owner.query(
         `INSERT INTO row SELECT * FROM unnest($1::int[], $2::text[], $3::timestamptz[], $4::text[], $5::text[],
-           $6::text[], $7::text[], $8::text[])`,
+           $6::text[], $7::text[], $8::text[], $9::text[], $10::text[])`,
         [
           numbers,
           numbers.map((n) => (n >= 199_000 && n < 199_700 ? OTHER.partnerId : OWNER.partnerId)),
           numbers.map((n) => at(n).toISOString()),
-          ...[ids('card'), ids('evt'), ids('topup'), ids('txn'), ids('dep')],
+          ids('card'),
+          ids('evt'),
+          ids('topup'),
+          ids('txn'),
+          ids('auth'),
+          ids('dep'),
+          ids('wdr'),
         ],
       );
     }
@@ -284,10 +319,17 @@ const SEED = [
    SELECT 'card/' || card, partner, 'test', 'card', card FROM row`,
   `INSERT INTO topup (id, partner_id, mode, card_id, status, amount_cents, fees, card_balance_cents, created_at, completed_at)
    SELECT topup, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= 199900)::int), 'succeeded', 100, '[]', 0, at, at FROM row`,
+  `INSERT INTO withdrawal (id, partner_id, mode, card_id, status, amount_cents, card_balance_cents, created_at, completed_at)
+   SELECT wdr, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= 199900)::int), 'succeeded', 100, 0, at, at FROM row`,
   `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type,
      amount_cents, fees, charged_to, card_balance_after_cents, created_at)
    SELECT txn, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= 199900)::int), txn, 'purchase', false, 'purchase', 100, '[]',
      'card', 0, at FROM row`,
+  `INSERT INTO card_authorization (id, partner_id, mode, card_id, status, amount_cents, held_cents, settled_cents, requests, holds,
+     expires_at, created_at)
+   SELECT auth, '${OWNER.partnerId}', 'test', (SELECT card FROM row c WHERE c.n = (row.n >= 199900)::int),
+     CASE WHEN n >= 199850 THEN 'pending' ELSE 'closed' END, 100, CASE WHEN n >= 199850 THEN 100 ELSE 0 END,
+     CASE WHEN n >= 199850 THEN 0 ELSE 100 END, '[1]', 1, at, at FROM row`,
   `INSERT INTO deposit (id, partner_id, mode, network, contract_address, address_index, address, address_hash, amount_cents,
      status, created_at, expires_at)
    SELECT dep, partner, 'live', 'private', 'T', n, 'T', decode(lpad(to_hex(n), 40, '0'), 'hex'), 100, 'expired', at, at

@@ -11,7 +11,9 @@ import type { TestPartner, TestStack } from '../../support/stack.ts';
 const FUNDS = 100_000;
 const CARDHOLDER = {
   ...{ card_name: 'Ads', cardholder_first_name: 'Ada', cardholder_last_name: 'Lovelace' },
-  ...{ email: 'ada@example.com', external_ref: 'r' },
+  email: 'ada@example.com',
+  external_ref: 'r',
+  metadata: { team: 'marketing' },
 };
 
 describe('POST /cards in live mode', () => {
@@ -51,8 +53,21 @@ describe('POST /cards in live mode', () => {
     const { id, created, last4, exp_month, exp_year, ...rest } = card;
     assert.ok(exp_month >= 1 && exp_month <= 12 && exp_year > new Date(created).getUTCFullYear());
     assert.deepEqual(rest, {
-      ...{ object: 'card', status: 'active', balance: amount, currency: 'USD', ...CARDHOLDER },
-      ...{ product_code: 'TEST-USD', network: 'visa', mode: 'live', failure_code: null },
+      ...{
+        object: 'card',
+        status: 'active',
+        balance: amount,
+        available_balance: amount,
+        currency: 'USD',
+        ...CARDHOLDER,
+      },
+      ...{
+        product_code: 'TEST-USD',
+        network: 'visa',
+        mode: 'live',
+        failure_code: null,
+        spending_controls: null,
+      },
     });
     const left = FUNDS - debitedFor(amount);
     assert.deepEqual(await balanceOf(partner, 'live'), [left, 0, left]);

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
-import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
+import {
+  simulatedNetworkCredentials,
+  simulatedNetworkSecrets,
+} from '../../../adapters/card-networks/simulated/credentials.ts';
+import { signBody } from '../../../adapters/card-networks/simulated/signature.ts';
 import { startApi } from '../../../api/server.ts';
-import { signCallback } from '../../../crypto/callback-signature.ts';
-import { simulatedNetworkSecrets } from '../../../crypto/derived-keys.ts';
 import { KeyRing } from '../../../crypto/key-ring.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { freePort } from '../../../dev/free-port.ts';
@@ -24,7 +26,7 @@ describe('POST /network/callbacks', () => {
     secret = simulatedNetworkCredentials(simulatedNetworkSecrets(stack.operator.ring)[0]).callbackSecret;
   });
 
-  const send = async (body: string, signature: string | undefined = signCallback(body, secret)) => {
+  const send = async (body: string, signature: string | undefined = signBody(body, secret)) => {
     const response = await fetch(`http://${stack.config.host}:${stack.config.port}/network/callbacks`, {
       method: 'POST',
       body,
@@ -48,7 +50,7 @@ describe('POST /network/callbacks', () => {
 
   it('answers 401 for a missing or wrong signature', async () => {
     const body = about(newId('card'));
-    for (const signature of ['', 'x', signCallback(`${body} `, secret), signCallback(body, 'another')]) {
+    for (const signature of ['', 'x', signBody(`${body} `, secret), signBody(body, 'another')]) {
       expectError(await send(body, signature), 'invalid_api_key');
     }
   });
@@ -70,7 +72,7 @@ describe('POST /network/callbacks', () => {
       const config = { ...stack.config, port: await freePort(), encryptionKeys: [...keys] };
       const api = await startApi(config, pino({ level: 'silent' }));
       for (const [i, key] of [young, old].entries()) {
-        const headers = { 'x-network-signature': signCallback(body, secretOf(key)) };
+        const headers = { 'x-network-signature': signBody(body, secretOf(key)) };
         const url = new URL('/network/callbacks', api.url);
         const { status } = await fetch(url, { method: 'POST', body, headers });
         assert.equal(status, statuses[i], `${keys.length} keys, signed with ${key.id}`);
@@ -88,7 +90,7 @@ describe('POST /network/callbacks', () => {
     const api = await startApi(config, pino({ level: 'silent' }));
     const post = async (token: string) => {
       const body = about(token);
-      const headers = { 'x-network-signature': signCallback(body, secret) };
+      const headers = { 'x-network-signature': signBody(body, secret) };
       // A network that gets no response within 15 s gives up.
       const signal = AbortSignal.timeout(15_000);
       return fetch(new URL('/network/callbacks', api.url), { method: 'POST', body, headers, signal });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { signCallback } from '../../../crypto/callback-signature.ts';
+import { signBody } from '../../../adapters/card-networks/simulated/signature.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { keptRows } from '../../support/api/kept-transactions.ts';
 import { networkIdOf, networkTransaction, sendAsNetwork } from '../../support/api/network-events.ts';
@@ -15,7 +15,7 @@ describe('POST /network/transactions', () => {
   let partner: TestPartner;
   let cardId: string;
   let networkCardId: string;
-  after(() => assertLedgerClean(stack));
+  after(() => assertLedgerClean(stack, partner));
   before(async () => {
     stack = await sharedStack();
     partner = await fundedPartner(stack, 100_000);
@@ -152,7 +152,7 @@ describe('POST /network/transactions', () => {
 
   it('answers 401 for a missing or wrong signature, before anything else', async () => {
     const body = JSON.stringify(networkTransaction(networkCardId));
-    for (const signature of [null, '', 'x', signCallback(body, 'another')]) {
+    for (const signature of [null, '', 'x', signBody(body, 'another')]) {
       expectError(await send(body, signature), 'invalid_api_key');
       expectError(await send('{', signature), 'invalid_api_key');
     }

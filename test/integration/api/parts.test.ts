@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
-import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
+import {
+  simulatedNetworkCredentials,
+  simulatedNetworkSecrets,
+} from '../../../adapters/card-networks/simulated/credentials.ts';
+import { signBody } from '../../../adapters/card-networks/simulated/signature.ts';
 import { type RunningApi, startApi } from '../../../api/server.ts';
 import { updatePartner } from '../../../commands/accounts/partners.ts';
 import { API_PARTS, type ApiPart } from '../../../config/api-parts.ts';
-import { signCallback } from '../../../crypto/callback-signature.ts';
-import { simulatedNetworkSecrets } from '../../../crypto/derived-keys.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import { expectError } from '../../support/api/answers.ts';
@@ -51,7 +53,7 @@ describe('an API process that serves only some parts', () => {
   const callBack = () => {
     const [secret] = simulatedNetworkSecrets(stack.operator.ring);
     const body = JSON.stringify({ token: newId('card'), type: 'card.issuance' });
-    const signature = signCallback(body, simulatedNetworkCredentials(secret).callbackSecret);
+    const signature = signBody(body, simulatedNetworkCredentials(secret).callbackSecret);
     return ask('/network/callbacks', { method: 'POST', body, headers: { 'x-network-signature': signature } });
   };
   const warned = () =>
@@ -94,6 +96,12 @@ describe('an API process that serves only some parts', () => {
     expectError(await reveal(), 'not_found');
     expectError(await ask('/v1/balance'), 'not_found');
     assert.deepEqual(warned(), ['reveal', 'partner']);
+    assert.equal((await ask('/readyz')).status, 200);
+  });
+
+  it("has no path for a network's requests if it is configured with none", async () => {
+    await start(['network'], { cardNetwork: 'none' });
+    expectError(await callBack(), 'not_found');
     assert.equal((await ask('/readyz')).status, 200);
   });
 

@@ -4,12 +4,13 @@ import { fundedPartner } from '../../support/money.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { decodeBytes, tableContents, workflowTexts } from '../../support/stored-data.ts';
 
-const PERSONAL = ['Zebulonia', 'Quackenbush', 'zq-mail@example.com', 'Zq card label'];
+const PERSONAL = ['Zebulonia', 'Quackenbush', 'zq-mail@example.com', 'Zq card label', 'Zq-key', 'Zq value'];
 const CARDHOLDER = {
   cardholder_first_name: PERSONAL[0],
   cardholder_last_name: PERSONAL[1],
   email: PERSONAL[2],
   card_name: PERSONAL[3],
+  metadata: { 'Zq-key': PERSONAL[5] },
 };
 /** Where the rules say that a cardholder's data is in clear. */
 const IN_CLEAR = ['public.card', 'public.event'];
@@ -49,6 +50,10 @@ describe('personal and secret data', () => {
       [201, 201, 202, 202, 201, 201],
     );
     cardIds = made.map((answer) => answer.json.id);
+    for (const [index, mode] of (['test', 'live'] as const).entries()) {
+      const changed = { ...live, mode, body: { card_name: `${PERSONAL[3]} 2`, email: PERSONAL[2] } };
+      assert.equal((await partner.call('PATCH', `/cards/${cardIds[index]}`, changed)).status, 200);
+    }
     const simulate = `/test/cards/${cardIds[0]}/simulate-transaction`;
     for (const options of [{}, { idempotencyKey: 'simulated' }]) {
       const body = { type: 'purchase', amount: 100, merchant_name: 'Zq merchant' };
@@ -68,11 +73,13 @@ describe('personal and secret data', () => {
       await partner.call('POST', '/cards', { body: `{"email":"${PERSONAL[2]}"`, idempotencyKey: 'x' }),
       await partner.call('GET', `/cards?external_ref=${PERSONAL[0]}&${PERSONAL[1]}=1`),
       await partner.call('GET', `/cards/${PERSONAL[0]}`),
+      await partner.call('PATCH', `/cards/${cardIds[0]}`, { body: { metadata: { 'Zq-key': 1 } } }),
+      await partner.call('PATCH', `/cards/${cardIds[0]}`, { body: { 'Zq-key': 1 } }),
       await partner.call('GET', '/ping', { headers: { authorization: `Basic ${partner.keys.test}` } }),
     ];
     assert.deepEqual(
       refused.map((answer) => answer.status),
-      [402, 402, 422, 400, 409, 422, 400, 400, 404, 401],
+      [402, 402, 422, 400, 409, 422, 400, 400, 404, 400, 400, 401],
     );
     for (const cardId of cardIds.slice(2, 4)) await settledCard(partner, cardId);
   });

@@ -5,9 +5,9 @@ import { createCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 
-const A = { code: 'A', bin: '400000', network: 'visa' };
-const B = { code: 'B', bin: '500000', network: 'mastercard' };
-const C = { code: 'C', bin: '600000', network: 'visa' };
+const A = { code: 'A', bin: '400000', scheme: 'visa' };
+const B = { code: 'B', bin: '500000', scheme: 'mastercard' };
+const C = { code: 'C', bin: '600000', scheme: 'visa' };
 
 describe('the service', () => {
   let stack: TestStack;
@@ -27,7 +27,7 @@ describe('the service', () => {
     assert.deepEqual(envelope, { object: 'list', has_more: false, next_cursor: null });
     return data;
   };
-  const shown = ({ code, bin, network }: typeof A) => ({ product_code: code, bin, network });
+  const shown = ({ code, bin, scheme }: typeof A) => ({ product_code: code, bin, network: scheme });
   const issue = async (product_code?: string) => {
     const answer = await createCard(partner, { amount: 1_000, ...(product_code && { product_code }) });
     assert.equal(answer.status, 201, answer.text);

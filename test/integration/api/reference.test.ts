@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { DECLARATIONS } from '../../../api/routes.ts';
 import { ERRORS } from '../../../domain/error-catalogue.ts';
+import { CreateCardRequest } from '../../../resources/card.ts';
 import { inlined } from '../../support/api/fuzz/document.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 
@@ -28,38 +29,9 @@ describe('the reference', () => {
     const documented = Object.entries<object>(paths).flatMap(([path, operations]) =>
       Object.keys(operations).map((method) => `${method} ${path}`),
     );
-    assert.deepEqual(documented.sort(), [
-      'delete /webhook-endpoint',
-      'get /balance',
-      'get /balance/transactions',
-      'get /cards',
-      'get /cards/{cardId}',
-      'get /cards/{cardId}/secure-details',
-      'get /cards/{cardId}/topups',
-      'get /cards/{cardId}/transactions',
-      'get /events',
-      'get /events/{eventId}',
-      'get /funding/deposits',
-      'get /funding/deposits/{depositId}',
-      'get /ping',
-      'get /products',
-      'get /topups/{topupId}',
-      'get /webhook-endpoint',
-      'post /cards',
-      'post /cards/{cardId}/block',
-      'post /cards/{cardId}/freeze',
-      'post /cards/{cardId}/topups',
-      'post /cards/{cardId}/unfreeze',
-      'post /events/{eventId}/resend',
-      'post /funding/deposit-address',
-      'post /quotes',
-      'post /test/cards/{cardId}/simulate-transaction',
-      'post /test/credit',
-      'post /webhook-endpoint/rotate-secret',
-      'post /webhook-endpoint/test',
-      'put /webhook-endpoint',
-    ]);
-    assert.equal(documented.length, DECLARATIONS.length);
+    const declared = DECLARATIONS.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`);
+    assert.deepEqual(documented.sort(), declared.sort());
+    assert.ok(declared.includes('post /cards/{cardId}/topups'));
 
     const { parameters, requestBody, responses } = paths['/cards'].post;
     assert.deepEqual(
@@ -70,10 +42,7 @@ describe('the reference', () => {
       requestBody.content['application/json'].schema,
       components,
     );
-    assert.deepEqual(Object.keys(properties), [
-      ...['amount', 'external_ref', 'product_code', 'card_name'],
-      ...['cardholder_first_name', 'cardholder_last_name', 'email'],
-    ]);
+    assert.deepEqual(Object.keys(properties), Object.keys(CreateCardRequest.shape));
     assert.deepEqual([required, additionalProperties], [['amount', 'external_ref'], false]);
     const expected = '201 202 400 401 402 403 409 413 415 422 429 431 500 503';
     assert.equal(Object.keys(responses).sort().join(' '), expected);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { DECLARATIONS } from '../../../api/routes.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner } from '../../support/stack.ts';
@@ -36,22 +37,10 @@ describe('the API', () => {
     });
   }
 
-  const METHODS: Record<string, string> = {
-    '/ping': 'GET, HEAD',
-    '/balance': 'GET, HEAD',
-    '/products': 'GET, HEAD',
-    '/quotes': 'POST',
-    '/cards': 'GET, HEAD, POST',
-    '/cards/card_00000000000000000000000000': 'GET, HEAD',
-    '/test/credit': 'POST',
-    '/webhook-endpoint': 'DELETE, GET, HEAD, PUT',
-    '/webhook-endpoint/rotate-secret': 'POST',
-    '/webhook-endpoint/test': 'POST',
-    '/events': 'GET, HEAD',
-    '/events/evt_00000000000000000000000000': 'GET, HEAD',
-    '/events/evt_00000000000000000000000000/resend': 'POST',
-  };
-  for (const [path, allowed] of Object.entries(METHODS)) {
+  const methodsOf = Map.groupBy(DECLARATIONS, ({ path }) => path.replace(/:\w+/g, 'x'));
+  for (const [path, declarations] of methodsOf) {
+    const declared = declarations.map(({ method }) => method.toUpperCase());
+    const allowed = [...declared, ...(declared.includes('GET') ? ['HEAD'] : [])].sort().join(', ');
     it(`answers 405 on ${path} for all methods except ${allowed}, which Allow lists`, async () => {
       for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
         if (allowed.split(', ').includes(method)) continue;

@@ -37,6 +37,9 @@ describe('POST /test/cards/{cardId}/simulate-transaction', () => {
       ...{ amount: 300, currency: 'USD', fees: [{ type: 'transaction', amount: 12 }] },
       merchant: { name: 'Bücher & Co', category_code: '5942', city: null, country: null },
       ...{ decline_reason: null, charged_to: 'card', card_balance_after: 700, mode: 'test' },
+      card_amount: 300,
+      partner_balance_amount: 0,
+      authorization_id: null,
       created: json.created,
     });
     assert.deepEqual(TransactionResource.parse(json), json);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { adjustBalance } from '../../../commands/accounts/balance.ts';
+import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
 import { query } from '../../../db/sql.ts';
 import { expectError } from '../../support/api/answers.ts';
 import { balanceOf } from '../../support/money.ts';

@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { inspect } from 'node:util';
-import { CardIssuing, CardIssuingError, type ErrorDetails, type Topup } from '../../../client/index.ts';
+import {
+  CardIssuing,
+  CardIssuingError,
+  type ErrorDetails,
+  type Topup,
+  type Withdrawal,
+} from '../../../client/index.ts';
 import { updatePartner } from '../../../commands/accounts/partners.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { type DepositStack, startDepositStack } from '../../support/deposits/deposit-stack.ts';
@@ -69,7 +75,18 @@ describe('the TypeScript client, used with the whole service,', () => {
       const topup = await client.topups.create(card.id, { amount: 2_500 });
       assert.deepEqual(await client.topups.get(topup.id), topup);
       assert.deepEqual(await collect(client.topups.list(card.id)), [topup]);
+      const withdrawal = await client.withdrawals.create(card.id, { amount: 1_000 });
+      assert.equal(withdrawal.card_balance, 6_500);
+      assert.deepEqual(await client.withdrawals.get(withdrawal.id), withdrawal);
+      assert.deepEqual(await collect(client.withdrawals.list(card.id)), [withdrawal]);
+      await refused(client.withdrawals.create(card.id, { amount: 6_501 }), {
+        status: 402,
+        type: 'payment',
+        code: 'insufficient_card_balance',
+      });
 
+      const changed = await client.cards.update(card.id, { card_name: 'Ads', metadata: { order: '4711' } });
+      assert.deepEqual([changed.card_name, changed.metadata], ['Ads', { order: '4711' }]);
       assert.equal((await client.cards.freeze(card.id)).status, 'frozen');
       await refused(client.cards.freeze(card.id), { status: 409, code: 'invalid_state', type: 'conflict' });
       assert.equal((await client.cards.unfreeze(card.id)).status, 'active');
@@ -89,7 +106,15 @@ describe('the TypeScript client, used with the whole service,', () => {
         total,
       );
 
-      const wanted = ['card.blocked', 'card.frozen', 'card.issued', 'card.unfrozen', 'topup.succeeded'];
+      const wanted = [
+        'card.blocked',
+        'card.frozen',
+        'card.issued',
+        'card.unfrozen',
+        'card.updated',
+        'topup.succeeded',
+        'withdrawal.succeeded',
+      ];
       const verified = await until('every webhook arrived', () => {
         const own = receiver.received.filter(({ body }) => body.includes(card.id));
         const events = own.map(({ body, headers }) => client.webhooks.verify(body, headers, secret));
@@ -124,11 +149,30 @@ describe('the TypeScript client, used with the whole service,', () => {
     assert.deepEqual(await collect(client.cards.list({ status: 'frozen' })), []);
 
     const [cardId = ''] = ids;
+    const spending_controls = { spending_limits: [{ amount: 900, interval: 'daily' as const }] };
+    await client.cards.update(cardId, { spending_controls });
+    const [limit] = await collect(client.spendingLimits.list(cardId));
+    assert.deepEqual([limit?.interval, limit?.remaining], ['daily', 900]);
     for (const type of ['purchase', 'decline', 'refund'] as const) {
       await client.testHelpers.simulateTransaction(cardId, { type, amount: 100 });
     }
     const types = (await collect(client.transactions.list(cardId, { limit: 1 }))).map(({ type }) => type);
     assert.deepEqual(types, ['refund', 'decline', 'purchase']);
+
+    const authorize = () => client.testHelpers.createAuthorization(cardId, { amount: 100 });
+    const [first, second, third] = [await authorize(), await authorize(), await authorize()];
+    await client.testHelpers.incrementAuthorization(first.id, { amount: 50 });
+    const cleared = await client.testHelpers.captureAuthorization(first.id);
+    assert.deepEqual([cleared.amount, cleared.authorization_id], [150, first.id]);
+    assert.equal((await client.testHelpers.reverseAuthorization(second.id)).status, 'reversed');
+    assert.equal((await client.testHelpers.expireAuthorization(third.id)).status, 'expired');
+    assert.equal((await client.testHelpers.forceCapture(cardId, { amount: 10 })).authorization_id, null);
+    assert.equal((await client.authorizations.get(first.id)).status, 'closed');
+    const listed = await collect(client.authorizations.list(cardId, { limit: 2 }));
+    assert.deepEqual(
+      listed.map(({ id }) => id),
+      [third.id, second.id, first.id],
+    );
   });
 
   it('waits for operations that the network completes later', async () => {
@@ -144,6 +188,10 @@ describe('the TypeScript client, used with the whole service,', () => {
     assert.equal(topup.status, 'pending');
     const ended = await waiting.topups.waitUntilSettled(topup.id);
     assert.deepEqual([ended.status, ended.failure_code], ['failed', 'topup_failed']);
+    const withdrawal: Withdrawal = await client.withdrawals.create(card.id, { amount: 143 });
+    assert.equal(withdrawal.status, 'pending');
+    const settled = await waiting.withdrawals.waitUntilSettled(withdrawal.id);
+    assert.deepEqual([settled.status, settled.failure_code], ['failed', 'withdrawal_failed']);
     await refused(client.cards.create({ amount: 1_042, external_ref: ref() }), {
       status: 402,
       type: 'payment',

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { checkBooks } from '../../../commands/operations/check-books.ts';
+import { checkBooks } from '../../../commands/monitoring/check-books.ts';
 import { type Orm, openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
-import { encodeOperation, type TransferCode } from '../../../ledger/operation.ts';
+import { encodePosting, type TransferCode } from '../../../ledger/posting.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import { operation, transfer } from '../../support/ledger/operations.ts';
 import { ownerUrlOf } from '../../support/postgres.ts';
@@ -54,6 +54,7 @@ describe('the comparison of the ledger with the rows that it books', () => {
       'fund_usdt',
       'issue_load',
       'topup',
+      'withdrawal',
       'fee_activation',
     ] as const),
     ...([
@@ -74,7 +75,7 @@ describe('the comparison of the ledger with the rows that it books', () => {
         partnerId,
         mode,
       } as const;
-      const steps = encodeOperation(sent).steps.map((step) => ({ operation: 0, ...step }));
+      const steps = encodePosting(sent).steps.map((step) => ({ operation: 0, ...step }));
       const found = await foundAfter('SELECT ledger.apply_operations($1)', [JSON.stringify(steps)]);
       assert.deepEqual(found, [
         `made-up/${code}: for ${code} the ledger has 7 posted and 0 held, ${partnerId} ${mode}; the row it is for says nothing`,
@@ -102,6 +103,11 @@ describe('the comparison of the ledger with the rows that it books', () => {
        VALUES ('x', 'p', 'live', 'c', 'succeeded', 5, '[]', 5, now(), now())`,
     ],
     [
+      'a withdrawal',
+      `INSERT INTO withdrawal (id, partner_id, mode, card_id, status, amount_cents, card_balance_cents, created_at, completed_at)
+       VALUES ('x', 'p', 'live', 'c', 'succeeded', 5, 0, now(), now())`,
+    ],
+    [
       'a settled purchase',
       `INSERT INTO card_transaction (id, partner_id, mode, card_id, network_transaction_id, requested_type, forced, type, amount_cents,
          fees, charged_to, card_balance_after_cents, created_at)
@@ -118,6 +124,15 @@ describe('the comparison of the ledger with the rows that it books', () => {
       );
     });
   }
+
+  it('finds a pending withdrawal without its hold', async () => {
+    const found = await foundAfter(
+      `INSERT INTO withdrawal (id, partner_id, mode, card_id, status, amount_cents, created_at)
+       VALUES ('x', 'p', 'live', 'c', 'pending', 5, now())`,
+    );
+    assert.deepEqual(found.length, 1);
+    assert.match(found[0] ?? '', /for withdrawal the ledger has nothing; .* says 0 posted and 5 held/);
+  });
 
   it('finds a row of another amount, account or state', async () => {
     for (const change of [

@@ -89,12 +89,12 @@ describe('claimIdempotencyKey', () => {
     const issue: FieldIssue = { path: 'amount', message: 'too much' };
     const refused = idOf(await claim());
     await answer(refused, 400, { error: issue });
-    await forgetClaim(commands.context.orm, refused);
+    await forgetClaim(commands.context.orm, { claimId: refused });
     const claimId = idOf(await claim({ fingerprint: Buffer.from('another') }));
     assert.notEqual(claimId, refused);
-    await forgetClaim(commands.context.orm, claimId);
+    await forgetClaim(commands.context.orm, { claimId });
     await answer(claimId, 402, {});
-    await forgetClaim(commands.context.orm, claimId);
+    await forgetClaim(commands.context.orm, { claimId });
     await rejectsWith(claim(), 'idempotency_conflict');
   });
 

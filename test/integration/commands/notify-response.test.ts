@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { notifyResponse, readResponseNotice, storeResponse } from '../../../commands/idempotency/response.ts';
+import { storeResponse } from '../../../commands/idempotency/response.ts';
+import { notifyResponse, readResponseNotice } from '../../../commands/idempotency/response-notice.ts';
 import { newId } from '../../../crypto/new-id.ts';
-import { CLAIM_ANSWERED } from '../../../db/notifications.ts';
+import { CLAIM_HAS_RESPONSE } from '../../../db/notifications.ts';
 import { transaction } from '../../../db/transaction.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
@@ -20,13 +21,13 @@ describe('notifyResponse', () => {
     const about = { partnerId, mode: 'test', cardId: newId('card') } as const;
     const claimId = await commands.claimOf('freeze_card', about, {});
     if (resource !== undefined) {
-      await transaction(orm, (tx) => storeResponse({ tx, ring: ring }, claimId, 201, resource));
+      await transaction(orm, (tx) => storeResponse({ tx, ring }, claimId, 201, resource));
     }
     const listener = await commands.connect();
     try {
-      await listener.query(`LISTEN ${CLAIM_ANSWERED}`);
+      await listener.query(`LISTEN ${CLAIM_HAS_RESPONSE}`);
       const notified = once(listener, 'notification');
-      await notifyResponse(commands.context, claimId);
+      await notifyResponse(commands.context.orm.em.fork(), { claimId });
       const [{ payload }] = await notified;
       return { claimId, payload };
     } finally {

@@ -4,6 +4,8 @@ import { acceptTopUp, completeTopUp } from '../../../commands/funding/end-topup.
 import { beginIssuance } from '../../../commands/funding/issuance.ts';
 import { beginTopUp } from '../../../commands/funding/topup.ts';
 import { pruneClaims } from '../../../commands/idempotency/abandoned-claims.ts';
+import { acceptWithdrawal, completeWithdrawal } from '../../../commands/withdrawals/end-withdrawal.ts';
+import { beginWithdrawal } from '../../../commands/withdrawals/withdrawal.ts';
 import { query } from '../../../db/sql.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 
@@ -42,7 +44,7 @@ describe('old claims', () => {
     assert.deepEqual(await left(), [claimId]);
   });
 
-  it('are kept while their card or top-up is pending', async () => {
+  it('are kept while their card, top-up or withdrawal is pending', async () => {
     const { context } = commands;
     const { claimId, resourceId } = await claimCard('pending');
     await beginIssuance(context, claimId);
@@ -51,14 +53,19 @@ describe('old claims', () => {
     const topUp = await commands.claimOf('top_up_card', { partnerId, mode: 'live', cardId }, { amount: 100 });
     await beginTopUp(context, topUp);
     await acceptTopUp(context, topUp);
+    const request = { partnerId, mode: 'live', cardId } as const;
+    const withdrawal = await commands.claimOf('withdraw_from_card', request, { amount: 100 });
+    await beginWithdrawal(context, withdrawal);
+    await acceptWithdrawal(context, withdrawal);
     await age(32);
     assert.equal(await prune(), 1);
-    assert.deepEqual((await left()).sort(), [claimId, topUp].sort());
+    assert.deepEqual((await left()).sort(), [claimId, topUp, withdrawal].sort());
     const { rows } = await commands.owner.query('SELECT claim_id FROM card WHERE id = $1', [resourceId]);
     assert.deepEqual(rows, [{ claim_id: claimId }]);
 
     await completeTopUp(context, topUp);
-    assert.equal(await prune(), 1);
+    await completeWithdrawal(context, withdrawal);
+    assert.equal(await prune(), 2);
     assert.deepEqual(await left(), [claimId]);
   });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { adjustBalance } from '../../../commands/accounts/balance.ts';
+import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
 import { negotiateFees, negotiateLimits } from '../../../commands/accounts/partners.ts';
 import { changeStatusInTestMode } from '../../../commands/card-status/change-in-test-mode.ts';
 import { beginStatusChange, completeStatusChange } from '../../../commands/card-status/change-status.ts';
@@ -176,9 +176,9 @@ describe('the service, with sums at the limit of safe integers,', function () {
     assert.equal(await begun(beginStatusChange, commands.context, claimId), 'begun');
     await adjust(tenant, MAX - (await balance(tenant)).totalCents - 600);
     await completeStatusChange(commands.context, claimId);
-    const answer = await readClaimResponse(commands.context, claimId);
-    const { status, balance: left } = JSON.parse(answer?.body ?? '');
-    assert.deepEqual([answer?.status, status, left], [200, 'blocked', CARD_CENTS - 600]);
+    const response = await readClaimResponse(commands.context, claimId);
+    const { status, balance: left } = JSON.parse(response?.body ?? '');
+    assert.deepEqual([response?.status, status, left], [200, 'blocked', CARD_CENTS - 600]);
     assert.deepEqual([(await balance(tenant)).totalCents, await onCard(cards[0])], [MAX, CARD_CENTS - 600]);
   });
 

@@ -49,6 +49,9 @@ describe('settleTransactions', () => {
       ...{ id: made?.id, object: 'transaction', card_id: cardId, type: 'purchase', status: 'settled' },
       ...{ amount: 1_000, currency: 'USD', fees: [{ type: 'transaction', amount: 15 }], merchant },
       ...{ decline_reason: null, charged_to: 'card', card_balance_after: 4_000, mode: 'live' },
+      card_amount: 1_000,
+      partner_balance_amount: 0,
+      authorization_id: null,
       created: made?.created,
     });
     assert.match(made?.id ?? '', /^txn_[0-9a-z]{26}$/);

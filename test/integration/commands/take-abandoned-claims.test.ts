@@ -78,7 +78,7 @@ describe('abandoned claims', () => {
     const taking = { operations: ['freeze_card'], limit: 1, leaseMs: 0 } as const;
     const [freeze] = await transaction(orm, (tx) => takeAbandonedClaims(tx, taking));
     assert.equal(freeze, undefined);
-    await putClaimOff(orm, 'later_000001', -1);
+    await putClaimOff(orm, { claimId: 'later_000001', pauseMs: -1 });
     assert.deepEqual(await take(10), ['later_000001']);
   });
 

@@ -4,8 +4,8 @@ import { changeStatusInTestMode } from '../../../commands/card-status/change-in-
 import { beginStatusChange } from '../../../commands/card-status/change-status.ts';
 import { beginIssuance, issueInTestMode } from '../../../commands/funding/issuance.ts';
 import { beginTopUp, topUpInTestMode } from '../../../commands/funding/topup.ts';
-import { answerOnce, answerWith } from '../../../commands/idempotency/answer-once.ts';
 import { claimIdempotencyKey, type KeyedRequest } from '../../../commands/idempotency/claim.ts';
+import { respondOnce, respondWith } from '../../../commands/idempotency/respond-once.ts';
 import { readClaimResponse, sealRequest } from '../../../commands/idempotency/response.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { keyedRequest, openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
@@ -104,7 +104,7 @@ describe('operations in test mode', () => {
     const taken = Promise.withResolvers<void>();
     let tries = 0;
     // It has looked before the freeze is there, as if both had begun at once, and writes after it.
-    const late = answerOnce(
+    const late = respondOnce(
       commands.context,
       { ...request, fingerprint: Buffer.from('other') },
       async (tx) => {
@@ -112,7 +112,7 @@ describe('operations in test mode', () => {
         if (tries > 1) throw new Error('the key is looked for again');
         looked.resolve();
         await taken.promise;
-        return answerWith(
+        return respondWith(
           { tx, ring: commands.context.ring },
           { ...request, claimId: `${request.claimId}x` },
           200,

@@ -73,6 +73,8 @@ describe('readConfig', () => {
       cardCreationWaitMs: 8_000,
       issuanceDeadlineMs: 86_400_000,
       topUpDeadlineMs: 86_400_000,
+      withdrawalDeadlineMs: 86_400_000,
+      authorizationTtlMs: 604_800_000,
       webhookDelaysMs: [30_000, 300_000, 1_800_000, 7_200_000],
       webhookTimeoutMs: 10_000,
       webhookAllowLoopbackHttp: false,
@@ -83,7 +85,7 @@ describe('readConfig', () => {
       ledgerCheckAt: { hour: 3, minute: 0 },
       depositAddressTtlMs: 8 * 3_600_000,
       tron: null,
-      checkAnswers: false,
+      checkResponses: false,
       logLevel: 'info',
     });
   });
@@ -322,7 +324,7 @@ describe('readMigrationConfig', () => {
   it('accepts a first product only with all three variables', () => {
     const product = { PRODUCT_CODE: 'USD', PRODUCT_BIN: '424242', PRODUCT_NETWORK: 'visa' };
     assert.deepEqual(readMigrationConfig({ ...DATABASE, ...product }).firstProduct, {
-      ...{ code: 'USD', bin: '424242', network: 'visa' },
+      ...{ code: 'USD', bin: '424242', scheme: 'visa' },
     });
     for (const missing of Object.keys(product)) {
       assert.deepEqual(problemsOf({ ...DATABASE, ...product, [missing]: '' }, readMigrationConfig), [

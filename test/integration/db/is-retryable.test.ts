@@ -3,7 +3,7 @@ import { IsolationLevel } from '@mikro-orm/core';
 import pg from 'pg';
 import { isRetryable } from '../../../db/is-retryable.ts';
 import { query } from '../../../db/sql.ts';
-import { applyOperation } from '../../../ledger/apply-operation.ts';
+import { applyPosting } from '../../../ledger/apply-posting.ts';
 import { readBalance } from '../../../ledger/balances.ts';
 import { forkOf, openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { operation, transfer } from '../../support/ledger/operations.ts';
@@ -15,9 +15,9 @@ describe('isRetryable', () => {
 
   beforeEach(async () => {
     ledger = await openLedger();
-    await applyOperation(ledger.em, operation('credit', transfer('fund_faucet', 1_000)));
-    await applyOperation(ledger.em, operation('load', transfer('topup', 100)));
-    await applyOperation(ledger.em, operation('load_2', transfer('topup', 100, { cardId: 'card_2' })));
+    await applyPosting(ledger.em, operation('credit', transfer('fund_faucet', 1_000)));
+    await applyPosting(ledger.em, operation('load', transfer('topup', 100)));
+    await applyPosting(ledger.em, operation('load_2', transfer('topup', 100, { cardId: 'card_2' })));
     other = new pg.Client(ownerUrlOf(ledger.databaseUrl));
     await other.connect();
   });
@@ -64,14 +64,14 @@ describe('isRetryable', () => {
 
   it('is true of a deadlock, which a caller with a transaction sees', async () => {
     const em = forkOf(ledger.orm);
-    const error = await deadlock(() => em.transactional((tx) => applyOperation(tx, release)));
+    const error = await deadlock(() => em.transactional((tx) => applyPosting(tx, release)));
     assert.equal((error as { code?: string }).code, '40P01');
     assert.ok(isRetryable(error));
-    assert.equal((await applyOperation(ledger.em, release)).outcome, 'applied');
+    assert.equal((await applyPosting(ledger.em, release)).outcome, 'applied');
   });
 
   it('makes a deadlock outside a transaction go unnoticed', async () => {
-    assert.deepEqual(await deadlock(() => applyOperation(ledger.em, release)), {
+    assert.deepEqual(await deadlock(() => applyPosting(ledger.em, release)), {
       outcome: 'applied',
       prepaid: { availableCents: 1_000, heldCents: 0, totalCents: 1_000 },
     });
@@ -81,8 +81,8 @@ describe('isRetryable', () => {
     const run = forkOf(ledger.orm).transactional(
       async (tx) => {
         await readBalance(tx, 'prt_1', 'test');
-        await applyOperation(ledger.em, operation('other', transfer('fee_decline', 1)));
-        return applyOperation(tx, operation('mine', transfer('topup', 5_000)));
+        await applyPosting(ledger.em, operation('other', transfer('fee_decline', 1)));
+        return applyPosting(tx, operation('mine', transfer('topup', 5_000)));
       },
       { isolationLevel: IsolationLevel.REPEATABLE_READ },
     );
@@ -93,14 +93,14 @@ describe('isRetryable', () => {
     const first = { ...operation('first', transfer('fund_usdt', 5)), mode: 'live' as const };
     const winner = forkOf(ledger.orm);
     await winner.begin();
-    await applyOperation(winner, { ...first, operationId: 'winner' });
+    await applyPosting(winner, { ...first, operationId: 'winner' });
     const loser = forkOf(ledger.orm)
-      .transactional((tx) => applyOperation(tx, first))
+      .transactional((tx) => applyPosting(tx, first))
       .catch((error: unknown) => error);
     await untilWaiting(1);
     await winner.commit();
     assert.ok(isRetryable(await loser));
-    assert.equal((await applyOperation(ledger.em, first)).outcome, 'applied');
+    assert.equal((await applyPosting(ledger.em, first)).outcome, 'applied');
   });
 
   it('is false for other errors, and looks into wrapped ones', async () => {

@@ -23,7 +23,7 @@ describe('migrate', () => {
     const postgres = await testPostgres();
     const database = `locked_${randomUUID().slice(0, 8)}`;
     await postgres.createDatabase(database);
-    const databaseUrl = postgres.urlOf(database);
+    const databaseUrl = postgres.databaseUrl(database);
     const holder = new pg.Client(databaseUrl);
     // Another one, since a transaction sees the sessions as they were when it first looked.
     const watcher = new pg.Client(databaseUrl);
@@ -52,7 +52,7 @@ describe('migrate', () => {
     const postgres = await testPostgres();
     const database = `in_use_${randomUUID().slice(0, 8)}`;
     await postgres.createDatabase(database);
-    const databaseUrl = postgres.urlOf(database);
+    const databaseUrl = postgres.databaseUrl(database);
     const all = await expectedMigrations();
     const baseline = all.filter((name) => name <= LAST_OF_BASELINE);
     await runner({

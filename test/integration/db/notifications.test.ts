@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
-import { type Listening, listen } from '../../../db/notifications.ts';
+import { listenToNotifications, type NotificationListener } from '../../../db/notifications.ts';
 import { asOwner, createTestDatabase } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';
 
 describe('a listener', () => {
   let databaseUrl: string;
-  let listening: Listening;
+  let listening: NotificationListener;
   let heard: string[];
   let logged: string[];
   let timesListening: number;
 
   const start = async () => {
     [heard, logged, timesListening] = [[], [], 0];
-    listening = listen({
+    listening = listenToNotifications({
       database: { databaseUrl, onOwnerLogin: undefined },
       on: { news: (payload) => heard.push(payload) },
       logger: pino({ level: 'info' }, { write: (line: string) => logged.push(JSON.parse(line).msg) }),

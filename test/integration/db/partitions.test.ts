@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { adjustBalance } from '../../../commands/accounts/balance.ts';
+import { readWithoutPartition } from '../../../attention/database.ts';
+import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
 import { createPartner } from '../../../commands/accounts/partners.ts';
 import { pruneEvents } from '../../../commands/webhooks/deliveries.ts';
 import { lowestId, newId } from '../../../crypto/new-id.ts';
@@ -8,7 +9,6 @@ import { type Orm, openOrm } from '../../../db/orm.ts';
 import { dropOldEvents, makePartitions } from '../../../db/partitions.ts';
 import { query } from '../../../db/sql.ts';
 import type { DeliveryStatus } from '../../../domain/event.ts';
-import { readWithoutPartition } from '../../../operator/attention/partitions.ts';
 import { partitionsOf, splitFirst } from '../../support/partitions.ts';
 import { createTestDatabase, openOperatorOrm, ownerUrlOf } from '../../support/postgres.ts';
 import { until } from '../../support/until.ts';

@@ -7,7 +7,7 @@ import { newestRows } from '../../../db/newest.ts';
 import type { Orm } from '../../../db/orm.ts';
 import {
   autocommitStatement,
-  columnsOf,
+  columnList,
   query,
   type Reader,
   readStatement,
@@ -191,7 +191,7 @@ describe('statements in the `sql` template', () => {
         WITH due AS (
           SELECT id FROM partner WHERE id = any(${ids}) AND name = ${from} ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
         UPDATE partner p SET name = ${to} || ${from} FROM due WHERE p.id = due.id
-        RETURNING ${columnsOf('partner', ['id', 'name'], 'p')}`,
+        RETURNING ${columnList('partner', ['id', 'name'], 'p')}`,
     );
     const ids = [newId('prt'), newId('prt')];
     const insert = autocommitStatement((db, values: { id: string }) =>
@@ -259,7 +259,7 @@ void ((tx: EntityManager) => [
   // @ts-expect-error: a write needs a transaction's EntityManager
   writeStatement((db) => db.deleteFrom('partner'))(tx, {}),
   // @ts-expect-error: no such column
-  columnsOf('card', ['iban']),
+  columnList('card', ['iban']),
   // @ts-expect-error: no such column in the key
   newestRows({ table: 'card', columns: ['id'], where: { iban: '' }, id: 'id', limit: 1 }),
 ]);

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { type Compilable, type RawBuilder, sql } from 'kysely';
-import { BUILT_STATEMENTS, type BuiltStatement, type Writes, writeStatement } from '../../../db/sql.ts';
+import { type BuiltStatement, type Writes, writeStatement } from '../../../db/sql.ts';
 import { ENTITIES } from '../../../db/tables.ts';
+import { BUILT_STATEMENTS } from '../../support/built-statements.ts';
 import { createTestDatabase } from '../../support/postgres.ts';
 import { isOfTenants, readSchema, type Schema, unboundTables } from '../../support/tenant-guard.ts';
 
@@ -131,6 +132,6 @@ const textOf = (file: string) => readFileSync(file, 'utf8');
 /** Where a statement was built: the first line outside what builds statements. */
 function placeOf({ built }: BuiltStatement): string {
   const frames = (built.stack ?? '').split('\n').filter((line) => /^ {4}at .*:\d+:\d+\)?$/.test(line));
-  const [place = ''] = frames.filter((line) => !/\/(db\/sql|ledger\/apply-operation)\.ts:/.test(line));
+  const [place = ''] = frames.filter((line) => !/\/(db\/sql|ledger\/apply-posting)\.ts:/.test(line));
   return place.trim();
 }

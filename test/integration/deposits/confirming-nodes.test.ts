@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
+import { readWaitingDeposits } from '../../../attention/deposits.ts';
 import { query } from '../../../db/sql.ts';
 import { type Draft, tokenTransfer } from '../../../dev/tron/drafts.ts';
 import type { FakeNode } from '../../../dev/tron/fake-node.ts';
-import { readWaitingDeposits } from '../../../operator/attention/deposits.ts';
 import {
   type DepositStack,
   openAddress,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { query } from '../../../db/sql.ts';
-import { addressOf } from '../../../dev/tron/address.ts';
+import { toBase58Address } from '../../../dev/tron/address.ts';
 import { tokenTransfer } from '../../../dev/tron/drafts.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import {
@@ -38,7 +38,7 @@ describe('5,000 open deposits of one account, all paid within a few blocks', fun
     await owner.end();
     oneDeposit = await openAddress(one, AMOUNT_CENTS);
     const valueMicroUsdt = BigInt(AMOUNT_CENTS) * 10_000n;
-    const payments = ids.map((id) => ({ to: addressOf(addressHashOf(id)), valueMicroUsdt }));
+    const payments = ids.map((id) => ({ to: toBase58Address(addressHashOf(id)), valueMicroUsdt }));
     const each = MANY / BLOCKS / TRANSACTIONS;
     for (let block = 0; block < BLOCKS; block++) {
       const drafts = Array.from({ length: TRANSACTIONS }, (_, at) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { addressOf, hashOfName } from '../../../dev/tron/address.ts';
+import { hashName, toBase58Address } from '../../../dev/tron/address.ts';
 import {
   approval,
   type Draft,
@@ -21,7 +21,7 @@ import type { TestPartner } from '../../support/stack.ts';
 
 const CENTS = 2_500;
 const EXACT = 25_000_000n;
-const OTHER_TOKEN = addressOf(hashOfName('Tether USD, or so it says'));
+const OTHER_TOKEN = toBase58Address(hashName('Tether USD, or so it says'));
 
 interface Case {
   /** What the blocks have that come, one after the other. */

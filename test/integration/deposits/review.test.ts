@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { WorkflowHandle } from '@temporalio/client';
 import { tokenTransfer } from '../../../dev/tron/drafts.ts';
-import { resolveDeposit, watchDepositWorkflowId } from '../../../workflows/messages.ts';
+import { resolveDepositSignal, watchDepositWorkflowId } from '../../../workflows/messages.ts';
 import {
   type DepositStack,
   openAddress,
@@ -110,7 +110,7 @@ describe('a deposit that needs review', function () {
       const { runId: latest, searchAttributes } = await workflowOf(id).describe();
       return latest !== runId && searchAttributes.NeedsAttention?.[0] === true;
     });
-    await workflowOf(id).signal(resolveDeposit, { outcome: 'credited', reason: 'they meant it' });
+    await workflowOf(id).signal(resolveDepositSignal, { outcome: 'credited', reason: 'they meant it' });
     await untilDeposit(partner, id, 'confirmed');
     await untilEnded(id);
     assert.deepEqual(await partners(), {

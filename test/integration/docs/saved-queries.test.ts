@@ -13,6 +13,7 @@ import {
   scanChainWorkflowId,
   topUpCardWorkflowId,
   watchDepositWorkflowId,
+  withdrawFromCardWorkflowId,
 } from '../../../workflows/messages.ts';
 import { statusClaims } from '../../support/card-status.ts';
 import { createCard, readCardRow } from '../../support/cards.ts';
@@ -62,7 +63,9 @@ describe('the saved queries of the operating guide', function () {
       // Its node does not exist, so the scan is behind.
       tron: TEST_TRON,
       webhookDelaysMs: [50],
-      ...{ issuanceDeadlineMs: 4_000, topUpDeadlineMs: 4_000 },
+      issuanceDeadlineMs: 4_000,
+      topUpDeadlineMs: 4_000,
+      withdrawalDeadlineMs: 4_000,
     });
     await happen();
   });
@@ -83,6 +86,8 @@ describe('the saved queries of the operating guide', function () {
     const { json: card } = await createCard(acme, { amount: 10_000 }, live);
     const { json: topUp } = await post(`/cards/${card.id}/topups`, { amount: 5_000 });
     const { json: stuckTopUp } = await post(`/cards/${card.id}/topups`, { amount: 5_047 });
+    const { json: withdrawal } = await post(`/cards/${card.id}/withdrawals`, { amount: 1_000 });
+    const { json: stuckWithdrawal } = await post(`/cards/${card.id}/withdrawals`, { amount: 1_047 });
     await post(`/cards/${card.id}/freeze`);
     const [freeze] = await statusClaims(stack, card.id);
     const { json: stuckCard } = await createCard(acme, { amount: 10_047 }, live);
@@ -121,6 +126,8 @@ describe('the saved queries of the operating guide', function () {
       ofOther: issueCardWorkflowId(blocked.id),
       topUp: topUpCardWorkflowId(topUp.id),
       overdueTopUp: topUpCardWorkflowId(stuckTopUp.id),
+      withdrawal: withdrawFromCardWorkflowId(withdrawal.id),
+      overdueWithdrawal: withdrawFromCardWorkflowId(stuckWithdrawal.id),
       freeze: changeCardStatusWorkflowId(card.id, freeze?.id ?? ''),
       block: changeCardStatusWorkflowId(blocked.id, block.id),
       awaited: watchDepositWorkflowId(awaited),
@@ -148,29 +155,43 @@ describe('the saved queries of the operating guide', function () {
       'dep_…': awaited,
       'evt_…': event?.id ?? '',
       'topup_…': topUp.id,
+      'wdr_…': withdrawal.id,
       '2026-11-20T00:00:00Z': new Date(Date.now() - 3_600_000).toISOString(),
     };
-    const waiting = [ids.overdue, ids.overdueTopUp, ids.block, ids.review, ids.event, ids.scan];
+    const overdue = [ids.overdue, ids.overdueTopUp, ids.overdueWithdrawal];
+    const waiting = [...overdue, ids.block, ids.review, ids.event, ids.scan];
     expected = {
-      'everything about a card: its issuance, top-ups and status changes': [
-        ...[ids.issued, ids.topUp, ids.overdueTopUp, ids.freeze],
+      'everything about a card: its issuance, top-ups, withdrawals and status changes': [
+        ids.issued,
+        ids.topUp,
+        ids.overdueTopUp,
+        ids.withdrawal,
+        ids.overdueWithdrawal,
+        ids.freeze,
       ],
       'a top-up': [ids.topUp],
+      'a withdrawal': [ids.withdrawal],
       'a deposit': [ids.awaited],
       'the retries of an event': [ids.event],
-      "what a partner's live account has in progress": [ids.overdue, ids.overdueTopUp, ids.awaited],
+      "what a partner's live account has in progress": [...overdue, ids.awaited],
       'what waits for a person': waiting,
-      'what waits for a person, of one partner': [ids.overdue, ids.overdueTopUp, ids.event],
-      'issuances and top-ups past their deadline': [ids.overdue, ids.overdueTopUp],
+      'what waits for a person, of one partner': [...overdue, ids.event],
+      'issuances, top-ups and withdrawals past their deadline': overdue,
       'status changes that the network has not confirmed for ten minutes': [ids.block],
       'deposits with payments in review': [ids.review],
       "a partner's deposits that wait for their payment": [ids.awaited],
       'events that were given up and can be sent again': [ids.event],
       "the retries of a partner's events of one type": [ids.event],
       'chains whose scan is behind': [ids.scan],
-      'cards, top-ups and status changes that failed today': [ids.declined],
+      'cards, top-ups, withdrawals and status changes that failed today': [ids.declined],
       'what was started today and is over': [
-        ...[ids.issued, ids.declined, ids.ofOther, ids.topUp, ids.freeze, ids.terminated],
+        ids.issued,
+        ids.declined,
+        ids.ofOther,
+        ids.topUp,
+        ids.withdrawal,
+        ids.freeze,
+        ids.terminated,
       ],
       'workflows that did not end on their own, of which there should be none': [ids.terminated],
     };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type Orm, openOrm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
-import { applyOperation } from '../../../ledger/apply-operation.ts';
+import { applyPosting } from '../../../ledger/apply-posting.ts';
 import { checkLedger, type Violation } from '../../../ledger/check-ledger.ts';
 import { openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { cardHold, operation, resolve, transfer } from '../../support/ledger/operations.ts';
@@ -18,7 +18,7 @@ describe('checkLedger', () => {
     ledger = await openLedger();
     const databaseUrl = ownerUrlOf(ledger.databaseUrl);
     owners = await openOrm({ databaseUrl, poolSize: 1, onOwnerLogin: () => {} });
-    const apply = (...args: Parameters<typeof operation>) => applyOperation(ledger.em, operation(...args));
+    const apply = (...args: Parameters<typeof operation>) => applyPosting(ledger.em, operation(...args));
     await apply('credit', transfer('fund_faucet', 1_000));
     await apply('posted', ...cardHold(600, 12));
     await apply('posted', ...resolve('post', cardHold(600, 12)));

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { applyOperation } from '../../../ledger/apply-operation.ts';
+import { applyPosting } from '../../../ledger/apply-posting.ts';
 import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
@@ -7,7 +7,7 @@ import { cardHold, operation, transfer } from '../../support/ledger/operations.t
 
 describe('applyOperation, called by many at once,', () => {
   let ledger: TestLedger;
-  const apply = (...args: Parameters<typeof operation>) => applyOperation(ledger.em, operation(...args));
+  const apply = (...args: Parameters<typeof operation>) => applyPosting(ledger.em, operation(...args));
   const balance = () => readBalance(ledger.em, 'prt_1', 'test');
 
   beforeEach(async () => {
@@ -32,7 +32,7 @@ describe('applyOperation, called by many at once,', () => {
   it('opens an account once, however many callers are the first', async () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
-        applyOperation(ledger.em, { ...operation(`first_${i}`, transfer('fund_usdt', 5)), mode: 'live' }),
+        applyPosting(ledger.em, { ...operation(`first_${i}`, transfer('fund_usdt', 5)), mode: 'live' }),
       ),
     );
     assert.ok(answers.every((answer) => answer.outcome === 'applied'));

@@ -37,10 +37,10 @@ describe('the ledger', function () {
     const clients = createClients(ledger.orm, isLost);
     const recorder = new Recorder();
     const [drawn] = fc.sample(draws(600), 1);
-    const { openings, operations } = scriptOf(drawn ?? []);
+    const { openings, postings } = scriptOf(drawn ?? []);
     await clients.work(openings, ['alone'], recorder);
     let done = false;
-    const work = Promise.all(Array.from({ length: CLIENTS }, () => clients.work(operations, WAYS, recorder)));
+    const work = Promise.all(Array.from({ length: CLIENTS }, () => clients.work(postings, WAYS, recorder)));
     await Promise.all([
       work.finally(() => {
         done = true;

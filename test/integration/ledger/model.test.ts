@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { applyOperations } from '../../../ledger/apply-operation.ts';
+import { applyPostings } from '../../../ledger/apply-posting.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
-import { encodeOperation } from '../../../ledger/operation.ts';
+import { encodePosting } from '../../../ledger/posting.ts';
 import { createClients, WAYS } from '../../support/ledger/clients.ts';
 import { assertLinearizable } from '../../support/ledger/linearize.ts';
 import { Model } from '../../support/ledger/model.ts';
@@ -30,16 +30,16 @@ describe('the ledger and its model', function () {
       draws(SEQUENTIAL.operations),
       fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 10 }),
       async (drawn, callSizes) => {
-        const { operations } = scriptOf(drawn);
+        const { postings } = scriptOf(drawn);
         const model = new Model();
-        for (let from = 0, call = 0; from < operations.length; call++) {
+        for (let from = 0, call = 0; from < postings.length; call++) {
           const size = callSizes[call % callSizes.length] ?? 1;
-          const batch = operations.slice(from, from + size);
-          const answers = await applyOperations(ledger.em, batch.map(encodeOperation));
-          for (const [index, operation] of batch.entries()) {
-            const expected = model.decide(operation);
+          const batch = postings.slice(from, from + size);
+          const answers = await applyPostings(ledger.em, batch.map(encodePosting));
+          for (const [index, posting] of batch.entries()) {
+            const expected = model.decide(posting);
             expected.commit();
-            assert.deepEqual(answers.map(answerOf)[index], expected.answer, JSON.stringify(operation));
+            assert.deepEqual(answers.map(answerOf)[index], expected.answer, JSON.stringify(posting));
           }
           from += size;
         }
@@ -56,9 +56,9 @@ describe('the ledger and its model', function () {
       fc.array(fc.constantFrom(...WAYS), { minLength: 5, maxLength: 20 }),
       async (drawn, ways) => {
         const recorder = new Recorder();
-        const { openings, operations } = scriptOf(drawn);
+        const { openings, postings } = scriptOf(drawn);
         await clients.work(openings, ['alone'], recorder);
-        await Promise.all(Array.from({ length: CLIENTS }, () => clients.work(operations, ways, recorder)));
+        await Promise.all(Array.from({ length: CLIENTS }, () => clients.work(postings, ways, recorder)));
         await assertLinearizable(ledger.owner, recorder.observations);
         assert.deepEqual(await checkLedger(ledger.em), []);
       },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { API_ROLE, OPERATOR_ROLE, SERVICE_ROLE, WORKER_ROLE } from '../../../db/login.ts';
-import { encodeOperation, type LedgerOperation, type TransferCode } from '../../../ledger/operation.ts';
+import { encodePosting, type Posting, type TransferCode } from '../../../ledger/posting.ts';
 import { FLOWS, operation, transfer } from '../../support/ledger/operations.ts';
 import {
   apiUrlOf,
@@ -13,15 +13,16 @@ import {
   workerUrlOf,
 } from '../../support/postgres.ts';
 
-const FUNDING: TransferCode[] = ['issue_load', 'topup', 'fee_activation', 'fee_funding'];
+const FUNDING: TransferCode[] = ['issue_load', 'topup', 'withdrawal', 'fee_activation', 'fee_funding'];
 const SETTLEMENT: TransferCode[] = [
   ...(['purchase', 'refund', 'fee_transaction', 'fee_decline', 'late_debit', 'late_refund'] as const),
+  ...(['authorization', 'block_release'] as const),
 ];
 
 /** What each login may post. */
 const MAY: Record<string, { urlOf: (url: string) => string; codes: TransferCode[] }> = {
-  [API_ROLE]: { urlOf: apiUrlOf, codes: [...FUNDING, ...SETTLEMENT, 'block_release', 'fund_faucet'] },
-  [WORKER_ROLE]: { urlOf: workerUrlOf, codes: [...FUNDING, ...SETTLEMENT, 'block_release', 'fund_usdt'] },
+  [API_ROLE]: { urlOf: apiUrlOf, codes: [...FUNDING, ...SETTLEMENT, 'fund_faucet'] },
+  [WORKER_ROLE]: { urlOf: workerUrlOf, codes: [...FUNDING, ...SETTLEMENT, 'fund_usdt'] },
   [OPERATOR_ROLE]: {
     urlOf: operatorUrlOf,
     codes: [...SETTLEMENT, 'fund_usdt', 'adjustment_credit', 'adjustment_debit'],
@@ -39,14 +40,14 @@ describe('the ledger', () => {
   });
 
   /** Runs statements in one transaction of a login, then calls the ledger in it. @returns the reason, or the outcome */
-  async function post(databaseUrl: string, sent: LedgerOperation, before: string[] = []): Promise<string> {
+  async function post(databaseUrl: string, sent: Posting, before: string[] = []): Promise<string> {
     const client = new pg.Client(databaseUrl);
     await client.connect();
     try {
       await client.query('BEGIN');
       for (const statement of before) await client.query(statement);
       const { rows } = await client.query('SELECT outcome, reason FROM ledger.apply_operations($1)', [
-        JSON.stringify(encodeOperation(sent).steps.map((step) => ({ operation: 0, ...step }))),
+        JSON.stringify(encodePosting(sent).steps.map((step) => ({ operation: 0, ...step }))),
       ]);
       await client.query('COMMIT');
       return rows[0].reason ?? rows[0].outcome;
@@ -55,7 +56,7 @@ describe('the ledger', () => {
     }
   }
 
-  const one = (code: TransferCode): LedgerOperation => ({
+  const one = (code: TransferCode): Posting => ({
     ...operation(`op/${randomUUID()}`, transfer(code, 5)),
     mode: modeOf(code),
   });
@@ -98,14 +99,14 @@ describe('the ledger', () => {
 
   describe('books money from a chain', () => {
     const hash = 'ab'.repeat(32);
-    const credit = (cause: string, cents: number, partnerId = 'prt_1'): LedgerOperation => ({
+    const credit = (cause: string, cents: number, partnerId = 'prt_1'): Posting => ({
       ...{ operationId: `deposit/${cause}/dep_1`, partnerId, mode: 'live' },
       transfers: [transfer('fund_usdt', cents)],
     });
     const CREDITED = `UPDATE deposit_payment SET status = 'credited' WHERE log_index = 0`;
     const WITHOUT =
       /^transfer \S+ \(fund_usdt\) has no payment or resolution of \d+ cents in its transaction$/;
-    const refuses = async (urlOf: (url: string) => string, sent: LedgerOperation, before: string[] = []) => {
+    const refuses = async (urlOf: (url: string) => string, sent: Posting, before: string[] = []) => {
       await assert.rejects(post(urlOf(url), sent, before), { code: '23000', message: WITHOUT });
     };
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { applyOperation } from '../../../ledger/apply-operation.ts';
+import { applyPosting } from '../../../ledger/apply-posting.ts';
 import { readBalance } from '../../../ledger/balances.ts';
 import { checkLedger } from '../../../ledger/check-ledger.ts';
 import { LedgerConflict, LedgerRejected, type RejectionReason } from '../../../ledger/ledger-error.ts';
-import type { LedgerOperation, Transfer } from '../../../ledger/operation.ts';
+import type { Posting, Transfer } from '../../../ledger/posting.ts';
 import { openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { cardHold, operation, transfer } from '../../support/ledger/operations.ts';
 
@@ -11,7 +11,7 @@ const MAX = Number.MAX_SAFE_INTEGER;
 
 describe('applyOperation', () => {
   let ledger: TestLedger;
-  const apply = (...args: Parameters<typeof operation>) => applyOperation(ledger.em, operation(...args));
+  const apply = (...args: Parameters<typeof operation>) => applyPosting(ledger.em, operation(...args));
   const balance = () => readBalance(ledger.em, 'prt_1', 'test');
 
   beforeEach(async () => {
@@ -39,13 +39,13 @@ describe('applyOperation', () => {
       await assert.rejects(apply('issue', ...transfers), LedgerConflict);
     }
     const elsewhere = { ...operation('issue', load, fee), partnerId: 'prt_2' };
-    await assert.rejects(applyOperation(ledger.em, elsewhere), LedgerConflict);
+    await assert.rejects(applyPosting(ledger.em, elsewhere), LedgerConflict);
     assert.deepEqual(await balance(), { availableCents: 388, heldCents: 612, totalCents: 1_000 });
   });
 
-  async function rejects(reason: RejectionReason, rejected: LedgerOperation): Promise<void> {
+  async function rejects(reason: RejectionReason, rejected: Posting): Promise<void> {
     await assert.rejects(
-      applyOperation(ledger.em, rejected),
+      applyPosting(ledger.em, rejected),
       (error) => error instanceof LedgerRejected && error.reason === reason,
       reason,
     );
@@ -54,7 +54,7 @@ describe('applyOperation', () => {
   it('rejects operations that its rules forbid, whatever the balance', async () => {
     const load = transfer('issue_load', 100, { phase: 'pending' });
     await apply('issue', load);
-    await applyOperation(ledger.em, {
+    await applyPosting(ledger.em, {
       ...operation('credit_2', transfer('adjustment_credit', 500)),
       partnerId: 'prt_2',
     });

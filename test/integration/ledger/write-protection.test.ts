@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { query } from '../../../db/sql.ts';
-import { applyOperation } from '../../../ledger/apply-operation.ts';
+import { applyPosting } from '../../../ledger/apply-posting.ts';
 import { openLedger, type TestLedger } from '../../support/ledger/open-ledger.ts';
 import { cardHold, operation, transfer } from '../../support/ledger/operations.ts';
 
@@ -27,8 +27,8 @@ describe("the ledger's write protection", () => {
 
   before(async () => {
     ledger = await openLedger();
-    await applyOperation(ledger.em, operation('credit', transfer('fund_faucet', 1_000)));
-    await applyOperation(ledger.em, operation('held', ...cardHold(100, 1)));
+    await applyPosting(ledger.em, operation('credit', transfer('fund_faucet', 1_000)));
+    await applyPosting(ledger.em, operation('held', ...cardHold(100, 1)));
   });
 
   after(() => ledger.close());

@@ -30,7 +30,9 @@ describe('the audit log', () => {
 
   const owner = (statement: string, values: unknown[] = []) => asOwner(databaseUrl, statement, values);
   const record = (subject: string) =>
-    transaction(operator, async (tx) => recordAudit(tx, 'test', 'something.done', subject, { at: subject }));
+    transaction(operator, async (tx) =>
+      recordAudit(tx, { actor: 'test', action: 'something.done', subject, detail: { at: subject } }),
+    );
   const chained = async () => {
     const rows = await owner(
       'SELECT e.subject FROM audit_chain c JOIN audit_entry e ON e.id = c.id ORDER BY seq',
@@ -69,7 +71,7 @@ describe('the audit log', () => {
       recorded = resolve;
     });
     const late = transaction(operator, async (tx) => {
-      recordAudit(tx, 'test', 'something.done', 'late', {});
+      recordAudit(tx, { actor: 'test', action: 'something.done', subject: 'late', detail: {} });
       await tx.flush();
       recorded();
       await new Promise<void>((resolve) => {

@@ -90,7 +90,7 @@ describe('operator audit list', () => {
     };
     await transaction(stack.operator.orm, async (tx) => {
       for (const subject of Object.keys(expected))
-        recordAudit(tx, 'namer@here', 'something.done', subject, {});
+        recordAudit(tx, { actor: 'namer@here', action: 'something.done', subject, detail: {} });
     });
 
     const { json } = await operate('audit', 'list', '--actor', 'namer@here');

@@ -54,7 +54,8 @@ describe('operator card', () => {
   }
 
   async function createCard(amount: number): Promise<string> {
-    const body = { amount, external_ref: randomUUID(), ...CARDHOLDER };
+    const metadata = { order: 'of Ada', 'a note': CARDHOLDER.email };
+    const body = { amount, external_ref: randomUUID(), ...CARDHOLDER, metadata };
     const { json } = await partner.call('POST', '/cards', {
       mode: 'live',
       body,
@@ -84,7 +85,8 @@ describe('operator card', () => {
       );
       const made: { id: string; external_ref: string }[] = [];
       for (const amount of [1_000, 2_000, 3_000]) {
-        const body = { amount, external_ref: randomUUID(), ...CARDHOLDER };
+        const metadata = { order: 'of Ada', 'a note': CARDHOLDER.email };
+        const body = { amount, external_ref: randomUUID(), ...CARDHOLDER, metadata };
         made.push((await other.call('POST', '/cards', { body, idempotencyKey: randomUUID() })).json);
       }
       const [first, second, third] = made.map(({ id }) => id);
@@ -130,6 +132,7 @@ describe('operator card', () => {
               mode: 'live',
               status: 'active',
               balance: 10_000,
+              available_balance: 10_000,
               currency: 'USD',
               funding: 10_000,
               fees: [
@@ -137,6 +140,10 @@ describe('operator card', () => {
                 { type: 'card_funding', amount: 200 },
               ],
               external_ref: json.external_ref,
+              metadata_keys: ['a note', 'order'],
+              spending_controls: null,
+              spending_limits: [],
+              cardholder_erased_at: null,
               product_code: 'TEST-USD',
               network: 'visa',
               network_card_id: json.network_card_id,
@@ -147,6 +154,7 @@ describe('operator card', () => {
               overdue_since: null,
               status_change: null,
               request: json.request,
+              pending_authorizations: [],
               topups: [],
               created: json.created,
               workflow_id: `issue-card/${issued}`,

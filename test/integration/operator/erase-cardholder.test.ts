@@ -13,8 +13,15 @@ import { answer, startReceiver } from '../../support/webhooks/receiver.ts';
 const FIRST = 'Ada "the Countess" \\';
 const LAST = 'Lovelace-Übermut';
 const EMAIL = 'ada.lovelace@example.com';
-const PERSON = { cardholder_first_name: FIRST, cardholder_last_name: LAST, email: EMAIL };
-const ERASED = { cardholder_first_name: null, cardholder_last_name: null, email: null };
+/** Its keys are called as fields are, and its values look like them. */
+const METADATA = {
+  email: EMAIL,
+  metadata: `{"${LAST}":"x"}`,
+  [`"${LAST}"`]: '","metadata":{"',
+  empty: '',
+};
+const PERSON = { cardholder_first_name: FIRST, cardholder_last_name: LAST, email: EMAIL, metadata: METADATA };
+const ERASED = { cardholder_first_name: null, cardholder_last_name: null, email: null, metadata: {} };
 
 describe('operator partner erase-cardholder', function () {
   this.timeout(180_000);
@@ -98,6 +105,65 @@ describe('operator partner erase-cardholder', function () {
     });
   }
 
+  for (const mode of ['test', 'live'] as const) {
+    it(`blanks the changes of a ${mode} card, after which its address and metadata can't be set again`, async () => {
+      const { json: card } = await createCard(partner, { amount: 1_000, external_ref: 'r' }, { mode });
+      const change = (body: object, key?: string) =>
+        partner.call('PATCH', `/cards/${card.id}`, { mode, body, ...(key && { idempotencyKey: key }) });
+      const body = { card_name: 'Ads', email: EMAIL, metadata: METADATA };
+      const changed = await change(body, 'k');
+      assert.deepEqual(changed.json, { ...card, ...body }, changed.text);
+      const { code, json, err } = await erase(card.id);
+      assert.deepEqual([code, json?.responses_blanked, json?.events_blanked], [0, 1, 1], err);
+
+      const replayed = await change(body, 'k');
+      assert.equal(replayed.headers.get('idempotent-replayed'), 'true');
+      assert.deepEqual(replayed.json, { ...card, card_name: 'Ads' });
+      for (const again of [{ email: EMAIL }, { metadata: { order: '1' } }, body]) {
+        const refused = await change(again);
+        assert.deepEqual([refused.status, refused.json.error.code], [409, 'invalid_state']);
+        assert.match(refused.json.error.message, /erased/);
+      }
+      const removed = { card_name: 'Ads 2', email: null, metadata: { order: null } };
+      assert.deepEqual((await change(removed)).json, { ...card, card_name: 'Ads 2' });
+      assert.equal((await change({ metadata: null })).status, 200);
+      const shown = await operate('card', 'show', card.id);
+      assert.match(shown.json.cardholder_erased_at, /^20/);
+      const events = await asOwner<{ body: string }>(stack, 'SELECT body FROM event WHERE card_id = $1', [
+        card.id,
+      ]);
+      for (const { body: text } of events)
+        assert.ok(!text.includes('Lovelace') && !text.includes(EMAIL), text);
+    });
+  }
+
+  it("can't be undone for a card that had no data, either", async () => {
+    const { json: card } = await createCard(partner, { amount: 1_000 });
+    assert.equal((await erase(card.id)).code, 0);
+    const refused = await partner.call('PATCH', `/cards/${card.id}`, { body: { email: EMAIL } });
+    assert.equal(refused.status, 409, refused.text);
+  });
+
+  it('takes the longest metadata out of events and responses', async () => {
+    const { json: card } = await createCard(partner, { amount: 1_000, ...PERSON });
+    for (const at of [0, 10, 20, 30, 40]) {
+      const metadata = Object.fromEntries(
+        Array.from({ length: 10 }, (_, n) => [`${at + n}"`.padEnd(40, '"'), '"\\'.repeat(250)]),
+      );
+      const changed = await partner.call('PATCH', `/cards/${card.id}`, {
+        body: { metadata: at === 0 ? { ...metadata, ...none(METADATA) } : metadata },
+        idempotencyKey: `long-${at}`,
+      });
+      assert.equal(changed.status, 200, changed.text);
+    }
+    const { code, json, err } = await erase(card.id);
+    assert.deepEqual([code, json?.responses_blanked, json?.events_blanked], [0, 6, 6], err);
+    const events = await asOwner<{ body: string }>(stack, 'SELECT body FROM event WHERE card_id = $1', [
+      card.id,
+    ]);
+    for (const { body } of events) assert.deepEqual(JSON.parse(body).data.card.metadata, {});
+  });
+
   it('sends what is still to be delivered without the names, and says what was sent before', async () => {
     const receiver = await startReceiver();
     try {
@@ -134,3 +200,6 @@ describe('operator partner erase-cardholder', function () {
     for (const unknown of [newId('card'), 'card_1']) assert.equal((await erase(unknown)).code, 1);
   });
 });
+
+/** Removes each of these keys. */
+const none = (metadata: object) => Object.fromEntries(Object.keys(metadata).map((key) => [key, null]));

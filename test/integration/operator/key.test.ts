@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { modeOfApiKey } from '../../../crypto/api-key.ts';
+import { readApiKeyMode } from '../../../crypto/api-key.ts';
 import {
   ACTOR,
   lastAudit,
@@ -27,7 +27,7 @@ describe('operator key', () => {
       const { code, json } = await operate('key', 'create', partner, '--mode', mode, '--name', 'server');
       assert.equal(code, 0);
       assert.deepEqual(Object.keys(json), ['id', 'key']);
-      assert.equal(modeOfApiKey(json.key), mode);
+      assert.equal(readApiKeyMode(json.key), mode);
       const entry = (await lastAudit(operate)) as { detail: { hint: string } };
       assert.deepEqual(entry, {
         actor: ACTOR,

@@ -57,7 +57,10 @@ describe('the operator’s command line', () => {
       ['attention', 'list'],
       ['audit', 'list'],
       ['card', 'list'],
-      ...['card', 'topup', 'deposit', 'tron', 'transaction', 'network-event'].map((noun) => [noun, '--help']),
+      ...['card', 'topup', 'withdrawal', 'deposit', 'tron', 'transaction', 'network-event'].map((noun) => [
+        noun,
+        '--help',
+      ]),
     );
     assert.deepEqual(among(loaded, [...DATABASE, ...TEMPORAL_CLIENT]), DATABASE);
   });

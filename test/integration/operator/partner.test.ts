@@ -70,10 +70,61 @@ describe('operator partner', () => {
         max_issued_per_day: 100_000_000,
         negotiated: false,
       },
+      spending_controls: null,
       created: json.created,
     });
     assert.equal(new Date(json.created).toISOString(), json.created);
   });
+
+  it('shows, replaces and removes the spending controls of an account, and records each change', async () => {
+    const id = await createPartner('Controlled');
+    const stored = {
+      allowed_categories: null,
+      blocked_categories: ['7995'],
+      allowed_merchant_countries: null,
+      blocked_merchant_countries: null,
+      spending_limits: [{ amount: 500, interval: 'daily', categories: null }],
+    };
+    const asked = { blocked_categories: ['7995'], spending_limits: [{ amount: 500, interval: 'daily' }] };
+    const shown = await operate('partner', 'controls', id);
+    assert.deepEqual(shown.json, { partner_id: id, spending_controls: null });
+    const set = await operate('partner', 'controls', id, '--set', JSON.stringify(asked));
+    assert.deepEqual(set.json, { partner_id: id, spending_controls: stored }, set.err);
+    assert.deepEqual((await operate('partner', 'show', id)).json.spending_controls, stored);
+    assert.deepEqual(await lastAudit(operate), {
+      actor: ACTOR,
+      action: 'partner.controls',
+      subject: id,
+      detail: { before: null, after: stored },
+    });
+    const cleared = await operate('partner', 'controls', id, '--clear');
+    assert.equal(cleared.json.spending_controls, null);
+    assert.deepEqual(await lastAudit(operate), {
+      actor: ACTOR,
+      action: 'partner.controls',
+      subject: id,
+      detail: { before: stored, after: null },
+    });
+    assert.equal((await operate('partner', 'controls', NOWHERE, '--clear')).code, 1);
+  });
+
+  for (const [what, flags, names] of [
+    ['that are not JSON', ['--set', '{'], /must be valid JSON/],
+    ['with an empty list', ['--set', '{"blocked_categories":[]}'], /blocked_categories must not be empty/],
+    ['with an unknown field', ['--set', '{"categories":["7995"]}'], /categories/],
+    [
+      'with a limit of 0',
+      ['--set', '{"spending_limits":[{"amount":0,"interval":"daily"}]}'],
+      /spending_limits\.0\.amount/,
+    ],
+    ['that are set and cleared at once', ['--set', '{}', '--clear'], /--clear/],
+  ] as const) {
+    it(`refuses spending controls ${what} as wrong usage`, async () => {
+      const { code, err } = await operate('partner', 'controls', NOWHERE, ...flags);
+      assert.equal(code, 2);
+      assert.match(err, names);
+    });
+  }
 
   it('lists every account, newest first', async () => {
     const first = await createPartner('One');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { beginScan, readCursor, recordChainState } from '../../../commands/deposits/chain-scan.ts';
 import { takeBlocks } from '../../../commands/deposits/take-blocks.ts';
 import type { NodeState } from '../../../db/entities/deposits.ts';
-import type { TronNetwork } from '../../../domain/deposit.ts';
+import type { ChainName } from '../../../domain/deposit.ts';
 import { openCommands, type TestCommands } from '../../support/commands/open-commands.ts';
 import { readDepositState } from '../../support/deposits/payments.ts';
 import { paymentFor, seedDeposits } from '../../support/deposits/seed-deposits.ts';
@@ -33,7 +33,7 @@ describe('operator tron', () => {
   const attention = async () => (await operate('attention', 'list')).json;
 
   /** A chain that has been read up to a block of this age, out of 1,000 more. */
-  async function scanned(number: number, ageMs: number, network: TronNetwork = 'private'): Promise<void> {
+  async function scanned(number: number, ageMs: number, network: ChainName = 'private'): Promise<void> {
     await beginScan(commands.context.orm, network, { number, hash: hash(number), time: ago(ageMs) });
     await recordChainState(commands.context.orm, network, {
       solidBlockNumber: number + 1_000,

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { startCodec } from '../../../codec/server.ts';
 import type { RingKey } from '../../../crypto/key-ring.ts';
 import { freePort } from '../../../dev/free-port.ts';
-import type { Listening } from '../../../process/listen.ts';
+import type { ListeningServer } from '../../../process/listen.ts';
 import { createLogger } from '../../../process/logger.ts';
 import { issueCardWorkflowId } from '../../../workflows/messages.ts';
 import { createCard, settledCard } from '../../support/cards.ts';
@@ -35,7 +35,7 @@ describe('a rotation of CODEC_KEYS and CODEC_TOKENS while the service runs', fun
   async function withEndpoint<T>(
     keys: RingKey[],
     tokens: string[],
-    work: (endpoint: Listening) => Promise<T>,
+    work: (endpoint: ListeningServer) => Promise<T>,
   ): Promise<T> {
     const config = { host: '127.0.0.1', port: 0, keys, tokens, issuer: null, allowedOrigins: [] };
     const logger = createLogger('codec', 'silent');
@@ -55,7 +55,7 @@ describe('a rotation of CODEC_KEYS and CODEC_TOKENS while the service runs', fun
   const keyOf = ({ metadata }: JsonPayload) =>
     Buffer.from(metadata['encryption-key-id'] ?? '', 'base64').toString();
 
-  async function decoded(endpoint: Listening, token: string, payload: JsonPayload): Promise<unknown> {
+  async function decoded(endpoint: ListeningServer, token: string, payload: JsonPayload): Promise<unknown> {
     const response = await fetch(`${endpoint.url}/decode`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}` },

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
+import {
+  simulatedNetworkCredentials,
+  simulatedNetworkSecrets,
+} from '../../../adapters/card-networks/simulated/credentials.ts';
+import { signBody } from '../../../adapters/card-networks/simulated/signature.ts';
 import { resealEverything } from '../../../commands/key-ring/reseal.ts';
 import { setEndpoint } from '../../../commands/webhooks/endpoints.ts';
-import { signCallback } from '../../../crypto/callback-signature.ts';
-import { simulatedNetworkSecrets } from '../../../crypto/derived-keys.ts';
 import { KeyRing, type RingKey } from '../../../crypto/key-ring.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { signEvent } from '../../../crypto/webhooks.ts';
@@ -97,7 +99,7 @@ describe('a rotation of ENCRYPTION_KEYS while the service runs', function () {
   async function answerToCallback({ config }: TestStack, key: RingKey): Promise<number> {
     const [secret] = simulatedNetworkSecrets(new KeyRing([key]));
     const body = JSON.stringify({ token: newId('card'), type: 'card.issuance' });
-    const signature = signCallback(body, simulatedNetworkCredentials(secret).callbackSecret);
+    const signature = signBody(body, simulatedNetworkCredentials(secret).callbackSecret);
     const response = await fetch(`http://${config.host}:${config.port}/network/callbacks`, {
       ...{ method: 'POST', body, headers: { 'x-network-signature': signature } },
     });

@@ -5,7 +5,7 @@ import { Worker } from '@temporalio/worker';
 import { webhooksTaskQueue } from '../../../config/task-queues.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { createLogger } from '../../../process/logger.ts';
-import { tellDelivery } from '../../../temporal/deliver-webhook.ts';
+import { notifyDelivery } from '../../../temporal/deliver-webhook.ts';
 import { EncryptionCodec } from '../../../temporal/encryption-codec.ts';
 import { TemporalPlugin } from '../../../temporal/plugin.ts';
 import { type RunningWorker, startWorker } from '../../../worker/start-worker.ts';
@@ -13,7 +13,7 @@ import {
   deliverWebhookWorkflowId,
   issueCardWorkflowId,
   networkResult,
-  resolveIssuance,
+  resolveIssuanceSignal,
 } from '../../../workflows/messages.ts';
 import { createCard, settledCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
@@ -67,13 +67,13 @@ describe('histories with CODEC_KEYS', function () {
       return shown.currentDetails?.includes('Waiting for an operator');
     });
     await workflow.signal(networkResult);
-    await workflow.signal(resolveIssuance, { outcome: 'failed' });
+    await workflow.signal(resolveIssuanceSignal, { outcome: 'failed' });
     await workflow.result();
     assert.match((await (await workflow.describe()).staticSummary()) ?? '', new RegExp(cardId));
     const event = { eventId: newId('evt'), type: 'ping', partnerId: partner.id, mode: 'live' } as const;
     const taskQueue = webhooksTaskQueue(stack.config.taskQueuePrefix);
     const told = { status: 'retrying', attemptCount: 1, nextAttemptInMs: 1, error: 'http_500' } as const;
-    await tellDelivery(stack.client, { ...event, taskQueue }, told);
+    await notifyDelivery(stack.client, { ...event, taskQueue }, told);
     const delivery = stack.client.workflow.getHandle(deliverWebhookWorkflowId(event.eventId));
     await delivery.result();
 
@@ -109,7 +109,7 @@ describe('histories with CODEC_KEYS', function () {
         const shown = await rotated.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
         return shown.currentDetails?.includes('Waiting for an operator');
       });
-      await rotated.signal(resolveIssuance, { outcome: 'failed' });
+      await rotated.signal(resolveIssuanceSignal, { outcome: 'failed' });
       await rotated.result();
     } finally {
       await connection.close();

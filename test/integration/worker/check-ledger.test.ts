@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { pino } from 'pino';
-import type { LedgerCheck } from '../../../commands/operations/ledger-checks.ts';
-import { readMeasurement } from '../../../commands/operations/measurements.ts';
+import type { LedgerCheck } from '../../../commands/monitoring/ledger-checks.ts';
+import { readMeasurement } from '../../../commands/monitoring/measurements.ts';
 import { type Orm, openOrm } from '../../../db/orm.ts';
 import type { Repetition } from '../../../process/repeat.ts';
 import { nextTime, startCheckingLedger } from '../../../worker/check-ledger.ts';

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { readAttention } from '../../../attention/read-attention.ts';
 import type { CommandContext } from '../../../commands/command-context.ts';
 import { claimIdempotencyKey } from '../../../commands/idempotency/claim.ts';
 import { sealRequest } from '../../../commands/idempotency/response.ts';
@@ -8,7 +9,6 @@ import { newId } from '../../../crypto/new-id.ts';
 import type { Orm } from '../../../db/orm.ts';
 import { query } from '../../../db/sql.ts';
 import type { Tenant } from '../../../domain/mode.ts';
-import { readAttention } from '../../../operator/attention/read-attention.ts';
 import { ISSUE_CARD, issueCardWorkflowId } from '../../../workflows/messages.ts';
 import { readCardRow } from '../../support/cards.ts';
 import { claimOf } from '../../support/claims.ts';
@@ -76,7 +76,12 @@ describe('the sweep, beside 1,000 claims whose workflows Temporal refuses to sta
   it('shows operators those that have not started for ten minutes', async () => {
     const attention = async () => {
       const dayMs = 86_400_000;
-      const settings = { issuanceDeadlineMs: dayMs, topUpDeadlineMs: dayMs, taskQueuePrefix: '' };
+      const settings = {
+        issuanceDeadlineMs: dayMs,
+        topUpDeadlineMs: dayMs,
+        withdrawalDeadlineMs: dayMs,
+        taskQueuePrefix: '',
+      };
       const items = await readAttention(stack.orm, settings);
       return items.map(({ kind, id, reason }) => [kind, id, reason.split(' (')[0]]);
     };
@@ -86,7 +91,7 @@ describe('the sweep, beside 1,000 claims whose workflows Temporal refuses to sta
       `UPDATE idempotency_claim SET created_at = created_at - interval '11 minutes' WHERE partner_id = $1`,
       [unlucky.id],
     );
-    const said = '1000 requests for cards or top-ups';
+    const said = '1000 requests for cards, top-ups or withdrawals';
     assert.deepEqual(await attention(), [['request', unlucky.id, said]]);
   });
 

@@ -3,7 +3,7 @@ import { setCurrentProduct } from '../../../commands/products/products.ts';
 import {
   CardNetworkUnavailable,
   type IssueCardRequest,
-  type TopUpRequest,
+  type TopUpAsked,
 } from '../../../domain/card-network.ts';
 import { createCard, readCardRow } from '../../support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
@@ -18,11 +18,11 @@ describe('a request that the network has seen but not accepted', function () {
   this.timeout(120_000);
   let stack: TestStack;
   let partner: TestPartner;
-  let asked: (IssueCardRequest | TopUpRequest)[];
+  let asked: (IssueCardRequest | TopUpAsked)[];
   /** Happens after the network's first answer. */
   let meanwhile: () => Promise<unknown>;
 
-  async function ask<Request extends IssueCardRequest | TopUpRequest, Answer>(
+  async function ask<Request extends IssueCardRequest | TopUpAsked, Answer>(
     request: Request,
     network: (request: Request) => Promise<Answer>,
   ): Promise<Answer> {

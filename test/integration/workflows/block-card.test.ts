@@ -11,6 +11,7 @@ import { settlementOf } from '../../support/commands/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
 import type { Answer, TestPartner, TestStack } from '../../support/stack.ts';
 import { startUnrulyStack, type UnrulyNetwork } from '../../support/unruly-network.ts';
+import { withdraw } from '../../support/withdrawals.ts';
 
 /** What a card of $100 costs beside what is on it: that stays spent. */
 const FEES_CENTS = priceOf(10_000) - 10_000;
@@ -107,6 +108,41 @@ describe('POST /cards/{cardId}/block', function () {
     ]);
     expectError(await topUp(cardId, 5_000), 'invalid_state');
   });
+
+  for (const [answer, status] of [
+    ['yes', 201],
+    ['no', 402],
+  ] as const) {
+    it(`lets a withdrawal that had no response yet end as the network says (${answer}), and loses no cent`, async () => {
+      const cardId = await cardIn(stack, partner, 'live', 'active');
+      const asked = Promise.withResolvers<void>();
+      const hold = Promise.withResolvers<void>();
+      network.withdrawals = async (ask) => {
+        const said = answer === 'yes' ? await ask() : { status: 'declined' as const, reason: 'in_a_test' };
+        asked.resolve();
+        await hold.promise;
+        return said;
+      };
+      const waiting = withdraw({ partner, mode: 'live', cardId }, 4_000);
+      await asked.promise;
+      const blocked = await block(cardId, 'live');
+      assert.deepEqual(
+        [blocked.status, blocked.json.balance, blocked.json.available_balance],
+        [200, 4_000, 0],
+        blocked.text,
+      );
+      hold.resolve();
+      const ended = await waiting;
+      assert.equal(ended.status, status, ended.text);
+      if (answer === 'no') expectError(ended, 'provider_declined');
+      network.withdrawals = (ask) => ask();
+      await assertBalance(stack, partner, 'live', { spentCents: FEES_CENTS, heldCents: 0 });
+      const { json: card } = await partner.call('GET', `/cards/${cardId}`, { mode: 'live' });
+      assert.deepEqual([card.balance, card.available_balance], [0, 0]);
+      const told = answer === 'yes' ? ['withdrawal.succeeded'] : [];
+      assert.deepEqual(await eventTypes(stack, cardId), ['card.issued', 'card.blocked', ...told]);
+    });
+  }
 
   it('answers a top-up that had no response yet with 409, as if it came after the block', async () => {
     const cardId = await cardIn(stack, partner, 'live', 'active');

@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
-import { decideIssuance, decideTopUp } from '../../../commands/funding/resolution.ts';
+import { decideIssuance, decideTopUp, decideWithdrawal } from '../../../commands/funding/resolution.ts';
 import { cardsTaskQueue } from '../../../config/task-queues.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
-import { CHANGE_CARD_STATUS, ISSUE_CARD, networkResult, TOP_UP_CARD } from '../../../workflows/messages.ts';
+import {
+  CHANGE_CARD_STATUS,
+  ISSUE_CARD,
+  networkResult,
+  TOP_UP_CARD,
+  WITHDRAW_FROM_CARD,
+} from '../../../workflows/messages.ts';
 import { eventTypes } from '../../support/cards.ts';
 import { claimOf } from '../../support/claims.ts';
 import { assertBalance, assertLedgerClean } from '../../support/money.ts';
@@ -87,24 +93,26 @@ describe('a decision that is signalled by hand', function () {
     assert.equal((await silent.row())?.status, isYes ? kind.succeeded : 'failed');
     assert.deepEqual(await silent.events(), [isYes ? kind.told.yes : kind.told.no]);
     assert.deepEqual(await audited(silent), [[actor, outcome]]);
-    const spentCents = silent.spentBeforeCents + (isYes ? silent.heldCents : 0);
+    const spentCents = silent.spentBeforeCents + (isYes ? silent.costCents : 0);
     await assertBalance(stack, silent.partner, 'live', { spentCents, heldCents: 0 });
   }
 
   /** Records a decision as an operator's command does that dies right after. */
-  function record(silent: Silent, { yes }: SilentKind, isYes: boolean): Promise<void> {
+  function record(silent: Silent, { type }: SilentKind, isYes: boolean): Promise<void> {
     const about = { reason: 'by telephone', deadlineMs: DAY_MS };
-    if (yes === 'issued') {
+    if (type === ISSUE_CARD) {
       const outcome = isYes ? ('issued' as const) : ('failed' as const);
       return decideIssuance(stack.operator, { cardId: silent.id, outcome, ...about });
     }
     const outcome = isYes ? ('succeeded' as const) : ('failed' as const);
-    return decideTopUp(stack.operator, { topUpId: silent.id, outcome, ...about });
+    if (type === TOP_UP_CARD) {
+      return decideTopUp(stack.operator, { topUpId: silent.id, outcome, ...about });
+    }
+    return decideWithdrawal(stack.operator, { withdrawalId: silent.id, outcome, ...about });
   }
 
   for (const kind of SILENT_KINDS) {
-    const { name, yes, pending, begin } = kind;
-    const type = yes === 'issued' ? ISSUE_CARD : TOP_UP_CARD;
+    const { name, type, yes, pending, begin } = kind;
 
     it(`changes nothing about ${name} before its deadline, whatever deadline the workflow was given`, async () => {
       const silent = await begin(stack);
@@ -198,19 +206,22 @@ describe('a decision that is signalled by hand', function () {
   }
 
   it("changes nothing through a workflow that has another operation's claim, or none", async () => {
-    const [issuance, topUp] = await Promise.all(SILENT_KINDS.map(({ begin }) => begin(stack)));
-    assert.ok(issuance && topUp);
-    await Promise.all([issuance.age(), topUp.age()]);
+    const [issuance, topUp, withdrawal] = await Promise.all(SILENT_KINDS.map(({ begin }) => begin(stack)));
+    assert.ok(issuance && topUp && withdrawal);
+    await Promise.all([issuance.age(), topUp.age(), withdrawal.age()]);
     const [ofCard, ofTopUp] = [await claimOf(stack, issuance.id), await claimOf(stack, topUp.id)];
+    const ofWithdrawal = await claimOf(stack, withdrawal.id);
     const strangers = await Promise.all([
       startForeign(ISSUE_CARD, ofTopUp),
       startForeign(TOP_UP_CARD, ofCard),
+      startForeign(TOP_UP_CARD, ofWithdrawal),
+      startForeign(WITHDRAW_FROM_CARD, ofTopUp),
       startForeign(CHANGE_CARD_STATUS, ofCard),
       startForeign(CHANGE_CARD_STATUS, ofTopUp),
       startForeign(ISSUE_CARD, newId('claim')),
       startForeign(TOP_UP_CARD, "'; DROP TABLE card; --"),
     ]);
-    const [refused, over] = [strangers.slice(0, 2), strangers.slice(2)];
+    const [refused, over] = [strangers.slice(0, 4), strangers.slice(4)];
     for (const stranger of refused) {
       for (const outcome of ['issued', 'succeeded', 'failed']) await stranger.signal('resolve', { outcome });
     }
@@ -221,6 +232,7 @@ describe('a decision that is signalled by hand', function () {
     for (const [silent, { pending }] of [
       [issuance, SILENT_KINDS[0]],
       [topUp, SILENT_KINDS[1]],
+      [withdrawal, SILENT_KINDS[2]],
     ] as [Silent, SilentKind][]) {
       assert.equal((await silent.row())?.status, pending);
       assert.deepEqual(await audited(silent), []);

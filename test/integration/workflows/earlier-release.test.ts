@@ -5,7 +5,7 @@ import { cardsTaskQueue } from '../../../config/task-queues.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { query } from '../../../db/sql.ts';
 import type { WorkflowOperation } from '../../../domain/claim-operation.ts';
-import { type ClaimedWorkflow, startClaimed, workflowIdOf } from '../../../temporal/claimed-workflow.ts';
+import { type ClaimedWorkflow, claimedWorkflowId, startClaimed } from '../../../temporal/claimed-workflow.ts';
 import { cardIn } from '../../support/card-status.ts';
 import { eventTypes, readCardRow } from '../../support/cards.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../../support/money.ts';
@@ -70,7 +70,7 @@ describe('a test-mode workflow that the previous release started', () => {
     it(`ends and does nothing if its claim ${claimIsLeft ? 'still exists' : 'is gone'}`, async () => {
       for (const operation of ['create_card', 'top_up_card', 'freeze_card', 'block_card'] as const) {
         const workflow = await start(operation, claimIsLeft);
-        await stack.client.workflow.getHandle(workflowIdOf(workflow)).result();
+        await stack.client.workflow.getHandle(claimedWorkflowId(workflow)).result();
       }
       const cards = await query(stack.orm.em.fork(), 'SELECT FROM card');
       const topUps = await query(stack.orm.em.fork(), 'SELECT FROM topup');

@@ -4,7 +4,7 @@ import { Client, Connection } from '@temporalio/client';
 import { newId } from '../../../crypto/new-id.ts';
 import type { WorkflowOperation } from '../../../domain/claim-operation.ts';
 import { resolveOperation, startClaimed } from '../../../temporal/claimed-workflow.ts';
-import { tellDelivery } from '../../../temporal/deliver-webhook.ts';
+import { notifyDelivery } from '../../../temporal/deliver-webhook.ts';
 import { testTemporal } from '../../support/temporal.ts';
 
 /** On a task queue without a worker, so that what is started waits. */
@@ -26,7 +26,7 @@ describe('the service', () => {
     taskQueue,
   });
   const tell = (status: 'retrying' | 'given_up') => (partnerId: string) =>
-    tellDelivery(client, eventOf(partnerId), {
+    notifyDelivery(client, eventOf(partnerId), {
       ...{ status, attemptCount: 1, nextAttemptInMs: 1_000, error: 'http_500' },
     });
   const begin = (operation: WorkflowOperation) => (partnerId: string) =>

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
-import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
-import { signCallback } from '../../../crypto/callback-signature.ts';
-import { simulatedNetworkSecrets } from '../../../crypto/derived-keys.ts';
+import {
+  simulatedNetworkCredentials,
+  simulatedNetworkSecrets,
+} from '../../../adapters/card-networks/simulated/credentials.ts';
+import { signBody } from '../../../adapters/card-networks/simulated/signature.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import { createCard, eventTypes } from '../../support/cards.ts';
 import { claimOf } from '../../support/claims.ts';
@@ -12,6 +14,7 @@ import { asOwner } from '../../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../../support/stack.ts';
 import { createTopUp } from '../../support/top-ups.ts';
 import { until } from '../../support/until.ts';
+import { createWithdrawal } from '../../support/withdrawals.ts';
 
 const CARD_CENTS = 10_000;
 const TOP_UP_PRICE = priceOf(NEVER_FINISHES, 'card_topup');
@@ -23,7 +26,11 @@ describe('the network, if it contradicts a decision made by hand,', function () 
   let operate: Operate;
   let secret: string;
   before(async () => {
-    stack = await startTestStack({ issuanceDeadlineMs: 1_000, topUpDeadlineMs: 1_000 });
+    stack = await startTestStack({
+      issuanceDeadlineMs: 1_000,
+      topUpDeadlineMs: 1_000,
+      withdrawalDeadlineMs: 1_000,
+    });
     operate = operateIn(environmentOf(stack.config));
     secret = simulatedNetworkCredentials(simulatedNetworkSecrets(stack.operator.ring)[0]).callbackSecret;
   });
@@ -35,12 +42,15 @@ describe('the network, if it contradicts a decision made by hand,', function () 
     await stack.stop();
   });
 
-  async function callBack(token: string, type: 'card.issuance' | 'card.topup'): Promise<void> {
+  async function callBack(
+    token: string,
+    type: 'card.issuance' | 'card.topup' | 'card.withdrawal',
+  ): Promise<void> {
     const body = JSON.stringify({ token, type });
     const response = await fetch(`http://${stack.config.host}:${stack.config.port}/network/callbacks`, {
       method: 'POST',
       body,
-      headers: { 'x-network-signature': signCallback(body, secret) },
+      headers: { 'x-network-signature': signBody(body, secret) },
     });
     assert.equal(response.status, 204);
   }
@@ -136,6 +146,94 @@ describe('the network, if it contradicts a decision made by hand,', function () 
     // It settles that itself.
     await complete(id);
     await callBack(id, 'card.topup');
+    await until('it is settled', async () => !(await isExpected(id)));
+    assert.equal(await itemOf(id), undefined);
+  });
+
+  /** A withdrawal that an operator has decided, from a card of twice its amount. */
+  async function decidedWithdrawal(
+    outcome: '--failed' | '--succeeded',
+  ): Promise<{ id: string; cardId: string }> {
+    const card = await createCard(partner, { amount: 2 * NEVER_FINISHES }, { mode: 'live' });
+    const withdrawal = await createWithdrawal(partner, 'live', card.json.id, NEVER_FINISHES);
+    assert.equal(withdrawal.status, 202, withdrawal.text);
+    await untilListed(withdrawal.json.id, 'card_withdrawal');
+    const resolve = ['withdrawal', 'resolve', withdrawal.json.id, outcome, '--reason', 'r'];
+    const { code, err } = await operate(...resolve);
+    assert.equal(code, 0, err);
+    assert.equal(await itemOf(withdrawal.json.id), undefined);
+    return { id: withdrawal.json.id, cardId: card.json.id };
+  }
+
+  it('has a failed withdrawal listed that it has made after all, which is then booked once', async () => {
+    const { id, cardId } = await decidedWithdrawal('--failed');
+    await complete(id);
+    await callBack(id, 'card.withdrawal');
+    const item = await untilListed(id, 'network_contradiction');
+    assert.match(item.reason, /the withdrawal failed, and the network has taken the money off the card/);
+    assert.equal(item.command, `npm run operator -- withdrawal book ${id} --reason "…"`);
+    assert.equal(item.or_command, `npm run operator -- withdrawal dismiss ${id} --reason "…"`);
+
+    const { code, json, err } = await operate('withdrawal', 'book', id, '--reason', 'ticket 4711');
+    assert.deepEqual([code, json?.status, json?.failure_code], [0, 'succeeded', null], err);
+    assert.equal(json.card_balance, NEVER_FINISHES);
+    assert.deepEqual(await lastAudit(operate), {
+      actor: ACTOR,
+      action: 'withdrawal.book',
+      subject: id,
+      detail: { partnerId: partner.id, mode: 'live', cardId, said: 'yes', reason: 'ticket 4711' },
+    });
+    assert.deepEqual(await eventTypes(stack, cardId), [
+      'card.issued',
+      'withdrawal.failed',
+      'withdrawal.succeeded',
+    ]);
+    const spentCents = priceOf(2 * NEVER_FINISHES) - NEVER_FINISHES;
+    await assertBalance(stack, partner, 'live', { spentCents, heldCents: 0 });
+    assert.equal(await itemOf(id), undefined);
+    const again = await operate('withdrawal', 'book', id, '--reason', 'r');
+    assert.match(again.err, /there is nothing to book/);
+    const changes = await operate(
+      'ledger',
+      'transactions',
+      partner.id,
+      '--mode',
+      'live',
+      '--card',
+      cardId,
+      '--limit',
+      '1',
+    );
+    assert.deepEqual([changes.json[0].type, changes.json[0].source.id], ['card_withdrawal', id]);
+  });
+
+  it('has no withdrawal booked from a card that has no longer got the money, or is blocked', async () => {
+    const { id, cardId } = await decidedWithdrawal('--failed');
+    const spent = await createWithdrawal(partner, 'live', cardId, 2 * NEVER_FINISHES - 100);
+    assert.equal(spent.status, 201, spent.text);
+    await complete(id);
+    await callBack(id, 'card.withdrawal');
+    await untilListed(id, 'network_contradiction');
+    const refused = await operate('withdrawal', 'book', id, '--reason', 'r');
+    assert.match(refused.err, /was not booked: the card's available balance does not cover it any more/);
+    assert.match((await itemOf(id)).reason, /does not cover it any more/);
+    const blocked = await operate('card', 'block', cardId, '--reason', 'r');
+    assert.equal(blocked.code, 0, blocked.err);
+    const closed = await operate('withdrawal', 'book', id, '--reason', 'r');
+    assert.match(closed.err, /its money is in the prepaid balance already/);
+    const { code, err } = await operate('withdrawal', 'dismiss', id, '--reason', 'r');
+    assert.equal(code, 0, err);
+    assert.equal(await itemOf(id), undefined);
+  });
+
+  it('has a withdrawal listed that it has not made although an operator decided so', async () => {
+    const { id } = await decidedWithdrawal('--succeeded');
+    await complete(id, 'failed');
+    await callBack(id, 'card.withdrawal');
+    const item = await untilListed(id, 'network_contradiction');
+    assert.match(item.reason, /says that it has not taken the money off the card/);
+    await complete(id);
+    await callBack(id, 'card.withdrawal');
     await until('it is settled', async () => !(await isExpected(id)));
     assert.equal(await itemOf(id), undefined);
   });

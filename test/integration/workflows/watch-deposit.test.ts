@@ -6,7 +6,7 @@ import { takeBlocks } from '../../../commands/deposits/take-blocks.ts';
 import { notifyDeposits } from '../../../db/notifications.ts';
 import { query } from '../../../db/sql.ts';
 import type { DepositDecision } from '../../../domain/deposit.ts';
-import { resolveDeposit, watchDepositWorkflowId } from '../../../workflows/messages.ts';
+import { resolveDepositSignal, watchDepositWorkflowId } from '../../../workflows/messages.ts';
 import { depositEvents, pay, readDepositState, recordPayment } from '../../support/deposits/payments.ts';
 import { seedDeposit } from '../../support/deposits/seed-deposits.ts';
 import { assertLedgerClean } from '../../support/money.ts';
@@ -221,7 +221,7 @@ describe('the workflow that watches a deposit', function () {
 
   it('records payments as returned on a signal', async () => {
     const one = await inReview();
-    await one.workflow.signal(resolveDeposit, RETURNED);
+    await one.workflow.signal(resolveDepositSignal, RETURNED);
     await one.workflow.result();
     assert.equal((await one.state()).status, 'returned');
     assert.deepEqual(await depositEvents(stack.orm, one.id), []);
@@ -268,21 +268,21 @@ describe('the workflow that watches a deposit', function () {
     await untilSaid(workflow, 'and changed nothing: its reason must be 1 to 500 characters');
     await workflow.signal('nonsense', 1);
     assert.deepEqual(await state(), before);
-    await workflow.signal(resolveDeposit, CREDIT);
+    await workflow.signal(resolveDepositSignal, CREDIT);
     await workflow.result();
     assert.equal((await state()).status, 'confirmed');
   });
 
   it('shows why a decision was refused, and accepts the next one', async () => {
     const one = await watched();
-    await one.workflow.signal(resolveDeposit, CREDIT);
+    await one.workflow.signal(resolveDepositSignal, CREDIT);
     await untilSaid(one.workflow, 'and changed nothing: nothing is in review');
     await one.receive('0.001');
     await untilSaid(one.workflow, '**Waiting for an operator.**');
-    await one.workflow.signal(resolveDeposit, CREDIT);
+    await one.workflow.signal(resolveDepositSignal, CREDIT);
     await untilSaid(one.workflow, 'and changed nothing: together they add up to less than a cent');
     assert.deepEqual(await audited(one), []);
-    await one.workflow.signal(resolveDeposit, RETURNED);
+    await one.workflow.signal(resolveDepositSignal, RETURNED);
     await one.workflow.result();
     assert.equal((await one.state()).status, 'returned');
   });
@@ -291,35 +291,35 @@ describe('the workflow that watches a deposit', function () {
     const one = await inReview();
     await stack.stopWorker();
     await pay(stack.orm, one.id, { usdt: '25', deniedBy: 'node-b' });
-    await one.workflow.signal(resolveDeposit, CREDIT);
+    await one.workflow.signal(resolveDepositSignal, CREDIT);
     await startWorker();
     const said = await untilSaid(one.workflow, 'and changed nothing: the deposit has changed since');
     assert.match(said, /the node node-b denies it/);
     const { version } = await one.state();
-    await one.workflow.signal(resolveDeposit, {
+    await one.workflow.signal(resolveDepositSignal, {
       ...CREDIT,
       reason: 'of what was there before',
       version: version - 1,
     });
-    await one.workflow.signal(resolveDeposit, { ...CREDIT, reason: 'x'.repeat(501) });
+    await one.workflow.signal(resolveDepositSignal, { ...CREDIT, reason: 'x'.repeat(501) });
     await untilSaid(one.workflow, 'its reason must be');
     assert.deepEqual((await one.state()).payments, ['in_review', 'in_review']);
     assert.deepEqual(await audited(one), []);
-    await one.workflow.signal(resolveDeposit, RETURNED);
+    await one.workflow.signal(resolveDepositSignal, RETURNED);
     await one.workflow.result();
   });
 
   it('applies a decision once, even if nobody is informed and another payment arrives meanwhile', async () => {
     const one = await inReview();
     loseWordOf = () => one.receive('7');
-    await one.workflow.signal(resolveDeposit, CREDIT);
+    await one.workflow.signal(resolveDepositSignal, CREDIT);
     await untilSaid(one.workflow, '7.00 USDT are in review');
     assert.deepEqual(await one.state(), {
       ...{ status: 'needs_review', version: 4, creditedCents: 1_000, payments: ['credited', 'in_review'] },
     });
     assert.equal((await audited(one)).length, 1);
     assert.doesNotMatch(await details(one.workflow), /changed nothing/);
-    await one.workflow.signal(resolveDeposit, CREDIT);
+    await one.workflow.signal(resolveDepositSignal, CREDIT);
     await one.workflow.result();
     assert.equal((await one.state()).creditedCents, 1_700);
   });
@@ -327,8 +327,8 @@ describe('the workflow that watches a deposit', function () {
   it('applies the first of two simultaneous decisions', async () => {
     const one = await inReview();
     await stack.stopWorker();
-    await one.workflow.signal(resolveDeposit, RETURNED);
-    await one.workflow.signal(resolveDeposit, CREDIT);
+    await one.workflow.signal(resolveDepositSignal, RETURNED);
+    await one.workflow.signal(resolveDepositSignal, CREDIT);
     await startWorker();
     await one.workflow.result();
     assert.deepEqual(await audited(one), [{ actor: 'temporal', ...RETURNED }]);
@@ -344,7 +344,7 @@ describe('the workflow that watches a deposit', function () {
     await until('another run', async () => (await workflow.describe()).runId !== runId);
     await untilSaid(workflow, 'the exact amount was already paid');
     assert.equal(await attribute(workflow, 'NeedsAttention'), true);
-    await workflow.signal(resolveDeposit, RETURNED);
+    await workflow.signal(resolveDepositSignal, RETURNED);
     await workflow.result();
     assert.deepEqual([(await state()).status, (await state()).creditedCents], ['confirmed', 2_500]);
   });
@@ -369,7 +369,7 @@ describe('the workflow that watches a deposit', function () {
       taskQueue: `${stack.config.taskQueuePrefix}deposits`,
       args: [{ depositId: 'dep_01k0000000000000000000000a' }],
     });
-    await workflow.signal(resolveDeposit, CREDIT);
+    await workflow.signal(resolveDepositSignal, CREDIT);
     await workflow.result();
   });
 
@@ -393,7 +393,7 @@ describe('the workflow that watches a deposit', function () {
     assert.equal(await attribute(workflow, 'DepositId'), id);
     assert.equal(await attribute(workflow, 'PartnerId'), partner.id);
     assert.equal(await attribute(workflow, 'NeedsAttention'), true);
-    await workflow.signal(resolveDeposit, CREDIT);
+    await workflow.signal(resolveDepositSignal, CREDIT);
     await workflow.result();
     assert.equal(await attribute(workflow, 'NeedsAttention'), false);
   });
@@ -401,13 +401,13 @@ describe('the workflow that watches a deposit', function () {
   it('leaves a payment that is found during a decision to the next one', async () => {
     const one = await inReview('2');
     await recordPayment(stack.orm, one.id, { usdt: '4' });
-    await one.workflow.signal(resolveDeposit, CREDIT);
+    await one.workflow.signal(resolveDepositSignal, CREDIT);
     await creditPayments(stack.orm, [one.id]);
     await notifyDeposits(stack.orm);
     await untilSaid(one.workflow, 'are in review:');
     await until('everything is settled', async () => {
       const { status } = await one.state();
-      if (status === 'needs_review') await one.workflow.signal(resolveDeposit, CREDIT).catch(() => {});
+      if (status === 'needs_review') await one.workflow.signal(resolveDepositSignal, CREDIT).catch(() => {});
       return status === 'confirmed';
     });
     assert.equal((await one.state()).creditedCents, 600);

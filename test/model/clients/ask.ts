@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
-import { signCallback } from '../../../crypto/callback-signature.ts';
-import { simulatedNetworkSecrets } from '../../../crypto/derived-keys.ts';
+import {
+  simulatedNetworkCredentials,
+  simulatedNetworkSecrets,
+} from '../../../adapters/card-networks/simulated/credentials.ts';
+import { signBody } from '../../../adapters/card-networks/simulated/signature.ts';
 import type { Answer } from '../../support/stack.ts';
 import { Difference } from '../difference.ts';
 import { count } from '../tally.ts';
@@ -35,7 +37,7 @@ export function ask(service: Service, { key, method, path, body, idempotencyKey 
 export function tellAsNetwork(service: Service, transaction: object): Promise<Answer> {
   const secret = simulatedNetworkSecrets(service.stack.operator.ring)[0];
   const body = JSON.stringify(transaction);
-  const signature = signCallback(body, simulatedNetworkCredentials(secret).callbackSecret);
+  const signature = signBody(body, simulatedNetworkCredentials(secret).callbackSecret);
   const headers = { 'x-network-signature': signature };
   return untilTold(service, '/network/transactions', { method: 'POST', headers, body });
 }

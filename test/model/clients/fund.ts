@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { adjustBalance } from '../../../commands/accounts/balance.ts';
+import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
 import { Refusal } from '../../../commands/refusal.ts';
 import type { Account } from '../account.ts';
 import { Difference, demandSame } from '../difference.ts';

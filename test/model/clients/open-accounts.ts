@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { adjustBalance } from '../../../commands/accounts/balance.ts';
+import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
 import { negotiateFees, negotiateLimits } from '../../../commands/accounts/partners.ts';
 import { type Account, type Limits, PLATFORM_LIMITS, utcDay } from '../account.ts';
 import { PLATFORM_PRICES, type Prices } from '../rules/prices.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { resolveDeposit } from '../../../commands/deposits/resolve-deposit.ts';
-import { addressHash, addressOf, hashOfName } from '../../../dev/tron/address.ts';
+import { addressHash, hashName, toBase58Address } from '../../../dev/tron/address.ts';
 import {
   approval,
   type Draft,
@@ -18,7 +18,7 @@ import { ask } from './ask.ts';
 import type { Run } from './run.ts';
 import { untilThere } from './running-service.ts';
 
-const OTHER_TOKEN = addressOf(hashOfName('another token'));
+const OTHER_TOKEN = toBase58Address(hashName('another token'));
 const MICRO_PER_CENT = 10_000n;
 
 /** One client's work on a deposit: right and wrong payments, and an operator's decisions. @param deposit undefined: a new one */
@@ -113,7 +113,7 @@ function draftsOf({ address: to, terms }: Deposit, { kind, micro, pick }: Deposi
     case 'twice':
       return [
         tokenTransfer(exact),
-        tokenTransfer({ ...exact, from: addressOf(hashOfName(`payer ${pick}`)) }),
+        tokenTransfer({ ...exact, from: toBase58Address(hashName(`payer ${pick}`)) }),
       ];
     case 'halves':
       return [tokenTransfer({ to, valueMicroUsdt: exact.valueMicroUsdt / 2n }), tokenTransfer(other)];

@@ -30,7 +30,9 @@ const TIMINGS: ChainTimings = {
     confirmationMs: 5_000,
     rememberedMs: 1_000,
   },
-  ...{ firstBackoffMs: 1, mostBackoffMs: 50, recoveryMs: 200 },
+  firstBackoffMs: 1,
+  maxBackoffMs: 50,
+  recoveryMs: 200,
 };
 
 export interface ChainOfNodes {

@@ -1,5 +1,5 @@
 import type { CardNetwork } from '../../../domain/card-network.ts';
-import { issuance, statusChange, topUp } from './network-requests.ts';
+import { issuance, statusChange, topUp, withdrawal } from './network-requests.ts';
 
 /** One call of a CardNetwork, and how it looks on the wire. */
 export interface Call {
@@ -35,6 +35,7 @@ const ofToken = (field: string, token: string): Pick<Call, 'answered' | 'about'>
 
 const issue = issuance(0);
 const load = topUp('sim_1', 0);
+const take = withdrawal('sim_1', 0);
 const freeze = statusChange('sim_1', 'frozen');
 
 type Ask = Pick<Call, 'name' | 'make'>;
@@ -100,6 +101,17 @@ export const CALLS: readonly Call[] = [
       path: '/topups',
       request: load,
       field: 'topUp',
+      success: succeeded,
+      unreadable: [issued, freeText, strange],
+    },
+  ),
+  ...askedAndLookedUp(
+    { name: 'withdrawFromCard', make: (network) => network.withdrawFromCard(take) },
+    { name: 'lookUpWithdrawal', make: (network) => network.lookUpWithdrawal(take.token) },
+    {
+      path: '/withdrawals',
+      request: take,
+      field: 'withdrawal',
       success: succeeded,
       unreadable: [issued, freeText, strange],
     },

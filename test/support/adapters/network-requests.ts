@@ -3,7 +3,8 @@ import type {
   CardNetwork,
   IssueCardRequest,
   StatusChangeRequest,
-  TopUpRequest,
+  TopUpAsked,
+  WithdrawalAsked,
 } from '../../../domain/card-network.ts';
 
 export const newToken = () => `card_${ulid().toLowerCase()}`;
@@ -29,8 +30,13 @@ export async function issuedCard(network: CardNetwork) {
 }
 
 /** A top-up under a new token, of 100 dollars and these last two digits. */
-export function topUp(networkCardId: string, lastDigits: number): TopUpRequest {
+export function topUp(networkCardId: string, lastDigits: number): TopUpAsked {
   return { token: `topup_${ulid().toLowerCase()}`, networkCardId, amountCents: 10_000 + lastDigits };
+}
+
+/** A withdrawal under a new token, of 100 dollars and these last two digits. */
+export function withdrawal(networkCardId: string, lastDigits: number): WithdrawalAsked {
+  return { token: `wdr_${ulid().toLowerCase()}`, networkCardId, amountCents: 10_000 + lastDigits };
 }
 
 /** A status change under a new token. */

@@ -1,6 +1,6 @@
 import { createSecretKey } from 'node:crypto';
 import pino from 'pino';
-import { startSimulatedNetwork } from '../../../adapters/simulated-network/start-simulated-network.ts';
+import { startSimulatedNetwork } from '../../../adapters/card-networks/simulated/server/start-server.ts';
 import { openOrm } from '../../../db/orm.ts';
 
 // A host of the simulated network to be killed: prints its URL once it answers, and runs until then.

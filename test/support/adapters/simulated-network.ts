@@ -1,13 +1,13 @@
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import pino from 'pino';
-import { createHttpCardNetwork } from '../../../adapters/card-network/http-card-network.ts';
-import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
-import { startSimulatedNetwork } from '../../../adapters/simulated-network/start-simulated-network.ts';
-import { verifyCallback } from '../../../crypto/callback-signature.ts';
+import { createSimulatedClient } from '../../../adapters/card-networks/simulated/client.ts';
+import { simulatedNetworkCredentials } from '../../../adapters/card-networks/simulated/credentials.ts';
+import { startSimulatedNetwork } from '../../../adapters/card-networks/simulated/server/start-server.ts';
+import { verifySignature } from '../../../adapters/card-networks/simulated/signature.ts';
+import { NetworkCallback } from '../../../adapters/card-networks/simulated/wire.ts';
 import { type Orm, openOrm } from '../../../db/orm.ts';
 import type { CardNetwork } from '../../../domain/card-network.ts';
-import { NetworkCallback } from '../../../domain/card-network.ts';
 import { createTestDatabase } from '../postgres.ts';
 import { listenOnLoopback } from '../sockets.ts';
 
@@ -48,7 +48,7 @@ export async function startTestNetwork(): Promise<TestNetwork> {
       logger,
     });
     const { bearerToken } = simulatedNetworkCredentials(secrets[0]);
-    const network = createHttpCardNetwork({ url: server.url, bearerToken });
+    const network = createSimulatedClient({ url: server.url, bearerToken });
     let stopped: Promise<void> | undefined;
     const stop = () => {
       stopped ??= network.close().then(server.stop);
@@ -89,7 +89,7 @@ async function startCallbackReceiver(secret: string): Promise<CallbackReceiver> 
   const server = await listenOnLoopback(async (request, response) => {
     const body = await buffer(request);
     const signature = request.headers['x-network-signature'];
-    if (typeof signature !== 'string' || !verifyCallback(body, signature, secret)) tokens.push('forged');
+    if (typeof signature !== 'string' || !verifySignature(body, signature, secret)) tokens.push('forged');
     else tokens.push(NetworkCallback.parse(JSON.parse(body.toString())).token);
     response.writeHead(receiver.status).end();
   });

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { simulatedNetworkCredentials } from '../../../adapters/simulated-network/credentials.ts';
-import { signCallback } from '../../../crypto/callback-signature.ts';
-import { simulatedNetworkSecrets } from '../../../crypto/derived-keys.ts';
+import {
+  simulatedNetworkCredentials,
+  simulatedNetworkSecrets,
+} from '../../../adapters/card-networks/simulated/credentials.ts';
+import { signBody } from '../../../adapters/card-networks/simulated/signature.ts';
 import { query } from '../../../db/sql.ts';
 import type { Answer, TestStack } from '../stack.ts';
 
@@ -13,7 +15,7 @@ export async function sendAsNetwork(
   signature?: string | null,
 ): Promise<Answer> {
   const secret = simulatedNetworkCredentials(simulatedNetworkSecrets(stack.operator.ring)[0]).callbackSecret;
-  const signed = signature === undefined ? signCallback(body, secret) : signature;
+  const signed = signature === undefined ? signBody(body, secret) : signature;
   const response = await fetch(`http://${stack.config.host}:${stack.config.port}${path}`, {
     method: 'POST',
     body,

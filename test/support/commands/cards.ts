@@ -3,7 +3,7 @@ import type { Settlement } from '../../../commands/settlement/settlement.ts';
 import { newId } from '../../../crypto/new-id.ts';
 import type { CardStatus } from '../../../domain/card-status.ts';
 import type { Tenant } from '../../../domain/mode.ts';
-import { applyOperation } from '../../../ledger/apply-operation.ts';
+import { applyPosting } from '../../../ledger/apply-posting.ts';
 import { NO_MERCHANT } from '../../../resources/transaction.ts';
 import { forkOf } from '../ledger/open-ledger.ts';
 import type { TestCommands } from './open-commands.ts';
@@ -23,7 +23,7 @@ export async function seedCard(
     [cardId, partnerId, mode, status, randomUUID(), `net_${cardId}`],
   );
   if (balanceCents === 0) return cardId;
-  const { outcome } = await applyOperation(forkOf(context.orm), {
+  const { outcome } = await applyPosting(forkOf(context.orm), {
     operationId: `seed/${cardId}`,
     partnerId,
     mode,

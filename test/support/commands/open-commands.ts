@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { testCardIssuer } from '../../../adapters/card-network/derived-cards.ts';
-import { adjustBalance } from '../../../commands/accounts/balance.ts';
+import { testCardIssuer } from '../../../adapters/card-networks/derived-cards.ts';
+import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
 import type { OperatorContext } from '../../../commands/accounts/operator-context.ts';
 import { createPartner } from '../../../commands/accounts/partners.ts';
 import { completeIssuance } from '../../../commands/funding/end-issuance.ts';
@@ -105,7 +105,7 @@ export async function openCommands(): Promise<TestCommands> {
   const owner = await connect();
   const operatorOrm = await openOperatorOrm(databaseUrl);
   const operator = { orm: operatorOrm, ring, actor: 'test' };
-  await setCurrentProduct(operator, { code: 'USD', bin: '424242', network: 'visa' });
+  await setCurrentProduct(operator, { code: 'USD', bin: '424242', scheme: 'visa' });
   const context: TestCommands['context'] = {
     ...{ orm, ring, liveNetworkConfigured: true, issueTestCard: testCardIssuer(ring) },
   };

@@ -30,7 +30,7 @@ export async function stateOf(commands: TestCommands, { partnerId, mode, cardId,
     [cardId],
   );
   const { availableCents, heldCents } = await readBalance(em, partnerId, mode);
-  const answer = await readClaimResponse(commands.context, claimId);
+  const response = await readClaimResponse(commands.context, claimId);
   return {
     topUp: topUp === undefined ? null : [topUp.status, topUp.failure_code, topUp.card_balance_cents],
     events: events
@@ -38,9 +38,9 @@ export async function stateOf(commands: TestCommands, { partnerId, mode, cardId,
       .filter(({ data }) => data.topup.id === topUpId)
       .map(({ type, data }) => [type, data.topup.status, data.topup.card_balance, data.card.balance]),
     answer:
-      answer === null
+      response === null
         ? null
-        : [answer.status, JSON.parse(answer.body).error?.code ?? JSON.parse(answer.body).status],
+        : [response.status, JSON.parse(response.body).error?.code ?? JSON.parse(response.body).status],
     cents: [availableCents, heldCents],
     card: await balanceOfCard(em, cardId),
     usage: await readUsage(commands, partnerId, mode),

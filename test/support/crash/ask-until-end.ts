@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Config } from '../../../config/service.ts';
 import { freePort } from '../../../dev/free-port.ts';
 import type { Mode } from '../../../domain/mode.ts';
-import type { TestPartner } from '../stack.ts';
+import type { Answer, TestPartner } from '../stack.ts';
 import { askAt } from './operations.ts';
 import { kill, startApiProcess } from './processes.ts';
 
@@ -24,11 +24,26 @@ export const END_TITLES: Record<End, string> = {
 };
 
 /** Sends a request to an API process of its own, which is killed -9, or loses its connection, before it has answered. */
-export async function askUntilEnd(
+export function askUntilEnd(
   ofStack: Config,
   folder: string,
   end: End,
-  { mode, ...request }: { mode: Mode; partner: TestPartner; path: string; body: object; key: string },
+  {
+    mode,
+    ...request
+  }: { mode: Mode; partner: TestPartner; method?: string; path: string; body: object; key: string },
+): Promise<void> {
+  return sendUntilEnd(ofStack, folder, end, ({ host, port }) =>
+    askAt(`http://${host}:${port}`, { ...request, case: { mode } }),
+  );
+}
+
+/** The same with any request. @param send sends it to the API process of this configuration */
+export async function sendUntilEnd(
+  ofStack: Config,
+  folder: string,
+  end: End,
+  send: (config: Config) => Promise<Answer>,
 ): Promise<void> {
   const config = { ...ofStack, port: await freePort() };
   const api = await startApiProcess(config, folder, {
@@ -36,7 +51,7 @@ export async function askUntilEnd(
     env: { DIE_AT_COMMIT: end },
   });
   try {
-    const asked = askAt(`http://${config.host}:${config.port}`, { ...request, case: { mode } });
+    const asked = send(config);
     if (end.startsWith('cut')) assert.equal((await asked).status, 503);
     else {
       await assert.rejects(asked, /fetch failed/);

@@ -65,6 +65,9 @@ export function faultsAround(options: FaultOptions): {
       lookUpIssuance: (token) => call('lookUpIssuance', token, () => network.lookUpIssuance(token)),
       topUpCard: (request) => call('topUpCard', request.token, () => network.topUpCard(request)),
       lookUpTopUp: (token) => call('lookUpTopUp', token, () => network.lookUpTopUp(token)),
+      withdrawFromCard: (request) =>
+        call('withdrawFromCard', request.token, () => network.withdrawFromCard(request)),
+      lookUpWithdrawal: (token) => call('lookUpWithdrawal', token, () => network.lookUpWithdrawal(token)),
       changeCardStatus: (request) =>
         call('changeCardStatus', request.token, () => network.changeCardStatus(request)),
       revealCard: (card) => network.revealCard(card),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { adjustBalance } from '../../../commands/accounts/balance.ts';
+import { adjustBalance } from '../../../commands/accounts/adjust-balance.ts';
 import { query } from '../../../db/sql.ts';
 import type { Mode } from '../../../domain/mode.ts';
 import { issueCardWorkflowId, topUpCardWorkflowId } from '../../../workflows/messages.ts';

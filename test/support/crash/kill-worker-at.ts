@@ -29,6 +29,7 @@ export async function killWorkerAt(
       cardCreationWaitMs: 240_000,
       issuanceDeadlineMs: 5_000,
       topUpDeadlineMs: 5_000,
+      withdrawalDeadlineMs: 5_000,
       logLevel: 'error',
     },
     { worker: false },

@@ -52,11 +52,11 @@ export async function askAt(
   {
     case: { mode },
     ...request
-  }: Pick<Operation, 'partner' | 'key' | 'path' | 'body'> & { case: Pick<Case, 'mode'> },
+  }: Pick<Operation, 'partner' | 'key' | 'path' | 'body'> & { case: Pick<Case, 'mode'>; method?: string },
 ): Promise<Answer> {
-  const { partner, key, path, body } = request;
+  const { partner, key, path, body, method = 'POST' } = request;
   const response = await fetch(`${origin}/v1${path}`, {
-    method: 'POST',
+    method,
     headers: {
       authorization: `Bearer ${partner.keys[mode]}`,
       'content-type': 'application/json',

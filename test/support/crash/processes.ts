@@ -90,6 +90,7 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
     CARD_CREATION_WAIT_MS: String(Math.min(config.cardCreationWaitMs, 60_000)),
     ISSUANCE_DEADLINE: `${config.issuanceDeadlineMs}ms`,
     TOPUP_DEADLINE: `${config.topUpDeadlineMs}ms`,
+    WITHDRAWAL_DEADLINE: `${config.withdrawalDeadlineMs}ms`,
     WEBHOOK_RETRY_SCHEDULE: config.webhookDelaysMs.map((delayMs) => `${delayMs}ms`).join(','),
     WEBHOOK_TIMEOUT: `${config.webhookTimeoutMs}ms`,
     WEBHOOK_ALLOW_LOOPBACK_HTTP: String(config.webhookAllowLoopbackHttp),
@@ -99,7 +100,7 @@ export function environmentOf(config: Config): NodeJS.ProcessEnv {
     TRUSTED_PROXIES: config.trustedProxies.map(([address, bits]) => `${address}/${bits}`).join(','),
     DEPOSIT_ADDRESS_TTL: `${config.depositAddressTtlMs}ms`,
     ...tronEnvironment(config.tron),
-    CHECK_ANSWERS: String(config.checkAnswers),
+    CHECK_ANSWERS: String(config.checkResponses),
     LOG_LEVEL: config.logLevel,
   };
 }

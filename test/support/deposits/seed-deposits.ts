@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import type { FoundPayment } from '../../../commands/deposits/take-blocks.ts';
 import type { TronConfig } from '../../../config/tron.ts';
-import { newId, timeOf } from '../../../crypto/new-id.ts';
+import { newId, readIdTime } from '../../../crypto/new-id.ts';
 import type { DepositStatus, PaymentStatus } from '../../../domain/deposit.ts';
 import { asOwner } from '../postgres.ts';
 import type { TestStack } from '../stack.ts';
@@ -66,8 +66,11 @@ export async function seedDeposit(
         status,
         String(received),
       ],
-      ...[isCredited ? amountCents : 0, status === 'confirming' ? 100 : null, timeOf(id)],
-      ...[isCredited ? timeOf(id) : null, status === 'needs_review' ? timeOf(id) : null],
+      isCredited ? amountCents : 0,
+      status === 'confirming' ? 100 : null,
+      readIdTime(id),
+      isCredited ? readIdTime(id) : null,
+      status === 'needs_review' ? readIdTime(id) : null,
     ],
   );
   await asOwner(

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isRetryable } from '../../../db/is-retryable.ts';
 import type { Orm } from '../../../db/orm.ts';
-import { applyOperation } from '../../../ledger/apply-operation.ts';
-import type { LedgerOperation } from '../../../ledger/operation.ts';
+import { applyPosting } from '../../../ledger/apply-posting.ts';
+import type { Posting } from '../../../ledger/posting.ts';
 import type { Answer } from './model.ts';
 import { attempt, type Recorder } from './observe.ts';
 import { forkOf } from './open-ledger.ts';
@@ -15,7 +15,7 @@ class ChangedItsMind extends Error {}
 
 interface Clients {
   /** Takes operations off the line until there are none, each turn in the next of the ways. */
-  work(line: LedgerOperation[], ways: readonly Way[], recorder: Recorder): Promise<void>;
+  work(line: Posting[], ways: readonly Way[], recorder: Recorder): Promise<void>;
 }
 
 /**
@@ -37,17 +37,17 @@ export function createClients(orm: Orm, isLost: (error: unknown) => boolean = ()
     }
   }
 
-  const inTransaction = (operations: LedgerOperation[], end: () => void) =>
+  const inTransaction = (postings: Posting[], end: () => void) =>
     forkOf(orm).transactional(async (tx) => {
       const answers: Answer[] = [];
-      for (const operation of operations) answers.push(await attempt(() => applyOperation(tx, operation)));
+      for (const posting of postings) answers.push(await attempt(() => applyPosting(tx, posting)));
       end();
       return answers;
     });
 
-  async function undo(operations: LedgerOperation[]): Promise<void> {
+  async function undo(postings: Posting[]): Promise<void> {
     try {
-      await inTransaction(operations, () => {
+      await inTransaction(postings, () => {
         throw new ChangedItsMind();
       });
     } catch (error) {
@@ -59,14 +59,14 @@ export function createClients(orm: Orm, isLost: (error: unknown) => boolean = ()
     async work(line, ways, recorder) {
       for (let turn = 0; line.length > 0; turn++) {
         const way = ways[turn % ways.length] as Way;
-        const operations = line.splice(0, way === 'together' || way === 'undone' ? 2 : 1);
-        const [operation] = operations as [LedgerOperation];
-        if (way === 'undone') await undo(operations);
+        const postings = line.splice(0, way === 'together' || way === 'undone' ? 2 : 1);
+        const [posting] = postings as [Posting];
+        if (way === 'undone') await undo(postings);
         else {
-          await recorder.record(operations, () =>
+          await recorder.record(postings, () =>
             untilTold(async () => {
-              if (way === 'together') return inTransaction(operations, () => {});
-              return [await attempt(() => applyOperation(em, operation))];
+              if (way === 'together') return inTransaction(postings, () => {});
+              return [await attempt(() => applyPosting(em, posting))];
             }),
           );
         }

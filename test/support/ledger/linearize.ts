@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type pg from 'pg';
-import { type LedgerOperation, transferId } from '../../../ledger/operation.ts';
+import { type Posting, transferId } from '../../../ledger/posting.ts';
 import { isTracked, Model } from './model.ts';
 import type { Observation } from './observe.ts';
 
@@ -21,12 +21,12 @@ export async function assertLinearizable(owner: pg.Client, observations: Observa
     unexplained = unexplained.filter((other) => {
       const [from, to] = windows.get(other) as [number, number];
       if (position < from || position > to) return true;
-      return !isSame(model.decide(other.operation).answer, other.answer);
+      return !isSame(model.decide(other.posting).answer, other.answer);
     });
     const call = calls[position];
     if (call === undefined) break;
-    const { answer, commit } = model.decide(call.operation);
-    assert.equal(answer.outcome, 'applied', `the model would not apply ${JSON.stringify(call.operation)}`);
+    const { answer, commit } = model.decide(call.posting);
+    assert.equal(answer.outcome, 'applied', `the model would not apply ${JSON.stringify(call.posting)}`);
     if (call.applied !== undefined) assert.deepEqual(call.applied.answer, answer);
     commit();
   }
@@ -35,7 +35,7 @@ export async function assertLinearizable(owner: pg.Client, observations: Observa
 }
 
 interface Call {
-  operation: LedgerOperation;
+  posting: Posting;
   askedAt: number;
   heardAt: number;
   /** None where its client lost the answer and was told of a replay. */
@@ -47,7 +47,7 @@ async function callsOf(owner: pg.Client, observations: Observation[]): Promise<C
   const told = observations.filter(
     ({ answer }) => answer.outcome === 'applied' || answer.outcome === 'replayed',
   );
-  const byContent = Map.groupBy(told, ({ operation }) => contentOf(operation));
+  const byContent = Map.groupBy(told, ({ posting }) => contentOf(posting));
   const { rows } = await owner.query<{ content: string }>(
     `SELECT operation_id || ' ' || string_agg(id || ':' || amount, ',' ORDER BY seq) AS content
      FROM ledger.transfer WHERE partner_id = ANY ($1) GROUP BY operation_id, fingerprint ORDER BY min(seq)`,
@@ -68,7 +68,7 @@ async function callsOf(owner: pg.Client, observations: Observation[]): Promise<C
       `an operation that was asked for after ${content} was answered came before it`,
     );
     latestQuestion = Math.max(latestQuestion, askedAt);
-    return { operation: all[0].operation, askedAt, heardAt, applied: applied[0] };
+    return { posting: all[0].posting, askedAt, heardAt, applied: applied[0] };
   });
 }
 
@@ -78,13 +78,13 @@ function windowOf({ askedAt, heardAt }: Observation, calls: Call[]): [number, nu
   return [calls.findLastIndex((call) => call.heardAt < askedAt) + 1, after === -1 ? calls.length : after];
 }
 
-function contentOf({ operationId, transfers }: LedgerOperation): string {
+function contentOf({ operationId, transfers }: Posting): string {
   const parts = transfers.map(({ step, amountCents }) => `${transferId(operationId, step)}:${amountCents}`);
   return `${operationId} ${parts.join(',')}`;
 }
 
 function partnersOf(observations: Observation[]): string[] {
-  return [...new Set(observations.map(({ operation }) => operation.partnerId))];
+  return [...new Set(observations.map(({ posting }) => posting.partnerId))];
 }
 
 type State = Record<string, { posted: number; held: number }>;

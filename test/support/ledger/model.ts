@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Mode } from '../../../domain/mode.ts';
-import type { Balance } from '../../../ledger/balances.ts';
 import type { RejectionReason } from '../../../ledger/ledger-error.ts';
-import type { LedgerAccount, LedgerOperation, Transfer, TransferCode } from '../../../ledger/operation.ts';
+import type { Balance, LedgerAccount, Posting, Transfer, TransferCode } from '../../../ledger/posting.ts';
 import { FLOWS } from './operations.ts';
 
 export type Answer =
@@ -23,7 +22,9 @@ interface Known {
 }
 
 const MAY_OVERDRAW: TransferCode[] = ['fee_transaction', 'fee_decline', 'late_debit'];
-const MAY_HOLD: TransferCode[] = ['issue_load', 'topup', 'fee_activation', 'fee_funding'];
+const MAY_HOLD: TransferCode[] = [
+  ...(['issue_load', 'topup', 'fee_activation', 'fee_funding', 'authorization', 'withdrawal'] as const),
+];
 
 const ONLY_IN: Partial<Record<TransferCode, Mode>> = { fund_faucet: 'test', fund_usdt: 'live' };
 
@@ -34,15 +35,15 @@ export class Model {
   readonly #resolved = new Set<string>();
 
   /** What the ledger must answer now. Nothing changes before `commit`. */
-  decide(operation: LedgerOperation): { answer: Answer; commit(): void } {
-    const { operationId, transfers } = operation;
-    const call = JSON.stringify(operation);
+  decide(posting: Posting): { answer: Answer; commit(): void } {
+    const { operationId, transfers } = posting;
+    const call = JSON.stringify(posting);
     const first = this.#known.get(keyOf(operationId, transfers[0]?.step));
     if (first?.call === call) {
       assert.ok(first.answer.outcome === 'applied');
       return { answer: { outcome: 'replayed', prepaid: first.answer.prepaid }, commit() {} };
     }
-    const draft = new Draft(this.accounts, operation);
+    const draft = new Draft(this.accounts, posting);
     const made = new Map<string, Transfer>();
     for (const transfer of transfers) {
       const id = keyOf(operationId, transfer.step);
@@ -83,7 +84,7 @@ class Draft {
   readonly #owner: string;
   readonly #mode: Mode;
 
-  constructor(accounts: ReadonlyMap<string, Account>, { mode, partnerId }: LedgerOperation) {
+  constructor(accounts: ReadonlyMap<string, Account>, { mode, partnerId }: Posting) {
     this.#accounts = accounts;
     this.#owner = `${mode}/${partnerId}`;
     this.#mode = mode;

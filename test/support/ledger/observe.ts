@@ -1,18 +1,18 @@
-import type { LedgerAnswer, LedgerResult } from '../../../ledger/apply-operation.ts';
+import type { LedgerResult, PostingOutcome } from '../../../ledger/apply-posting.ts';
 import { LedgerConflict, LedgerRejected } from '../../../ledger/ledger-error.ts';
-import type { LedgerOperation } from '../../../ledger/operation.ts';
+import type { Posting } from '../../../ledger/posting.ts';
 import type { Answer } from './model.ts';
 
 /** An operation, what a client was told, and when it asked and heard, on a clock that ticks at every such moment. */
 export interface Observation {
-  operation: LedgerOperation;
+  posting: Posting;
   answer: Answer;
   askedAt: number;
   heardAt: number;
 }
 
 /** The typed errors as data, as the model has them. */
-export function answerOf(answer: LedgerAnswer): Answer {
+export function answerOf(answer: PostingOutcome): Answer {
   if (answer instanceof LedgerConflict) return { outcome: 'conflict' };
   if (answer instanceof LedgerRejected) return { outcome: 'rejected', reason: answer.reason };
   return answer;
@@ -32,12 +32,12 @@ export class Recorder {
   #now = 0;
 
   /** Work may answer several operations that were asked together. */
-  async record(operations: LedgerOperation[], work: () => Promise<Answer[]>): Promise<void> {
+  async record(postings: Posting[], work: () => Promise<Answer[]>): Promise<void> {
     const askedAt = this.#now++;
     const answers = await work();
     const heardAt = this.#now++;
-    for (const [index, operation] of operations.entries()) {
-      this.observations.push({ operation, answer: answers[index] as Answer, askedAt, heardAt });
+    for (const [index, posting] of postings.entries()) {
+      this.observations.push({ posting, answer: answers[index] as Answer, askedAt, heardAt });
     }
   }
 }

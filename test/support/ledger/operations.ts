@@ -1,4 +1,4 @@
-import type { LedgerAccount, LedgerOperation, Transfer, TransferCode } from '../../../ledger/operation.ts';
+import type { LedgerAccount, Posting, Transfer, TransferCode } from '../../../ledger/posting.ts';
 
 /** What the chart of the design says: debited kind, credited kind. */
 export const FLOWS: Record<TransferCode, readonly [string, string]> = {
@@ -8,6 +8,8 @@ export const FLOWS: Record<TransferCode, readonly [string, string]> = {
   topup: ['prepaid', 'card'],
   fee_activation: ['prepaid', 'fee_revenue'],
   fee_funding: ['prepaid', 'fee_revenue'],
+  authorization: ['card', 'network'],
+  withdrawal: ['card', 'prepaid'],
   purchase: ['card', 'network'],
   refund: ['network', 'card'],
   fee_transaction: ['prepaid', 'fee_revenue'],
@@ -38,7 +40,7 @@ export function transfer(
   };
 }
 
-export function operation(operationId: string, ...transfers: Transfer[]): LedgerOperation {
+export function operation(operationId: string, ...transfers: Transfer[]): Posting {
   return { operationId, partnerId: 'prt_1', mode: 'test', transfers };
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Mode } from '../../../domain/mode.ts';
-import type { LedgerOperation, Transfer } from '../../../ledger/operation.ts';
+import type { Posting, Transfer } from '../../../ledger/posting.ts';
 import { cardHold, resolve, transfer } from './operations.ts';
 
 /** What fast-check draws for one operation; what it means depends on the operations before it. */
@@ -47,30 +47,30 @@ let scripts = 0;
 
 interface Script {
   /** A first use of every account there is. */
-  openings: LedgerOperation[];
-  operations: LedgerOperation[];
+  openings: Posting[];
+  postings: Posting[];
 }
 
 /** Operations of three owners, whose ids and cards are new at each call, because a ledger remembers. */
 export function scriptOf(drawn: Draw[]): Script {
   const run = `${process.pid}_${scripts++}`;
-  const operations: LedgerOperation[] = [];
-  for (const [index, one] of drawn.entries()) operations.push(toOperation(run, `${index}`, one, operations));
+  const postings: Posting[] = [];
+  for (const [index, one] of drawn.entries()) postings.push(toOperation(run, `${index}`, one, postings));
   const openings = [0, 1, 2].flatMap((owner) =>
     [0, 1, 2, 3].map((card) => {
       const opening = toOperation(run, `open_${owner}_${card}`, { ...OPENING, owner, card }, []);
       return { ...opening, transfers: [...opening.transfers, transfer('adjustment_credit', 1)] };
     }),
   );
-  return { openings, operations };
+  return { openings, postings };
 }
 
 const OPENING = { kind: 'refund', cents: 1, feeCents: 1, pick: 0 } as const;
 
-function toOperation(run: string, name: string, drawn: Draw, earlier: LedgerOperation[]): LedgerOperation {
+function toOperation(run: string, name: string, drawn: Draw, earlier: Posting[]): Posting {
   const { kind, owner, card, cents, feeCents, pick } = drawn;
   const cardId = `card_${run}_${owner}_${card}`;
-  const own = (...transfers: Transfer[]): LedgerOperation => ({
+  const own = (...transfers: Transfer[]): Posting => ({
     operationId: `op_${run}_${name}`,
     partnerId: `prt_${run}_${owner === 2 ? 'b' : 'a'}`,
     mode: (['test', 'live', 'test'] as Mode[])[owner] as Mode,

@@ -9,15 +9,15 @@ export const NEVER_FINISHES = 10_047;
 
 /** An operation that an operator can resolve, and its names. */
 export interface Resolvable {
-  command: 'card' | 'topup';
+  command: 'card' | 'topup' | 'withdrawal';
   success: '--issued' | '--succeeded';
   /** Its status while it is pending, and once it has succeeded. */
   pending: string;
   succeeded: string;
   /** The variable that holds its deadline. */
-  deadline: 'ISSUANCE_DEADLINE' | 'TOPUP_DEADLINE';
+  deadline: 'ISSUANCE_DEADLINE' | 'TOPUP_DEADLINE' | 'WITHDRAWAL_DEADLINE';
   /** Its kind in "attention list", and what that says the network has not reported. */
-  kind: 'card_issuance' | 'card_topup';
+  kind: 'card_issuance' | 'card_topup' | 'card_withdrawal';
   waitsFor: string;
   /** An unknown id, and what its refusal says. */
   unknownId: string;

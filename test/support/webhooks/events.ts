@@ -4,8 +4,9 @@ import { KeyRing } from '../../../crypto/key-ring.ts';
 import { lowestId, newId } from '../../../crypto/new-id.ts';
 import { sealEndpointSecret } from '../../../crypto/webhooks.ts';
 import { query } from '../../../db/sql.ts';
-import type { DeliveryStatus, EventType } from '../../../domain/event.ts';
+import type { DeliveryStatus } from '../../../domain/event.ts';
 import type { Mode } from '../../../domain/mode.ts';
+import type { EventType } from '../../../resources/event-types.ts';
 import { ownerUrlOf } from '../postgres.ts';
 import type { TestPartner, TestStack } from '../stack.ts';
 

@@ -4,7 +4,7 @@ import { defaultPayloadConverter, type Payload } from '@temporalio/common';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { startCodec } from '../../../codec/server.ts';
 import type { CodecConfig } from '../../../config/codec.ts';
-import type { Listening } from '../../../process/listen.ts';
+import type { ListeningServer } from '../../../process/listen.ts';
 import { createLogger } from '../../../process/logger.ts';
 import { EncryptionCodec } from '../../../temporal/encryption-codec.ts';
 import { type LoopbackServer, listenOnLoopback } from '../../support/sockets.ts';
@@ -30,7 +30,7 @@ const sealedWith = (key: typeof KEY) =>
   json(new EncryptionCodec([key]).seal(defaultPayloadConverter.toPayload(VALUE)));
 
 describe('the codec endpoint', () => {
-  let endpoint: Listening;
+  let endpoint: ListeningServer;
   let issuer: LoopbackServer;
   let issue: (claims?: { audience?: string; expires?: string }) => Promise<string>;
   const logged: string[] = [];

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { apiKeyHint, generateApiKey, modeOfApiKey } from '../../../crypto/api-key.ts';
-import { apiKeyHasher } from '../../../crypto/derived-keys.ts';
+import { apiKeyHasher, apiKeyHint, generateApiKey, readApiKeyMode } from '../../../crypto/api-key.ts';
 import { KeyRing } from '../../../crypto/key-ring.ts';
 
 const MODES = ['test', 'live'] as const;
@@ -12,7 +11,7 @@ describe('API keys', () => {
       assert.equal(new Set(keys).size, keys.length);
       for (const key of keys) {
         assert.match(key, new RegExp(`^sk_${mode}_[0-9A-Za-z]{42}$`));
-        assert.equal(modeOfApiKey(key), mode);
+        assert.equal(readApiKeyMode(key), mode);
       }
     }
   });
@@ -27,11 +26,11 @@ describe('API keys', () => {
       const key = generateApiKey('live');
       for (let at = 0; at < key.length; at++) {
         const other = key[at] === 'a' ? 'b' : 'a';
-        assert.equal(modeOfApiKey(key.slice(0, at) + other + key.slice(at + 1)), undefined);
-        assert.equal(modeOfApiKey(key.slice(0, at) + key.slice(at + 1)), undefined);
+        assert.equal(readApiKeyMode(key.slice(0, at) + other + key.slice(at + 1)), undefined);
+        assert.equal(readApiKeyMode(key.slice(0, at) + key.slice(at + 1)), undefined);
         const [left, right] = [key[at], key[at + 1]];
         if (right === undefined || left === right) continue;
-        assert.equal(modeOfApiKey(key.slice(0, at) + right + left + key.slice(at + 2)), undefined);
+        assert.equal(readApiKeyMode(key.slice(0, at) + right + left + key.slice(at + 2)), undefined);
       }
     }
   });
@@ -47,7 +46,7 @@ describe('API keys', () => {
       key.replace('test', 'live'),
       'sk_test_',
     ]) {
-      assert.equal(modeOfApiKey(other), undefined);
+      assert.equal(readApiKeyMode(other), undefined);
     }
   });
 

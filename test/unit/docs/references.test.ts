@@ -92,4 +92,17 @@ describe('references to documents', () => {
     );
     assert.deepEqual(broken, []);
   });
+
+  it('name modules that exist, in the description of the architecture and of decisions', () => {
+    const modules = SOURCES.map((file) => basename(file));
+    const pages = PAGES.filter(
+      (page) => page === 'docs/ARCHITECTURE.md' || page.startsWith('docs/decisions/'),
+    );
+    const broken = problemsIn(pages, (page) =>
+      [...read(page).matchAll(/[\w.-]+\.ts\b/g)].map(([module]) =>
+        modules.includes(module) ? null : `there is no ${module}`,
+      ),
+    );
+    assert.deepEqual(broken, []);
+  });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { isId } from '../../../domain/ids.ts';
-import { balanceTransactionId, versionOf } from '../../../resources/balance-transaction.ts';
+import { balanceTransactionId, parseVersion } from '../../../resources/balance-transaction.ts';
 
 const version = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
 
@@ -11,7 +11,7 @@ describe('balanceTransactionId', () => {
       fc.property(version, fc.uuid(), (number, uuid) => {
         const id = balanceTransactionId(number, uuid);
         assert.ok(isId('btx', id), id);
-        assert.equal(versionOf(id), BigInt(number));
+        assert.equal(parseVersion(id), BigInt(number));
       }),
     );
   });
@@ -37,7 +37,7 @@ describe('balanceTransactionId', () => {
     }
     for (const [shape] of [['btx_zzzzzzzzzzzzzzzzzzzzzzzzzz'], ['btx_00000000000000000000000000']] as const) {
       assert.ok(isId('btx', shape ?? ''));
-      assert.equal(typeof versionOf(shape ?? ''), 'bigint');
+      assert.equal(typeof parseVersion(shape ?? ''), 'bigint');
     }
   });
 });

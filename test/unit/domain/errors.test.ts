@@ -51,7 +51,7 @@ describe('the error catalogue', () => {
     for (const [code, { message, status }] of Object.entries(ERRORS)) {
       if (!/new (Idempotency-Key|key)(?! could)/i.test(message)) continue;
       assert.ok([402, 409, 422].includes(status), code);
-      assert.match(message, /nothing was debited|debited nothing|did nothing/, code);
+      assert.match(message, /nothing was (debited|moved)|debited nothing|did nothing/, code);
     }
   });
 });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { ApiError } from '../../../domain/api-error.ts';
-import { DEFAULT_FEE_PLAN, FeePlan, quoteFunding } from '../../../domain/fees.ts';
-import { basisPointsOf, MAX_AMOUNT_CENTS } from '../../../domain/money.ts';
+import { applyBasisPoints, DEFAULT_FEE_PLAN, FeePlan, quoteFunding } from '../../../domain/fees.ts';
+import { MAX_AMOUNT_CENTS } from '../../../domain/money.ts';
 
 const amounts = fc.oneof(
   fc.integer({ min: 1, max: 1_000_000 }),
@@ -21,21 +21,21 @@ const plans = fc.record({
 describe('basisPointsOf', () => {
   it('rounds half up', () => {
     assert.deepEqual(
-      [49, 50, 51, 149, 150, 0].map((amount) => basisPointsOf(amount, 100)),
+      [49, 50, 51, 149, 150, 0].map((amount) => applyBasisPoints(amount, 100)),
       [0, 1, 1, 1, 2, 0],
     );
   });
 
   it('is exact where floating point is not', () => {
-    assert.equal(basisPointsOf(MAX_AMOUNT_CENTS, 10_000), MAX_AMOUNT_CENTS);
-    assert.equal(basisPointsOf(MAX_AMOUNT_CENTS, 9_999), 9_006_298_534_815_517);
+    assert.equal(applyBasisPoints(MAX_AMOUNT_CENTS, 10_000), MAX_AMOUNT_CENTS);
+    assert.equal(applyBasisPoints(MAX_AMOUNT_CENTS, 9_999), 9_006_298_534_815_517);
   });
 
   it('is within half a cent of the exact value, and above it in the middle', () => {
     fc.assert(
       fc.property(amounts, fc.nat(10_000), (amount, basisPoints) => {
         const off =
-          BigInt(basisPointsOf(amount, basisPoints)) * 10_000n - BigInt(amount) * BigInt(basisPoints);
+          BigInt(applyBasisPoints(amount, basisPoints)) * 10_000n - BigInt(amount) * BigInt(basisPoints);
         assert.ok(off > -5_000n && off <= 5_000n);
       }),
     );
@@ -51,7 +51,7 @@ describe('quoteFunding', () => {
         fc.constantFrom('card_issue' as const, 'card_topup' as const),
         (plan, amount, kind) => {
           const activation = kind === 'card_issue' ? plan.cardActivationCents : 0;
-          const share = basisPointsOf(amount, plan.cardFundingBasisPoints);
+          const share = applyBasisPoints(amount, plan.cardFundingBasisPoints);
           const funding = Math.max(share, plan.cardFundingMinCents);
           const total = BigInt(amount) + BigInt(activation) + BigInt(funding);
           if (total > BigInt(MAX_AMOUNT_CENTS)) {

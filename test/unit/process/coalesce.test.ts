@@ -7,7 +7,7 @@ describe('coalesce', () => {
   it('runs items that arrive in one turn together, and gives each its own result', async () => {
     const batches: number[][] = [];
     const double = coalesce<number, number>({
-      mostTogether: 10,
+      maxTogether: 10,
       async run(items) {
         batches.push([...items]);
         return items.map((item) => item * 2);
@@ -21,7 +21,7 @@ describe('coalesce', () => {
     const batches: number[][] = [];
     const goOn = Promise.withResolvers<void>();
     const send = coalesce<number, void>({
-      mostTogether: 2,
+      maxTogether: 2,
       async run(items) {
         batches.push([...items]);
         await goOn.promise;
@@ -40,7 +40,7 @@ describe('coalesce', () => {
 
   it('rejects every item of a failed batch, and goes on with the next one', async () => {
     const send = coalesce<string, string>({
-      mostTogether: 10,
+      maxTogether: 10,
       async run(items) {
         if (items.includes('bad')) throw new Error('no batch');
         return items;
@@ -58,7 +58,7 @@ describe('coalesce', () => {
     const batches: string[][] = [];
     const late = Promise.withResolvers<string>();
     const send = coalesce<string, string>({
-      mostTogether: 10,
+      maxTogether: 10,
       laneOf: (item) => item.charAt(0),
       async run(items) {
         batches.push([...items]);
@@ -77,8 +77,8 @@ describe('coalesce', () => {
   it('divides the lanes among the batches that may run at once', async () => {
     const batches: string[][] = [];
     const send = coalesce<string, string>({
-      mostTogether: 10,
-      mostUnderWay: 2,
+      maxTogether: 10,
+      maxUnderWay: 2,
       laneOf: (item) => item.charAt(0),
       async run(items) {
         batches.push([...items]);

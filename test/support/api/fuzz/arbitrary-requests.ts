@@ -118,16 +118,40 @@ function arbitraryText(schema: JsonSchema): fc.Arbitrary<Text> {
 function arbitraryValue(schema: JsonSchema): fc.Arbitrary<unknown> {
   const {
     type,
+    anyOf,
     enum: values,
     minimum = 0,
     maximum = Number.MAX_SAFE_INTEGER,
     pattern,
     maxLength = 300,
   } = schema;
+  if (anyOf !== undefined) return fc.oneof(...anyOf.map(arbitraryValue));
+  if (type === 'null') return fc.constant(null);
+  if (type === 'object' && schema.properties !== undefined) {
+    const fields: Record<string, fc.Arbitrary<unknown>> = {};
+    for (const [name, field] of Object.entries(schema.properties)) fields[name] = arbitraryValue(field);
+    return fc.record(fields, { requiredKeys: [...(schema.required ?? [])] }).map(withoutContradiction);
+  }
+  if (type === 'array') {
+    const { items = {}, minItems = 0 } = schema;
+    const lists = schema.uniqueItems === true ? fc.uniqueArray : fc.array;
+    return lists(arbitraryValue(items), { minLength: minItems, maxLength: minItems + 3 });
+  }
+  if (type === 'object') {
+    const { propertyNames = {}, additionalProperties = {} } = schema;
+    // The service refuses this name of metadata: JavaScript's objects can lose it.
+    const name = (arbitraryValue(propertyNames) as fc.Arbitrary<string>).filter(
+      (text) => text !== '__proto__',
+    );
+    return fc.dictionary(name, arbitraryValue(additionalProperties), { maxKeys: 5 });
+  }
   if (values !== undefined) return fc.constantFrom(...values);
   if (type === 'boolean') return fc.boolean();
   if (type === 'integer') {
-    const small = fc.integer({ min: minimum, max: Math.min(maximum, 20_000) });
+    const small = fc.oneof(
+      fc.integer({ min: minimum, max: Math.min(maximum, 20_000) }),
+      fc.integer({ min: minimum, max: Math.min(maximum, minimum + 20) }),
+    );
     const any = fc.oneof(
       fc.maxSafeInteger().filter((number) => isValid(schema, number)),
       fc.constantFrom(minimum, maximum),
@@ -151,6 +175,15 @@ function arbitraryValue(schema: JsonSchema): fc.Arbitrary<unknown> {
   return (matching.length > 0 && pattern?.includes('{') ? fc.oneof(...matching) : written).filter((text) =>
     isValid(schema, text),
   );
+}
+
+/** Spending controls allow or block categories and countries. That they can't do both stands in descriptions alone. */
+function withoutContradiction(value: Record<string, unknown>): Record<string, unknown> {
+  for (const name of Object.keys(value)) {
+    if (name.startsWith('blocked_') && value[name.replace('blocked_', 'allowed_')] != null)
+      value[name] = null;
+  }
+  return value;
 }
 
 const arbitraryTimestamp = fc
@@ -228,7 +261,8 @@ const wrongKey: Spoil = (request) =>
 
 const otherMethod: Spoil = (request) =>
   fc
-    .constantFrom('PATCH', 'OPTIONS', 'PROPFIND', 'TRACE')
+    .constantFrom('PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'TRACE')
+    .filter((method) => !request.operation.methodsOfPath.includes(method))
     .map((method) => wrongly(request, 'the method', [405], { method }));
 
 function eachParameter(operation: Operation): Spoil[] {

@@ -10,11 +10,19 @@ export interface JsonSchema {
   pattern?: string;
   format?: string;
   properties?: Record<string, JsonSchema>;
+  minProperties?: number;
+  maxProperties?: number;
+  propertyNames?: JsonSchema;
+  additionalProperties?: JsonSchema;
   required?: readonly string[];
   const?: unknown;
   if?: JsonSchema;
   then?: JsonSchema;
   anyOf?: readonly JsonSchema[];
+  items?: JsonSchema;
+  minItems?: number;
+  maxItems?: number;
+  uniqueItems?: boolean;
   $ref?: string;
 }
 
@@ -30,6 +38,8 @@ export interface Operation {
   method: string;
   /** With `{name}` for parameters, below /v1. */
   path: string;
+  /** The methods that the path has. */
+  methodsOfPath: readonly string[];
   /** The only mode whose keys may use it. */
   mode: 'test' | 'live' | undefined;
   /** The mode in which there is something to be found. */
@@ -77,7 +87,11 @@ export function readOperations(): Operation[] {
         Object.entries<any>(responses).map(([status, response]) => [Number(status), schemaOf(response)]),
       );
       return {
-        ...{ method: method.toUpperCase(), path, mode: operation['x-mode'], parameters },
+        method: method.toUpperCase(),
+        path,
+        methodsOfPath: Object.keys(operations).map((one) => one.toUpperCase()),
+        mode: operation['x-mode'],
+        parameters,
         fruitfulMode: operation['x-mode'] ?? onlyModeOf(schemas.get(200)) ?? 'test',
         body: requestBody && { required: requestBody.required, schema: schemaOf(requestBody) },
         responses: schemas,
@@ -95,7 +109,12 @@ function onlyModeOf(answer: any): 'test' | 'live' | undefined {
 
 /** Whether a value, or a parameter's text, is what the schema says: as far as schemas of requests go. */
 export function isValid(schema: JsonSchema, value: unknown): boolean {
-  const { type, enum: values, minimum = -Infinity, maximum = Infinity, pattern } = schema;
+  const { type, anyOf, enum: values, minimum = -Infinity, maximum = Infinity, pattern } = schema;
+  if (anyOf !== undefined) return anyOf.some((one) => isValid(one, value));
+  if (type === 'null') return value === null;
+  if (type === 'object' && schema.properties !== undefined) return isValidObject(schema, value);
+  if (type === 'object') return isValidMap(schema, value);
+  if (type === 'array') return isValidList(schema, value);
   if (type === 'integer') {
     return Number.isSafeInteger(value) && Number(value) >= minimum && Number(value) <= maximum;
   }
@@ -108,9 +127,36 @@ export function isValid(schema: JsonSchema, value: unknown): boolean {
   return pattern === undefined || new RegExp(pattern, 'u').test(value);
 }
 
+function isValidObject({ properties = {}, required = [] }: JsonSchema, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  return (
+    required.every((name) => name in value) &&
+    Object.entries(value).every(([name, one]) => name in properties && isValid(properties[name] ?? {}, one))
+  );
+}
+
+function isValidList(schema: JsonSchema, value: unknown): boolean {
+  if (!Array.isArray(value)) return false;
+  const { items = {}, minItems = 0, maxItems = Infinity, uniqueItems = false } = schema;
+  if (value.length < minItems || value.length > maxItems) return false;
+  if (uniqueItems && new Set(value.map((one) => JSON.stringify(one))).size < value.length) return false;
+  return value.every((one) => isValid(items, one));
+}
+
+function isValidMap(schema: JsonSchema, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const { propertyNames = {}, additionalProperties = {}, maxProperties = Infinity } = schema;
+  const entries = Object.entries(value);
+  return (
+    entries.length <= maxProperties &&
+    entries.every(([name, one]) => isValid(propertyNames, name) && isValid(additionalProperties, one))
+  );
+}
+
 /** Whether an object whose fields are valid by themselves is what `if` and `then` say of them together. */
 export function fitsTogether(schema: JsonSchema, body: Record<string, unknown>): boolean {
-  const { if: condition, then: consequence } = schema;
+  const { if: condition, then: consequence, minProperties = 0 } = schema;
+  if (Object.keys(body).length < minProperties) return false;
   if (condition === undefined) return true;
   const isMet = (condition.anyOf ?? [condition]).some(({ properties = {} }) =>
     Object.entries(properties).every(([name, { const: value }]) => body[name] === value),

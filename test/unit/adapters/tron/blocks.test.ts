@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readHeader } from '../../../../adapters/tron/read-block.ts';
 import { ChainUnreadable } from '../../../../adapters/tron/tron-chain.ts';
-import { addressOf, hashOfName } from '../../../../dev/tron/address.ts';
+import { hashName, toBase58Address } from '../../../../dev/tron/address.ts';
 import { HandChain } from '../../../../dev/tron/chain.ts';
 import { approval, failedTransfer, tokenTransfer, trxTransfer } from '../../../../dev/tron/drafts.ts';
 import {
@@ -63,7 +63,7 @@ describe('the blocks of a TRON chain', () => {
       failedTransfer(payment, 'OUT_OF_ENERGY'),
       failedTransfer(payment, 'REVERT', 'logs'),
       failedTransfer(payment, 'OUT_OF_ENERGY', 'logs'),
-      tokenTransfer(payment, addressOf(hashOfName('a contract that calls itself USDT'))),
+      tokenTransfer(payment, toBase58Address(hashName('a contract that calls itself USDT'))),
       tokenTransfer({ ...payment, valueMicroUsdt: 0n }),
       approval(payment),
       trxTransfer(ALICE, 25_000_000),

@@ -1,0 +1,23 @@
+import type { Logger } from 'pino';
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import type { Orm } from '../../db/orm.ts';
+import type { CardNetwork, IngressRoute } from '../../domain/card-network.ts';
+
+export interface AdapterOptions {
+  orm: Orm;
+  ring: KeyRing;
+  logger: Logger;
+}
+
+/** What the folder of a card network has to export (docs/decisions/card-networks.md). */
+export interface CardNetworkAdapter {
+  /**
+   * Opens the network's client.
+   * @param apiUrl where a network that runs in this process posts its messages; null if another process posts them
+   */
+  start(
+    options: AdapterOptions & { apiUrl: string | null },
+  ): Promise<{ network: CardNetwork; stop(): Promise<void> }>;
+  /** The paths on which the network posts to us. */
+  ingress(options: AdapterOptions): IngressRoute[];
+}

@@ -1,0 +1,123 @@
+import { Agent, request } from 'undici';
+import type { z } from 'zod';
+import { type CardNetwork, CardNetworkUnavailable } from '../../../domain/card-network.ts';
+import { currentWork } from '../../../process/work-context.ts';
+import {
+  DetailsResponse,
+  IssuanceResponse,
+  LookUpResponse,
+  StatusChangeResponse,
+  TopUpLookUpResponse,
+  TopUpResponse,
+  WithdrawalLookUpResponse,
+  WithdrawalResponse,
+} from './wire.ts';
+
+interface SimulatedClientOptions {
+  /** The network's base URL, without a slash at the end. */
+  url: string;
+  bearerToken: string;
+}
+
+/** The client of the simulated network's HTTP API. `close` closes its connections. */
+export function createSimulatedClient(
+  options: SimulatedClientOptions,
+): CardNetwork & { close(): Promise<void> } {
+  const agent = new Agent({ keepAliveTimeout: 4_000, maxResponseSize: 65_536 });
+
+  const post = <Body extends { token: string }>(
+    path: string,
+    body: { token: string },
+    shape: z.ZodType<Body>,
+  ) => ask('POST', path, shape, (answer) => answer.token === body.token, body);
+
+  const lookUp = <Body extends { token: string }>(path: string, token: string, shape: z.ZodType<Body>) =>
+    ask('GET', `${path}/${encodeURIComponent(token)}`, shape, (answer) => answer.token === token);
+
+  /** @param isAbout whether a response belongs to this request */
+  async function ask<Body>(
+    method: 'GET' | 'POST',
+    path: string,
+    shape: z.ZodType<Body>,
+    isAbout: (answer: Body) => boolean,
+    body?: object,
+  ): Promise<Body> {
+    const answer = await receive(method, path, body);
+    const parsed = shape.safeParse(answer);
+    if (!parsed.success) {
+      const fields = parsed.error.issues.map((issue) => issue.path.join('.') || 'body').join(', ');
+      throw unavailable(
+        `its response has an unexpected shape (${fields}); check what listens at its address`,
+      );
+    }
+    if (!isAbout(parsed.data)) {
+      throw unavailable('its response is about another token or card; check what listens at its address');
+    }
+    return parsed.data;
+  }
+
+  async function receive(method: 'GET' | 'POST', path: string, body?: object): Promise<unknown> {
+    const { signal: givenUp } = currentWork();
+    let status: number;
+    let text: string;
+    try {
+      const response = await request(options.url + path, {
+        method,
+        dispatcher: agent,
+        signal: AbortSignal.any([AbortSignal.timeout(5_000), ...(givenUp === null ? [] : [givenUp])]),
+        headers: { authorization: `Bearer ${options.bearerToken}`, 'content-type': 'application/json' },
+        body: body === undefined ? null : JSON.stringify(body),
+      });
+      status = response.statusCode;
+      text = await response.body.text();
+    } catch (error) {
+      throw unavailable(`no response (${describeFailure(error)}); ask again with the same token`);
+    }
+    if (status !== 200) throw unavailable(`it answered ${status}; ${adviceFor(status)}`);
+    try {
+      return JSON.parse(text);
+    } catch (error) {
+      // A syntax error quotes the text that it could not parse, which may contain secrets.
+      if (!(error instanceof SyntaxError)) throw error;
+      throw unavailable('its response is not JSON; check what listens at its address');
+    }
+  }
+
+  return {
+    issueCard: async (asked) => (await post('/issuances', asked, IssuanceResponse)).issuance,
+    lookUpIssuance: async (token) => (await lookUp('/issuances', token, LookUpResponse)).issuance,
+    topUpCard: async (asked) => (await post('/topups', asked, TopUpResponse)).topUp,
+    lookUpTopUp: async (token) => (await lookUp('/topups', token, TopUpLookUpResponse)).topUp,
+    withdrawFromCard: async (asked) => (await post('/withdrawals', asked, WithdrawalResponse)).withdrawal,
+    lookUpWithdrawal: async (token) =>
+      (await lookUp('/withdrawals', token, WithdrawalLookUpResponse)).withdrawal,
+    changeCardStatus: async (asked) =>
+      (await post('/status-changes', asked, StatusChangeResponse)).statusChange,
+    revealCard: async ({ networkCardId }) => {
+      const path = `/cards/${encodeURIComponent(networkCardId)}/details`;
+      const isAbout = (answer: { networkCardId: string }) => answer.networkCardId === networkCardId;
+      return (await ask('GET', path, DetailsResponse, isAbout)).details;
+    },
+    close: () => agent.close(),
+  };
+}
+
+function unavailable(what: string): CardNetworkUnavailable {
+  return new CardNetworkUnavailable(`card network: ${what}`);
+}
+
+/** Only the error's code or name, because its message may quote the request. */
+function describeFailure(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown error';
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
+}
+
+function adviceFor(status: number): string {
+  if (status === 401)
+    return 'this process and the network have different secrets; start both with the same one';
+  if (status === 404) return 'it knows no such card, or something else listens at its address';
+  if (status === 409) return 'it already has this token for a different request; look it up';
+  if (status === 400)
+    return 'it cannot read the request; if this is an issuance, check the product code (ASCII) and the BIN (4 to 12 digits)';
+  return 'ask again with the same token';
+}

@@ -1,0 +1,157 @@
+import { type RawBuilder, sql } from 'kysely';
+import { z } from 'zod';
+import { AUTHORIZATION_COLUMNS } from '../db/columns.ts';
+import { newestRows } from '../db/newest.ts';
+import type { Orm } from '../db/orm.ts';
+import type { ReadList } from '../db/read-replica.ts';
+import { tenantStatement } from '../db/sql.ts';
+import { ApiError } from '../domain/api-error.ts';
+import { AuthorizationStatus } from '../domain/authorization.ts';
+import { isId } from '../domain/ids.ts';
+import type { Tenant } from '../domain/mode.ts';
+import {
+  AuthorizationResource,
+  type AuthorizationRow,
+  presentAuthorization,
+} from '../resources/authorization.ts';
+import * as EXAMPLES from '../resources/examples.ts';
+import {
+  Limit,
+  listEnvelope,
+  type PageRequest,
+  type PageValues,
+  pageRows,
+  pageValues,
+  presentList,
+  readCardCursor,
+  StartingAfter,
+} from './http/list-envelope.ts';
+import { declare, resource } from './http/route.ts';
+
+const getAuthorization = declare({
+  method: 'get',
+  path: '/authorizations/:authorizationId',
+  operationId: 'authorizations.get',
+  summary: 'Retrieve an authorization',
+  description: 'The authorization as it is now.',
+  query: z.strictObject({}),
+  responses: { 200: AuthorizationResource },
+  examples: { 200: EXAMPLES.AUTHORIZATION },
+  errors: ['authorization_not_found'],
+});
+
+const listCardAuthorizations = declare({
+  method: 'get',
+  path: '/cards/:cardId/authorizations',
+  operationId: 'authorizations.list',
+  summary: "List a card's authorizations",
+  description: 'Newest first, declined ones included.',
+  query: z.strictObject({
+    limit: Limit,
+    starting_after: StartingAfter('auth'),
+    status: AuthorizationStatus.optional().describe('Only authorizations with this status.'),
+  }),
+  responses: { 200: listEnvelope(AuthorizationResource) },
+  examples: { 200: EXAMPLES.exampleList(EXAMPLES.AUTHORIZATION) },
+  errors: ['card_not_found'],
+});
+
+export const authorizations = resource(
+  { getAuthorization, listCardAuthorizations },
+  ({ orm, readList }: { orm: Orm; readList: ReadList }) => ({
+    getAuthorization: async ({ caller, params }) => ({
+      status: 200,
+      body: await readAuthorization(orm, caller, params.authorizationId ?? ''),
+    }),
+
+    async listCardAuthorizations({ caller, params, query }) {
+      const { limit, starting_after: startingAfter, status } = query;
+      const rows = await readList((from) =>
+        readAuthorizationPage(from, caller, params.cardId ?? '', { limit, startingAfter, status }),
+      );
+      return { status: 200, body: presentList(rows, limit) };
+    },
+  }),
+);
+
+/** @throws ApiError `authorization_not_found`, for an id of another shape as well. */
+async function readAuthorization(
+  orm: Orm,
+  tenant: Tenant,
+  authorizationId: string,
+): Promise<AuthorizationResource> {
+  const [row] = isId('auth', authorizationId) ? await one(orm.em.fork(), tenant, { authorizationId }) : [];
+  if (row === undefined) throw new ApiError('authorization_not_found');
+  return presentAuthorization(row);
+}
+
+const one = tenantStatement(
+  (db, { partnerId, mode, authorizationId }: Tenant & { authorizationId: string }) =>
+    db
+      .selectFrom('card_authorization')
+      .select(AUTHORIZATION_COLUMNS)
+      .where('partner_id', '=', partnerId)
+      .where('mode', '=', mode)
+      .where('id', '=', authorizationId),
+);
+
+interface AuthorizationPage extends PageRequest {
+  status?: AuthorizationStatus | undefined;
+}
+
+/**
+ * Up to `limit` + 1 authorizations of a card, newest first, by key.
+ * @throws ApiError `card_not_found`; `validation_failed` if `startingAfter` is not an authorization of the card.
+ */
+export async function readAuthorizationPage(
+  orm: Orm,
+  tenant: Tenant,
+  cardId: string,
+  page: AuthorizationPage,
+): Promise<AuthorizationResource[]> {
+  const { status = 'pending' } = page;
+  const read = page.status === undefined ? selectPage : selectPageByStatus;
+  const values = { ...pageValues(page), cardId, status };
+  const rows = isId('card', cardId) ? await read(orm.em.fork(), tenant, values) : [];
+  if (rows.length === 0) throw new ApiError('card_not_found');
+  return pageRows<AuthorizationRow>(rows, 'an authorization of this card').map(presentAuthorization);
+}
+
+type CardPageValues = Tenant & PageValues & { cardId: string; status: AuthorizationStatus };
+
+const selectPage = pageStatement(({ before, limit }) =>
+  newestRows({
+    table: 'card_authorization',
+    columns: AUTHORIZATION_COLUMNS,
+    id: 'id',
+    before,
+    limit,
+    where: { card_id: sql.ref('c.id') },
+  }),
+);
+
+const selectPageByStatus = pageStatement(({ before, limit, status }) =>
+  newestRows({
+    table: 'card_authorization',
+    columns: AUTHORIZATION_COLUMNS,
+    id: 'id',
+    before,
+    limit,
+    where: { card_id: sql.ref('c.id'), status },
+  }),
+);
+
+/** One row for each authorization of the page, with the card; if the page is empty, one row with only the card. */
+function pageStatement(newest: (values: CardPageValues) => RawBuilder<AuthorizationRow>) {
+  return tenantStatement((db, values: CardPageValues) =>
+    db
+      .selectFrom('card as c')
+      .leftJoinLateral(newest(values).as('page'), (join) => join.onTrue())
+      .select(readCardCursor('card_authorization', values))
+      .selectAll('page')
+      .where('c.partner_id', '=', values.partnerId)
+      .where('c.mode', '=', values.mode)
+      .where('c.id', '=', values.cardId)
+      .orderBy('page.id', 'desc'),
+  );
+}

@@ -1,0 +1,50 @@
+import type { OperatorConfig } from '../config/operator.ts';
+import type { Orm } from '../db/orm.ts';
+import { readWaitingAdjustments } from './adjustments.ts';
+import type { AttentionItem, UnfinishedItem } from './attention-item.ts';
+import { readServerLog, readWithoutPartition } from './database.ts';
+import { readWaitingDeposits } from './deposits.ts';
+import { readKept } from './kept-transactions.ts';
+import { readContradictions } from './late-answers.ts';
+import { readWaitingOperations } from './operations.ts';
+import { readGivenUp, readParked } from './webhooks.ts';
+import { type CountWorkers, checkHint } from './worker-check.ts';
+
+export type AttentionConfig = Pick<
+  OperatorConfig,
+  'issuanceDeadlineMs' | 'topUpDeadlineMs' | 'withdrawalDeadlineMs' | 'taskQueuePrefix'
+>;
+
+/** What has waited longest comes first. It is read with one connection: if a table is locked, the others stay free. */
+export async function readItems(orm: Orm, config: AttentionConfig): Promise<UnfinishedItem[]> {
+  const found = [
+    await readWaitingOperations(orm, config),
+    await readContradictions(orm),
+    await readGivenUp(orm),
+    await readParked(orm),
+    await readWaitingDeposits(orm, config.taskQueuePrefix),
+    await readKept(orm),
+    await readWithoutPartition(orm),
+    await readWaitingAdjustments(orm),
+    await readServerLog(orm),
+  ];
+  return found.flat().sort((a, b) => (`${a.since} ${a.id}` < `${b.since} ${b.id}` ? -1 : 1));
+}
+
+/** {@link readItems}, with what to check if a worker should have done its work. */
+export async function readAttention(
+  orm: Orm,
+  config: AttentionConfig,
+  countWorkers: CountWorkers = async () => null,
+): Promise<AttentionItem[]> {
+  const items = await readItems(orm, config);
+  return Promise.all(items.map((item) => withCheck(item, countWorkers)));
+}
+
+async function withCheck(
+  { worker, ...item }: UnfinishedItem,
+  countWorkers: CountWorkers,
+): Promise<AttentionItem> {
+  if (worker === undefined) return item;
+  return { ...item, reason: `${item.reason}: ${await checkHint(worker, countWorkers)}` };
+}

@@ -1,0 +1,174 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { captureInTestMode } from '../commands/authorizations/clear.ts';
+import { authorizeInTestMode } from '../commands/authorizations/decide.ts';
+import { reverseInTestMode } from '../commands/authorizations/end.ts';
+import type { CommandContext } from '../commands/command-context.ts';
+import type { KeyedRequest } from '../commands/idempotency/claim.ts';
+import type { KeyedResponse } from '../commands/idempotency/respond-once.ts';
+import { setCurrentProduct } from '../commands/products/products.ts';
+import { KeyRing } from '../crypto/key-ring.ts';
+import { newId } from '../crypto/new-id.ts';
+import { createNotifier, notifyEvents } from '../db/notifications.ts';
+import { openOrm } from '../db/orm.ts';
+import type { ClaimOperation } from '../domain/claim-operation.ts';
+import { checkLedger } from '../ledger/check-ledger.ts';
+import { NO_MERCHANT } from '../resources/transaction.ts';
+import { createTestDatabase, openOperatorOrm } from '../test/support/postgres.ts';
+import { compareRequests } from './authorization-requests/authorization-requests.ts';
+import { AMOUNT_CENTS, createBareAuthorizations } from './bare-authorizations/bare-authorizations.ts';
+import { describe, type Measurement, measure, median, medianNumber } from './support/measure.ts';
+import { scaled } from './support/scale.ts';
+import { type BenchCard, seedFundedCards } from './support/seed.ts';
+
+const ROUNDS = scaled(5);
+/** As many connections as the API has. */
+const POOL_SIZE = 20;
+const TTL_MS = 168 * 3_600_000;
+
+/** What is done with authorizations, by our commands or by bare SQL. */
+interface Authorizations {
+  /** @returns the authorization's id */
+  decide(card: BenchCard): Promise<string>;
+  clear(card: BenchCard, authorizationId: string): Promise<void>;
+  reverse(card: BenchCard, authorizationId: string): Promise<void>;
+}
+
+const STEPS = ['decide', 'clear', 'reverse'] as const;
+type Round = Record<(typeof STEPS)[number], Measurement>;
+
+/**
+ * Compares authorizations in test mode, their clearings and their reversals with bare SQL of the same locks and rows; then
+ * requests over HTTP with a bare Koa handler.
+ */
+export async function run(): Promise<void> {
+  await compareCommands();
+  await compareRequests();
+}
+
+async function compareCommands(): Promise<void> {
+  console.log('PostgreSQL alone, no Temporal');
+  const databaseUrl = await createTestDatabase();
+  const orm = await openOrm({ databaseUrl, poolSize: POOL_SIZE });
+  const operatorOrm = await openOperatorOrm(databaseUrl);
+  const operator = { orm: operatorOrm, actor: 'bench' };
+  await setCurrentProduct(operator, { code: 'BENCH', bin: '424242', scheme: 'visa' });
+  const ours = createOurs({ orm, ring: new KeyRing([{ id: 'k1', secret: randomBytes(32) }]) });
+  const bare = createBareAuthorizations(databaseUrl, POOL_SIZE);
+  try {
+    for (const cardsEach of [1, scaled(1_000)]) {
+      const cards = await seedFundedCards(operator, orm, databaseUrl, {
+        mode: 'test',
+        accounts: 1,
+        cardsEach,
+      });
+      // A warm-up: connections are made, and code is compiled.
+      for (const one of [bare, ours]) await measureRound(one, { cards, inFlight: 16, count: scaled(500) });
+      for (const [inFlight, count] of [
+        [1, scaled(300)],
+        [16, scaled(1_000)],
+      ] as const) {
+        const rounds: { floor: Round; ours: Round }[] = [];
+        for (let round = 0; round < ROUNDS; round++) {
+          const load = { cards, inFlight, count };
+          rounds.push({ floor: await measureRound(bare, load), ours: await measureRound(ours, load) });
+        }
+        console.log(`one account, ${cardsEach} card(s), ${inFlight} in flight`);
+        for (const step of STEPS) {
+          const ratio = medianNumber(
+            rounds.map((round) => round.ours[step].perSecond / round.floor[step].perSecond),
+          );
+          console.log(describe(`  bare SQL, ${step}`, median(rounds.map((round) => round.floor[step]))));
+          console.log(describe(`  ${step}`, median(rounds.map((round) => round.ours[step]))));
+          console.log(`  ratio: ${ratio.toFixed(2)} (goal at least 0.7)`);
+        }
+      }
+    }
+    const violations = await checkLedger(orm.em.fork());
+    if (violations.length > 0) throw new Error(`the ledger is wrong: ${JSON.stringify(violations[0])}`);
+  } finally {
+    await bare.stop();
+    await orm.close();
+    await operatorOrm.close();
+  }
+}
+
+/** Of what is authorized, half is cleared and half is reversed. */
+async function measureRound(
+  authorizations: Authorizations,
+  { cards, inFlight, count }: { cards: readonly BenchCard[]; inFlight: number; count: number },
+): Promise<Round> {
+  const open: { card: BenchCard; id: string }[] = [];
+  const decide = async () => {
+    const card = cards[Math.floor(Math.random() * cards.length)] as BenchCard;
+    open.push({ card, id: await authorizations.decide(card) });
+  };
+  const next = () => {
+    const one = open.pop();
+    if (one === undefined) throw new Error('no authorization is left');
+    return one;
+  };
+  const decided = await measure(count, inFlight, decide);
+  const cleared = await measure(count, inFlight, () => {
+    const { card, id } = next();
+    return authorizations.clear(card, id);
+  });
+  await measure(count, inFlight, decide);
+  const reversed = await measure(count, inFlight, () => {
+    const { card, id } = next();
+    return authorizations.reverse(card, id);
+  });
+  return { decide: decided, clear: cleared, reverse: reversed };
+}
+
+/** The commands of the API in test mode, each with an Idempotency-Key and with the NOTIFY about its events. */
+function createOurs(context: CommandContext): Authorizations {
+  const eventsWritten = createNotifier(() => notifyEvents(context.orm), console.error);
+  const finish = ({ response }: KeyedResponse): string => {
+    if (response.status > 299) throw new Error(`${response.status}: ${response.body}`);
+    eventsWritten();
+    return JSON.parse(response.body).id;
+  };
+  return {
+    async decide(card) {
+      const request = newRequest(card, 'authorize_card', card.cardId);
+      const asked = {
+        amountCents: AMOUNT_CENTS,
+        merchant: NO_MERCHANT,
+        messageId: `simulated/${request.requestId}`,
+        networkAuthorizationId: null,
+        ttlMs: TTL_MS,
+      };
+      return finish(await authorizeInTestMode(context, request, asked));
+    },
+    async clear(card, authorizationId) {
+      const request = newRequest(card, 'capture_authorization', null);
+      const asked = { amountCents: undefined, isFinal: true, messageId: `simulated/${request.requestId}` };
+      finish(await captureInTestMode(context, request, authorizationId, asked));
+    },
+    async reverse(card, authorizationId) {
+      const request = newRequest(card, 'reverse_authorization', null);
+      finish(await reverseInTestMode(context, request, authorizationId, undefined));
+    },
+  };
+}
+
+function newRequest<Operation extends Extract<ClaimOperation, `${string}_authorization` | 'authorize_card'>>(
+  { partnerId }: BenchCard,
+  operation: Operation,
+  cardId: string | null,
+): KeyedRequest {
+  const requestId = randomUUID();
+  return {
+    claimId: newId('claim'),
+    partnerId,
+    mode: 'test',
+    key: requestId,
+    operation,
+    resourceId: null,
+    cardId,
+    fingerprint: Buffer.alloc(32),
+    requestId,
+    apiKeyId: null,
+    clientAddress: null,
+  };
+}

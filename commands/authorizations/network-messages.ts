@@ -1,0 +1,242 @@
+import { sql } from 'kysely';
+import { AUTHORIZATION_COLUMNS, TRANSACTION_COLUMNS } from '../../db/columns.ts';
+import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import {
+  type AuthorizationMessageType,
+  type DeclineReason,
+  decideDecline,
+} from '../../domain/authorization.ts';
+import type { Tenant } from '../../domain/mode.ts';
+import { refusalByControls } from '../../domain/spending-controls.ts';
+import type { AuthorizationRow } from '../../resources/authorization.ts';
+import type { Merchant, TransactionRow } from '../../resources/transaction.ts';
+import { bookClearing } from './clear.ts';
+import { decideAuthorization, decideIncrement, requireIssued } from './decide.ts';
+import { expire, reverse } from './end.ts';
+import { type KnownMessage, lockMessageTerms, type MessageTerms } from './terms.ts';
+import { type AuthorizationChange, type NewMessage, writeChange } from './write-change.ts';
+
+// What the card network says about authorizations: it asks for the first two types, and reports the others. A message has an id
+// of the network's. Repeated, it gets the same result and changes nothing (docs/operating.md, "Authorizations on the simulated
+// network").
+
+/** A message about a card of this account and mode. */
+export interface AuthorizationMessage extends Tenant {
+  cardId: string;
+  type: AuthorizationMessageType;
+  /** The network's id of the message, unique in the mode. */
+  messageId: string;
+  /** The network's id of the authorization; null for a clearing without one. */
+  networkAuthorizationId: string | null;
+  /** Null for a reversal of all that is left, and for an expiry. A request can be for 0. */
+  amountCents: number | null;
+  /** Whether a clearing is the last one. */
+  isFinal: boolean;
+  merchant: Merchant;
+}
+
+/** What became of a message. */
+export interface MessageOutcome {
+  /** It was taken before, so nothing happened this time. */
+  replayed: boolean;
+  /** Why a request was declined; null if it was approved, and for what is no request. */
+  declineReason: DeclineReason | null;
+  /** As the message left it, or as it is now if the message is repeated. Null without one. */
+  authorization: AuthorizationRow | null;
+  /** A decline or a clearing. */
+  transaction: TransactionRow | null;
+}
+
+/** A reversal or an expiry of an authorization that we don't know: its request may still arrive. */
+export class AuthorizationUnknown extends Error {}
+
+/**
+ * Takes a message in the caller's transaction. A decision takes three round trips with BEGIN and COMMIT.
+ * @param limits.ttlMs how long an authorization holds its amount at most
+ * @param limits.lockWaitMs how long to wait for the card's lock before PostgreSQL's error; null for the session's limit
+ * @throws ApiError `card_not_found`, `invalid_state` if the card was not issued, `idempotency_conflict` if the id of the message
+ *   or of the authorization was used for something else, `validation_failed` if a balance would leave the safe integers
+ * @throws AuthorizationUnknown
+ */
+export async function takeMessage(
+  tx: Transactor,
+  message: AuthorizationMessage,
+  { ttlMs, lockWaitMs }: { ttlMs: number; lockWaitMs: number | null },
+): Promise<MessageOutcome> {
+  const { cardId, messageId, networkAuthorizationId, merchant } = message;
+  const terms = await lockMessageTerms(tx, {
+    cardId,
+    authorizationId: null,
+    networkAuthorizationId,
+    messageId,
+    decides: message.type === 'authorization' || message.type === 'increment',
+    lockWaitMs,
+  });
+  if (terms === null || terms.card.partner_id !== message.partnerId || terms.card.mode !== message.mode) {
+    throw new ApiError('card_not_found');
+  }
+  if (terms.known !== null) return repeat(tx, message, terms.known);
+  if (terms.transactionId !== null) throw usedOtherwise('message');
+  if (terms.authorization !== null && terms.authorization.card_id !== cardId)
+    throw usedOtherwise('authorization');
+  requireIssued(terms);
+
+  const amountCents = message.amountCents ?? 0;
+  const before = terms.authorization;
+  switch (message.type) {
+    case 'authorization':
+    case 'increment': {
+      if (amountCents === 0) return decideZero(terms, merchant);
+      const asked = { amountCents, merchant, messageId, networkAuthorizationId, ttlMs };
+      if (before !== null && message.type === 'authorization') throw usedOtherwise('authorization');
+      const change =
+        before === null
+          ? decideAuthorization(terms, asked, terms.cleared)
+          : decideIncrement(terms, before, asked);
+      const outcome = await write(tx, message, change);
+      const isApproved = before === null && outcome.declineReason === null;
+      if (isApproved && terms.cleared.cents > 0) await linkClearings(tx, message, outcome.authorization);
+      return outcome;
+    }
+    case 'clearing': {
+      // A declined authorization has nothing to clear: the clearing is one without.
+      const cleared = before?.status === 'declined' ? null : before;
+      const { isFinal } = message;
+      return write(tx, message, bookClearing(terms, cleared, { amountCents, isFinal, merchant, messageId }));
+    }
+    case 'reversal':
+    case 'expiry': {
+      if (before === null) throw new AuthorizationUnknown(`the network's authorization is not known`);
+      if (before.status !== 'pending') return write(tx, message, nothing(terms), before);
+      if (message.type === 'expiry') return write(tx, message, expire(terms, before));
+      const leftCents = Number(before.held_cents);
+      const backCents = Math.min(message.amountCents ?? leftCents, leftCents);
+      return write(tx, message, reverse(terms, before, backCents));
+    }
+  }
+}
+
+/** A request for 0 cents asks whether the card can be used. It leaves no record. */
+function decideZero({ card, controls }: MessageTerms, merchant: Merchant): MessageOutcome {
+  const refusedByControls = refusalByControls(controls, {
+    amountCents: 0,
+    wholeCents: 0,
+    categoryCode: merchant.category_code,
+    country: merchant.country,
+  });
+  const declineReason = decideDecline({ status: card.status, availableCents: 0 }, 0, refusedByControls);
+  return { replayed: false, declineReason, authorization: null, transaction: null };
+}
+
+const nothing = ({ card, balance }: MessageTerms): AuthorizationChange => ({
+  card,
+  balance,
+  authorization: null,
+  transaction: null,
+  postings: [],
+  events: [],
+});
+
+/** @param about the authorization of a message that changes nothing */
+async function write(
+  tx: Transactor,
+  message: AuthorizationMessage,
+  change: AuthorizationChange,
+  about: AuthorizationRow | null = change.authorization,
+): Promise<MessageOutcome> {
+  const declineReason = change.transaction?.decline_reason ?? null;
+  const row: NewMessage = {
+    message_id: message.messageId,
+    type: message.type,
+    network_authorization_id: message.networkAuthorizationId,
+    amount_cents: message.amountCents,
+    is_final: message.type === 'clearing' ? message.isFinal : null,
+    authorization_id: about?.id ?? null,
+    transaction_id: change.transaction?.id ?? null,
+    decline_reason: declineReason,
+  };
+  await writeChange(tx, change, { message: row });
+  return { replayed: false, declineReason, authorization: about, transaction: change.transaction };
+}
+
+/** @throws ApiError `idempotency_conflict` if it is another message under the same id */
+async function repeat(
+  tx: Transactor,
+  message: AuthorizationMessage,
+  known: KnownMessage,
+): Promise<MessageOutcome> {
+  const isSame =
+    known.card_id === message.cardId &&
+    known.type === message.type &&
+    known.network_authorization_id === message.networkAuthorizationId &&
+    (known.amount_cents === null ? null : Number(known.amount_cents)) === message.amountCents &&
+    (known.type !== 'clearing' || known.is_final === message.isFinal);
+  if (!isSame) throw usedOtherwise('message');
+  const tenant = { partnerId: message.partnerId, mode: message.mode };
+  const { authorization_id: authorizationId, transaction_id: transactionId } = known;
+  const [authorization = null] =
+    authorizationId === null ? [] : await knownAuthorization(tx, { ...tenant, id: authorizationId });
+  const [transaction = null] =
+    transactionId === null ? [] : await knownTransaction(tx, { ...tenant, id: transactionId });
+  return { replayed: true, declineReason: known.decline_reason, authorization, transaction };
+}
+
+type Known = Tenant & { id: string };
+
+const knownAuthorization = readStatement((db, { partnerId, mode, id }: Known) =>
+  db
+    .selectFrom('card_authorization')
+    .select(AUTHORIZATION_COLUMNS)
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .where('id', '=', id),
+);
+
+const knownTransaction = readStatement((db, { partnerId, mode, id }: Known) =>
+  db
+    .selectFrom('card_transaction')
+    .select(TRANSACTION_COLUMNS)
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .where('id', '=', id),
+);
+
+/** Gives the clearings that overtook a request to its authorization, which counts them as settled. */
+async function linkClearings(
+  tx: Transactor,
+  { partnerId, mode, cardId, networkAuthorizationId }: AuthorizationMessage,
+  authorization: AuthorizationRow | null,
+): Promise<void> {
+  if (authorization === null || networkAuthorizationId === null) return;
+  await link(tx, {
+    partnerId,
+    mode,
+    cardId,
+    networkAuthorizationId,
+    authorizationId: authorization.id,
+  });
+}
+
+const link = writeStatement(
+  (_, values: Tenant & { cardId: string; networkAuthorizationId: string; authorizationId: string }) => sql`
+    WITH linked AS (
+      UPDATE card_authorization_message m SET authorization_id = ${values.authorizationId}
+      WHERE m.partner_id = ${values.partnerId} AND m.mode = ${values.mode} AND m.card_id = ${values.cardId}
+        AND m.network_authorization_id = ${values.networkAuthorizationId} AND m.type = 'clearing'
+        AND m.authorization_id IS NULL
+      RETURNING m.transaction_id
+    )
+    UPDATE card_transaction t SET authorization_id = ${values.authorizationId}
+    FROM linked
+    WHERE t.id = linked.transaction_id AND t.partner_id = ${values.partnerId} AND t.mode = ${values.mode}`,
+);
+
+function usedOtherwise(id: 'message' | 'authorization'): ApiError {
+  return new ApiError('idempotency_conflict', {
+    message:
+      id === 'message'
+        ? 'A different message of the network was already taken under this id, and this one was not.'
+        : "The network's id of the authorization belongs to another one, and this message was not taken.",
+  });
+}

@@ -1,0 +1,177 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type RawBuilder, sql } from 'kysely';
+import type { KeyRing } from '../../crypto/key-ring.ts';
+import { autocommitStatement, type Transactor, writeStatement } from '../../db/sql.ts';
+import { transaction } from '../../db/transaction.ts';
+import { ApiError } from '../../domain/api-error.ts';
+import type { ClaimOperation } from '../../domain/claim-operation.ts';
+import type { Mode } from '../../domain/mode.ts';
+import { presentError } from '../../resources/error.ts';
+import type { CommandContext, OpenCommand } from '../command-context.ts';
+import {
+  claimUnderKey,
+  type FoundClaim,
+  forgetInvalid,
+  forgetUnanswered,
+  type KeyedRequest,
+  openStoredResponse,
+} from './claim.ts';
+import { type StoredResponse, sealBody } from './response.ts';
+
+/** The response to a request with an Idempotency-Key. */
+export interface KeyedResponse {
+  /** Whether it is a stored response, so that nothing happened this time. */
+  replayed: boolean;
+  response: StoredResponse;
+}
+
+/** Another claim has the same key: roll back. */
+class KeyTaken extends Error {}
+
+const ATTEMPTS = 5;
+
+/**
+ * Runs an operation that touches only our database. The operation, the key's claim and the response are one transaction, so
+ * a retry finds either nothing or the response, and two requests with one key wait for each other. A refusal that is stored
+ * (docs/partners/idempotency.md: 402, 409, 422) leaves nothing else behind. Without a key, nothing is stored.
+ * @param work looks the key up once it holds its locks ({@link readReplay}, or lockRequestedCard for a request about a card), and
+ * stores its response with the key's claim (respondWithEvent, {@link respondWith}, or {@link insertClaimWithResponse} in another
+ * statement); commands/cards/update-card.ts is the model
+ * @throws ApiError what is not stored, `idempotency_conflict`
+ */
+export async function respondOnce(
+  context: CommandContext,
+  request: KeyedRequest,
+  work: (tx: Transactor) => Promise<KeyedResponse>,
+): Promise<KeyedResponse> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await transaction(context.orm, work).catch((error: unknown) => refuse(context, request, error));
+    } catch (error) {
+      const isInFlight = error instanceof ApiError && error.code === 'idempotency_in_flight';
+      if (isInFlight && attempt < ATTEMPTS && (await forgetInvalid(context.orm, request))) continue;
+      if (!(error instanceof KeyTaken)) throw error;
+      if (attempt === ATTEMPTS) throw new ApiError('idempotency_in_flight');
+      if (request.mode === 'test') await forgetUnanswered(context.orm, request);
+      await sleep(Math.random() * attempt * 10);
+    }
+  }
+}
+
+/** Stores a refusal as the key's response. @throws `error` itself if it is not one that is stored */
+async function refuse(
+  { orm, ring }: CommandContext,
+  request: KeyedRequest,
+  error: unknown,
+): Promise<KeyedResponse> {
+  if (!(error instanceof ApiError) || !isStored(error) || request.key === null) throw error;
+  const body = JSON.stringify(presentError(error, request.requestId));
+  const response = { status: error.status, body };
+  const stored = await storeAlone(orm, claimWithResponse(ring, request, response));
+  if (stored.length > 0) return { replayed: false, response };
+  const [found] = await claimUnderKey(orm.em.fork(), request, { key: request.key });
+  const replay = found && readReplay(ring, request, found);
+  if (!replay) throw new KeyTaken();
+  return replay;
+}
+
+/** Errors about the key itself are not responses of the operation. */
+const isStored = ({ status, code }: ApiError): boolean =>
+  [402, 409, 422].includes(status) && !code.startsWith('idempotency_');
+
+/**
+ * The response stored under a request's key; null if there is none.
+ * @throws ApiError `idempotency_conflict`; in live mode, in which a workflow can be at work under the key,
+ * `idempotency_in_flight`
+ */
+export function readReplay(ring: KeyRing, request: KeyedRequest, found: FoundClaim): KeyedResponse | null {
+  if (request.mode === 'test' && found.response_status === null) return null;
+  const response = openStoredResponse(ring, request, found);
+  return response && { replayed: true, response };
+}
+
+/**
+ * Stores a request's response, and its claim with it, in the caller's transaction. Without a key, there is nothing to store it
+ * under. {@link respondWithEvent} writes the change's event as well.
+ */
+export async function respondWith(
+  { tx, ring }: OpenCommand,
+  request: KeyedRequest,
+  status: number,
+  resource: unknown,
+): Promise<KeyedResponse> {
+  const response = { status, body: JSON.stringify(resource) };
+  if (request.key === null) return { replayed: false, response };
+  requireStored((await storeWithin(tx, claimWithResponse(ring, request, response))).length > 0);
+  return { replayed: false, response };
+}
+
+/**
+ * @param isStored whether {@link insertClaimWithResponse} inserted a row
+ * @throws KeyTaken, which rolls the transaction back and makes {@link respondOnce} run it again
+ */
+export function requireStored(isStored: boolean): void {
+  if (!isStored) throw new KeyTaken();
+}
+
+/** A claim that is inserted together with its response. */
+export interface ClaimWithResponse {
+  claimId: string;
+  partnerId: string;
+  mode: Mode;
+  key: string | null;
+  operation: ClaimOperation;
+  resourceId: string | null;
+  aboutCardId: string | null;
+  fingerprint: Buffer;
+  requestId: string;
+  apiKeyId: string | null;
+  clientAddress: string | null;
+  responseStatus: number;
+  responseBody: Buffer;
+}
+
+export function claimWithResponse(
+  ring: KeyRing,
+  request: KeyedRequest,
+  { status, body }: StoredResponse,
+): ClaimWithResponse {
+  const { claimId, partnerId, mode, key, operation, resourceId, fingerprint, requestId } = request;
+  const { apiKeyId, clientAddress } = request;
+  const responseBody = sealBody(ring, claimId, body);
+  return {
+    claimId,
+    partnerId,
+    mode,
+    key,
+    operation,
+    resourceId,
+    aboutCardId: request.cardId,
+    fingerprint,
+    requestId,
+    apiKeyId,
+    clientAddress,
+    responseStatus: status,
+    responseBody,
+  };
+}
+
+/**
+ * The INSERT of a claim with its response. It returns no row if the key has another claim by now.
+ * @param from a CTE that has to have a row, or else nothing is inserted
+ */
+export const insertClaimWithResponse = (
+  claim: ClaimWithResponse,
+  from?: 'done',
+): RawBuilder<{ id: string }> => sql`
+  INSERT INTO idempotency_claim (id, partner_id, mode, key, operation, resource_id, card_id, fingerprint, request_id,
+    api_key_id, client_address, response_status, response_body, lease_expires_at)
+  SELECT ${claim.claimId}::text, ${claim.partnerId}::text, ${claim.mode}::text, ${claim.key}::text,
+    ${claim.operation}::text, ${claim.resourceId}::text, ${claim.aboutCardId}::text, ${claim.fingerprint}::bytea, ${claim.requestId}::text,
+    ${claim.apiKeyId}::text, ${claim.clientAddress}::text, ${claim.responseStatus}::smallint, ${claim.responseBody}::bytea, now()
+  ${from === undefined ? sql`` : sql`FROM ${sql.ref(from)}`}
+  ON CONFLICT (partner_id, mode, key) DO NOTHING
+  RETURNING id`;
+
+const storeAlone = autocommitStatement((_, claim: ClaimWithResponse) => insertClaimWithResponse(claim));
+const storeWithin = writeStatement((_, claim: ClaimWithResponse) => insertClaimWithResponse(claim));

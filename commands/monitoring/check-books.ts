@@ -1,0 +1,158 @@
+import { sql } from 'kysely';
+import { type Reader, readStatement } from '../../db/sql.ts';
+import { MAX_EACH, type Violation } from '../../ledger/check-ledger.ts';
+
+/** The number of the invariant: every posting has the row it is for, and every such row its posting. */
+export const BOOKS_INVARIANT = 13;
+/** The number of the invariant: a counter of spending is the sum of the rows that it counts. */
+export const COUNTERS_INVARIANT = 14;
+
+/**
+ * Compares adjustments, faucet credits, deposits, card loads, authorizations, withdrawals and settlements with what the ledger
+ * has of them, both ways, and counters of spending with the rows they count. Each kind is one statement, so it sees a consistent
+ * snapshot while work goes on: a row and its posting are one transaction.
+ * @param beforeEach is called before each statement
+ */
+export async function checkBooks(
+  em: Reader,
+  beforeEach: () => Promise<void> = async () => {},
+): Promise<Violation[]> {
+  const violations: Violation[] = [];
+  for (const find of CHECKS) {
+    await beforeEach();
+    const rows = await find(em, { maxRows: MAX_EACH });
+    violations.push(...rows.map((row) => ({ invariant: BOOKS_INVARIANT, ...row })));
+  }
+  const books = violations.slice(0, MAX_EACH);
+  await beforeEach();
+  const counters = await wrongCounters(em, { checked: MAX_COUNTERS_CHECKED, most: MAX_EACH });
+  return [...books, ...counters.map((row) => ({ invariant: COUNTERS_INVARIANT, ...row }))];
+}
+
+/** Others each time, because each adds up the rows of a card's interval. */
+const MAX_COUNTERS_CHECKED = 10_000;
+
+const wrongCounters = readStatement(
+  (_, { checked, most }: { checked: number; most: number }) => sql<Omit<Violation, 'invariant'>>`
+    SELECT c.card_id AS subject, 'its spending of ' || split_part(c.limit_key, ' ', 1) || ' since ' || c.starts_at
+      || ' is counted as ' || c.net_cents || '; its authorizations and transactions say ' || s.cents AS message
+    FROM (SELECT * FROM spending_counter ORDER BY random() LIMIT ${checked}) c
+    CROSS JOIN LATERAL (SELECT spent_between(c.card_id, c.categories, c.starts_at, c.ends_at) AS cents) s
+    WHERE c.net_cents <> s.cents ORDER BY 1, 2 LIMIT ${most}`,
+  { acrossTenants: 'measurement' },
+);
+
+interface Book {
+  /** The codes that are posted for these rows and for no others. */
+  codes: string;
+  /** A query of what the rows say: operation_id, code, partner_id, mode, card account or NULL, cents posted, cents held. */
+  rows: string;
+}
+
+const differences = ({ codes, rows }: Book) =>
+  readStatement(
+    (_, { maxRows }: { maxRows: number }) => sql<Omit<Violation, 'invariant'>>`
+      WITH said (operation_id, code, partner_id, mode, card, posted, held) AS (
+        SELECT operation_id, code, min(partner_id), min(mode), min(card), sum(posted), sum(held)
+        FROM (${sql.raw(rows)}) r (operation_id, code, partner_id, mode, card, posted, held)
+        GROUP BY operation_id, code
+      ), booked AS (
+        SELECT t.operation_id, t.code, min(t.partner_id) AS partner_id, min(t.mode) AS mode,
+          min(CASE WHEN t.credit_id LIKE 'card/%' THEN t.credit_id WHEN t.debit_id LIKE 'card/%' THEN t.debit_id END) AS card,
+          sum(CASE WHEN t.phase IN ('single', 'post') THEN t.amount ELSE 0 END) AS posted,
+          sum(CASE t.phase WHEN 'pending' THEN t.amount WHEN 'single' THEN 0 ELSE -p.amount END) AS held
+        FROM ledger.transfer t LEFT JOIN ledger.transfer p ON p.id = t.pending_id WHERE t.code IN (${sql.raw(codes)})
+        GROUP BY t.operation_id, t.code
+      )
+      SELECT operation_id AS subject, 'for ' || code || ' the ledger has '
+        || coalesce(b.posted || ' posted and ' || b.held || ' held, ' || b.partner_id || ' ' || b.mode, 'nothing')
+        || '; the row it is for says '
+        || coalesce(s.posted || ' posted and ' || s.held || ' held, ' || s.partner_id || ' ' || s.mode, 'nothing') AS message
+      FROM booked b FULL JOIN said s USING (operation_id, code)
+      WHERE (coalesce(b.posted, 0), coalesce(b.held, 0)) <> (coalesce(s.posted, 0), coalesce(s.held, 0))
+        OR ((b.posted <> 0 OR b.held <> 0) AND (b.partner_id, b.mode, b.card) IS DISTINCT FROM (s.partner_id, s.mode, s.card))
+      ORDER BY 1, 2 LIMIT ${maxRows}`,
+    { acrossTenants: 'measurement' },
+  );
+
+/** The code of a fee, by its type. */
+const FEE = `CASE f.fee ->> 'type' WHEN 'card_activation' THEN 'fee_activation' ELSE 'fee_funding' END`;
+const FEE_CENTS = `(f.fee ->> 'amount')::bigint`;
+
+const fundings = (operation: string, code: string, row: { table: string; card: string; cents: string }) => {
+  const isHeld = `r.status IN ('funding_pending', 'pending')`;
+  const isPosted = `r.status IN ('active', 'frozen', 'blocked', 'succeeded')`;
+  return `
+    SELECT '${operation}/' || r.id, '${code}', r.partner_id, r.mode, 'card/' || r.${row.card},
+      CASE WHEN ${isPosted} THEN r.${row.cents} ELSE 0 END, CASE WHEN ${isHeld} THEN r.${row.cents} ELSE 0 END
+    FROM ${row.table} r
+    UNION ALL
+    SELECT '${operation}/' || r.id, ${FEE}, r.partner_id, r.mode, NULL,
+      CASE WHEN ${isPosted} THEN ${FEE_CENTS} ELSE 0 END, CASE WHEN ${isHeld} THEN ${FEE_CENTS} ELSE 0 END
+    FROM ${row.table} r, jsonb_array_elements(r.fees) f (fee)`;
+};
+
+const BOOKS: readonly Book[] = [
+  {
+    codes: `'adjustment_credit', 'adjustment_debit'`,
+    rows: `
+      SELECT 'adjust/' || id, CASE WHEN amount_cents > 0 THEN 'adjustment_credit' ELSE 'adjustment_debit' END,
+        partner_id, mode, NULL, abs(amount_cents), 0 FROM balance_adjustment`,
+  },
+  {
+    codes: `'fund_faucet'`,
+    rows: `SELECT 'faucet/' || id, 'fund_faucet', partner_id, mode, NULL, amount_cents, 0 FROM faucet_credit`,
+  },
+  {
+    codes: `'fund_usdt'`,
+    // A payment that was in review is credited by its deposit's resolution.
+    rows: `
+      SELECT 'deposit/' || network || '/' || tx_hash || '/' || log_index || '/' || deposit_id, 'fund_usdt', partner_id, mode,
+        NULL, div(value_micro_usdt, 10000), 0
+      FROM deposit_payment WHERE status = 'credited' AND review_reason IS NULL
+      UNION ALL
+      SELECT 'deposit/resolve/' || r.version || '/' || r.deposit_id, 'fund_usdt', d.partner_id, d.mode,
+        NULL, r.credited_cents, 0
+      FROM deposit_resolution r JOIN deposit d ON d.id = r.deposit_id WHERE r.outcome = 'credited'`,
+  },
+  {
+    codes: `'issue_load', 'topup', 'fee_activation', 'fee_funding'`,
+    rows: `
+      ${fundings('issue', 'issue_load', { table: 'card', card: 'id', cents: 'funding_cents' })}
+      UNION ALL
+      ${fundings('topup', 'topup', { table: 'topup', card: 'card_id', cents: 'amount_cents' })}`,
+  },
+  {
+    // What a card holds is what its pending authorizations hold, and each clearing takes its share of that.
+    codes: `'authorization'`,
+    rows: `
+      SELECT 'auth/' || id, 'authorization', partner_id, mode, 'card/' || card_id, 0, held_cents FROM card_authorization
+      UNION ALL
+      SELECT 'auth/' || authorization_id, 'authorization', partner_id, mode, 'card/' || card_id, from_hold_cents, 0
+      FROM card_transaction WHERE from_hold_cents > 0`,
+  },
+  {
+    codes: `'withdrawal'`,
+    rows: `
+      SELECT 'withdrawal/' || id, 'withdrawal', partner_id, mode, 'card/' || card_id,
+        CASE status WHEN 'succeeded' THEN amount_cents ELSE 0 END, CASE status WHEN 'pending' THEN amount_cents ELSE 0 END
+      FROM withdrawal`,
+  },
+  {
+    codes: `'purchase', 'refund', 'late_debit', 'late_refund', 'fee_transaction', 'fee_decline'`,
+    rows: `
+      SELECT 'settle/' || id, type, partner_id, mode, 'card/' || card_id,
+        amount_cents - coalesce(partner_balance_cents, 0) - from_hold_cents, 0
+      FROM card_transaction WHERE type <> 'decline' AND charged_to <> 'partner_balance'
+      UNION ALL
+      SELECT 'settle/' || id, CASE type WHEN 'refund' THEN 'late_refund' ELSE 'late_debit' END, partner_id, mode, NULL,
+        coalesce(partner_balance_cents, amount_cents), 0
+      FROM card_transaction WHERE type <> 'decline' AND charged_to <> 'card'
+      UNION ALL
+      SELECT 'settle/' || id, CASE type WHEN 'decline' THEN 'fee_decline' ELSE 'fee_transaction' END, partner_id, mode, NULL,
+        (f.fee ->> 'amount')::bigint, 0
+      FROM card_transaction, jsonb_array_elements(fees) f (fee)`,
+  },
+];
+
+const CHECKS = BOOKS.map(differences);

@@ -1,0 +1,13 @@
+-- Counts what an authorization's change adds to its card's spending, in the interval in which it was created.
+CREATE OR REPLACE FUNCTION count_authorization() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  cents bigint := counted_cents(NEW);
+BEGIN
+  IF TG_OP = 'UPDATE' THEN
+    cents := cents - counted_cents(OLD);
+  END IF;
+  IF cents <> 0 THEN
+    PERFORM add_spending(NEW.card_id, NEW.merchant_category_code, NEW.created_at, cents);
+  END IF;
+  RETURN NULL;
+END $$;

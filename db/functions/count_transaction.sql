@@ -1,0 +1,11 @@
+-- Counts a purchase without an authorization, and a refund. A purchase that is linked to its authorization afterwards counts there.
+CREATE OR REPLACE FUNCTION count_transaction() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  cents bigint := CASE WHEN NEW.type = 'refund' THEN -NEW.amount_cents ELSE NEW.amount_cents END;
+BEGIN
+  IF TG_OP = 'UPDATE' THEN
+    cents := CASE WHEN NEW.authorization_id IS NULL THEN cents ELSE -cents END;
+  END IF;
+  PERFORM add_spending(NEW.card_id, NEW.merchant_category_code, NEW.created_at, cents);
+  RETURN NULL;
+END $$;

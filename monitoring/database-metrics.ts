@@ -1,0 +1,143 @@
+import type { Logger } from 'pino';
+import type { Metric } from 'prom-client';
+import { ATTENTION_KINDS, type AttentionKind } from '../attention/attention-item.ts';
+import { readTotals } from '../attention/kept-transactions.ts';
+import { type AttentionConfig, readItems } from '../attention/read-attention.ts';
+import { readExpiryLag } from '../commands/authorizations/expire-due.ts';
+import type { LedgerCheck } from '../commands/monitoring/ledger-checks.ts';
+import { MAX_WAITING_BYTES, MAX_WAITING_MESSAGES } from '../commands/settlement/kept-messages.ts';
+import type { Orm } from '../db/orm.ts';
+import type { ChainName } from '../domain/deposit.ts';
+import { depositsMeasured } from './deposit-metrics.ts';
+import { type Measured, measuredGauges, measurementMetrics } from './measured-gauges.ts';
+import { webhooksMeasured } from './webhook-metrics.ts';
+
+/** The dependencies of the metrics of the whole database. */
+interface DatabaseMetricsOptions extends AttentionConfig {
+  orm: Orm;
+  /** Null if there is no chain to read. */
+  tronNetwork: ChainName | null;
+  logger: Logger;
+}
+
+/** The metrics of the whole database, the same from every process. */
+export function createDatabaseMetrics(options: DatabaseMetricsOptions): Metric[] {
+  const { orm, tronNetwork } = options;
+  const gauges = <Result>(measured: Measured<Result>) => measuredGauges(measured, options);
+  return measurementMetrics([
+    gauges(webhooksMeasured(orm)),
+    gauges(depositsMeasured(orm, tronNetwork)),
+    gauges(attentionMeasured(orm, options)),
+    gauges(networkMessagesMeasured(orm)),
+    gauges(authorizationsMeasured(orm)),
+    gauges(LEDGER_MEASURED),
+  ]);
+}
+
+/** The result of the last check of the ledger. */
+const LEDGER_MEASURED: Measured<LedgerCheck> = {
+  name: 'ledger_check',
+  source: null,
+  gauges: [
+    {
+      name: 'ledger_check_violations',
+      help: 'Violations that the last check of the ledger found, up to 100, by the number of the invariant',
+      labels: ['invariant'],
+      samples: ({ violations }) => Object.entries(violations).map(([number, count]) => [[number], count]),
+    },
+    {
+      name: 'ledger_check_timestamp_seconds',
+      help: 'When the last check of the ledger was completed',
+      labels: [],
+      samples: ({ completedAt }) => [[[], Date.parse(completedAt) / 1_000]],
+    },
+    {
+      name: 'ledger_check_duration_seconds',
+      help: 'How long the last check of the ledger took',
+      labels: [],
+      samples: ({ durationSeconds }) => [[[], durationSeconds]],
+    },
+  ],
+};
+
+/** The lines of `attention list`, by kind. */
+function attentionMeasured(orm: Orm, config: AttentionConfig): Measured<AttentionCount[]> {
+  return {
+    name: 'attention',
+    source: {
+      everyMs: 30_000,
+      async measure() {
+        const items = await readItems(orm, config);
+        return ATTENTION_KINDS.map((kind) => {
+          // The oldest is first.
+          const ofKind = items.filter((item) => item.kind === kind);
+          return { kind, items: ofKind.length, since: ofKind[0]?.since ?? null };
+        });
+      },
+    },
+    gauges: [
+      {
+        name: 'attention_items',
+        help: 'Items that are waiting for a person, as in "attention list", by kind',
+        labels: ['kind'],
+        samples: (counts) => counts.map(({ kind, items }) => [[kind], items]),
+      },
+      {
+        name: 'attention_longest_wait_seconds',
+        help: 'How long the oldest of them has waited, by kind',
+        labels: ['kind'],
+        samples: (counts) =>
+          counts.map(({ kind, since }) => [
+            [kind],
+            since === null ? 0 : Math.max(0, Date.now() - Date.parse(since)) / 1_000,
+          ]),
+      },
+    ],
+  };
+}
+
+interface AttentionCount {
+  kind: AttentionKind;
+  items: number;
+  since: string | null;
+}
+
+/** How far the expiry of authorizations is behind. */
+function authorizationsMeasured(orm: Orm): Measured<number> {
+  return {
+    name: 'authorizations',
+    source: { everyMs: 15_000, measure: () => readExpiryLag(orm.em.fork()) },
+    gauges: [
+      {
+        name: 'authorization_expiry_lag_seconds',
+        help: 'How long the oldest authorization that should have expired has been due',
+        labels: [],
+        samples: (lagSeconds) => [[[], lagSeconds]],
+      },
+    ],
+  };
+}
+
+/** What the network reported and waits to be booked, and how much of the room for it that takes. */
+function networkMessagesMeasured(orm: Orm): Measured<{ messages: number; bytes: number }> {
+  return {
+    name: 'network_messages',
+    source: { everyMs: 15_000, measure: () => readTotals(orm) },
+    gauges: [
+      {
+        name: 'network_messages_waiting',
+        help: 'Transactions that the card network reported and that could not be booked yet',
+        labels: [],
+        samples: ({ messages }) => [[[], messages]],
+      },
+      {
+        name: 'network_messages_room_used_ratio',
+        help: 'How much of the room for them is taken, by number or by bytes; at 1, the network is asked to repeat',
+        labels: [],
+        samples: ({ messages, bytes }) => [
+          [[], Math.max(messages / MAX_WAITING_MESSAGES, bytes / MAX_WAITING_BYTES)],
+        ],
+      },
+    ],
+  };
+}

@@ -1,0 +1,358 @@
+import type { AuthorizationResource } from './authorization.ts';
+import type { BalanceResource } from './balance.ts';
+import type { BalanceTransactionResource } from './balance-transaction.ts';
+import type { CardResource, CreateCardRequest, UpdateCardRequest } from './card.ts';
+import type { DepositResource } from './deposit.ts';
+import type { SpendingLimitResource } from './spending-limit.ts';
+import type { TopUpResource } from './topup.ts';
+import type { TransactionResource } from './transaction.ts';
+import type { WebhookEndpointResource } from './webhook-endpoint.ts';
+import type { WithdrawalResource } from './withdrawal.ts';
+
+// The examples of the API reference: real responses to a sequence of requests. Those of events are made in event.ts.
+
+export const REQUEST_ID = 'req_01m810261f56tm02pjpg6322pv';
+
+export const exampleList = <Item>(...data: Item[]) => ({
+  object: 'list',
+  data,
+  has_more: false,
+  next_cursor: null,
+});
+
+export const PING = {
+  ok: true,
+  partner_id: 'prt_01m810203vnznn24cgx7j7hxc3',
+  partner_name: 'Acme Inc.',
+  mode: 'test',
+};
+
+export const PRODUCT = { product_code: 'TEST-USD', bin: '424242', network: 'visa' };
+
+export const QUOTE = {
+  type: 'card_issue',
+  currency: 'USD',
+  card_amount: 5_000,
+  total_debited: 5_200,
+  fees: [
+    { type: 'card_activation', amount: 100 },
+    { type: 'card_funding', amount: 100 },
+  ],
+};
+
+/** Right after POST /test/credit. */
+export const BALANCE: BalanceResource = {
+  object: 'balance',
+  mode: 'test',
+  currency: 'USD',
+  available: 1_000_000,
+  held: 0,
+  total: 1_000_000,
+};
+
+/** While a card is being issued. */
+export const BALANCE_WITH_HOLD: BalanceResource = {
+  object: 'balance',
+  mode: 'live',
+  currency: 'USD',
+  available: 244_800,
+  held: 5_200,
+  total: 250_000,
+};
+
+export const CREATE_CARD: CreateCardRequest = {
+  amount: 5_000,
+  external_ref: 'order-4711',
+  card_name: 'Ads',
+  cardholder_first_name: 'Ada',
+  cardholder_last_name: 'Lovelace',
+  email: 'ada@example.com',
+  metadata: { team: 'marketing' },
+  spending_controls: { spending_limits: [{ amount: 10_000, interval: 'monthly' }] },
+};
+
+export const CARD: CardResource = {
+  id: 'card_01m81020qvkyxj583kerfehgpc',
+  object: 'card',
+  status: 'active',
+  balance: 5_000,
+  available_balance: 5_000,
+  currency: 'USD',
+  external_ref: 'order-4711',
+  card_name: 'Ads',
+  cardholder_first_name: 'Ada',
+  cardholder_last_name: 'Lovelace',
+  email: 'ada@example.com',
+  metadata: { team: 'marketing' },
+  spending_controls: {
+    allowed_categories: null,
+    blocked_categories: null,
+    allowed_merchant_countries: null,
+    blocked_merchant_countries: null,
+    spending_limits: [{ amount: 10_000, interval: 'monthly', categories: null }],
+  },
+  product_code: 'TEST-USD',
+  network: 'visa',
+  last4: '5632',
+  exp_month: 10,
+  exp_year: 2031,
+  mode: 'test',
+  failure_code: null,
+  created: '2026-11-22T06:45:50.459Z',
+};
+
+export const PENDING_CARD: CardResource = {
+  ...CARD,
+  id: 'card_01m8102545dbxq176nvw1atk3a',
+  status: 'funding_pending',
+  balance: 0,
+  available_balance: 0,
+  last4: null,
+  exp_month: null,
+  exp_year: null,
+  mode: 'live',
+  created: '2026-11-22T06:45:54.949Z',
+};
+
+export const FAILED_CARD: CardResource = {
+  ...PENDING_CARD,
+  status: 'failed',
+  failure_code: 'issuance_failed',
+};
+export const FROZEN_CARD: CardResource = { ...CARD, status: 'frozen' };
+export const BLOCKED_CARD: CardResource = { ...CARD, status: 'blocked', balance: 0, available_balance: 0 };
+
+export const UPDATE_CARD: UpdateCardRequest = {
+  card_name: 'Ads 2027',
+  metadata: { campaign: 'spring', team: null },
+};
+export const UPDATED_CARD: CardResource = {
+  ...CARD,
+  card_name: 'Ads 2027',
+  metadata: { campaign: 'spring' },
+};
+
+export const SPENDING_LIMIT: SpendingLimitResource = {
+  object: 'spending_limit',
+  source: 'card',
+  amount: 10_000,
+  interval: 'monthly',
+  categories: null,
+  spent: 1_250,
+  remaining: 8_750,
+  resets_at: '2026-12-01T00:00:00.000Z',
+};
+
+export const SECURE_DETAILS = {
+  card_id: CARD.id,
+  pan: '4242801506965632',
+  cvv: '130',
+  exp_month: '10',
+  exp_year: '2031',
+  cardholder_name: 'Ada Lovelace',
+};
+
+export const TOPUP: TopUpResource = {
+  id: 'topup_01m81020xw82ckyg63jwrcs1h5',
+  object: 'topup',
+  card_id: CARD.id,
+  amount: 2_500,
+  fees: [{ type: 'card_funding', amount: 50 }],
+  total_debited: 2_550,
+  status: 'succeeded',
+  failure_code: null,
+  card_balance: 7_500,
+  mode: 'test',
+  created: '2026-11-22T06:45:50.652Z',
+  completed_at: '2026-11-22T06:45:50.663Z',
+};
+
+export const PENDING_TOPUP: TopUpResource = {
+  ...TOPUP,
+  status: 'pending',
+  card_balance: 5_000,
+  mode: 'live',
+  completed_at: null,
+};
+
+export const FAILED_TOPUP: TopUpResource = {
+  ...TOPUP,
+  status: 'failed',
+  failure_code: 'topup_failed',
+  card_balance: 5_000,
+  mode: 'live',
+};
+
+export const WITHDRAWAL: WithdrawalResource = {
+  id: 'wdr_01m81021hq5v8tq0w2c7m4xk3n',
+  object: 'withdrawal',
+  card_id: CARD.id,
+  amount: 2_000,
+  status: 'succeeded',
+  failure_code: null,
+  card_balance: 3_000,
+  mode: 'test',
+  created: '2026-11-22T06:45:51.284Z',
+  completed_at: '2026-11-22T06:45:51.291Z',
+};
+
+export const PENDING_WITHDRAWAL: WithdrawalResource = {
+  ...WITHDRAWAL,
+  status: 'pending',
+  card_balance: 5_000,
+  mode: 'live',
+  completed_at: null,
+};
+
+export const FAILED_WITHDRAWAL: WithdrawalResource = {
+  ...WITHDRAWAL,
+  status: 'failed',
+  failure_code: 'withdrawal_failed',
+  card_balance: 5_000,
+  mode: 'live',
+};
+
+export const SIMULATE_TRANSACTION = {
+  type: 'purchase',
+  amount: 1_250,
+  merchant_name: 'Café Central',
+  merchant_category_code: '5812',
+  merchant_city: 'Vienna',
+  merchant_country: 'AT',
+};
+
+export const TRANSACTION: TransactionResource = {
+  id: 'txn_01m8102143jn4tsm29rv5e4ad4',
+  object: 'transaction',
+  card_id: CARD.id,
+  type: 'purchase',
+  status: 'settled',
+  amount: 1_250,
+  currency: 'USD',
+  fees: [{ type: 'transaction', amount: 16 }],
+  merchant: { name: 'Café Central', category_code: '5812', city: 'Vienna', country: 'AT' },
+  decline_reason: null,
+  charged_to: 'card',
+  card_amount: 1_250,
+  partner_balance_amount: 0,
+  authorization_id: null,
+  card_balance_after: 6_250,
+  mode: 'test',
+  created: '2026-11-22T06:45:50.851Z',
+};
+
+export const CREATE_AUTHORIZATION = {
+  amount: 1_250,
+  merchant_name: 'Café Central',
+  merchant_category_code: '5812',
+  merchant_city: 'Vienna',
+  merchant_country: 'AT',
+};
+
+export const AUTHORIZATION: AuthorizationResource = {
+  id: 'auth_01m8102143jn4tsm29rv5e4ad5',
+  object: 'authorization',
+  card_id: CARD.id,
+  status: 'pending',
+  amount: 1_250,
+  held_amount: 1_250,
+  settled_amount: 0,
+  currency: 'USD',
+  decline_reason: null,
+  merchant: { name: 'Café Central', category_code: '5812', city: 'Vienna', country: 'AT' },
+  requests: [
+    {
+      type: 'authorization',
+      amount: 1_250,
+      approved: true,
+      decline_reason: null,
+      created: '2026-11-22T06:45:50.851Z',
+    },
+  ],
+  expires_at: '2026-11-29T06:45:50.851Z',
+  mode: 'test',
+  created: '2026-11-22T06:45:50.851Z',
+};
+
+export const REVERSED_AUTHORIZATION: AuthorizationResource = {
+  ...AUTHORIZATION,
+  status: 'reversed',
+  amount: 0,
+  held_amount: 0,
+};
+
+export const EXPIRED_AUTHORIZATION: AuthorizationResource = {
+  ...AUTHORIZATION,
+  status: 'expired',
+  held_amount: 0,
+};
+
+export const CLEARING: TransactionResource = {
+  ...TRANSACTION,
+  id: 'txn_01m810214vjn4tsm29rv5e4ad6',
+  authorization_id: AUTHORIZATION.id,
+  created: '2026-11-23T09:12:03.412Z',
+};
+
+export const BALANCE_TRANSACTION: BalanceTransactionResource = {
+  id: 'btx_00000000002gxamp4vrahs4tj3',
+  object: 'balance_transaction',
+  type: 'card_issue',
+  amount: -5_000,
+  balance_after: 995_000,
+  source: { type: 'card', id: CARD.id },
+  mode: 'test',
+  created: '2026-11-22T06:45:50.502Z',
+};
+
+export const DEPOSIT: DepositResource = {
+  id: 'dep_01m81024rsn2cd3wbfg26a4bjh',
+  object: 'deposit',
+  status: 'awaiting_payment',
+  amount: 250_000,
+  currency: 'USD',
+  asset: 'USDT',
+  network: 'TRC-20',
+  contract_address: 'TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf',
+  address: 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6',
+  amount_usdt: '2500.00',
+  received_amount: 0,
+  tx_hash: null,
+  payments: [],
+  mode: 'live',
+  created: '2026-11-22T06:45:54.585Z',
+  expires_at: '2026-11-22T14:45:54.585Z',
+  confirmed_at: null,
+};
+
+const TX_HASH = 'f37e31cc490e2e433ec27ad5693314d2685727184c43802e31870e430add7be2';
+
+export const CONFIRMED_DEPOSIT: DepositResource = {
+  ...DEPOSIT,
+  status: 'confirmed',
+  received_amount: 250_000,
+  tx_hash: TX_HASH,
+  payments: [
+    { tx_hash: TX_HASH, amount_usdt: '2500.00', block: 77_412_903, time: '2026-11-22T07:04:12.000Z' },
+  ],
+  confirmed_at: '2026-11-22T07:05:14.791Z',
+};
+
+export const WEBHOOK_ENDPOINT: WebhookEndpointResource = {
+  object: 'webhook_endpoint',
+  url: 'https://hooks.example.com/cards',
+  mode: 'test',
+  status: 'enabled',
+  disabled_reason: null,
+  standard_webhooks: false,
+  previous_secret_expires_at: null,
+  created: '2026-11-22T06:45:50.402Z',
+};
+
+export const WEBHOOK_SECRET = 'whsec_BBBM01k/A3ywjqaxEnm2scr0Eltr5KlIeIievF+a';
+
+export const ROTATED_ENDPOINT: WebhookEndpointResource = {
+  ...WEBHOOK_ENDPOINT,
+  secret: WEBHOOK_SECRET,
+  previous_secret_expires_at: '2026-11-23T06:45:54.530Z',
+};

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import type { WithdrawalLookUpAnswer } from '../../../../../domain/card-network.ts';
+import { issuedCard, statusChange, withdrawal } from '../../../../support/adapters/network-requests.ts';
+import { startTestNetwork, type TestNetwork } from '../../../../support/adapters/simulated-network.ts';
+import { untilHolds } from '../../../../support/until.ts';
+
+describe("the simulated network's withdrawals", () => {
+  let test: TestNetwork;
+  let networkCardId: string;
+  before(async () => {
+    test = await startTestNetwork();
+    networkCardId = (await issuedCard(test.network)).networkCardId;
+  });
+  after(() => test.close());
+
+  async function becomes(token: string, outcome: WithdrawalLookUpAnswer): Promise<void> {
+    await untilHolds(async () => assert.deepEqual(await test.network.lookUpWithdrawal(token), outcome));
+  }
+
+  const succeeded = { status: 'succeeded' } as const;
+  const accepted = { status: 'accepted' } as const;
+  const declined = { status: 'declined', reason: 'declined_by_network' } as const;
+  const failed = { status: 'failed', reason: 'failed_at_network' } as const;
+
+  for (const [digits, answer, outcome] of [
+    [0, succeeded, succeeded],
+    [41, accepted, succeeded],
+    [42, declined, declined],
+    [43, accepted, failed],
+    [45, accepted, succeeded],
+    [46, accepted, succeeded],
+    [47, accepted, accepted],
+  ] as const) {
+    it(`are ${answer.status} and in the end ${outcome.status}, also when they are repeated, for an amount ending in ${digits}`, async () => {
+      const asked = withdrawal(networkCardId, digits);
+      assert.deepEqual(await test.network.withdrawFromCard(asked), answer);
+      await becomes(asked.token, outcome);
+      assert.deepEqual(await test.network.withdrawFromCard(asked), outcome);
+    });
+  }
+
+  it('are done for an amount ending in 44 although the answer is lost, and a look-up and a second request find them', async () => {
+    const asked = withdrawal(networkCardId, 44);
+    await assert.rejects(test.network.withdrawFromCard(asked), /no response \(UND_ERR_SOCKET\)/);
+    assert.deepEqual(await test.network.lookUpWithdrawal(asked.token), succeeded);
+    assert.deepEqual(await test.network.withdrawFromCard(asked), succeeded);
+  });
+
+  it('get 503 three times for an amount ending in 48, and are unknown until they are accepted', async () => {
+    const asked = withdrawal(networkCardId, 48);
+    for (let attempt = 1; attempt <= 3; attempt++) {
+      await assert.rejects(test.network.withdrawFromCard(asked), /answered 503/);
+      assert.deepEqual(await test.network.lookUpWithdrawal(asked.token), { status: 'unknown' });
+    }
+    assert.deepEqual(await test.network.withdrawFromCard(asked), succeeded);
+  });
+
+  it('call back as issuances do', async () => {
+    const [once, never, twice] = [41, 45, 46].map((digits) => withdrawal(networkCardId, digits));
+    assert.ok(once && never && twice);
+    for (const asked of [once, never, twice]) await test.network.withdrawFromCard(asked);
+    await untilHolds(() => {
+      const ours = test.receiver.tokens.filter((token) =>
+        [once, never, twice].some((one) => one.token === token),
+      );
+      assert.deepEqual(ours.sort(), [once.token, twice.token, twice.token].sort());
+    });
+  });
+
+  it('are declined for an unknown card and for a blocked one', async () => {
+    const asked = withdrawal('sim_unknown', 0);
+    assert.deepEqual(await test.network.withdrawFromCard(asked), declined);
+    assert.deepEqual(await test.network.lookUpWithdrawal(asked.token), declined);
+    const blocked = await issuedCard(test.network);
+    await test.network.changeCardStatus(statusChange(blocked.networkCardId, 'blocked'));
+    assert.deepEqual(await test.network.withdrawFromCard(withdrawal(blocked.networkCardId, 0)), declined);
+  });
+
+  it('go on if they are unfinished when their card is blocked', async () => {
+    const card = await issuedCard(test.network);
+    const [done, later, refused] = [0, 41, 43].map((digits) => withdrawal(card.networkCardId, digits));
+    assert.ok(done && later && refused);
+    for (const asked of [done, later, refused]) await test.network.withdrawFromCard(asked);
+    await test.network.changeCardStatus(statusChange(card.networkCardId, 'blocked'));
+    assert.deepEqual(await test.network.lookUpWithdrawal(done.token), succeeded);
+    await becomes(later.token, succeeded);
+    await becomes(refused.token, failed);
+  });
+
+  it('are tied to the first request under their token, and happen on frozen cards too', async () => {
+    const { networkCardId: frozen } = await issuedCard(test.network);
+    await test.network.changeCardStatus(statusChange(frozen, 'frozen'));
+    const asked = withdrawal(frozen, 0);
+    assert.deepEqual(await test.network.withdrawFromCard(asked), succeeded);
+    for (const change of [{ amountCents: 20_000 }, { networkCardId }]) {
+      await assert.rejects(test.network.withdrawFromCard({ ...asked, ...change }), /answered 409/);
+    }
+  });
+
+  it('are unknown under a token that was never used', async () => {
+    assert.deepEqual(await test.network.lookUpWithdrawal(withdrawal('x', 0).token), { status: 'unknown' });
+  });
+
+  it('log no warning or error about any of this', () => assert.deepEqual(test.logged, []));
+});

@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { expectError } from '../../support/api/answers.ts';
+import { keptRows } from '../../support/api/kept-transactions.ts';
+import { networkIdOf, sendAsNetwork } from '../../support/api/network-events.ts';
+import { createCard } from '../../support/cards.ts';
+import { assertLedgerClean, balanceOf, fundedPartner } from '../../support/money.ts';
+import { asOwner, ownerUrlOf } from '../../support/postgres.ts';
+import { sharedStack } from '../../support/shared-stack.ts';
+import type { TestPartner, TestStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
+
+const live = { mode: 'live' } as const;
+
+describe('POST /network/authorizations', function () {
+  this.timeout(60_000);
+  let stack: TestStack;
+  let partner: TestPartner;
+  let cardId: string;
+  let networkCardId: string;
+  before(async () => {
+    stack = await sharedStack();
+    partner = await fundedPartner(stack, 100_000);
+  });
+  beforeEach(async () => {
+    cardId = (await createCard(partner, { amount: 1_000 }, live)).json.id;
+    networkCardId = await networkIdOf(stack, cardId);
+  });
+  after(() => assertLedgerClean(stack, partner));
+
+  const post = (path: string, more: object) => {
+    const body = { networkCardId, networkTransactionId: randomUUID(), currency: 'USD', ...more };
+    return sendAsNetwork(stack, path, JSON.stringify(body));
+  };
+  const ask = (amountCents: number, more: object = {}) =>
+    post('/network/authorizations', { type: 'authorization', amountCents, ...more });
+  const tell = (type: string, networkAuthorizationId: string | null, more: object = {}) =>
+    post('/network/transactions', { type, networkAuthorizationId, ...more });
+  const read = async (id: string) => (await partner.call('GET', `/authorizations/${id}`, live)).json;
+  const card = async () => {
+    const { json } = await partner.call('GET', `/cards/${cardId}`, live);
+    return [json.balance, json.available_balance];
+  };
+
+  it('answers whether the card pays, and holds the amount if it does', async () => {
+    const merchant = { name: 'Café', categoryCode: '5812', city: 'Oslo', country: 'NO' };
+    const { status, json } = await ask(300, { merchant });
+    assert.deepEqual(
+      [status, json],
+      [200, { approved: true, declineReason: null, authorizationId: json.authorizationId }],
+    );
+    const made = await read(json.authorizationId);
+    assert.deepEqual([made.status, made.held_amount, made.mode], ['pending', 300, 'live']);
+    assert.deepEqual(made.merchant, { name: 'Café', category_code: '5812', city: 'Oslo', country: 'NO' });
+    assert.deepEqual(await card(), [1_000, 700]);
+    const declined = await ask(701);
+    assert.deepEqual(
+      [declined.json.approved, declined.json.declineReason],
+      [false, 'insufficient_card_balance'],
+    );
+  });
+
+  it('answers a repeated request the same, twenty times at once, and holds once', async () => {
+    const request = { networkTransactionId: randomUUID() };
+    const answers = await Promise.all(Array.from({ length: 20 }, () => ask(300, request)));
+    assert.equal(new Set(answers.map(({ text }) => text)).size, 1);
+    assert.deepEqual(await card(), [1_000, 700]);
+    expectError(await ask(301, request), 'idempotency_conflict');
+  });
+
+  it('never holds more than the card has, however many ask at once', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => ask(99)));
+    assert.equal(answers.filter(({ json }) => json.approved).length, 10);
+    assert.deepEqual(await card(), [1_000, 10]);
+  });
+
+  it('decides a request for nothing by the status of the card, and leaves no record', async () => {
+    const { json } = await ask(0);
+    assert.deepEqual(json, { approved: true, declineReason: null, authorizationId: null });
+    await partner.call('POST', `/cards/${cardId}/freeze`, live);
+    assert.equal((await ask(0)).json.declineReason, 'card_frozen');
+    const listed = (await partner.call('GET', `/cards/${cardId}/authorizations`, live)).json.data;
+    assert.deepEqual(listed, []);
+  });
+
+  it('takes clearings, reversals and expiries, each once however often it is repeated', async () => {
+    const A = randomUUID();
+    const { authorizationId } = (await ask(300, { networkTransactionId: A })).json;
+    const clearing = { amountCents: 100, final: false, networkTransactionId: randomUUID() };
+    const cleared = await tell('clearing', A, clearing);
+    assert.deepEqual([cleared.status, Object.keys(cleared.json)], [200, ['transactionId']]);
+    assert.equal((await tell('clearing', A, clearing)).text, cleared.text);
+    const reversal = { amountCents: 50, networkTransactionId: randomUUID() };
+    const reversed = await tell('reversal', A, reversal);
+    assert.deepEqual([reversed.status, reversed.json], [200, { authorizationId }]);
+    assert.equal((await tell('reversal', A, reversal)).text, reversed.text);
+    assert.deepEqual(await card(), [900, 750]);
+    assert.equal((await tell('expiry', A)).status, 200);
+    assert.deepEqual(await card(), [900, 900]);
+    assert.equal((await read(authorizationId)).status, 'closed');
+  });
+
+  it('books a clearing that comes first, and counts it once its request arrives', async () => {
+    const A = randomUUID();
+    assert.equal((await tell('clearing', A, { amountCents: 200, final: false })).status, 200);
+    const { json } = await ask(300, { networkTransactionId: A });
+    const made = await read(json.authorizationId);
+    assert.deepEqual([made.status, made.held_amount, made.settled_amount], ['pending', 100, 200]);
+    assert.deepEqual(await card(), [800, 700]);
+  });
+
+  it('never declines a clearing, whatever the card can pay', async () => {
+    const before = (await balanceOf(partner, 'live'))[2] ?? 0;
+    await partner.call('POST', `/cards/${cardId}/block`, live);
+    const { status } = await tell('clearing', null, { amountCents: 500 });
+    assert.equal(status, 200);
+    const [made] = (await partner.call('GET', `/cards/${cardId}/transactions`, live)).json.data;
+    assert.deepEqual([made.type, made.charged_to], ['purchase', 'partner_balance']);
+    assert.equal((await balanceOf(partner, 'live'))[2], before + 1_000 - 500 - made.fees[0].amount);
+  });
+
+  it('keeps a reversal that comes before its request, and applies it once that has arrived', async () => {
+    const A = randomUUID();
+    const reversal = { networkTransactionId: randomUUID() };
+    const kept = await tell('reversal', A, reversal);
+    assert.deepEqual([kept.status, kept.json.status], [202, 'kept']);
+    assert.equal((await keptRows(stack, reversal.networkTransactionId))[0]?.reason, 'authorization_unknown');
+    const { authorizationId } = (await ask(300, { networkTransactionId: A })).json;
+    // A worker tries it again, here without waiting for the pause.
+    await asOwner(stack, `UPDATE network_message SET retry_after = now() WHERE message_id = $1`, [
+      reversal.networkTransactionId,
+    ]);
+    await until('it is applied', async () => (await read(authorizationId)).status === 'reversed');
+    assert.deepEqual(await card(), [1_000, 1_000]);
+    assert.deepEqual(await keptRows(stack, reversal.networkTransactionId), []);
+  });
+
+  it('applies a reversal that was kept when the network repeats it, and answers as if it had not been', async () => {
+    const A = randomUUID();
+    const reversal = { networkTransactionId: randomUUID() };
+    assert.equal((await tell('reversal', A, reversal)).status, 202);
+    const { authorizationId } = (await ask(300, { networkTransactionId: A })).json;
+    for (let repeated = 0; repeated < 2; repeated++) {
+      const { status, json } = await tell('reversal', A, reversal);
+      assert.deepEqual([status, json.authorizationId], [200, authorizationId]);
+    }
+    assert.equal((await read(authorizationId)).status, 'reversed');
+    assert.deepEqual(await keptRows(stack, reversal.networkTransactionId), []);
+  });
+
+  it('keeps what it can not book: a clearing on a card that is not known', async () => {
+    const clearing = { networkTransactionId: randomUUID(), networkCardId: 'nobody', amountCents: 5 };
+    assert.equal((await tell('clearing', null, clearing)).status, 202);
+    assert.equal((await keptRows(stack, clearing.networkTransactionId))[0]?.reason, 'card_unknown');
+  });
+
+  it('refuses what the network can not mean', async () => {
+    expectError(await ask(5, { networkCardId: 'nobody' }), 'card_not_found');
+    expectError(await ask(-1), 'validation_failed', ['amountCents']);
+    expectError(await ask(5, { type: 'clearing' }), 'validation_failed', ['type']);
+    const body = JSON.stringify({ networkCardId });
+    const forged = await sendAsNetwork(stack, '/network/authorizations', body, 'forged');
+    expectError(forged, 'invalid_api_key');
+    const A = randomUUID();
+    await ask(10, { networkTransactionId: A });
+    expectError(await ask(10, { networkAuthorizationId: A }), 'idempotency_conflict');
+  });
+
+  it('answers 503 within its time if the card is locked, and holds nothing', async () => {
+    const locker = new pg.Client(ownerUrlOf(stack.config.databaseUrl));
+    await locker.connect();
+    try {
+      await locker.query('BEGIN');
+      await locker.query('SELECT FROM card WHERE id = $1 FOR UPDATE', [cardId]);
+      assert.equal((await ask(5)).status, 503);
+    } finally {
+      await locker.end();
+    }
+    assert.deepEqual(await card(), [1_000, 1_000]);
+  });
+});
