@@ -66,13 +66,15 @@ export function networkRoutes(dependencies: NetworkDependencies): Router<Request
           message: `${route.signatureHeader} does not match the body.`,
         });
       }
+      const received = await route.read(post);
+      if (received.handling === 'later') throw new Error('events are not kept yet');
       const results: MessageResult[] = [];
-      for (const message of await route.translate(post)) {
+      for (const message of received.messages) {
         if (message.type === 'outcome') results.push(await noteOutcome(dependencies, message, ctx.state));
         else if (message.type === 'request') results.push(await decide(dependencies, message, ctx.state));
         else results.push(await takeTransaction(dependencies, message, ctx.state));
       }
-      const { status, body } = route.respond(results);
+      const { status, body } = await received.respond(results);
       ctx.body = body;
       ctx.status = status;
     });

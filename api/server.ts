@@ -105,6 +105,7 @@ export async function startApi(
   const live = await startLiveNetwork({
     // A process that only takes the network's requests sends it none.
     cardNetwork: serves('partner') || serves('reveal') ? config.cardNetwork : 'none',
+    config,
     // The worker posts the messages of a network that runs in our processes.
     apiUrl: null,
     orm,
@@ -224,7 +225,7 @@ export async function startApi(
     depositsChanged,
     settlements: createSettlementQueue(orm, eventsWritten),
     cardNetwork: config.cardNetwork,
-    ingress: openIngress(config.cardNetwork, { orm, ring, logger }),
+    ingress: openIngress(config.cardNetwork, { config, orm, ring, logger }),
   });
   const servers = [await serveHttp(apps.api, config, 'PORT')];
   if (config.operations !== null)

@@ -6,6 +6,7 @@ import type { RingKey } from '../crypto/key-ring.ts';
 import { MAX_AMOUNT_CENTS } from '../domain/money.ts';
 import { StartRefused } from '../process/run-process.ts';
 import { ApiParts } from './api-parts.ts';
+import { NETWORK_VARIABLES } from './card-networks.ts';
 import { parseDuration } from './duration.ts';
 import { misspeltProblems } from './misspelt.ts';
 import { plaintextProblems } from './plaintext.ts';
@@ -174,7 +175,8 @@ export const Environment = z.object({
   CODEC_JWKS_URL: z.url(HTTP).optional(),
   CODEC_JWT_ISSUER: Text.optional(),
   CODEC_JWT_AUDIENCE: Text.optional(),
-  CARD_NETWORK: z.enum(['simulated', 'none']).default('none'),
+  ...NETWORK_VARIABLES,
+  NETWORK_KEY_LIFETIME: Duration.default(20 * 3_600_000),
   PRODUCT_CODE: Text.optional(),
   PRODUCT_BIN: z
     .string()
@@ -234,6 +236,11 @@ export const IN_FILES: readonly string[] = [
   'CODEC_KEYS',
   'CODEC_TOKENS',
   'OTEL_EXPORTER_OTLP_HEADERS',
+  'INCREASE_API_KEY',
+  'INCREASE_WEBHOOK_SECRET',
+  'LITHIC_API_KEY',
+  'LITHIC_WEBHOOK_SECRET',
+  'LITHIC_ASA_SECRET',
   'TRON_NODE_URLS',
   'TRON_API_KEY',
   'TRON_XPUB',

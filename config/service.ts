@@ -4,6 +4,13 @@ import type { z } from 'zod';
 import type { RingKey } from '../crypto/key-ring.ts';
 import type { TracingConfig } from '../process/tracing.ts';
 import { type ApiPart, ApiParts } from './api-parts.ts';
+import {
+  type IncreaseConfig,
+  increaseConfig,
+  type LithicConfig,
+  lithicConfig,
+  networkProblems,
+} from './card-networks.ts';
 import { Environment, parseEnvironment } from './environment.ts';
 import type { WorkerQueue } from './task-queues.ts';
 import type { TimeOfDay } from './time-of-day.ts';
@@ -39,6 +46,12 @@ export interface Config {
   /** The first one encrypts what is sent to Temporal; null if nothing is encrypted. */
   codecKeys: RingKey[] | null;
   cardNetwork: 'simulated' | 'none';
+  /** Null unless cardNetwork is increase. */
+  increase: IncreaseConfig | null;
+  /** Null unless cardNetwork is lithic. */
+  lithic: LithicConfig | null;
+  /** How old an operation may be for its idempotency key to be sent to the network again. */
+  networkKeyLifetimeMs: number;
   cardCreationWaitMs: number;
   issuanceDeadlineMs: number;
   topUpDeadlineMs: number;
@@ -136,6 +149,9 @@ function toConfig(set: NodeJS.ProcessEnv, values: z.infer<typeof Environment>): 
     encryptionKeys: values.ENCRYPTION_KEYS,
     codecKeys: values.CODEC_KEYS ?? null,
     cardNetwork: values.CARD_NETWORK,
+    increase: increaseConfig(values),
+    lithic: lithicConfig(values),
+    networkKeyLifetimeMs: values.NETWORK_KEY_LIFETIME,
     cardCreationWaitMs: values.CARD_CREATION_WAIT_MS,
     issuanceDeadlineMs: values.ISSUANCE_DEADLINE,
     topUpDeadlineMs: values.TOPUP_DEADLINE,
@@ -179,6 +195,7 @@ export function serviceProblems(set: NodeJS.ProcessEnv, tron?: TronNeeds): strin
   return [
     ...tronProblems(set, tron),
     ...temporalProblems(set),
+    ...networkProblems(set),
     ...versionProblems(set),
     ...productProblems(set),
   ];

@@ -56,7 +56,11 @@ export const AUTHORIZATION_MESSAGE_TYPES = [
   'reversal',
   'expiry',
 ] as const;
-export type AuthorizationMessageType = (typeof AUTHORIZATION_MESSAGE_TYPES)[number];
+export type AuthorizationMessageType =
+  | (typeof AUTHORIZATION_MESSAGE_TYPES)[number]
+  | 'approval'
+  | 'decline'
+  | 'total';
 
 /** The part of an authorization that changes, in cents. While it is pending, it holds what is not settled. */
 export interface AuthorizationState {

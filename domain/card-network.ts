@@ -6,9 +6,12 @@ import type { NetworkAuthorizationRequest, ReportedTransaction } from './network
 /**
  * The card network that issues our cards. Each operation that acts has a token of ours as its idempotency key: asking
  * again with the same token never acts twice, and returns the operation's current state. Every method throws
- * CardNetworkUnavailable if there is no definite answer: ask again with the same token, or look the operation up.
+ * CardNetworkUnavailable if there is no definite answer: ask again with the same token, or look the operation up. A network that
+ * forgets tokens is not asked to act under one that is older than NETWORK_KEY_LIFETIME (docs/decisions/card-networks.md).
  */
 export interface CardNetwork {
+  readonly abilities: NetworkAbilities;
+
   issueCard(request: IssueCardRequest): Promise<IssueAnswer | OperationFailed>;
   lookUpIssuance(token: string): Promise<LookUpAnswer>;
 
@@ -23,6 +26,53 @@ export interface CardNetwork {
 
   /** For reveals only: the result goes to the partner and nowhere else. */
   revealCard(card: RevealRequest): Promise<RevealedCard>;
+
+  /**
+   * Takes back money that a blocked card still has at the network, once it is free in our ledger. Asking again with the same token
+   * never acts twice. A network that holds no cards' money answers `succeeded` without a request.
+   */
+  returnMoney(request: ReturnAsked): Promise<ReturnAnswer>;
+
+  /** What a kept event says ({@link EventForLater}), in our words. The network may have to be asked for its object. */
+  readEvent(body: Uint8Array): Promise<NetworkMessage[]>;
+
+  /** What the network itself has recorded since then, oldest first, for the reconciliation. */
+  listCards(since: Date): AsyncIterable<ListedCard>;
+  listMovements(since: Date): AsyncIterable<ListedMovement>;
+  /** Each of the list's objects, as everything that it says in our words. */
+  listTransactions(since: Date): AsyncIterable<TransactionMessage>;
+
+  /** What is wrong with how the network is set up, for a person to mend; empty if nothing is. */
+  checkSetUp(): Promise<string[]>;
+}
+
+/** What a network can do, beyond what each one has to. */
+export interface NetworkAbilities {
+  /**
+   * Who has the money that is on cards. `network`: each card has an account there, and top-ups and withdrawals are transfers.
+   * `ledger`: only our ledger knows it, so that they succeed without a request.
+   */
+  moneyHeldBy: 'network' | 'ledger';
+  /** Whether it asks us before it approves, so that spending controls and our ledger decide. */
+  asksBeforeApproving: boolean;
+}
+
+/** A card as the network lists it. */
+export interface ListedCard {
+  networkCardId: string;
+  /** Our card id, if the network's record names one. */
+  token: string | null;
+  status: SettableStatus;
+}
+
+/** A movement of money between our funding account and a card's, as the network lists it. */
+export interface ListedMovement {
+  networkMovementId: string;
+  kind: 'issuance' | 'topup' | 'withdrawal' | 'return';
+  /** The id that its idempotency key was derived from; null if we did not ask for it. */
+  token: string | null;
+  amountCents: number;
+  status: 'succeeded' | 'accepted' | 'failed';
 }
 
 export interface IssueCardRequest {
@@ -33,6 +83,8 @@ export interface IssueCardRequest {
   amountCents: number;
   /** The name to emboss; a network that needs none may ignore it. */
   cardholderName: string | null;
+  /** The network's own reference of the product, such as a card program; null if the product has none. */
+  issuerProduct?: string | null;
 }
 
 type IssueAnswer =
@@ -83,6 +135,18 @@ export type WithdrawalAnswer =
   | { status: 'accepted' }
   | { status: 'declined'; reason: string };
 
+export interface ReturnAsked {
+  /** Our id of the release that made the money free. */
+  token: string;
+  networkCardId: string;
+  amountCents: number;
+}
+
+export type ReturnAnswer =
+  | { status: 'succeeded' }
+  | { status: 'accepted' }
+  | { status: 'refused'; reason: string };
+
 /** `unknown`: the network never accepted the token. */
 export type WithdrawalLookUpAnswer = WithdrawalAnswer | OperationFailed | { status: 'unknown' };
 
@@ -111,21 +175,42 @@ export interface RevealedCard {
   expYear: number;
 }
 
-/** A path on which the network posts to us, outside /v1. Its network's adapter verifies, translates and answers what arrives. */
+/** A path on which the network posts to us, outside /v1. Its network's adapter verifies, reads and answers what arrives. */
 export interface IngressRoute {
-  /** Below /network. */
+  /** With /network in front. */
   path: string;
   /** The header that has the signature, to name it if it does not match. */
   signatureHeader: string;
-  /** Whether the network sent these bytes. Nothing else is done with a post that fails this. */
+  /** Whether the network sent these bytes, and just now. Nothing else is done with a post that fails this. */
   verify(post: NetworkPost): boolean;
-  /**
-   * What the post says, in our words; empty if nothing in it concerns us.
-   * @throws ApiError `validation_failed` if it can't be read
-   */
-  translate(post: NetworkPost): NetworkMessage[] | Promise<NetworkMessage[]>;
+  /** @throws ApiError `validation_failed` if it can't be read */
+  read(post: NetworkPost): ReceivedPost | Promise<ReceivedPost>;
+}
+
+export type ReceivedPost = PostForNow | EventForLater;
+
+/** It is answered once its messages are handled. */
+export interface PostForNow {
+  handling: 'now';
+  /** Empty if nothing in it concerns us. */
+  messages: NetworkMessage[];
   /** The response, in the network's words. @param results what became of each message, in their order */
-  respond(results: readonly MessageResult[]): { status: number; body: object | null };
+  respond(results: readonly MessageResult[]): NetworkResponse | Promise<NetworkResponse>;
+}
+
+/** It is kept, answered at once, and worked off from there, so that it is never lost. */
+export interface EventForLater {
+  handling: 'later';
+  /** The network's id, the same whenever the event is sent again. */
+  eventId: string;
+  /** JSON that `readEvent` understands. Nothing secret is in it: the adapter picks the fields. */
+  body: Uint8Array;
+  response: NetworkResponse;
+}
+
+export interface NetworkResponse {
+  status: number;
+  body: object | null;
 }
 
 /** A request of the network, as it arrived. */

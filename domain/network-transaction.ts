@@ -23,25 +23,33 @@ export const NetworkTransaction = z.strictObject({
 });
 export type NetworkTransaction = z.infer<typeof NetworkTransaction>;
 
-/** What the card network reports about an authorization (docs/operating.md, "Authorizations on the simulated network"). */
+/**
+ * What the card network reports about an authorization (docs/operating.md, "Authorizations on the simulated network").
+ * `approval`: it approved a request, as we decided or without us; booked whatever our rules say. `decline`: it declined one, as we
+ * decided or by itself. `total`: the authorization's amount is now `amountCents`, more or less than before.
+ */
 export const NetworkAuthorizationReport = z
   .strictObject({
     networkCardId: NetworkId,
     networkTransactionId: NetworkId,
     networkAuthorizationId: NetworkId.nullable().default(null),
-    type: z.enum(['clearing', 'reversal', 'expiry']),
+    type: z.enum(['clearing', 'reversal', 'expiry', 'approval', 'decline', 'total']),
     amountCents: AmountCents.nullable().default(null),
     currency: z.literal('USD'),
     final: z.boolean().default(true),
+    /** Of an approval, if the network's message names no request: its place among the authorization's approved ones, from 1. */
+    approvalNumber: z.int().positive().nullable().default(null),
+    /** When the network lets the authorization expire; null if it does not say. */
+    expiresAt: z.iso.datetime().nullable().default(null),
     merchant: NetworkMerchant.prefault({}),
   })
-  .refine(({ type, amountCents }) => (type === 'clearing' ? amountCents !== null : true), {
+  .refine(({ type, amountCents }) => type === 'reversal' || type === 'expiry' || amountCents !== null, {
     path: ['amountCents'],
-    message: 'is required for a clearing',
+    message: 'is required',
   })
   .refine(({ type, networkAuthorizationId }) => type === 'clearing' || networkAuthorizationId !== null, {
     path: ['networkAuthorizationId'],
-    message: 'is required for a reversal and an expiry',
+    message: 'is required for all but a clearing',
   });
 export type NetworkAuthorizationReport = z.infer<typeof NetworkAuthorizationReport>;
 

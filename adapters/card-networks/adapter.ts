@@ -1,9 +1,11 @@
 import type { Logger } from 'pino';
+import type { Config } from '../../config/service.ts';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import type { Orm } from '../../db/orm.ts';
 import type { CardNetwork, IngressRoute } from '../../domain/card-network.ts';
 
 export interface AdapterOptions {
+  config: Pick<Config, 'increase' | 'lithic' | 'networkKeyLifetimeMs'>;
   orm: Orm;
   ring: KeyRing;
   logger: Logger;

@@ -63,6 +63,7 @@ function measureNetwork(network: CardNetwork): { network: CardNetwork; metrics: 
 
   return {
     network: {
+      abilities: network.abilities,
       issueCard: measured('issue_card', (request) => network.issueCard(request)),
       lookUpIssuance: measured('look_up_issuance', (token) => network.lookUpIssuance(token)),
       topUpCard: measured('top_up_card', (request) => network.topUpCard(request)),
@@ -71,6 +72,12 @@ function measureNetwork(network: CardNetwork): { network: CardNetwork; metrics: 
       lookUpWithdrawal: measured('look_up_withdrawal', (token) => network.lookUpWithdrawal(token)),
       changeCardStatus: measured('change_card_status', (request) => network.changeCardStatus(request)),
       revealCard: measured('reveal_card', (card) => network.revealCard(card)),
+      returnMoney: measured('return_money', (request) => network.returnMoney(request)),
+      readEvent: measured('read_event', (body) => network.readEvent(body)),
+      listCards: (since) => network.listCards(since),
+      listMovements: (since) => network.listMovements(since),
+      listTransactions: (since) => network.listTransactions(since),
+      checkSetUp: () => network.checkSetUp(),
     },
     metrics: [durations],
   };

@@ -26,7 +26,14 @@ export async function createEagerStarts({ databaseUrl, temporal, ring }: BenchSe
       applicationName: 'card-issuing-bench',
     },
   );
-  const live = await startLiveNetwork({ cardNetwork: 'simulated', apiUrl: null, orm, ring, logger });
+  const live = await startLiveNetwork({
+    config: { increase: null, lithic: null, networkKeyLifetimeMs: 72_000_000 },
+    cardNetwork: 'simulated',
+    apiUrl: null,
+    orm,
+    ring,
+    logger,
+  });
   const waiting = new Map<string, () => void>();
   const worker = await startEagerWorker({
     config: { workerVersion: null, temporal: { connectionOptions: { address }, namespace }, codecKeys: null },

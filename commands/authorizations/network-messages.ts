@@ -114,6 +114,10 @@ export async function takeMessage(
       const backCents = Math.min(message.amountCents ?? leftCents, leftCents);
       return write(tx, message, reverse(terms, before, backCents));
     }
+    case 'approval':
+    case 'decline':
+    case 'total':
+      throw new AuthorizationUnknown('it is not booked yet');
   }
 }
 

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { z } from 'zod';
 import { Refusal } from '../../commands/refusal.ts';
 import { sendAuthorizationEvent, sendNetworkEvent } from '../../commands/settlement/simulate-transaction.ts';
-import { AUTHORIZATION_MESSAGE_TYPES, type AuthorizationMessageType } from '../../domain/authorization.ts';
+import { AUTHORIZATION_MESSAGE_TYPES } from '../../domain/authorization.ts';
 import { AmountCents, NetworkId } from '../../domain/fields.ts';
 import { CategoryCode, CountryCode } from '../../domain/merchant.ts';
 import { TransactionType } from '../../domain/transaction.ts';
@@ -83,7 +83,7 @@ export function networkEventNoun(networkEvent: Command, { session, verb, example
     );
 }
 
-const isAboutAuthorization = (type: EventName): type is AuthorizationMessageType =>
+const isAboutAuthorization = (type: EventName): type is (typeof AUTHORIZATION_MESSAGE_TYPES)[number] =>
   (AUTHORIZATION_MESSAGE_TYPES as readonly string[]).includes(type);
 
 function requireSimulated(session: Session, card: OperatorCard): void {
@@ -127,7 +127,7 @@ async function sendTransaction(
 async function sendAuthorization(
   session: Session,
   card: OperatorCard,
-  flags: Flags & { type: AuthorizationMessageType },
+  flags: Flags & { type: (typeof AUTHORIZATION_MESSAGE_TYPES)[number] },
   merchant: Merchant,
 ) {
   const { type, amount, networkTransactionId: messageId, networkAuthorizationId } = flags;

@@ -108,6 +108,9 @@ export async function testConfig(overrides: Partial<Config> = {}): Promise<Confi
     // So that a test that searches histories for what must not be there sees what is there.
     codecKeys: null,
     cardNetwork: 'simulated',
+    increase: null,
+    lithic: null,
+    networkKeyLifetimeMs: 20 * 3_600_000,
     // Longer than in production: a machine that does much else at the time changes no answer.
     cardCreationWaitMs: 30_000,
     issuanceDeadlineMs: 24 * 3_600_000,

@@ -28,7 +28,7 @@ export interface CardsOptions extends PartOptions {
 export async function startCards(options: CardsOptions): Promise<WorkerPart> {
   const { config, orm, ring, client, around, logger } = options;
   const apiUrl = `http://${config.host}:${config.port}`;
-  const live = await startLiveNetwork({ cardNetwork: config.cardNetwork, apiUrl, orm, ring, logger });
+  const live = await startLiveNetwork({ config, cardNetwork: config.cardNetwork, apiUrl, orm, ring, logger });
   const liveNetwork = live.network && (around.network?.(live.network) ?? live.network);
   const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
   const activities = createCardActivities({

@@ -84,6 +84,7 @@ export function createSimulatedClient(
   }
 
   return {
+    abilities: { moneyHeldBy: 'network', asksBeforeApproving: true },
     issueCard: async (asked) => (await post('/issuances', asked, IssuanceResponse)).issuance,
     lookUpIssuance: async (token) => (await lookUp('/issuances', token, LookUpResponse)).issuance,
     topUpCard: async (asked) => (await post('/topups', asked, TopUpResponse)).topUp,
@@ -98,6 +99,15 @@ export function createSimulatedClient(
       const isAbout = (answer: { networkCardId: string }) => answer.networkCardId === networkCardId;
       return (await ask('GET', path, DetailsResponse, isAbout)).details;
     },
+    // A block gives the card's money back by itself.
+    returnMoney: async () => ({ status: 'succeeded' }),
+    readEvent: async () => {
+      throw new Error('the simulated network posts no events that are kept');
+    },
+    async *listCards() {},
+    async *listMovements() {},
+    async *listTransactions() {},
+    checkSetUp: async () => [],
     close: () => agent.close(),
   };
 }

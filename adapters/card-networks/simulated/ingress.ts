@@ -1,7 +1,12 @@
 import type { z } from 'zod';
 import type { KeyRing } from '../../../crypto/key-ring.ts';
 import { ApiError } from '../../../domain/api-error.ts';
-import type { IngressRoute, NetworkPost } from '../../../domain/card-network.ts';
+import type {
+  IngressRoute,
+  MessageResult,
+  NetworkPost,
+  NetworkResponse,
+} from '../../../domain/card-network.ts';
 import {
   NetworkAuthorizationRequest,
   NetworkTransaction,
@@ -26,48 +31,59 @@ export function simulatedIngress(ring: KeyRing): IngressRoute[] {
       path: CALLBACKS_PATH,
       signatureHeader: SIGNATURE_HEADER,
       verify,
-      translate: ({ body }) => {
+      read: ({ body }) => {
         const callback = NetworkCallback.safeParse(parseJson(body));
         if (!callback.success) throw unreadable(callback.error);
         const { type, token } = callback.data;
-        return [{ type: 'outcome', subject: SUBJECTS[type], token }];
+        return {
+          handling: 'now',
+          messages: [{ type: 'outcome', subject: SUBJECTS[type], token }],
+          respond: () => ({ status: 204, body: null }),
+        };
       },
-      respond: () => ({ status: 204, body: null }),
     },
     {
       path: TRANSACTIONS_PATH,
       signatureHeader: SIGNATURE_HEADER,
       verify,
-      translate: ({ body }) => {
+      read: ({ body }) => {
         const value = parseJson(body);
         const transaction = readReport(value);
         if (transaction === null) throw unreadable(NetworkTransaction.safeParse(value).error);
-        return [{ type: 'transaction', body, transaction }];
-      },
-      respond: ([result]) => {
-        if (result?.status === 'booked')
-          return { status: 200, body: { transactionId: result.transactionId } };
-        if (result?.status === 'applied')
-          return { status: 200, body: { authorizationId: result.authorizationId } };
-        return { status: 202, body: result ?? null };
+        return {
+          handling: 'now',
+          messages: [{ type: 'transaction', body, transaction }],
+          respond: respondToReport,
+        };
       },
     },
     {
       path: AUTHORIZATIONS_PATH,
       signatureHeader: SIGNATURE_HEADER,
       verify,
-      translate: ({ body }) => {
+      read: ({ body }) => {
         const request = NetworkAuthorizationRequest.safeParse(parseJson(body));
         if (!request.success) throw unreadable(request.error);
-        return [{ type: 'request', request: request.data }];
-      },
-      respond: ([result]) => {
-        if (result?.status !== 'decided') return { status: 202, body: null };
-        const { declineReason, authorizationId } = result;
-        return { status: 200, body: { approved: declineReason === null, declineReason, authorizationId } };
+        return {
+          handling: 'now',
+          messages: [{ type: 'request', request: request.data }],
+          respond: respondToRequest,
+        };
       },
     },
   ];
+}
+
+function respondToReport([result]: readonly MessageResult[]): NetworkResponse {
+  if (result?.status === 'booked') return { status: 200, body: { transactionId: result.transactionId } };
+  if (result?.status === 'applied') return { status: 200, body: { authorizationId: result.authorizationId } };
+  return { status: 202, body: result ?? null };
+}
+
+function respondToRequest([result]: readonly MessageResult[]): NetworkResponse {
+  if (result?.status !== 'decided') return { status: 202, body: null };
+  const { declineReason, authorizationId } = result;
+  return { status: 200, body: { approved: declineReason === null, declineReason, authorizationId } };
 }
 
 const SUBJECTS = { 'card.issuance': 'card', 'card.topup': 'topup', 'card.withdrawal': 'withdrawal' } as const;

@@ -22,15 +22,19 @@ const events: IngressRoute = {
   path: '/network/elsewhere/events',
   signatureHeader: 'X-Elsewhere',
   verify: ({ headers }) => headers['x-elsewhere'] === 'signed',
-  translate: async ({ body }) => {
+  read: async ({ body }) => {
     const posted: { paid?: Record<string, unknown> }[] = JSON.parse(Buffer.from(body).toString());
-    return posted.flatMap(({ paid }) => {
+    const messages = posted.flatMap(({ paid }) => {
       const transaction = paid === undefined ? null : readReport(paid);
       if (transaction === null) return [];
       return [{ type: 'transaction' as const, body: Buffer.from(JSON.stringify(paid)), transaction }];
     });
+    return {
+      handling: 'now',
+      messages,
+      respond: (results) => ({ status: 200, body: { seen: results.map(({ status }) => status) } }),
+    };
   },
-  respond: (results) => ({ status: 200, body: { seen: results.map(({ status }) => status) } }),
 };
 
 describe("a card network's ingress", () => {

@@ -61,6 +61,7 @@ export function faultsAround(options: FaultOptions): {
       return Object.fromEntries(wrapped);
     },
     network: (network) => ({
+      ...network,
       issueCard: (request) => call('issueCard', request.token, () => network.issueCard(request)),
       lookUpIssuance: (token) => call('lookUpIssuance', token, () => network.lookUpIssuance(token)),
       topUpCard: (request) => call('topUpCard', request.token, () => network.topUpCard(request)),
@@ -70,7 +71,6 @@ export function faultsAround(options: FaultOptions): {
       lookUpWithdrawal: (token) => call('lookUpWithdrawal', token, () => network.lookUpWithdrawal(token)),
       changeCardStatus: (request) =>
         call('changeCardStatus', request.token, () => network.changeCardStatus(request)),
-      revealCard: (card) => network.revealCard(card),
     }),
   };
 }

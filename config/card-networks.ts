@@ -1,0 +1,114 @@
+import { z } from 'zod';
+
+const Key = z
+  .string()
+  .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
+  .optional();
+const BaseUrl = z
+  .string()
+  .refine((text) => isHttpUrl(text), 'must be an http(s) URL without a user')
+  .optional();
+const Reference = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters without spaces')
+  .optional();
+const RequestsPerSecond = z
+  .string()
+  .regex(/^[1-9]\d{0,4}$/, 'must be a whole number from 1 to 99999')
+  .transform(Number);
+
+/** The variables of live mode's issuers (docs/issuers.md). */
+export const NETWORK_VARIABLES = {
+  CARD_NETWORK: z.enum(['simulated', 'none']).default('none'),
+  INCREASE_API_KEY: Key,
+  INCREASE_WEBHOOK_SECRET: Key,
+  INCREASE_BASE_URL: BaseUrl,
+  INCREASE_FUNDING_ACCOUNT_ID: Reference,
+  INCREASE_PROGRAM_ID: Reference,
+  INCREASE_ENTITY_ID: Reference,
+  INCREASE_REAL_TIME_DECISIONS: z.enum(['true', 'false'], 'must be true or false').default('true'),
+  INCREASE_REQUESTS_PER_SECOND: RequestsPerSecond.default(50),
+  LITHIC_API_KEY: Key,
+  LITHIC_WEBHOOK_SECRET: Key,
+  LITHIC_ASA_SECRET: Key,
+  LITHIC_BASE_URL: BaseUrl,
+  LITHIC_CARD_PROGRAM_TOKEN: Reference,
+  LITHIC_REQUESTS_PER_SECOND: RequestsPerSecond.default(5),
+};
+
+export interface IncreaseConfig {
+  apiKey: string;
+  /** The shared secret of both event subscriptions. */
+  webhookSecret: string;
+  /** Without a slash at the end. */
+  baseUrl: string;
+  /** The account that cards are funded from. */
+  fundingAccountId: string;
+  programId: string | null;
+  entityId: string | null;
+  /** Whether Increase asks us before it approves. */
+  asksForDecisions: boolean;
+  requestsPerSecond: number;
+}
+
+export interface LithicConfig {
+  apiKey: string;
+  webhookSecret: string;
+  /** Auth Stream Access has a secret of its own. */
+  asaSecret: string;
+  /** Without a slash at the end. */
+  baseUrl: string;
+  cardProgramToken: string | null;
+  requestsPerSecond: number;
+}
+
+type NetworkValues = z.infer<z.ZodObject<typeof NETWORK_VARIABLES>>;
+
+/** @returns null unless CARD_NETWORK is increase; {@link networkProblems} finds what is missing. */
+export function increaseConfig(values: NetworkValues): IncreaseConfig | null {
+  if ((values.CARD_NETWORK as string) !== 'increase') return null;
+  return {
+    apiKey: values.INCREASE_API_KEY ?? '',
+    webhookSecret: values.INCREASE_WEBHOOK_SECRET ?? '',
+    baseUrl: withoutSlash(values.INCREASE_BASE_URL ?? 'https://api.increase.com'),
+    fundingAccountId: values.INCREASE_FUNDING_ACCOUNT_ID ?? '',
+    programId: values.INCREASE_PROGRAM_ID ?? null,
+    entityId: values.INCREASE_ENTITY_ID ?? null,
+    asksForDecisions: values.INCREASE_REAL_TIME_DECISIONS === 'true',
+    requestsPerSecond: values.INCREASE_REQUESTS_PER_SECOND,
+  };
+}
+
+/** @returns null unless CARD_NETWORK is lithic */
+export function lithicConfig(values: NetworkValues): LithicConfig | null {
+  if ((values.CARD_NETWORK as string) !== 'lithic') return null;
+  return {
+    apiKey: values.LITHIC_API_KEY ?? '',
+    webhookSecret: values.LITHIC_WEBHOOK_SECRET ?? '',
+    asaSecret: values.LITHIC_ASA_SECRET ?? '',
+    baseUrl: withoutSlash(values.LITHIC_BASE_URL ?? 'https://api.lithic.com'),
+    cardProgramToken: values.LITHIC_CARD_PROGRAM_TOKEN ?? null,
+    requestsPerSecond: values.LITHIC_REQUESTS_PER_SECOND,
+  };
+}
+
+const REQUIRED: Record<string, readonly string[]> = {
+  increase: ['INCREASE_API_KEY', 'INCREASE_WEBHOOK_SECRET', 'INCREASE_FUNDING_ACCOUNT_ID'],
+  lithic: ['LITHIC_API_KEY', 'LITHIC_WEBHOOK_SECRET', 'LITHIC_ASA_SECRET'],
+};
+
+/** Finds the issuer's variables that are missing. */
+export function networkProblems(set: NodeJS.ProcessEnv): string[] {
+  const network = set.CARD_NETWORK ?? '';
+  return (REQUIRED[network] ?? [])
+    .filter((name) => !set[name])
+    .map((name) => `${name}: is required with CARD_NETWORK=${network}`);
+}
+
+const withoutSlash = (url: string): string => url.replace(/\/+$/, '');
+
+function isHttpUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return ['http:', 'https:'].includes(protocol) && username === '' && password === '';
+}
