@@ -1,10 +1,12 @@
 import Router from '@koa/router';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { takeMessage } from '../commands/authorizations/network-messages.ts';
 import { expectLateAnswer } from '../commands/funding/late-answers.ts';
 import {
   findNetworkCard,
+  type NetworkCardOwner,
   receiveTransaction,
   toAuthorizationMessage,
 } from '../commands/settlement/book-messages.ts';
@@ -34,6 +36,10 @@ import type { RequestState } from './http/log-request.ts';
 const SIGNAL_TIMEOUT_MS = 3_000;
 /** How long a decision waits for a card that is locked. */
 const MAX_DECISION_WAIT_MS = 1_500;
+/** How many cards a process finds by the network's id without a statement, those that were asked about last. */
+const MAX_FOUND_CARDS = 50_000;
+
+type FoundCards = LRUCache<string, Omit<NetworkCardOwner, 'status'>>;
 
 export interface NetworkDependencies {
   orm: Orm;
@@ -58,6 +64,7 @@ export interface NetworkDependencies {
  */
 export function networkRoutes(dependencies: NetworkDependencies): Router<RequestState> {
   const router = new Router<RequestState>();
+  const found: FoundCards = new LRUCache({ max: MAX_FOUND_CARDS });
   for (const route of dependencies.ingress) {
     router.post(route.path, async (ctx) => {
       const post = { body: await readBytes(ctx.req), headers: ctx.headers };
@@ -71,7 +78,8 @@ export function networkRoutes(dependencies: NetworkDependencies): Router<Request
       const results: MessageResult[] = [];
       for (const message of received.messages) {
         if (message.type === 'outcome') results.push(await noteOutcome(dependencies, message, ctx.state));
-        else if (message.type === 'request') results.push(await decide(dependencies, message, ctx.state));
+        else if (message.type === 'request')
+          results.push(await decide(dependencies, found, message, ctx.state));
         else results.push(await takeTransaction(dependencies, message, ctx.state));
       }
       const { status, body } = await received.respond(results);
@@ -114,24 +122,38 @@ async function noteOutcome(
 
 /**
  * The network asks whether a card pays. It is decided in one transaction, and answered within its 2 s: a card that is locked for
- * longer gets 503, and the network decides by itself.
+ * longer gets 503, and the network decides by itself. The transaction takes its account's turn, so the card has to be found first.
  * @throws ApiError `card_not_found`, `invalid_state`, `idempotency_conflict`: what the network can't mean
  */
 async function decide(
-  { orm, authorizationTtlMs, eventsWritten }: NetworkDependencies,
-  { request }: RequestMessage,
-  { logFields }: RequestState,
+  dependencies: NetworkDependencies,
+  found: FoundCards,
+  message: RequestMessage,
+  state: RequestState,
 ): Promise<MessageResult> {
-  const card = await findNetworkCard(orm.em.fork(), request.networkCardId);
+  const { orm, authorizationTtlMs, eventsWritten } = dependencies;
+  const { request } = message;
+  const { networkCardId } = request;
+  const remembered = found.get(networkCardId);
+  const card = remembered ?? (await findNetworkCard(orm.em.fork(), networkCardId));
   if (card === null) throw new ApiError('card_not_found');
-  logFields.partnerId = card.partnerId;
-  logFields.mode = card.mode;
+  found.set(networkCardId, card);
+  state.logFields.partnerId = card.partnerId;
+  state.logFields.mode = card.mode;
   const limits = { ttlMs: authorizationTtlMs, lockWaitMs: MAX_DECISION_WAIT_MS };
-  const { declineReason, authorization } = await asAccount(card, () =>
-    transaction(orm, (tx) => takeMessage(tx, toAuthorizationMessage(card, request), limits)),
-  );
-  eventsWritten();
-  return { status: 'decided', declineReason, authorizationId: authorization?.id ?? null };
+  try {
+    const { declineReason, authorization } = await asAccount(card, () =>
+      transaction(orm, (tx) => takeMessage(tx, toAuthorizationMessage(card, request), limits)),
+    );
+    eventsWritten();
+    return { status: 'decided', declineReason, authorizationId: authorization?.id ?? null };
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 'card_not_found') throw error;
+    found.delete(networkCardId);
+    if (remembered === undefined) throw error;
+    // The card's id was corrected since it was found. It may be another card's by now.
+    return decide(dependencies, found, message, state);
+  }
 }
 
 /**

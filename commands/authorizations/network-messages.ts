@@ -24,6 +24,8 @@ import { type AuthorizationChange, type NewMessage, writeChange } from './write-
 /** A message about a card of this account and mode. */
 export interface AuthorizationMessage extends Tenant {
   cardId: string;
+  /** The network's id of the card, which the card must still have; null if it was named by its own id. */
+  networkCardId: string | null;
   type: AuthorizationMessageType;
   /** The network's id of the message, unique in the mode. */
   messageId: string;
@@ -64,7 +66,7 @@ export async function takeMessage(
   message: AuthorizationMessage,
   { ttlMs, lockWaitMs }: { ttlMs: number; lockWaitMs: number | null },
 ): Promise<MessageOutcome> {
-  const { cardId, messageId, networkAuthorizationId, merchant } = message;
+  const { cardId, networkCardId, messageId, networkAuthorizationId, merchant } = message;
   const terms = await lockMessageTerms(tx, {
     cardId,
     authorizationId: null,
@@ -74,6 +76,9 @@ export async function takeMessage(
     lockWaitMs,
   });
   if (terms === null || terms.card.partner_id !== message.partnerId || terms.card.mode !== message.mode) {
+    throw new ApiError('card_not_found');
+  }
+  if (networkCardId !== null && terms.card.network_card_id !== networkCardId) {
     throw new ApiError('card_not_found');
   }
   if (terms.known !== null) return repeat(tx, message, terms.known);

@@ -153,6 +153,7 @@ export function toAuthorizationMessage(
     partnerId,
     mode,
     cardId,
+    networkCardId: reported.networkCardId,
     type: reported.type,
     messageId: reported.networkTransactionId,
     // A new authorization is named after its request, unless the network gives it a name of its own.
@@ -191,6 +192,7 @@ function whyKept(error: unknown, card: NetworkCardOwner): WhyKept {
     if (error.code === 'invalid_state') return card.status === 'failed' ? 'card_failed' : 'card_not_issued';
     if (error.code === 'idempotency_conflict') return 'id_conflict';
     if (error.code === 'validation_failed') return 'unbookable';
+    if (error.code === 'card_not_found') return 'card_unknown';
   }
   throw error;
 }

@@ -143,6 +143,7 @@ async function sendAuthorization(
     partnerId: card.partner_id,
     mode: card.mode,
     cardId: card.id,
+    networkCardId: null,
     type,
     messageId,
     networkAuthorizationId: networkAuthorizationId ?? (isRequest ? messageId : null),

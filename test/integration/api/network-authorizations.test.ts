@@ -61,6 +61,22 @@ describe('POST /network/authorizations', function () {
     );
   });
 
+  it('decides on the card that has the id now, whichever had it before', async () => {
+    const other = (await createCard(partner, { amount: 1_000 }, live)).json.id;
+    const otherNetworkId = await networkIdOf(stack, other);
+    assert.equal((await ask(300)).json.approved, true);
+    const identify = (id: string, networkId: string | null) =>
+      asOwner(stack, 'UPDATE card SET network_card_id = $2 WHERE id = $1', [id, networkId]);
+    await identify(cardId, null);
+    await identify(other, networkCardId);
+    await identify(cardId, otherNetworkId);
+    const { json } = await ask(200);
+    assert.equal((await read(json.authorizationId)).card_id, other);
+    assert.deepEqual(await card(), [1_000, 700]);
+    await identify(other, null);
+    expectError(await ask(1), 'card_not_found');
+  });
+
   it('answers a repeated request the same, twenty times at once, and holds once', async () => {
     const request = { networkTransactionId: randomUUID() };
     const answers = await Promise.all(Array.from({ length: 20 }, () => ask(300, request)));

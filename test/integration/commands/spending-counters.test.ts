@@ -340,6 +340,7 @@ describe('counters of spending', function () {
           {
             ...live,
             cardId,
+            networkCardId: null,
             type,
             messageId: randomUUID(),
             networkAuthorizationId,
