@@ -10,6 +10,7 @@ import { readCard, readCards } from '../reads/cards.ts';
 import { readPartner } from '../reads/partners.ts';
 import { readMakers } from '../reads/requests.ts';
 import { type ListedTopUp, readTopUps } from '../reads/topups.ts';
+import { type ListedWithdrawal, readWithdrawals } from '../reads/withdrawals.ts';
 import { listNewest, type Verbs, waitingFor, withLimit } from '../verbs.ts';
 
 export function cardNoun(card: Command, { session, verb, examples, err, resolveWaitMs }: Verbs): void {
@@ -49,7 +50,7 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
   card
     .command('show')
     .description(
-      "a card, its balance, what holds it, its newest top-ups and its workflow; not the cardholder's data",
+      "a card, its balance, what holds it, its newest top-ups and withdrawals and its workflow; not the cardholder's data",
     )
     .argument('<id>', 'of the card')
     .addHelpText('after', examples('card show card_01k0…'))
@@ -58,25 +59,24 @@ export function cardNoun(card: Command, { session, verb, examples, err, resolveW
         const orm = await session.orm();
         const value = await readCard(orm, id);
         const makers = await readMakers(orm, [id]);
-        const topUps = await readTopUps(orm, { cardId: id }, { before: null, limit: MAX_TOP_UPS_SHOWN + 1 });
-        const page = { cardId: id, status: 'pending', before: null, limit: MAX_TOP_UPS_SHOWN + 1 } as const;
-        const pending = await readAuthorizations(orm, page);
-        if (pending.length > MAX_TOP_UPS_SHOWN) {
-          err(
-            `It has more than ${MAX_TOP_UPS_SHOWN} pending authorizations: "operator authorization list --card ${id} --status pending" has all of them.\n`,
-          );
-        }
-        if (topUps.length > MAX_TOP_UPS_SHOWN) {
-          err(
-            `It has more than ${MAX_TOP_UPS_SHOWN} top-ups: "operator topup list --card ${id}" has all of them.\n`,
-          );
-        }
+        const page = { before: null, limit: MAX_SHOWN + 1 };
+        const topUps = await readTopUps(orm, { cardId: id }, page);
+        const withdrawals = await readWithdrawals(orm, { cardId: id }, page);
+        const pending = await readAuthorizations(orm, { ...page, cardId: id, status: 'pending' });
+        const sayMore = (shown: readonly unknown[], what: string, command: string) => {
+          if (shown.length <= MAX_SHOWN) return;
+          err(`It has more than ${MAX_SHOWN} ${what}: "operator ${command}" has all of them.\n`);
+        };
+        sayMore(pending, 'pending authorizations', `authorization list --card ${id} --status pending`);
+        sayMore(topUps, 'top-ups', `topup list --card ${id}`);
+        sayMore(withdrawals, 'withdrawals', `withdrawal list --card ${id}`);
         return {
           value: {
             ...value,
             request: makers.get(id) ?? null,
-            pending_authorizations: pending.slice(0, MAX_TOP_UPS_SHOWN).map(presentHold),
-            topups: topUps.slice(0, MAX_TOP_UPS_SHOWN).map(presentTopUp),
+            pending_authorizations: pending.slice(0, MAX_SHOWN).map(presentHold),
+            topups: topUps.slice(0, MAX_SHOWN).map(presentTopUp),
+            withdrawals: withdrawals.slice(0, MAX_SHOWN).map(presentWithdrawal),
             waiting:
               value.status === 'funding_pending'
                 ? await waitingFor(session, value, session.config.issuanceDeadlineMs)
@@ -175,7 +175,8 @@ const STATUS_CHANGES: readonly [verb: string, StatusChangeOperation, description
   ],
 ];
 
-const MAX_TOP_UPS_SHOWN = 20;
+/** How many of each kind `card show` has. */
+const MAX_SHOWN = 20;
 
 /** What `card show` says of a pending authorization. */
 function presentHold({ created, id, held_amount, expires_at, merchant }: OperatorAuthorization) {
@@ -193,6 +194,19 @@ function presentTopUp(topUp: ListedTopUp) {
     failure_code: topUp.failure_code,
     request_id: topUp.request_id,
     idempotency_key: topUp.idempotency_key,
+  };
+}
+
+/** What `card show` says of a withdrawal. */
+function presentWithdrawal(withdrawal: ListedWithdrawal) {
+  return {
+    created: withdrawal.created,
+    id: withdrawal.id,
+    status: withdrawal.status,
+    amount: withdrawal.amount,
+    failure_code: withdrawal.failure_code,
+    request_id: withdrawal.request_id,
+    idempotency_key: withdrawal.idempotency_key,
   };
 }
 

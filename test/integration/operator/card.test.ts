@@ -156,6 +156,7 @@ describe('operator card', () => {
               request: json.request,
               pending_authorizations: [],
               topups: [],
+              withdrawals: [],
               created: json.created,
               workflow_id: `issue-card/${issued}`,
               waiting: null,

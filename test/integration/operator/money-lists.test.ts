@@ -5,6 +5,7 @@ import { fundedPartner } from '../../support/money.ts';
 import { environmentOf, type Operate, operateIn } from '../../support/operator/operate.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
+import { createWithdrawal } from '../../support/withdrawals.ts';
 
 interface Item {
   id: string;
@@ -72,6 +73,16 @@ describe('the operator’s lists of whose money went where', () => {
         shown.request.api_key_id,
         topUps[0] && (topUps[0] as never as { api_key_id: string }).api_key_id,
       );
+
+      const withdrawn = [];
+      for (const amount of [100, 300])
+        withdrawn.push(await createWithdrawal(partner, mode, other.id, amount));
+      const { withdrawals } = await list('card', 'show', other.id);
+      assert.deepEqual(
+        withdrawals.map((one: Item) => [one.id, one.amount, one.request_id]),
+        withdrawn.reverse().map(({ json, headers }) => [json.id, json.amount, headers.get('request-id')]),
+      );
+      assert.deepEqual(shown.withdrawals, []);
 
       const ledger = ['ledger', 'transactions', partner.id, '--mode', mode];
       const all: Item[] = await list(...ledger);
