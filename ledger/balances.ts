@@ -51,6 +51,26 @@ export async function readPrepaidEntries(
 const MAX_BIGINT = 2n ** 63n - 1n;
 
 /**
+ * The newest `limit` entries that moved money between a card and the prepaid balance; with `fromVersion` the newest from that one
+ * backwards. Both accounts are locked for such a transfer, so their chains have them in the same order.
+ */
+export async function readPrepaidEntriesOfCard(
+  em: Reader,
+  tenant: Tenant,
+  cardId: string,
+  { limit, fromVersion = MAX_BIGINT }: { limit: number; fromVersion?: bigint | undefined },
+): Promise<PrepaidEntry[]> {
+  const { partnerId, mode } = tenant;
+  const rows = await selectEntriesOfCard(em, tenant, {
+    cardAccountId: accountId({ cardId }, partnerId, mode),
+    prepaidAccountId: accountId('prepaid', partnerId, mode),
+    fromVersion: String(fromVersion),
+    limit,
+  });
+  return rows.map(presentEntry);
+}
+
+/**
  * The entries that these operations made in a prepaid account, newest first. They are found by their ids, which are derived
  * from the operations and their steps.
  */
@@ -134,6 +154,31 @@ const selectEntries = tenantStatement(
       CROSS JOIN LATERAL (SELECT account_version, transfer_id, side, amount, balance_after FROM ledger.entry
         WHERE transfer_id = wanted.id AND booked_on = t.booked_on AND account_id = ${accountId} AND account_version IS NOT NULL LIMIT 1) e
     ORDER BY e.account_version DESC`,
+);
+
+// It walks the card's chain backwards, until it has found as many as are asked for.
+const selectEntriesOfCard = tenantStatement(
+  (
+    _,
+    {
+      partnerId,
+      mode,
+      cardAccountId,
+      prepaidAccountId,
+      fromVersion,
+      limit,
+    }: Tenant & { cardAccountId: string; prepaidAccountId: string; fromVersion: string; limit: number },
+  ) => sql<EntryRow>`
+    SELECT e.account_version, e.transfer_id, e.side, e.amount, e.balance_after, t.operation_id, t.code, t.created_at
+    FROM ledger.entry c
+      CROSS JOIN LATERAL (SELECT operation_id, code, created_at FROM ledger.transfer
+        WHERE id = c.transfer_id AND partner_id = ${partnerId} AND mode = ${mode}
+          AND (debit_id = ${prepaidAccountId} OR credit_id = ${prepaidAccountId}) LIMIT 1) t
+      CROSS JOIN LATERAL (SELECT account_version, transfer_id, side, amount, balance_after FROM ledger.entry
+        WHERE transfer_id = c.transfer_id AND booked_on = c.booked_on AND account_id = ${prepaidAccountId}
+          AND account_version <= ${fromVersion} LIMIT 1) e
+    WHERE c.account_id = ${cardAccountId} AND c.account_version IS NOT NULL
+    ORDER BY c.account_version DESC LIMIT ${limit}`,
 );
 
 function presentEntry(row: EntryRow): PrepaidEntry {

@@ -97,23 +97,3 @@ const present = (row: AuthorizationRow): OperatorAuthorization => ({
   partner_id: row.partner_id,
   network_authorization_id: row.network_authorization_id,
 });
-
-/** How many holds each of a card's newest authorizations has had. */
-export function readHolds(
-  orm: Orm,
-  of: { cardId: string; limit: number },
-): Promise<{ id: string; holds: number }[]> {
-  return selectCardHolds(orm.em.fork(), of);
-}
-
-const selectCardHolds = readStatement(
-  (db, { cardId, limit }: { cardId: string; limit: number }) =>
-    db
-      .selectFrom('card_authorization')
-      .select(['id', 'holds'])
-      .where('card_id', '=', cardId)
-      .orderBy('card_id', 'desc')
-      .orderBy('id', 'desc')
-      .limit(limit),
-  { acrossTenants: 'operator' },
-);

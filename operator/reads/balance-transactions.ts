@@ -1,18 +1,21 @@
 import { Refusal } from '../../commands/refusal.ts';
+import { readIdTime } from '../../crypto/new-id.ts';
 import type { Orm } from '../../db/orm.ts';
 import type { Tenant } from '../../domain/mode.ts';
-import { readEntriesOfPostings, readPrepaidEntries } from '../../ledger/balances.ts';
+import {
+  type PrepaidEntry,
+  readEntriesOfPostings,
+  readPrepaidEntries,
+  readPrepaidEntriesOfCard,
+} from '../../ledger/balances.ts';
 import {
   type BalanceTransactionResource,
   parseVersion,
   presentBalanceTransaction,
 } from '../../resources/balance-transaction.ts';
-import { readHolds } from './authorizations.ts';
 import { readCard } from './cards.ts';
 import { readMakers } from './requests.ts';
-import { readTopUps } from './topups.ts';
 import { readTransactions } from './transactions.ts';
-import { readWithdrawals } from './withdrawals.ts';
 
 /** A change of a prepaid balance, with the request that caused it, if one did and it is not older than 31 days. */
 export interface OperatorBalanceTransaction extends BalanceTransactionResource {
@@ -41,14 +44,13 @@ export async function readBalanceTransactions(
 ): Promise<OperatorBalanceTransaction[]> {
   const em = orm.em.fork();
   const upTo = before === null ? undefined : parseVersion(before) - 1n;
+  const page = { limit, fromVersion: upTo };
   const entries =
     cardId === null
-      ? await readPrepaidEntries(em, partnerId, mode, { limit, fromVersion: upTo })
-      : await readEntriesOfPostings(em, partnerId, mode, await readCardOperations(orm, cardId, limit));
+      ? await readPrepaidEntries(em, partnerId, mode, page)
+      : await readCardEntries(orm, { partnerId, mode }, cardId, page);
   const found = entries
-    .filter(({ version }) => upTo === undefined || BigInt(version) <= upTo)
     .filter(({ createdAt }) => since === null || createdAt >= since)
-    .slice(0, limit)
     .map((entry) => presentBalanceTransaction(entry, mode));
   const makers = await readMakers(orm, [...new Set(found.map(({ source }) => source.id))]);
   return found.map((item) => ({
@@ -67,34 +69,59 @@ export async function requireOwnCard(orm: Orm, { partnerId, mode }: Tenant, card
   );
 }
 
-/** What can have moved money between a card and the prepaid balance, with the steps that each operation can have. */
-async function readCardOperations(orm: Orm, cardId: string, limit: number) {
-  const page = { before: null, limit };
-  const topUps = await readTopUps(orm, { cardId }, page);
-  const withdrawals = await readWithdrawals(orm, { cardId }, page);
-  const transactions = await readTransactions(orm, { cardId }, page);
-  const authorizations = await readHolds(orm, { cardId, limit });
-  // What an authorization held when its card was blocked is released as it becomes free, hold by hold.
-  const releases = authorizations.flatMap(({ id, holds }) =>
-    Array.from({ length: holds }, (_, index) => `release/${id}/${index + 1}`),
+/** How many of a card's transactions are looked at together. */
+const TRANSACTIONS_AT_ONCE = 1_000;
+/** A transaction's id has the time of a clock that may differ from the ledger's by this much. */
+const MAX_CLOCK_DIFFERENCE_MS = 3_600_000;
+
+/**
+ * A card's changes of the prepaid balance: what moved between the two, with its fees, as the card's own account has it; and what
+ * each of its transactions cost beside the card's share.
+ */
+async function readCardEntries(
+  orm: Orm,
+  { partnerId, mode }: Tenant,
+  cardId: string,
+  page: { limit: number; fromVersion: bigint | undefined },
+): Promise<PrepaidEntry[]> {
+  const em = orm.em.fork();
+  const moved = await readPrepaidEntriesOfCard(em, { partnerId, mode }, cardId, page);
+  const fundings = moved.filter(({ code }) => code === 'issue_load' || code === 'topup');
+  const fees = await readEntriesOfPostings(
+    em,
+    partnerId,
+    mode,
+    fundings.map(({ operationId }) => ({ operationId, steps: FEE_STEPS })),
   );
-  return [
-    { operationId: `issue/${cardId}`, steps: eachPosted('load', 'card_activation', 'card_funding') },
-    {
-      operationId: `block/${cardId}`,
-      steps: ['release', ...releases, ...withdrawals.map(({ id }) => `release/${id}`)],
-    },
-    ...topUps.map(({ id }) => ({
-      operationId: `topup/${id}`,
-      steps: [...eachPosted('topup', 'card_funding'), 'booked:topup', 'booked:card_funding'],
-    })),
-    ...withdrawals.map(({ id }) => ({
-      operationId: `withdrawal/${id}`,
-      steps: [...eachPosted('withdrawal'), 'booked:withdrawal'],
-    })),
-    ...transactions.map(({ id }) => ({ operationId: `settle/${id}`, steps: ['amount', 'late', 'fee'] })),
-  ];
+  let found = newest([...moved, ...fees], page);
+  for (let before: string | null = null; ; ) {
+    const some = await readTransactions(orm, { cardId }, { before, limit: TRANSACTIONS_AT_ONCE });
+    const entries = await readEntriesOfPostings(
+      em,
+      partnerId,
+      mode,
+      some.map(({ id }) => ({ operationId: `settle/${id}`, steps: ['amount', 'late', 'fee'] })),
+    );
+    found = newest([...found, ...entries], page);
+    const last = some.at(-1);
+    if (last === undefined || some.length < TRANSACTIONS_AT_ONCE) return found;
+    const oldest = found.length < page.limit ? undefined : found.at(-1);
+    const isWhole =
+      oldest !== undefined &&
+      readIdTime(last.id).getTime() < oldest.createdAt.getTime() - MAX_CLOCK_DIFFERENCE_MS;
+    if (isWhole) return found;
+    before = last.id;
+  }
 }
 
 /** In live mode, money is held in one step and moved in another. */
-const eachPosted = (...steps: string[]): string[] => steps.flatMap((step) => [step, `${step}:post`]);
+const FEE_STEPS = ['card_activation', 'card_funding'].flatMap((fee) => [fee, `${fee}:post`, `booked:${fee}`]);
+
+const newest = (
+  entries: readonly PrepaidEntry[],
+  { limit, fromVersion }: { limit: number; fromVersion: bigint | undefined },
+): PrepaidEntry[] =>
+  entries
+    .filter(({ version }) => fromVersion === undefined || BigInt(version) <= fromVersion)
+    .sort((one, other) => other.version - one.version)
+    .slice(0, limit);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { authorizedCard, onAuthorization } from '../../support/authorizations.ts';
 import { createCard } from '../../support/cards.ts';
 import { fundedPartner } from '../../support/money.ts';
 import { environmentOf, type Operate, operateIn } from '../../support/operator/operate.ts';
@@ -109,6 +110,9 @@ describe('the operator’s lists of whose money went where', () => {
         ofTopUps.map(({ idempotency_key }) => idempotency_key),
         [keys[1], keys[0]],
       );
+      assert.deepEqual(await inPages(...ledger, '--card', card.id), ofCard);
+      const ofOther: Item[] = await list(...ledger, '--card', other.id);
+      assert.equal(ofOther.filter(({ type }) => type === 'card_withdrawal').length, 2);
       assert.deepEqual(await list(...ledger, '--since', '1h'), all);
       assert.deepEqual(await list(...ledger, '--since', '3000-01-01'), []);
     });
@@ -151,6 +155,32 @@ describe('the operator’s lists of whose money went where', () => {
       ...['card_activation_fee', 'card_funding_fee', 'card_issue', 'card_release'],
       ...['transaction_fee', 'transaction_fee'],
     ]);
+  });
+
+  it('have what was held on a blocked card once it is free, on whichever page it is', async () => {
+    const partner = await fundedPartner(stack);
+    const card = await authorizedCard(partner, 5_000);
+    const pending = [];
+    for (const amount of [100, 200, 300, 400]) pending.push((await card.authorize(amount)).json.id);
+    assert.equal((await card.change('block')).status, 200);
+    for (const amount of [1_000, 2_000]) assert.equal((await card.forceCapture(amount)).status, 201);
+    // What is released last is of the oldest.
+    for (const id of pending.reverse())
+      assert.equal((await onAuthorization(partner, id).expire()).status, 200);
+    const ledger = ['ledger', 'transactions', partner.id, '--mode', 'test'];
+    const all: Item[] = await list(...ledger);
+    const ofCard: Item[] = await list(...ledger, '--card', card.id);
+    assert.deepEqual(
+      ofCard,
+      all.filter(({ type }) => type !== 'faucet_credit' && type !== 'adjustment'),
+    );
+    const released = ofCard.filter(({ type }) => type === 'card_release');
+    assert.deepEqual(
+      released.map(({ amount }) => amount),
+      [100, 200, 300, 400, 4_000],
+    );
+    assert.equal(ofCard.filter(({ type }) => type === 'late_debit').length, 2);
+    assert.deepEqual(await inPages(...ledger, '--card', card.id), ofCard);
   });
 
   it('say what is wrong with what they are asked for', async () => {
