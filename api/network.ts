@@ -79,7 +79,7 @@ export function networkRoutes(dependencies: NetworkDependencies): Router<Request
       for (const message of received.messages) {
         if (message.type === 'outcome') results.push(await noteOutcome(dependencies, message, ctx.state));
         else if (message.type === 'request')
-          results.push(await decide(dependencies, found, message, ctx.state));
+          results.push(await decideOrExplain(dependencies, found, message, ctx.state));
         else results.push(await takeTransaction(dependencies, message, ctx.state));
       }
       const { status, body } = await received.respond(results);
@@ -118,6 +118,16 @@ async function noteOutcome(
     await expectLateAnswer(orm, { kind: subject, id: token });
   }
   return { status: 'noted' };
+}
+
+/** What the network can't mean, such as a request on an unknown card, is for its adapter to answer. */
+async function decideOrExplain(...asked: Parameters<typeof decide>): Promise<MessageResult> {
+  try {
+    return await decide(...asked);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status >= 500) throw error;
+    return { status: 'undecided', error };
+  }
 }
 
 /**

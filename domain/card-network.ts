@@ -1,3 +1,4 @@
+import type { ApiError } from './api-error.ts';
 import type { DeclineReason } from './authorization.ts';
 import type { NetworkCard } from './card.ts';
 import type { SettableStatus } from './card-status.ts';
@@ -245,14 +246,15 @@ export interface TransactionMessage {
 }
 
 /**
- * `noted`: there is nothing to say about it. `decided`: a request was approved or declined. `kept`: it can't be booked now, and
- * does not have to be sent again.
+ * `noted`: there is nothing to say about it. `decided`: a request was approved or declined. `undecided`: it can't be decided, such
+ * as one on an unknown card. `kept`: it can't be booked now, and does not have to be sent again.
  */
 export type MessageResult =
   | { status: 'noted' }
   | { status: 'booked'; transactionId: string }
   | { status: 'applied'; authorizationId: string }
   | { status: 'decided'; declineReason: DeclineReason | null; authorizationId: string | null }
+  | { status: 'undecided'; error: ApiError }
   | { status: 'kept'; messageId: string };
 
 /**

@@ -81,6 +81,7 @@ function respondToReport([result]: readonly MessageResult[]): NetworkResponse {
 }
 
 function respondToRequest([result]: readonly MessageResult[]): NetworkResponse {
+  if (result?.status === 'undecided') throw result.error;
   if (result?.status !== 'decided') return { status: 202, body: null };
   const { declineReason, authorizationId } = result;
   return { status: 200, body: { approved: declineReason === null, declineReason, authorizationId } };
