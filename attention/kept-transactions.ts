@@ -27,7 +27,7 @@ const WHY: Record<WhyKept, string> = {
   card_failed:
     "by our record its card was never issued, and the network contradicts that. Booking it charges the partner's balance",
   id_conflict: 'a different transaction is booked under its id at the network',
-  authorization_unknown: 'it ends an authorization whose request has not arrived',
+  authorization_unknown: 'it ends or changes an authorization whose request has not arrived',
   unbookable: 'it would take a balance or its fee out of range',
   not_understood: 'this release does not understand its type, its currency, its amount or one of its fields',
 };

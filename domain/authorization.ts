@@ -48,7 +48,7 @@ export type AuthorizationRequest = z.infer<typeof AuthorizationRequest>;
 /** How many requests an authorization can have, the first and declined ones included. */
 export const MAX_REQUESTS = 100;
 
-/** What the card network says about authorizations. It asks for the first two, and reports the others. */
+/** What the simulated network says about authorizations. It asks for the first two, and reports the others. */
 export const AUTHORIZATION_MESSAGE_TYPES = [
   'authorization',
   'increment',
@@ -56,13 +56,17 @@ export const AUTHORIZATION_MESSAGE_TYPES = [
   'reversal',
   'expiry',
 ] as const;
+/** An issuer also tells us what became of a request (`approval`, `decline`), and what it has authorized altogether (`total`). */
 export type AuthorizationMessageType =
   | (typeof AUTHORIZATION_MESSAGE_TYPES)[number]
   | 'approval'
   | 'decline'
   | 'total';
 
-/** The part of an authorization that changes, in cents. While it is pending, it holds what is not settled. */
+/**
+ * The part of an authorization that changes, in cents. While it is pending, it holds what is not settled, or less: one that the
+ * issuer approved without us holds only what the card had.
+ */
 export interface AuthorizationState {
   status: AuthorizationStatus;
   amountCents: number;
@@ -114,57 +118,75 @@ export function clearingShares(
 /**
  * An authorization once it is approved.
  * @param cleared what was cleared of it before, because its clearing overtook its request
+ * @param availableCents what it can hold at most
  */
 export function approvedState(
   amountCents: number,
   cleared: { cents: number; isFinal: boolean } = { cents: 0, isFinal: false },
+  availableCents = Number.POSITIVE_INFINITY,
 ): AuthorizationState {
-  const heldCents = cleared.isFinal ? 0 : Math.max(0, amountCents - cleared.cents);
-  return stateHolding({ amountCents, heldCents, settledCents: cleared.cents }, 'closed');
+  const leftCents = cleared.isFinal ? 0 : Math.max(0, amountCents - cleared.cents);
+  return {
+    status: leftCents > 0 ? 'pending' : 'closed',
+    amountCents,
+    heldCents: Math.min(leftCents, availableCents),
+    settledCents: cleared.cents,
+  };
 }
 
-/** A pending authorization once more of it is approved. */
-export function incrementedState(state: AuthorizationState, amountCents: number): AuthorizationState {
+/**
+ * An authorization once more of it is approved. One that has ended is pending again.
+ * @param availableCents what more it can hold at most
+ */
+export function incrementedState(
+  state: AuthorizationState,
+  amountCents: number,
+  availableCents = Number.POSITIVE_INFINITY,
+): AuthorizationState {
   return {
     ...state,
+    status: 'pending',
     amountCents: state.amountCents + amountCents,
-    heldCents: state.heldCents + amountCents,
+    heldCents: state.heldCents + Math.min(amountCents, availableCents),
   };
 }
 
 /** An authorization once a part of it is cleared. It may have ended before. */
 export function clearedState(
-  { amountCents, heldCents, settledCents }: AuthorizationState,
+  state: AuthorizationState,
   clearing: { amountCents: number; isFinal: boolean },
 ): AuthorizationState {
-  const leftCents = clearing.isFinal ? 0 : Math.max(0, heldCents - clearing.amountCents);
-  return stateHolding(
-    { amountCents, heldCents: leftCents, settledCents: settledCents + clearing.amountCents },
-    'closed',
-  );
+  const isOver = clearing.isFinal || state.status !== 'pending';
+  const leftCents = isOver ? 0 : Math.max(0, leftOf(state) - clearing.amountCents);
+  return {
+    status: leftCents > 0 ? 'pending' : 'closed',
+    amountCents: state.amountCents,
+    heldCents: isOver ? 0 : Math.max(0, state.heldCents - clearing.amountCents),
+    settledCents: state.settledCents + clearing.amountCents,
+  };
 }
 
-/** A pending authorization once the merchant gives back a part of what it holds, or all of it. */
-export function reversedState(
-  { amountCents, heldCents, settledCents }: AuthorizationState,
-  backCents: number,
-): AuthorizationState {
-  return stateHolding(
-    { amountCents: amountCents - backCents, heldCents: heldCents - backCents, settledCents },
-    'reversed',
-  );
+/**
+ * A pending authorization once the merchant gives back a part of it, or all. What it never held is given back first.
+ * @param backCents at most {@link leftOf} it
+ */
+export function reversedState(state: AuthorizationState, backCents: number): AuthorizationState {
+  const { amountCents, heldCents, settledCents } = state;
+  const leftCents = leftOf(state) - backCents;
+  return {
+    status: leftCents > 0 ? 'pending' : settledCents > 0 ? 'closed' : 'reversed',
+    amountCents: amountCents - backCents,
+    heldCents: Math.min(heldCents, leftCents),
+    settledCents,
+  };
 }
 
 /** A pending authorization once its time is over. */
 export function expiredState({ amountCents, settledCents }: AuthorizationState): AuthorizationState {
-  return stateHolding({ amountCents, heldCents: 0, settledCents }, 'expired');
+  return { status: settledCents > 0 ? 'closed' : 'expired', amountCents, heldCents: 0, settledCents };
 }
 
-/** @param ended the status if nothing is held any more and nothing was cleared */
-function stateHolding(
-  cents: Omit<AuthorizationState, 'status'>,
-  ended: 'closed' | 'reversed' | 'expired',
-): AuthorizationState {
-  if (cents.heldCents > 0) return { status: 'pending', ...cents };
-  return { status: cents.settledCents > 0 ? 'closed' : ended, ...cents };
+/** What the merchant can still clear or give back of a pending authorization: what it holds, or more if the card lacked it. */
+export function leftOf({ amountCents, heldCents, settledCents }: AuthorizationState): number {
+  return Math.max(heldCents, amountCents - settledCents);
 }

@@ -26,7 +26,8 @@ export type NetworkTransaction = z.infer<typeof NetworkTransaction>;
 /**
  * What the card network reports about an authorization (docs/operating.md, "Authorizations on the simulated network").
  * `approval`: it approved a request, as we decided or without us; booked whatever our rules say. `decline`: it declined one, as we
- * decided or by itself. `total`: the authorization's amount is now `amountCents`, more or less than before.
+ * decided or by itself; `networkAuthorizationId` is there even if it is null, unlike in a {@link NetworkTransaction}. `total`: the
+ * authorization's amount is now `amountCents`, more or less than before.
  */
 export const NetworkAuthorizationReport = z
   .strictObject({
@@ -39,6 +40,8 @@ export const NetworkAuthorizationReport = z
     final: z.boolean().default(true),
     /** Of an approval, if the network's message names no request: its place among the authorization's approved ones, from 1. */
     approvalNumber: z.int().positive().nullable().default(null),
+    /** The same of a decline: its place among all of the authorization's requests, approved or declined. */
+    requestNumber: z.int().positive().nullable().default(null),
     /** When the network lets the authorization expire; null if it does not say. */
     expiresAt: z.iso.datetime().nullable().default(null),
     merchant: NetworkMerchant.prefault({}),
@@ -47,10 +50,11 @@ export const NetworkAuthorizationReport = z
     path: ['amountCents'],
     message: 'is required',
   })
-  .refine(({ type, networkAuthorizationId }) => type === 'clearing' || networkAuthorizationId !== null, {
-    path: ['networkAuthorizationId'],
-    message: 'is required for all but a clearing',
-  });
+  .refine(
+    ({ type, networkAuthorizationId }) =>
+      type === 'clearing' || type === 'decline' || networkAuthorizationId !== null,
+    { path: ['networkAuthorizationId'], message: 'is required for all but a clearing or a decline' },
+  );
 export type NetworkAuthorizationReport = z.infer<typeof NetworkAuthorizationReport>;
 
 /** What the card network asks about an authorization: it waits for the decision. */
@@ -103,7 +107,7 @@ export function readReport(value: unknown): ReportedTransaction | null {
  * Why a reported transaction is kept and not booked. `card_unknown`: no live card has its id at the network.
  * `card_not_issued`: its card is still being issued. `card_failed`: by our record, its card was never issued. `id_conflict`:
  * a different transaction was booked under its id. `unbookable`: a balance or a fee would leave the safe integers.
- * `authorization_unknown`: it ends an authorization whose request has not arrived. `not_understood`: this release does not
+ * `authorization_unknown`: it ends or changes an authorization whose request has not arrived. `not_understood`: this release does not
  * know its type, its currency or a field.
  */
 export const WHY_KEPT = [

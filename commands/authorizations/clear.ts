@@ -9,7 +9,7 @@ import type { KeyedRequest } from '../idempotency/claim.ts';
 import { type KeyedResponse, respondOnce } from '../idempotency/respond-once.ts';
 import { settlementPosting } from '../settlement/settlement.ts';
 import { requireIssued } from './decide.ts';
-import { holdPosting, releaseFromBlocked, toState, withState } from './holds.ts';
+import { holdPosting, releaseFromBlocked, toMerchant, toState, withState } from './holds.ts';
 import { type AuthorizationTerms, lockTestAuthorization, lockTestCard } from './terms.ts';
 import { type AuthorizationChange, respondWithChange } from './write-change.ts';
 
@@ -147,13 +147,4 @@ export function forceCaptureInTestMode(
     const body = JSON.stringify(presentTransaction(change.transaction));
     return respondWithChange(command, request, change, { status: 201, body });
   });
-}
-
-export function toMerchant(row: AuthorizationRow): Merchant {
-  return {
-    name: row.merchant_name,
-    category_code: row.merchant_category_code,
-    city: row.merchant_city,
-    country: row.merchant_country,
-  };
 }

@@ -17,9 +17,9 @@ import type { KeyedRequest } from '../idempotency/claim.ts';
 import { type KeyedResponse, respondOnce } from '../idempotency/respond-once.ts';
 import { settlementPosting } from '../settlement/settlement.ts';
 import { decisionTime } from '../spending-controls/applied-controls.ts';
-import { holdPosting, toState, withState } from './holds.ts';
+import { holdPosting, toMerchant, toState, withState } from './holds.ts';
 import { type AuthorizationTerms, type DecisionTerms, lockTestAuthorization, lockTestCard } from './terms.ts';
-import { type ChangedAuthorization, respondWithChange } from './write-change.ts';
+import { type AuthorizationChange, type ChangedAuthorization, respondWithChange } from './write-change.ts';
 
 // A merchant asks for money on a card, or for more of it. The card's lock is held from the decision to the commit, so
 // however many ask at once, a card never holds more than it has.
@@ -83,8 +83,8 @@ export function decideAuthorization(
     created_at: created.toISOString(),
   };
   if (reason !== null) {
-    const declined = recordDecline(terms, authorization, asked, reason);
-    return { ...declined, events: ['card.authorization.created', 'card.transaction.created'] };
+    const declined = recordDecline(terms, { ...asked, authorizationId: id }, reason);
+    return { ...declined, authorization, events: ['card.authorization.created', 'card.transaction.created'] };
   }
   const held = holdPosting(null, authorization);
   return {
@@ -120,8 +120,9 @@ export function decideIncrement(
   const request = toRequest('increment', amountCents, reason, new Date());
   const requests = [...before.requests, request].slice(0, MAX_REQUESTS);
   if (reason !== null) {
-    const declined = recordDecline(terms, { ...before, requests }, asked, reason);
-    return { ...declined, events: ['card.transaction.created'] };
+    const merchant = toMerchant(before);
+    const declined = recordDecline(terms, { ...asked, merchant, authorizationId: before.id }, reason);
+    return { ...declined, authorization: { ...before, requests }, events: ['card.transaction.created'] };
   }
   const authorization = withState({ ...before, requests }, incrementedState(toState(before), amountCents));
   const held = holdPosting(before, authorization);
@@ -149,7 +150,7 @@ function decideRefusal(
   return decideDecline({ status: card.status, availableCents }, amountCents, refusedByControls);
 }
 
-function toRequest(
+export function toRequest(
   type: AuthorizationRequest['type'],
   amountCents: number,
   reason: DeclineReason | null,
@@ -164,13 +165,17 @@ function toRequest(
   };
 }
 
-/** A declined request: nothing is held, and a transaction records it with its fee. */
-function recordDecline(
+/**
+ * A declined request: nothing is held, and a transaction records it with its fee.
+ * @param asked.authorizationId null if it is of no authorization that we know
+ * @throws ApiError `validation_failed` if the fee would exceed the largest safe integer
+ */
+export function recordDecline(
   { card, balance, feePlan }: AuthorizationTerms,
-  authorization: AuthorizationRow,
-  { amountCents, messageId }: IncrementAsked,
+  asked: IncrementAsked & { merchant: Merchant; authorizationId: string | null },
   reason: DeclineReason,
-): Omit<ChangedAuthorization, 'events'> {
+): Omit<AuthorizationChange, 'events' | 'authorization'> & { transaction: TransactionRow } {
+  const { amountCents, messageId, merchant } = asked;
   const id = newId('txn');
   const transaction: TransactionRow = {
     id,
@@ -183,20 +188,20 @@ function recordDecline(
     type: 'decline',
     amount_cents: String(amountCents),
     fees: transactionFees(feePlan, 'decline', amountCents),
-    merchant_name: authorization.merchant_name,
-    merchant_category_code: authorization.merchant_category_code,
-    merchant_city: authorization.merchant_city,
-    merchant_country: authorization.merchant_country,
+    merchant_name: merchant.name,
+    merchant_category_code: merchant.category_code,
+    merchant_city: merchant.city,
+    merchant_country: merchant.country,
     decline_reason: reason,
     charged_to: 'card',
     card_balance_after_cents: String(balance.balanceCents),
     created_at: readIdTime(id).toISOString(),
-    authorization_id: authorization.id,
+    authorization_id: asked.authorizationId,
     from_hold_cents: '0',
     partner_balance_cents: null,
   };
   const fee = settlementPosting(transaction);
-  return { card, balance, authorization, transaction, postings: fee === null ? [] : [fee] };
+  return { card, balance, transaction, postings: fee === null ? [] : [fee] };
 }
 
 /**

@@ -3,6 +3,7 @@ import { MAX_AMOUNT_CENTS } from '../../domain/money.ts';
 import type { Posting, Transfer } from '../../ledger/posting.ts';
 import type { AuthorizationRow } from '../../resources/authorization.ts';
 import type { CardBalance, CardRow } from '../../resources/card.ts';
+import type { Merchant } from '../../resources/transaction.ts';
 import { releaseOperation } from '../card-status/block-card.ts';
 
 // A pending authorization has exactly one hold in the ledger, of all that it holds. What changes that resolves the hold and
@@ -14,6 +15,15 @@ export function toState(row: AuthorizationRow): AuthorizationState {
     amountCents: Number(row.amount_cents),
     heldCents: Number(row.held_cents),
     settledCents: Number(row.settled_cents),
+  };
+}
+
+export function toMerchant(row: AuthorizationRow): Merchant {
+  return {
+    name: row.merchant_name,
+    category_code: row.merchant_category_code,
+    city: row.merchant_city,
+    country: row.merchant_country,
   };
 }
 

@@ -6,6 +6,7 @@ import {
   type AuthorizationMessageType,
   type DeclineReason,
   decideDecline,
+  leftOf,
 } from '../../domain/authorization.ts';
 import type { Tenant } from '../../domain/mode.ts';
 import { refusalByControls } from '../../domain/spending-controls.ts';
@@ -14,12 +15,14 @@ import type { Merchant, TransactionRow } from '../../resources/transaction.ts';
 import { bookClearing } from './clear.ts';
 import { decideAuthorization, decideIncrement, requireIssued } from './decide.ts';
 import { expire, reverse } from './end.ts';
+import { toState } from './holds.ts';
 import { type KnownMessage, lockMessageTerms, type MessageTerms } from './terms.ts';
+import { bookApproval, bookDecline, raise, type ToldDecision, takeBackApproval } from './told-decisions.ts';
 import { type AuthorizationChange, type NewMessage, writeChange } from './write-change.ts';
 
 // What the card network says about authorizations: it asks for the first two types, and reports the others. A message has an id
 // of the network's. Repeated, it gets the same result and changes nothing (docs/operating.md, "Authorizations on the simulated
-// network").
+// network"). Only approvals and declines have the id of another message, of the request that they tell the decision on.
 
 /** A message about a card of this account and mode. */
 export interface AuthorizationMessage extends Tenant {
@@ -36,6 +39,13 @@ export interface AuthorizationMessage extends Tenant {
   /** Whether a clearing is the last one. */
   isFinal: boolean;
   merchant: Merchant;
+  /** Of an approval: when the issuer lets the authorization expire; null if it does not say. */
+  expiresAt?: string | null;
+  /**
+   * Of an approval or a decline that does not name its request: the request's place in the authorization, from 1. An approval's is
+   * among the approved requests, a decline's among all.
+   */
+  place?: number | null;
 }
 
 /** What became of a message. */
@@ -50,7 +60,7 @@ export interface MessageOutcome {
   transaction: TransactionRow | null;
 }
 
-/** A reversal or an expiry of an authorization that we don't know: its request may still arrive. */
+/** A reversal, an expiry or a total of an authorization that we don't know: its request may still arrive. */
 export class AuthorizationUnknown extends Error {}
 
 /**
@@ -81,7 +91,22 @@ export async function takeMessage(
   if (networkCardId !== null && terms.card.network_card_id !== networkCardId) {
     throw new ApiError('card_not_found');
   }
-  if (terms.known !== null) return repeat(tx, message, terms.known);
+  if (terms.known !== null) {
+    const { known } = terms;
+    if (message.type === 'approval' || message.type === 'decline') {
+      if (known.card_id !== cardId || !isDecision(known)) throw usedOtherwise('message');
+      return takeDecision(tx, { ...terms, known }, message, ttlMs);
+    }
+    if (
+      message.type === 'clearing' &&
+      message.isFinal &&
+      known.type === 'clearing' &&
+      known.is_final === false
+    ) {
+      return takeFinality(tx, terms, message, known);
+    }
+    return repeat(tx, message, known);
+  }
   if (terms.transactionId !== null) throw usedOtherwise('message');
   if (terms.authorization !== null && terms.authorization.card_id !== cardId)
     throw usedOtherwise('authorization');
@@ -115,16 +140,131 @@ export async function takeMessage(
       if (before === null) throw new AuthorizationUnknown(`the network's authorization is not known`);
       if (before.status !== 'pending') return write(tx, message, nothing(terms), before);
       if (message.type === 'expiry') return write(tx, message, expire(terms, before));
-      const leftCents = Number(before.held_cents);
+      const leftCents = leftOf(toState(before));
       const backCents = Math.min(message.amountCents ?? leftCents, leftCents);
       return write(tx, message, reverse(terms, before, backCents));
     }
     case 'approval':
-    case 'decline':
-    case 'total':
-      throw new AuthorizationUnknown('it is not booked yet');
+    case 'decline': {
+      const isApproval = message.type === 'approval';
+      const request = before?.requests.filter(({ approved }) => approved || !isApproval)[
+        (message.place ?? 0) - 1
+      ];
+      if (before !== null && request !== undefined) {
+        // It tells the decision on a request that we know, under an id of its own.
+        if (isApproval || !request.approved) return takeExpiry(tx, terms, message, before);
+        return write(
+          tx,
+          message,
+          takeBackApproval(terms, before, { amountCents: request.amount, messageId }),
+        );
+      }
+      const decision = toTold(message, ttlMs);
+      if (!isApproval) return write(tx, message, bookDecline(terms, before, decision));
+      const outcome = await write(tx, message, bookApproval(terms, before, decision, false));
+      if (terms.cleared.cents > 0) await linkClearings(tx, message, outcome.authorization);
+      return outcome;
+    }
+    case 'total': {
+      if (before === null) throw new AuthorizationUnknown(`the network's authorization is not known`);
+      const moreCents = amountCents - Number(before.amount_cents);
+      if (before.status !== 'pending' || moreCents === 0) return write(tx, message, nothing(terms), before);
+      if (moreCents > 0) return write(tx, message, raise(terms, before, moreCents));
+      return write(tx, message, reverse(terms, before, Math.min(-moreCents, leftOf(toState(before)))));
+    }
   }
 }
+
+/** Whether a message asks for a decision, or tells one. */
+const isDecision = ({ type }: Pick<KnownMessage, 'type'>): boolean =>
+  type === 'authorization' || type === 'increment' || type === 'approval' || type === 'decline';
+
+/**
+ * Takes an approval or a decline of a request that has been decided here, or told before. The same decision again changes nothing
+ * but when the authorization expires; the opposite one is what counts.
+ */
+async function takeDecision(
+  tx: Transactor,
+  terms: MessageTerms & { known: KnownMessage },
+  message: AuthorizationMessage,
+  ttlMs: number,
+): Promise<MessageOutcome> {
+  const { known } = terms;
+  const before = known.authorization_id === null ? null : await authorizationOf(tx, message, known);
+  const isApproved = known.decline_reason === null;
+  if (message.type === 'approval') {
+    if (isApproved && before !== null) return takeExpiry(tx, terms, message, before);
+    const about = before ?? terms.authorization;
+    const change = bookApproval(terms, about, toTold(message, ttlMs), before !== null);
+    await writeChange(tx, change, { claim: null });
+    await decideAnew(tx, message, {
+      declineReason: null,
+      authorizationId: change.authorization.id,
+      transactionId: known.transaction_id,
+    });
+    if (terms.cleared.cents > 0) await linkClearings(tx, message, change.authorization);
+    return { replayed: false, declineReason: null, authorization: change.authorization, transaction: null };
+  }
+  if (!isApproved || before === null) return outcomeOf(tx, message, known);
+  const { messageId } = message;
+  const change = takeBackApproval(terms, before, { amountCents: Number(known.amount_cents), messageId });
+  await writeChange(tx, change, { claim: null });
+  const declineReason = 'declined_by_network';
+  const { authorization, transaction } = change;
+  await decideAnew(tx, message, {
+    declineReason,
+    authorizationId: authorization.id,
+    transactionId: transaction?.id ?? known.transaction_id,
+  });
+  return { replayed: false, declineReason, authorization, transaction };
+}
+
+interface Decided {
+  declineReason: DeclineReason | null;
+  authorizationId: string;
+  transactionId: string | null;
+}
+
+const decideAnew = (tx: Transactor, { partnerId, mode, messageId }: AuthorizationMessage, decided: Decided) =>
+  changeDecision(tx, { partnerId, mode, messageId, ...decided });
+
+const changeDecision = writeStatement((db, values: Tenant & Decided & { messageId: string }) =>
+  db
+    .updateTable('card_authorization_message')
+    .set({
+      decline_reason: values.declineReason,
+      authorization_id: values.authorizationId,
+      transaction_id: values.transactionId,
+    })
+    .where('partner_id', '=', values.partnerId)
+    .where('mode', '=', values.mode)
+    .where('message_id', '=', values.messageId),
+);
+
+/** The issuer tells a decision that we know, and perhaps when the authorization expires. */
+async function takeExpiry(
+  tx: Transactor,
+  terms: MessageTerms,
+  { expiresAt = null }: AuthorizationMessage,
+  before: AuthorizationRow,
+): Promise<MessageOutcome> {
+  const isOther =
+    before.status === 'pending' &&
+    expiresAt !== null &&
+    (before.expires_at === null || Date.parse(expiresAt) !== new Date(before.expires_at).getTime());
+  const authorization = isOther ? { ...before, expires_at: expiresAt } : before;
+  if (isOther) await writeChange(tx, { ...nothing(terms), authorization }, { claim: null });
+  return { replayed: !isOther, declineReason: null, authorization, transaction: null };
+}
+
+const toTold = (message: AuthorizationMessage, ttlMs: number): ToldDecision => ({
+  amountCents: message.amountCents ?? 0,
+  merchant: message.merchant,
+  messageId: message.messageId,
+  networkAuthorizationId: message.networkAuthorizationId,
+  expiresAt: message.expiresAt ?? null,
+  ttlMs,
+});
 
 /** A request for 0 cents asks whether the card can be used. It leaves no record. */
 function decideZero({ card, controls }: MessageTerms, merchant: Merchant): MessageOutcome {
@@ -175,20 +315,64 @@ async function repeat(
   message: AuthorizationMessage,
   known: KnownMessage,
 ): Promise<MessageOutcome> {
+  const isRequest = message.type === 'authorization' || message.type === 'increment';
+  // The issuer has decided without us, and told us before its question arrived.
+  const isDecided = isRequest && (known.type === 'approval' || known.type === 'decline');
   const isSame =
     known.card_id === message.cardId &&
-    known.type === message.type &&
-    known.network_authorization_id === message.networkAuthorizationId &&
-    (known.amount_cents === null ? null : Number(known.amount_cents)) === message.amountCents &&
-    (known.type !== 'clearing' || known.is_final === message.isFinal);
+    (isDecided ||
+      (known.type === message.type &&
+        known.network_authorization_id === message.networkAuthorizationId &&
+        (known.amount_cents === null ? null : Number(known.amount_cents)) === message.amountCents));
   if (!isSame) throw usedOtherwise('message');
-  const tenant = { partnerId: message.partnerId, mode: message.mode };
-  const { authorization_id: authorizationId, transaction_id: transactionId } = known;
-  const [authorization = null] =
-    authorizationId === null ? [] : await knownAuthorization(tx, { ...tenant, id: authorizationId });
-  const [transaction = null] =
-    transactionId === null ? [] : await knownTransaction(tx, { ...tenant, id: transactionId });
+  return outcomeOf(tx, message, known);
+}
+
+/** A clearing turns out to be the last one: nothing more is held for its authorization. */
+async function takeFinality(
+  tx: Transactor,
+  terms: MessageTerms,
+  message: AuthorizationMessage,
+  known: KnownMessage,
+): Promise<MessageOutcome> {
+  const outcome = await repeat(tx, message, known);
+  const { partnerId, mode, messageId } = message;
+  await finish(tx, { partnerId, mode, messageId });
+  if (outcome.authorization?.status !== 'pending') return outcome;
+  const change = expire(terms, outcome.authorization);
+  await writeChange(tx, change, { claim: null });
+  return { ...outcome, replayed: false, authorization: change.authorization };
+}
+
+const finish = writeStatement((db, { partnerId, mode, messageId }: Tenant & { messageId: string }) =>
+  db
+    .updateTable('card_authorization_message')
+    .set({ is_final: true })
+    .where('partner_id', '=', partnerId)
+    .where('mode', '=', mode)
+    .where('message_id', '=', messageId),
+);
+
+/** What became of a message before. */
+async function outcomeOf(
+  tx: Transactor,
+  message: AuthorizationMessage,
+  known: KnownMessage,
+): Promise<MessageOutcome> {
+  const { partnerId, mode } = message;
+  const { transaction_id: id } = known;
+  const authorization = await authorizationOf(tx, message, known);
+  const [transaction = null] = id === null ? [] : await knownTransaction(tx, { partnerId, mode, id });
   return { replayed: true, declineReason: known.decline_reason, authorization, transaction };
+}
+
+async function authorizationOf(
+  tx: Transactor,
+  { partnerId, mode }: AuthorizationMessage,
+  { authorization_id: id }: KnownMessage,
+): Promise<AuthorizationRow | null> {
+  const [authorization = null] = id === null ? [] : await knownAuthorization(tx, { partnerId, mode, id });
+  return authorization;
 }
 
 type Known = Tenant & { id: string };

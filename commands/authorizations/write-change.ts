@@ -175,7 +175,7 @@ const insertRows = (rows: ChangedRows) => sql`
     FROM json_populate_recordset(NULL::card_authorization, ${rows.authorizations})
     ON CONFLICT (id) DO UPDATE SET status = excluded.status, amount_cents = excluded.amount_cents,
       held_cents = excluded.held_cents, settled_cents = excluded.settled_cents, requests = excluded.requests,
-      holds = excluded.holds
+      holds = excluded.holds, decline_reason = excluded.decline_reason, expires_at = excluded.expires_at
   ), settled AS (
     INSERT INTO card_transaction (${joinColumns(TRANSACTION_COLUMNS)})
     SELECT ${joinColumns(TRANSACTION_COLUMNS)}

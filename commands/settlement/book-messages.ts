@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import type { KeyRing } from '../../crypto/key-ring.ts';
 import type { Orm } from '../../db/orm.ts';
 import { autocommitStatement, type Reader, readStatement } from '../../db/sql.ts';
 import { transaction } from '../../db/transaction.ts';
@@ -67,10 +66,11 @@ interface ReceivingContext extends CommandContext {
  * @throws ApiError `unavailable` if it can't be booked and nothing more can be kept
  */
 export async function receiveTransaction(
-  { orm, ring, settlements, authorizationTtlMs, eventsWritten }: ReceivingContext,
+  context: ReceivingContext,
   report: ReportedMessage,
   onCard: (card: NetworkCardOwner) => void,
 ): Promise<Received> {
+  const { orm, ring, settlements, authorizationTtlMs, eventsWritten } = context;
   const { networkCardId, networkTransactionId, whole } = report.transaction;
   const [found] = await lookUp(orm.em.fork(), {
     network: report.network,
@@ -82,7 +82,7 @@ export async function receiveTransaction(
   if (found?.has_messages) {
     const known = await findMessage(orm, ring, report);
     if (known?.status === 'waiting' && card !== null) {
-      const ended = await asAccount(card, () => bookMessage(orm, ring, known.id));
+      const ended = await asAccount(card, () => bookMessage(context, known.id));
       if (ended?.status === 'booked' || ended?.status === 'applied') eventsWritten();
       return receivedAs(ended ?? known);
     }
@@ -161,6 +161,8 @@ export function toAuthorizationMessage(
       reported.networkAuthorizationId ?? (isRequest ? reported.networkTransactionId : null),
     amountCents: reported.amountCents,
     isFinal: 'final' in reported ? reported.final : true,
+    expiresAt: 'final' in reported ? reported.expiresAt : null,
+    place: 'final' in reported ? (reported.approvalNumber ?? reported.requestNumber) : null,
     merchant: { name, city, country, category_code: categoryCode },
   };
 }
@@ -219,8 +221,7 @@ interface AppliedMessage {
  * @returns the message as it then is, or what it was applied to; null if there is none
  */
 export async function bookMessage(
-  orm: Orm,
-  ring: KeyRing,
+  { orm, ring, authorizationTtlMs: ttlMs }: CommandContext & { authorizationTtlMs: number },
   messageId: string,
 ): Promise<KnownMessage | AppliedMessage | null> {
   try {
@@ -232,8 +233,7 @@ export async function bookMessage(
       const card = await findNetworkCard(tx, whole.networkCardId);
       if (card === null) throw new NotBooked('card_unknown');
       if (isAuthorizationReport(whole)) {
-        // Only a request needs to know how long it holds its amount.
-        const limits = { ttlMs: 0, lockWaitMs: MAX_LOCK_WAIT_MS };
+        const limits = { ttlMs, lockWaitMs: MAX_LOCK_WAIT_MS };
         const taken = await takeMessage(tx, toAuthorizationMessage(card, whole), limits).catch((error) => {
           throw new NotBooked(whyKept(error, card));
         });

@@ -25,9 +25,11 @@ export function startBookingKept(dependencies: {
   orm: Orm;
   direct: ServiceDatabase['direct'];
   ring: KeyRing;
+  /** How long an authorization holds its amount at most. */
+  authorizationTtlMs: number;
   logger: Logger;
 }): Repetition {
-  const { orm, direct, ring, logger } = dependencies;
+  const { orm, direct, logger } = dependencies;
   const waker = new Waker(IDLE_MS);
 
   async function turn(): Promise<void> {
@@ -43,7 +45,7 @@ export function startBookingKept(dependencies: {
     let isAnyBooked = false;
     for (const { id, partner_id: partnerId } of messages.sort((a, b) => (a.id < b.id ? -1 : 1))) {
       try {
-        const ended = await asAccount({ partnerId, mode: 'live' }, () => bookMessage(orm, ring, id));
+        const ended = await asAccount({ partnerId, mode: 'live' }, () => bookMessage(dependencies, id));
         if (ended?.status === 'applied') {
           isAnyBooked = true;
           const { authorizationId } = ended;

@@ -54,7 +54,13 @@ export async function startCards(options: CardsOptions): Promise<WorkerPart> {
   const repeated = [
     startSweep({ orm, client, taskQueue, config, logger }),
     startIdentifying({ orm, liveNetwork, logger }),
-    startBookingKept({ orm, direct: options.direct, ring, logger }),
+    startBookingKept({
+      orm,
+      direct: options.direct,
+      ring,
+      authorizationTtlMs: config.authorizationTtlMs,
+      logger,
+    }),
     startLateAnswers({ orm, liveNetwork, logger }),
     startExpiring({ orm, logger }),
   ];
