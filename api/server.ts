@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { type CardActivities, createCardActivities } from '../activities/card-activities.ts';
 import { testCardIssuer, testCardRevealer } from '../adapters/card-networks/derived-cards.ts';
 import { openIngress, startLiveNetwork } from '../adapters/card-networks/live-network.ts';
+import { openRequestBudget } from '../adapters/card-networks/request-budget.ts';
 import { shareActiveAccounts } from '../commands/accounts/active-accounts.ts';
 import { recordKeyUse, shareKeyUsage } from '../commands/accounts/key-usage.ts';
 import type { DepositTerms } from '../commands/deposits/open-deposit.ts';
@@ -102,6 +103,7 @@ export async function startApi(
   const connection = connectLazily(config.temporal.connectionOptions, plugin);
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' });
 
+  const budget = openRequestBudget(config, orm, logger);
   const live = await startLiveNetwork({
     // A process that only takes the network's requests sends it none.
     cardNetwork: serves('partner') || serves('reveal') ? config.cardNetwork : 'none',
@@ -110,6 +112,7 @@ export async function startApi(
     apiUrl: null,
     orm,
     ring,
+    budget,
     logger,
   });
 
@@ -177,6 +180,7 @@ export async function startApi(
   metrics.add([
     ...admission.metrics,
     ...live.metrics,
+    ...budget.metrics,
     ...poolMetrics(poolUsage),
     ...createDatabaseMetrics({ ...config, orm, tronNetwork: config.tron?.network ?? null, logger }),
   ]);
@@ -225,7 +229,7 @@ export async function startApi(
     depositsChanged,
     settlements: createSettlementQueue(orm, eventsWritten),
     cardNetwork: config.cardNetwork,
-    ingress: openIngress(config.cardNetwork, { config, orm, ring, logger }),
+    ingress: openIngress(config.cardNetwork, { config, orm, ring, budget, logger }),
   });
   const servers = [await serveHttp(apps.api, config, 'PORT')];
   if (config.operations !== null)

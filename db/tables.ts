@@ -8,6 +8,7 @@ import { LateAnswerEntity } from './entities/late-answers.ts';
 import * as ledger from './entities/ledger.ts';
 import { MeasurementEntity } from './entities/measurements.ts';
 import { NetworkMessageEntity } from './entities/network-messages.ts';
+import { RequestBudgetEntity } from './entities/request-budget.ts';
 import * as simulatedNetwork from './entities/simulated-network.ts';
 import * as webhooks from './entities/webhooks.ts';
 
@@ -50,6 +51,7 @@ const TABLES = {
   chain_scan: deposits.ChainScanEntity,
   measurement: MeasurementEntity,
   network_message: NetworkMessageEntity,
+  request_budget: RequestBudgetEntity,
   'ledger.account': ledger.LedgerAccountEntity,
   'ledger.code': ledger.LedgerCodeEntity,
   'ledger.transfer': ledger.LedgerTransferEntity,

@@ -3,11 +3,14 @@ import type { Config } from '../../config/service.ts';
 import type { KeyRing } from '../../crypto/key-ring.ts';
 import type { Orm } from '../../db/orm.ts';
 import type { CardNetwork, IngressRoute } from '../../domain/card-network.ts';
+import type { RequestBudget } from './request-budget.ts';
 
 export interface AdapterOptions {
   config: Pick<Config, 'increase' | 'lithic' | 'networkKeyLifetimeMs'>;
   orm: Orm;
   ring: KeyRing;
+  /** Each request to the network takes a turn first. */
+  budget: RequestBudget;
   logger: Logger;
 }
 

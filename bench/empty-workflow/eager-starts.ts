@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode } from '@temporalio/worker';
 import { pino } from 'pino';
 import { startLiveNetwork } from '../../adapters/card-networks/live-network.ts';
+import { UNLIMITED } from '../../adapters/card-networks/request-budget.ts';
 import { newId } from '../../crypto/new-id.ts';
 import { API_ROLE } from '../../db/login.ts';
 import { openServiceDatabase } from '../../db/orm.ts';
@@ -32,6 +33,7 @@ export async function createEagerStarts({ databaseUrl, temporal, ring }: BenchSe
     apiUrl: null,
     orm,
     ring,
+    budget: UNLIMITED,
     logger,
   });
   const waiting = new Map<string, () => void>();

@@ -1,5 +1,6 @@
 import { type CardActivities, createCardActivities } from '../../activities/card-activities.ts';
 import { startLiveNetwork } from '../../adapters/card-networks/live-network.ts';
+import { openRequestBudget } from '../../adapters/card-networks/request-budget.ts';
 import { createResponseNotifier } from '../../commands/idempotency/response-notice.ts';
 import { cardsTaskQueue } from '../../config/task-queues.ts';
 import type { CardNetwork } from '../../domain/card-network.ts';
@@ -28,7 +29,9 @@ export interface CardsOptions extends PartOptions {
 export async function startCards(options: CardsOptions): Promise<WorkerPart> {
   const { config, orm, ring, client, around, logger } = options;
   const apiUrl = `http://${config.host}:${config.port}`;
-  const live = await startLiveNetwork({ config, cardNetwork: config.cardNetwork, apiUrl, orm, ring, logger });
+  const budget = openRequestBudget(config, orm, logger);
+  const { cardNetwork } = config;
+  const live = await startLiveNetwork({ config, cardNetwork, apiUrl, orm, ring, budget, logger });
   const liveNetwork = live.network && (around.network?.(live.network) ?? live.network);
   const taskQueue = cardsTaskQueue(config.taskQueuePrefix);
   const activities = createCardActivities({
@@ -66,7 +69,7 @@ export async function startCards(options: CardsOptions): Promise<WorkerPart> {
   ];
   return {
     worker,
-    metrics: live.metrics,
+    metrics: [...live.metrics, ...budget.metrics],
     stop: async () => {
       await Promise.all(repeated.map((one) => one.stop()));
       await live.stop();
