@@ -12,6 +12,7 @@ import {
 } from '../commands/settlement/book-messages.ts';
 import type { SettlementQueue } from '../commands/settlement/settlement-queue.ts';
 import type { KeyRing } from '../crypto/key-ring.ts';
+import { isLockTimeout } from '../db/is-retryable.ts';
 import type { Orm } from '../db/orm.ts';
 import { transaction } from '../db/transaction.ts';
 import { ApiError } from '../domain/api-error.ts';
@@ -120,11 +121,12 @@ async function noteOutcome(
   return { status: 'noted' };
 }
 
-/** What the network can't mean, such as a request on an unknown card, is for its adapter to answer. */
+/** What the network can't mean, such as a request on an unknown card, and a card that stays locked are for its adapter to answer. */
 async function decideOrExplain(...asked: Parameters<typeof decide>): Promise<MessageResult> {
   try {
     return await decide(...asked);
   } catch (error) {
+    if (isLockTimeout(error)) return { status: 'undecided', error: new ApiError('unavailable') };
     if (!(error instanceof ApiError) || error.status >= 500) throw error;
     return { status: 'undecided', error };
   }
