@@ -1,19 +1,20 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Agent, request } from 'undici';
-import { z } from 'zod';
-import type { IncreaseConfig } from '../../../config/card-networks.ts';
+import type { z } from 'zod';
+import type { LithicConfig } from '../../../config/card-networks.ts';
 import { CardNetworkUnavailable } from '../../../domain/card-network.ts';
 import { currentWork } from '../../../process/work-context.ts';
 import type { RequestBudget, TurnClass } from '../request-budget.ts';
-import { Problem } from './wire.ts';
+import { Page, Problem } from './wire.ts';
 
-export interface IncreaseApiOptions {
-  config: IncreaseConfig;
+export interface LithicApiOptions {
+  config: LithicConfig;
   budget: RequestBudget;
   logger: Logger;
 }
 
-/** Increase's definite no: the type of its error. It made nothing. */
+/** Lithic's definite no: `refused_` and the status. It did nothing. */
 export interface Refusal {
   refused: string;
 }
@@ -22,36 +23,42 @@ interface Action {
   method: 'POST' | 'PATCH';
   path: string;
   body: object;
-  /** The Idempotency-Key; null where Increase takes none. */
+  /** The Idempotency-Key; null where Lithic takes none. */
   key: string | null;
-  turn: TurnClass;
+  /** Runs after the wait for a turn, right before the request is sent, which it stops by throwing. */
+  check?: () => Promise<void>;
 }
 
-export interface IncreaseApi {
+export interface LithicApi {
   /** @throws CardNetworkUnavailable if there is no such object, or no definite answer */
   get<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body>;
-  /** The objects of a list, page after page. */
-  list<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): AsyncGenerator<Body>;
+  /** The objects of a list, page after page. @param path with its query */
+  list<Body extends { token: string }>(
+    path: string,
+    turn: TurnClass,
+    shape: z.ZodType<Body>,
+  ): AsyncGenerator<Body>;
   /** @throws CardNetworkUnavailable unless the answer is definite */
   act<Body>(action: Action, shape: z.ZodType<Body>): Promise<Body | Refusal>;
   close(): Promise<void>;
 }
 
 /**
- * Increase's HTTP API, as we use it (docs/issuers.md, "Increase"). We don't use Increase's own client: it retries by itself, invents
- * idempotency keys, and puts bodies into errors and logs.
+ * Lithic's HTTP API, as we use it (docs/issuers.md, "Lithic"). We don't use Lithic's own client: it retries by itself, and puts bodies,
+ * which have card numbers, into errors and logs.
  */
-export function createIncreaseApi({ config, budget, logger }: IncreaseApiOptions): IncreaseApi {
+export function createLithicApi({ config, budget, logger }: LithicApiOptions): LithicApi {
   const agent = new Agent({ keepAliveTimeout: 4_000, maxResponseSize: 16_777_216 });
 
   async function send(
     method: 'GET' | Action['method'],
     path: string,
     turn: TurnClass,
-    action?: Pick<Action, 'body' | 'key'>,
+    action?: Pick<Action, 'body' | 'key' | 'check'>,
   ): Promise<{ status: number; body: unknown }> {
     const { signal: givenUp } = currentWork();
     await budget.takeTurn(turn, givenUp);
+    await action?.check?.();
     let status: number;
     let retryAfter: string | undefined;
     let text: string;
@@ -61,7 +68,8 @@ export function createIncreaseApi({ config, budget, logger }: IncreaseApiOptions
         dispatcher: agent,
         signal: AbortSignal.any([AbortSignal.timeout(5_000), ...(givenUp === null ? [] : [givenUp])]),
         headers: {
-          authorization: `Bearer ${config.apiKey}`,
+          // Without a scheme.
+          authorization: config.apiKey,
           'content-type': 'application/json',
           ...(action?.key != null && { 'idempotency-key': action.key }),
         },
@@ -88,56 +96,61 @@ export function createIncreaseApi({ config, budget, logger }: IncreaseApiOptions
 
   async function get<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body> {
     const { status, body } = await send('GET', path, turn);
-    if (status !== 200) throw unclear(status, body);
+    if (status !== 200) throw unclear(status);
     return parse(body, shape);
+  }
+
+  /** A reconciliation would have to begin again without this page, so it tries three times. */
+  async function getPage<Body>(path: string, turn: TurnClass, shape: z.ZodType<Body>): Promise<Body> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await get(path, turn, shape);
+      } catch (error) {
+        if (!(error instanceof CardNetworkUnavailable) || turn !== 'reconciliation' || attempt === 3)
+          throw error;
+        await sleep(1_000);
+      }
+    }
   }
 
   return {
     get,
     async *list(path, turn, shape) {
-      const Page = z.object({ data: z.array(shape), next_cursor: z.string().nullable() });
-      const separator = path.includes('?') ? '&' : '?';
-      let cursor: string | null = null;
-      do {
-        const from: string = cursor === null ? '' : `${separator}cursor=${encodeURIComponent(cursor)}`;
-        const page: z.infer<typeof Page> = await get(path + from, turn, Page);
-        yield* page.data;
-        cursor = page.next_cursor;
-      } while (cursor !== null);
+      let from = '';
+      for (;;) {
+        const { data, has_more: hasMore } = await getPage(`${path}&page_size=100${from}`, turn, Page(shape));
+        yield* data;
+        const last = data.at(-1);
+        if (!hasMore) return;
+        if (last === undefined) throw unavailable('a page of a list is empty, and not the last one');
+        from = `&starting_after=${encodeURIComponent(last.token)}`;
+      }
     },
     async act(action, shape) {
-      const { status, body } = await send(action.method, action.path, action.turn, action);
+      const { method, path } = action;
+      const { status, body } = await send(method, path, 'operation', action);
       if (status === 200 || status === 201) return parse(body, shape);
-      const refused = Problem.safeParse(body).data?.type;
-      const isDefinite = status === 400 || (status === 409 && DEFINITE_CONFLICTS.has(refused ?? ''));
-      if (!isDefinite || refused === undefined) throw unclear(status, body);
-      logger.warn(
-        { method: action.method, path: action.path, status, refused },
-        'Increase refused a request',
-      );
-      return { refused };
+      if (status !== 400 && status !== 422) throw unclear(status);
+      const debuggingRequestId = Problem.safeParse(body).data?.debugging_request_id ?? null;
+      logger.warn({ method, path, status, debuggingRequestId }, 'Lithic refused a request');
+      return { refused: `refused_${status}` };
     },
     close: () => agent.close(),
   };
 }
 
-/** The key of another request: whoever asked looks up what was made with it. */
-export const KEY_USED = 'idempotency_key_already_used_error';
-const DEFINITE_CONFLICTS: ReadonlySet<string> = new Set(['invalid_operation_error', KEY_USED]);
-
 export function unavailable(what: string): CardNetworkUnavailable {
-  return new CardNetworkUnavailable(`Increase: ${what}`);
+  return new CardNetworkUnavailable(`Lithic: ${what}`);
 }
 
-function unclear(status: number, body: unknown): CardNetworkUnavailable {
-  const type = Problem.safeParse(body).data?.type ?? 'an unknown error';
-  return unavailable(`it answered ${status} (${type})${ADVICE[status] ?? ''}`);
+function unclear(status: number): CardNetworkUnavailable {
+  return unavailable(`it answered ${status}${ADVICE[status] ?? ''}`);
 }
 
 const ADVICE: Record<number, string> = {
-  401: '; check INCREASE_API_KEY, and that it belongs to the environment of INCREASE_BASE_URL',
+  401: '; check LITHIC_API_KEY, and that it belongs to the environment of LITHIC_BASE_URL',
   403: '; check what the API key may do',
-  404: '; check the ids that are configured, and INCREASE_BASE_URL',
+  404: '; it knows no such object: check LITHIC_BASE_URL',
 };
 
 function parse<Body>(body: unknown, shape: z.ZodType<Body>): Body {

@@ -1,0 +1,187 @@
+import { v5 } from 'uuid';
+import { readIdTime } from '../../../crypto/new-id.ts';
+import type { CardNetwork, StatusChangeRequest } from '../../../domain/card-network.ts';
+import { isId } from '../../../domain/ids.ts';
+import { createLithicApi, type LithicApiOptions, unavailable } from './lithic-api.ts';
+import { readTransaction } from './transactions.ts';
+import {
+  AUTHORIZATIONS_PATH,
+  Card,
+  CardDetails,
+  CardState,
+  ResponderEndpoint,
+  Transaction,
+  TransactionName,
+} from './wire.ts';
+
+interface LithicClientOptions extends LithicApiOptions {
+  /** NETWORK_KEY_LIFETIME */
+  keyLifetimeMs: number;
+  /** Whether a change of a card's status is still the one under way. */
+  isUnderWay(change: StatusChangeRequest): Promise<boolean>;
+}
+
+/** Idempotency-Keys are UUIDs of version 5 in this namespace, of the card's id. It never changes. */
+const KEYS = '3f0f6b6e-5d0e-4d0b-9d5a-6a1c5b8f4e27';
+
+const STATES = { active: 'OPEN', frozen: 'PAUSED', blocked: 'CLOSED' } as const;
+const OUR_STATUSES = {
+  OPEN: 'active',
+  PAUSED: 'frozen',
+  CLOSED: 'blocked',
+  // Of physical cards, which we don't issue.
+  PENDING_ACTIVATION: 'frozen',
+  PENDING_FULFILLMENT: 'frozen',
+} as const;
+
+/** Lithic's client (docs/issuers.md, "Lithic"). `close` closes its connections. */
+export function createLithicClient(options: LithicClientOptions): CardNetwork & { close(): Promise<void> } {
+  const { config, keyLifetimeMs, isUnderWay } = options;
+  const api = createLithicApi(options);
+
+  /** The card that was issued for our id. Lithic also finds cards whose memo only contains it. */
+  async function findCard(cardId: string): Promise<Card | null> {
+    const path = `/v1/cards?memo=${encodeURIComponent(cardId)}`;
+    for await (const card of api.list(path, 'operation', Card)) if (card.memo === cardId) return card;
+    return null;
+  }
+
+  /** What was created since then, oldest first: a list is the newest first, so it is read hour by hour. */
+  async function* listSince<Body extends { token: string; created: string }>(
+    path: string,
+    since: Date,
+    shape: Parameters<typeof api.list<Body>>[2],
+  ): AsyncGenerator<Body> {
+    const untilMs = Date.now();
+    for (let fromMs = since.getTime(); fromMs <= untilMs; fromMs += 3_600_000) {
+      const toMs = fromMs + 3_600_000;
+      // Both ends are exclusive.
+      const begin = new Date(fromMs - 1).toISOString();
+      const end = new Date(toMs + 1).toISOString();
+      const found: Body[] = [];
+      for await (const one of api.list(`${path}?begin=${begin}&end=${end}`, 'reconciliation', shape)) {
+        const createdMs = Date.parse(one.created);
+        if (createdMs >= fromMs && createdMs < toMs) found.push(one);
+      }
+      yield* found.sort((a, b) => Date.parse(a.created) - Date.parse(b.created));
+    }
+  }
+
+  return {
+    abilities: { moneyHeldBy: 'ledger', asksBeforeApproving: true },
+
+    async issueCard({ token, issuerProduct }) {
+      if (Date.now() - readIdTime(token).getTime() > keyLifetimeMs) {
+        throw unavailable(
+          'the operation is older than NETWORK_KEY_LIFETIME, so that its key is not sent again; it is only looked up',
+        );
+      }
+      const body = {
+        type: 'VIRTUAL',
+        memo: token,
+        state: 'OPEN',
+        card_program_token: issuerProduct ?? config.cardProgramToken ?? undefined,
+      };
+      const made = await api.act({ method: 'POST', path: '/v1/cards', body, key: v5(token, KEYS) }, Card);
+      if ('refused' in made) {
+        const found = await findCard(token);
+        return found === null ? { status: 'declined', reason: made.refused } : toIssued(found);
+      }
+      if (made.memo !== token) throw unavailable('its card has our key, but is another one than asked for');
+      return toIssued(made);
+    },
+
+    async lookUpIssuance(token) {
+      const found = await findCard(token);
+      return found === null ? { status: 'unknown' } : toIssued(found);
+    },
+
+    // Our ledger alone has the cards' money.
+    topUpCard: async () => ({ status: 'succeeded' }),
+    lookUpTopUp: async () => ({ status: 'succeeded' }),
+    withdrawFromCard: async () => ({ status: 'succeeded' }),
+    lookUpWithdrawal: async () => ({ status: 'succeeded' }),
+    returnMoney: async () => ({ status: 'succeeded' }),
+
+    /** Lithic knows no tokens of changes, so one that has been overtaken must not be sent. */
+    async changeCardStatus(asked) {
+      const path = `/v1/cards/${encodeURIComponent(asked.networkCardId)}`;
+      const state = STATES[asked.cardStatus];
+      const check = async () => {
+        if (!(await isUnderWay(asked))) throw unavailable('the change is not under way any more');
+      };
+      const changed = await api.act({ method: 'PATCH', path, body: { state }, key: null, check }, CardState);
+      if ('refused' in changed) {
+        const card = await api.get(path, 'operation', CardState);
+        if (card.state === state) return { status: 'applied' };
+        return { status: 'refused', reason: card.state === 'CLOSED' ? 'card_closed' : changed.refused };
+      }
+      if (changed.token !== asked.networkCardId || changed.state !== state) {
+        throw unavailable('a card did not get the status that was asked for');
+      }
+      return { status: 'applied' };
+    },
+
+    async revealCard({ networkCardId }) {
+      const path = `/v1/cards/${encodeURIComponent(networkCardId)}`;
+      const card = await api.get(path, 'reveal', CardDetails);
+      if (card.token !== networkCardId) throw unavailable('its answer is about another card');
+      return {
+        pan: card.pan,
+        cvv: card.cvv,
+        expMonth: Number(card.exp_month),
+        expYear: Number(card.exp_year),
+      };
+    },
+
+    async readEvent(body) {
+      const kept: unknown = JSON.parse(Buffer.from(body).toString());
+      const transaction = Transaction.safeParse(kept);
+      if (transaction.success) return readTransaction(transaction.data);
+      const { token } = TransactionName.parse(kept);
+      return readTransaction(
+        await api.get(`/v1/transactions/${encodeURIComponent(token)}`, 'event', Transaction),
+      );
+    },
+
+    async *listCards(since) {
+      for await (const { token: networkCardId, memo, state } of listSince('/v1/cards', since, CardState)) {
+        const token = memo != null && isId('card', memo) ? memo : null;
+        yield { networkCardId, token, status: OUR_STATUSES[state] };
+      }
+    },
+
+    async *listMovements() {},
+
+    async *listTransactions(since) {
+      for await (const transaction of listSince('/v1/transactions', since, Transaction)) {
+        yield* readTransaction(transaction);
+      }
+    },
+
+    async checkSetUp() {
+      const path = '/v1/responder_endpoints?type=AUTH_STREAM_ACCESS';
+      const { enrolled, url } = await api.get(path, 'reconciliation', ResponderEndpoint);
+      const needed = `POST /v1/responder_endpoints with the type AUTH_STREAM_ACCESS and our address, which ends in ${AUTHORIZATIONS_PATH}`;
+      if (!enrolled) {
+        return [`Lithic has no enrolled responder endpoint, so it approves by itself: ${needed}.`];
+      }
+      const pathname = URL.canParse(url ?? '') ? new URL(url ?? '').pathname : '';
+      return pathname.endsWith(AUTHORIZATIONS_PATH)
+        ? []
+        : [`Lithic asks another address than ours whether cards pay: ${needed}.`];
+    },
+
+    close: () => api.close(),
+  };
+}
+
+function toIssued({ token, last_four: last4, exp_month: month, exp_year: year }: Card) {
+  return {
+    status: 'issued' as const,
+    networkCardId: token,
+    last4,
+    expMonth: Number(month),
+    expYear: Number(year),
+  };
+}
