@@ -1,15 +1,16 @@
 import Router from '@koa/router';
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { takeMessage } from '../commands/authorizations/network-messages.ts';
 import { expectLateAnswer } from '../commands/funding/late-answers.ts';
+import { keepEvent } from '../commands/network-events/kept-events.ts';
+import { receiveTransaction } from '../commands/settlement/receive-transaction.ts';
 import {
   findNetworkCard,
   type NetworkCardOwner,
-  receiveTransaction,
   toAuthorizationMessage,
-} from '../commands/settlement/book-messages.ts';
+} from '../commands/settlement/reports.ts';
 import type { SettlementQueue } from '../commands/settlement/settlement-queue.ts';
 import type { KeyRing } from '../crypto/key-ring.ts';
 import { isLockTimeout } from '../db/is-retryable.ts';
@@ -17,6 +18,7 @@ import type { Orm } from '../db/orm.ts';
 import { transaction } from '../db/transaction.ts';
 import { ApiError } from '../domain/api-error.ts';
 import type {
+  EventForLater,
   IngressRoute,
   MessageResult,
   OutcomeMessage,
@@ -24,17 +26,10 @@ import type {
   TransactionMessage,
 } from '../domain/card-network.ts';
 import { asAccount } from '../process/work-context.ts';
-import {
-  issueCardWorkflowId,
-  networkResult,
-  topUpCardWorkflowId,
-  withdrawFromCardWorkflowId,
-} from '../workflows/messages.ts';
+import { signalNetworkResult } from '../temporal/network-result.ts';
 import { readBytes } from './http/body.ts';
 import type { RequestState } from './http/log-request.ts';
 
-/** The network repeats a message that gets 503, and Temporal's own patience would keep it waiting for half a minute. */
-const SIGNAL_TIMEOUT_MS = 3_000;
 /** How long a decision waits for a card that is locked. */
 const MAX_DECISION_WAIT_MS = 1_500;
 /** How many cards a process finds by the network's id without a statement, those that were asked about last. */
@@ -55,6 +50,8 @@ export interface NetworkDependencies {
   authorizationTtlMs: number;
   /** Called when there are events to send. */
   eventsWritten(): void;
+  /** Called when the network's event was kept, for a worker to read. */
+  eventsKept(): void;
   logger: Logger;
 }
 
@@ -75,7 +72,12 @@ export function networkRoutes(dependencies: NetworkDependencies): Router<Request
         });
       }
       const received = await route.read(post);
-      if (received.handling === 'later') throw new Error('events are not kept yet');
+      if (received.handling === 'later') {
+        await keep(dependencies, received, ctx.state);
+        ctx.body = received.response.body;
+        ctx.status = received.response.status;
+        return;
+      }
       const results: MessageResult[] = [];
       for (const message of received.messages) {
         if (message.type === 'outcome') results.push(await noteOutcome(dependencies, message, ctx.state));
@@ -91,11 +93,19 @@ export function networkRoutes(dependencies: NetworkDependencies): Router<Request
   return router;
 }
 
-const WORKFLOW_IDS = {
-  card: issueCardWorkflowId,
-  topup: topUpCardWorkflowId,
-  withdrawal: withdrawFromCardWorkflowId,
-} as const;
+/**
+ * Keeps an event before it is answered. From then on the worker has it (docs/decisions/card-networks.md).
+ * @throws ApiError `unavailable` if nothing more can be kept
+ */
+async function keep(
+  { orm, ring, cardNetwork, eventsKept }: NetworkDependencies,
+  { eventId, body }: EventForLater,
+  { logFields }: RequestState,
+): Promise<void> {
+  logFields.networkEventId = eventId;
+  await keepEvent({ orm, ring }, { network: cardNetwork, eventId, body });
+  eventsKept();
+}
 
 /**
  * The network has an outcome for an issuance, a top-up or a withdrawal. This is only a hint: the workflow asks the network itself, so one
@@ -107,17 +117,10 @@ async function noteOutcome(
   { subject, token }: OutcomeMessage,
   { logFields }: RequestState,
 ): Promise<MessageResult> {
-  const workflowId = WORKFLOW_IDS[subject](token);
-  logFields.workflowId = workflowId;
-  try {
-    await client.withDeadline(Date.now() + SIGNAL_TIMEOUT_MS, () =>
-      client.workflow.getHandle(workflowId).signal(networkResult),
-    );
-  } catch (error) {
-    if (!(error instanceof WorkflowNotFoundError)) throw error;
-    // The operation has ended. The network may still contradict its end, so a worker looks it up.
-    await expectLateAnswer(orm, { kind: subject, id: token });
-  }
+  logFields.token = token;
+  const isRunning = await signalNetworkResult(client, subject, token);
+  // The operation has ended. The network may still contradict its end, so a worker looks it up.
+  if (!isRunning) await expectLateAnswer(orm, { kind: subject, id: token });
   return { status: 'noted' };
 }
 

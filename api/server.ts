@@ -18,7 +18,7 @@ import { apiKeyHasher } from '../crypto/api-key.ts';
 import { KeyRing } from '../crypto/key-ring.ts';
 import { deriveDepositAddress } from '../crypto/tron-address.ts';
 import { API_ROLE } from '../db/login.ts';
-import { createNotifier, notifyDeposits, notifyEvents } from '../db/notifications.ts';
+import { createNotifier, notifyDeposits, notifyEvents, notifyNetworkEvents } from '../db/notifications.ts';
 import { type Orm, openServiceDatabase } from '../db/orm.ts';
 import { openLists } from '../db/read-replica.ts';
 import type { CardNetwork } from '../domain/card-network.ts';
@@ -127,6 +127,7 @@ export async function startApi(
     );
   const eventsWritten = notifier('events', notifyEvents);
   const depositsChanged = notifier('deposits', notifyDeposits);
+  const eventsKept = notifier("the card network's events", notifyNetworkEvents);
 
   const admission = createAdmission({
     accountConcurrency: config.accountConcurrency,
@@ -229,6 +230,7 @@ export async function startApi(
     depositsChanged,
     settlements: createSettlementQueue(orm, eventsWritten),
     cardNetwork: config.cardNetwork,
+    eventsKept,
     ingress: openIngress(config.cardNetwork, { config, orm, ring, budget, logger }),
   });
   const servers = [await serveHttp(apps.api, config, 'PORT')];

@@ -17,6 +17,7 @@ export const ATTENTION_KINDS = [
   'chain_scan',
   'network_transaction',
   'network_transactions_full',
+  'network_event',
   'default_partition',
   'adjustment',
   'server_log',

@@ -6,6 +6,7 @@ import { readServerLog, readWithoutPartition } from './database.ts';
 import { readWaitingDeposits } from './deposits.ts';
 import { readKept } from './kept-transactions.ts';
 import { readContradictions } from './late-answers.ts';
+import { readUnreadEvents } from './network-events.ts';
 import { readWaitingOperations } from './operations.ts';
 import { readGivenUp, readParked } from './webhooks.ts';
 import { type CountWorkers, checkHint } from './worker-check.ts';
@@ -24,6 +25,7 @@ export async function readItems(orm: Orm, config: AttentionConfig): Promise<Unfi
     await readParked(orm),
     await readWaitingDeposits(orm, config.taskQueuePrefix),
     await readKept(orm),
+    await readUnreadEvents(orm),
     await readWithoutPartition(orm),
     await readWaitingAdjustments(orm),
     await readServerLog(orm),

@@ -25,6 +25,9 @@ export const DEPOSIT_CHANGED = 'deposit_changed';
 /** Payload: the network's id of a card that was issued or identified, if something that the network reported waits for it. */
 export const CARD_IDENTIFIED = 'card_identified';
 
+/** No payload: an event of the card network was kept, for a worker to read. */
+export const NETWORK_EVENT_KEPT = 'network_event_kept';
+
 /** The interval between one process's notifications. Under load, a few hundred transactions share one. */
 const PAUSE_MS = 10;
 const MAX_PAUSE_MS = 5_000;
@@ -40,6 +43,11 @@ export async function notifyEvents(orm: Orm): Promise<void> {
 /** Tells the workers that a deposit's row was written, like {@link notifyEvents}. */
 export async function notifyDeposits(orm: Orm): Promise<void> {
   await notify(orm, { channel: DEPOSIT_CHANGED });
+}
+
+/** Tells the workers that an event of the card network was kept, like {@link notifyEvents}. */
+export async function notifyNetworkEvents(orm: Orm): Promise<void> {
+  await notify(orm, { channel: NETWORK_EVENT_KEPT });
 }
 
 const notify = autocommitStatement(

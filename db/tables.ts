@@ -7,7 +7,7 @@ import { IdempotencyClaimEntity } from './entities/idempotency.ts';
 import { LateAnswerEntity } from './entities/late-answers.ts';
 import * as ledger from './entities/ledger.ts';
 import { MeasurementEntity } from './entities/measurements.ts';
-import { NetworkMessageEntity } from './entities/network-messages.ts';
+import { NetworkEventEntity, NetworkMessageEntity } from './entities/network-messages.ts';
 import { RequestBudgetEntity } from './entities/request-budget.ts';
 import * as simulatedNetwork from './entities/simulated-network.ts';
 import * as webhooks from './entities/webhooks.ts';
@@ -50,6 +50,7 @@ const TABLES = {
   deposit_resolution: deposits.DepositResolutionEntity,
   chain_scan: deposits.ChainScanEntity,
   measurement: MeasurementEntity,
+  network_event: NetworkEventEntity,
   network_message: NetworkMessageEntity,
   request_budget: RequestBudgetEntity,
   'ledger.account': ledger.LedgerAccountEntity,

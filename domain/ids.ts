@@ -15,6 +15,7 @@ export type IdPrefix =
   | 'credit'
   | 'adj'
   | 'nmsg'
+  | 'nevt'
   | 'aud'
   | 'rvl';
 

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Metric } from 'prom-client';
 import { ATTENTION_KINDS, type AttentionKind } from '../attention/attention-item.ts';
 import { readTotals } from '../attention/kept-transactions.ts';
+import { readWaitingEvents, type WaitingEvents } from '../attention/network-events.ts';
 import { type AttentionConfig, readItems } from '../attention/read-attention.ts';
 import { readExpiryLag } from '../commands/authorizations/expire-due.ts';
 import type { LedgerCheck } from '../commands/monitoring/ledger-checks.ts';
@@ -29,6 +30,7 @@ export function createDatabaseMetrics(options: DatabaseMetricsOptions): Metric[]
     gauges(depositsMeasured(orm, tronNetwork)),
     gauges(attentionMeasured(orm, options)),
     gauges(networkMessagesMeasured(orm)),
+    gauges(networkEventsMeasured(orm)),
     gauges(authorizationsMeasured(orm)),
     gauges(LEDGER_MEASURED),
   ]);
@@ -137,6 +139,34 @@ function networkMessagesMeasured(orm: Orm): Measured<{ messages: number; bytes: 
         samples: ({ messages, bytes }) => [
           [[], Math.max(messages / MAX_WAITING_MESSAGES, bytes / MAX_WAITING_BYTES)],
         ],
+      },
+    ],
+  };
+}
+
+/** The card network's events that wait to be read. */
+function networkEventsMeasured(orm: Orm): Measured<WaitingEvents> {
+  return {
+    name: 'network_events',
+    source: { everyMs: 15_000, measure: () => readWaitingEvents(orm) },
+    gauges: [
+      {
+        name: 'network_events_waiting',
+        help: 'Events of the card network that were kept and are not read yet',
+        labels: [],
+        samples: ({ events }) => [[[], events]],
+      },
+      {
+        name: 'network_events_longest_wait_seconds',
+        help: 'How long the oldest of them has waited',
+        labels: [],
+        samples: ({ oldestSeconds }) => [[[], oldestSeconds]],
+      },
+      {
+        name: 'network_events_room_used_ratio',
+        help: 'How much of the room for them is taken, by number or by bytes; at 1, the network is asked to repeat',
+        labels: [],
+        samples: ({ roomUsed }) => [[[], roomUsed]],
       },
     ],
   };

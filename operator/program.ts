@@ -114,7 +114,7 @@ const NOUNS: Record<string, readonly [about: string, load: () => Promise<Noun>]>
     async () => (await import('./nouns/request.ts')).requestNoun,
   ],
   'network-event': [
-    'what the simulated network says about live cards',
+    'what the card network says: its events, and those of the simulated one',
     async () => (await import('./nouns/network-event.ts')).networkEventNoun,
   ],
   'webhook-endpoint': [

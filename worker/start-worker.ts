@@ -7,6 +7,7 @@ import type { Logger } from 'pino';
 import { chainAudit } from '../commands/accounts/audit-chain.ts';
 import { pruneClaims } from '../commands/idempotency/abandoned-claims.ts';
 import { loadKeptKeys } from '../commands/key-ring/kept-keys.ts';
+import { pruneNetworkEvents } from '../commands/network-events/kept-events.ts';
 import { pruneMessages } from '../commands/settlement/kept-messages.ts';
 import { pruneEvents } from '../commands/webhooks/deliveries.ts';
 import type { Config } from '../config/service.ts';
@@ -184,6 +185,7 @@ function startUpkeep({ orm, logger }: { orm: Orm; logger: Logger }): Repetition[
     }),
     repeat('pruning what the network reported', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
       while (!stopping.aborted && (await pruneMessages(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);
+      while (!stopping.aborted && (await pruneNetworkEvents(orm, PRUNED_AT_ONCE)) === PRUNED_AT_ONCE);
     }),
     repeat('pruning old events', UPKEEP_INTERVAL_MS, logger, async (stopping) => {
       const dropped = await pruneEvents(orm, { stopping });

@@ -5,6 +5,7 @@ import { readStatement, type Transactor, writeStatement } from '../../db/sql.ts'
 import { transaction } from '../../db/transaction.ts';
 import { type OperatorContext, recordAudit } from '../accounts/operator-context.ts';
 import { requestContext, responseContext } from '../idempotency/response.ts';
+import { eventContext } from '../network-events/kept-events.ts';
 import { messageContext } from '../settlement/kept-messages.ts';
 
 /** How many rows one statement reads. */
@@ -93,6 +94,14 @@ const PLACES: readonly Place[] = [
     key: ['id'],
     column: 'body',
     context: ([id]) => messageContext(id),
+    hasTime: true,
+  },
+  {
+    name: 'network_events',
+    table: 'network_event',
+    key: ['id'],
+    column: 'body',
+    context: ([id]) => eventContext(id),
     hasTime: true,
   },
 ];

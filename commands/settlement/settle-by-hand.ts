@@ -6,8 +6,8 @@ import type { TransactionType } from '../../domain/transaction.ts';
 import type { TransactionResource } from '../../resources/transaction.ts';
 import { type OperatorContext, recordAudit } from '../accounts/operator-context.ts';
 import { Refusal, unknownId } from '../refusal.ts';
-import { findNetworkCard, type NetworkCardOwner, toSettlement } from './book-messages.ts';
 import { endMessage, type LockedMessage, lockMessage } from './kept-messages.ts';
+import { findNetworkCard, type NetworkCardOwner, toSettlement } from './reports.ts';
 import { settleTransactions } from './settle-transactions.ts';
 
 /** What an operator gives in place of what the network reported; undefined leaves that. */

@@ -7,7 +7,8 @@ export type MeasurementName =
   | 'attention'
   | 'ledger_check'
   | 'network_messages'
-  | 'authorizations';
+  | 'authorizations'
+  | 'network_events';
 
 /** The last result of something that one process measures for all. */
 export const MeasurementEntity = defineEntity({

@@ -1,9 +1,13 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { dismissEvent, retryEvent } from '../../commands/network-events/decide-by-hand.ts';
 import { Refusal } from '../../commands/refusal.ts';
 import { sendAuthorizationEvent, sendNetworkEvent } from '../../commands/settlement/simulate-transaction.ts';
+import type { NetworkEventStatus } from '../../db/entities/network-messages.ts';
+import { notifyNetworkEvents } from '../../db/notifications.ts';
 import { AUTHORIZATION_MESSAGE_TYPES } from '../../domain/authorization.ts';
 import { AmountCents, NetworkId } from '../../domain/fields.ts';
+import { isId } from '../../domain/ids.ts';
 import { CategoryCode, CountryCode } from '../../domain/merchant.ts';
 import { TransactionType } from '../../domain/transaction.ts';
 import { presentAuthorization } from '../../resources/authorization.ts';
@@ -11,8 +15,9 @@ import { type Merchant, presentTransaction } from '../../resources/transaction.t
 import { WrongUsage } from '../errors.ts';
 import { read, Text, WholeNumber } from '../flag-values.ts';
 import { type OperatorCard, readCard } from '../reads/cards.ts';
+import { readNetworkEvent, readNetworkEvents } from '../reads/network-events.ts';
 import type { Session } from '../session.ts';
-import type { Verbs } from '../verbs.ts';
+import { listNewest, type Verbs, withLimit } from '../verbs.ts';
 
 interface Flags {
   card: string;
@@ -33,9 +38,111 @@ const TypeName = z.enum(TYPES, `must be one of ${TYPES.join(', ')}`);
 const EXAMPLE =
   'network-event send --card card_01k0… --type purchase --amount 1250 --network-transaction-id net-4711';
 
-export function networkEventNoun(networkEvent: Command, { session, verb, examples }: Verbs): void {
+export function networkEventNoun(networkEvent: Command, verbs: Verbs): void {
+  networkEvent.addHelpText(
+    'after',
+    verbs.examples('network-event list', 'network-event show nevt_01k0…', EXAMPLE),
+  );
+  listVerb(networkEvent, verbs);
+  showVerb(networkEvent, verbs);
+  retryVerb(networkEvent, verbs);
+  dismissVerb(networkEvent, verbs);
+  sendVerb(networkEvent, verbs);
+}
+
+const STATUSES = ['waiting', 'done', 'dismissed'] as const satisfies NetworkEventStatus[];
+const StatusName = z.enum(STATUSES, `must be one of ${STATUSES.join(', ')}`);
+const EventRef = z
+  .string()
+  .refine((text) => isId('nevt', text), 'must be the id of an event of the network: nevt_01k0…');
+
+interface ListFlags {
+  status?: NetworkEventStatus;
+  before?: string | null;
+  limit?: number;
+}
+
+function listVerb(networkEvent: Command, { session, verb, examples, err }: Verbs): void {
+  const list = networkEvent
+    .command('list')
+    .description("the card network's events that were kept to be read, newest first")
+    .option('--status <status>', 'waiting (the default), done or dismissed', read(StatusName))
+    .option('--before <id>', 'only those older than this one: the next page', read(EventRef));
+  withLimit(list)
+    .addHelpText('after', examples('network-event list', 'network-event list --status done'))
+    .action(
+      verb(async ({ status = 'waiting', before = null, limit }: ListFlags) => {
+        const orm = await session.orm();
+        const listed = await listNewest(err, {
+          noun: 'event',
+          columns: ['created', 'id', 'status', 'reason', 'attempts', 'network', 'network_event_id'],
+          limit,
+          isPaged: true,
+          readNewest: (atMost) => readNetworkEvents(orm, { status, before, limit: atMost }),
+        });
+        const isEmpty = (listed.value as unknown[]).length === 0;
+        return {
+          ...listed,
+          note: isEmpty ? 'Nothing found.' : 'See one with "operator network-event show ID".',
+        };
+      }),
+    );
+}
+
+function showVerb(networkEvent: Command, { session, verb, examples }: Verbs): void {
   networkEvent
-    .addHelpText('after', examples(EXAMPLE))
+    .command('show')
+    .description('what was kept of an event, and what became of it')
+    .argument('<id>', 'of the event')
+    .addHelpText('after', examples('network-event show nevt_01k0…'))
+    .action(
+      verb(async (id: string) => {
+        const { orm, ring } = await session.withKeys();
+        return { value: await readNetworkEvent(orm, ring, id) };
+      }),
+    );
+}
+
+function retryVerb(networkEvent: Command, { session, verb, examples }: Verbs): void {
+  networkEvent
+    .command('retry')
+    .description('read an event now, also one that was dismissed')
+    .argument('<id>', 'of the event')
+    .addHelpText('after', examples('network-event retry nevt_01k0…'))
+    .action(
+      verb(async (id: string) => {
+        const operator = await session.withKeys();
+        await retryEvent(operator, id);
+        await notifyNetworkEvents(operator.orm);
+        return {
+          value: await readNetworkEvent(operator.orm, operator.ring, id),
+          note: 'A worker reads it within seconds.',
+        };
+      }),
+    );
+}
+
+function dismissVerb(networkEvent: Command, { session, verb, examples }: Verbs): void {
+  networkEvent
+    .command('dismiss')
+    .description('record that an event is not to be read')
+    .argument('<id>', 'of the event')
+    .requiredOption('--reason <reason>', 'how you know, for the audit log', read(Text(500)))
+    .addHelpText('after', examples('network-event dismiss nevt_01k0… --reason "not our card, ticket 4711"'))
+    .action(
+      verb(async (id: string, { reason }: { reason: string }) => {
+        const operator = await session.withKeys();
+        await dismissEvent(operator, id, reason);
+        return {
+          value: await readNetworkEvent(operator.orm, operator.ring, id),
+          note: 'It will not be read, even if the network sends it again.',
+        };
+      }),
+    );
+}
+
+function sendVerb(networkEvent: Command, { session, verb, examples }: Verbs): void {
+  networkEvent
     .command('send')
     .description('send what the network says about a card; sending it again returns the same')
     .requiredOption('--card <id>', 'id of the live card', read(Text(100)))

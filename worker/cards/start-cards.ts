@@ -2,8 +2,11 @@ import { type CardActivities, createCardActivities } from '../../activities/card
 import { startLiveNetwork } from '../../adapters/card-networks/live-network.ts';
 import { openRequestBudget } from '../../adapters/card-networks/request-budget.ts';
 import { createResponseNotifier } from '../../commands/idempotency/response-notice.ts';
+import { createSettlementQueue } from '../../commands/settlement/settlement-queue.ts';
 import { cardsTaskQueue } from '../../config/task-queues.ts';
+import { createNotifier, notifyEvents } from '../../db/notifications.ts';
 import type { CardNetwork } from '../../domain/card-network.ts';
+import { describeError } from '../../process/describe-error.ts';
 import { SIGN_OF_LIFE_MS } from '../../temporal/attempts.ts';
 import { createReadSignalSender } from '../../temporal/signal-sender.ts';
 import { createPartWorker, type PartOptions, type WorkerPart } from '../worker-part.ts';
@@ -11,6 +14,7 @@ import { startBookingKept } from './book-kept.ts';
 import { startExpiring } from './expire-authorizations.ts';
 import { startIdentifying } from './identify-cards.ts';
 import { startLateAnswers } from './late-answers.ts';
+import { startReadingEvents } from './read-events.ts';
 import { startSweep } from './sweep-claims.ts';
 
 export interface CardsOptions extends PartOptions {
@@ -24,7 +28,7 @@ export interface CardsOptions extends PartOptions {
 /**
  * Starts everything about cards: the worker for issuances, top-ups, withdrawals and status changes, the sweep of work that
  * dead API processes left behind, the look-up of the ids of cards that an operator activated, the booking of transactions that had to
- * wait for their card, and the expiry of authorizations.
+ * wait for their card, the expiry of authorizations, and the reading of the network's events.
  */
 export async function startCards(options: CardsOptions): Promise<WorkerPart> {
   const { config, orm, ring, client, around, logger } = options;
@@ -67,6 +71,27 @@ export async function startCards(options: CardsOptions): Promise<WorkerPart> {
     startLateAnswers({ orm, liveNetwork, logger }),
     startExpiring({ orm, logger }),
   ];
+  if (liveNetwork !== null) {
+    const eventsWritten = createNotifier(
+      () => notifyEvents(orm),
+      (error) =>
+        logger.warn({ error: describeError(error) }, 'could not notify the webhook relays of events'),
+    );
+    repeated.push(
+      startReadingEvents({
+        orm,
+        direct: options.direct,
+        ring,
+        client,
+        liveNetwork,
+        cardNetwork: config.cardNetwork,
+        settlements: createSettlementQueue(orm, eventsWritten),
+        authorizationTtlMs: config.authorizationTtlMs,
+        eventsWritten,
+        logger,
+      }),
+    );
+  }
   return {
     worker,
     metrics: [...live.metrics, ...budget.metrics],

@@ -1,11 +1,19 @@
 import { Agent, request } from 'undici';
 import type { z } from 'zod';
-import { type CardNetwork, CardNetworkUnavailable } from '../../../domain/card-network.ts';
+import {
+  type CardNetwork,
+  CardNetworkUnavailable,
+  type NetworkMessage,
+} from '../../../domain/card-network.ts';
+import { readReport } from '../../../domain/network-transaction.ts';
+import { parseJson } from '../../../domain/parse-json.ts';
 import { currentWork } from '../../../process/work-context.ts';
 import {
+  CALLBACK_SUBJECTS,
   DetailsResponse,
   IssuanceResponse,
   LookUpResponse,
+  NetworkCallback,
   StatusChangeResponse,
   TopUpLookUpResponse,
   TopUpResponse,
@@ -101,15 +109,22 @@ export function createSimulatedClient(
     },
     // A block gives the card's money back by itself.
     returnMoney: async () => ({ status: 'succeeded' }),
-    readEvent: async () => {
-      throw new Error('the simulated network posts no events that are kept');
-    },
+    readEvent: async (body) => readSimulatedEvent(body),
     async *listCards() {},
     async *listMovements() {},
     async *listTransactions() {},
     checkSetUp: async () => [],
     close: () => agent.close(),
   };
+}
+
+/** It posts nothing that is kept, but what it posts can be kept as well. */
+function readSimulatedEvent(body: Uint8Array): NetworkMessage[] {
+  const value = parseJson(body);
+  const transaction = readReport(value);
+  if (transaction !== null) return [{ type: 'transaction', body, transaction }];
+  const { type, token } = NetworkCallback.parse(value);
+  return [{ type: 'outcome', subject: CALLBACK_SUBJECTS[type], token }];
 }
 
 function unavailable(what: string): CardNetworkUnavailable {

@@ -15,7 +15,13 @@ import {
 import { parseJson } from '../../../domain/parse-json.ts';
 import { simulatedNetworkCredentials, trustedNetworkSecrets } from './credentials.ts';
 import { SIGNATURE_HEADER, verifySignature } from './signature.ts';
-import { AUTHORIZATIONS_PATH, CALLBACKS_PATH, NetworkCallback, TRANSACTIONS_PATH } from './wire.ts';
+import {
+  AUTHORIZATIONS_PATH,
+  CALLBACK_SUBJECTS,
+  CALLBACKS_PATH,
+  NetworkCallback,
+  TRANSACTIONS_PATH,
+} from './wire.ts';
 
 /** What the simulated network posts: callbacks, transactions and requests (docs/operating.md, "Transactions on the simulated network"). */
 export function simulatedIngress(ring: KeyRing): IngressRoute[] {
@@ -37,7 +43,7 @@ export function simulatedIngress(ring: KeyRing): IngressRoute[] {
         const { type, token } = callback.data;
         return {
           handling: 'now',
-          messages: [{ type: 'outcome', subject: SUBJECTS[type], token }],
+          messages: [{ type: 'outcome', subject: CALLBACK_SUBJECTS[type], token }],
           respond: () => ({ status: 204, body: null }),
         };
       },
@@ -86,8 +92,6 @@ function respondToRequest([result]: readonly MessageResult[]): NetworkResponse {
   const { declineReason, authorizationId } = result;
   return { status: 200, body: { approved: declineReason === null, declineReason, authorizationId } };
 }
-
-const SUBJECTS = { 'card.issuance': 'card', 'card.topup': 'topup', 'card.withdrawal': 'withdrawal' } as const;
 
 function unreadable(error: z.ZodError | undefined): ApiError {
   const issues = error?.issues ?? [];

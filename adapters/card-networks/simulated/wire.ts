@@ -130,6 +130,13 @@ export const AUTHORIZATIONS_PATH = '/network/authorizations';
 
 const PREFIXES = { 'card.issuance': 'card', 'card.topup': 'topup', 'card.withdrawal': 'wdr' } as const;
 
+/** What a callback of each type is about. */
+export const CALLBACK_SUBJECTS = {
+  'card.issuance': 'card',
+  'card.topup': 'topup',
+  'card.withdrawal': 'withdrawal',
+} as const;
+
 /** Body of a callback: it says that something changed, never what. */
 export const NetworkCallback = z
   .object({ token: z.string(), type: z.enum(['card.issuance', 'card.topup', 'card.withdrawal']) })

@@ -13,6 +13,7 @@ import { readReport } from '../../../domain/network-transaction.ts';
 import { networkIdOf, networkTransaction } from '../../support/api/network-events.ts';
 import { createCard } from '../../support/cards.ts';
 import { assertLedgerClean, fundedPartner } from '../../support/money.ts';
+import { asOwner } from '../../support/postgres.ts';
 import { sharedStack } from '../../support/shared-stack.ts';
 import { type LoopbackServer, listenOnLoopback } from '../../support/sockets.ts';
 import type { TestPartner, TestStack } from '../../support/stack.ts';
@@ -35,6 +36,18 @@ const events: IngressRoute = {
       respond: (results) => ({ status: 200, body: { seen: results.map(({ status }) => status) } }),
     };
   },
+};
+
+/** The same network's other path: what arrives there is kept, and read later. */
+const later: IngressRoute = {
+  ...events,
+  path: '/network/elsewhere/later',
+  read: ({ body }) => ({
+    handling: 'later',
+    eventId: JSON.parse(Buffer.from(body).toString()).id,
+    body,
+    response: { status: 202, body: { received: true } },
+  }),
 };
 
 describe("a card network's ingress", () => {
@@ -66,8 +79,9 @@ describe("a card network's ingress", () => {
       settlements: createSettlementQueue(stack.orm, () => {}),
       authorizationTtlMs: 1_000,
       cardNetwork: 'elsewhere',
-      ingress: [events],
+      ingress: [events, later],
       eventsWritten: () => {},
+      eventsKept: () => {},
       logger,
     });
     app.use(routes.routes());
@@ -78,8 +92,8 @@ describe("a card network's ingress", () => {
     await assertLedgerClean(stack);
   });
 
-  const send = async (body: unknown, signature = 'signed') => {
-    const response = await fetch(`${server.url}/network/elsewhere/events`, {
+  const send = async (body: unknown, signature = 'signed', path = 'events') => {
+    const response = await fetch(`${server.url}/network/elsewhere/${path}`, {
       method: 'POST',
       body: JSON.stringify(body),
       headers: { 'x-elsewhere': signature },
@@ -100,6 +114,15 @@ describe("a card network's ingress", () => {
 
   it('may contain nothing that concerns us', async () => {
     assert.deepEqual(await send([{ something: 'else' }]), { status: 200, json: { seen: [] } });
+  });
+
+  it('may be kept for later, once, before it is answered', async () => {
+    const event = { id: randomUUID(), about: 'something' };
+    const answers = await Promise.all([send(event, 'signed', 'later'), send(event, 'signed', 'later')]);
+    for (const answer of answers) assert.deepEqual(answer, { status: 202, json: { received: true } });
+    const kept = await asOwner(stack, `SELECT status FROM network_event WHERE event_id = $1`, [event.id]);
+    assert.deepEqual(kept, [{ status: 'waiting' }]);
+    assert.equal((await send({ id: randomUUID() }, 'forged', 'later')).status, 401);
   });
 
   it('is not read before its signature is verified', async () => {

@@ -36,6 +36,7 @@ const WAITED_MINUTES: Record<AttentionKind, number> = {
   server_log: 0,
   network_transaction: 17,
   network_transactions_full: 17,
+  network_event: 19,
   network_contradiction: 17,
   adjustment: 18,
 };
@@ -197,6 +198,12 @@ describe('the metrics of what waits for a person', function () {
          (id, network, kind, message_id, fingerprint, body, size_bytes, network_card_id, reason, created_at)
        SELECT 'nmsg_' || n, 'simulated', 'transaction', n::text, '', '', 1, 'net', 'card_unknown',
          ${minutesAgo('network_transaction')} FROM generate_series(1, 8000) n`,
+    );
+
+    await asOwner(
+      stack,
+      `INSERT INTO network_event (id, network, event_id, body, size_bytes, created_at)
+       VALUES ('nevt_1', 'elsewhere', '1', '', 1, ${minutesAgo('network_event')})`,
     );
 
     await asOwner(
