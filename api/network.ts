@@ -124,12 +124,11 @@ async function noteOutcome(
   return { status: 'noted' };
 }
 
-/** What can't be decided, such as a request on an unknown card, is for the network's adapter to answer. */
+/** What the network can't mean, such as a request on an unknown card, and a card that stays locked are for its adapter to answer. */
 async function decideOrExplain(...asked: Parameters<typeof decide>): Promise<MessageResult> {
   try {
     return await decide(...asked);
   } catch (error) {
-    // A card that stays locked is answered while somebody still listens.
     if (isLockTimeout(error)) return { status: 'undecided', error: new ApiError('unavailable') };
     if (!(error instanceof ApiError) || error.status >= 500) throw error;
     return { status: 'undecided', error };

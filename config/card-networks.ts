@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isLoopbackAddress } from '../domain/public-address.ts';
 
 const Key = z
   .string()
@@ -19,7 +20,7 @@ const RequestsPerSecond = z
 
 /** The variables of live mode's issuers (docs/issuers.md). */
 export const NETWORK_VARIABLES = {
-  CARD_NETWORK: z.enum(['simulated', 'lithic', 'none']).default('none'),
+  CARD_NETWORK: z.enum(['simulated', 'increase', 'lithic', 'none']).default('none'),
   INCREASE_API_KEY: Key,
   INCREASE_WEBHOOK_SECRET: Key,
   INCREASE_BASE_URL: BaseUrl,
@@ -66,7 +67,7 @@ type NetworkValues = z.infer<z.ZodObject<typeof NETWORK_VARIABLES>>;
 
 /** @returns null unless CARD_NETWORK is increase; {@link networkProblems} finds what is missing. */
 export function increaseConfig(values: NetworkValues): IncreaseConfig | null {
-  if ((values.CARD_NETWORK as string) !== 'increase') return null;
+  if (values.CARD_NETWORK !== 'increase') return null;
   return {
     apiKey: values.INCREASE_API_KEY ?? '',
     webhookSecret: values.INCREASE_WEBHOOK_SECRET ?? '',
@@ -97,12 +98,23 @@ const REQUIRED: Record<string, readonly string[]> = {
   lithic: ['LITHIC_API_KEY', 'LITHIC_WEBHOOK_SECRET', 'LITHIC_ASA_SECRET'],
 };
 
-/** Finds the issuer's variables that are missing. */
+/** Finds the issuer's variables that are missing, and an address that would get card numbers and keys in clear. */
 export function networkProblems(set: NodeJS.ProcessEnv): string[] {
   const network = set.CARD_NETWORK ?? '';
-  return (REQUIRED[network] ?? [])
-    .filter((name) => !set[name])
-    .map((name) => `${name}: is required with CARD_NETWORK=${network}`);
+  return [
+    ...(REQUIRED[network] ?? [])
+      .filter((name) => !set[name])
+      .map((name) => `${name}: is required with CARD_NETWORK=${network}`),
+    ...['INCREASE_BASE_URL', 'LITHIC_BASE_URL']
+      .filter((name) => isInClear(set[name] ?? ''))
+      .map((name) => `${name}: leads to another machine without TLS; use https`),
+  ];
+}
+
+function isInClear(url: string): boolean {
+  if (!URL.canParse(url) || new URL(url).protocol !== 'http:') return false;
+  const { hostname } = new URL(url);
+  return hostname !== 'localhost' && !isLoopbackAddress(hostname.replace(/^\[(.+)\]$/, '$1'));
 }
 
 const withoutSlash = (url: string): string => url.replace(/\/+$/, '');

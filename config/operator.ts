@@ -26,7 +26,7 @@ export interface OperatorConfig {
   /** Null if unknown; only commands about workflows need it. */
   temporal: ClientConnectConfig | null;
   taskQueuePrefix: string;
-  cardNetwork: 'simulated' | 'lithic' | 'none';
+  cardNetwork: 'simulated' | 'increase' | 'lithic' | 'none';
   issuanceDeadlineMs: number;
   topUpDeadlineMs: number;
   withdrawalDeadlineMs: number;

@@ -45,7 +45,7 @@ export interface Config {
   encryptionKeys: RingKey[];
   /** The first one encrypts what is sent to Temporal; null if nothing is encrypted. */
   codecKeys: RingKey[] | null;
-  cardNetwork: 'simulated' | 'lithic' | 'none';
+  cardNetwork: 'simulated' | 'increase' | 'lithic' | 'none';
   /** Null unless cardNetwork is increase. */
   increase: IncreaseConfig | null;
   /** Null unless cardNetwork is lithic. */

@@ -2,12 +2,14 @@ import { Histogram, type Metric } from 'prom-client';
 import type { Config } from '../../config/service.ts';
 import { type CardNetwork, CardNetworkUnavailable, type IngressRoute } from '../../domain/card-network.ts';
 import type { AdapterOptions, CardNetworkAdapter } from './adapter.ts';
+import { increase } from './increase/adapter.ts';
 import { lithicNetwork } from './lithic/adapter.ts';
 import { simulatedNetwork } from './simulated/adapter.ts';
 
 /** Every network that CARD_NETWORK can name. */
 const NETWORKS: Record<Exclude<Config['cardNetwork'], 'none'>, CardNetworkAdapter> = {
   simulated: simulatedNetwork,
+  increase,
   lithic: lithicNetwork,
 };
 

@@ -1,0 +1,399 @@
+import type { z } from 'zod';
+import { readIdTime } from '../../../crypto/new-id.ts';
+import type {
+  CardNetwork,
+  IssueCardRequest,
+  ListedCard,
+  ListedMovement,
+  LookUpAnswer,
+  OperationFailed,
+  TransactionMessage,
+} from '../../../domain/card-network.ts';
+import { isId } from '../../../domain/ids.ts';
+import {
+  createIncreaseApi,
+  type IncreaseApiOptions,
+  KEY_USED,
+  type Refusal,
+  unavailable,
+} from './increase-api.ts';
+import { pendingTransactionOf, readCardPayment } from './transactions.ts';
+import {
+  Account,
+  AccountTransfer,
+  Card,
+  CardDetails,
+  CardPayment,
+  DECISION_EVENT,
+  EVENTS_PATH,
+  Event,
+  EventSubscription,
+  PendingTransaction,
+} from './wire.ts';
+
+interface IncreaseClientOptions extends IncreaseApiOptions {
+  /** NETWORK_KEY_LIFETIME */
+  keyLifetimeMs: number;
+}
+
+/** A transfer between the funding account and a card's. */
+interface Movement {
+  key: string;
+  /** Our id that the key is derived from. */
+  token: string;
+  fromAccountId: string;
+  toAccountId: string;
+  amountCents: number;
+}
+
+const CARD_STATUSES = { active: 'active', frozen: 'disabled', blocked: 'canceled' } as const;
+const OUR_STATUSES = { active: 'active', disabled: 'frozen', canceled: 'blocked' } as const;
+
+/** Increase's client (docs/issuers.md, "Increase"). `close` closes its connections. */
+export function createIncreaseClient(
+  options: IncreaseClientOptions,
+): CardNetwork & { close(): Promise<void> } {
+  const { config, keyLifetimeMs } = options;
+  const { fundingAccountId } = config;
+  const api = createIncreaseApi(options);
+
+  /** The object that was made with a key; null if there is none. */
+  async function find<Body extends { idempotency_key: string | null }>(
+    path: string,
+    key: string,
+    shape: z.ZodType<Body>,
+  ): Promise<Body | null> {
+    for await (const found of api.list(
+      `${path}?idempotency_key=${encodeURIComponent(key)}`,
+      'operation',
+      shape,
+    )) {
+      if (found.idempotency_key !== key)
+        throw unavailable('it found an object under another key than asked for');
+      return found;
+    }
+    return null;
+  }
+
+  /** Makes an object with a key, or finds the one that was made with it. A no counts only if there is none. */
+  async function create<Body extends { idempotency_key: string | null }>(
+    path: string,
+    shape: z.ZodType<Body>,
+    { key, token, body }: { key: string; token: string; body: object },
+  ): Promise<Body | Refusal> {
+    if (Date.now() - readIdTime(token).getTime() > keyLifetimeMs) {
+      throw unavailable(
+        'the operation is older than NETWORK_KEY_LIFETIME, so that its key is not sent again; it is only looked up',
+      );
+    }
+    const answer = await api.act({ method: 'POST', path, body, key, turn: 'operation' }, shape);
+    if (!('refused' in answer)) return answer;
+    const found = await find(path, key, shape);
+    if (found !== null) return found;
+    if (answer.refused === KEY_USED)
+      throw unavailable('an idempotency key of ours belongs to another object');
+    return answer;
+  }
+
+  async function transfer(movement: Movement): Promise<AccountTransfer | Refusal> {
+    const { key, token, fromAccountId, toAccountId, amountCents } = movement;
+    const made = await create('/account_transfers', AccountTransfer, {
+      key,
+      token,
+      body: {
+        account_id: fromAccountId,
+        destination_account_id: toAccountId,
+        amount: amountCents,
+        description: token,
+        require_approval: false,
+      },
+    });
+    if ('refused' in made) return made;
+    const isAsked =
+      made.amount === amountCents &&
+      made.account_id === fromAccountId &&
+      made.destination_account_id === toAccountId;
+    if (!isAsked) throw unavailable(`its transfer ${made.id} has our key, but is another one than asked for`);
+    return made;
+  }
+
+  const getCard = (networkCardId: string) =>
+    api.get(`/cards/${encodeURIComponent(networkCardId)}`, 'operation', Card);
+
+  /**
+   * Makes the account, then the card, then the transfer, each with a key of its own, because a key at Increase is one object. The
+   * money comes last, so a no moves none.
+   */
+  async function issueCard(asked: IssueCardRequest): Promise<Exclude<LookUpAnswer, { status: 'unknown' }>> {
+    const { token, amountCents, issuerProduct } = asked;
+    const account = await create('/accounts', Account, {
+      key: `${token}/account`,
+      token,
+      body: {
+        name: token,
+        program_id: issuerProduct ?? config.programId ?? undefined,
+        entity_id: config.entityId ?? undefined,
+      },
+    });
+    if ('refused' in account) return { status: 'declined', reason: account.refused };
+    const card = await create('/cards', Card, {
+      key: `${token}/card`,
+      token,
+      body: { account_id: account.id, description: token },
+    });
+    if ('refused' in card) return { status: 'declined', reason: card.refused };
+    // An earlier run was refused the transfer, and its answer may have got lost. Asked again now, the transfer could succeed.
+    if (card.status === 'canceled') return readCanceled(token, card, 'card_canceled');
+    const movement = {
+      key: `${token}/transfer`,
+      token,
+      fromAccountId: fundingAccountId,
+      toAccountId: account.id,
+      amountCents,
+    };
+    const made = await transfer(movement);
+    if (!('refused' in made) && made.status !== 'canceled') return readIssuance(card, made);
+    await setStatus(card.id, 'canceled');
+    // Another process may have got the transfer meanwhile.
+    return readCanceled(token, card, 'refused' in made ? made.refused : 'transfer_canceled');
+  }
+
+  /** A card that was canceled before its transfer: that is a no, unless there is a transfer all the same. */
+  async function readCanceled(token: string, card: Card, reason: string) {
+    const made = await find('/account_transfers', `${token}/transfer`, AccountTransfer);
+    return made === null ? { status: 'declined' as const, reason } : readIssuance(card, made);
+  }
+
+  /** Its money, to the card's account or back. */
+  async function move(
+    { token, networkCardId, amountCents }: { token: string; networkCardId: string; amountCents: number },
+    direction: 'to_card' | 'from_card',
+  ) {
+    const { account_id: cardAccountId } = await getCard(networkCardId);
+    const isToCard = direction === 'to_card';
+    const made = await transfer({
+      key: token,
+      token,
+      fromAccountId: isToCard ? fundingAccountId : cardAccountId,
+      toAccountId: isToCard ? cardAccountId : fundingAccountId,
+      amountCents,
+    });
+    return 'refused' in made ? { status: 'declined' as const, reason: made.refused } : readTransfer(made);
+  }
+
+  async function lookUpTransfer(token: string) {
+    const made = await find('/account_transfers', token, AccountTransfer);
+    return made === null ? { status: 'unknown' as const } : readTransfer(made);
+  }
+
+  async function setStatus(networkCardId: string, status: Card['status']): Promise<Card | Refusal> {
+    const path = `/cards/${encodeURIComponent(networkCardId)}`;
+    const action = { method: 'PATCH', path, body: { status }, key: null, turn: 'operation' } as const;
+    const answer = await api.act(action, Card);
+    if (!('refused' in answer)) {
+      if (answer.status !== status) throw unavailable('a card did not get the status that was asked for');
+      return answer;
+    }
+    const card = await getCard(networkCardId);
+    return card.status === status ? card : answer;
+  }
+
+  async function readPayment(payment: CardPayment, turn: 'event' | 'reconciliation') {
+    const pending = pendingTransactionOf(payment);
+    const status =
+      pending === null
+        ? null
+        : (await api.get(`/pending_transactions/${encodeURIComponent(pending)}`, turn, PendingTransaction))
+            .status;
+    return readCardPayment(payment, status !== 'pending');
+  }
+
+  /** What was created since then, oldest first: a list is the newest first, so it is read hour by hour. */
+  async function* listSince<Body extends { created_at: string }>(
+    path: string,
+    since: Date,
+    shape: z.ZodType<Body>,
+  ): AsyncGenerator<Body> {
+    const untilMs = Date.now();
+    for (let fromMs = since.getTime(); fromMs <= untilMs; fromMs += 3_600_000) {
+      const from = new Date(fromMs).toISOString();
+      const before = new Date(fromMs + 3_600_000).toISOString();
+      const window = `created_at.on_or_after=${from}&created_at.before=${before}`;
+      const found: Body[] = [];
+      for await (const one of api.list(`${path}?${window}`, 'reconciliation', shape)) found.push(one);
+      // Those of one moment keep their order.
+      yield* found.reverse().sort((a, b) => Date.parse(a.created_at) - Date.parse(b.created_at));
+    }
+  }
+
+  async function isCardsAccount(accountId: string): Promise<boolean> {
+    const path = `/cards?account_id=${encodeURIComponent(accountId)}&limit=1`;
+    for await (const _ of api.list(path, 'reconciliation', Card)) return true;
+    return false;
+  }
+
+  return {
+    abilities: { moneyHeldBy: 'network', asksBeforeApproving: config.asksForDecisions },
+
+    issueCard,
+    /** An account or a card without its transfer is nothing yet, unless the card was canceled because of it. */
+    async lookUpIssuance(token) {
+      const card = await find('/cards', `${token}/card`, Card);
+      if (card === null) return { status: 'unknown' };
+      if (card.status === 'canceled') return readCanceled(token, card, 'card_canceled');
+      const made = await find('/account_transfers', `${token}/transfer`, AccountTransfer);
+      return made === null ? { status: 'unknown' } : readIssuance(card, made);
+    },
+
+    topUpCard: (asked) => move(asked, 'to_card'),
+    lookUpTopUp: lookUpTransfer,
+    withdrawFromCard: (asked) => move(asked, 'from_card'),
+    lookUpWithdrawal: lookUpTransfer,
+    async returnMoney(asked) {
+      const answer = await move(asked, 'from_card');
+      return 'reason' in answer ? { status: 'refused', reason: answer.reason } : answer;
+    },
+
+    /** Increase takes no key here, so it is asked only while the card is marked for this change (docs/issuers.md). */
+    async changeCardStatus({ networkCardId, cardStatus }) {
+      const answer = await setStatus(networkCardId, CARD_STATUSES[cardStatus]);
+      return 'refused' in answer ? { status: 'refused', reason: answer.refused } : { status: 'applied' };
+    },
+
+    async revealCard({ networkCardId }) {
+      const path = `/cards/${encodeURIComponent(networkCardId)}/details`;
+      const details = await api.get(path, 'reveal', CardDetails);
+      if (details.card_id !== networkCardId)
+        throw unavailable('it answered with the details of another card');
+      return {
+        pan: details.primary_account_number,
+        cvv: details.verification_code,
+        expMonth: details.expiration_month,
+        expYear: details.expiration_year,
+      };
+    },
+
+    async readEvent(body) {
+      const event = Event.parse(JSON.parse(Buffer.from(body).toString()));
+      const id = encodeURIComponent(event.associated_object_id);
+      switch (event.category) {
+        case 'card_payment.created':
+        case 'card_payment.updated':
+          return readPayment(await api.get(`/card_payments/${id}`, 'event', CardPayment), 'event');
+        case 'account_transfer.created':
+        case 'account_transfer.updated': {
+          const made = await api.get(`/account_transfers/${id}`, 'event', AccountTransfer);
+          const { kind, token } = readKey(made.idempotency_key);
+          if (token === null || kind === 'return') return [];
+          return [{ type: 'outcome', subject: kind === 'issuance' ? 'card' : kind, token }];
+        }
+        default:
+          return [];
+      }
+    },
+
+    async *listCards(since) {
+      for await (const card of listSince('/cards', since, Card)) {
+        const [token = '', step] = card.idempotency_key?.split('/') ?? [];
+        yield {
+          networkCardId: card.id,
+          token: step === 'card' && isId('card', token) ? token : null,
+          status: OUR_STATUSES[card.status],
+        } satisfies ListedCard;
+      }
+    },
+
+    async *listMovements(since) {
+      for await (const made of listSince('/account_transfers', since, AccountTransfer)) {
+        const isToCard = made.account_id === fundingAccountId;
+        if (!isToCard && made.destination_account_id !== fundingAccountId) continue;
+        const { kind, token } = readKey(made.idempotency_key);
+        const otherAccountId = isToCard ? made.destination_account_id : made.account_id;
+        if (token === null && !(await isCardsAccount(otherAccountId))) continue;
+        yield {
+          networkMovementId: made.id,
+          kind: token === null ? (isToCard ? 'topup' : 'withdrawal') : kind,
+          token,
+          amountCents: made.amount,
+          status: MOVEMENT_STATUSES[made.status],
+        } satisfies ListedMovement;
+      }
+    },
+
+    async *listTransactions(since): AsyncGenerator<TransactionMessage> {
+      for await (const payment of listSince('/card_payments', since, CardPayment)) {
+        yield* await readPayment(payment, 'reconciliation');
+      }
+    },
+
+    async checkSetUp() {
+      const problems: string[] = [];
+      const path = `/accounts/${encodeURIComponent(fundingAccountId)}`;
+      const account = await api.get(path, 'reconciliation', Account);
+      if (account.closed_at !== null)
+        problems.push('The account INCREASE_FUNDING_ACCOUNT_ID is closed at Increase.');
+      const subscribed = new Set<string | null>();
+      let isToAll = false;
+      for await (const one of api.list('/event_subscriptions', 'reconciliation', EventSubscription)) {
+        if (one.status !== 'active' || !one.url.endsWith(EVENTS_PATH)) continue;
+        if (one.selected_event_categories === null) isToAll = true;
+        for (const { event_category: category } of one.selected_event_categories ?? [])
+          subscribed.add(category);
+      }
+      const missing = NEEDED_EVENTS.filter((category) => !isToAll && !subscribed.has(category));
+      if (missing.length > 0) {
+        problems.push(
+          `Increase has no active event subscription to ${EVENTS_PATH} for ${missing.join(', ')}, so we are not told about them.`,
+        );
+      }
+      if (config.asksForDecisions && !subscribed.has(DECISION_EVENT)) {
+        problems.push(
+          `Increase has no active event subscription to ${EVENTS_PATH} for ${DECISION_EVENT} alone, so it approves authorizations without asking us.`,
+        );
+      }
+      return problems;
+    },
+
+    close: () => api.close(),
+  };
+}
+
+const NEEDED_EVENTS = [
+  'card_payment.created',
+  'card_payment.updated',
+  'account_transfer.created',
+  'account_transfer.updated',
+];
+
+const MOVEMENT_STATUSES = {
+  complete: 'succeeded',
+  pending_approval: 'accepted',
+  canceled: 'failed',
+} as const;
+
+function readTransfer({
+  status,
+}: AccountTransfer): { status: 'succeeded' } | { status: 'accepted' } | OperationFailed {
+  if (status === 'canceled') return { status: 'failed', reason: 'transfer_canceled' };
+  return status === 'complete' ? { status: 'succeeded' } : { status: 'accepted' };
+}
+
+function readIssuance(card: Card, { status }: AccountTransfer): Exclude<LookUpAnswer, { status: 'unknown' }> {
+  if (status === 'canceled') return { status: 'failed', reason: 'transfer_canceled' };
+  const issued = {
+    networkCardId: card.id,
+    last4: card.last4,
+    expMonth: card.expiration_month,
+    expYear: card.expiration_year,
+  };
+  return status === 'complete' ? { status: 'issued', ...issued } : { status: 'accepted', card: issued };
+}
+
+/** What a transfer was for, by its key. @returns a null token if the key is not ours */
+function readKey(key: string | null): { kind: ListedMovement['kind']; token: string | null } {
+  const [id = '', step] = key?.split('/') ?? [];
+  if (isId('card', id) && step === 'transfer') return { kind: 'issuance', token: id };
+  if (isId('topup', id)) return { kind: 'topup', token: id };
+  if (isId('wdr', id)) return { kind: 'withdrawal', token: id };
+  return { kind: 'return', token: /^[a-z]+_[0-9a-z]{26}$/.test(id) ? id : null };
+}

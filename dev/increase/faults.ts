@@ -1,0 +1,102 @@
+import type { ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** What issuers have done instead of answering. Those that say so have acted before. */
+export type Fault =
+  | 'lost before acting'
+  | 'lost after acting'
+  | 'internal error'
+  | 'internal error after acting'
+  | 'rate limited'
+  | 'unauthorized'
+  | 'slow'
+  | 'hang'
+  | 'hang after acting'
+  | 'not JSON'
+  | 'other shape';
+
+export interface FaultRule {
+  fault: Fault;
+  /** `POST /account_transfers`, or a part of it; by default every request. */
+  request?: string;
+  /** How many requests it affects before it ends; by default all. */
+  times?: number;
+  /** It affects every n-th request: 3 spares two of three. */
+  every?: number;
+}
+
+export class Faults {
+  readonly #rules = new Set<{ rule: FaultRule; seen: number; hit: number }>();
+
+  /** @returns a function that removes it */
+  add(rule: FaultRule): () => void {
+    const entry = { rule, seen: 0, hit: 0 };
+    this.#rules.add(entry);
+    return () => this.#rules.delete(entry);
+  }
+
+  clear(): void {
+    this.#rules.clear();
+  }
+
+  next(request: string): Fault | undefined {
+    for (const entry of this.#rules) {
+      const { fault, request: part = '', times = Number.POSITIVE_INFINITY, every = 1 } = entry.rule;
+      if (!request.includes(part) || entry.hit >= times) continue;
+      entry.seen++;
+      if (entry.seen % every !== 0) continue;
+      entry.hit++;
+      return fault;
+    }
+    return undefined;
+  }
+}
+
+export const actsFirst = (fault: Fault): boolean =>
+  [
+    'lost after acting',
+    'internal error after acting',
+    'hang after acting',
+    'slow',
+    'not JSON',
+    'other shape',
+  ].includes(fault);
+
+const problem = (type: string, status: number) => ({ type, title: type, detail: null, status });
+
+/** @param answer what a working server would have answered, if the fault acts first */
+export async function answerWithFault(fault: Fault, response: ServerResponse, answer: string): Promise<void> {
+  const send = (status: number, body: string, headers: Record<string, string> = {}) =>
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
+  switch (fault) {
+    case 'lost before acting':
+    case 'lost after acting':
+      response.socket?.destroy();
+      return;
+    case 'hang':
+    case 'hang after acting':
+      return;
+    case 'internal error':
+    case 'internal error after acting':
+      send(500, JSON.stringify(problem('internal_server_error', 500)));
+      return;
+    case 'unauthorized':
+      send(401, JSON.stringify({ ...problem('invalid_api_key_error', 401), reason: 'deleted_credential' }));
+      return;
+    case 'rate limited':
+      send(429, JSON.stringify({ ...problem('rate_limited_error', 429), retry_after: 1 }), {
+        'retry-after': '1',
+      });
+      return;
+    case 'slow':
+      await delay(700);
+      send(200, answer);
+      return;
+    case 'not JSON':
+      send(200, answer.slice(0, answer.length / 2));
+      return;
+    case 'other shape':
+      send(200, JSON.stringify({ object: JSON.parse(answer) }));
+      return;
+  }
+}

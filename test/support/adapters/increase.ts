@@ -1,0 +1,69 @@
+import { createIncreaseClient } from '../../../adapters/card-networks/increase/client.ts';
+import { UNLIMITED } from '../../../adapters/card-networks/request-budget.ts';
+import type { IncreaseConfig } from '../../../config/card-networks.ts';
+import { newId } from '../../../crypto/new-id.ts';
+import { type FakeIncrease, startFakeIncrease } from '../../../dev/increase/fake-increase.ts';
+import type { IssueCardRequest } from '../../../domain/card-network.ts';
+import { createLogger } from '../../../process/logger.ts';
+
+export const WEBHOOK_SECRET = 'shared secret of both subscriptions'.replaceAll(' ', '-');
+
+/** The configuration of a service whose issuer is this fake. */
+export const increaseConfigOf = (fake: FakeIncrease): IncreaseConfig => ({
+  apiKey: fake.apiKey,
+  webhookSecret: WEBHOOK_SECRET,
+  baseUrl: fake.url,
+  fundingAccountId: fake.fundingAccountId,
+  programId: null,
+  entityId: null,
+  asksForDecisions: true,
+  requestsPerSecond: 1_000,
+});
+
+/** A fake Increase and our client of it, with what the client logs. */
+export async function startIncreaseClient({ keyLifetimeMs = 20 * 3_600_000 } = {}) {
+  const fake = await startFakeIncrease();
+  const logLines: string[] = [];
+  const logger = createLogger('worker', 'info', { write: (line: string) => logLines.push(line) });
+  const client = createIncreaseClient({
+    config: increaseConfigOf(fake),
+    budget: UNLIMITED,
+    logger,
+    keyLifetimeMs,
+  });
+  return {
+    fake,
+    client,
+    logLines,
+    stop: async () => {
+      await client.close();
+      await fake.stop();
+    },
+  };
+}
+
+export const orderCard = (amountCents = 5_000): IssueCardRequest => ({
+  token: newId('card'),
+  productCode: 'TEST-USD',
+  bin: '424242',
+  amountCents,
+  cardholderName: 'Ada Lovelace',
+});
+
+/** What the fake has made for a card: the objects, however they came about, and the money. */
+export function madeFor({ bank }: FakeIncrease, token: string) {
+  const { accounts, cards, transfers, cents } = bank.books;
+  const account = accounts.find(({ name }) => name === token);
+  return {
+    accounts: accounts.filter(({ name }) => name === token).length,
+    cards: cards.filter(({ description }) => description === token).map(({ status }) => status),
+    transfers: transfers.filter(({ description }) => description === token).map(({ status }) => status),
+    cents: account === undefined ? 0 : (cents[account.id] ?? 0),
+  };
+}
+
+export async function toArray<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const all: Item[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
