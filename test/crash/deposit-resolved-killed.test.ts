@@ -1,18 +1,13 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { readBalance } from '../../ledger/balances.ts';
 import { checkLedger } from '../../ledger/check-ledger.ts';
 import { openCommands, type TestCommands } from '../support/commands/open-commands.ts';
 import { END_TITLES, ENDS, type End } from '../support/crash/ask-until-end.ts';
+import { operateInProcess } from '../support/crash/operator-process.ts';
 import { depositEvents, pay, readDepositState } from '../support/deposits/payments.ts';
 import { seedDeposits } from '../support/deposits/seed-deposits.ts';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const DIE = fileURLToPath(new URL('../support/crash/die-at-commit.ts', import.meta.url));
 const FUNDS = 1_000;
-
-/** Where the command line's only COMMIT ends it, and whether what it committed has happened. */
 
 describe('operator deposit resolve', function () {
   this.timeout(240_000);
@@ -25,21 +20,12 @@ describe('operator deposit resolve', function () {
     await commands.close();
   });
 
-  /** Runs in a process of its own. @returns its exit code, or null if it was killed, and its standard error */
-  const resolve = (id: string, version: number, dieAt?: string) =>
-    new Promise<{ code: number | null; err: string }>((done) => {
-      const decision = ['--credit', '--if-version', String(version), '--reason', 'in a test'];
-      const killed = dieAt === undefined ? [] : ['--import', DIE];
-      execFile(
-        process.execPath,
-        [...killed, 'operator/main.ts', 'deposit', 'resolve', id, ...decision],
-        {
-          cwd: ROOT,
-          env: { PATH: process.env.PATH, DATABASE_URL: commands.operatorUrl, DIE_AT_COMMIT: dieAt },
-        },
-        (error, _, err) => done({ code: error === null ? 0 : (error.code as unknown as number | null), err }),
-      );
-    });
+  const resolve = (id: string, version: number, end?: End) =>
+    operateInProcess(
+      { DATABASE_URL: commands.operatorUrl },
+      ['deposit', 'resolve', id, '--credit', '--if-version', String(version), '--reason', 'in a test'],
+      end,
+    );
 
   for (const [end, hasHappened] of Object.entries(ENDS) as [End, boolean][]) {
     it(`credits all or nothing when ${END_TITLES[end]}, and credits once when it is run again`, async () => {

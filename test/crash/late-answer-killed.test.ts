@@ -2,48 +2,105 @@ import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decideContradiction } from '../../commands/funding/book-topup.ts';
+import { topUpCardWorkflowId, withdrawFromCardWorkflowId } from '../../workflows/messages.ts';
 import { createCard, eventTypes } from '../support/cards.ts';
+import { END_TITLES, ENDS, type End } from '../support/crash/ask-until-end.ts';
 import type { DeadlyStatement } from '../support/crash/die-at-statement.ts';
+import { operateInProcess } from '../support/crash/operator-process.ts';
 import { kill, scratchFolder, startProcess } from '../support/crash/processes.ts';
 import { assertBalance, assertLedgerClean, fundedPartner, priceOf } from '../support/money.ts';
+import { environmentOf } from '../support/operator/operate.ts';
 import { asOwner } from '../support/postgres.ts';
-import { startTestStack } from '../support/stack.ts';
+import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 import { createTopUp, readTopUpRow } from '../support/top-ups.ts';
 import { until } from '../support/until.ts';
+import { createWithdrawal, readWithdrawalRow } from '../support/withdrawals.ts';
 
-const CARD_CENTS = 10_000;
+const CARD_CENTS = 20_000;
 /** The network accepts it and never completes it. */
-const TOP_UP_CENTS = 10_047;
+const AMOUNT_CENTS = 10_047;
 
-describe('a worker that books a top-up which the network has carried out after all', function () {
-  this.timeout(240_000);
+const KINDS = {
+  topup: {
+    name: 'top-up',
+    create: createTopUp,
+    workflowIdOf: topUpCardWorkflowId,
+    readRow: readTopUpRow,
+    insert: 'INSERT INTO topup AS t',
+    spentCents: priceOf(CARD_CENTS) + priceOf(AMOUNT_CENTS, 'card_topup'),
+  },
+  withdrawal: {
+    name: 'withdrawal',
+    create: createWithdrawal,
+    workflowIdOf: withdrawFromCardWorkflowId,
+    readRow: readWithdrawalRow,
+    insert: 'INSERT INTO withdrawal AS w',
+    spentCents: priceOf(CARD_CENTS) - AMOUNT_CENTS,
+  },
+} as const;
 
-  for (const when of ['before commit', 'after commit'] as const) {
-    it(`leaves it to another, which books it once, when it is killed -9 ${when.replace(' ', ' the ')}`, async () => {
-      const folder = scratchFolder();
-      const stack = await startTestStack({ topUpDeadlineMs: 1, logLevel: 'error' }, { hosted: false });
-      try {
-        const partner = await fundedPartner(stack);
-        const { json: card } = await createCard(partner, { amount: CARD_CENTS }, { mode: 'live' });
-        const { json: topUp } = await createTopUp(partner, 'live', card.id, TOP_UP_CENTS);
-        await stack.client.workflow.getHandle(`top-up/${topUp.id}`).signal('resolve', { outcome: 'failed' });
-        await until('it has failed', async () => (await readTopUpRow(stack, topUp.id))?.status === 'failed');
+/** An operation that failed by our record, and that the network has carried out. */
+interface Contradicted {
+  partner: TestPartner;
+  cardId: string;
+  id: string;
+}
+
+for (const kind of ['topup', 'withdrawal'] as const) {
+  const { name, create, workflowIdOf, readRow, insert, spentCents } = KINDS[kind];
+
+  describe(`a ${name} that the network has carried out after all`, function () {
+    this.timeout(240_000);
+    let stack: TestStack;
+    let folder: string;
+    before(async () => {
+      folder = scratchFolder();
+      stack = await startTestStack(
+        { topUpDeadlineMs: 1, withdrawalDeadlineMs: 1, logLevel: 'error' },
+        { hosted: false },
+      );
+    });
+    after(async () => {
+      await assertLedgerClean(stack);
+      await stack.stop();
+      rmSync(folder, { recursive: true, force: true });
+    });
+
+    const isBooked = async (id: string) => (await readRow(stack, id))?.status === 'succeeded';
+
+    /** As a worker notes it that has looked the operation up. */
+    async function contradicted(): Promise<Contradicted> {
+      const partner = await fundedPartner(stack);
+      const { json: card } = await createCard(partner, { amount: CARD_CENTS }, { mode: 'live' });
+      const { json: made } = await create(partner, 'live', card.id, AMOUNT_CENTS);
+      const id: string = made.id;
+      await stack.client.workflow.getHandle(workflowIdOf(id)).signal('resolve', { outcome: 'failed' });
+      await until('it has failed', async () => (await readRow(stack, id))?.status === 'failed');
+      await asOwner(
+        stack,
+        'UPDATE simulated_network.operation SET completes_at = clock_timestamp() WHERE token = $1',
+        [id],
+      );
+      await asOwner(stack, `UPDATE late_answer SET said = 'yes', contradicts_since = now() WHERE id = $1`, [
+        id,
+      ]);
+      return { partner, cardId: card.id, id };
+    }
+
+    async function assertBookedOnce({ partner, cardId }: Contradicted): Promise<void> {
+      const types = await eventTypes(stack, cardId);
+      assert.deepEqual(types, ['card.issued', `${kind}.failed`, `${kind}.succeeded`]);
+      await assertBalance(stack, partner, 'live', { spentCents, heldCents: 0 });
+    }
+
+    for (const when of ['before commit', 'after commit'] as const) {
+      it(`is booked once if the worker that books it is killed -9 ${when.replace(' ', ' the ')}`, async () => {
+        const late = await contradicted();
         await stack.stopWorker();
-        await asOwner(
-          stack,
-          'UPDATE simulated_network.operation SET completes_at = clock_timestamp() WHERE token = $1',
-          [topUp.id],
-        );
-        // As a worker notes it that has looked the top-up up.
-        await asOwner(stack, `UPDATE late_answer SET said = 'yes', contradicts_since = now() WHERE id = $1`, [
-          topUp.id,
-        ]);
-        const decision = { kind: 'topup', id: topUp.id, outcome: 'booked', reason: 'in a test' } as const;
-        await decideContradiction(stack.operator, decision);
-
+        await decideContradiction(stack.operator, { kind, id: late.id, outcome: 'booked', reason: 'a test' });
         const place: DeadlyStatement = {
-          ...{ text: 'INSERT INTO topup AS t', when },
-          ...{ armedFile: join(folder, 'armed'), markerFile: join(folder, 'dead') },
+          ...{ text: insert, when },
+          ...{ armedFile: join(folder, `armed ${when}`), markerFile: join(folder, `dead ${when}`) },
         };
         writeFileSync(place.armedFile, '');
         const worker = await startProcess(stack.config, folder, 'worker/main.ts', {
@@ -55,25 +112,34 @@ describe('a worker that books a top-up which the network has carried out after a
         } finally {
           await kill(worker);
         }
-        const isBooked = async () => (await readTopUpRow(stack, topUp.id))?.status === 'succeeded';
-        assert.equal(await isBooked(), when === 'after commit');
+        assert.equal(await isBooked(late.id), when === 'after commit');
         // The one that died had taken it for a minute.
         await asOwner(stack, 'UPDATE late_answer SET look_up_after = now()');
         await stack.startWorker();
-        await until('it is booked', isBooked);
+        await until('it is booked', () => isBooked(late.id));
+        await assertBookedOnce(late);
+      });
+    }
 
-        assert.deepEqual(await eventTypes(stack, card.id), [
-          'card.issued',
-          'topup.failed',
-          'topup.succeeded',
-        ]);
-        const spentCents = priceOf(CARD_CENTS) + priceOf(TOP_UP_CENTS, 'card_topup');
-        await assertBalance(stack, partner, 'live', { spentCents, heldCents: 0 });
-        await assertLedgerClean(stack);
-      } finally {
-        await stack.stop();
-        rmSync(folder, { recursive: true, force: true });
-      }
-    });
-  }
-});
+    for (const [end, hasHappened] of Object.entries(ENDS) as [End, boolean][]) {
+      it(`is booked once, and "operator ${kind} book" can be run again, when ${END_TITLES[end]}`, async () => {
+        const late = await contradicted();
+        const book = (at?: End) =>
+          operateInProcess(environmentOf(stack.config), [kind, 'book', late.id, '--reason', 'in a test'], at);
+        const ended = await book(end);
+        assert.equal(ended.code, end.startsWith('cut') ? 1 : null, ended.err);
+        if (hasHappened) {
+          await until('it is booked', () => isBooked(late.id));
+          const again = await book();
+          assert.equal(again.code, 1, again.err);
+          assert.match(again.err, /there is nothing to book/);
+        } else {
+          assert.equal(await isBooked(late.id), false);
+          const again = await book();
+          assert.equal(again.code, 0, again.err);
+        }
+        await assertBookedOnce(late);
+      });
+    }
+  });
+}

@@ -1,0 +1,28 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { End } from './ask-until-end.ts';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const DIE = fileURLToPath(new URL('./die-at-commit.ts', import.meta.url));
+
+/**
+ * Runs a command line of the operator in a process of its own.
+ * @param end where its only COMMIT ends it, if it is to end there
+ * @returns its exit code, or null if it was killed, and what it wrote
+ */
+export function operateInProcess(
+  env: NodeJS.ProcessEnv,
+  args: readonly string[],
+  end?: End,
+): Promise<{ code: number | null; out: string; err: string }> {
+  const killed = end === undefined ? [] : ['--import', DIE];
+  return new Promise((done) => {
+    execFile(
+      process.execPath,
+      [...killed, 'operator/main.ts', ...args],
+      { cwd: ROOT, env: { PATH: process.env.PATH, ...env, DIE_AT_COMMIT: end } },
+      (error, out, err) =>
+        done({ code: error === null ? 0 : (error.code as unknown as number | null), out, err }),
+    );
+  });
+}
