@@ -16,6 +16,7 @@ import {
 import { scratchFolder } from '../support/crash/processes.ts';
 import { inParallel } from '../support/in-parallel.ts';
 import { assertLedgerClean, balanceOf, fundedPartner } from '../support/money.ts';
+import { asOwner } from '../support/postgres.ts';
 import { startTestStack, type TestPartner, type TestStack } from '../support/stack.ts';
 
 type Json = Record<string, unknown>;
@@ -115,7 +116,12 @@ describe('an operation on an authorization', function () {
 
   async function prepare({ before }: Operation, mode: Mode): Promise<Prepared> {
     const partner = await fundedPartner(stack);
-    const { status, json, text } = await createCard(partner, { amount: CARD_CENTS }, { mode });
+    const spending_controls = { spending_limits: [{ amount: 1_000_000, interval: 'all_time' }] };
+    const { status, json, text } = await createCard(
+      partner,
+      { amount: CARD_CENTS, spending_controls },
+      { mode },
+    );
     assert.equal(status, 201, text);
     const prepared: Prepared = {
       mode,
@@ -176,6 +182,28 @@ describe('an operation on an authorization', function () {
     return (await partner.call('GET', `/cards/${cardId}/${of}`, { mode })).json.data;
   }
 
+  /** Its spending limit has counted exactly what its rows add up to. The first decision makes the counter. */
+  async function assertCounted(cardId: string): Promise<void> {
+    const counters = await asOwner<{ counted: string; sum: string }>(
+      stack,
+      `SELECT c.net_cents AS counted, a.cents + t.cents AS sum
+       FROM spending_counter c
+         CROSS JOIN (SELECT coalesce(sum(CASE status WHEN 'declined' THEN 0 WHEN 'pending' THEN greatest(amount_cents, settled_cents)
+           ELSE settled_cents END), 0) AS cents FROM card_authorization WHERE card_id = $1) a
+         CROSS JOIN (SELECT coalesce(sum(amount_cents), 0) AS cents FROM card_transaction
+           WHERE card_id = $1 AND type = 'purchase' AND authorization_id IS NULL) t
+       WHERE c.card_id = $1`,
+      [cardId],
+    );
+    for (const { counted, sum } of counters) assert.equal(counted, sum);
+    const [{ decided } = { decided: '0' }] = await asOwner<{ decided: string }>(
+      stack,
+      'SELECT count(*) AS decided FROM card_authorization WHERE card_id = $1',
+      [cardId],
+    );
+    assert.equal(counters.length, decided === '0' ? 0 : 1);
+  }
+
   async function leftOf(prepared: Prepared): Promise<Left> {
     const { mode, partner, cardId, events, totalCents } = prepared;
     const { json } = await partner.call('GET', `/cards/${cardId}`, { mode });
@@ -187,6 +215,7 @@ describe('an operation on an authorization', function () {
       held_amount: number;
       settled_amount: number;
     }[];
+    await assertCounted(cardId);
     const [, , nowCents = 0] = await balanceOf(partner, mode);
     const transactions = await list(prepared, 'transactions');
     return {

@@ -85,6 +85,31 @@ describe('POST /network/authorizations', function () {
     expectError(await ask(301, request), 'idempotency_conflict');
   });
 
+  it('takes a used id with another merchant for another message, and changes nothing', async () => {
+    const merchant = { name: 'Café', categoryCode: '5812', city: 'Oslo', country: 'NO' };
+    const A = randomUUID();
+    const request = { networkTransactionId: A, merchant };
+    const asked = await ask(300, request);
+    const clearing = { amountCents: 100, final: false, networkTransactionId: randomUUID(), merchant };
+    const cleared = await tell('clearing', A, clearing);
+    for (const other of [
+      { ...merchant, name: 'Bar' },
+      { ...merchant, categoryCode: '5813' },
+      { ...merchant, city: null },
+      { ...merchant, country: 'SE' },
+    ]) {
+      expectError(await ask(300, { ...request, merchant: other }), 'idempotency_conflict');
+    }
+    const kept = await tell('clearing', A, { ...clearing, merchant: { ...merchant, name: 'Bar' } });
+    assert.deepEqual([kept.status, kept.json.status], [202, 'kept']);
+    assert.equal((await keptRows(stack, clearing.networkTransactionId))[0]?.reason, 'id_conflict');
+    assert.deepEqual(
+      [await ask(300, request), await tell('clearing', A, clearing)].map(({ text }) => text),
+      [asked.text, cleared.text],
+    );
+    assert.deepEqual(await card(), [900, 700]);
+  });
+
   it('never holds more than the card has, however many ask at once', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => ask(99)));
     assert.equal(answers.filter(({ json }) => json.approved).length, 10);

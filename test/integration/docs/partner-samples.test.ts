@@ -152,6 +152,8 @@ describe('the samples in the partner pages', function () {
       await said('active 5000');
       await said('fund the balance, then use a new key req_');
       await said('second-card');
+      await said('daily 0 2000');
+      await said('monthly 0 30000');
       const { json: ping } = await partner.call('POST', '/webhook-endpoint/test');
       await said(`ping ${ping.id}`);
     } catch (error) {
