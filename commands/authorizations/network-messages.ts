@@ -325,8 +325,20 @@ async function repeat(
         known.network_authorization_id === message.networkAuthorizationId &&
         (known.amount_cents === null ? null : Number(known.amount_cents)) === message.amountCents));
   if (!isSame) throw usedOtherwise('message');
-  return outcomeOf(tx, message, known);
+  const outcome = await outcomeOf(tx, message, known);
+  // The merchant of other types is not stored: it decides nothing. What is told again as final may describe it differently.
+  const isAsked = known.type === 'authorization' && message.type === 'authorization';
+  const isCleared = known.type === 'clearing' && known.is_final === message.isFinal;
+  const made = isAsked ? outcome.authorization : isCleared ? outcome.transaction : null;
+  if (made !== null && !isSameMerchant(made, message.merchant)) throw usedOtherwise('message');
+  return outcome;
 }
+
+const isSameMerchant = (row: AuthorizationRow | TransactionRow, merchant: Merchant): boolean =>
+  row.merchant_name === merchant.name &&
+  row.merchant_category_code === merchant.category_code &&
+  row.merchant_city === merchant.city &&
+  row.merchant_country === merchant.country;
 
 /** A clearing turns out to be the last one: nothing more is held for its authorization. */
 async function takeFinality(
