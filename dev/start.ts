@@ -1,5 +1,6 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { describeFailure } from './process/describe-failure.ts';
+import { LOCAL_ISSUERS, type LocalIssuerName } from './stack/local-issuers.ts';
 import { readSettings } from './stack/settings.ts';
 import { type StartedStack, startStack } from './stack/start-stack.ts';
 
@@ -26,13 +27,18 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 }
 
 try {
-  const { withTron } = new Command('npm start --')
+  const { withTron, network } = new Command('npm start --')
     .description('Starts the whole service on this machine.')
     .option('--with-tron', 'also start a fake TRON node, so that deposits can be tried out')
+    .addOption(
+      new Option('--network <name>', 'also start a fake of this issuer, which then has live mode').choices(
+        Object.keys(LOCAL_ISSUERS),
+      ),
+    )
     .parse()
-    .opts<{ withTron?: true }>();
-  const settings = readSettings(process.env, { withTron });
-  const stack = await startStack({ settings, withTron, report, disposables });
+    .opts<{ withTron?: true; network?: LocalIssuerName }>();
+  const settings = readSettings(process.env, { withTron, network });
+  const stack = await startStack({ settings, withTron, network, report, disposables });
   report(readyLine(stack));
 } catch (error) {
   if (stoppingSince === undefined) await stop(1, describeFailure(error));
@@ -61,6 +67,7 @@ function readyLine(stack: StartedStack): string {
   if (stack.temporalUiUrl !== null) parts.push(`Temporal UI ${stack.temporalUiUrl}`);
   parts.push(`worker ${stack.workerUrl}`);
   if (stack.tronUrl !== undefined) parts.push(`TRON node ${stack.tronUrl}`);
+  if (stack.issuerUrl !== undefined) parts.push(`issuer ${stack.issuerUrl}`);
   if (stack.demoIsNew) {
     const { partnerId, testKey, liveKey } = stack.demo;
     parts.push(`demo partner ${partnerId}`, `test key ${testKey}`, `live key ${liveKey}`);

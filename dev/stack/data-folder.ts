@@ -23,6 +23,8 @@ export interface DataFolder {
   temporal: string;
   /** The state of the fake TRON node's chain. */
   tron: string;
+  /** What each fake issuer has made. */
+  issuers: string;
   logs: string;
 }
 
@@ -41,6 +43,7 @@ export function dataFolder(dataDir: string): DataFolder {
     postgresLocation: join(path, 'postgres-location.json'),
     temporal: join(path, 'temporal'),
     tron: join(path, 'tron.json'),
+    issuers: join(path, 'issuers'),
     logs: join(path, 'logs'),
   };
 }
@@ -55,6 +58,7 @@ function makeDataFolder(folder: DataFolder): void {
     chmodSync(folder.path, 0o711);
   }
   mkdirSync(folder.logs, { recursive: true, mode: 0o700 });
+  mkdirSync(folder.issuers, { recursive: true, mode: 0o700 });
 }
 
 /**

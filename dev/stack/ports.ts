@@ -12,11 +12,16 @@ const Ports = z.object({
   worker: z.number(),
   /** The fake TRON node's port, if there is one. */
   tron: z.number().optional(),
+  /** The fake issuer's port, if there is one. */
+  issuer: z.number().optional(),
 });
 
 export type Ports = z.infer<typeof Ports>;
 
-type AskedPorts = Record<keyof typeof VARIABLES, number | undefined> & { withTron?: boolean };
+type AskedPorts = Record<keyof typeof VARIABLES, number | undefined> & {
+  withTron?: boolean;
+  withIssuer?: boolean;
+};
 
 const VARIABLES = {
   postgres: 'POSTGRES_PORT',
@@ -46,6 +51,7 @@ export async function choosePorts(file: string, asked: AskedPorts): Promise<Port
     worker: await choose('worker'),
   };
   if (asked.withTron) ports.tron = await again('tron');
+  if (asked.withIssuer) ports.issuer = await again('issuer');
   writePrivateFile(file, JSON.stringify(ports, null, 2));
   return ports;
 }

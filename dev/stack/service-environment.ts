@@ -17,6 +17,8 @@ interface ServiceEnvironmentOptions {
   workerPort: number;
   /** The variables of deposits, if the stack runs a chain of its own. */
   tron: NodeJS.ProcessEnv | undefined;
+  /** The variables of the card network, if the stack runs an issuer of its own. */
+  issuer: NodeJS.ProcessEnv | undefined;
 }
 
 const FIRST_PRODUCT = { PRODUCT_CODE: 'visa-virtual-usd', PRODUCT_BIN: '424242', PRODUCT_NETWORK: 'visa' };
@@ -52,6 +54,7 @@ export function serviceEnvironment(options: ServiceEnvironmentOptions): NodeJS.P
     ENCRYPTION_KEYS: options.encryptionKeys,
     CODEC_KEYS: options.codecKeys,
     ...options.tron,
+    ...options.issuer,
   };
 }
 

@@ -28,13 +28,19 @@ const StackEnvironment = Environment.extend({
 /** The environment as the local stack reads it (docs/operating.md, "Configuration"). */
 export type Settings = ReturnType<typeof readSettings>;
 
+interface Brought {
+  /** Whether the stack brings its own TRON node. */
+  withTron?: boolean | undefined;
+  /** The fake issuer that it brings. */
+  network?: string | undefined;
+}
+
 /**
- * @param withTron whether the stack brings its own TRON node
  * @throws ConfigurationError naming every problem of the stack and of the service; an empty value counts as unset.
  */
-export function readSettings(env: NodeJS.ProcessEnv, { withTron = false } = {}) {
+export function readSettings(env: NodeJS.ProcessEnv, brought: Brought = {}) {
   const { set, values } = parseEnvironment(StackEnvironment, env, (set) =>
-    (withTron ? tronProblems(set) : serviceProblems(set)).concat(serverProblems(set)),
+    broughtProblems(set, brought).concat(serverProblems(set)),
   );
   const { DATA_DIR, HOST, PORT, OPERATIONS_HOST, OPERATIONS_PORT, WORKER_PORT, POSTGRES_PORT } = values;
   const {
@@ -67,15 +73,19 @@ export function readSettings(env: NodeJS.ProcessEnv, { withTron = false } = {}) 
   };
 }
 
-/** The problems if the stack configures deposits itself. */
-function tronProblems(set: NodeJS.ProcessEnv): string[] {
-  const isTron = ([name]: [string, unknown]) => name.startsWith('TRON_');
-  const entries = Object.entries(set);
+/** The problems if the stack configures deposits or the card network itself. */
+function broughtProblems(set: NodeJS.ProcessEnv, { withTron = false, network }: Brought): string[] {
+  const setBy = (name: string): string | null => {
+    if (withTron && name.startsWith('TRON_')) return '--with-tron';
+    return network !== undefined && /^(CARD_NETWORK$|INCREASE_|LITHIC_)/.test(name) ? '--network' : null;
+  };
+  const names = Object.keys(set);
+  const own = names.filter((name) => setBy(name) === null);
   return [
-    ...serviceProblems(Object.fromEntries(entries.filter((entry) => !isTron(entry)))),
-    ...entries
-      .filter(isTron)
-      .map(([name]) => `${name}: --with-tron sets it; unset it, or start without --with-tron`),
+    ...serviceProblems(Object.fromEntries(own.map((name) => [name, set[name]]))),
+    ...names
+      .filter((name) => setBy(name) !== null)
+      .map((name) => `${name}: ${setBy(name)} sets it; unset it, or start without ${setBy(name)}`),
   ];
 }
 

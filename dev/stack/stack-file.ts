@@ -23,6 +23,8 @@ const StackFile = z.object({
   workerUrl: z.string(),
   /** The fake TRON node; only with `--with-tron`. */
   tronUrl: z.string().optional(),
+  /** The fake issuer; only with `--network`. */
+  issuerUrl: z.string().optional(),
   demo: DemoPartner,
 });
 

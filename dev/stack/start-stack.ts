@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { readConfig, readMigrationConfig } from '../../config/service.ts';
 import { setUpDemo } from '../demo-partner.ts';
@@ -7,6 +8,7 @@ import { startLocalTron } from '../tron/local-tron.ts';
 import { dataFolder, loadSecrets, takeDataFolder } from './data-folder.ts';
 import { makeLogins, migrateDatabase, startDatabase } from './database.ts';
 import { keepTemporal } from './keep-temporal.ts';
+import { LOCAL_ISSUERS, type LocalIssuerName } from './local-issuers.ts';
 import { choosePorts, demandFree } from './ports.ts';
 import { codecEnvironment, serviceEnvironment } from './service-environment.ts';
 import { type ServicesOptions, startServices } from './services.ts';
@@ -18,6 +20,8 @@ interface StackOptions {
   settings: Settings;
   /** Whether it runs a fake TRON node, and with it deposits. */
   withTron?: boolean;
+  /** The fake issuer that it runs, for live mode. */
+  network?: LocalIssuerName | undefined;
   report: (line: string) => void;
   /** Everything that is started is registered here. Disposing of it stops everything, the last started first. */
   disposables: AsyncDisposableStack;
@@ -32,7 +36,7 @@ export interface StartedStack extends StackFile {
 
 /** Starts the whole service on this machine, and returns once it answers. */
 export async function startStack(options: StackOptions): Promise<StartedStack> {
-  const { settings, withTron = false, report, disposables } = options;
+  const { settings, withTron = false, network, report, disposables } = options;
   const folder = dataFolder(settings.DATA_DIR);
   const lock = takeDataFolder(folder);
   disposables.defer(() => lock.release());
@@ -51,10 +55,20 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     temporalUi: settings.TEMPORAL_UI_PORT,
     worker: settings.WORKER_PORT,
     withTron,
+    withIssuer: network !== undefined,
   });
   const tron =
     ports.tron === undefined ? undefined : await startLocalTron({ file: folder.tron, port: ports.tron });
   disposables.defer(async () => tron?.stop());
+  const issuer =
+    network === undefined || ports.issuer === undefined
+      ? undefined
+      : await LOCAL_ISSUERS[network]({
+          file: join(folder.issuers, `${network}.json`),
+          port: ports.issuer,
+          apiOrigin: toOrigin({ host: settings.HOST, port: settings.PORT }),
+        });
+  disposables.defer(async () => issuer?.stop());
   const environment = (databaseUrl: string, address: string, codecKeys: string | undefined) =>
     serviceEnvironment({
       folder,
@@ -65,6 +79,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
       workerPort: ports.worker,
       temporalAddress: address,
       tron: tron?.environment,
+      issuer: issuer?.environment,
     });
 
   const onSpawn = (name: string, pid: number) => registry.record(name, pid);
@@ -131,6 +146,7 @@ export async function startStack(options: StackOptions): Promise<StartedStack> {
     workerUrl: toOrigin(config.worker),
     demo,
     tronUrl: tron?.url,
+    issuerUrl: issuer?.url,
   };
   const demoIsNew = readStackFile(folder.stack)?.demo.partnerId !== demo.partnerId;
   writeStackFile(folder.stack, stack);

@@ -99,4 +99,15 @@ describe('the settings of the local stack', () => {
     assert.ok(!problems.some((problem) => problem.startsWith('TRON_API_KEY: ')));
     assert.deepEqual(problemsOf({ DEPOSIT_ADDRESS_TTL: '1h' }, withTron), []);
   });
+
+  it('refuse, with --network, each variable that the flag sets, and check the rest as usual', () => {
+    const asked = { CARD_NETWORK: 'increase', INCREASE_API_KEY: 'key', NETWORK_KEY_LIFETIME: 'soon' };
+    const withIncrease = (env: NodeJS.ProcessEnv) => readSettings(env, { network: 'increase' });
+    const problems = problemsOf(asked, withIncrease);
+    for (const name of ['CARD_NETWORK', 'INCREASE_API_KEY'])
+      assert.ok(problems.includes(`${name}: --network sets it; unset it, or start without --network`), name);
+    assert.ok(problems.some((problem) => problem.startsWith('NETWORK_KEY_LIFETIME: ')));
+    assert.equal(problems.length, 3);
+    assert.deepEqual(problemsOf({}, withIncrease), []);
+  });
 });
